@@ -1,0 +1,234 @@
+#include "core/base/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace cloze {
+namespace {
+
+absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
+  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::Status Fd::Close(absl::string_view path) {
+  const int fd = fd_;
+  fd_ = -1;
+  return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? Errno(Exit::kIo, "cannot close", path) : absl::OkStatus();
+}
+
+absl::StatusOr<Fd> OpenForRead(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a named pipe must not hang us
+  if (!fd.ok()) return Errno(Exit::kNoInput, "cannot open", path);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
+  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": not a regular file"));
+  return fd;
+}
+
+absl::StatusOr<int64_t> FileSize(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
+  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": not a regular file"));
+  return info.st_size;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  ASSIGN_OR_RETURN(Fd fd, OpenForRead(path));
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
+  if (info.st_size > max_bytes) {
+    return Error(Exit::kLimit, absl::StrCat(Quote(path), ": ", info.st_size, " bytes, at most ", max_bytes, " are allowed"));
+  }
+  std::string content(info.st_size, '\0');
+  RETURN_IF_ERROR(ReadAt(fd, path, 0, content.data(), info.st_size));
+  return content;
+}
+
+absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size) {
+  char* out = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t n = ::pread(fd.get(), out, size, offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Errno(Exit::kIo, "cannot read", path);
+    if (n == 0) return Error(Exit::kData, absl::StrCat(Quote(path), ": ends at byte ", offset, ", ", size, " more expected"));
+    out += n, offset += n, size -= n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size) {
+  const char* in = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t n = ::write(fd.get(), in, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Errno(Exit::kIo, "cannot write", path);
+    in += n, size -= n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakeDirectories(const std::string& path) {
+  for (size_t at = 1; at <= path.size(); ++at) {
+    if (at < path.size() && path[at] != '/') continue;
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), 0777) == 0 || (errno == EEXIST && IsDirectory(part)) || IsDirectory(part)) continue;
+    return Errno(Exit::kCannotCreate, "cannot make the directory", part);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!fd.ok()) return Errno(Exit::kCannotCreate, "cannot create", path);
+  RETURN_IF_ERROR(WriteAll(fd, path, content.data(), content.size()));
+  if (::fsync(fd.get()) != 0) return Errno(Exit::kIo, "cannot fsync", path);
+  return fd.Close(path);
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
+  const std::string temporary = absl::StrCat(path, ".tmp-", ::getpid());
+  ::unlink(temporary.c_str());  // left by a dead process that had our number
+  absl::Status status = WriteNewFile(temporary, content);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = Errno(Exit::kIo, "cannot rename to", path);
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return SyncDirectory(DirectoryOf(path));
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return Errno(Exit::kIo, "cannot open the directory", directory);
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot fsync the directory", directory);
+}
+
+bool PathExists(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& directory) {
+  DIR* dir = ::opendir(directory.c_str());
+  if (dir == nullptr) return Errno(Exit::kNoInput, "cannot open the directory", directory);
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  ::closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string JoinPath(absl::string_view a, absl::string_view b) {
+  if (a.empty() || (!b.empty() && b[0] == '/')) return std::string(b);
+  return a.back() == '/' ? absl::StrCat(a, b) : absl::StrCat(a, "/", b);
+}
+
+std::string DirectoryOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == absl::string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
+}
+
+absl::StatusOr<LineReader> LineReader::Open(const std::string& path, int64_t max_line_bytes) {
+  LineReader reader;
+  reader.path_ = path == "-" ? "standard input" : path;
+  reader.max_line_ = max_line_bytes;
+  if (path == "-") {
+    reader.fd_ = Fd(::dup(0));
+  } else {
+    ASSIGN_OR_RETURN(reader.fd_, OpenForRead(path));
+  }
+  return reader;
+}
+
+absl::Status LineReader::Fill() {
+  if (begin_ > 0) buffer_.erase(0, begin_), begin_ = 0;
+  const size_t old = buffer_.size();
+  buffer_.resize(old + (1 << 18));
+  ssize_t n;
+  do {
+    n = ::read(fd_.get(), buffer_.data() + old, buffer_.size() - old);
+  } while (n < 0 && errno == EINTR);
+  buffer_.resize(old + std::max<ssize_t>(n, 0));
+  if (n < 0) return Errno(Exit::kIo, "cannot read", path_);
+  end_ = n == 0;
+  return absl::OkStatus();
+}
+
+absl::Status LineReader::CheckSignature() {
+  static constexpr struct { absl::string_view bytes, name; } kSignatures[] = {
+      {"\xFF\xFE", "UTF-16 text"}, {"\xFE\xFF", "UTF-16 text"}, {"\x1F\x8B", "gzip data"},
+      {"\xFD" "7zXZ", "xz data"},  {"\x28\xB5\x2F\xFD", "zstd data"}, {"PK\x03\x04", "a zip archive"}};
+  for (const auto& [bytes, name] : kSignatures) {
+    if (absl::string_view(buffer_).substr(0, bytes.size()) == bytes) {
+      return Error(Exit::kData, absl::StrCat(Quote(path_), ": is ", name, ", UTF-8 text expected; convert or unpack it first"));
+    }
+  }
+  if (buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0) begin_ = 3;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> LineReader::Next(std::string* line) {
+  while (!started_ && buffer_.size() < 8 && !end_) RETURN_IF_ERROR(Fill());
+  if (!started_) RETURN_IF_ERROR(CheckSignature());
+  started_ = true;
+  if (!continued_) ++line_number_;
+  size_t searched = begin_;
+  while (true) {
+    const size_t newline = buffer_.find('\n', searched);
+    if (newline != std::string::npos && newline - begin_ <= max_line_) {
+      const bool cr = newline > begin_ && buffer_[newline - 1] == '\r';
+      line->assign(buffer_, begin_, newline - begin_ - cr);
+      position_ += newline + 1 - begin_;
+      begin_ = newline + 1;
+      continued_ = false;
+      return true;
+    }
+    if (buffer_.size() - begin_ >= max_line_) {
+      size_t cut = max_line_;  // not inside a UTF-8 sequence
+      for (int back = 0; back < 4 && cut > 1 && (buffer_[begin_ + cut] & 0xC0) == 0x80; ++back) --cut;
+      line->assign(buffer_, begin_, cut);
+      begin_ += cut, position_ += cut;
+      continued_ = true;
+      return true;
+    }
+    if (end_) {
+      const bool any = begin_ < buffer_.size();
+      line->assign(buffer_, begin_, std::string::npos);
+      if (!line->empty() && line->back() == '\r') line->pop_back();
+      position_ += buffer_.size() - begin_;
+      buffer_.clear(), begin_ = 0, continued_ = false;
+      return any;
+    }
+    const size_t unsearched = buffer_.size() - begin_;
+    RETURN_IF_ERROR(Fill());
+    searched = begin_ + unsearched;
+  }
+}
+
+}  // namespace cloze

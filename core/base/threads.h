@@ -1,0 +1,31 @@
+// Threads. The only place that knows OpenMP.
+#ifndef CLOZE_CORE_BASE_THREADS_H_
+#define CLOZE_CORE_BASE_THREADS_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+
+namespace cloze {
+
+// Cores this process may use: its affinity mask, and the cgroup quota rounded up.
+int AvailableCores();
+
+// Threads that ParallelFor and the matmul library use from now on; 0 means AvailableCores(). Not while anything runs in parallel.
+void SetThreads(int threads);
+int Threads();
+
+// Calls f(0) ... f(tasks - 1), each once, spread over the threads; returns when all are done. What f(i) computes must not depend on
+// which thread runs it, so that results have the same bits for any number of threads. Runs inline when there is one task or one thread,
+// or inside another ParallelFor.
+void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f);
+
+// Calls f(begin, end) for consecutive chunks of `chunk` (the last may be shorter) that cover [0, n).
+void ParallelChunks(int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t begin, int64_t end)> f);
+
+// Index of the calling thread in [0, Threads()); for per-thread scratch memory only, never for results.
+int ThreadIndex();
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_BASE_THREADS_H_

@@ -1,0 +1,60 @@
+// Memory of a pass: bump allocation, freed all at once or back to a mark.
+#ifndef CLOZE_CORE_TENSOR_ARENA_H_
+#define CLOZE_CORE_TENSOR_ARENA_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// Not thread-safe. After Reset() everything handed out is invalid; the memory is kept, as one block from the second pass on.
+class Arena {
+ public:
+  static constexpr int64_t kAlignment = 64;
+
+  struct Mark {
+    size_t block;
+    int64_t used;
+    int64_t total;
+  };
+
+  // Uninitialised matrix [rows, cols]; its rows stand without gaps.
+  Mat New(int64_t rows, int64_t cols, DType type) { return {Allocate(rows * cols * SizeOf(type)), rows, cols, cols, type}; }
+  Mat NewZero(int64_t rows, int64_t cols, DType type);
+  // Uninitialised array of `n` elements.
+  template <typename T>
+  T* NewArray(int64_t n) {
+    return static_cast<T*>(Allocate(n * sizeof(T)));
+  }
+
+  Mark mark() const { return {block_, used_, total_}; }
+  // Frees everything handed out since `mark`.
+  void Rewind(Mark mark);
+  // Frees everything.
+  void Reset();
+  // Most bytes that were ever in use at once.
+  int64_t peak() const { return peak_; }
+
+ private:
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  struct Block {
+    std::unique_ptr<char, Free> data;
+    int64_t size;
+  };
+
+  void* Allocate(int64_t bytes);
+
+  std::vector<Block> blocks_;
+  size_t block_ = 0;
+  int64_t used_ = 0, total_ = 0, peak_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TENSOR_ARENA_H_

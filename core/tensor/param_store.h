@@ -1,0 +1,82 @@
+// All parameters of a model in one flat f32 buffer, their gradients in another.
+#ifndef CLOZE_CORE_TENSOR_PARAM_STORE_H_
+#define CLOZE_CORE_TENSOR_PARAM_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/philox.h"
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+using ParamId = int;
+
+// How a parameter starts.
+enum class Init : uint8_t { kNormal, kZero, kOne };
+
+// One parameter: a named span of the flat buffers. Names are unique inside a store and are those of the model folder.
+struct Param {
+  std::string name;
+  int64_t rows = 0, cols = 0;    // a vector is [1, cols]
+  bool vector = false;           // one dimension in files
+  bool decay = false;            // weight decay applies
+  bool trainable = true;         // has a gradient and optimizer state
+  Init init = Init::kNormal;
+  int64_t offset = 0;            // in values()
+  int64_t grad_offset = -1;      // in grads(); -1 when not trainable
+  int64_t size() const { return rows * cols; }
+};
+
+// Built in two steps: modules Add() their parameters, then Allocate() lays them out. Parameters added one after the other are neighbours in
+// memory when their sizes are multiples of kAlign, so that query, key and value make one [3H, H] matrix.
+class ParamStore {
+ public:
+  static constexpr int64_t kAlign = 16;  // floats
+
+  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, Init init = Init::kNormal);  // decays
+  ParamId AddVector(std::string name, int64_t size, Init init);                               // does not decay
+  // Before Allocate(): no gradient, no optimizer state.
+  void Freeze(ParamId id) { params_[id].trainable = false; }
+
+  // Reserves the buffers, zeroed. With `training`, also the gradients of trainable parameters.
+  void Allocate(bool training);
+  // Draws the start values of parameter `id`: Normal(0, stddev) truncated at two deviations, 0 or 1. Depends only on seed and name.
+  void Initialize(ParamId id, uint64_t seed, float stddev);
+
+  int size() const { return static_cast<int>(params_.size()); }
+  const Param& param(ParamId id) const { return params_[id]; }
+  // Id of `name`, or -1.
+  ParamId Find(const std::string& name) const;
+
+  Mat value(ParamId id) { return View(values_.get() + params_[id].offset, params_[id].rows, params_[id].cols); }
+  ConstMat value(ParamId id) const { return View(static_cast<const float*>(values_.get()) + params_[id].offset, params_[id].rows, params_[id].cols); }
+  // Empty when the parameter is not trainable.
+  Mat grad(ParamId id) const;
+
+  absl::Span<float> values() { return {values_.get(), static_cast<size_t>(values_size_)}; }
+  absl::Span<const float> values() const { return {values_.get(), static_cast<size_t>(values_size_)}; }
+  absl::Span<float> grads() const { return {grads_.get(), static_cast<size_t>(grads_size_)}; }
+
+  // Grows whenever the values have changed; packed copies compare it. Whoever writes values calls Changed() afterwards.
+  uint64_t version() const { return version_; }
+  void Changed() { ++version_; }
+
+ private:
+  ParamId Add(Param param);
+
+  struct Free {
+    void operator()(float* p) const { std::free(p); }
+  };
+  std::vector<Param> params_;
+  std::unique_ptr<float, Free> values_, grads_;
+  int64_t values_size_ = 0, grads_size_ = 0;
+  uint64_t version_ = 1;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TENSOR_PARAM_STORE_H_

@@ -1,0 +1,91 @@
+// From UTF-8 text to token ids, with offsets into the user's own bytes.
+#ifndef CLOZE_CORE_TEXT_TOKENIZER_H_
+#define CLOZE_CORE_TEXT_TOKENIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/base/status.h"
+
+namespace cloze {
+
+// Half-open range.
+struct Span {
+  int64_t begin = 0, end = 0;
+};
+
+// The tokens of a text, side by side. `bytes` are offsets into the text as it was given (also when it is not valid UTF-8), `chars` the same in
+// code points (an invalid byte counts as one); special tokens have {0, 0}. `words` counts the words from 0 (or indexes the given words), -1 for
+// special tokens. `types` is 1 for the second text of a pair.
+struct Encoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> types;
+  std::vector<int32_t> words;
+  std::vector<Span> bytes, chars;
+};
+
+// Ids of the special tokens, looked up by role; -1 when the vocabulary has none.
+struct SpecialIds {
+  int32_t pad = -1, unk = -1, cls = -1, sep = -1, mask = -1;
+};
+
+struct NormalizerOptions {
+  bool clean_text = true;
+  bool chinese_chars = true;
+  bool strip_accents = true;
+  bool lowercase = true;
+};
+
+// BERT's normaliser and WordPiece, as Hugging Face has them. Const methods are thread-safe.
+class Tokenizer {
+ public:
+  // From a model folder (tokenizer.json, else vocab.txt with tokenizer_config.json), a tokenizer.json, or a lone vocab.txt, for which
+  // `lowercase` says whether texts are lower-cased and stripped of accents.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& path, bool lowercase);
+  // From tokens in the order of their ids; special tokens are recognised by spelling: <pad> or [PAD], <unk>, <class> or [CLS], <sep>, <mask>.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(std::vector<std::string> tokens, NormalizerOptions options);
+
+  // Writes vocab.txt, tokenizer.json, tokenizer_config.json and special_tokens_map.json into an existing folder. max_length: what
+  // `model_max_length` says.
+  absl::Status Save(const std::string& directory, int64_t max_length) const;
+
+  // Tokens of `text`, with <class> first and <sep> last if `special`.
+  Encoding Encode(absl::string_view text, bool special = true) const;
+  // <class> a <sep> b <sep>.
+  Encoding EncodePair(absl::string_view a, absl::string_view b) const;
+  // Tokens of words that are split already: `words` of the result indexes `words`, offsets are inside each word. A word without tokens (only
+  // blanks or control characters) has none in the result.
+  Encoding EncodeWords(absl::Span<const std::string> words, bool special = true) const;
+  // Appends the ids of `text` without special tokens: the fast path, no offsets.
+  void AppendIds(absl::string_view text, std::vector<int32_t>* ids) const;
+
+  // Cuts to at most max_length tokens as Hugging Face's `longest_first` does, keeping special tokens. Returns how many tokens were cut.
+  int64_t Truncate(Encoding* encoding, int64_t max_length) const;
+
+  // The text of ids: pieces joined, "##" removed, special tokens skipped.
+  std::string Decode(absl::Span<const int32_t> ids) const;
+
+  int32_t vocab_size() const;
+  const std::string& token(int32_t id) const;   // 0 <= id < vocab_size()
+  int32_t id(absl::string_view token) const;    // -1 when there is none
+  bool is_special(int32_t id) const;
+  const SpecialIds& special() const;
+  const NormalizerOptions& options() const;
+
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+ private:
+  struct Rep;
+  explicit Tokenizer(std::unique_ptr<Rep> rep);
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TEXT_TOKENIZER_H_

@@ -1,0 +1,35 @@
+// Learns a WordPiece vocabulary from text: byte-pair merges over word counts with the continuing prefix "##", as Hugging Face's trainer does.
+#ifndef CLOZE_CORE_TEXT_VOCAB_TRAINER_H_
+#define CLOZE_CORE_TEXT_VOCAB_TRAINER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/status.h"
+#include "core/text/tokenizer.h"
+
+namespace cloze {
+
+struct VocabOptions {
+  int32_t size = 8192;           // tokens, special ones included
+  int64_t min_count = 2;         // pairs rarer than this are not merged
+  int32_t max_alphabet = 1000;   // characters kept; rarer ones become <unk>
+  int64_t memory_limit = int64_t{2} << 30;  // bytes of word counts; rare words are dropped (and counted) beyond it
+  NormalizerOptions normalizer;
+};
+
+struct VocabResult {
+  std::vector<std::string> tokens;  // <pad> <unk> <class> <sep> <mask>, then the alphabet, then merges in order
+  int64_t bytes = 0, words = 0, distinct_words = 0, dropped_words = 0;
+};
+
+// Reads `files` line by line, in parallel, in bounded memory. The result depends only on the content, not on the threads. `progress`
+// is called now and then with the bytes read so far and all bytes. kData when the files hold no word.
+absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files, const VocabOptions& options,
+                                       absl::FunctionRef<void(int64_t done, int64_t total)> progress);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TEXT_VOCAB_TRAINER_H_

@@ -1,0 +1,25 @@
+# Generated C++ of the specs, and their descriptors with comments (for `cloze spec explain`) as a C++ array.
+set(cloze_protos proto/options.proto proto/task.proto)
+set(proto_cc)
+foreach(p ${cloze_protos})
+  string(REPLACE .proto .pb.cc cc ${p})
+  list(APPEND proto_cc ${PROJECT_BINARY_DIR}/${cc})
+endforeach()
+set(descriptors ${PROJECT_BINARY_DIR}/proto/descriptors.binpb)
+add_custom_command(
+  OUTPUT ${proto_cc} ${descriptors}
+  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${PROJECT_BINARY_DIR}
+          --include_source_info --include_imports --descriptor_set_out=${descriptors} ${cloze_protos}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  DEPENDS ${cloze_protos})
+set(embedded ${PROJECT_BINARY_DIR}/proto/descriptors.cc)
+add_custom_command(
+  OUTPUT ${embedded}
+  COMMAND ${CMAKE_COMMAND} -DINPUT=${descriptors} -DOUTPUT=${embedded} -P ${PROJECT_SOURCE_DIR}/proto/embed.cmake
+  DEPENDS ${descriptors} ${PROJECT_SOURCE_DIR}/proto/embed.cmake)
+file(GLOB proto_sources CONFIGURE_DEPENDS proto/*.cc)
+# Generated code is not held to our warnings.
+set_source_files_properties(${proto_cc} PROPERTIES COMPILE_OPTIONS "-w")
+add_library(cloze_proto STATIC ${proto_cc} ${embedded} ${proto_sources})
+target_include_directories(cloze_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR})
+target_link_libraries(cloze_proto PUBLIC cloze_flags cloze_base protobuf::libprotobuf)
