@@ -189,7 +189,8 @@ absl::Status LineReader::CheckSignature() {
       return Error(Exit::kData, absl::StrCat(Quote(path_), ": is ", name, ", UTF-8 text expected; convert or unpack it first"));
     }
   }
-  if (buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0) begin_ = 3;
+  has_bom_ = buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0;
+  if (has_bom_) begin_ = position_ = 3;
   return absl::OkStatus();
 }
 
@@ -204,6 +205,7 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
     if (newline != std::string::npos && newline - begin_ <= max_line_) {
       const bool cr = newline > begin_ && buffer_[newline - 1] == '\r';
       line->assign(buffer_, begin_, newline - begin_ - cr);
+      line_end_ = cr ? "\r\n" : "\n";
       position_ += newline + 1 - begin_;
       begin_ = newline + 1;
       continued_ = false;
@@ -213,6 +215,7 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
       size_t cut = max_line_;  // not inside a UTF-8 sequence
       for (int back = 0; back < 4 && cut > 1 && (buffer_[begin_ + cut] & 0xC0) == 0x80; ++back) --cut;
       line->assign(buffer_, begin_, cut);
+      line_end_ = "";
       begin_ += cut, position_ += cut;
       continued_ = true;
       return true;
@@ -220,7 +223,9 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
     if (end_) {
       const bool any = begin_ < buffer_.size();
       line->assign(buffer_, begin_, std::string::npos);
-      if (!line->empty() && line->back() == '\r') line->pop_back();
+      const bool cr = !line->empty() && line->back() == '\r';
+      if (cr) line->pop_back();
+      line_end_ = cr ? "\r" : "";
       position_ += buffer_.size() - begin_;
       buffer_.clear(), begin_ = 0, continued_ = false;
       return any;

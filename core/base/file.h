@@ -82,6 +82,10 @@ class LineReader {
   int64_t line_number() const { return line_number_; }
   // Did Next return only a piece of a line, with more to come?
   bool continued() const { return continued_; }
+  // What ended the line (or piece) that Next returned last: "\n", "\r\n", "\r" (only at the end of the file) or "".
+  absl::string_view line_end() const { return line_end_; }
+  // Did the file begin with a byte order mark? Known after the first Next.
+  bool has_bom() const { return has_bom_; }
   // Bytes consumed so far.
   int64_t position() const { return position_; }
   const std::string& path() const { return path_; }
@@ -94,7 +98,8 @@ class LineReader {
   Fd fd_;
   size_t begin_ = 0;
   int64_t max_line_ = 0, line_number_ = 0, position_ = 0;
-  bool end_ = false, continued_ = false, started_ = false;
+  bool end_ = false, continued_ = false, started_ = false, has_bom_ = false;
+  absl::string_view line_end_;
 };
 
 }  // namespace cloze
