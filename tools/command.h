@@ -1,0 +1,38 @@
+// The sub-commands of `cloze`, one file each: tools/<name>.cc defines Add<Name>, and main.cc lists it.
+#ifndef CLOZE_TOOLS_COMMAND_H_
+#define CLOZE_TOOLS_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace cloze {
+
+// What the chosen sub-command does once the whole command line is known to be right. Its status becomes the exit code.
+using Run = std::function<absl::Status()>;
+
+// Declares a sub-command of `app`, with its options kept alive by the callback, which puts the work into *run:
+//
+//   void AddPredict(CLI::App& app, Run* run) {
+//     CLI::App* command = app.add_subcommand("predict", "Label texts with a classifier.");
+//     auto options = std::make_shared<Options>();
+//     command->add_option("--model", options->model, "Model folder.")->required();
+//     command->callback([=] { *run = [=] { return Predict(*options); }; });
+//   }
+//
+// `--help` and `--threads` are added by main.cc to each; unknown flags are answered there too. A sub-command only takes values apart in its
+// Run: a file that is missing is Exit::kNoInput from there, not a usage error of CLI11.
+using AddCommand = void (*)(CLI::App& app, Run* run);
+
+void AddSpec(CLI::App& app, Run* run);
+void AddVocab(CLI::App& app, Run* run);
+void AddTokenize(CLI::App& app, Run* run);
+
+// A command line that CLI11 cannot judge is wrong: ends with Exit::kUsage.
+inline absl::Status UsageError(const std::string& message) { return Error(Exit::kUsage, message); }
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_COMMAND_H_

@@ -1,0 +1,109 @@
+// `cloze`: one program, a sub-command for each thing to do.
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/base/suggest.h"
+#include "core/base/threads.h"
+#include "tools/command.h"
+#include "tools/output.h"
+
+namespace cloze {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+
+// One line a sub-command, in the order of `cloze --help`.
+constexpr AddCommand kCommands[] = {
+    AddSpec,
+    AddVocab,
+    AddTokenize,
+};
+
+std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }
+
+// The sub-command that the user was in when the parser stopped.
+const CLI::App* Deepest(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().back();
+  return app;
+}
+
+std::string FullName(const CLI::App* app) {
+  return app->get_parent() == nullptr ? "cloze" : absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
+}
+
+std::string Help(const CLI::App* app) { return app->help(app->get_parent() == nullptr ? "" : FullName(app->get_parent())); }
+
+// Words that `app` did not understand: an unknown flag, an unknown command, or an argument too many.
+std::string ExplainUnknown(const CLI::App* app, const std::string& word) {
+  std::vector<std::string> names;
+  if (word[0] == '-') {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::string flag = word.substr(0, word.find('='));
+    return absl::StrCat("unknown flag ", Quote(flag), DidYouMean(flag, names));
+  }
+  for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  if (names.empty()) return absl::StrCat("unexpected argument \"", Quote(word), "\"");
+  return absl::StrCat("unknown command \"", Quote(word), "\"", DidYouMean(word, names));
+}
+
+int UsageExit(const CLI::App& app, const std::string& message) {
+  const std::string name = FullName(Deepest(&app));
+  std::fprintf(stderr, "%s: %s\nTry `%s --help`.\n", name.c_str(), message.c_str(), name.c_str());
+  return static_cast<int>(Exit::kUsage);
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
+  return static_cast<int>(ExitOf(status));
+}
+
+int Print(const std::string& text) {
+  const absl::Status status = WriteStdout(text);
+  return status.ok() || IsReaderGone(status) ? 0 : Fail(status);
+}
+
+int Main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app("Cloze pretrains, fine-tunes and runs BERT-style encoders on CPUs.", "cloze");
+  app.require_subcommand(0, 1);
+  app.set_help_flag("-h,--help", "Print this help and exit.");
+  bool version = false;
+  app.add_flag("--version", version, "Print version and number of threads, and exit.");
+  int threads = 0;
+  Run run;
+  for (const AddCommand add : kCommands) add(app, &run);
+  app.add_option("--threads", threads, "Threads; 0: the cores this process may use.")->check(CLI::Range(0, 4096));
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->add_option("--threads", threads, "Threads; 0: the cores this process may use.")->check(CLI::Range(0, 4096));
+  }
+  const auto unknown = [&]() -> std::string {
+    const CLI::App* deepest = Deepest(&app);
+    for (const std::string& word : app.remaining(true)) {
+      if (word != "--") return ExplainUnknown(deepest, word);
+    }
+    return "";
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Print(Help(Deepest(&app)));
+  } catch (const CLI::ParseError& error) {
+    const std::string word = unknown();
+    return UsageExit(app, word.empty() ? error.what() : word);
+  }
+  SetThreads(threads);
+  if (version) return Print(Version() + "\n");
+  if (!run) return UsageExit(app, "a command is required");
+  const absl::Status status = run();
+  if (status.ok() || IsReaderGone(status)) return 0;
+  return Fail(status);
+}
+
+}  // namespace
+}  // namespace cloze
+
+int main(int argc, char** argv) { return cloze::Main(argc, argv); }
