@@ -3,6 +3,7 @@
 #define CLOZE_CORE_TENSOR_PARAM_STORE_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct Param {
   int64_t rows = 0, cols = 0;    // a vector is [1, cols]
   bool vector = false;           // one dimension in files
   bool decay = false;            // weight decay applies
+  bool adjacent = false;         // no gap before it
   bool trainable = true;         // has a gradient and optimizer state
   Init init = Init::kNormal;
   int64_t offset = 0;            // in values()
@@ -31,14 +33,12 @@ struct Param {
   int64_t size() const { return rows * cols; }
 };
 
-// Built in two steps: modules Add() their parameters, then Allocate() lays them out. Parameters added one after the other are neighbours in
-// memory when their sizes are multiples of kAlign, so that query, key and value make one [3H, H] matrix.
+// Built in two steps: modules Add() their parameters, then Allocate() lays them out, each on a cache line but for `adjacent` ones, which follow the
+// parameter before without a gap: query, key and value make one [3H, H] matrix.
 class ParamStore {
  public:
-  static constexpr int64_t kAlign = 16;  // floats
-
-  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, Init init = Init::kNormal);  // decays
-  ParamId AddVector(std::string name, int64_t size, Init init);                               // does not decay
+  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false);       // Normal, decays
+  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);          // does not decay
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
 
@@ -66,8 +66,6 @@ class ParamStore {
   void Changed() { ++version_; }
 
  private:
-  ParamId Add(Param param);
-
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };

@@ -1,0 +1,45 @@
+// The optimizer's sweep and the norm it clips by.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/threads.h"
+#include "core/ops/ops.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kChunk = 1 << 16;
+
+}  // namespace
+
+double SumSquares(absl::Span<const float> x) {
+  const int64_t n = x.size();
+  std::vector<double> partial((n + kChunk - 1) / kChunk);
+  ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) { partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin); });
+  double sum = 0;
+  for (const double p : partial) sum += p;
+  return sum;
+}
+
+void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, int64_t n) {
+  const double correction1 = a.bias_correction ? 1 - std::pow(double{a.beta1}, a.step) : 1;
+  const double correction2 = a.bias_correction ? 1 - std::pow(double{a.beta2}, a.step) : 1;
+  ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
+    GetKernels().adamw({.value = value + begin,
+                        .grad = grad + begin,
+                        .m = m + begin,
+                        .v = v + begin,
+                        .n = end - begin,
+                        .rate = a.rate,
+                        .beta1 = a.beta1,
+                        .beta2 = a.beta2,
+                        .epsilon = a.epsilon,
+                        .decay = a.decay,
+                        .grad_scale = a.grad_scale,
+                        .correction1 = static_cast<float>(correction1),
+                        .correction2_root = static_cast<float>(std::sqrt(correction2))});
+  });
+}
+
+}  // namespace cloze

@@ -1,0 +1,34 @@
+#include "core/ops/dropout.h"
+
+#include <cmath>
+
+#include "core/base/philox.h"
+#include "core/base/threads.h"
+#include "core/ops/reduce.h"
+
+namespace cloze {
+
+RowDropout RowsFrom(const DropoutSite& site, int64_t row) {
+  if (site.p <= 0) return {};
+  const auto& key = Philox(site.seed, Purpose::kDropout).key();
+  return {.key0 = key[0],
+          .key1 = key[1],
+          .threshold = static_cast<uint32_t>(std::lround(site.p * 65536.0)),
+          .stream = site.stream,
+          .scale = 1.0f / (1.0f - site.p),
+          .example = site.keys.example + row,
+          .position = site.keys.position + row};
+}
+
+void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
+  CLOZE_CHECK(x.cols == x.stride && y.cols == y.stride && x.type == y.type);
+  if (site.p <= 0) {
+    if (x.data != y.data) Convert(x, y);
+    return;
+  }
+  ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
+    GetKernels().dropout[int(x.type)](end - begin, x.cols, Rows(x, begin, 0).data, Rows(y, begin, 0).data, RowsFrom(site, begin));
+  });
+}
+
+}  // namespace cloze

@@ -1,0 +1,100 @@
+// Residual sum, dropout and layer norm in one pass, and its backward with every column sum it can carry. Included by table.cc.
+#ifndef CLOZE_CORE_OPS_KERNELS_NORM_H_
+#define CLOZE_CORE_OPS_KERNELS_NORM_H_
+
+#include "core/ops/kernels/dropout.h"
+#include "core/ops/kernels/kernels.h"
+#include "core/ops/kernels/simd.h"
+
+namespace cloze {
+namespace {
+
+// Factors of `d` for a row, or null when there is no dropout.
+CLOZE_INLINE const float* FactorsOf(const RowDropout& d, int64_t row, int64_t cols, float* buffer) {
+  if (d.threshold == 0) return nullptr;
+  DropoutFactors(d, row, cols, buffer);
+  return buffer;
+}
+
+template <typename T>
+CLOZE_INLINE const T* RowOf(const void* m, int64_t row, int64_t cols) {
+  return m == nullptr ? nullptr : static_cast<const T*>(m) + row * cols;
+}
+template <typename T>
+CLOZE_INLINE T* RowOf(void* m, int64_t row, int64_t cols) {
+  return m == nullptr ? nullptr : static_cast<T*>(m) + row * cols;
+}
+
+template <typename T>
+void NormForward(const NormArgs& a) {
+  alignas(64) float buffer[kMaxDropoutRow], sum[kMaxDropoutRow];
+  const int64_t cols = a.cols;
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const T *x = RowOf<T>(a.x, r, cols), *residual = RowOf<T>(a.residual, r, cols);
+    T *z = RowOf<T>(a.z, r, cols), *y = RowOf<T>(a.y, r, cols);
+    const float* factor = FactorsOf(a.in, r, cols, buffer);
+    VF total = {};
+    Sweep(cols, [&](auto at) {
+      VF v = residual != nullptr ? at(residual) : VF{};
+      if (x != nullptr) v += factor != nullptr ? at(x) * at(factor) : at(x);
+      at.Set(sum, v);
+      if (z != nullptr) at.Set(z, v);
+      total += v;
+    });
+    const float mean = Sum(total) / cols;
+    VF squares = {};
+    Sweep(cols, [&](auto at) {
+      const VF d = at.Only(at(sum) - mean);
+      squares += d * d;
+    });
+    const float rstd = 1.0f / __builtin_sqrtf(Sum(squares) / cols + a.epsilon);
+    a.mean[r] = mean;
+    a.rstd[r] = rstd;
+    factor = FactorsOf(a.out, r, cols, buffer);
+    Sweep(cols, [&](auto at) {
+      VF v = (at(sum) - mean) * rstd * at(a.gain) + at(a.bias);
+      if (factor != nullptr) v *= at(factor);
+      at.Set(y, v);
+    });
+  }
+}
+
+// With h = (z - mean) rstd and g = dy gain: dz = rstd (g - avg(g) - h avg(g h)).
+template <typename T>
+void NormBackward(const NormGradArgs& a) {
+  alignas(64) float buffer[kMaxDropoutRow], scaled[kMaxDropoutRow];
+  const int64_t cols = a.cols;
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const T *dy = RowOf<T>(a.dy, r, cols), *z = RowOf<T>(a.z, r, cols), *dz_in = RowOf<T>(a.dz_in, r, cols);
+    T *dz = RowOf<T>(a.dz, r, cols), *dx = RowOf<T>(a.dx, r, cols);
+    const float mean = a.mean[r], rstd = a.rstd[r];
+    const float* factor = FactorsOf(a.out, r, cols, buffer);
+    VF sum_g = {}, sum_gh = {};
+    Sweep(cols, [&](auto at) {
+      VF d = at(dy);
+      if (factor != nullptr) d *= at(factor);
+      const VF h = (at(z) - mean) * rstd, g = d * at(a.gain);
+      at.Set(a.dgain, at(a.dgain) + d * h);
+      at.Set(a.dbias, at(a.dbias) + d);
+      at.Set(scaled, g);
+      sum_g += g;
+      sum_gh += g * h;
+    });
+    const float avg_g = Sum(sum_g) / cols, avg_gh = Sum(sum_gh) / cols;
+    factor = FactorsOf(a.in, r, cols, buffer);
+    Sweep(cols, [&](auto at) {
+      const VF h = (at(z) - mean) * rstd;
+      VF d = rstd * (at(scaled) - avg_g - h * avg_gh);
+      if (dz_in != nullptr) d += at(dz_in);
+      at.Set(dz, d);
+      if (factor != nullptr) d *= at(factor);
+      if (dx != nullptr && dx != dz) at.Set(dx, d);
+      if (a.dxsum != nullptr) at.Set(a.dxsum, at(a.dxsum) + d);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_NORM_H_

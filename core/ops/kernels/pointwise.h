@@ -1,0 +1,180 @@
+// Activation, dropout, embedding, softmax loss, sums, AdamW: one pass over memory each. Included by table.cc.
+#ifndef CLOZE_CORE_OPS_KERNELS_POINTWISE_H_
+#define CLOZE_CORE_OPS_KERNELS_POINTWISE_H_
+
+#include "core/ops/kernels/dropout.h"
+#include "core/ops/kernels/kernels.h"
+#include "core/ops/kernels/simd.h"
+
+namespace cloze {
+namespace {
+
+// Value and slope of an activation at u. GELU: u Phi(u). Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))) (Hendrycks & Gimpel).
+struct ValueAndSlope {
+  VF value, slope;
+};
+template <ActivationKind kind>
+CLOZE_INLINE ValueAndSlope Activate(VF u) {
+  if constexpr (kind == ActivationKind::kGelu) {
+    const Normal normal = NormalOf(u);
+    return {u * normal.cumulative, normal.cumulative + u * normal.density};
+  } else if constexpr (kind == ActivationKind::kGeluTanh) {
+    constexpr float a = 0.79788456f, b = 0.044715f;
+    const VF g = 1.0f / (1.0f + Exp(-2.0f * a * (u + b * u * u * u)));  // (1 + tanh(y)) / 2
+    return {u * g, g + 2.0f * u * g * (1.0f - g) * a * (1.0f + 3.0f * b * u * u)};
+  } else {
+    const VF zero = {};
+    return {u > zero ? u : zero, u > zero ? Splat(1.0f) : zero};
+  }
+}
+
+template <typename T, ActivationKind kind>
+void ActivationForwardKind(int64_t n, const T* u, T* y) {
+  Sweep(n, [&](auto at) { at.Set(y, Activate<kind>(at(u)).value); });
+}
+
+template <typename T>
+void ActivationForward(ActivationKind kind, int64_t n, const void* u, void* y) {
+  const auto run = [&]<ActivationKind k>() { ActivationForwardKind<T, k>(n, static_cast<const T*>(u), static_cast<T*>(y)); };
+  switch (kind) {
+    case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
+    case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
+    case ActivationKind::kRelu: return run.template operator()<ActivationKind::kRelu>();
+  }
+}
+
+template <typename T, ActivationKind kind>
+void ActivationBackwardKind(int64_t rows, int64_t cols, const T* u, const T* dy, T* y, T* du, float* bias_sum) {
+  for (int64_t r = 0; r < rows; ++r, u += cols, dy += cols, y += cols, du += cols) {
+    Sweep(cols, [&](auto at) {
+      const ValueAndSlope a = Activate<kind>(at(u));
+      const VF g = at(dy) * a.slope;
+      at.Set(y, a.value);
+      at.Set(du, g);
+      at.Set(bias_sum, at(bias_sum) + g);
+    });
+  }
+}
+
+template <typename T>
+void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const void* u, const void* dy, void* y, void* du, float* bias_sum) {
+  const auto run = [&]<ActivationKind k>() {
+    ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy), static_cast<T*>(y), static_cast<T*>(du), bias_sum);
+  };
+  switch (kind) {
+    case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
+    case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
+    case ActivationKind::kRelu: return run.template operator()<ActivationKind::kRelu>();
+  }
+}
+
+template <typename T>
+void ColumnSum(int64_t rows, int64_t cols, const void* x, int64_t stride, float* sum) {
+  const T* row = static_cast<const T*>(x);
+  for (int64_t r = 0; r < rows; ++r, row += stride) {
+    Sweep(cols, [&](auto at) { at.Set(sum, at(sum) + at(row)); });
+  }
+}
+
+template <typename T>
+void Dropout(int64_t rows, int64_t cols, const void* x, void* y, const RowDropout& d) {
+  alignas(64) float factor[kMaxDropoutRow];
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* xr = static_cast<const T*>(x) + r * cols;
+    T* yr = static_cast<T*>(y) + r * cols;
+    DropoutFactors(d, r, cols, factor);
+    Sweep(cols, [&](auto at) { at.Set(yr, at(xr) * at(factor)); });
+  }
+}
+
+template <typename T>
+void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b, const int32_t* ib, const float* c, const int32_t* ic,
+           void* x) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols, *cr = c + ic[r] * cols;
+    T* xr = static_cast<T*>(x) + r * cols;
+    Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br) + at(cr)); });
+  }
+}
+
+template <typename T>
+void SumRows(int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool accumulate) {
+  Sweep(cols, [&](auto at) {
+    VF sum = accumulate ? at(out) : VF{};
+    for (int64_t r = 0; r < rows; ++r) sum += at(static_cast<const T*>(x) + index[r] * cols);
+    at.Set(out, sum);
+  });
+}
+
+template <typename T>
+LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scale) {
+  T* x = static_cast<T*>(logits);
+  VF top = Splat(-3.4e38f);
+  const VF lowest = top;
+  Sweep(n, [&](auto at) {
+    const VF v = at(x), there = at.Only(Splat(1.0f));
+    top = Max(top, there > VF{} ? v : lowest);
+  });
+  const float max = MaxLane(top);
+  VF total = {};
+  Sweep(n, [&](auto at) { total += at.Only(Exp(at(x) - max)); });
+  const float sum = Sum(total);
+  float first;  // the target's logit as a float
+  VF t = LoadPart(x + target, 1);
+  __builtin_memcpy(&first, &t, sizeof(first));
+  int32_t best = 0;
+  for (int64_t c = 0; c < n; ++c) {
+    VF v = LoadPart(x + c, 1);
+    float f;
+    __builtin_memcpy(&f, &v, sizeof(f));
+    if (f == max) {
+      best = static_cast<int32_t>(c);
+      break;
+    }
+  }
+  const LossRow result = {__builtin_logf(sum) + max - first, best};
+  if (gradient_scale == 0.0f) return result;
+  const float factor = gradient_scale / sum;
+  Sweep(n, [&](auto at) { at.Set(x, Exp(at(x) - max) * factor); });
+  t = Splat(__builtin_expf(first - max) * factor - gradient_scale);
+  StorePart(x + target, t, 1);
+  return result;
+}
+
+template <typename From, typename To>
+void Convert(int64_t n, const void* from, void* to) {
+  Sweep(n, [&](auto at) { at.Set(static_cast<To*>(to), at(static_cast<const From*>(from))); });
+}
+
+// Loshchilov & Hutter 2019, as torch.optim.AdamW orders it.
+void AdamW(const AdamArgs& a) {
+  const float shrink = 1.0f - a.rate * a.decay, step = a.rate / a.correction1, root = 1.0f / a.correction2_root;
+  Sweep(a.n, [&](auto at) {
+    const VF g = at(a.grad) * a.grad_scale;
+    const VF m = at(a.m) * a.beta1 + g * (1.0f - a.beta1);
+    const VF v = at(a.v) * a.beta2 + g * g * (1.0f - a.beta2);
+    VF denominator;
+    for (int i = 0; i < W; ++i) denominator[i] = __builtin_sqrtf(v[i]);
+    at.Set(a.m, m);
+    at.Set(a.v, v);
+    at.Set(a.value, at(a.value) * shrink - step * m / (denominator * root + a.epsilon));
+    at.Set(a.grad, VF{});
+  });
+}
+
+double SumSquares(int64_t n, const float* x) {
+  typedef double VD __attribute__((vector_size(W * 8)));
+  VD total = {};
+  Sweep(n, [&](auto at) {
+    const VD v = __builtin_convertvector(at(x), VD);
+    total += v * v;
+  });
+  double sum = 0;
+  for (int i = 0; i < W; ++i) sum += total[i];
+  return sum;
+}
+
+}  // namespace
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_POINTWISE_H_

@@ -1,0 +1,155 @@
+// Vectors of the instruction set that this file is compiled for: W floats, loads and stores of f32 and bf16, exp and the normal distribution.
+// Only for core/ops/kernels/*.cc; everything has internal linkage.
+#ifndef CLOZE_CORE_OPS_KERNELS_SIMD_H_
+#define CLOZE_CORE_OPS_KERNELS_SIMD_H_
+
+#include <cstdint>
+
+namespace cloze {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int W = 16;
+#elif defined(__AVX2__)
+constexpr int W = 8;
+#else
+constexpr int W = 4;
+#endif
+
+typedef float VF __attribute__((vector_size(W * 4)));
+typedef int32_t VI __attribute__((vector_size(W * 4)));
+typedef uint32_t VU __attribute__((vector_size(W * 4)));
+typedef uint16_t VH __attribute__((vector_size(W * 2)));
+
+// A bfloat16 in memory.
+struct bf16 {
+  uint16_t bits;
+};
+
+#define CLOZE_INLINE inline __attribute__((always_inline))
+
+CLOZE_INLINE VF Splat(float x) { return x - VF{}; }
+CLOZE_INLINE VF AsFloat(VI x) { return (VF)x; }
+CLOZE_INLINE VI AsInt(VF x) { return (VI)x; }
+CLOZE_INLINE VF Max(VF a, VF b) { return a > b ? a : b; }
+CLOZE_INLINE VF Min(VF a, VF b) { return a < b ? a : b; }
+CLOZE_INLINE int64_t MinI(int64_t a, int64_t b) { return a < b ? a : b; }
+
+CLOZE_INLINE VF Load(const float* p) {
+  VF v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+CLOZE_INLINE void Store(float* p, VF v) { __builtin_memcpy(p, &v, sizeof(v)); }
+CLOZE_INLINE VF Load(const bf16* p) {
+  VH h;
+  __builtin_memcpy(&h, p, sizeof(h));
+  return (VF)(__builtin_convertvector(h, VU) << 16);
+}
+// Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes.
+CLOZE_INLINE void Store(bf16* p, VF v) {
+  const VU u = (VU)v;
+  const VH h = __builtin_convertvector((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16, VH);
+  __builtin_memcpy(p, &h, sizeof(h));
+}
+
+// The first n (< W) elements; the rest is 0.
+template <typename T>
+CLOZE_INLINE VF LoadPart(const T* p, int64_t n) {
+  T t[W] = {};
+  __builtin_memcpy(t, p, n * sizeof(T));
+  return Load(t);
+}
+template <typename T>
+CLOZE_INLINE void StorePart(T* p, VF v, int64_t n) {
+  T t[W];
+  Store(t, v);
+  __builtin_memcpy(p, t, n * sizeof(T));
+}
+
+// A place in a row: load and store the W elements from c on, or what is left of them.
+struct Whole {
+  int64_t c;
+  template <typename T>
+  CLOZE_INLINE VF operator()(const T* p) const { return Load(p + c); }
+  template <typename T>
+  CLOZE_INLINE void Set(T* p, VF v) const { Store(p + c, v); }
+  CLOZE_INLINE VF Only(VF v) const { return v; }
+};
+struct Part {
+  int64_t c, n;
+  template <typename T>
+  CLOZE_INLINE VF operator()(const T* p) const { return LoadPart(p + c, n); }
+  template <typename T>
+  CLOZE_INLINE void Set(T* p, VF v) const { StorePart(p + c, v, n); }
+  // Zero in the lanes that are not there.
+  CLOZE_INLINE VF Only(VF v) const {
+    float t[W];
+    Store(t, v);
+    return LoadPart(t, n);
+  }
+};
+
+// f(place) for every place of a row of n elements.
+template <typename F>
+CLOZE_INLINE void Sweep(int64_t n, F f) {
+  int64_t c = 0;
+  for (; c + W <= n; c += W) f(Whole{c});
+  if (c < n) f(Part{c, n - c});
+}
+
+// Sum and maximum of the lanes, in a fixed order.
+CLOZE_INLINE float Sum(VF v) {
+  float t[W];
+  Store(t, v);
+  for (int half = W / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) t[i] += t[i + half];
+  }
+  return t[0];
+}
+CLOZE_INLINE float MaxLane(VF v) {
+  float t[W];
+  Store(t, v);
+  for (int half = W / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) t[i] = t[i] > t[i + half] ? t[i] : t[i + half];
+  }
+  return t[0];
+}
+
+// e^x, relative error below 2e-7; 0 below -87.3, finite above 88.
+CLOZE_INLINE VF Exp(VF x) {
+  const VF magic = Splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+  const VF clamped = Min(Max(x, Splat(-87.33f)), Splat(88.0f));
+  const VF shifted = clamped * 1.44269504f + magic;
+  const VF n = shifted - magic;
+  const VF r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
+  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const VI scale = (AsInt(shifted) - AsInt(magic) + 127) << 23;
+  return x < Splat(-87.33f) ? VF{} : p * AsFloat(scale);
+}
+
+// Cumulative distribution (Phi) and density (phi) of the standard normal. Abramowitz & Stegun 7.1.26, absolute error below 2e-7.
+struct Normal {
+  VF cumulative, density;
+};
+CLOZE_INLINE Normal NormalOf(VF x) {
+  const VF z = AsFloat(AsInt(x) & 0x7FFFFFFF) * 0.70710678f;
+  const VF t = 1.0f / (1.0f + 0.3275911f * z);
+  const VF e = Exp(-z * z);
+  VF p = t * 1.061405429f + -1.453152027f;
+  p = p * t + 1.421413741f;
+  p = p * t + -0.284496736f;
+  p = p * t + 0.254829592f;
+  const VF tail = 0.5f * p * t * e;
+  return {x < VF{} ? tail : 1.0f - tail, e * 0.39894228f};
+}
+
+}  // namespace
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_SIMD_H_

@@ -1,0 +1,48 @@
+// Matrix products by oneDNN. The only user of dnnl.hpp is matmul.cc.
+#ifndef CLOZE_CORE_OPS_MATMUL_H_
+#define CLOZE_CORE_OPS_MATMUL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// A weight matrix w [out, in], f32, and the version of its content: packed copies are made anew when the version has changed.
+struct Weight {
+  ConstMat w;
+  uint64_t version = 0;
+};
+
+// Products of activations with weights, with caches of primitives (by shape) and of packed weights (by address). Activations are f32 or bf16; weights
+// are packed into the type of the activations. Not thread-safe: one per model in use. Results have the same bits for any number of threads.
+class Matmul {
+ public:
+  Matmul();
+  ~Matmul();
+  Matmul(const Matmul&) = delete;
+  Matmul& operator=(const Matmul&) = delete;
+
+  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null.
+  void Forward(ConstMat x, const Weight& w, const float* bias, Mat y);
+  // dx [n, in] = dy [n, out] w; with `accumulate` it is added to dx.
+  void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
+  // dw [out, in] f32 += dy^T [out, n] x [n, in].
+  void BackwardWeight(ConstMat dy, ConstMat x, Mat dw);
+
+  // Bytes held by packed weights.
+  int64_t packed_bytes() const;
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+// Library, version and instruction set, as "oneDNN 2.6.3 (avx512_core_bf16)".
+std::string MatmulLibrary();
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_MATMUL_H_

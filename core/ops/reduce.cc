@@ -1,0 +1,27 @@
+#include "core/ops/reduce.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/threads.h"
+
+namespace cloze {
+
+void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum, absl::FunctionRef<void(int64_t, int64_t, float*)> f) {
+  const Arena::Mark mark = arena.mark();
+  const int64_t chunks = (rows + kRowChunk - 1) / kRowChunk;
+  float* partial = arena.NewArray<float>(chunks * cols);
+  ParallelFor(chunks, [&](int64_t i) {
+    std::memset(partial + i * cols, 0, cols * sizeof(float));
+    f(i * kRowChunk, std::min(rows, (i + 1) * kRowChunk), partial + i * cols);
+  });
+  ParallelChunks(cols, 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < chunks; ++i) {
+      const float* p = partial + i * cols;
+      for (int64_t c = begin; c < end; ++c) sum[c] += p[c];
+    }
+  });
+  arena.Rewind(mark);
+}
+
+}  // namespace cloze

@@ -1,0 +1,102 @@
+#include "core/tensor/param_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <numbers>
+
+#include "core/base/threads.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kCacheLine = 16;  // floats
+
+float* AllocateZeroed(int64_t floats) {
+  const int64_t bytes = (std::max<int64_t>(floats, 1) * 4 + 63) / 64 * 64;
+  auto* p = static_cast<float*>(std::aligned_alloc(64, bytes));
+  if (p == nullptr) throw std::bad_alloc();
+  std::memset(p, 0, bytes);
+  return p;
+}
+
+int64_t Place(int64_t used, const Param& param) {
+  return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+uint64_t HashName(const std::string& name) {
+  uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
+// Standard normal, redrawn until within two deviations; each draw from its own counter.
+float TruncatedNormal(const Philox& philox, uint64_t stream, int64_t index) {
+  for (uint32_t attempt = 0;; ++attempt) {
+    const Philox::Block b = philox(stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16 | attempt);
+    for (int pair = 0; pair < 4; pair += 2) {
+      const float u = 1 - Philox::Uniform(b[pair]), angle = 2 * std::numbers::pi_v<float> * Philox::Uniform(b[pair + 1]);
+      const float radius = std::sqrt(-2 * std::log(u));
+      for (const float z : {radius * std::cos(angle), radius * std::sin(angle)}) {
+        if (std::fabs(z) <= 2) return z;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+ParamId ParamStore::AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent) {
+  params_.push_back({.name = std::move(name), .rows = rows, .cols = cols, .decay = true, .adjacent = adjacent});
+  return size() - 1;
+}
+
+ParamId ParamStore::AddVector(std::string name, int64_t size, Init init, bool adjacent) {
+  params_.push_back({.name = std::move(name), .rows = 1, .cols = size, .vector = true, .adjacent = adjacent, .init = init});
+  return this->size() - 1;
+}
+
+void ParamStore::Allocate(bool training) {
+  values_size_ = grads_size_ = 0;
+  for (Param& param : params_) {
+    param.trainable &= training;
+    param.offset = Place(values_size_, param);
+    values_size_ = param.offset + param.size();
+    if (!param.trainable) continue;
+    param.grad_offset = Place(grads_size_, param);
+    grads_size_ = param.grad_offset + param.size();
+  }
+  values_.reset(AllocateZeroed(values_size_));
+  grads_.reset(grads_size_ > 0 ? AllocateZeroed(grads_size_) : nullptr);
+  Changed();
+}
+
+void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
+  const Param& param = params_[id];
+  float* out = values_.get() + param.offset;
+  if (param.init != Init::kNormal) {
+    std::fill(out, out + param.size(), param.init == Init::kOne ? 1.0f : 0.0f);
+  } else {
+    const Philox philox(seed, Purpose::kInit);
+    const uint64_t stream = HashName(param.name);
+    ParallelChunks(param.size(), 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = stddev * TruncatedNormal(philox, stream, i);
+    });
+  }
+  Changed();
+}
+
+ParamId ParamStore::Find(const std::string& name) const {
+  for (ParamId id = 0; id < size(); ++id) {
+    if (params_[id].name == name) return id;
+  }
+  return -1;
+}
+
+Mat ParamStore::grad(ParamId id) const {
+  const Param& param = params_[id];
+  return param.grad_offset < 0 ? Mat() : View(grads_.get() + param.grad_offset, param.rows, param.cols);
+}
+
+}  // namespace cloze
