@@ -1,0 +1,41 @@
+// XXH3 over a stream of bytes: for checksums and cache keys, not against forgery.
+#ifndef CLOZE_TASKS_DATA_HASH_H_
+#define CLOZE_TASKS_DATA_HASH_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+struct XXH3_state_s;
+
+namespace cloze {
+
+class Hasher {
+ public:
+  Hasher();
+  Hasher(Hasher&&) noexcept;
+  Hasher& operator=(Hasher&&) noexcept;
+  ~Hasher();
+
+  void Add(const void* data, int64_t size);
+  // Adds the length too, so that "a", "bc" and "ab", "c" differ.
+  void AddText(absl::string_view text);
+  void AddNumber(int64_t number);
+  // XXH3-128 of everything added so far, 32 hexadecimal digits.
+  std::string Hex() const;
+  // The lower half of it.
+  uint64_t Digest() const;
+
+ private:
+  struct Free { void operator()(XXH3_state_s* state) const; };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
+
+// XXH3 of one block, 64 bits.
+uint64_t Hash64(const void* data, int64_t size, uint64_t seed);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_DATA_HASH_H_
