@@ -103,7 +103,7 @@ struct Matmul::Rep {
 
   // dst (+)= src weights, with w or w^T as weights.
   void WithWeight(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool accumulate) {
-    CLOZE_CHECK(src.rows == dst.rows && src.type == dst.type && w.w.type == DType::kF32);
+    CLOZE_CHECK(src.rows == dst.rows && w.w.type == DType::kF32);
     if (src.rows == 0) return;
     const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, dst.stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
     const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);

@@ -25,7 +25,7 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null.
+  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null. y may be f32 where x is bf16.
   void Forward(ConstMat x, const Weight& w, const float* bias, Mat y);
   // dx [n, in] = dy [n, out] w; with `accumulate` it is added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);

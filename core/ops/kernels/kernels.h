@@ -7,7 +7,7 @@
 
 namespace cloze {
 
-enum class ActivationKind : uint8_t { kGelu, kGeluTanh, kRelu };
+enum class ActivationKind : uint8_t { kGelu, kGeluTanh, kRelu, kTanh };
 
 // Dropout of one row: element c is kept when its 16 random bits are at least `threshold`, and then scaled. Bits come from
 // Philox(key, {position | block << 16, stream, example}), eight elements a block. threshold 0: no dropout.

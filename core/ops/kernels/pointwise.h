@@ -22,6 +22,9 @@ CLOZE_INLINE ValueAndSlope Activate(VF u) {
     constexpr float a = 0.79788456f, b = 0.044715f;
     const VF g = 1.0f / (1.0f + Exp(-2.0f * a * (u + b * u * u * u)));  // (1 + tanh(y)) / 2
     return {u * g, g + 2.0f * u * g * (1.0f - g) * a * (1.0f + 3.0f * b * u * u)};
+  } else if constexpr (kind == ActivationKind::kTanh) {
+    const VF t = 2.0f / (1.0f + Exp(-2.0f * u)) - 1.0f;
+    return {t, 1.0f - t * t};
   } else {
     const VF zero = {};
     return {u > zero ? u : zero, u > zero ? Splat(1.0f) : zero};
@@ -40,6 +43,7 @@ void ActivationForward(ActivationKind kind, int64_t n, const void* u, void* y) {
     case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
     case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
     case ActivationKind::kRelu: return run.template operator()<ActivationKind::kRelu>();
+    case ActivationKind::kTanh: return run.template operator()<ActivationKind::kTanh>();
   }
 }
 
@@ -65,6 +69,7 @@ void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const v
     case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
     case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
     case ActivationKind::kRelu: return run.template operator()<ActivationKind::kRelu>();
+    case ActivationKind::kTanh: return run.template operator()<ActivationKind::kTanh>();
   }
 }
 

@@ -1,0 +1,33 @@
+// A batch: sequences packed one behind the other, without padding between them.
+#ifndef CLOZE_ENCODER_BATCH_H_
+#define CLOZE_ENCODER_BATCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace cloze {
+
+// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that few matrix shapes exist: they belong to no sequence and
+// carry no loss.
+struct Batch {
+  std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
+  std::vector<uint64_t> row_examples;          // global number of each row's example; keys all randomness
+  std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
+  std::vector<int32_t> rows, targets;          // [targets] rows with a label, ascending, and their labels
+
+  int64_t tokens() const { return cu_seqlens.back(); }
+  int64_t padded_rows() const { return static_cast<int64_t>(ids.size()); }
+  int64_t sequences() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
+
+  void Clear() { *this = Batch(); }
+  // Appends a sequence; `second` is the index of its first token of type 1. Call before Pad().
+  void Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example);
+  // Rounds the rows up: to multiples of 64, below 64 to multiples of 8.
+  void Pad();
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_BATCH_H_

@@ -1,0 +1,95 @@
+#include "encoder/block.h"
+
+namespace cloze {
+
+ActivationKind ActivationOf(const ModelConfig& config) {
+  switch (config.activation) {
+    case EncoderSpec::GELU: return ActivationKind::kGelu;
+    case EncoderSpec::GELU_TANH: return ActivationKind::kGeluTanh;
+    case EncoderSpec::RELU: return ActivationKind::kRelu;
+  }
+  CLOZE_CHECK(false);
+}
+
+Block::Block(ParamStore* store, const ModelConfig& config, const Names& names, int index)
+    : config_(config), index_(index), pre_(config.norm == EncoderSpec::PRE), activation_(ActivationOf(config)) {
+  const int64_t hidden = config.hidden;
+  const std::string self = names.layer + "attention.self.";
+  qkv_ = Linear(store, {self + "query", self + "key", self + "value"}, hidden, hidden);
+  attention_output_ = Linear(store, {names.layer + "attention.output.dense"}, hidden, hidden);
+  norm_a_ = Norm(store, names.norm_a, hidden, config.norm_epsilon);
+  intermediate_ = Linear(store, {names.layer + "intermediate.dense"}, hidden, config.intermediate);
+  output_ = Linear(store, {names.layer + "output.dense"}, config.intermediate, hidden);
+  norm_b_ = Norm(store, names.norm_b, hidden, config.norm_epsilon);
+}
+
+DropoutSite Block::Site(const Step& step, DropoutPlace place) const {
+  return step.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout, DropoutStream(place, index_));
+}
+
+Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& out, float* probs) const {
+  const int64_t rows = in.y.rows, hidden = config_.hidden;
+  Saved s;
+  s.x = in.y;
+  s.qkv = step.New(rows, 3 * hidden);
+  qkv_.Forward(step, in.y, s.qkv);
+  s.context = step.New(rows, hidden);
+  s.lse = step.arena.NewArray<float>(rows * config_.heads);
+  AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse, probs);
+  Mat z1 = step.New(rows, hidden);
+  attention_output_.Forward(step, s.context, z1);
+  s.y1 = step.New(rows, hidden);
+  s.norm_a = norm_a_.Forward(step, z1, in.residual, Site(step, DropoutPlace::kAttentionOutput), {}, z1, s.y1);
+  s.u = step.New(rows, config_.intermediate);
+  intermediate_.Forward(step, s.y1, s.u);
+  Mat z2 = pre_ ? out.residual : step.New(rows, hidden);
+  const Arena::Mark mark = step.arena.mark();
+  Mat act = step.New(rows, config_.intermediate);
+  ActivationForward(activation_, s.u, act);
+  output_.Forward(step, act, z2);
+  step.arena.Rewind(mark);
+  s.norm_b = norm_b_.Forward(step, z2, pre_ ? z1 : s.y1, Site(step, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
+  return s;
+}
+
+void Block::FeedForwardBackward(const Step& step, const Saved& s, ConstMat dm, Mat dy1) const {
+  const Arena::Mark mark = step.arena.mark();
+  Mat du = step.New(dm.rows, config_.intermediate), act = step.New(dm.rows, config_.intermediate);
+  output_.BackwardData(step, dm, du);
+  ActivationBackward(activation_, s.u, du, intermediate_.bias_grad(step), step.arena, act, du);
+  output_.BackwardWeight(step, act, dm);
+  intermediate_.Backward(step, s.y1, du, dy1, !pre_);
+  step.arena.Rewind(mark);
+}
+
+void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat da, Mat dx) const {
+  const Arena::Mark mark = step.arena.mark();
+  Mat dcontext = step.New(da.rows, config_.hidden), dqkv = step.New(da.rows, 3 * config_.hidden);
+  attention_output_.Backward(step, s.context, da, dcontext);
+  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena,
+                           dqkv);
+  if (qkv_.trainable(step)) AddColumnSums(dqkv, step.arena, qkv_.bias_grad(step));
+  qkv_.Backward(step, s.x, dqkv, dx, !pre_);
+  step.arena.Rewind(mark);
+}
+
+// dz is the gradient of a residual sum, dx the part that goes through dropout into the layer. Post-norm, the gradient of the layer's input is added onto dz,
+// after everything that reads dz as dx.
+void Block::Backward(const Step& step, const Saved& s, const Stream& d, bool need_dx) const {
+  const Arena::Mark mark = step.arena.mark();
+  const bool dropout = step.training && config_.dropout > 0;
+  const int64_t rows = d.y.rows, hidden = config_.hidden;
+  Mat dz = pre_ ? d.residual : d.y;
+  Mat dx = dropout ? step.New(rows, hidden) : Mat();
+  const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved, const Linear& linear, ConstMat dy) {
+    norm.Backward(step, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(step, place), {}, linear.bias_grad(step), dz, dx);
+    return dropout ? ConstMat(dx) : ConstMat(dz);
+  };
+  const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
+  FeedForwardBackward(step, s, dm, d.y);
+  const ConstMat da = through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
+  AttentionBackward(step, s, da, need_dx ? d.y : Mat());
+  step.arena.Rewind(mark);
+}
+
+}  // namespace cloze

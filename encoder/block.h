@@ -1,0 +1,55 @@
+// One block of the encoder: self-attention and MLP, each with residual sum, dropout and layer norm.
+#ifndef CLOZE_ENCODER_BLOCK_H_
+#define CLOZE_ENCODER_BLOCK_H_
+
+#include "encoder/config.h"
+#include "encoder/linear.h"
+#include "encoder/norm.h"
+
+namespace cloze {
+
+// What flows from block to block: y, the normed input of the next layer, and the residual stream. They are the same matrix in a post-norm model.
+struct Stream {
+  Mat y, residual;  // [rows, hidden]
+};
+
+// Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z + attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where
+// norm_b is the norm before the next block or after the last (Bishop & Bishop, section 12.1.7).
+class Block {
+ public:
+  struct Saved {
+    ConstMat x;              // input of attention
+    Mat qkv, context, y1, u;
+    float* lse = nullptr;
+    Norm::Saved norm_a, norm_b;
+  };
+  struct Names {
+    std::string layer, norm_a, norm_b;  // "bert.encoder.layer.0.", ...
+  };
+
+  Block(ParamStore* store, const ModelConfig& config, const Names& names, int index);
+
+  // Writes out.y and, pre-norm, out.residual. `probs` as in AttentionForward.
+  Saved Forward(const Step& step, const Stream& in, const Stream& out, float* probs = nullptr) const;
+  // From the gradient of out to the gradient of in, in place: d.y and, pre-norm, d.residual are read and overwritten. `need_dx` false: only parameters.
+  void Backward(const Step& step, const Saved& saved, const Stream& d, bool need_dx) const;
+
+ private:
+  DropoutSite Site(const Step& step, DropoutPlace place) const;
+  void FeedForwardBackward(const Step& step, const Saved& saved, ConstMat dm, Mat dy1) const;
+  void AttentionBackward(const Step& step, const Saved& saved, ConstMat da, Mat dx) const;
+
+  ModelConfig config_;
+  int index_;
+  bool pre_;
+  ActivationKind activation_;
+  Linear qkv_, attention_output_, intermediate_, output_;
+  Norm norm_a_, norm_b_;
+};
+
+// The kernel's name for the config's activation.
+ActivationKind ActivationOf(const ModelConfig& config);
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_BLOCK_H_

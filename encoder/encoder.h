@@ -1,0 +1,53 @@
+// The encoder: embeddings and a stack of blocks.
+#ifndef CLOZE_ENCODER_ENCODER_H_
+#define CLOZE_ENCODER_ENCODER_H_
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "encoder/block.h"
+
+namespace cloze {
+
+class Encoder {
+ public:
+  // What backward needs. Lives in the arena of the forward pass.
+  struct Saved {
+    Norm::Saved embeddings, first;  // first: pre-norm models' norm before block 0
+    std::vector<Block::Saved> blocks;
+    Mat y;                          // [rows, hidden] last hidden states
+  };
+  // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block. [rows, hidden], valid during the call.
+  using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
+
+  // Adds its parameters under Hugging Face's names.
+  Encoder(ParamStore* store, const ModelConfig& config);
+
+  // Last hidden states [rows, hidden] of the batch, and what backward needs.
+  Saved Forward(const Step& step) const;
+  // The same numbers; keeps nothing but the result, so that memory does not grow with the number of blocks. probs: null, or one pointer a block as in
+  // AttentionForward.
+  Mat Infer(const Step& step, Observer observe, const std::vector<float*>& probs = {}) const;
+  // dy [rows, hidden] is overwritten. Adds to the gradients of all trainable parameters.
+  void Backward(const Step& step, const Saved& saved, Mat dy) const;
+
+  // [vocab, hidden]; the masked-LM decoder is tied to it.
+  ParamId word_embeddings() const { return words_; }
+  // Fills the position table with sinusoids: sin for even columns i, cos for odd, of n / base^(i / hidden) (Bishop & Bishop, eq. 12.25).
+  void SetSinusoids(ParamStore* store) const;
+  ParamId position_embeddings() const { return positions_; }
+
+ private:
+  Stream Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* first) const;
+  const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
+
+  ModelConfig config_;
+  bool pre_;
+  ParamId words_, positions_, types_;
+  Norm embedding_norm_, first_norm_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_ENCODER_H_

@@ -1,0 +1,41 @@
+// y = x W^T + b.
+#ifndef CLOZE_ENCODER_LINEAR_H_
+#define CLOZE_ENCODER_LINEAR_H_
+
+#include <string>
+#include <vector>
+
+#include "encoder/step.h"
+
+namespace cloze {
+
+// Several layers with the same input can be joined into one product: their weights are adjacent row blocks, each under its own name.
+class Linear {
+ public:
+  Linear() = default;
+  // Adds NAME.weight [out, in] and NAME.bias [out] for each name.
+  Linear(ParamStore* store, const std::vector<std::string>& names, int64_t in, int64_t out);
+
+  int64_t out() const { return out_; }
+  bool trainable(const Step& step) const { return !step.params.grad(weight_).empty(); }
+
+  // x [n, in], y [n, names * out].
+  void Forward(const Step& step, ConstMat x, Mat y) const;
+  // Both of the following. The bias's gradient is the caller's, who has dy's column sums from another pass: bias_grad().
+  void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
+  // dx [n, in] is overwritten, or added to with `add_dx`; empty: not needed.
+  void BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx = false) const;
+  // Adds the weight's gradient unless it is frozen.
+  void BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const;
+  // [names * out] or null when frozen.
+  float* bias_grad(const Step& step) const { return step.vector_grad(bias_); }
+
+ private:
+  ParamId weight_ = -1, bias_ = -1;
+  int count_ = 0;
+  int64_t out_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_LINEAR_H_

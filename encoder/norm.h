@@ -1,0 +1,37 @@
+// Layer norm with the residual sum and dropout that surround it: z = residual + dropout(x), y = norm(z).
+#ifndef CLOZE_ENCODER_NORM_H_
+#define CLOZE_ENCODER_NORM_H_
+
+#include <string>
+
+#include "encoder/step.h"
+
+namespace cloze {
+
+class Norm {
+ public:
+  struct Saved {
+    Mat z;
+    NormStats stats;
+  };
+
+  Norm() = default;
+  // Adds NAME.weight and NAME.bias [size].
+  Norm(ParamStore* store, const std::string& name, int64_t size, float epsilon);
+
+  // x and residual as in NormForward; z may be x's memory.
+  Saved Forward(const Step& step, ConstMat x, ConstMat residual, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y) const;
+  // dx_sum: null, or where the column sums of dx are added.
+  void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in, const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz,
+                Mat dx) const;
+
+ private:
+  NormParams params(const Step& step) const { return {step.vector(gain_), step.vector(bias_), epsilon_}; }
+
+  ParamId gain_ = -1, bias_ = -1;
+  float epsilon_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_NORM_H_

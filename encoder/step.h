@@ -1,0 +1,51 @@
+// What every module needs in a pass.
+#ifndef CLOZE_ENCODER_STEP_H_
+#define CLOZE_ENCODER_STEP_H_
+
+#include "core/ops/matmul.h"
+#include "core/ops/ops.h"
+#include "core/tensor/arena.h"
+#include "core/tensor/param_store.h"
+#include "encoder/batch.h"
+
+namespace cloze {
+
+// Modules are const and own no memory: parameters live in the store, activations in the arena.
+struct Step {
+  const ParamStore& params;
+  Matmul& matmul;
+  Arena& arena;
+  const Batch& batch;
+  uint64_t seed = 0;       // of dropout
+  bool training = false;   // dropout on
+  DType compute = DType::kF32;
+
+  // `count` adjacent weights [out, in] from `id` on as one.
+  Weight weight(ParamId id, int count = 1) const {
+    ConstMat w = params.value(id);
+    return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version()};
+  }
+  Mat weight_grad(ParamId id, int count = 1) const {
+    Mat w = params.grad(id);
+    return {w.data, w.rows * count, w.cols, w.stride, w.type};
+  }
+  const float* vector(ParamId id) const { return params.value(id).f32(); }
+  float* vector_grad(ParamId id) const { return static_cast<float*>(params.grad(id).data); }
+
+  // Dropout at place `stream`: a number that no other place of the model has.
+  DropoutSite Site(float p, uint32_t stream) const {
+    return {training ? p : 0, seed, stream, {batch.row_examples.data(), batch.positions.data()}};
+  }
+  Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
+};
+
+// Numbers of the places with dropout: four a block, and four before the first for embeddings and head. Attention adds the head below bit 12.
+enum class DropoutPlace : uint32_t { kEmbeddings = 0, kHeadInput = 1, kHeadOutput = 2, kAttention = 4, kAttentionOutput = 5, kFeedForwardOutput = 6 };
+inline uint32_t DropoutStream(DropoutPlace place, int block = 0) {
+  const uint32_t number = static_cast<uint32_t>(place) + 4 * static_cast<uint32_t>(block);
+  return place == DropoutPlace::kAttention ? number : number << 12;
+}
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_STEP_H_
