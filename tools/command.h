@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 
@@ -29,6 +30,14 @@ using AddCommand = void (*)(CLI::App& app, Run* run);
 void AddSpec(CLI::App& app, Run* run);
 void AddVocab(CLI::App& app, Run* run);
 void AddTokenize(CLI::App& app, Run* run);
+
+// Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.
+inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides) {
+  command->add_option("--set", *overrides, "Override a field of the spec, e.g. optimizer.learning_rate=1e-4. Repeatable.")
+      ->type_name("FIELD=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
 
 // A command line that CLI11 cannot judge is wrong: ends with Exit::kUsage.
 inline absl::Status UsageError(const std::string& message) { return Error(Exit::kUsage, message); }

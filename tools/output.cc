@@ -1,14 +1,15 @@
+// Output on standard output; see output.h.
 #include "tools/output.h"
 
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_format.h"
+#include "core/base/number.h"
 #include "core/base/utf8.h"
 
 namespace cloze {
@@ -33,13 +34,6 @@ void AppendEscaped(uint32_t c, std::string* out) {
   }
 }
 
-template <typename T>
-std::string Shortest(T value) {
-  if (!std::isfinite(value)) return "null";
-  char buffer[32];
-  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
-}
-
 }  // namespace
 
 std::string JsonString(absl::string_view text) {
@@ -59,8 +53,8 @@ std::string JsonString(absl::string_view text) {
   return out + "\"";
 }
 
-std::string JsonNumber(float value) { return Shortest(value); }
-std::string JsonNumber(double value) { return Shortest(value); }
+std::string JsonNumber(float value) { return std::isfinite(value) ? Shortest(value) : "null"; }
+std::string JsonNumber(double value) { return std::isfinite(value) ? Shortest(value) : "null"; }
 
 absl::Status WriteStdout(absl::string_view text) {
   while (!text.empty()) {

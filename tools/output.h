@@ -22,7 +22,7 @@ std::string JsonNumber(double value);
 absl::Status WriteStdout(absl::string_view text);
 bool IsReaderGone(const absl::Status& status);
 
-// Collects lines and writes them out in whole lines. Flush before waiting for more input and at the end; nothing is written by the destructor.
+// Collects lines and writes them out in whole lines. Flush before waiting for more input and at the end: the destructor writes nothing.
 class LineWriter {
  public:
   // Appends `line` and a newline; writes when much has come together.

@@ -1,3 +1,4 @@
+// See suggest.h.
 #include "core/base/suggest.h"
 
 #include <algorithm>

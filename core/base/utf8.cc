@@ -1,3 +1,4 @@
+// See utf8.h.
 #include "core/base/utf8.h"
 
 namespace cloze {

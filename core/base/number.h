@@ -1,0 +1,19 @@
+// Numbers as text.
+#ifndef CLOZE_CORE_BASE_NUMBER_H_
+#define CLOZE_CORE_BASE_NUMBER_H_
+
+#include <charconv>
+#include <string>
+
+namespace cloze {
+
+// The shortest decimal that reads back as the same number of type T: "0.1", "1e-12", "nan", "inf". Independent of the locale.
+template <typename T>
+std::string Shortest(T value) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_BASE_NUMBER_H_

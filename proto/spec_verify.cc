@@ -1,0 +1,210 @@
+// What a spec must fulfil: ranges out of the (limits) of each field, and what fields demand of each other.
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "core/base/number.h"
+#include "proto/options.pb.h"
+#include "proto/spec.h"
+
+namespace cloze {
+namespace {
+
+namespace pb = ::google::protobuf;
+using pb::FieldDescriptor;
+
+// Collects all errors, so that a user mends them in one go.
+class Verifier {
+ public:
+  explicit Verifier(const LoadedSpec& loaded) : loaded_(loaded), spec_(loaded.spec) {}
+
+  absl::Status Run() {
+    CheckFields(spec_, "");
+    CheckTask();
+    CheckModel();
+    CheckData();
+    CheckRun();
+    return errors_.empty() ? absl::OkStatus() : Error(Exit::kSpec, absl::StrJoin(errors_, "\n"));
+  }
+
+ private:
+  void Add(const std::string& field, absl::string_view message) {
+    errors_.push_back(std::string(SpecError(loaded_, field, message).message()));
+  }
+
+  void CheckFields(const pb::Message& message, const std::string& prefix);
+  template <typename T>
+  void CheckRange(T value, const FieldDescriptor* field, const std::string& path);
+  void CheckTask();
+  void CheckModel();
+  void CheckEncoder(const EncoderSpec& encoder);
+  void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task);
+  void CheckData();
+  void CheckRun();
+  int64_t MaxTokens() const;
+  std::string MaxTokensField() const;
+
+  const LoadedSpec& loaded_;
+  const TaskSpec& spec_;
+  std::vector<std::string> errors_;
+};
+
+// Bounds are compared in the field's own type: 0.1 as a float is more than 0.1 as a double.
+template <typename T>
+void Verifier::CheckRange(T value, const FieldDescriptor* field, const std::string& path) {
+  const Limits& limits = field->options().GetExtension(cloze::limits);
+  const std::string unit = limits.has_unit() ? absl::StrCat(" (", limits.unit(), ")") : "";
+  const bool finite = std::isfinite(static_cast<double>(value));
+  const bool low = limits.has_min() && value < static_cast<T>(limits.min());
+  const bool high = limits.has_max() && value > static_cast<T>(limits.max());
+  if (finite && !low && !high) return;
+  const std::string range = limits.has_min() && limits.has_max() ? absl::StrCat(Shortest(limits.min()), " to ", Shortest(limits.max()))
+                                                                 : std::string("a finite number");
+  Add(path, absl::StrCat(Shortest(value), finite ? " is out of range; " : " is not finite; ", range, unit, " is allowed"));
+}
+
+void Verifier::CheckFields(const pb::Message& message, const std::string& prefix) {
+  const pb::Reflection* reflection = message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  const auto check_string = [this](const std::string& value, const std::string& path) {
+    if (value.find('\0') != std::string::npos) Add(path, "contains a NUL character");
+  };
+  for (const FieldDescriptor* field : fields) {
+    const std::string path = prefix + field->name();
+    if (field->is_repeated()) {
+      for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+        check_string(reflection->GetRepeatedString(message, field, i), absl::StrCat(path, "[", i, "]"));
+      }
+      continue;
+    }
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_MESSAGE: CheckFields(reflection->GetMessage(message, field), path + "."); break;
+      case FieldDescriptor::CPPTYPE_INT32: CheckRange(reflection->GetInt32(message, field), field, path); break;
+      case FieldDescriptor::CPPTYPE_INT64: CheckRange(reflection->GetInt64(message, field), field, path); break;
+      case FieldDescriptor::CPPTYPE_FLOAT: CheckRange(reflection->GetFloat(message, field), field, path); break;
+      case FieldDescriptor::CPPTYPE_STRING: check_string(reflection->GetString(message, field), path); break;
+      default: break;
+    }
+  }
+}
+
+int64_t Verifier::MaxTokens() const {
+  switch (spec_.task_case()) {
+    case TaskSpec::kMaskedLm: return spec_.masked_lm().max_tokens();
+    case TaskSpec::kSequenceClassification: return spec_.sequence_classification().max_tokens();
+    case TaskSpec::kTokenTagging: return spec_.token_tagging().max_tokens();
+    case TaskSpec::TASK_NOT_SET: break;
+  }
+  return 0;
+}
+
+std::string Verifier::MaxTokensField() const {
+  const pb::OneofDescriptor* task = TaskSpec::descriptor()->FindOneofByName("task");
+  return absl::StrCat(spec_.GetReflection()->GetOneofFieldDescriptor(spec_, task)->name(), ".max_tokens");
+}
+
+void Verifier::CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task) {
+  std::set<std::string> seen;
+  for (int i = 0; i < labels.size(); ++i) {
+    const std::string path = absl::StrCat(task, ".labels[", i, "]");
+    if (labels[i].empty()) Add(path, "is empty");
+    if (!seen.insert(labels[i]).second) Add(path, absl::StrCat("label \"", Quote(labels[i]), "\" is given twice"));
+  }
+  if (labels.size() == 1) {
+    Add(absl::StrCat(task, ".labels"), "one label is nothing to learn; give at least two, or none to learn them from the data");
+  }
+}
+
+void Verifier::CheckTask() {
+  switch (spec_.task_case()) {
+    case TaskSpec::kMaskedLm: {
+      const float sum = spec_.masked_lm().keep_share() + spec_.masked_lm().random_share();
+      if (sum > 1) Add("masked_lm.random_share", absl::StrCat("keep_share + random_share is ", Shortest(sum), ", at most 1 is allowed"));
+      break;
+    }
+    case TaskSpec::kSequenceClassification:
+      CheckLabels(spec_.sequence_classification().labels(), "sequence_classification");
+      break;
+    case TaskSpec::kTokenTagging:
+      CheckLabels(spec_.token_tagging().labels(), "token_tagging");
+      break;
+    case TaskSpec::TASK_NOT_SET:
+      Add("task", "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging {}");
+      return;
+  }
+  if (spec_.batch().micro_tokens() < MaxTokens()) {
+    Add("batch.micro_tokens", absl::StrCat(spec_.batch().micro_tokens(), " is less than ", MaxTokensField(), " = ", MaxTokens(),
+                                           "; one sequence must fit into a pass"));
+  }
+}
+
+// Width that a preset fills in; 0 for CUSTOM.
+int PresetHidden(EncoderSpec::Preset preset) {
+  switch (preset) {
+    case EncoderSpec::CUSTOM: return 0;
+    case EncoderSpec::TINY: return 128;
+    case EncoderSpec::MINI: return 256;
+    case EncoderSpec::SMALL:
+    case EncoderSpec::MEDIUM: return 512;
+    case EncoderSpec::BASE: return 768;
+  }
+  return 0;
+}
+
+void Verifier::CheckEncoder(const EncoderSpec& encoder) {
+  if (encoder.preset() == EncoderSpec::CUSTOM) {
+    for (const char* name : {"layers", "hidden", "heads", "intermediate"}) {
+      const FieldDescriptor* field = EncoderSpec::descriptor()->FindFieldByName(name);
+      if (encoder.GetReflection()->HasField(encoder, field)) continue;
+      Add(absl::StrCat("model.encoder.", name), "must be given with preset CUSTOM");
+    }
+  }
+  const int hidden = encoder.has_hidden() ? encoder.hidden() : PresetHidden(encoder.preset());
+  if (encoder.heads() > 0 && hidden > 0 && hidden % encoder.heads() != 0) {
+    Add("model.encoder.heads", absl::StrCat(encoder.heads(), " does not divide hidden = ", hidden));
+  }
+  if (MaxTokens() > encoder.max_positions()) {
+    Add(MaxTokensField(), absl::StrCat(MaxTokens(), " is more than model.encoder.max_positions = ", encoder.max_positions()));
+  }
+}
+
+void Verifier::CheckModel() {
+  const ModelSpec& model = spec_.model();
+  if (!model.start_from().empty()) {
+    if (model.has_encoder()) Add("model.encoder", "is not allowed together with model.start_from, whose folder has the shape; give one");
+    return;
+  }
+  if (!model.has_encoder()) {
+    Add("model", "has neither start_from nor encoder; give the folder to start from, or encoder {} for a new one");
+    return;
+  }
+  if (model.tokenizer().empty()) Add("model.tokenizer", "a new encoder needs one: the folder that `cloze vocab` wrote, or a vocab.txt");
+  CheckEncoder(model.encoder());
+}
+
+void Verifier::CheckData() {
+  if (spec_.train().files().empty()) Add("train.files", "no file is given; name at least one");
+  for (const auto& [name, data] : {std::pair("train", &spec_.train()), std::pair("validation", &spec_.validation())}) {
+    for (int i = 0; i < data->files_size(); ++i) {
+      if (data->files(i).empty()) Add(absl::StrCat(name, ".files[", i, "]"), "is empty; a path expected");
+    }
+  }
+}
+
+void Verifier::CheckRun() {
+  const ScheduleSpec& schedule = spec_.schedule();
+  if (schedule.steps() > 0 && schedule.warmup_steps() > schedule.steps()) {
+    Add("schedule.warmup_steps", absl::StrCat(schedule.warmup_steps(), " is more than schedule.steps = ", schedule.steps()));
+  }
+  if (spec_.output().directory().empty()) Add("output.directory", "is not given; name the folder that the run writes");
+  if (!spec_.model().start_from().empty() && spec_.output().directory() == spec_.model().start_from()) {
+    Add("output.directory", "is the folder of model.start_from, which the run would overwrite; name another");
+  }
+}
+
+}  // namespace
+
+absl::Status VerifySpec(const LoadedSpec& loaded) { return Verifier(loaded).Run(); }
+
+}  // namespace cloze

@@ -1,0 +1,303 @@
+#include "proto/spec.h"
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace cloze {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kGood[] = R"(model { tokenizer: "v" encoder { preset: TINY } }
+masked_lm {}
+train { files: "a.txt" }
+output { directory: "out" }
+)";
+
+std::string ParseErrorOf(absl::string_view text) {
+  const auto loaded = ParseSpec(text, "a.textproto");
+  EXPECT_FALSE(loaded.ok());
+  EXPECT_EQ(ExitOf(loaded.status()), Exit::kSpec);
+  return std::string(loaded.status().message());
+}
+
+std::string VerifyErrorOf(const std::string& text) {
+  const auto loaded = ParseSpec(text, "a.textproto");
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  if (!loaded.ok()) return "";
+  const absl::Status status = VerifySpec(*loaded);
+  EXPECT_EQ(ExitOf(status), Exit::kSpec);
+  return std::string(status.message());
+}
+
+// kGood with "--set" assignments.
+absl::StatusOr<LoadedSpec> Overridden(const std::vector<std::string>& assignments) {
+  LoadedSpec loaded = *ParseSpec(kGood, "a.textproto");
+  for (const std::string& assignment : assignments) RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
+  return loaded;
+}
+
+std::string OverrideErrorOf(const std::string& assignment) {
+  const auto loaded = Overridden({assignment});
+  EXPECT_EQ(ExitOf(loaded.status()), Exit::kSpec);
+  return std::string(loaded.status().message());
+}
+
+TEST(ParseSpec, AcceptsAGoodOne) {
+  const auto loaded = ParseSpec(kGood, "a.textproto");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(VerifySpec(*loaded).ok()) << VerifySpec(*loaded);
+  EXPECT_EQ(loaded->where.at("model.encoder.preset"), "a.textproto:1:34");
+}
+
+TEST(ParseSpec, PointsAtUnknownFields) {
+  EXPECT_THAT(
+      ParseErrorOf("schedule {\n  stepz: 3\n}"),
+      StartsWith("a.textproto:2:3: unknown field \"stepz\" in ScheduleSpec; did you mean \"steps\"?; its fields are shape, steps, "));
+  EXPECT_THAT(ParseErrorOf("# stepz\nschedule { epochs: 1\n\tstepz  :\n 3 }"), StartsWith("a.textproto:3:2: unknown field \"stepz\""));
+  EXPECT_THAT(ParseErrorOf("qqqqqqqq: 1"), Not(HasSubstr("did you mean")));
+}
+
+TEST(ParseSpec, PointsAtUnknownEnumValues) {
+  EXPECT_THAT(ParseErrorOf("model { encoder {\n  preset: SMAL\n} }"),
+              StartsWith("a.textproto:2:11: unknown value \"SMAL\" of preset; did you mean \"SMALL\"?; one of CUSTOM, TINY"));
+}
+
+TEST(ParseSpec, CountsColumnsInCharacters) {
+  EXPECT_THAT(ParseErrorOf("output { directory: \"\xC3\xA9\xC3\xA9\" stepz: 1 }"), StartsWith("a.textproto:1:26: unknown field"));
+  EXPECT_THAT(ParseErrorOf("\xEF\xBB\xBFstepz: 1"), StartsWith("a.textproto:1:1: unknown field"));
+}
+
+TEST(ParseSpec, RefusesWhatIsGivenTwice) {
+  EXPECT_THAT(ParseErrorOf("seed: 1\nseed: 2"), StartsWith("a.textproto:2:1: field \"seed\" is given twice"));
+  EXPECT_THAT(ParseErrorOf("masked_lm {}\n  token_tagging {}"),
+              StartsWith("a.textproto:2:3: \"token_tagging\" and \"masked_lm\" exclude each other"));
+}
+
+TEST(ParseSpec, RefusesOctal) {
+  EXPECT_THAT(ParseErrorOf("batch {\n  tokens: 010 }"), StartsWith("a.textproto:2:11: number 010 starts with 0"));
+  EXPECT_TRUE(ParseSpec("optimizer { learning_rate: 0.1 beta1: 0 } # 010\noutput { directory: \"010\" }", "a").ok());
+}
+
+TEST(ParseSpec, RefusesDeepNesting) {
+  std::string deep = "model ";
+  for (int i = 0; i < 100000; ++i) deep += "{ encoder ";
+  EXPECT_THAT(ParseErrorOf(deep), HasSubstr("messages nest deeper than 32"));
+  EXPECT_THAT(ParseErrorOf(std::string(1 << 20, '<')), HasSubstr("messages nest deeper than 32"));
+}
+
+TEST(ParseSpec, RefusesMoreThanOneMebibyte) {
+  EXPECT_TRUE(ParseSpec(std::string(1 << 20, ' '), "a").ok());
+  EXPECT_THAT(ParseErrorOf(std::string((1 << 20) + 1, ' ')), HasSubstr("at most 1048576"));
+}
+
+TEST(ParseSpec, TakesAnyBytes) {
+  uint32_t state = 1;
+  const std::string pieces[] = {"model",
+                                "{",
+                                "}",
+                                "<",
+                                ">",
+                                "\"",
+                                "'",
+                                "\\",
+                                "\n",
+                                ":",
+                                "[",
+                                "]",
+                                ",",
+                                "files",
+                                "train",
+                                "nan",
+                                "-",
+                                "0",
+                                "1e999",
+                                "0x",
+                                "\xFF",
+                                std::string(1, '\0'),
+                                "#",
+                                "label",
+                                "seed",
+                                ".",
+                                "type.googleapis.com/x",
+                                ";"};
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = round % 2 == 0 ? "" : kGood;
+    for (int i = 0; i < 12; ++i) {
+      state = state * 1664525 + 1013904223;
+      const std::string& piece = pieces[(state >> 16) % std::size(pieces)];
+      text.insert((state >> 8) % (text.size() + 1), piece);
+    }
+    const auto loaded = ParseSpec(text, "a.textproto");
+    if (loaded.ok()) {
+      (void)VerifySpec(*loaded);
+      EXPECT_TRUE(ParseSpec(PrintEffective(loaded->spec), "b").ok()) << text;
+    } else {
+      EXPECT_THAT(std::string(loaded.status().message()), StartsWith("a.textproto:"));
+    }
+  }
+}
+
+TEST(LoadSpec, TellsMissingFromWrong) {
+  EXPECT_EQ(ExitOf(LoadSpec("/nonexistent/spec").status()), Exit::kNoInput);
+  const std::string path = std::filesystem::temp_directory_path() / absl::StrCat("cloze_spec_", getpid());
+  std::ofstream(path) << std::string((1 << 20) + 1, '#');
+  EXPECT_EQ(ExitOf(LoadSpec(path).status()), Exit::kSpec);
+  std::ofstream(path) << kGood;
+  EXPECT_TRUE(LoadVerifiedSpec(path, {"schedule.steps=5"}).ok());
+  EXPECT_EQ(ExitOf(LoadVerifiedSpec(path, {"schedule.steps=-5"}).status()), Exit::kSpec);
+  std::filesystem::remove(path);
+}
+
+TEST(VerifySpec, NamesPlaceValueAndRange) {
+  EXPECT_EQ(VerifyErrorOf(absl::StrCat(kGood, "optimizer {\n  learning_rate: 20 }")),
+            "a.textproto:6:3: optimizer.learning_rate: 20 is out of range; 0 to 10 is allowed");
+  EXPECT_EQ(VerifyErrorOf(absl::StrCat(kGood, "batch { tokens: -1 }")),
+            "a.textproto:5:9: batch.tokens: -1 is out of range; 8 to 1e+09 (tokens) is allowed");
+  EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { learning_rate: nan }")),
+              HasSubstr("learning_rate: nan is not finite; 0 to 10"));
+  EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { clip_norm: 1e999 }")), HasSubstr("clip_norm: inf is not finite"));
+}
+
+TEST(VerifySpec, AllowsBothEndsOfARange) {
+  EXPECT_TRUE(VerifySpec(*Overridden({"model.encoder.norm_epsilon=0.1", "masked_lm.mask_share=0.001", "schedule.epochs=0.0001",
+                                      "optimizer.beta2=0.9999999", "model.dropout=0.9"}))
+                  .ok());
+  EXPECT_FALSE(VerifySpec(*Overridden({"model.dropout=0.9001"})).ok());
+}
+
+TEST(VerifySpec, ReportsAllErrorsAtOnce) {
+  const std::string errors = VerifyErrorOf("");
+  EXPECT_THAT(errors, HasSubstr("a.textproto: task: no task is given"));
+  EXPECT_THAT(errors, HasSubstr("a.textproto: model: has neither"));
+  EXPECT_THAT(errors, HasSubstr("a.textproto: train.files: no file"));
+  EXPECT_THAT(errors, HasSubstr("a.textproto: output.directory: is not given"));
+}
+
+TEST(VerifySpec, ComparesFields) {
+  const auto error = [](const std::vector<std::string>& assignments) {
+    return std::string(VerifySpec(*Overridden(assignments)).message());
+  };
+  EXPECT_EQ(error({"model.encoder.heads=3"}), "--set model.encoder.heads=3: model.encoder.heads: 3 does not divide hidden = 128");
+  EXPECT_THAT(error({"model.encoder.preset=CUSTOM", "model.encoder.hidden=64"}), HasSubstr("model.encoder.layers: must be given"));
+  EXPECT_THAT(error({"masked_lm.keep_share=0.6", "masked_lm.random_share=0.6"}), HasSubstr("keep_share + random_share is 1.2"));
+  EXPECT_THAT(error({"masked_lm.max_tokens=513"}), HasSubstr("masked_lm.max_tokens: 513 is more than model.encoder.max_positions = 512"));
+  EXPECT_THAT(error({"batch.micro_tokens=64"}), HasSubstr("batch.micro_tokens: 64 is less than masked_lm.max_tokens = 128"));
+  EXPECT_THAT(error({"model.start_from=x"}), HasSubstr("a.textproto:1:24: model.encoder: is not allowed together with model.start_from"));
+  EXPECT_THAT(error({"model.tokenizer="}), HasSubstr("model.tokenizer: a new encoder needs one"));
+  EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}), HasSubstr("11 is more than schedule.steps = 10"));
+  EXPECT_THAT(error({"train.files=a,,b"}), HasSubstr("--set train.files=a,,b: train.files[1]: is empty"));
+  EXPECT_THAT(error({"sequence_classification.labels=a,b,a"}), HasSubstr("labels[2]: label \"a\" is given twice"));
+  EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: one label"));
+  EXPECT_THAT(error({std::string("output.directory=a\0b", 20)}), HasSubstr("output.directory: contains a NUL"));
+  EXPECT_EQ(error({"model.encoder=", "model.start_from=x"}), "");
+  EXPECT_THAT(error({"model.encoder=", "model.start_from=out"}), HasSubstr("which the run would overwrite"));
+}
+
+TEST(ApplyOverride, SetsEveryKind) {
+  const auto loaded =
+      Overridden({"optimizer.learning_rate=1e-4", "train.files=a.txt,b=c.txt", "model.encoder.preset=BASE", "batch.shuffle=false",
+                  "seed=18446744073709551615", "schedule.steps=1000000000000", "masked_lm.max_tokens=64", "output.directory=x y"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const TaskSpec& spec = loaded->spec;
+  EXPECT_EQ(spec.optimizer().learning_rate(), 1e-4f);
+  EXPECT_THAT(spec.train().files(), ::testing::ElementsAre("a.txt", "b=c.txt"));
+  EXPECT_EQ(spec.model().encoder().preset(), EncoderSpec::BASE);
+  EXPECT_FALSE(spec.batch().shuffle());
+  EXPECT_EQ(spec.seed(), 18446744073709551615u);
+  EXPECT_EQ(spec.schedule().steps(), 1000000000000);
+  EXPECT_EQ(spec.masked_lm().max_tokens(), 64);
+  EXPECT_EQ(spec.output().directory(), "x y");
+}
+
+TEST(ApplyOverride, SwitchesTheTask) {
+  EXPECT_EQ(Overridden({"token_tagging.max_tokens=64"})->spec.task_case(), TaskSpec::kTokenTagging);
+  EXPECT_EQ(Overridden({"sequence_classification={}"})->spec.task_case(), TaskSpec::kSequenceClassification);
+  EXPECT_EQ(Overridden({"masked_lm="})->spec.task_case(), TaskSpec::TASK_NOT_SET);
+}
+
+TEST(ApplyOverride, NamesTheTextThatIsWrong) {
+  EXPECT_THAT(OverrideErrorOf("optimzer.beta1=1"),
+              StartsWith("--set optimzer.beta1=1: unknown field \"optimzer\" in TaskSpec; did you mean \"optimizer\"?"));
+  EXPECT_THAT(OverrideErrorOf("optimizer.beta=1"), HasSubstr("unknown field \"beta\" in OptimizerSpec; did you mean \"beta1\"?"));
+  EXPECT_EQ(OverrideErrorOf("optimizer.beta1=x"), "--set optimizer.beta1=x: a finite number expected, found \"x\"");
+  EXPECT_THAT(OverrideErrorOf("optimizer.beta1=nan"), HasSubstr("a finite number expected"));
+  EXPECT_THAT(OverrideErrorOf("optimizer.beta1=1e60"), HasSubstr("a finite number expected"));
+  EXPECT_THAT(OverrideErrorOf("batch.tokens=010"), HasSubstr("without a leading 0"));
+  EXPECT_THAT(OverrideErrorOf("batch.tokens=1.5"), HasSubstr("a whole number expected"));
+  EXPECT_THAT(OverrideErrorOf("runtime.threads=3000000000"), HasSubstr("a whole number of 32 bits expected"));
+  EXPECT_THAT(OverrideErrorOf("seed=-1"), HasSubstr("a whole number expected"));
+  EXPECT_THAT(OverrideErrorOf("batch.shuffle=maybe"), HasSubstr("true or false expected"));
+  EXPECT_THAT(OverrideErrorOf("runtime.compute=bf16"), HasSubstr("did you mean \"BF16\"?; one of AUTO, F32, BF16"));
+  EXPECT_THAT(OverrideErrorOf("seed.x=1"), HasSubstr("\"seed\" is a value and has no fields"));
+  EXPECT_THAT(OverrideErrorOf("optimizer=1"), HasSubstr("is a OptimizerSpec, not a value"));
+  EXPECT_THAT(OverrideErrorOf("seed"), HasSubstr("a field, \"=\" and a value expected"));
+  EXPECT_THAT(OverrideErrorOf("=1"), HasSubstr("unknown field \"\""));
+  EXPECT_THAT(OverrideErrorOf("train..files=1"), HasSubstr("unknown field \"\" in DataSpec"));
+}
+
+TEST(ApplyOverride, LeavesTheSpecAloneWhenItFails) {
+  LoadedSpec loaded = *ParseSpec(kGood, "a.textproto");
+  const TaskSpec before = loaded.spec;
+  EXPECT_FALSE(ApplyOverride(&loaded, "sequence_classification.x=1").ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(before, loaded.spec));
+}
+
+TEST(PrintEffective, ParsesBackToTheSame) {
+  for (const std::vector<std::string>& assignments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"optimizer.learning_rate=0.1", "train.files=\xC3\xA9,b\"c,\x01"},
+                                             {"model.encoder=", "model.start_from=x"},
+                                             {"token_tagging.labels=O,B-x"},
+                                             {"schedule.epochs=1e-3", "seed=18446744073709551615"}}) {
+    const auto loaded = Overridden(assignments);
+    const std::string text = PrintEffective(loaded->spec);
+    const auto again = ParseSpec(text, "b.textproto");
+    ASSERT_TRUE(again.ok()) << again.status() << text;
+    EXPECT_TRUE(VerifySpec(*again).ok()) << VerifySpec(*again);
+    EXPECT_TRUE(MessageDifferencer::Equals(EffectiveSpec(loaded->spec), again->spec)) << text;
+    EXPECT_EQ(PrintEffective(again->spec), text);
+  }
+}
+
+TEST(PrintEffective, ShowsDefaultsButNotWhatPresetOrFolderSay) {
+  const std::string text = PrintEffective(ParseSpec(kGood, "a")->spec);
+  EXPECT_THAT(text, StartsWith("# proto-file: proto/task.proto\n# proto-message: cloze.TaskSpec\n"));
+  EXPECT_THAT(text, HasSubstr("learning_rate: 5e-05"));
+  EXPECT_THAT(text, HasSubstr("max_positions: 512"));
+  EXPECT_THAT(text, Not(HasSubstr("heads:")));
+  EXPECT_THAT(text, HasSubstr("  dropout: 0.1"));
+  EXPECT_THAT(PrintEffective(Overridden({"model.encoder=", "model.start_from=x"})->spec), Not(HasSubstr("  dropout:")));
+}
+
+TEST(ExplainSpec, SaysCommentTypeDefaultRangeAndUnit) {
+  const auto text = ExplainSpec("");
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(
+      *text,
+      HasSubstr("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n    Tokens of one optimizer step, special tokens included.\n"));
+  EXPECT_THAT(*text, HasSubstr("train.files  (list of string)"));
+  EXPECT_THAT(*text, HasSubstr("      CUSTOM  Every size is given.\n"));
+}
+
+TEST(ExplainSpec, Filters) {
+  EXPECT_THAT(*ExplainSpec("optimizer.beta1"), StartsWith("optimizer.beta1  (float, default 0.9"));
+  EXPECT_THAT(*ExplainSpec("learning_rate"), StartsWith("optimizer.learning_rate"));
+  EXPECT_THAT(*ExplainSpec("DataSpec"), HasSubstr("validation.files"));
+  EXPECT_THAT(*ExplainSpec("optimizer"), Not(HasSubstr("batch.tokens")));
+  const auto unknown = ExplainSpec("learnin_rate");
+  EXPECT_EQ(ExitOf(unknown.status()), Exit::kUsage);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("did you mean \"learning_rate\"?"));
+}
+
+}  // namespace
+}  // namespace cloze
