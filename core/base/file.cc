@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace cloze {
@@ -112,6 +113,15 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
     return status;
   }
   return SyncDirectory(DirectoryOf(path));
+}
+
+absl::Status RenameNew(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return absl::OkStatus();
+  if (errno == EEXIST) return Errno(Exit::kCannotCreate, "cannot rename to", to);
+  const bool unsupported = errno == EINVAL || errno == ENOSYS;  // by this file system
+  if (!unsupported) return Errno(Exit::kIo, "cannot rename to", to);
+  if (PathExists(to)) return Error(Exit::kCannotCreate, absl::StrCat(Quote(to), ": exists already"));
+  return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot rename to", to);
 }
 
 absl::Status SyncDirectory(const std::string& directory) {

@@ -52,6 +52,9 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 // Replaces `path` by `content` so that a crash leaves the old or the new file, whole: temporary file, fsync, rename, fsync of the folder.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
+// Renames a file or folder; kCannotCreate when `to` exists. Durable only after SyncDirectory.
+absl::Status RenameNew(const std::string& from, const std::string& to);
+
 // Makes renames and new names in `directory` durable.
 absl::Status SyncDirectory(const std::string& directory);
 

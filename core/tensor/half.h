@@ -1,0 +1,26 @@
+// Conversions between f32 and the 16-bit float types of files.
+#ifndef CLOZE_CORE_TENSOR_HALF_H_
+#define CLOZE_CORE_TENSOR_HALF_H_
+
+#include <bit>
+#include <cstdint>
+
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// Exact.
+inline float Bf16ToFloat(Bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
+
+// Rounds to nearest, ties to even; overflows to infinity; a NaN stays a (quiet) NaN.
+Bf16 FloatToBf16(float x);
+
+// `bits` is an IEEE 754 binary16. Exact.
+float HalfToFloat(uint16_t bits);
+
+// Rounds to nearest, ties to even, subnormals included; overflows to infinity; a NaN stays a (quiet) NaN.
+uint16_t FloatToHalf(float x);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TENSOR_HALF_H_

@@ -1,0 +1,105 @@
+// Reading safetensors: named tensors behind a JSON header. Stricter than the reference implementation; every file is a hostile file.
+#ifndef CLOZE_CORE_TENSOR_SAFETENSORS_H_
+#define CLOZE_CORE_TENSOR_SAFETENSORS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/base/file.h"
+#include "core/base/status.h"
+
+namespace cloze {
+
+// Element types as files name them ("F32").
+enum class FileType : uint8_t { kBool, kU8, kI8, kF8E4M3, kF8E5M2, kI16, kU16, kF16, kBf16, kI32, kU32, kF32, kI64, kU64, kF64 };
+int64_t SizeOf(FileType type);
+absl::string_view NameOf(FileType type);
+
+// Where a tensor lies in a file. Its size in bytes fits the shape and the file.
+struct TensorInfo {
+  std::string name;
+  FileType type = FileType::kF32;
+  std::vector<int64_t> shape;
+  int64_t offset = 0, bytes = 0;  // from the start of the file
+  int64_t elements() const { return bytes / SizeOf(type); }
+};
+
+// "[2, 3]".
+std::string ShapeString(absl::Span<const int64_t> shape);
+
+// What every file has to keep, ours included.
+struct SafetensorsLimits {
+  static constexpr int64_t kHeader = 100'000'000, kTensors = 10'000, kName = 1024, kRank = 8, kDimension = int64_t{1} << 31;
+};
+
+// What a header says, its tensors by their offset.
+struct SafetensorsHeader {
+  std::vector<TensorInfo> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// Parses `json`, the header of a file whose data are the `data_size` bytes from `data_begin` on. kData, with the tensor's name, for anything odd:
+// leading blanks, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes left over, limits exceeded. Members of a tensor other
+// than dtype, shape and data_offsets are passed over.
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size);
+
+// May values be NaN or infinite?
+enum class Values { kFinite, kAny };
+
+// One open file. Reads by pread, so a file that shrinks meanwhile is an error and not a signal.
+class SafetensorsReader {
+ public:
+  // kNoInput when the file is missing, kData when it is not a sound safetensors file.
+  static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  // nullptr when there is none.
+  const TensorInfo* Find(absl::string_view name) const;
+
+  // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another type or not out.size() elements, or holds a NaN or an
+  // infinity (a double too large for f32 included) and `values` forbids them.
+  absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+  // Reads a tensor of type I64 or I32. kData also when a number does not fit.
+  absl::Status ReadI64(absl::string_view name, absl::Span<int64_t> out) const;
+  absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
+
+ private:
+  absl::StatusOr<const TensorInfo*> Need(absl::string_view name, int64_t elements) const;
+  absl::Status Wrong(const TensorInfo& tensor, absl::string_view what) const;
+
+  std::string path_;
+  Fd fd_;
+  SafetensorsHeader header_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+// The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json names.
+class TensorFolder {
+ public:
+  // kNoInput when the folder has neither file. kData when the index names a shard outside the folder, or index and shards disagree.
+  static absl::StatusOr<TensorFolder> Open(const std::string& folder);
+
+  // All tensors, file by file.
+  std::vector<const TensorInfo*> tensors() const;
+  // nullptr when there is none.
+  const TensorInfo* Find(absl::string_view name) const;
+  // As SafetensorsReader does.
+  absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+
+ private:
+  absl::Status OpenShards(const std::string& folder, const std::string& index_path);
+
+  std::string folder_;
+  std::vector<SafetensorsReader> files_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TENSOR_SAFETENSORS_H_

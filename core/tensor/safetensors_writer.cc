@@ -1,0 +1,171 @@
+// Writing safetensors that we and Hugging Face read.
+#include "core/tensor/safetensors_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "absl/functional/function_ref.h"
+#include "core/tensor/half.h"
+#include "nlohmann/json.hpp"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kChunk = 1 << 18;  // elements, or bytes of a copy
+
+absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
+  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+}
+
+int64_t Elements(absl::Span<const int64_t> shape) {
+  int64_t n = 1;
+  for (const int64_t dimension : shape) n *= dimension;
+  return n;
+}
+
+// Length and JSON, padded with blanks so that data start at a multiple of 8. Offsets of `tensors` count from the start of the data.
+std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata& metadata) {
+  nlohmann::json header = nlohmann::json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  for (const TensorInfo& t : tensors) {
+    header[t.name] = {{"dtype", std::string(NameOf(t.type))}, {"shape", t.shape}, {"data_offsets", {t.offset, t.offset + t.bytes}}};
+  }
+  std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = json.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + json;
+}
+
+absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
+  const auto odd = std::find_if(data.begin(), data.end(), [](float x) { return !std::isfinite(x); });
+  if (odd == data.end()) return absl::OkStatus();
+  return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": element ", odd - data.begin(), " is ", std::isnan(*odd) ? "NaN" : "infinite", "; not written"));
+}
+
+absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& tensor) {
+  const int64_t n = Elements(tensor.shape);
+  if (tensor.type == FileType::kI64 || tensor.type == FileType::kI32) return WriteAll(fd, path, tensor.data, n * SizeOf(tensor.type));
+  const auto* data = static_cast<const float*>(tensor.data);
+  RETURN_IF_ERROR(CheckFinite(tensor.name, {data, static_cast<size_t>(n)}));
+  if (tensor.type == FileType::kF32) return WriteAll(fd, path, data, n * 4);
+  CLOZE_CHECK(tensor.type == FileType::kBf16 || tensor.type == FileType::kF16);
+  const bool bf16 = tensor.type == FileType::kBf16;
+  std::vector<uint16_t> buffer(std::min(n, kChunk));
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = std::min(kChunk, n - i);
+    std::transform(data + i, data + i + count, buffer.begin(), [bf16](float x) { return bf16 ? FloatToBf16(x).bits : FloatToHalf(x); });
+    RETURN_IF_ERROR(WriteAll(fd, path, buffer.data(), count * 2));
+  }
+  return absl::OkStatus();
+}
+
+// Creates `path`, lets `write` fill it, fsyncs and closes it; removes it when anything fails.
+absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!fd.ok()) return Errno(Exit::kCannotCreate, "cannot create", path);
+  absl::Status status = write(fd);
+  if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
+  if (status.ok()) status = fd.Close(path);
+  if (!status.ok()) ::unlink(path.c_str());
+  return status;
+}
+
+std::string TemporaryName(const std::string& path) { return absl::StrCat(path, ".tmp-", ::getpid()); }
+
+absl::Status CheckName(const std::string& name) {
+  if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__") return absl::OkStatus();
+  return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": not a name that a file can have"));
+}
+
+}  // namespace
+
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
+  std::vector<TensorData> sorted = tensors;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const TensorData& a, const TensorData& b) { return SizeOf(a.type) > SizeOf(b.type); });
+  std::vector<TensorInfo> infos;
+  std::set<std::string> names;
+  int64_t offset = 0;
+  for (const TensorData& t : sorted) {
+    RETURN_IF_ERROR(CheckName(t.name));
+    if (!names.insert(t.name).second) return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(t.name), ": written twice"));
+    infos.push_back({t.name, t.type, t.shape, offset, Elements(t.shape) * SizeOf(t.type)});
+    offset += infos.back().bytes;
+  }
+  const std::string header = FormatHeader(infos, metadata);
+  return CreateFile(path, [&](const Fd& fd) {
+    RETURN_IF_ERROR(WriteAll(fd, path, header.data(), header.size()));
+    for (const TensorData& t : sorted) RETURN_IF_ERROR(WriteData(fd, path, t));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
+  const std::string temporary = TemporaryName(path);
+  ::unlink(temporary.c_str());  // left by a dead process that had our number
+  RETURN_IF_ERROR(WriteSafetensors(temporary, tensors, metadata));
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const absl::Status status = Errno(Exit::kIo, "cannot rename to", path);
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return SyncDirectory(DirectoryOf(path));
+}
+
+absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path, Metadata metadata) {
+  if (PathExists(path)) return Error(Exit::kCannotCreate, absl::StrCat(Quote(path), ": exists already"));
+  SafetensorsStream stream;
+  stream.path_ = path;
+  stream.metadata_ = std::move(metadata);
+  const std::string temporary = absl::StrCat(TemporaryName(path), ".data");
+  stream.data_ = Fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!stream.data_.ok()) return Errno(Exit::kCannotCreate, "cannot create", temporary);
+  ::unlink(temporary.c_str());  // goes away with the process, whatever happens
+  return stream;
+}
+
+absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data) {
+  CLOZE_CHECK(Elements(shape) == static_cast<int64_t>(data.size()) && shape.size() <= SafetensorsLimits::kRank);
+  const int64_t bytes = static_cast<int64_t>(data.size()) * 4;
+  TensorInfo* last = tensors_.empty() ? nullptr : &tensors_.back();
+  if (last != nullptr && last->name == name && !shape.empty() && last->shape.size() == shape.size() &&
+      std::equal(shape.begin() + 1, shape.end(), last->shape.begin() + 1)) {
+    last->shape[0] += shape[0];
+    last->bytes += bytes;
+  } else {
+    RETURN_IF_ERROR(CheckName(name));
+    if (tensors_.size() == SafetensorsLimits::kTensors) {
+      return Error(Exit::kLimit, absl::StrCat(Quote(path_), ": more than ", SafetensorsLimits::kTensors, " tensors; split the input"));
+    }
+    if (!names_.emplace(name, tensors_.size()).second) return Error(Exit::kData, absl::StrCat(Quote(path_), ": two tensors would be called ", Quote(name)));
+    tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
+  }
+  RETURN_IF_ERROR(CheckFinite(name, data));
+  size_ += bytes;
+  return WriteAll(data_, path_, data.data(), bytes);
+}
+
+absl::Status SafetensorsStream::Finish() {
+  const std::string header = FormatHeader(tensors_, metadata_), temporary = TemporaryName(path_);
+  RETURN_IF_ERROR(CreateFile(temporary, [&](const Fd& fd) {
+    RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
+    std::vector<char> buffer(std::min(size_, kChunk));
+    for (int64_t at = 0; at < size_; at += kChunk) {
+      const int64_t n = std::min(kChunk, size_ - at);
+      RETURN_IF_ERROR(ReadAt(data_, path_, at, buffer.data(), n));
+      RETURN_IF_ERROR(WriteAll(fd, temporary, buffer.data(), n));
+    }
+    return absl::OkStatus();
+  }));
+  const absl::Status status = RenameNew(temporary, path_);
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status.ok() ? SyncDirectory(DirectoryOf(path_)) : status;
+}
+
+}  // namespace cloze

@@ -1,0 +1,62 @@
+// Writing safetensors that we and Hugging Face read.
+#ifndef CLOZE_CORE_TENSOR_SAFETENSORS_WRITER_H_
+#define CLOZE_CORE_TENSOR_SAFETENSORS_WRITER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/file.h"
+#include "core/base/status.h"
+#include "core/tensor/safetensors.h"
+
+namespace cloze {
+
+// One tensor to write; `data` points to its elements, which outlive the call: float for the types F32, F16 and BF16 (rounded to nearest even on the way),
+// int64_t for I64, int32_t for I32.
+struct TensorData {
+  std::string name;
+  std::vector<int64_t> shape;
+  FileType type = FileType::kF32;
+  const void* data = nullptr;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+// What transformers looks for.
+inline Metadata DefaultMetadata() { return {{"format", "pt"}}; }
+
+// Creates `path`, which must not exist, writes it and fsyncs it; the caller fsyncs the folder. Wider types come first, so that data are aligned. kInternal when
+// a float is not finite or a name is empty, too long or comes twice; kCannotCreate and kIo; after an error there is no file.
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata = DefaultMetadata());
+
+// As WriteSafetensors, but replaces `path`: a crash leaves the old file or the new one, whole.
+absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata = DefaultMetadata());
+
+// Writes f32 tensors whose number is not known beforehand, in constant memory but for their names. `path` appears, whole and on disk, with Finish(); before,
+// and when Finish() is never called, there is nothing.
+class SafetensorsStream {
+ public:
+  // kCannotCreate when `path` exists or its folder is not writable.
+  static absl::StatusOr<SafetensorsStream> Create(const std::string& path, Metadata metadata = DefaultMetadata());
+
+  // Adds a tensor. With the name of the tensor added last and its shape but for the first dimension, adds rows to that one. kLimit for too many tensors,
+  // kData when the name was used before.
+  absl::Status Add(const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
+
+  absl::Status Finish();
+
+ private:
+  std::string path_;
+  Metadata metadata_;
+  Fd data_;  // a file without a name
+  std::vector<TensorInfo> tensors_;
+  std::unordered_map<std::string, size_t> names_;
+  int64_t size_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TENSOR_SAFETENSORS_WRITER_H_
