@@ -10,8 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
+#include "core/text/normalizer.h"
 
 namespace cloze {
+
+struct TokenizerData;
 
 // Half-open range.
 struct Span {
@@ -19,8 +22,9 @@ struct Span {
 };
 
 // The tokens of a text, side by side. `bytes` are offsets into the text as it was given (also when it is not valid UTF-8), `chars` the same in
-// code points (an invalid byte counts as one); special tokens have {0, 0}. `words` counts the words from 0 (or indexes the given words), -1 for
-// special tokens. `types` is 1 for the second text of a pair.
+// code points (a maximal invalid sequence counts as one, as Python's errors="replace"). `words` counts the words from 0, for each text of a pair
+// anew (or indexes the given words). Special tokens that were put around the text have {0, 0} and word -1; those that stand in the text have
+// their place and a word of their own. `types` is 1 for the second text of a pair.
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> types;
@@ -33,24 +37,19 @@ struct SpecialIds {
   int32_t pad = -1, unk = -1, cls = -1, sep = -1, mask = -1;
 };
 
-struct NormalizerOptions {
-  bool clean_text = true;
-  bool chinese_chars = true;
-  bool strip_accents = true;
-  bool lowercase = true;
-};
-
 // BERT's normaliser and WordPiece, as Hugging Face has them. Const methods are thread-safe.
 class Tokenizer {
  public:
   // From a model folder (tokenizer.json, else vocab.txt with tokenizer_config.json), a tokenizer.json, or a lone vocab.txt, for which
-  // `lowercase` says whether texts are lower-cased and stripped of accents.
+  // `lowercase` says whether texts are lower-cased and stripped of accents. Special tokens that stand in a text are recognised as such.
+  // kNoInput when nothing is there; kData with file and line for duplicates, blank lines, tokens over 1 KiB and missing special tokens, and with
+  // the component's name for a tokenizer.json that is not BERT's; kLimit for more than 10 million tokens or 128 MB of them.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& path, bool lowercase);
   // From tokens in the order of their ids; special tokens are recognised by spelling: <pad> or [PAD], <unk>, <class> or [CLS], <sep>, <mask>.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(std::vector<std::string> tokens, NormalizerOptions options);
 
   // Writes vocab.txt, tokenizer.json, tokenizer_config.json and special_tokens_map.json into an existing folder. max_length: what
-  // `model_max_length` says.
+  // `model_max_length` says. Each file is replaced whole.
   absl::Status Save(const std::string& directory, int64_t max_length) const;
 
   // Tokens of `text`, with <class> first and <sep> last if `special`.
@@ -63,7 +62,8 @@ class Tokenizer {
   // Appends the ids of `text` without special tokens: the fast path, no offsets.
   void AppendIds(absl::string_view text, std::vector<int32_t>* ids) const;
 
-  // Cuts to at most max_length tokens as Hugging Face's `longest_first` does, keeping special tokens. Returns how many tokens were cut.
+  // Cuts to at most max_length tokens as Hugging Face's `longest_first` does, keeping the special tokens around the texts (also when
+  // they alone are more than max_length). Returns how many tokens were cut.
   int64_t Truncate(Encoding* encoding, int64_t max_length) const;
 
   // The text of ids: pieces joined, "##" removed, special tokens skipped.
@@ -82,6 +82,7 @@ class Tokenizer {
 
  private:
   struct Rep;
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> FromData(const std::string& origin, bool lines, TokenizerData* data);
   explicit Tokenizer(std::unique_ptr<Rep> rep);
   std::unique_ptr<Rep> rep_;
 };
