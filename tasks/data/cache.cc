@@ -1,0 +1,150 @@
+// Keys of the cache, and its life cycle: reuse, rebuild, clean up.
+#include "tasks/data/cache.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "core/base/file.h"
+#include "tasks/data/readers.h"
+#include "tasks/data/rows.h"
+
+namespace cloze {
+namespace {
+
+void AddTokenizer(const Tokenizer& tokenizer, Hasher* key) {
+  key->AddNumber(tokenizer.vocab_size());
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    key->AddText(tokenizer.token(id));
+    key->AddNumber(tokenizer.is_special(id));
+  }
+  const NormalizerOptions& o = tokenizer.options();
+  for (bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase}) key->AddNumber(option);
+  const SpecialIds& s = tokenizer.special();
+  for (int32_t id : {s.pad, s.unk, s.cls, s.sep, s.mask}) key->AddNumber(id);
+}
+
+absl::Status AddFile(const std::string& path, const BuildOptions& options, Hasher* key) {
+  ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
+  ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
+  key->AddNumber(size);
+  std::vector<char> block(1 << 20);
+  for (int64_t at = 0; at < size;) {
+    RETURN_IF_ERROR(CheckStop(options));
+    const int64_t n = std::min<int64_t>(block.size(), size - at);
+    RETURN_IF_ERROR(ReadAt(fd, path, at, block.data(), n));
+    key->Add(block.data(), n);
+    at += n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddData(const DataSpec& data, const BuildOptions& options, Hasher* key) {
+  key->AddNumber(data.documents());
+  key->AddNumber(data.header());
+  for (const std::string* field : {&data.text_field(), &data.text_pair_field(), &data.label_field(), &data.words_field(), &data.tags_field()}) {
+    key->AddText(*field);
+  }
+  key->AddNumber(data.max_examples());
+  for (const std::string& path : data.files()) {
+    ASSIGN_OR_RETURN(const DataSpec::Format format, FormatOf(data, path));
+    key->AddNumber(format);
+    RETURN_IF_ERROR(AddFile(path, options, key));
+  }
+  return absl::OkStatus();
+}
+
+// Removes what dead processes left of stores that were being built under this name.
+void RemoveLeftovers(const std::string& cache_dir, const std::string& name) {
+  const auto names = ListDirectory(cache_dir);
+  if (!names.ok()) return;
+  const std::string prefix = name + ".tmp-";
+  for (const std::string& entry : *names) {
+    int pid = 0;
+    if (!absl::StartsWith(entry, prefix) || !absl::SimpleAtoi(entry.substr(prefix.size()), &pid) || pid <= 0) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) RemoveStore(JoinPath(cache_dir, entry)).IgnoreError();
+  }
+}
+
+absl::StatusOr<ExampleStore> OpenSound(const std::string& folder, const StoreKind& kind, const BuildOptions& options) {
+  ASSIGN_OR_RETURN(ExampleStore store, ExampleStore::Open(folder, kind.vocab, kind.labels));
+  RETURN_IF_ERROR(store.VerifyContent(options.stop));
+  return store;
+}
+
+absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": cannot open: ", std::strerror(errno)));
+  return SourceFile{path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec};
+}
+
+absl::Status NoExamples(const DataSpec& data) {
+  return Error(Exit::kData, absl::StrCat(Quote(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", "0 usable examples"));
+}
+
+}  // namespace
+
+absl::Status CheckStop(const BuildOptions& options) {
+  return options.stop != nullptr && options.stop->load() ? Error(Exit::kInterrupted, "stopped while preparing the data") : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data) {
+  std::vector<SourceFile> sources;
+  for (const std::string& path : data.files()) {
+    ASSIGN_OR_RETURN(SourceFile source, SourceOf(path));
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+absl::Status CheckSources(absl::Span<const SourceFile> sources) {
+  for (const SourceFile& source : sources) {
+    ASSIGN_OR_RETURN(const SourceFile now, SourceOf(source.path));
+    if (now == source) continue;
+    const std::string how = now.size != source.size ? absl::StrCat(source.size, " bytes before, ", now.size, " now") : "another modification time";
+    return Error(Exit::kData, absl::StrCat(Quote(source.path), ": the file was changed (", how, ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill) {
+  for (const std::string& path : data.files()) {
+    if (path == "-") return Error(Exit::kSpec, "files: standard input cannot be read twice; a file expected");
+  }
+  RETURN_IF_ERROR(FileCursor::Create(data).status());
+  ASSIGN_OR_RETURN(std::vector<SourceFile> sources, SourcesOf(data));
+  kind.key.AddText(kind.name);
+  kind.key.AddNumber(kStoreVersion);
+  kind.key.AddNumber(kind.labels);
+  AddTokenizer(tokenizer, &kind.key);
+  RETURN_IF_ERROR(AddData(data, options, &kind.key));
+  RETURN_IF_ERROR(MakeDirectories(options.cache_dir));
+  const std::string name = absl::StrCat(kind.name, "-", kind.key.Hex());
+  const std::string folder = JoinPath(options.cache_dir, name);
+  std::string note;
+  if (PathExists(folder)) {
+    absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);
+    if (store.ok()) return BuiltStore{*std::move(store), std::move(sources), true, ""};
+    if (ExitOf(store.status()) == Exit::kInterrupted) return store.status();
+    note = absl::StrCat("the token cache was broken and is built anew: ", store.status().message());
+    RETURN_IF_ERROR(RemoveStore(folder));
+  }
+  RemoveLeftovers(options.cache_dir, name);
+  DataStats stats;
+  {
+    ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStoreWriter> writer, ExampleStoreWriter::Create(folder, kind.vocab, kind.labels));
+    RETURN_IF_ERROR(fill(writer.get(), &stats));
+    RETURN_IF_ERROR(CheckSources(sources));
+    if (writer->size() == 0) return NoExamples(data);
+    RETURN_IF_ERROR(CheckStop(options));
+    RETURN_IF_ERROR(writer->Finish(stats));
+  }
+  ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
+  return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
+}
+
+}  // namespace cloze

@@ -1,0 +1,117 @@
+// Tokenised examples on disk, for all tasks. Memory does not grow with the number of examples, for the writer and for the reader.
+//
+// A store is a folder of four files, little endian:
+//   tokens   ids side by side, u16 when the vocabulary has at most 65536 tokens, else u32
+//   labels   {row u32, label u32}, side by side
+//   index    per example {first token u64, first label u64, length u32, second u32, labels u32, check u32}
+//   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself; written last
+// The top bit of `labels` in the index says that the example continues the one before. `check` is the XXH3 of the example's tokens and labels.
+#ifndef CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
+#define CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/file.h"
+#include "core/base/status.h"
+
+namespace cloze {
+
+// Format of the store; part of every cache key.
+inline constexpr int32_t kStoreVersion = 1;
+
+// One sequence as the model sees it, special tokens included.
+struct Example {
+  std::vector<int32_t> ids;
+  int32_t second = 0;             // index of the first token of type 1; ids.size() when there is none
+  std::vector<int32_t> rows;      // indexes of the tokens that carry a label
+  std::vector<int32_t> labels;    // their labels
+  bool continues = false;         // another window of the sentence of the example before?
+};
+
+// What went into a store.
+struct DataStats {
+  int64_t documents = 0;          // documents, texts or sentences read
+  int64_t empty_documents = 0;    // of those, without a token
+  int64_t examples = 0;
+  int64_t tokens = 0;             // in the store
+  int64_t text_tokens = 0;        // of those, not special
+  int64_t bytes = 0;              // of UTF-8 of the texts behind text_tokens; with max_examples an estimate for the last document
+  int64_t words = 0;              // tagging only
+  int64_t empty_words = 0;        // words without pieces, encoded as <unk>
+  int64_t unknown_tokens = 0;     // text tokens that are <unk>
+  int64_t truncated = 0;          // texts (tagging: words) that were cut
+  int64_t cut_tokens = 0;         // tokens that were cut off
+  int64_t invalid_bytes = 0;      // bytes of the texts that are not UTF-8
+};
+
+// Writes a store. It appears under its name when it is complete and on disk; until then there is only `<folder>.tmp-<pid>`, which the
+// destructor removes.
+class ExampleStoreWriter {
+ public:
+  // labels: number of labels, 0 when examples carry none.
+  static absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> Create(const std::string& folder, int32_t vocab, int32_t labels);
+  ~ExampleStoreWriter();
+  ExampleStoreWriter(const ExampleStoreWriter&) = delete;
+  ExampleStoreWriter& operator=(const ExampleStoreWriter&) = delete;
+
+  absl::Status Add(const Example& example);
+  int64_t size() const { return examples_; }
+  int64_t tokens() const { return tokens_; }
+  // Completes the store; examples and tokens of `stats` are filled in. A store that another process put there meanwhile stays.
+  absl::Status Finish(DataStats stats);
+
+ private:
+  struct Output;
+  ExampleStoreWriter();
+
+  std::string folder_, temporary_;
+  int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
+  std::unique_ptr<Output> tokens_out_, labels_out_, index_out_;
+  std::string scratch_;
+  int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
+};
+
+// A store, open for reading. Const methods are thread-safe. Errors are of kData and name the file: a store is a cache and can be deleted.
+class ExampleStore {
+ public:
+  // Checks header, sizes and the whole index; kMismatch when the store is for another vocabulary or other labels.
+  static absl::StatusOr<ExampleStore> Open(const std::string& folder, int32_t vocab, int32_t labels);
+
+  // Reads tokens and labels wholly and compares their checksums.
+  absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;
+
+  int64_t size() const { return examples_; }
+  int64_t tokens() const { return tokens_; }
+  const DataStats& stats() const { return stats_; }
+  const std::string& folder() const { return folder_; }
+
+  // Tokens of example i, 0 <= i < size().
+  absl::StatusOr<int32_t> length(int64_t i) const;
+  // Those of examples begin ... begin + out.size() - 1.
+  absl::Status Lengths(int64_t begin, absl::Span<int32_t> out) const;
+  // Example i; every id is < vocab, every label < labels, every row < ids.size().
+  absl::Status Read(int64_t i, Example* example) const;
+
+ private:
+  ExampleStore() = default;
+  absl::Status CheckIndex(uint64_t expected_hash) const;
+
+  std::string folder_;
+  Fd tokens_fd_, labels_fd_, index_fd_;
+  int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
+  int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
+  uint64_t tokens_hash_ = 0, labels_hash_ = 0;
+  DataStats stats_;
+};
+
+// Removes a store's four files and its folder; kCannotCreate when something else is in it.
+absl::Status RemoveStore(const std::string& folder);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_DATA_EXAMPLE_STORE_H_

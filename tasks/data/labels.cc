@@ -1,0 +1,96 @@
+// Learning labels, and looking them up.
+#include "tasks/data/labels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "tasks/data/readers.h"
+#include "tasks/data/rows.h"
+
+namespace cloze {
+namespace {
+
+constexpr size_t kMaxLabels = 65536, kMaxLabelBytes = 1024;
+
+// Adds a label; kData when it can hardly be one.
+absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label, std::set<std::string>* labels) {
+  if (label.size() > kMaxLabelBytes) {
+    return Error(Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(), " bytes, at most ", kMaxLabelBytes, " expected: \"",
+                                           Quote(label), "\""));
+  }
+  labels->insert(label);
+  if (labels->size() <= kMaxLabels) return absl::OkStatus();
+  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": more than ", kMaxLabels, " different labels; is it the right column?"));
+}
+
+absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set) {
+  std::vector<std::string> labels(set.begin(), set.end());
+  if (labels.size() < 2) {
+    return Error(Exit::kData, absl::StrCat(Quote(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
+                                           " different labels, at least 2 expected", labels.empty() ? "" : absl::StrCat("; there is ", ListNames(labels))));
+  }
+  std::map<std::string, double> values;
+  for (const std::string& label : labels) {
+    double value = 0;
+    if (!absl::SimpleAtod(label, &value) || !std::isfinite(value)) return labels;
+    values[label] = value;
+  }
+  std::stable_sort(labels.begin(), labels.end(), [&](const std::string& a, const std::string& b) { return values[a] < values[b]; });
+  return labels;
+}
+
+absl::Status Stopped(const std::atomic<bool>* stop) {
+  return stop != nullptr && stop->load() ? Error(Exit::kInterrupted, "stopped while reading the labels") : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const std::atomic<bool>* stop) {
+  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, Labels::kRequired));
+  std::set<std::string> labels;
+  TextExample example;
+  while (true) {
+    RETURN_IF_ERROR(Stopped(stop));
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&example));
+    if (!more) return Sorted(data, "label_field", labels);
+    RETURN_IF_ERROR(Collect(reader.Where(), "label_field", example.label, &labels));
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const std::atomic<bool>* stop) {
+  ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
+  std::set<std::string> labels;
+  TaggedSentence sentence;
+  while (true) {
+    RETURN_IF_ERROR(Stopped(stop));
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
+    if (!more) return Sorted(data, "tags_field", labels);
+    for (size_t i = 0; i < sentence.tags.size(); ++i) {
+      RETURN_IF_ERROR(Collect(reader.Where(sentence.lines[i]), "tags_field", sentence.tags[i], &labels));
+    }
+  }
+}
+
+absl::StatusOr<LabelIds> LabelIds::Create(std::vector<std::string> labels) {
+  LabelIds ids;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i].empty()) return Error(Exit::kSpec, absl::StrCat("labels: label ", i + 1, " is empty"));
+    if (!ids.ids_.emplace(labels[i], i).second) return Error(Exit::kSpec, absl::StrCat("labels: \"", Quote(labels[i]), "\" is there twice"));
+  }
+  ids.labels_ = std::move(labels);
+  return ids;
+}
+
+int32_t LabelIds::Find(const std::string& label) const {
+  const auto it = ids_.find(label);
+  return it == ids_.end() ? -1 : it->second;
+}
+
+absl::Status LabelIds::Unknown(absl::string_view where, absl::string_view field, const std::string& label) const {
+  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ", ListNames(labels_), " expected"));
+}
+
+}  // namespace cloze

@@ -1,0 +1,39 @@
+// The labels of a task: given by the spec or learned from the training data, and their ids.
+#ifndef CLOZE_TASKS_DATA_LABELS_H_
+#define CLOZE_TASKS_DATA_LABELS_H_
+
+#include <atomic>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/status.h"
+#include "proto/task.pb.h"
+
+namespace cloze {
+
+// All labels in the data (max_examples honoured), sorted: by value when all are numbers, else by bytes. kData when there are fewer than two or
+// absurdly many. `stop` (may be nullptr) ends it with kInterrupted.
+absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+
+// From labels to ids.
+class LabelIds {
+ public:
+  // kSpec when a label is empty or there twice.
+  static absl::StatusOr<LabelIds> Create(std::vector<std::string> labels);
+  int32_t size() const { return labels_.size(); }
+  const std::vector<std::string>& labels() const { return labels_; }
+  // Id of a label; -1 when it is not known.
+  int32_t Find(const std::string& label) const;
+  // kData for a label that is not known: "where: field: unknown label ...", with the first 20 known ones.
+  absl::Status Unknown(absl::string_view where, absl::string_view field, const std::string& label) const;
+
+ private:
+  std::vector<std::string> labels_;
+  std::unordered_map<std::string, int32_t> ids_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_DATA_LABELS_H_
