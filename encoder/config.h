@@ -16,7 +16,8 @@ namespace cloze {
 enum class HeadKind { kNone, kMaskedLm, kSequenceClassification, kTokenTagging };
 
 struct ModelConfig {
-  int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, max_positions = 512, token_types = 2;
+  int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, token_types = 2;
+  int32_t max_positions = 512;       // rows of the position table, those before `position_offset` included
   EncoderSpec::Norm norm = EncoderSpec::POST;
   EncoderSpec::Positions positions = EncoderSpec::LEARNED;  // SINUSOIDAL only while training; folders hold the table
   EncoderSpec::Activation activation = EncoderSpec::GELU;
@@ -28,19 +29,22 @@ struct ModelConfig {
   bool pooler = false;               // tanh(W h + b) on <class>
   std::vector<std::string> labels;   // in the order of their ids
 
+  // Longest sequence, special tokens included.
+  int32_t max_tokens() const { return max_positions - position_offset; }
   int32_t head_dim() const { return hidden / heads; }
   float head_dropout() const { return classifier_dropout < 0 ? dropout : classifier_dropout; }
 };
 
-// The config of a new encoder as the spec says, without vocab, head and labels. kSpec when `hidden` is not divisible by `heads` or a size of a
-// CUSTOM preset is missing.
+// The config of a new encoder as the spec says, without vocab, head and labels; pad_id is 0. Where `hidden` is set and the preset's heads or intermediate are
+// not, they follow it (heads of 64, 4 x hidden). kSpec when `hidden` is not divisible by `heads` or a size of a CUSTOM preset is missing.
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
 // Parses config.json. `path` only names the file in messages. Refuses, with the field's name, what the encoder cannot compute (unknown model_type
-// or activation, relative positions, sizes out of range, hidden not divisible by heads). Reads `bert` and `roberta-prelayernorm`.
+// or activation, relative positions, regression, sizes out of range, hidden not divisible by heads). Reads `bert` and `roberta-prelayernorm`.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
-// config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm.
+// config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm, where pad_id + 1 == position_offset has to hold. What no class of
+// transformers can say (a sequence classifier without pooler, fixed sinusoids) stands under "cloze"; transformers then loads the encoder alone.
 std::string FormatConfig(const ModelConfig& config);
 
 // Prefix of encoder tensors: "bert." or "roberta_prelayernorm." ("" for bare encoders is accepted on load only).
