@@ -1,6 +1,7 @@
 // Picks the kernels for this CPU.
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include "core/ops/kernels/kernels.h"
 

@@ -10,7 +10,7 @@ namespace cloze {
 
 RowDropout RowsFrom(const DropoutSite& site, int64_t row) {
   if (site.p <= 0) return {};
-  const auto& key = Philox(site.seed, Purpose::kDropout).key();
+  const auto key = Philox(site.seed, Purpose::kDropout).key();
   return {.key0 = key[0],
           .key1 = key[1],
           .threshold = static_cast<uint32_t>(std::lround(site.p * 65536.0)),
