@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,8 +205,17 @@ absl::Status LineReader::CheckSignature() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> LineReader::Ready() {
+  while (!end_ && buffer_.find('\n', begin_) == std::string::npos && buffer_.size() - begin_ < max_line_) {
+    pollfd input = {fd_.get(), POLLIN, 0};
+    if (::poll(&input, 1, 0) <= 0) return false;
+    RETURN_IF_ERROR(Fill());
+  }
+  return true;
+}
+
 absl::StatusOr<bool> LineReader::Next(std::string* line) {
-  while (!started_ && buffer_.size() < 8 && !end_) RETURN_IF_ERROR(Fill());
+  while (!started_ && buffer_.size() < 8 && buffer_.find('\n') == std::string::npos && !end_) RETURN_IF_ERROR(Fill());
   if (!started_) RETURN_IF_ERROR(CheckSignature());
   started_ = true;
   if (!continued_) ++line_number_;

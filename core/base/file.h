@@ -81,6 +81,9 @@ class LineReader {
   // dropped. UTF-16, gzip, xz and zstd content is an error of kData that names it.
   absl::StatusOr<bool> Next(std::string* line);
 
+  // Would Next return without waiting for a pipe or terminal? Reads what is there, never waits.
+  absl::StatusOr<bool> Ready();
+
   // Number of the line that Next returned last, from 1.
   int64_t line_number() const { return line_number_; }
   // Did Next return only a piece of a line, with more to come?

@@ -1,0 +1,64 @@
+// Texts to run a model on, from a file or a pipe: the first line in is the first line out, later ones come in batches.
+#ifndef CLOZE_TOOLS_INPUT_H_
+#define CLOZE_TOOLS_INPUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/status.h"
+#include "tools/command.h"
+
+namespace cloze {
+
+// How lines are to be read. Lines that hold nothing but blanks are skipped.
+enum class InputFormat {
+  kText,   // the line is the text; with pairs, text TAB second text
+  kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"), or "words" (or "tokens"), or "ids"; maybe "id"
+  kIds,    // token ids between blanks, or an object with "ids"
+};
+
+// One thing to run a model on: a text, a pair, words, or ids.
+struct InputRecord {
+  enum class Kind { kText, kPair, kWords, kIds };
+  Kind kind = Kind::kText;
+  std::string text, text_pair;
+  std::vector<std::string> words;
+  std::vector<int32_t> ids;
+  std::string id;    // value of "id" as JSON text, to be passed on; "" when there is none
+  int64_t line = 0;  // line of the input, from 1
+};
+
+struct InputOptions {
+  std::string path = "-";  // "-": standard input
+  InputFormat format = InputFormat::kText;
+  bool pairs = false;      // kText: each line is a pair
+  int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
+};
+
+// Declares the input file and `--input-format` for a command that reads texts.
+void AddInputOptions(CLI::App* command, InputOptions* options);
+
+class InputReader {
+ public:
+  static constexpr int64_t kMaxLineBytes = 16 << 20;
+
+  static absl::StatusOr<InputReader> Open(const InputOptions& options);
+
+  // Puts into *records the next one, waiting for it if need be, and as many more, up to max_records, as are there without waiting. None
+  // at the end. kData at "file:line: " for a line that is wrong; the records before it are returned first.
+  absl::Status Next(int64_t max_records, std::vector<InputRecord>* records);
+
+ private:
+  InputReader(LineReader reader, InputOptions options) : reader_(std::move(reader)), options_(std::move(options)) {}
+  absl::StatusOr<bool> NextRecord(InputRecord* record);
+
+  LineReader reader_;
+  InputOptions options_;
+  absl::Status late_;  // an error behind records that were good
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_INPUT_H_

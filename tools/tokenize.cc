@@ -1,0 +1,103 @@
+// `cloze tokenize`: token ids and offsets of texts, as JSON lines.
+#include <memory>
+#include <string>
+
+#include "core/base/threads.h"
+#include "core/text/tokenizer.h"
+#include "tools/command.h"
+#include "tools/input.h"
+#include "tools/output.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kBatch = 256;
+
+struct Options {
+  std::string model;
+  bool lowercase = true;
+  InputOptions input;
+};
+
+template <typename T, typename Format>
+std::string List(const std::vector<T>& items, Format format) {
+  std::string out = "[";
+  for (const T& item : items) absl::StrAppend(&out, out.size() > 1 ? ", " : "", format(item));
+  return out + "]";
+}
+
+std::string Integers(const std::vector<int32_t>& items) {
+  return List(items, [](int32_t item) { return absl::StrCat(item); });
+}
+
+std::string Spans(const std::vector<Span>& spans) {
+  return List(spans, [](const Span& span) { return absl::StrCat("[", span.begin, ", ", span.end, "]"); });
+}
+
+std::string Tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  return List(ids, [&](int32_t id) { return JsonString(tokenizer.token(id)); });
+}
+
+std::string Format(const Tokenizer& tokenizer, const InputRecord& record, const Encoding& encoding) {
+  const bool pair = record.kind == InputRecord::Kind::kPair;
+  std::string line = record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
+  if (record.kind == InputRecord::Kind::kWords) {
+    absl::StrAppend(&line, "\"words\": ", List(record.words, [](const std::string& word) { return JsonString(word); }));
+  } else {
+    absl::StrAppend(&line, "\"text\": ", JsonString(record.text), pair ? ", \"text_pair\": " : "",
+                    pair ? JsonString(record.text_pair) : "");
+  }
+  absl::StrAppend(&line, ", \"ids\": ", Integers(encoding.ids), ", \"tokens\": ", Tokens(tokenizer, encoding.ids));
+  absl::StrAppend(&line, ", \"offsets\": ", Spans(encoding.chars), ", \"byte_offsets\": ", Spans(encoding.bytes));
+  const auto word = [](int32_t index) { return index < 0 ? std::string("null") : absl::StrCat(index); };
+  absl::StrAppend(&line, ", \"word_ids\": ", List(encoding.words, word));
+  if (pair) absl::StrAppend(&line, ", \"token_type_ids\": ", Integers(encoding.types));
+  return line + "}";
+}
+
+// Ids the other way round: their tokens, and the text they make.
+std::string FormatIds(const Tokenizer& tokenizer, const InputRecord& record) {
+  return absl::StrCat(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "), "\"ids\": ", Integers(record.ids),
+                      ", \"tokens\": ", Tokens(tokenizer, record.ids), ", \"text\": ", JsonString(tokenizer.Decode(record.ids)), "}");
+}
+
+std::string Process(const Tokenizer& tokenizer, const InputRecord& record) {
+  switch (record.kind) {
+    case InputRecord::Kind::kText: return Format(tokenizer, record, tokenizer.Encode(record.text));
+    case InputRecord::Kind::kPair: return Format(tokenizer, record, tokenizer.EncodePair(record.text, record.text_pair));
+    case InputRecord::Kind::kWords: return Format(tokenizer, record, tokenizer.EncodeWords(record.words));
+    case InputRecord::Kind::kIds: return FormatIds(tokenizer, record);
+  }
+  return "";
+}
+
+absl::Status Tokenize(Options options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(options.model, options.lowercase));
+  options.input.vocab_size = tokenizer->vocab_size();
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
+  LineWriter writer;
+  std::vector<InputRecord> records;
+  while (true) {
+    RETURN_IF_ERROR(reader.Next(kBatch, &records));
+    if (records.empty()) return writer.Flush();
+    std::vector<std::string> lines(records.size());
+    ParallelFor(records.size(), [&](int64_t i) { lines[i] = Process(*tokenizer, records[i]); });
+    for (const std::string& line : lines) RETURN_IF_ERROR(writer.Write(line));
+    RETURN_IF_ERROR(writer.Flush());
+  }
+}
+
+}  // namespace
+
+void AddTokenize(CLI::App& app, Run* run) {
+  CLI::App* command = app.add_subcommand("tokenize", "Turn texts into token ids with offsets, as JSON lines.");
+  auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "Model folder, tokenizer.json or vocab.txt.")->required();
+  command->add_flag("--lowercase,!--no-lowercase", options->lowercase,
+                    "For a lone vocab.txt: lower-case texts and strip accents (default).");
+  command->add_flag("--pairs", options->input.pairs, "Lines of text are two texts with a tab between them.");
+  AddInputOptions(command, &options->input);
+  command->callback([=] { *run = [=] { return Tokenize(*options); }; });
+}
+
+}  // namespace cloze
