@@ -1,0 +1,114 @@
+#include "tasks/evaluate.h"
+
+#include <algorithm>
+
+#include "tasks/feed.h"
+
+namespace cloze {
+namespace {
+
+// Numbers of held-out examples start here, so that their masks differ from those of training.
+constexpr uint64_t kHeldOut = uint64_t{1} << 62;
+
+// What the three tasks count.
+class Counter {
+ public:
+  virtual ~Counter() = default;
+  // A batch with its last hidden states. `continues`: for each sequence, does it go on the one before?
+  virtual void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) = 0;
+  virtual MetricResults Results() = 0;
+};
+
+class MaskedLmCounter : public Counter {
+ public:
+  MaskedLmCounter(const Head& head, const DataStats& stats) : head_(head) { metric_.AddText(stats.text_tokens, stats.bytes); }
+  void Add(const Step& step, ConstMat hidden, const std::vector<bool>&) override {
+    const LossSum loss = head_.Loss(step, hidden, 0, {});
+    metric_.Add(loss.loss, loss.correct, step.batch.rows.size());
+  }
+  MetricResults Results() override { return metric_.Results(); }
+
+ private:
+  const Head& head_;
+  MaskedLmMetric metric_;
+};
+
+// Both labelled tasks: loss and the best label of each target.
+class LabelCounter : public Counter {
+ public:
+  LabelCounter(const Head& head, const ModelConfig& config)
+      : head_(head), tagging_(config.head == HeadKind::kTokenTagging), classes_(config.labels), tags_(config.labels) {}
+
+  void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
+    const Batch& batch = step.batch;
+    Mat logits = head_.Logits(step, hidden, batch.rows);
+    std::vector<int> best(batch.rows.size());
+    for (size_t i = 0; i < best.size(); ++i) best[i] = std::max_element(logits.f32(i), logits.f32(i) + logits.cols) - logits.f32(i);
+    loss_ += SoftmaxCrossEntropy(Rows(logits, 0, best.size()), batch.targets.data(), 0, step.arena).loss;
+    count_ += best.size();
+    size_t i = 0;
+    for (int64_t s = 0; s < batch.sequences(); ++s) {
+      if (!continues[s]) Flush();
+      for (; i < best.size() && batch.rows[i] < batch.cu_seqlens[s + 1]; ++i) labels_.push_back(batch.targets[i]), predicted_.push_back(best[i]);
+    }
+  }
+
+  MetricResults Results() override {
+    Flush();
+    MetricResults results = tagging_ ? tags_.Results() : classes_.Results();
+    results.values.emplace_back("loss", loss_ / count_);
+    return results;
+  }
+
+ private:
+  void Flush() {
+    if (tagging_ && !labels_.empty()) tags_.Add(labels_, predicted_);
+    for (size_t i = 0; !tagging_ && i < labels_.size(); ++i) classes_.Add(labels_[i], predicted_[i]);
+    labels_.clear(), predicted_.clear();
+  }
+
+  const Head& head_;
+  bool tagging_;
+  ClassificationMetric classes_;
+  TaggingMetric tags_;
+  std::vector<int> labels_, predicted_;  // of the sentence that is being put together
+  double loss_ = 0;
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, const EvaluateOptions& options) {
+  std::unique_ptr<Counter> counter;
+  if (model.config().head == HeadKind::kMaskedLm) {
+    counter = std::make_unique<MaskedLmCounter>(model.head(), store.stats());
+  } else {
+    counter = std::make_unique<LabelCounter>(model.head(), model.config());
+  }
+  const int64_t examples = options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
+  Batch batch;
+  std::vector<bool> continues;
+  const auto run = [&] {
+    if (batch.sequences() == 0) return;
+    batch.Pad();
+    model.arena().Reset();
+    const Step step = model.NewStep(batch, options.compute);
+    const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
+    counter->Add(step, hidden, continues);
+    batch.Clear();
+    continues.clear();
+  };
+  Example example;
+  for (int64_t i = 0; i < examples; ++i) {
+    if (options.stop != nullptr && *options.stop) return Error(Exit::kInterrupted, "stopped while evaluating");
+    RETURN_IF_ERROR(store.Read(i, &example));
+    if (options.masker != nullptr) options.masker->Apply(kHeldOut + i, &example);
+    if (batch.tokens() + static_cast<int64_t>(example.ids.size()) > options.batch_tokens) run();
+    AddExample(example, kHeldOut + i, &batch);
+    continues.push_back(example.continues);
+  }
+  run();
+  return counter->Results();
+}
+
+}  // namespace cloze

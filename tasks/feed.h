@@ -1,0 +1,50 @@
+// From a store of examples to the packed micro-batches of each optimizer step.
+#ifndef CLOZE_TASKS_FEED_H_
+#define CLOZE_TASKS_FEED_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "encoder/batch.h"
+#include "proto/task.pb.h"
+#include "tasks/data/example_store.h"
+#include "tasks/masked_lm.h"
+
+namespace cloze {
+
+// The micro-batches of one optimizer step.
+struct StepData {
+  std::vector<Batch> micro;
+  int64_t next = 0;      // global number of the first example of the following step
+  int64_t tokens = 0;    // without padding rows
+  int64_t targets = 0;
+};
+
+// Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed permutation, so that a position is one integer and any
+// position is reached in O(1). Const methods are thread-safe.
+class Feed {
+ public:
+  // The store must outlive the feed. `masker` only for masked_lm.
+  Feed(const ExampleStore& store, const BatchSpec& spec, uint64_t seed, std::optional<Masker> masker)
+      : store_(store), spec_(spec), order_(seed, Purpose::kShuffle), masker_(std::move(masker)) {}
+
+  // The step that begins with example `next`: as many examples as the spec's tokens or examples allow, at least one. Batches are padded.
+  absl::StatusOr<StepData> Next(int64_t next) const;
+
+  // Mean number of optimizer steps that one pass over the store takes.
+  double StepsPerEpoch() const;
+
+ private:
+  const ExampleStore& store_;
+  BatchSpec spec_;
+  Philox order_;
+  std::optional<Masker> masker_;
+};
+
+// Appends an example, with its rows and targets, to a batch.
+void AddExample(const Example& example, uint64_t number, Batch* batch);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_FEED_H_

@@ -1,0 +1,50 @@
+#include "tasks/training/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/threads.h"
+#include "core/ops/ops.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kPiece = 1 << 17;
+
+}  // namespace
+
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec) : store_(store), spec_(spec), m_(store->grads().size()), v_(store->grads().size()) {
+  for (ParamId id = 0; id < store->size(); ++id) {
+    const Param& p = store->param(id);
+    if (!p.trainable) continue;
+    for (int64_t i = 0; i < p.size(); i += kPiece) pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay});
+  }
+}
+
+double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads())); }
+
+void Optimizer::Step(double rate, double norm) {
+  AdamW a = {.rate = static_cast<float>(rate),
+             .beta1 = spec_.beta1(),
+             .beta2 = spec_.beta2(),
+             .epsilon = spec_.epsilon(),
+             .decay = 0,
+             .grad_scale = spec_.clip_norm() > 0 ? static_cast<float>(std::min(1.0, spec_.clip_norm() / (norm + 1e-6))) : 1.0f,
+             .bias_correction = spec_.bias_correction(),
+             .step = ++steps_};
+  float *values = store_->values().data(), *grads = store_->grads().data();
+  ParallelFor(pieces_.size(), [&](int64_t i) {
+    const Piece& p = pieces_[i];
+    AdamW mine = a;
+    mine.decay = p.decay ? spec_.weight_decay() : 0;
+    AdamWStep(mine, values + p.value, grads + p.grad, m_.data() + p.grad, v_.data() + p.grad, p.n);
+  });
+  store_->Changed();
+}
+
+void Optimizer::Skip() {
+  const absl::Span<float> grads = store_->grads();
+  std::fill(grads.begin(), grads.end(), 0.0f);
+}
+
+}  // namespace cloze

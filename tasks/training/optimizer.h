@@ -1,0 +1,45 @@
+// AdamW over the parameter store: groups, clipping, state.
+#ifndef CLOZE_TASKS_TRAINING_OPTIMIZER_H_
+#define CLOZE_TASKS_TRAINING_OPTIMIZER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor/param_store.h"
+#include "proto/task.pb.h"
+
+namespace cloze {
+
+// Moments for every trainable parameter of `store`, which must outlive it, laid out as the store's gradients.
+class Optimizer {
+ public:
+  Optimizer(ParamStore* store, const OptimizerSpec& spec);
+
+  // Global norm of the gradients.
+  double GradNorm() const;
+  // One step with gradients of norm `norm`, scaled down to clip_norm where they exceed it; gradients become zero.
+  void Step(double rate, double norm);
+  // Drops the gradients.
+  void Skip();
+
+  // Steps taken; the power in the bias correction.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+  std::vector<float>& m() { return m_; }
+  std::vector<float>& v() { return v_; }
+
+ private:
+  struct Piece {
+    int64_t value, grad, n;
+    bool decay;
+  };
+  ParamStore* store_;
+  OptimizerSpec spec_;
+  std::vector<Piece> pieces_;  // the units of parallel work
+  std::vector<float> m_, v_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_OPTIMIZER_H_
