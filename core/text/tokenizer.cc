@@ -251,15 +251,22 @@ int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length) const {
   const int64_t b = split, b_end = size > split && words[size - 1] < 0 ? size - 1 : size;
   int64_t keep_a = std::max<int64_t>(a_end - a, 0), keep_b = b_end - b;
   const int64_t room = std::max<int64_t>(max_length - (size - keep_a - keep_b), 0);
+  max_length = std::max<int64_t>(max_length, 0);
   if (split == size) {
     keep_a = std::min(keep_a, room);
   } else {
-    // As Hugging Face: the shorter text stays whole if it fits into half of the room, else both get half.
-    const bool swapped = keep_a > keep_b;
-    if (swapped) std::swap(keep_a, keep_b);
-    keep_b = keep_a > room ? keep_a : std::max(keep_a, room - keep_a);
-    if (keep_a + keep_b > room) keep_a = room / 2, keep_b = keep_a + room % 2;
-    if (swapped) std::swap(keep_a, keep_b);
+    // As Hugging Face: the shorter text stays whole if it fits into half of the room, else both get half, the longer one the odd token.
+    // The reference stops to read a text after the word that reaches max_length.
+    const auto read = [&](int64_t begin, int64_t count) {
+      int64_t n = std::min(count, max_length);
+      while (n > 0 && n < count && words[begin + n] == words[begin + n - 1]) ++n;
+      return n;
+    };
+    keep_a = read(a, keep_a), keep_b = read(b, keep_b);
+    int64_t& shorter = keep_a > keep_b ? keep_b : keep_a;
+    int64_t& longer = keep_a > keep_b ? keep_a : keep_b;
+    shorter = std::min(shorter, room / 2);
+    longer = std::min(longer, room - shorter);
   }
   Encoding cut;
   Append(*encoding, 0, a + keep_a, &cut);

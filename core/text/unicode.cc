@@ -49,7 +49,7 @@ void AppendUtf8(char32_t c, std::string* out) {
     return;
   }
   const int tail = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-  out->push_back(static_cast<char>((0xF00 >> tail) | (c >> (6 * tail))));
+  out->push_back(static_cast<char>((0xFF00 >> (tail + 1) & 0xFF) | (c >> (6 * tail))));
   for (int i = tail - 1; i >= 0; --i) out->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F)));
 }
 

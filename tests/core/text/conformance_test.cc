@@ -1,0 +1,150 @@
+// Compares with reference tokenisations outside the tree; skipped where these are missing.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/text/tokenizer.h"
+
+namespace cloze {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kData = CLOZE_SOURCE_DIR "/../shared/data/tokenizer";
+
+class Conformance : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!IsDirectory(kData)) GTEST_SKIP() << kData << " is missing";
+  }
+
+  static std::vector<Json> Lines(const std::string& name) {
+    std::ifstream in(kData + "/" + name);
+    std::vector<Json> result;
+    for (std::string line; std::getline(in, line);) result.push_back(Json::parse(line));
+    EXPECT_FALSE(result.empty()) << name;
+    return result;
+  }
+
+  const Tokenizer& Get(const std::string& name) {
+    auto& slot = tokenizers_[name];
+    if (slot == nullptr) {
+      auto loaded = Tokenizer::Load(kData + "/vocab/bert-base-" + name, true);
+      EXPECT_TRUE(loaded.ok()) << loaded.status();
+      slot = *std::move(loaded);
+    }
+    return *slot;
+  }
+
+  std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;
+};
+
+Json Spans(const std::vector<Span>& spans) {
+  Json result = Json::array();
+  for (const Span& span : spans) result.push_back({span.begin, span.end});
+  return result;
+}
+
+Json Words(const Encoding& encoding) {
+  Json result = Json::array();
+  for (const int32_t word : encoding.words) result.push_back(word < 0 ? Json() : Json(word));
+  return result;
+}
+
+TEST_F(Conformance, Cases) {
+  for (const std::string name : {"uncased", "cased", "multilingual_cased"}) {
+    const Tokenizer& tokenizer = Get(name);
+    std::map<std::string, int> differing;
+    for (const Json& expected : Lines(name + ".cases.jsonl")) {
+      const std::string text = expected["text"], category = expected["category"];
+      const Encoding encoding = tokenizer.Encode(text);
+      Json tokens = Json::array();
+      for (const int32_t id : encoding.ids) tokens.push_back(tokenizer.token(id));
+      const bool same = Json(encoding.ids) == expected["ids"] && tokens == expected["tokens"] && Spans(encoding.chars) == expected["offsets"] &&
+                        Spans(encoding.bytes) == expected["byte_offsets"] && Words(encoding) == expected["word_ids"];
+      differing[category] += !same;
+      EXPECT_TRUE(same) << name << " " << expected["id"] << " " << expected["text"] << "\n" << tokens << "\n" << expected["tokens"] << "\n"
+                        << Spans(encoding.chars) << "\n" << expected["offsets"] << "\n" << Words(encoding) << "\n" << expected["word_ids"];
+      std::vector<int32_t> ids;
+      tokenizer.AppendIds(text, &ids);
+      EXPECT_EQ(ids, std::vector<int32_t>(encoding.ids.begin() + 1, encoding.ids.end() - 1));
+    }
+    RecordProperty(name + "_random_differing", differing["random"]);
+  }
+}
+
+TEST_F(Conformance, PairsAndTruncation) {
+  for (const Json& expected : Lines("pairs_truncation.jsonl")) {
+    const Tokenizer& tokenizer = Get(expected["vocab"]);
+    const bool pair = !expected["text_pair"].is_null();
+    Encoding encoding = pair ? tokenizer.EncodePair(std::string(expected["text"]), std::string(expected["text_pair"]))
+                             : tokenizer.Encode(std::string(expected["text"]));
+    const int64_t before = encoding.ids.size();
+    int64_t cut = 0;
+    if (expected["truncation"] == "longest_first") cut = tokenizer.Truncate(&encoding, expected["max_length"]);
+    EXPECT_EQ(cut, before - static_cast<int64_t>(encoding.ids.size()));
+    if (expected["pad_to_max_length"] == true) {
+      while (encoding.ids.size() < expected["ids"].size()) {
+        encoding.ids.push_back(tokenizer.special().pad), encoding.types.push_back(0), encoding.chars.push_back({});
+      }
+    }
+    EXPECT_EQ(Json(encoding.ids), expected["ids"]) << expected["id"];
+    EXPECT_EQ(Json(encoding.types), expected["token_type_ids"]) << expected["id"];
+    EXPECT_EQ(Spans(encoding.chars), expected["offsets"]) << expected["id"];
+  }
+}
+
+TEST_F(Conformance, PresplitWords) {
+  for (const Json& expected : Lines("presplit_words.jsonl")) {
+    const Encoding encoding = Get(expected["vocab"]).EncodeWords(expected["words"].get<std::vector<std::string>>());
+    EXPECT_EQ(Json(encoding.ids), expected["ids"]) << expected["id"];
+    EXPECT_EQ(Words(encoding), expected["word_ids"]) << expected["id"];
+    EXPECT_EQ(Spans(encoding.chars), expected["offsets"]) << expected["id"];
+  }
+}
+
+std::string FromBase64(const std::string& base64) {
+  static const std::string kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string result;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    bits = bits << 6 | kDigits.find(c), count += 6;
+    if (count >= 8) count -= 8, result.push_back(static_cast<char>(bits >> count));
+  }
+  return result;
+}
+
+TEST_F(Conformance, InvalidUtf8) {
+  for (const Json& expected : Lines("invalid_utf8.jsonl")) {
+    const std::string bytes = FromBase64(expected["bytes_base64"]), replaced = expected["text_after_replacement"];
+    for (const std::string name : {"uncased", "cased"}) {
+      const Encoding raw = Get(name).Encode(bytes), clean = Get(name).Encode(replaced);
+      EXPECT_EQ(Json(raw.ids), expected[name + "_ids"]) << expected["id"];
+      EXPECT_EQ(raw.ids, clean.ids) << expected["id"];
+      EXPECT_EQ(Spans(raw.chars), Spans(clean.chars)) << expected["id"];
+    }
+  }
+}
+
+TEST_F(Conformance, FilesAgree) {
+  for (const std::string name : {"uncased", "cased", "multilingual_cased"}) {
+    const Tokenizer& folder = Get(name);
+    auto lone = Tokenizer::Load(kData + "/vocab/bert-base-" + name + "/vocab.txt", name == "uncased");
+    ASSERT_TRUE(lone.ok()) << lone.status();
+    ASSERT_EQ((*lone)->vocab_size(), folder.vocab_size());
+    for (int32_t id = 0; id < folder.vocab_size(); ++id) ASSERT_EQ((*lone)->token(id), folder.token(id));
+    EXPECT_EQ((*lone)->options().lowercase, folder.options().lowercase);
+    EXPECT_EQ((*lone)->special().mask, folder.special().mask);
+  }
+  auto chinese = Tokenizer::Load(kData + "/vocab/bert-base-chinese", true);
+  ASSERT_TRUE(chinese.ok()) << chinese.status();
+  EXPECT_EQ((*chinese)->vocab_size(), 21128);
+}
+
+}  // namespace
+}  // namespace cloze
