@@ -27,7 +27,7 @@ absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
 }  // namespace
 
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
-  return Error(Exit::kData, line > 0 ? absl::StrCat(Quote(path), ":", line, ": ", message) : absl::StrCat(Quote(path), ": ", message));
+  return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : Quote(path), ":", line, ": ", message));
 }
 
 std::string ListNames(absl::Span<const std::string> names) {
@@ -228,8 +228,7 @@ absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence*
       if (more) {
         std::vector<Field> fields = {{"words_field", spec.words_field().empty() ? "tokens" : spec.words_field()}};
         if (labels_ == Labels::kRequired) fields.push_back({"tags_field", spec.tags_field().empty() ? "tags" : spec.tags_field()});
-        const std::string path = files_.path() == "-" ? "standard input" : files_.path();
-        RETURN_IF_ERROR(ParseTaggedJson(path, rows_->line(), row[0], fields, sentence));
+        RETURN_IF_ERROR(ParseTaggedJson(files_.path(), rows_->line(), row[0], fields, sentence));
         if (!sentence->words.empty()) break;
         continue;
       }
