@@ -11,6 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int32_t kMaxLabels = 10'000;
 constexpr char kPost[] = "bert", kPre[] = "roberta-prelayernorm";
 
 struct Size {
@@ -175,10 +176,12 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
   const Json* names = fields.Find("id2label");
   int32_t count = 2;  // transformers leaves out two labels of these names
   if (names == nullptr) {
-    fields.Integer("num_labels", false, 1, 1'000'000, &count);
+    fields.Integer("num_labels", false, 1, kMaxLabels, &count);
     for (int32_t i = 0; i < count; ++i) config->labels.push_back(absl::StrCat("LABEL_", i));
   } else if (!names->is_object()) {
     return fields.Fail("id2label", "an object of ids and names expected");
+  } else if (names->size() > kMaxLabels) {
+    return fields.Fail("id2label", absl::StrCat("more than ", kMaxLabels, " labels"));
   } else {
     std::set<std::string> seen;
     for (size_t i = 0; i < names->size(); ++i) {

@@ -1,0 +1,233 @@
+#include "encoder/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+
+namespace cloze {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kMinimal[] =
+    R"({"model_type":"bert","architectures":["BertForMaskedLM"],"vocab_size":120,"hidden_size":64,"num_hidden_layers":2,)"
+    R"("num_attention_heads":4,"intermediate_size":128,"max_position_embeddings":48})";
+
+// The minimal config with members replaced or added, or removed where the value is "REMOVE".
+std::string With(const char* changes) {
+  nlohmann::json json = nlohmann::json::parse(kMinimal);
+  const nlohmann::json changed = nlohmann::json::parse(changes);
+  for (const auto& [key, value] : changed.items()) {
+    if (value == "REMOVE") {
+      json.erase(key);
+    } else {
+      json[key] = value;
+    }
+  }
+  return json.dump();
+}
+
+EncoderSpec Spec(EncoderSpec::Preset preset) {
+  EncoderSpec spec;
+  spec.set_preset(preset);
+  return spec;
+}
+
+TEST(ConfigFromSpecTest, PresetsFillWhatIsNotSet) {
+  const struct { EncoderSpec::Preset preset; int layers, hidden, heads, intermediate; } cases[] = {
+      {EncoderSpec::TINY, 2, 128, 2, 512},   {EncoderSpec::MINI, 4, 256, 4, 1024},  {EncoderSpec::SMALL, 4, 512, 8, 2048},
+      {EncoderSpec::MEDIUM, 8, 512, 8, 2048}, {EncoderSpec::BASE, 12, 768, 12, 3072}};
+  for (const auto& c : cases) {
+    const auto config = ConfigFromSpec(Spec(c.preset));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->layers, c.layers);
+    EXPECT_EQ(config->hidden, c.hidden);
+    EXPECT_EQ(config->heads, c.heads);
+    EXPECT_EQ(config->intermediate, c.intermediate);
+    EXPECT_EQ(config->max_positions, 512);
+    EXPECT_EQ(config->norm_epsilon, 1e-12f);
+  }
+  EXPECT_EQ(ConfigFromSpec(EncoderSpec())->hidden, 256);
+  EncoderSpec spec = Spec(EncoderSpec::TINY);
+  spec.set_hidden(192);
+  spec.set_layers(7);
+  EXPECT_EQ(ConfigFromSpec(spec)->heads, 3);
+  EXPECT_EQ(ConfigFromSpec(spec)->intermediate, 768);
+  EXPECT_EQ(ConfigFromSpec(spec)->layers, 7);
+}
+
+TEST(ConfigFromSpecTest, PreNormCountsPositionsFromPadPlusOne) {
+  EncoderSpec spec = Spec(EncoderSpec::TINY);
+  spec.set_norm(EncoderSpec::PRE);
+  spec.set_max_positions(128);
+  const auto config = ConfigFromSpec(spec);
+  EXPECT_EQ(config->position_offset, 1);
+  EXPECT_EQ(config->max_positions, 129);
+  EXPECT_EQ(config->max_tokens(), 128);
+}
+
+TEST(ConfigFromSpecTest, RefusesSizesThatDoNotFit) {
+  EncoderSpec spec = Spec(EncoderSpec::TINY);
+  spec.set_heads(3);
+  EXPECT_EQ(ExitOf(ConfigFromSpec(spec).status()), Exit::kSpec);
+  EXPECT_THAT(std::string(ConfigFromSpec(spec).status().message()), HasSubstr("model.encoder.heads: 3 does not divide hidden 128"));
+  spec.clear_heads();
+  spec.set_hidden(100);
+  EXPECT_THAT(std::string(ConfigFromSpec(spec).status().message()), HasSubstr("not a multiple of 64"));
+  EXPECT_THAT(std::string(ConfigFromSpec(Spec(EncoderSpec::CUSTOM)).status().message()), HasSubstr("model.encoder.preset"));
+}
+
+TEST(ParseConfigTest, ReadsTheMinimum) {
+  const auto config = ParseConfig(kMinimal, "config.json");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->vocab, 120);
+  EXPECT_EQ(config->max_positions, 48);
+  EXPECT_EQ(config->head, HeadKind::kMaskedLm);
+  EXPECT_EQ(config->norm, EncoderSpec::POST);
+  EXPECT_EQ(config->activation, EncoderSpec::GELU);
+  EXPECT_FLOAT_EQ(config->dropout, 0.1f);
+  EXPECT_EQ(config->norm_epsilon, 1e-12f);
+  EXPECT_EQ(config->position_offset, 0);
+  EXPECT_LT(config->classifier_dropout, 0);
+}
+
+TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
+  for (const char* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}) {
+    EXPECT_EQ(ParseConfig(With((std::string(R"({"hidden_act":")") + name + "\"}").c_str()), "c")->activation, EncoderSpec::GELU_TANH);
+  }
+  const auto config = ParseConfig(With(R"({"torch_dtype":"float16","position_embedding_type":"absolute","classifier_dropout":0.3,"hidden_act":"relu",
+      "layer_norm_eps":1e-5,"transformers_version":"4.20.0","gradient_checkpointing":false,"something":{"new":[1]},"pad_token_id":3,"type_vocab_size":1})"), "c");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_FLOAT_EQ(config->head_dropout(), 0.3f);
+  EXPECT_EQ(config->activation, EncoderSpec::RELU);
+  EXPECT_EQ(config->pad_id, 3);
+  EXPECT_EQ(config->token_types, 1);
+  EXPECT_EQ(ParseConfig(With(R"({"architectures":null})"), "c")->head, HeadKind::kNone);
+  EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertModel"]})"), "c")->head, HeadKind::kNone);
+  EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForPreTraining"]})"), "c")->head, HeadKind::kMaskedLm);
+}
+
+TEST(ParseConfigTest, ReadsLabelsByTheirIds) {
+  const auto config = ParseConfig(With(R"({"architectures":["BertForTokenClassification"],"label2id":{"O":0,"B":1,"I":2},"id2label":{"2":"I","0":"O","1":"B"}})"), "c");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->head, HeadKind::kTokenTagging);
+  EXPECT_THAT(config->labels, ElementsAre("O", "B", "I"));
+  EXPECT_FALSE(config->pooler);
+  const auto two = ParseConfig(With(R"({"architectures":["BertForSequenceClassification"]})"), "c");
+  EXPECT_THAT(two->labels, ElementsAre("LABEL_0", "LABEL_1"));
+  EXPECT_TRUE(two->pooler);
+}
+
+TEST(ParseConfigTest, RefusesByField) {
+  const struct { const char *changes, *message; } cases[] = {
+      {R"({"model_type":"gpt2"})", "model_type: gpt2"},
+      {R"({"model_type":"REMOVE"})", "model_type: missing"},
+      {R"({"hidden_act":"silu"})", "hidden_act: silu"},
+      {R"({"hidden_act":5})", "hidden_act: a string"},
+      {R"({"position_embedding_type":"relative_key"})", "position_embedding_type: relative_key"},
+      {R"({"is_decoder":true})", "is_decoder"},
+      {R"({"vocab_size":0})", "vocab_size: 0, a whole number from 1"},
+      {R"({"vocab_size":-1})", "vocab_size: -1"},
+      {R"({"vocab_size":4294967296})", "vocab_size: 4294967296"},
+      {R"({"vocab_size":18446744073709551615})", "vocab_size: 18446744073709551615"},
+      {R"({"vocab_size":120.5})", "vocab_size: 120.5"},
+      {R"({"vocab_size":"120"})", "vocab_size: \"120\""},
+      {R"({"vocab_size":"REMOVE"})", "vocab_size: missing"},
+      {R"({"vocab_size":null})", "vocab_size: missing"},
+      {R"({"hidden_size":2147483648})", "hidden_size"},
+      {R"({"hidden_size":66})", "num_attention_heads: 4 does not divide hidden_size 66"},
+      {R"({"num_hidden_layers":1000000})", "num_hidden_layers"},
+      {R"({"num_attention_heads":0})", "num_attention_heads"},
+      {R"({"intermediate_size":[]})", "intermediate_size"},
+      {R"({"max_position_embeddings":1000000000})", "max_position_embeddings"},
+      {R"({"hidden_dropout_prob":1})", "hidden_dropout_prob"},
+      {R"({"layer_norm_eps":-1e-5})", "layer_norm_eps"},
+      {R"({"pad_token_id":120})", "pad_token_id: 120"},
+      {R"({"architectures":"BertModel"})", "architectures"},
+      {R"({"architectures":[1]})", "architectures"},
+      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"regression"})", "problem_type: regression"},
+      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"multi_label_classification"})", "problem_type"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})", "regression"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","2":"y"}})", "id2label: no \"1\""},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"x"}})", "id2label: x comes twice"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})", "id2label"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})", "label2id"},
+      {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
+      {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
+      {R"({"cloze":1})", "cloze"},
+      {R"({"cloze":{"sinusoid_base":0}})", "sinusoid_base"},
+  };
+  for (const auto& c : cases) {
+    const absl::Status status = ParseConfig(With(c.changes), "dir/config.json").status();
+    EXPECT_EQ(ExitOf(status), Exit::kData) << c.changes;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message)) << c.changes;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("dir/config.json: "));
+  }
+  for (const char* text : {"", "{", "[]", "null", "{\"a\":1}x", "{\"model_type\":\"bert\",\"model_type\":\"bert\"}"}) {
+    EXPECT_EQ(ExitOf(ParseConfig(text, "c").status()), Exit::kData) << text;
+  }
+  EXPECT_EQ(ExitOf(ParseConfig("{\"a\":" + std::string(100000, '['), "c").status()), Exit::kData);
+}
+
+TEST(FormatConfigTest, ComesBackAsItWas) {
+  for (const auto norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
+    for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging}) {
+      for (const bool pooler : {false, true}) {
+        for (const auto positions : {EncoderSpec::LEARNED, EncoderSpec::SINUSOIDAL}) {
+          EncoderSpec spec = Spec(EncoderSpec::TINY);
+          spec.set_norm(norm);
+          ModelConfig config = *ConfigFromSpec(spec);
+          config.vocab = 321;
+          config.head = head;
+          config.pooler = pooler;
+          config.positions = positions;
+          config.activation = EncoderSpec::GELU_TANH;
+          config.sinusoid_base = 5000.5f;
+          config.dropout = 0.3f;
+          config.classifier_dropout = 0.7f;
+          const bool labels = head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging;
+          if (labels) config.labels = {"ja", "nei \"\xC3\xB8\"\n", "10", "9", "8", "7", "6", "5", "4", "3", "2"};  // ids of two digits
+          const std::string json = FormatConfig(config);
+          const auto again = ParseConfig(json, "config.json");
+          ASSERT_TRUE(again.ok()) << again.status() << json;
+          EXPECT_EQ(FormatConfig(*again), json);
+          EXPECT_EQ(again->head, head);
+          EXPECT_EQ(again->pooler, pooler);
+          EXPECT_EQ(again->labels, config.labels);
+          EXPECT_EQ(again->positions, positions);
+          EXPECT_EQ(again->norm, norm);
+          EXPECT_EQ(again->dropout, 0.3f);
+          EXPECT_EQ(again->norm_epsilon, config.norm_epsilon);
+          EXPECT_EQ(again->position_offset, config.position_offset);
+          EXPECT_EQ(again->max_positions, config.max_positions);
+          EXPECT_EQ(again->activation, EncoderSpec::GELU_TANH);
+          const bool special = positions == EncoderSpec::SINUSOIDAL || pooler != (head == HeadKind::kSequenceClassification);
+          EXPECT_EQ(nlohmann::json::parse(json).contains("cloze"), special);
+        }
+      }
+    }
+  }
+}
+
+TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
+  ModelConfig config = *ConfigFromSpec(Spec(EncoderSpec::TINY));
+  config.vocab = 100;
+  config.head = HeadKind::kSequenceClassification;
+  config.pooler = true;
+  config.labels = {"no", "yes"};
+  const auto json = nlohmann::json::parse(FormatConfig(config));
+  EXPECT_EQ(json["architectures"], nlohmann::json({"BertForSequenceClassification"}));
+  EXPECT_EQ(json["hidden_dropout_prob"].dump(), "0.1");
+  EXPECT_EQ(json["id2label"]["1"], "yes");
+  EXPECT_EQ(json["label2id"]["yes"], 1);
+  EXPECT_TRUE(json["classifier_dropout"].is_null());
+  config.norm = EncoderSpec::PRE;
+  config.head = HeadKind::kMaskedLm;
+  EXPECT_EQ(nlohmann::json::parse(FormatConfig(config))["architectures"][0], "RobertaPreLayerNormForMaskedLM");
+  EXPECT_EQ(EncoderPrefix(config), "roberta_prelayernorm.");
+}
+
+}  // namespace
+}  // namespace cloze

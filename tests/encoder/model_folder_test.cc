@@ -1,0 +1,262 @@
+#include "encoder/model_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "core/base/file.h"
+#include "core/tensor/safetensors.h"
+#include "core/tensor/safetensors_writer.h"
+#include "encoder/encoder.h"
+#include "encoder/head.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+ModelConfig Config(HeadKind head = HeadKind::kMaskedLm, EncoderSpec::Norm norm = EncoderSpec::POST) {
+  ModelConfig config;
+  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2, config.intermediate = 16, config.max_positions = 12;
+  config.norm = norm;
+  config.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
+  config.head = head;
+  config.pooler = head == HeadKind::kSequenceClassification;
+  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging) config.labels = {"a", "b", "c"};
+  return config;
+}
+
+// The parameters of a model, as its modules declare them.
+struct Params {
+  explicit Params(const ModelConfig& config) : encoder(&store, config), head(&store, config, encoder.word_embeddings()) {
+    store.Allocate(false);
+    for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.02f);
+    for (float& x : store.values()) x += 0.25f;  // so that a vector in the wrong place shows
+  }
+  std::vector<float> value(const std::string& name) const {
+    const Param& p = store.param(store.Find(name));
+    return {store.values().begin() + p.offset, store.values().begin() + p.offset + p.size()};
+  }
+  ParamStore store;
+  Encoder encoder;
+  Head head;
+};
+
+class ModelFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/cloze_model_folder_XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    const auto names = ListDirectory(folder_);
+    for (const std::string& name : *names) ::unlink(JoinPath(folder_, name).c_str());
+    ::rmdir(folder_.c_str());
+  }
+
+  // Writes the tensors of `params` again after `edit` has changed the list.
+  template <typename Edit>
+  void Rewrite(const Params& params, Edit edit) {
+    std::vector<TensorData> tensors;
+    for (ParamId id = 0; id < params.store.size(); ++id) {
+      const Param& p = params.store.param(id);
+      tensors.push_back({p.name, p.vector ? std::vector<int64_t>{p.cols} : std::vector<int64_t>{p.rows, p.cols}, FileType::kF32, params.store.values().data() + p.offset});
+    }
+    edit(&tensors);
+    ASSERT_TRUE(ReplaceSafetensors(JoinPath(folder_, "model.safetensors"), tensors).ok());
+  }
+
+  std::string folder_;
+};
+
+TensorData* Tensor(std::vector<TensorData>* tensors, const std::string& name) {
+  for (TensorData& t : *tensors) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+TEST_F(ModelFolderTest, SavesAndLoadsEveryKind) {
+  for (const auto norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
+    for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging}) {
+      for (const bool pooler : {false, true}) {
+        ModelConfig config = Config(head, norm);
+        config.pooler = pooler;
+        const Params saved(config);
+        ASSERT_TRUE(SaveWeights(folder_, config, saved.store).ok());
+        const auto read = LoadConfig(folder_);
+        ASSERT_TRUE(read.ok()) << read.status();
+        Params loaded(*read);
+        for (float& x : loaded.store.values()) x = -1;
+        LoadReport report;
+        ASSERT_TRUE(LoadWeights(folder_, *read, &loaded.store, &report).ok());
+        EXPECT_THAT(report.initialised, IsEmpty());
+        EXPECT_THAT(report.ignored, IsEmpty());
+        ASSERT_EQ(loaded.store.size(), saved.store.size());
+        for (ParamId id = 0; id < saved.store.size(); ++id) {
+          const std::string& name = saved.store.param(id).name;
+          EXPECT_EQ(loaded.value(name), saved.value(name)) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ModelFolderTest, ReadsOldSpellings) {
+  const ModelConfig config = Config();
+  const Params saved(config);
+  const std::vector<int64_t> ids = {0, 1, 2};
+  Rewrite(saved, [&](std::vector<TensorData>* tensors) {
+    const TensorData words = *Tensor(tensors, "bert.embeddings.word_embeddings.weight"), bias = *Tensor(tensors, "cls.predictions.bias");
+    for (TensorData& t : *tensors) {
+      t.name = absl::StrReplaceAll(t.name, {{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}});
+      if (absl::StartsWith(t.name, "bert.")) t.name = t.name.substr(5);
+    }
+    tensors->push_back({"cls.predictions.decoder.weight", words.shape, FileType::kF32, words.data});
+    tensors->push_back({"cls.predictions.decoder.bias", bias.shape, FileType::kF32, bias.data});
+    tensors->push_back({"bert.embeddings.position_ids", {1, 3}, FileType::kI64, ids.data()});
+    tensors->push_back({"cls.seq_relationship.weight", {1}, FileType::kF32, bias.data});
+  });
+  Params loaded(config);
+  for (float& x : loaded.store.values()) x = -1;
+  LoadReport report;
+  const absl::Status status = LoadWeights(folder_, config, &loaded.store, &report);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(report.initialised, IsEmpty());
+  EXPECT_THAT(report.ignored, ElementsAre("cls.seq_relationship.weight"));
+  for (ParamId id = 0; id < saved.store.size(); ++id) EXPECT_EQ(loaded.value(saved.store.param(id).name), saved.value(saved.store.param(id).name));
+}
+
+TEST_F(ModelFolderTest, ReadsTheBiasWhereOnlyTheDecoderHasIt) {
+  const Params saved(Config());
+  Rewrite(saved, [](std::vector<TensorData>* tensors) { Tensor(tensors, "cls.predictions.bias")->name = "cls.predictions.decoder.bias"; });
+  Params loaded(Config());
+  loaded.store.values()[loaded.store.param(loaded.store.Find("cls.predictions.bias")).offset] = -9;
+  LoadReport report;
+  ASSERT_TRUE(LoadWeights(folder_, Config(), &loaded.store, &report).ok());
+  EXPECT_THAT(report.initialised, IsEmpty());
+  EXPECT_EQ(loaded.value("cls.predictions.bias"), saved.value("cls.predictions.bias"));
+}
+
+TEST_F(ModelFolderTest, ReadsSixteenBitWeights) {
+  const ModelConfig config = Config();
+  const Params saved(config);
+  for (const FileType type : {FileType::kF16, FileType::kBf16}) {
+    Rewrite(saved, [&](std::vector<TensorData>* tensors) {
+      for (TensorData& t : *tensors) t.type = type;
+    });
+    Params loaded(config);
+    LoadReport report;
+    ASSERT_TRUE(LoadWeights(folder_, config, &loaded.store, &report).ok());
+    const float step = type == FileType::kF16 ? 0x1p-11f : 0x1p-8f;
+    bool differs = false;
+    for (size_t i = 0; i < saved.store.values().size(); ++i) {
+      const float x = saved.store.values()[i], y = loaded.store.values()[i];
+      EXPECT_NEAR(x, y, std::fabs(x) * step);
+      differs |= x != y;
+    }
+    EXPECT_TRUE(differs);
+  }
+}
+
+TEST_F(ModelFolderTest, ListsEveryDisagreement) {
+  const ModelConfig config = Config();
+  const Params saved(config);
+  const std::vector<int64_t> ids(8);
+  Rewrite(saved, [&](std::vector<TensorData>* tensors) {
+    Tensor(tensors, "bert.encoder.layer.1.output.dense.weight")->shape = {16, 8};
+    *Tensor(tensors, "bert.embeddings.LayerNorm.bias") = {"bert.embeddings.LayerNorm.bias", {8}, FileType::kI64, ids.data()};
+    Tensor(tensors, "bert.encoder.layer.0.attention.self.key.bias")->name = "elsewhere";
+    Tensor(tensors, "cls.predictions.transform.LayerNorm.bias")->name = "cls.predictions.transform.LayerNorm.gamma";
+  });
+  Params loaded(config);
+  LoadReport report;
+  const absl::Status status = LoadWeights(folder_, config, &loaded.store, &report);
+  EXPECT_EQ(ExitOf(status), Exit::kMismatch);
+  const std::string message(status.message());
+  EXPECT_THAT(message, HasSubstr("4 tensors do not fit the model"));
+  EXPECT_THAT(message, HasSubstr("bert.encoder.layer.1.output.dense.weight: shape [16, 8], [8, 16] expected"));
+  EXPECT_THAT(message, HasSubstr("bert.embeddings.LayerNorm.bias: type I64"));
+  EXPECT_THAT(message, HasSubstr("bert.encoder.layer.0.attention.self.key.bias: missing, shape [8] expected"));
+  EXPECT_THAT(message, HasSubstr("the same tensor as"));
+}
+
+TEST_F(ModelFolderTest, RefusesAnOutputLayerThatIsNotTied) {
+  const ModelConfig config = Config();
+  const Params saved(config);
+  std::vector<float> other = saved.value("bert.embeddings.word_embeddings.weight");
+  other[5] += 0.5f;
+  Rewrite(saved, [&](std::vector<TensorData>* tensors) { tensors->push_back({"cls.predictions.decoder.weight", {40, 8}, FileType::kF32, other.data()}); });
+  Params loaded(config);
+  LoadReport report;
+  const absl::Status status = LoadWeights(folder_, config, &loaded.store, &report);
+  EXPECT_EQ(ExitOf(status), Exit::kMismatch);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cls.predictions.decoder.weight: differs from bert.embeddings.word_embeddings.weight"));
+  // Without that head it does not matter.
+  Params tagger(Config(HeadKind::kTokenTagging));
+  ASSERT_TRUE(LoadWeights(folder_, Config(HeadKind::kTokenTagging), &tagger.store, &report).ok());
+  EXPECT_THAT(report.initialised, UnorderedElementsAre("classifier.weight", "classifier.bias"));
+  EXPECT_THAT(report.ignored, ::testing::Contains("cls.predictions.decoder.weight"));
+}
+
+TEST_F(ModelFolderTest, NamesWhatIsNewForAnotherTask) {
+  const Params saved(Config());
+  ASSERT_TRUE(SaveWeights(folder_, Config(), saved.store).ok());
+  const ModelConfig config = Config(HeadKind::kSequenceClassification);
+  Params loaded(config);
+  const std::vector<float> before = loaded.value("classifier.weight");
+  LoadReport report;
+  ASSERT_TRUE(LoadWeights(folder_, config, &loaded.store, &report).ok());
+  EXPECT_THAT(report.initialised, UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"));
+  EXPECT_EQ(report.ignored.size(), 5);
+  EXPECT_EQ(loaded.value("classifier.weight"), before);
+}
+
+TEST_F(ModelFolderTest, RefusesConfigsLargerThanTheWeights) {
+  const Params saved(Config());
+  ASSERT_TRUE(SaveWeights(folder_, Config(), saved.store).ok());
+  ModelConfig huge = Config();
+  huge.vocab = 90'000'000, huge.hidden = 16384;
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(folder_, "config.json"), FormatConfig(huge)).ok());
+  EXPECT_EQ(ExitOf(LoadConfig(folder_).status()), Exit::kMismatch);
+  ::unlink(JoinPath(folder_, "config.json").c_str());
+  EXPECT_EQ(ExitOf(LoadConfig(folder_).status()), Exit::kNoInput);
+}
+
+TEST_F(ModelFolderTest, NeverSavesNan) {
+  Params params(Config());
+  ASSERT_TRUE(SaveWeights(folder_, Config(), params.store).ok());
+  params.store.values()[3] = NAN;
+  EXPECT_EQ(ExitOf(SaveWeights(folder_, Config(), params.store)), Exit::kInternal);
+  EXPECT_EQ(ListDirectory(folder_)->size(), 2);
+  LoadReport report;
+  EXPECT_TRUE(LoadWeights(folder_, Config(), &params.store, &report).ok());  // the old file is still there
+}
+
+TEST(GoldenFolders, LoadWithoutRest) {
+  const std::string root = CLOZE_SOURCE_DIR "/../shared/golden";
+  if (!IsDirectory(root)) GTEST_SKIP() << "no reference cases at " << root;
+  for (const char* name : {"masked_lm", "masked_lm_relu", "masked_lm_pre_norm", "sequence_classification", "token_tagging"}) {
+    const auto config = LoadConfig(JoinPath(root, name));
+    ASSERT_TRUE(config.ok()) << config.status();
+    Params params(*config);
+    LoadReport report;
+    const absl::Status status = LoadWeights(JoinPath(root, name), *config, &params.store, &report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_THAT(report.initialised, IsEmpty()) << name;
+    EXPECT_THAT(report.ignored, IsEmpty()) << name;
+  }
+  EXPECT_EQ(ExitOf(LoadConfig(JoinPath(root, "modernbert_masked_lm")).status()), Exit::kData);
+}
+
+}  // namespace
+}  // namespace cloze
