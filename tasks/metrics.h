@@ -1,0 +1,121 @@
+// How good predictions are. Metrics take predictions one by one; their memory does not grow with the data.
+#ifndef CLOZE_TASKS_METRICS_H_
+#define CLOZE_TASKS_METRICS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "tasks/spans.h"
+
+namespace cloze {
+
+// Named numbers, and tables that only people and JSON readers look at.
+struct MetricResults {
+  // In the order to print. The first is the one by which the best model is kept unless the spec names another. NaN: nothing was counted.
+  std::vector<std::pair<std::string, double>> values;
+  // Tables (per_class, per_type, confusion ...), each as JSON text.
+  std::vector<std::pair<std::string, std::string>> tables;
+
+  // The value called `name`; of an empty name, the first one. kSpec with the known names when there is none.
+  absl::StatusOr<double> Value(const std::string& name) const;
+  // One JSON object: the values, then the tables. NaN becomes null. Without line breaks.
+  std::string ToJson() const;
+  // "accuracy 0.912, macro_f1 0.903": the values, for a line of progress.
+  std::string ToLine() const;
+};
+
+// Is a larger value of metric `name` better? Not so for loss, perplexity and bits_per_byte.
+bool LargerIsBetter(const std::string& name);
+// Is `value` of metric `name` better than `best`? NaN never is, and anything is better than NaN.
+bool IsBetter(const std::string& name, double value, double best);
+
+// Counts of (label, predicted label). Holds only pairs that occur, so that many labels cost nothing.
+class ConfusionMatrix {
+ public:
+  explicit ConfusionMatrix(std::vector<std::string> labels);
+
+  // 0 <= label, predicted < labels().size().
+  void Add(int label, int predicted);
+
+  int64_t count(int label, int predicted) const;
+  int64_t total() const { return total_; }
+  const std::vector<std::string>& labels() const { return labels_; }
+  // Share of right predictions; NaN when there are none.
+  double Accuracy() const;
+  // Harmonic mean of precision and recall, averaged over the labels that occur in the data or in the predictions.
+  double MacroF1() const;
+  // Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as chance; 0 when either side has one label only.
+  double Mcc() const;
+
+  // [{"label", "precision", "recall", "f1", "support"}, ...]
+  std::string PerClassJson() const;
+  // {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for more than 100 labels.
+  std::string CountsJson() const;
+
+ private:
+  std::vector<std::string> labels_;
+  std::unordered_map<uint64_t, int64_t> counts_;
+  std::vector<int64_t> right_, true_, predicted_;  // for each label
+  int64_t total_ = 0, total_right_ = 0;
+};
+
+// sequence_classification: accuracy, macro_f1, mcc; tables per_class, confusion.
+class ClassificationMetric {
+ public:
+  explicit ClassificationMetric(std::vector<std::string> labels) : confusion_(std::move(labels)) {}
+  void Add(int label, int predicted) { confusion_.Add(label, predicted); }
+  MetricResults Results() const;
+
+ private:
+  ConfusionMatrix confusion_;
+};
+
+// masked_lm: loss (nats per masked token), perplexity (e^loss), accuracy of the masked tokens, and bits_per_byte.
+//
+//   bits_per_byte = loss * tokens / (ln 2 * bytes)
+//
+// charges each of the text's tokens (special ones aside) with the mean loss of the masked ones. So it is a pseudo measure, not a code length; it
+// compares models with different vocabularies on the same text at the same mask_share. NaN when no text was counted.
+class MaskedLmMetric {
+ public:
+  // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
+  void Add(double loss_sum, int64_t correct, int64_t count);
+  // A text that is evaluated: all its tokens but special ones, and its bytes.
+  void AddText(int64_t tokens, int64_t bytes);
+  MetricResults Results() const;
+
+ private:
+  double loss_sum_ = 0;
+  int64_t correct_ = 0, count_ = 0, tokens_ = 0, bytes_ = 0;
+};
+
+// token_tagging: accuracy, macro_f1, mcc of words; when IsBio(labels) also span_f1 (first), span_precision and span_recall, read leniently as
+// conlleval and seqeval do, and strict_span_f1. Tables per_class, per_type (lenient), confusion.
+class TaggingMetric {
+ public:
+  explicit TaggingMetric(std::vector<std::string> labels);
+  // Labels and predictions of a sentence's words, one each.
+  void Add(absl::Span<const int> labels, absl::Span<const int> predicted);
+  MetricResults Results() const;
+
+ private:
+  struct SpanCounts {
+    int64_t right = 0, labelled = 0, predicted = 0;
+  };
+  static void Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted, std::vector<SpanCounts>* counts);
+  static SpanCounts Sum(const std::vector<SpanCounts>& counts);
+
+  ConfusionMatrix confusion_;
+  std::optional<SpanTags> tags_;
+  std::vector<SpanCounts> lenient_, strict_;  // for each type
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_METRICS_H_

@@ -1,0 +1,182 @@
+#include "tasks/training/progress.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_format.h"
+#include "core/base/utf8.h"
+
+namespace cloze {
+namespace {
+
+constexpr double kDecay = 0.95;           // of the smoothed values, each step
+constexpr double kDrawSeconds = 0.1;      // between two drawings of the live line
+constexpr int kUsualWidth = 80;
+
+double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// `text` on one line, with control characters, escapes and bad UTF-8 made visible.
+std::string Printable(absl::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    uint32_t cp = 0;
+    const size_t n = std::max(DecodeUtf8(text, &cp), 1);
+    out += Quote(text.substr(0, n));
+    text.remove_prefix(n);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string FormatDuration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e10) return "?";
+  const int64_t s = std::llround(seconds);
+  if (s < 60) return absl::StrFormat("%ds", s);
+  if (s < 3600) return absl::StrFormat("%dm%02ds", s / 60, s % 60);
+  if (s < 86400) return absl::StrFormat("%dh%02dm", s / 3600, s / 60 % 60);
+  return absl::StrFormat("%dd%02dh", s / 86400, s / 3600 % 24);
+}
+
+std::string FormatCount(double count) {
+  if (!std::isfinite(count)) return "?";
+  if (count < 999.5) return absl::StrFormat("%.0f", count);
+  if (count < 999500) return absl::StrFormat("%.3gk", count / 1e3);
+  if (count < 999.5e6) return absl::StrFormat("%.3gM", count / 1e6);
+  return absl::StrFormat("%.3gG", count / 1e9);
+}
+
+Progress::Progress(Options options) : options_(std::move(options)), clock_(options_.clock ? options_.clock : SteadySeconds) {
+  terminal_ = options_.width < 0 ? ::isatty(options_.fd) == 1 : options_.width > 0;
+  start_time_ = last_time_ = clock_();
+  if (!options_.log_path.empty()) OpenLog();
+}
+
+Progress::~Progress() { Finish(); }
+
+void Progress::Smooth(const StepStats& stats) {
+  const double now = clock_(), elapsed = now - last_time_;
+  last_time_ = now;
+  total_tokens_ += stats.tokens;
+  weight_ = weight_ * kDecay + 1;
+  seconds_ = seconds_ * kDecay + elapsed;
+  tokens_ = tokens_ * kDecay + stats.tokens;
+  loss_ = loss_ * kDecay + stats.loss;
+}
+
+std::string Progress::StatusLine(const StepStats& stats) const {
+  const double eta = (options_.total_steps - stats.step) * (seconds_ / weight_);
+  return absl::StrFormat("step %d/%d  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, options_.total_steps, loss_ / weight_,
+                         FormatCount(tokens_ / seconds_), FormatDuration(eta), stats.learning_rate);
+}
+
+void Progress::Step(const StepStats& stats) {
+  Smooth(stats);
+  const bool last = stats.step >= options_.total_steps;
+  const bool record = last || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
+  if (terminal_) {
+    if (last || record || last_time_ - last_draw_ >= kDrawSeconds) DrawLive(StatusLine(stats));
+  } else if (record) {
+    PrintLine(StatusLine(stats));
+  }
+  if (!record) return;
+  const nlohmann::ordered_json json = {{"step", stats.step},
+                                       {"steps", options_.total_steps},
+                                       {"loss", stats.loss},
+                                       {"smoothed_loss", loss_ / weight_},
+                                       {"learning_rate", stats.learning_rate},
+                                       {"grad_norm", stats.grad_norm},
+                                       {"tokens", total_tokens_},
+                                       {"tokens_per_second", tokens_ / seconds_},
+                                       {"seconds", last_time_ - start_time_},
+                                       {"memory_bytes", stats.memory_bytes}};
+  AppendLog(json.dump());
+}
+
+void Progress::Evaluation(int64_t step, const MetricResults& results, bool best) {
+  PrintLine(absl::StrCat("evaluation at step ", step, ": ", Printable(results.ToLine()), best ? "  (best so far)" : ""));
+  AppendLog(absl::StrCat("{\"step\":", step, ",\"best\":", best ? "true" : "false", ",\"evaluation\":", results.ToJson(), "}"));
+  SkipTime();
+}
+
+void Progress::Note(absl::string_view text) {
+  PrintLine(Printable(text));
+  SkipTime();
+}
+
+void Progress::Finish() {
+  if (live_columns_ > 0) Write("\n");
+  live_columns_ = 0;
+}
+
+int Progress::Width() const {
+  if (options_.width > 0) return options_.width;
+  winsize size;
+  return ::ioctl(options_.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+}
+
+// Carriage return and blanks, no escape sequences: every terminal knows them. The last column stays free, where some terminals wrap.
+void Progress::DrawLive(const std::string& line) {
+  const std::string visible = line.substr(0, std::max(Width() - 1, 1));
+  const size_t blanks = live_columns_ > visible.size() ? live_columns_ - visible.size() : 0;
+  Write(absl::StrCat("\r", visible, std::string(blanks, ' ')));
+  live_columns_ = visible.size();
+  last_draw_ = last_time_;
+}
+
+void Progress::PrintLine(const std::string& line) {
+  const std::string erase = live_columns_ > 0 ? absl::StrCat("\r", std::string(live_columns_, ' '), "\r") : "";
+  Write(absl::StrCat(erase, line, "\n"));
+  live_columns_ = 0;
+}
+
+void Progress::Write(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(options_.fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    bytes.remove_prefix(n);
+  }
+}
+
+void Progress::OpenLog() {
+  log_ = Fd(::open(options_.log_path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666));
+  struct stat info;
+  if (!log_.ok() || ::fstat(log_.get(), &info) != 0) return LogFailed(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) {
+    LogFailed("not a regular file");
+    log_ = Fd();
+    return;
+  }
+  char end = '\n';  // a killed run may have left half a line
+  torn_ = info.st_size > 0 && ::pread(log_.get(), &end, 1, info.st_size - 1) == 1 && end != '\n';
+}
+
+void Progress::AppendLog(const std::string& record) {
+  if (!log_.ok()) return;
+  const std::string line = absl::StrCat(torn_ ? "\n" : "", record, "\n");
+  const ssize_t n = ::write(log_.get(), line.data(), line.size());
+  if (n == static_cast<ssize_t>(line.size())) {
+    torn_ = false;
+    return;
+  }
+  torn_ = torn_ || n > 0;
+  LogFailed(n < 0 ? std::strerror(errno) : "no space left");
+}
+
+void Progress::LogFailed(absl::string_view what) {
+  if (!warned_) PrintLine(absl::StrCat("warning: ", Quote(options_.log_path), ": cannot write the log: ", what, "; the run goes on without it"));
+  warned_ = true;
+}
+
+}  // namespace cloze

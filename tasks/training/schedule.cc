@@ -1,0 +1,38 @@
+#include "tasks/training/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cloze {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kMostSteps = 1e15;  // more never ends anyway, and fits into 64 bits
+
+}  // namespace
+
+int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch) {
+  if (spec.steps() > 0) return spec.steps();
+  // A hair less, so that float epochs such as 0.1 of 10 steps do not round up to 2.
+  const double steps = std::ceil(spec.epochs() * steps_per_epoch * (1 - 1e-6));
+  return static_cast<int64_t>(std::clamp(steps, 1.0, kMostSteps));
+}
+
+int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps) {
+  const int64_t steps = spec.warmup_steps() > 0 ? spec.warmup_steps() : std::llround(double{spec.warmup_share()} * total_steps);
+  return std::clamp<int64_t>(steps, 0, total_steps);
+}
+
+double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps) {
+  const int64_t warmup = WarmupSteps(spec, total_steps);
+  if (step < warmup) return peak * (step + 1) / warmup;
+  const double left = std::max<double>(total_steps - step, 0) / std::max<double>(total_steps - warmup, 1);
+  switch (spec.shape()) {
+    case ScheduleSpec::LINEAR: return peak * left;
+    case ScheduleSpec::COSINE: return peak * 0.5 * (1 - std::cos(kPi * left));
+    case ScheduleSpec::CONSTANT: return peak;
+  }
+  return peak;
+}
+
+}  // namespace cloze

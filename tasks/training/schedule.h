@@ -1,0 +1,23 @@
+// Length of a run and learning rate over its steps.
+#ifndef CLOZE_TASKS_TRAINING_SCHEDULE_H_
+#define CLOZE_TASKS_TRAINING_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "proto/task.pb.h"
+
+namespace cloze {
+
+// Optimizer steps of the run: `steps`, or `epochs` passes of steps_per_epoch steps, rounded up. At least one.
+int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch);
+
+// Steps of the warm-up: `warmup_steps`, or `warmup_share` of the total, rounded. At most the total.
+int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps);
+
+// Learning rate of optimizer step `step`, counted from 0: peak (step + 1) / warmup during the warm-up, at whose last step it is the peak; then
+// the shape's way from the peak towards 0, which would be reached at total_steps. 0 from there on, but for CONSTANT.
+double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_SCHEDULE_H_

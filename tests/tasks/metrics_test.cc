@@ -1,0 +1,196 @@
+#include "tasks/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace cloze {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+double Get(const MetricResults& results, const std::string& name) {
+  const absl::StatusOr<double> value = results.Value(name);
+  EXPECT_TRUE(value.ok()) << value.status();
+  return value.ok() ? *value : NAN;
+}
+
+std::vector<std::string> Names(const MetricResults& results) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : results.values) names.push_back(name);
+  return names;
+}
+
+// scikit-learn's own example: y_true = [2, 0, 2, 2, 0, 1], y_pred = [0, 0, 2, 2, 0, 2].
+ClassificationMetric Example() {
+  ClassificationMetric metric({"ant", "bird", "cat"});
+  const int truth[] = {2, 0, 2, 2, 0, 1}, predicted[] = {0, 0, 2, 2, 0, 2};
+  for (int i = 0; i < 6; ++i) metric.Add(truth[i], predicted[i]);
+  return metric;
+}
+
+TEST(ClassificationMetric, CountsAsByHand) {
+  const MetricResults results = Example().Results();
+  EXPECT_NEAR(Get(results, "accuracy"), 4.0 / 6, 1e-12);
+  EXPECT_NEAR(Get(results, "macro_f1"), (0.8 + 0 + 2.0 / 3) / 3, 1e-12);
+  // c = 4, s = 6, t = (2, 1, 3), p = (3, 0, 3): (24 - 15) / sqrt((36 - 18) (36 - 14)).
+  EXPECT_NEAR(Get(results, "mcc"), 9 / std::sqrt(18.0 * 22), 1e-12);
+  EXPECT_EQ(Get(results, ""), Get(results, "accuracy"));
+  const Json json = Json::parse(results.ToJson());
+  EXPECT_EQ(json["confusion"]["counts"], Json::parse("[[2,0,0],[0,0,1],[1,0,2]]"));
+  EXPECT_EQ(json["confusion"]["labels"], Json::parse(R"(["ant","bird","cat"])"));
+  EXPECT_EQ(json["per_class"][0]["label"], "ant");
+  EXPECT_NEAR(json["per_class"][0]["precision"].get<double>(), 2.0 / 3, 1e-12);
+  EXPECT_NEAR(json["per_class"][0]["recall"].get<double>(), 1, 1e-12);
+  EXPECT_NEAR(json["per_class"][0]["f1"].get<double>(), 0.8, 1e-12);
+  EXPECT_EQ(json["per_class"][1]["precision"], 0.0);
+  EXPECT_EQ(json["per_class"][2]["support"], 3);
+}
+
+TEST(ClassificationMetric, BinaryMccIsThePhiCoefficient) {
+  ClassificationMetric metric({"no", "yes"});
+  const int counts[2][2] = {{50, 10}, {5, 35}};
+  for (int label = 0; label < 2; ++label) {
+    for (int predicted = 0; predicted < 2; ++predicted) {
+      for (int i = 0; i < counts[label][predicted]; ++i) metric.Add(label, predicted);
+    }
+  }
+  EXPECT_NEAR(Get(metric.Results(), "mcc"), (35.0 * 50 - 10 * 5) / std::sqrt(45.0 * 40 * 60 * 55), 1e-12);
+}
+
+TEST(ClassificationMetric, OneSidedPredictionsHaveNoCorrelation) {
+  ClassificationMetric metric({"a", "b"});
+  metric.Add(0, 0);
+  metric.Add(1, 0);
+  EXPECT_EQ(Get(metric.Results(), "mcc"), 0);
+  ClassificationMetric perfect({"a", "b", "absent"});
+  perfect.Add(0, 0);
+  perfect.Add(1, 1);
+  EXPECT_NEAR(Get(perfect.Results(), "mcc"), 1, 1e-12);
+  EXPECT_NEAR(Get(perfect.Results(), "macro_f1"), 1, 1e-12) << "a label that never occurs must not count";
+}
+
+TEST(ClassificationMetric, NothingCountedIsNull) {
+  const MetricResults results = ClassificationMetric({"a", "b"}).Results();
+  EXPECT_TRUE(std::isnan(Get(results, "accuracy")));
+  EXPECT_TRUE(Json::parse(results.ToJson())["accuracy"].is_null());
+}
+
+TEST(ClassificationMetric, ManyLabelsStaySmall) {
+  std::vector<std::string> labels;
+  for (int i = 0; i < 200000; ++i) labels.push_back(std::to_string(i));
+  ClassificationMetric metric(labels);
+  metric.Add(199999, 3);
+  const Json json = Json::parse(metric.Results().ToJson());
+  EXPECT_TRUE(json["confusion"].is_null());
+  EXPECT_EQ(json["per_class"].size(), 200000);
+}
+
+TEST(ClassificationMetric, LabelsMayHoldAnyBytes) {
+  ClassificationMetric metric({"\"quoted\"\n", "\xFF"});
+  metric.Add(0, 1);
+  EXPECT_EQ(Json::parse(metric.Results().ToJson())["confusion"]["labels"][0], "\"quoted\"\n");
+}
+
+TEST(MetricResults, UnknownNameListsTheKnown) {
+  const absl::Status status = Example().Results().Value("acuracy").status();
+  EXPECT_EQ(ExitOf(status), Exit::kSpec);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("accuracy, macro_f1, mcc"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("did you mean \"accuracy\""));
+}
+
+TEST(MetricResults, KnowsWhichWayIsBetter) {
+  EXPECT_TRUE(IsBetter("accuracy", 0.9, 0.8));
+  EXPECT_FALSE(IsBetter("accuracy", 0.8, 0.8));
+  EXPECT_TRUE(IsBetter("loss", 0.8, 0.9));
+  EXPECT_FALSE(IsBetter("bits_per_byte", 0.9, 0.8));
+  EXPECT_FALSE(IsBetter("perplexity", 2, 1));
+  EXPECT_TRUE(IsBetter("loss", 5, NAN));
+  EXPECT_FALSE(IsBetter("loss", NAN, 5));
+  EXPECT_FALSE(IsBetter("loss", NAN, NAN));
+}
+
+TEST(MaskedLmMetric, ComputesLossAndBits) {
+  MaskedLmMetric metric;
+  metric.Add(10.0, 1, 4);
+  metric.Add(2.0, 2, 2);
+  metric.AddText(30, 100);
+  metric.AddText(10, 50);
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(Names(results).front(), "loss");
+  EXPECT_NEAR(Get(results, "loss"), 2, 1e-12);
+  EXPECT_NEAR(Get(results, "perplexity"), std::exp(2.0), 1e-12);
+  EXPECT_NEAR(Get(results, "accuracy"), 0.5, 1e-12);
+  EXPECT_NEAR(Get(results, "bits_per_byte"), 2 * 40 / (std::log(2.0) * 150), 1e-12);
+  EXPECT_EQ(Json::parse(results.ToJson())["masked_tokens"], 6);
+}
+
+TEST(MaskedLmMetric, UniformGuessesOverBytesCostEightBits) {
+  MaskedLmMetric metric;
+  metric.Add(15 * std::log(256.0), 0, 15);
+  metric.AddText(100, 100);
+  EXPECT_NEAR(Get(metric.Results(), "bits_per_byte"), 8, 1e-12);
+}
+
+TEST(MaskedLmMetric, UnknownBytesAreNull) {
+  MaskedLmMetric metric;
+  metric.Add(1, 0, 1);
+  EXPECT_TRUE(Json::parse(metric.Results().ToJson())["bits_per_byte"].is_null());
+  EXPECT_THAT(metric.Results().ToLine(), testing::Not(HasSubstr("bits_per_byte")));
+}
+
+TEST(TaggingMetric, LenientAndStrictDiffer) {
+  TaggingMetric metric({"B", "I", "O"});
+  metric.Add({0, 1}, {1, 1});
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(Names(results).front(), "span_f1");
+  EXPECT_EQ(Get(results, "span_f1"), 1);
+  EXPECT_EQ(Get(results, "strict_span_f1"), 0);
+  EXPECT_EQ(Get(results, "accuracy"), 0.5);
+}
+
+// seqeval's own example: one of two spans right.
+TEST(TaggingMetric, CountsSpansByType) {
+  const std::vector<std::string> labels = {"O", "B-MISC", "I-MISC", "B-PER", "I-PER"};
+  TaggingMetric metric(labels);
+  metric.Add({0, 0, 0, 1, 2, 2, 0}, {0, 0, 1, 2, 2, 2, 0});
+  metric.Add({3, 4, 0}, {3, 4, 0});
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(Get(results, "span_f1"), 0.5);
+  EXPECT_EQ(Get(results, "span_precision"), 0.5);
+  EXPECT_EQ(Get(results, "span_recall"), 0.5);
+  EXPECT_NEAR(Get(results, "accuracy"), 0.8, 1e-12);
+  const Json types = Json::parse(results.ToJson())["per_type"];
+  EXPECT_EQ(types[0]["type"], "MISC");
+  EXPECT_EQ(types[0]["f1"], 0.0);
+  EXPECT_EQ(types[1]["type"], "PER");
+  EXPECT_EQ(types[1]["f1"], 1.0);
+  EXPECT_EQ(types[1]["support"], 1);
+}
+
+TEST(TaggingMetric, SpanMustAgreeInTypeAndBothBorders) {
+  TaggingMetric metric({"O", "B-A", "I-A", "B-B", "I-B"});
+  metric.Add({1, 2, 0, 1, 2}, {1, 0, 0, 3, 4});
+  EXPECT_EQ(Get(metric.Results(), "span_f1"), 0);
+}
+
+TEST(TaggingMetric, SpansDoNotCrossSentences) {
+  TaggingMetric metric({"O", "B-A", "I-A"});
+  metric.Add({0, 1}, {0, 1});
+  metric.Add({2, 0}, {0, 0});
+  EXPECT_NEAR(Get(metric.Results(), "span_recall"), 0.5, 1e-12);
+}
+
+TEST(TaggingMetric, OtherLabelsHaveNoSpans) {
+  TaggingMetric metric({"NOUN", "VERB"});
+  metric.Add({0, 1, 1}, {0, 1, 0});
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(Names(results), (std::vector<std::string>{"accuracy", "macro_f1", "mcc"}));
+  EXPECT_FALSE(Json::parse(results.ToJson()).contains("per_type"));
+}
+
+}  // namespace
+}  // namespace cloze

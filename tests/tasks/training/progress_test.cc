@@ -1,0 +1,247 @@
+#include "tasks/training/progress.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_split.h"
+
+namespace cloze {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// A folder of this test's own, and a clock that is moved by hand.
+class ProgressTest : public testing::Test {
+ protected:
+  ProgressTest() {
+    std::string path = testing::TempDir() + "/progress-XXXXXX";
+    directory_ = ::mkdtemp(path.data());
+    screen_ = Fd(::open((directory_ + "/screen").c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  }
+
+  Progress::Options Options(int width) {
+    Progress::Options options;
+    options.log_path = directory_ + "/log.jsonl";
+    options.total_steps = 100;
+    options.log_every_steps = 10;
+    options.fd = screen_.get();
+    options.width = width;
+    options.clock = [this] { return now_; };
+    return options;
+  }
+  void Steps(Progress* progress, int from, int to, double seconds = 0.5) {
+    for (int step = from; step <= to; ++step) {
+      now_ += seconds;
+      progress->Step({.step = step, .loss = 2, .learning_rate = 1e-4, .grad_norm = 3, .tokens = 1000, .memory_bytes = 5});
+    }
+  }
+  std::string Screen() { return *ReadFile(directory_ + "/screen", 1 << 20); }
+  std::string Log() { return *ReadFile(directory_ + "/log.jsonl", 1 << 20); }
+  std::vector<nlohmann::json> Records() {
+    std::vector<nlohmann::json> records;
+    for (const absl::string_view line : absl::StrSplit(Log(), '\n', absl::SkipEmpty())) {
+      records.push_back(nlohmann::json::parse(std::string(line), nullptr, false));
+    }
+    return records;
+  }
+
+  // What a terminal shows: a carriage return goes back, later characters cover earlier ones.
+  std::vector<std::string> Shown() {
+    std::vector<std::string> rows = {""};
+    size_t column = 0;
+    for (const char c : Screen()) {
+      if (c == '\n') {
+        rows.push_back(""), column = 0;
+      } else if (c == '\r') {
+        column = 0;
+      } else {
+        if (rows.back().size() <= column) rows.back().resize(column + 1, ' ');
+        rows.back()[column++] = c;
+      }
+    }
+    for (std::string& row : rows) row.erase(row.find_last_not_of(' ') + 1);
+    return rows;
+  }
+
+  std::string directory_;
+  Fd screen_;
+  double now_ = 1000;
+};
+
+TEST_F(ProgressTest, PlainLinesComeEveryFewSteps) {
+  Progress progress(Options(0));
+  Steps(&progress, 1, 25);
+  EXPECT_EQ(Screen(),
+            "step 10/100  loss 2.0000  2k tokens/s  ETA 45s  lr 0.0001\n"
+            "step 20/100  loss 2.0000  2k tokens/s  ETA 40s  lr 0.0001\n");
+}
+
+TEST_F(ProgressTest, LastStepIsAlwaysThere) {
+  Progress::Options options = Options(0);
+  options.total_steps = 13;
+  Progress progress(options);
+  Steps(&progress, 1, 13);
+  EXPECT_THAT(Screen(), HasSubstr("step 13/13"));
+  EXPECT_EQ(Records().back()["step"], 13);
+}
+
+TEST_F(ProgressTest, LogHoldsOneObjectALine) {
+  Progress progress(Options(0));
+  Steps(&progress, 1, 20);
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_EQ(records[1]["step"], 20);
+  EXPECT_EQ(records[1]["steps"], 100);
+  EXPECT_EQ(records[1]["loss"], 2.0);
+  EXPECT_EQ(records[1]["learning_rate"], 1e-4);
+  EXPECT_EQ(records[1]["grad_norm"], 3.0);
+  EXPECT_EQ(records[1]["tokens"], 20000);
+  EXPECT_NEAR(records[1]["tokens_per_second"].get<double>(), 2000, 1e-6);
+  EXPECT_NEAR(records[1]["seconds"].get<double>(), 10, 1e-6);
+  EXPECT_EQ(records[1]["memory_bytes"], 5);
+}
+
+TEST_F(ProgressTest, EvaluationStandsInTheLogAndCostsNoSpeed) {
+  Progress progress(Options(0));
+  Steps(&progress, 1, 10);
+  now_ += 1000;
+  MetricResults results;
+  results.values = {{"accuracy", 0.75}};
+  progress.Evaluation(10, results, true);
+  Steps(&progress, 11, 20);
+  EXPECT_THAT(Screen(), HasSubstr("\nevaluation at step 10: accuracy 0.75  (best so far)\n"));
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 3);
+  EXPECT_EQ(records[1]["evaluation"]["accuracy"], 0.75);
+  EXPECT_EQ(records[1]["best"], true);
+  EXPECT_NEAR(records[2]["tokens_per_second"].get<double>(), 2000, 1e-6);
+}
+
+TEST_F(ProgressTest, LossIsSmoothed) {
+  Progress progress(Options(0));
+  for (int step = 1; step <= 10; ++step) progress.Step({.step = step, .loss = step % 2 ? 1.0 : 3.0, .tokens = 1});
+  const auto record = Records().front();
+  EXPECT_EQ(record["loss"], 3.0);
+  EXPECT_NEAR(record["smoothed_loss"].get<double>(), 2, 0.1);
+}
+
+TEST_F(ProgressTest, NotANumberIsNull) {
+  Progress progress(Options(0));
+  for (int step = 1; step <= 10; ++step) progress.Step({.step = step, .loss = NAN});
+  EXPECT_TRUE(Records().front()["loss"].is_null());
+}
+
+TEST_F(ProgressTest, LiveLineStaysOneLine) {
+  Progress progress(Options(200));
+  Steps(&progress, 1, 30);
+  EXPECT_THAT(Screen(), Not(HasSubstr("\n")));
+  EXPECT_EQ(Shown().back(), "step 30/100  loss 2.0000  2k tokens/s  ETA 35s  lr 0.0001");
+  progress.Finish();
+  EXPECT_THAT(Screen(), EndsWith("\n"));
+  const std::string before = Screen();
+  progress.Finish();
+  EXPECT_EQ(Screen(), before);
+}
+
+TEST_F(ProgressTest, LiveLineIsNotDrawnTooOften) {
+  Progress::Options options = Options(200);
+  options.log_every_steps = 1000000;
+  options.total_steps = 1000000;
+  Progress progress(options);
+  Steps(&progress, 1, 1000, 0.001);
+  const std::string screen = Screen();
+  EXPECT_LE(std::count(screen.begin(), screen.end(), '\r'), 12);
+}
+
+TEST_F(ProgressTest, NotesDoNotBreakTheLiveLine) {
+  Progress progress(Options(200));
+  Steps(&progress, 1, 3);
+  progress.Note("saved runs/a");
+  Steps(&progress, 4, 5);
+  const auto rows = Shown();
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[0], "saved runs/a");
+  EXPECT_THAT(rows[1], StartsWith("step 5/100"));
+}
+
+TEST_F(ProgressTest, LiveLineFitsANarrowTerminal) {
+  Progress progress(Options(20));
+  Steps(&progress, 1, 12);
+  for (const std::string& row : Shown()) EXPECT_LT(row.size(), 20);
+  EXPECT_EQ(Shown().back(), "step 12/100  loss 2");
+}
+
+TEST_F(ProgressTest, ShorterLineLeavesNothingBehind) {
+  Progress::Options options = Options(200);
+  options.total_steps = 100000;
+  Progress progress(options);
+  Steps(&progress, 10, 10, 100);
+  Steps(&progress, 20, 20, 0);
+  progress.Step({.step = 100000, .loss = 0, .tokens = 0});
+  EXPECT_THAT(Shown().back(), EndsWith("lr 0"));
+}
+
+TEST_F(ProgressTest, ControlCharactersCannotReachTheTerminal) {
+  Progress progress(Options(200));
+  progress.Note("evil \x1b]0;title\x07 \xC2\x9B name\r\n next \xFF caf\xC3\xA9");
+  const std::string screen = Screen();
+  EXPECT_EQ(screen, "evil \\u{1B}]0;title\\u{7} \\u{9B} name\\u{D}\\u{A} next \\xFF caf\xC3\xA9\n");
+}
+
+TEST_F(ProgressTest, FullDiskIsWarnedOfOnce) {
+  Progress::Options options = Options(0);
+  options.log_path = directory_ + "/missing/log.jsonl";
+  Progress progress(options);
+  Steps(&progress, 1, 40);
+  const std::string screen = Screen();
+  EXPECT_EQ(absl::StrSplit(screen, "warning").operator std::vector<std::string>().size(), 2);
+  EXPECT_THAT(screen, HasSubstr("step 40/100"));
+}
+
+TEST_F(ProgressTest, LogThatIsNoFileIsRefused) {
+  Progress::Options options = Options(0);
+  options.log_path = "/dev/full";
+  Progress progress(options);
+  Steps(&progress, 1, 20);
+  EXPECT_THAT(Screen(), HasSubstr("not a regular file"));
+}
+
+TEST_F(ProgressTest, HalfALineOfAKilledRunIsEnded) {
+  ASSERT_TRUE(WriteNewFile(directory_ + "/log.jsonl", "{\"step\":1}\n{\"st").ok());
+  Progress progress(Options(0));
+  Steps(&progress, 1, 20);
+  EXPECT_THAT(Log(), StartsWith("{\"step\":1}\n{\"st\n{\"step\":10,"));
+  EXPECT_EQ(Records().back()["step"], 20);
+}
+
+TEST(FormatDuration, ReadsWell) {
+  EXPECT_EQ(FormatDuration(0.4), "0s");
+  EXPECT_EQ(FormatDuration(59.6), "1m00s");
+  EXPECT_EQ(FormatDuration(723), "12m03s");
+  EXPECT_EQ(FormatDuration(3600 * 3 + 300), "3h05m");
+  EXPECT_EQ(FormatDuration(86400 * 2 + 3600 * 7), "2d07h");
+  EXPECT_EQ(FormatDuration(NAN), "?");
+  EXPECT_EQ(FormatDuration(-1), "?");
+  EXPECT_EQ(FormatDuration(1e300), "?");
+}
+
+TEST(FormatCount, ReadsWell) {
+  EXPECT_EQ(FormatCount(0), "0");
+  EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatCount(12345), "12.3k");
+  EXPECT_EQ(FormatCount(999999), "1M");
+  EXPECT_EQ(FormatCount(4.56e6), "4.56M");
+  EXPECT_EQ(FormatCount(INFINITY), "?");
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,92 @@
+#include "tasks/training/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace cloze {
+namespace {
+
+ScheduleSpec Spec(ScheduleSpec::Shape shape, int64_t warmup_steps) {
+  ScheduleSpec spec;
+  spec.set_shape(shape);
+  spec.set_warmup_share(0);
+  spec.set_warmup_steps(warmup_steps);
+  return spec;
+}
+
+// The rates of 12 steps that PyTorch was given: shared/golden/*/training.json.
+TEST(LearningRate, EqualsTheReference) {
+  const double expected[] = {0.0025, 0.005, 0.0075, 0.01, 0.01, 0.00875, 0.0075, 0.00625, 0.005, 0.00375, 0.0025, 0.00125};
+  for (int step = 0; step < 12; ++step) {
+    EXPECT_NEAR(LearningRate(Spec(ScheduleSpec::LINEAR, 4), 0.01, step, 12), expected[step], 1e-12) << step;
+  }
+}
+
+TEST(LearningRate, EqualsTheReferenceFile) {
+  std::ifstream file(CLOZE_SOURCE_DIR "/../shared/golden/masked_lm/training.json");
+  if (!file) GTEST_SKIP() << "no reference runs beside the repository";
+  const nlohmann::json json = nlohmann::json::parse(file);
+  const ScheduleSpec spec = Spec(ScheduleSpec::LINEAR, json["warmup_steps"]);
+  const int64_t total = json["steps"].size();
+  for (const auto& step : json["steps"]) {
+    EXPECT_NEAR(LearningRate(spec, json["peak_learning_rate"], step["step"], total), step["learning_rate"], 1e-12);
+  }
+}
+
+TEST(LearningRate, CosineFallsFromPeakToZero) {
+  const ScheduleSpec spec = Spec(ScheduleSpec::COSINE, 10);
+  EXPECT_NEAR(LearningRate(spec, 1, 9, 110), 1, 1e-12);
+  EXPECT_NEAR(LearningRate(spec, 1, 10, 110), 1, 1e-12);
+  EXPECT_NEAR(LearningRate(spec, 1, 35, 110), 0.5 * (1 + std::cos(std::acos(-1.0) / 4)), 1e-12);
+  EXPECT_NEAR(LearningRate(spec, 1, 60, 110), 0.5, 1e-12);
+  EXPECT_NEAR(LearningRate(spec, 1, 110, 110), 0, 1e-12);
+  for (int step = 10; step < 109; ++step) EXPECT_GT(LearningRate(spec, 1, step, 110), LearningRate(spec, 1, step + 1, 110));
+}
+
+TEST(LearningRate, ConstantStays) {
+  const ScheduleSpec spec = Spec(ScheduleSpec::CONSTANT, 2);
+  EXPECT_EQ(LearningRate(spec, 4, 0, 10), 2);
+  for (const int64_t step : {1, 2, 9, 10, 1000}) EXPECT_EQ(LearningRate(spec, 4, step, 10), 4);
+}
+
+TEST(LearningRate, PastTheEndIsZero) {
+  EXPECT_EQ(LearningRate(Spec(ScheduleSpec::LINEAR, 1), 1, 12, 10), 0);
+  EXPECT_NEAR(LearningRate(Spec(ScheduleSpec::COSINE, 1), 1, 12, 10), 0, 1e-12);
+}
+
+TEST(LearningRate, WithoutWarmupBeginsAtThePeak) {
+  EXPECT_EQ(LearningRate(Spec(ScheduleSpec::LINEAR, 0), 1, 0, 10), 1);
+  EXPECT_NEAR(LearningRate(Spec(ScheduleSpec::LINEAR, 0), 1, 9, 10), 0.1, 1e-12);
+}
+
+TEST(LearningRate, WarmupLongerThanTheRunOnlyRises) {
+  const ScheduleSpec spec = Spec(ScheduleSpec::LINEAR, 100);
+  EXPECT_EQ(WarmupSteps(spec, 10), 10);
+  EXPECT_EQ(LearningRate(spec, 1, 9, 10), 1);
+}
+
+TEST(WarmupSteps, TakesShareOrSteps) {
+  ScheduleSpec spec;
+  EXPECT_EQ(WarmupSteps(spec, 1000), 100);  // the default share, 0.1
+  spec.set_warmup_share(0.06);
+  EXPECT_EQ(WarmupSteps(spec, 1000), 60);
+  spec.set_warmup_steps(7);
+  EXPECT_EQ(WarmupSteps(spec, 1000), 7);
+}
+
+TEST(TotalSteps, TakesStepsOrEpochs) {
+  ScheduleSpec spec;
+  EXPECT_EQ(TotalSteps(spec, 100), 300);
+  spec.set_epochs(0.1f);
+  EXPECT_EQ(TotalSteps(spec, 10), 1) << "0.1f is a little more than 0.1";
+  EXPECT_EQ(TotalSteps(spec, 11), 2);
+  EXPECT_EQ(TotalSteps(spec, 0), 1);
+  spec.set_steps(5);
+  EXPECT_EQ(TotalSteps(spec, 100), 5);
+}
+
+}  // namespace
+}  // namespace cloze
