@@ -1,0 +1,61 @@
+#include "core/base/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace cloze {
+namespace {
+
+class ThreadsTest : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { SetThreads(GetParam()); }
+  void TearDown() override { SetThreads(0); }
+};
+
+TEST_P(ThreadsTest, EveryTaskRunsOnce) {
+  EXPECT_EQ(Threads(), GetParam());
+  for (const int64_t tasks : {0, 1, 2, 7, 1000}) {
+    std::vector<std::atomic<int>> runs(tasks);
+    ParallelFor(tasks, [&](int64_t i) { ++runs[i]; });
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST_P(ThreadsTest, ChunksCoverTheRange) {
+  for (const int64_t n : {0, 1, 9, 10, 11, 100}) {
+    std::vector<std::atomic<int>> runs(n);
+    ParallelChunks(n, 10, [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(begin % 10, 0);
+      EXPECT_TRUE(end == begin + 10 || end == n);
+      EXPECT_LT(begin, end);
+      for (int64_t i = begin; i < end; ++i) ++runs[i];
+    });
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST_P(ThreadsTest, NestedLoopsRunInline) {
+  std::vector<std::atomic<int>> runs(64);
+  ParallelFor(8, [&](int64_t i) {
+    const int outer = ThreadIndex();
+    EXPECT_LT(outer, Threads());
+    ParallelFor(8, [&](int64_t j) {
+      EXPECT_EQ(ThreadIndex(), outer);
+      ++runs[i * 8 + j];
+    });
+  });
+  for (const auto& count : runs) EXPECT_EQ(count, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, ThreadsTest, testing::Values(1, 2, 5));
+
+TEST(Threads, DefaultIsWhatTheProcessMayUse) {
+  EXPECT_GE(AvailableCores(), 1);
+  SetThreads(0);
+  EXPECT_EQ(Threads(), AvailableCores());
+}
+
+}  // namespace
+}  // namespace cloze
