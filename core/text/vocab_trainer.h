@@ -21,7 +21,7 @@ struct VocabOptions {
 };
 
 struct VocabResult {
-  std::vector<std::string> tokens;  // <pad> <unk> <class> <sep> <mask>, then characters, then "##" characters, both by code point, then merges in order
+  std::vector<std::string> tokens;  // <pad> <unk> <class> <sep> <mask>, then characters by code point, "##" characters by how common they are, merges
   int64_t bytes = 0;           // read
   int64_t words = 0;           // counted
   int64_t distinct_words = 0;  // of these, normalised

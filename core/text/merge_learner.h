@@ -1,0 +1,25 @@
+// Byte-pair merges over word counts: the most frequent pair of neighbouring pieces becomes a piece, again and again.
+#ifndef CLOZE_CORE_TEXT_MERGE_LEARNER_H_
+#define CLOZE_CORE_TEXT_MERGE_LEARNER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cloze {
+
+struct MergeOptions {
+  int32_t size = 0;          // tokens at most, those given included
+  int64_t min_count = 0;     // of a pair
+  int32_t max_alphabet = 0;  // characters
+};
+
+// Appends to *tokens (special ones, at first) the characters of `words` by code point; with "##", those that continue a word, the most common one
+// first (Hugging Face takes them as it meets them in a random order, so mostly alike); and the merges in the order they are found. `words` are
+// distinct and in a fixed order, with counts above 0. Of pairs with equal counts the one whose pieces are the older tokens comes first.
+void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words, const MergeOptions& options, std::vector<std::string>* tokens);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TEXT_MERGE_LEARNER_H_
