@@ -15,7 +15,7 @@ namespace cloze {
 namespace {
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
 }
 
 }  // namespace
@@ -40,14 +40,14 @@ absl::StatusOr<Fd> OpenForRead(const std::string& path) {
   if (!fd.ok()) return Errno(Exit::kNoInput, "cannot open", path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
-  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": not a regular file"));
+  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
   return fd;
 }
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
-  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": not a regular file"));
+  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
   return info.st_size;
 }
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
   if (info.st_size > max_bytes) {
-    return Error(Exit::kLimit, absl::StrCat(Quote(path), ": ", info.st_size, " bytes, at most ", max_bytes, " are allowed"));
+    return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": ", info.st_size, " bytes, at most ", max_bytes, " are allowed"));
   }
   std::string content(info.st_size, '\0');
   RETURN_IF_ERROR(ReadAt(fd, path, 0, content.data(), info.st_size));
@@ -69,7 +69,7 @@ absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* 
     const ssize_t n = ::pread(fd.get(), out, size, offset);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Errno(Exit::kIo, "cannot read", path);
-    if (n == 0) return Error(Exit::kData, absl::StrCat(Quote(path), ": ends at byte ", offset, ", ", size, " more expected"));
+    if (n == 0) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ends at byte ", offset, ", ", size, " more expected"));
     out += n, offset += n, size -= n;
   }
   return absl::OkStatus();
@@ -121,7 +121,7 @@ absl::Status RenameNew(const std::string& from, const std::string& to) {
   if (errno == EEXIST) return Errno(Exit::kCannotCreate, "cannot rename to", to);
   const bool unsupported = errno == EINVAL || errno == ENOSYS;  // by this file system
   if (!unsupported) return Errno(Exit::kIo, "cannot rename to", to);
-  if (PathExists(to)) return Error(Exit::kCannotCreate, absl::StrCat(Quote(to), ": exists already"));
+  if (PathExists(to)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(to), ": exists already"));
   return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot rename to", to);
 }
 
@@ -197,7 +197,7 @@ absl::Status LineReader::CheckSignature() {
       {"\xFD" "7zXZ", "xz data"},  {"\x28\xB5\x2F\xFD", "zstd data"}, {"PK\x03\x04", "a zip archive"}};
   for (const auto& [bytes, name] : kSignatures) {
     if (absl::string_view(buffer_).substr(0, bytes.size()) == bytes) {
-      return Error(Exit::kData, absl::StrCat(Quote(path_), ": is ", name, ", UTF-8 text expected; convert or unpack it first"));
+      return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", name, ", UTF-8 text expected; convert or unpack it first"));
     }
   }
   has_bom_ = buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0;

@@ -54,7 +54,7 @@ absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   return status.ok() ? status : Error(ExitOf(status), absl::StrCat(context, ": ", status.message()));
 }
 
-std::string Quote(absl::string_view text) {
+std::string Quote(absl::string_view text, size_t max_bytes) {
   std::string out;
   while (!text.empty()) {
     uint32_t cp = 0;
@@ -67,12 +67,14 @@ std::string Quote(absl::string_view text) {
     } else {
       piece = std::string(text.substr(0, n));
     }
-    if (out.size() + piece.size() > 80) return out + "...";
+    if (out.size() + piece.size() > max_bytes) return out + "...";
     out += piece;
     text.remove_prefix(n == 0 ? 1 : n);
   }
   return out;
 }
+
+std::string QuotePath(absl::string_view path) { return Quote(path, absl::string_view::npos - 8); }
 
 namespace internal {
 

@@ -37,8 +37,11 @@ Exit ExitOf(const absl::Status& status);
 // `status` with "context: " before its message; keeps the exit code. Ok stays ok.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
-// `text` for a message: at most 80 bytes, control characters, escapes and bidirectional overrides as \u{...}, invalid UTF-8 as \xNN.
-std::string Quote(absl::string_view text);
+// `text` for a message: at most max_bytes, control characters, escapes and bidirectional overrides as \u{...}, invalid UTF-8 as \xNN.
+std::string Quote(absl::string_view text, size_t max_bytes = 80);
+
+// The same for a path, which is never cut: its end says most.
+std::string QuotePath(absl::string_view path);
 
 namespace internal {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition);

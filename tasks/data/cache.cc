@@ -78,12 +78,12 @@ absl::StatusOr<ExampleStore> OpenSound(const std::string& folder, const StoreKin
 
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": cannot open: ", std::strerror(errno)));
+  if (::stat(path.c_str(), &info) != 0) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": cannot open: ", std::strerror(errno)));
   return SourceFile{path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec};
 }
 
 absl::Status NoExamples(const DataSpec& data) {
-  return Error(Exit::kData, absl::StrCat(Quote(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", "0 usable examples"));
+  return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", "0 usable examples"));
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
     ASSIGN_OR_RETURN(const SourceFile now, SourceOf(source.path));
     if (now == source) continue;
     const std::string how = now.size != source.size ? absl::StrCat(source.size, " bytes before, ", now.size, " now") : "another modification time";
-    return Error(Exit::kData, absl::StrCat(Quote(source.path), ": the file was changed (", how, ")"));
+    return Error(Exit::kData, absl::StrCat(QuotePath(source.path), ": the file was changed (", how, ")"));
   }
   return absl::OkStatus();
 }

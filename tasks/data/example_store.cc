@@ -14,7 +14,7 @@ namespace cloze {
 namespace {
 
 absl::Status Corrupt(absl::string_view folder, absl::string_view file, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat(Quote(JoinPath(folder, file)), ": ", what, "; delete the folder to have it built anew"));
+  return Error(Exit::kData, absl::StrCat(QuotePath(JoinPath(folder, file)), ": ", what, "; delete the folder to have it built anew"));
 }
 
 // Opens a file of the store that must have just `size` bytes.
@@ -22,7 +22,7 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
   const std::string path = JoinPath(folder, name);
   ASSIGN_OR_RETURN(Fd fd, OpenForRead(path));
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return Error(Exit::kIo, absl::StrCat(Quote(path), ": cannot stat"));
+  if (::fstat(fd.get(), &info) != 0) return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat"));
   if (info.st_size != size) return Corrupt(folder, name, absl::StrCat(info.st_size, " bytes, ", size, " expected"));
   return fd;
 }
@@ -30,11 +30,11 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
 absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, int32_t vocab, int32_t labels) {
   if (header.magic != kStoreMagic) return Corrupt(folder, "header", "not a store of examples");
   if (header.version != kStoreVersion) {
-    return Error(Exit::kMismatch, absl::StrCat(Quote(JoinPath(folder, "header")), ": version ", header.version, ", ", kStoreVersion, " expected"));
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(JoinPath(folder, "header")), ": version ", header.version, ", ", kStoreVersion, " expected"));
   }
   if (header.self_hash != Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic)) return Corrupt(folder, "header", "wrong checksum");
   if (header.vocab != vocab || header.num_labels != labels) {
-    return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": made for ", header.vocab, " tokens and ", header.num_labels, " labels, ", vocab,
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", header.num_labels, " labels, ", vocab,
                                                " and ", labels, " expected"));
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 20;
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
 }
 
 }  // namespace

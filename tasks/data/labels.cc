@@ -29,7 +29,7 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set) {
   std::vector<std::string> labels(set.begin(), set.end());
   if (labels.size() < 2) {
-    return Error(Exit::kData, absl::StrCat(Quote(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
+    return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
                                            " different labels, at least 2 expected", labels.empty() ? "" : absl::StrCat("; there is ", ListNames(labels))));
   }
   std::map<std::string, double> values;

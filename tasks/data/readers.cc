@@ -21,13 +21,13 @@ absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(const FileCursor& files, std
 bool IsConll(DataSpec::Format format) { return format == DataSpec::CONLLU || format == DataSpec::CONLL; }
 
 absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
-  return Error(Exit::kSpec, absl::StrCat(Quote(files.path()), ": format: ", DataSpec::Format_Name(files.format()), ", ", expected, " expected"));
+  return Error(Exit::kSpec, absl::StrCat(QuotePath(files.path()), ": format: ", DataSpec::Format_Name(files.format()), ", ", expected, " expected"));
 }
 
 }  // namespace
 
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
-  return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : Quote(path), ":", line, ": ", message));
+  return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : QuotePath(path), ":", line, ": ", message));
 }
 
 std::string ListNames(absl::Span<const std::string> names) {
@@ -62,7 +62,7 @@ absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::strin
   for (const char* packed : {".xz", ".gz", ".bz2", ".zst", ".zip"}) {
     if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
-  const std::string name = path == "-" ? "standard input" : Quote(path);
+  const std::string name = path == "-" ? "standard input" : QuotePath(path);
   return Error(Exit::kSpec, absl::StrCat(name, ": format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; ", hint));
 }
 
@@ -91,7 +91,7 @@ bool FileCursor::Advance() {
 
 std::string FileCursor::Where(int64_t line) const {
   if (index_ < 0 || index_ >= spec_.files_size()) return "end of data";
-  return absl::StrCat(path() == "-" ? "standard input" : Quote(path()), ":", line);
+  return absl::StrCat(path() == "-" ? "standard input" : QuotePath(path()), ":", line);
 }
 
 DocumentReader::DocumentReader(FileCursor files) : files_(std::move(files)) {}
