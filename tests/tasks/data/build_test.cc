@@ -1,0 +1,400 @@
+#include "tasks/data/build.h"
+
+#include <chrono>
+
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "core/base/threads.h"
+#include "tasks/data/utf8.h"
+#include "tasks/data/windows.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class BuildTest : public FilesTest {
+ protected:
+  BuildTest() : tokenizer_(SmallTokenizer()) { options_.cache_dir = Path("cache"); }
+  ~BuildTest() override { SetThreads(0); }
+
+  std::string Tokens(const std::vector<int32_t>& ids) const {
+    std::string out;
+    for (const int32_t id : ids) absl::StrAppend(&out, out.empty() ? "" : " ", tokenizer_->token(id));
+    return out;
+  }
+  // "tokens | row:label ... | second[ +]" of all examples.
+  std::vector<std::string> Dump(const absl::StatusOr<BuiltStore>& built) const {
+    EXPECT_TRUE(built.ok()) << built.status();
+    std::vector<std::string> out;
+    for (int64_t i = 0; built.ok() && i < built->store.size(); ++i) {
+      Example e;
+      EXPECT_TRUE(built->store.Read(i, &e).ok());
+      std::string text = Tokens(e.ids);
+      for (size_t k = 0; k < e.rows.size(); ++k) absl::StrAppend(&text, k == 0 ? " | " : " ", e.rows[k], ":", e.labels[k]);
+      if (e.second != e.ids.size()) absl::StrAppend(&text, " | second ", e.second);
+      out.push_back(text + (e.continues ? " | continues" : ""));
+    }
+    return out;
+  }
+  std::string Folder(const BuiltStore& built) const { return built.store.folder(); }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  BuildOptions options_;
+};
+
+MaskedLmSpec Mlm(int max_tokens) {
+  MaskedLmSpec spec;
+  spec.set_max_tokens(max_tokens);
+  return spec;
+}
+
+TEST_F(BuildTest, MaskedLm) {
+  const DataSpec data = Data("a.txt", "the cat\nsat.\n\n\x01\n\non the mat, the cats sat\n");
+  const auto built = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat sat . <sep>", "<class> on the mat , <sep>", "<class> the cat ##s sat <sep>"));
+  const DataStats& stats = built->store.stats();
+  EXPECT_EQ(stats.documents, 3);
+  EXPECT_EQ(stats.empty_documents, 1);
+  EXPECT_EQ(stats.examples, 3);
+  EXPECT_EQ(stats.text_tokens, 12);
+  EXPECT_EQ(stats.tokens, 18);
+  EXPECT_EQ(stats.bytes, 12 + 24);
+  EXPECT_EQ(stats.unknown_tokens, 0);
+  MaskedLmSpec bare = Mlm(8);
+  bare.set_append_sep(false);
+  EXPECT_THAT(Dump(BuildMaskedLm(data, bare, *tokenizer_, options_)),
+              ElementsAre("<class> the cat sat .", "<class> on the mat ,", "<class> the cat ##s sat"));
+}
+
+TEST_F(BuildTest, SequencesLoseNothingAndAreFull) {
+  std::string text;
+  for (int i = 0; i < 300000; ++i) text += "the cat sat on a mat, "[i % 22];
+  const auto built = BuildMaskedLm(Data("a.txt", text), Mlm(128), *tokenizer_, options_);
+  ASSERT_TRUE(built.ok()) << built.status();
+  std::vector<int32_t> expected, joined;
+  tokenizer_->AppendIds(text, &expected);
+  int64_t shorter = 0;
+  for (int64_t i = 0; i < built->store.size(); ++i) {
+    Example e;
+    ASSERT_TRUE(built->store.Read(i, &e).ok());
+    EXPECT_LE(e.ids.size(), 128);
+    EXPECT_GE(e.ids.size(), 64);
+    shorter += e.ids.size() < 128;
+    joined.insert(joined.end(), e.ids.begin() + 1, e.ids.end() - 1);
+  }
+  EXPECT_LE(shorter, 2);
+  EXPECT_TRUE(joined == expected);
+  EXPECT_EQ(built->store.stats().bytes, text.size());
+}
+
+TEST_F(BuildTest, MaxExamplesOfMaskedLmAreSequences) {
+  std::string text = "the cat";
+  for (int i = 0; i < 999; ++i) text += " the cat";
+  DataSpec data = Data("a.txt", "sat\n\n" + text);
+  data.set_max_examples(101);
+  const auto built = BuildMaskedLm(data, Mlm(12), *tokenizer_, options_);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->store.size(), 101);
+  EXPECT_NEAR(built->store.stats().bytes, 3 + 1000 * 4, 3);
+}
+
+TEST_F(BuildTest, Classification) {
+  const DataSpec data = Data("a.tsv", "text\tlabel\nthe cat\tpos\n\tneg\nthe cats sat on the mat .\tpos\nq\xFFq\tneg\n");
+  SequenceClassificationSpec task;
+  task.set_max_tokens(8);
+  const auto built = BuildClassification(data, task, {"neg", "pos"}, *tokenizer_, options_);
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat <sep> | 0:1", "<class> <sep> | 0:0", "<class> the cat ##s sat on the <sep> | 0:1",
+                                       testing::EndsWith("<sep> | 0:0")));
+  const DataStats& stats = built->store.stats();
+  EXPECT_EQ(stats.documents, 4);
+  EXPECT_EQ(stats.empty_documents, 1);
+  EXPECT_EQ(stats.truncated, 1);
+  EXPECT_EQ(stats.cut_tokens, 2);
+  EXPECT_EQ(stats.invalid_bytes, 1);
+  EXPECT_EQ(stats.bytes, 7 + 25 + 3);
+}
+
+TEST_F(BuildTest, TruncationIsTheTokenizers) {
+  std::string rows = "text\tother\tlabel\n";
+  for (int i = 0; i < 40; ++i) {
+    for (int k = 0; k < i; ++k) rows += "cats ";
+    rows += "\t";
+    for (int k = 0; k < (i * 7) % 40; ++k) rows += "mat ";
+    rows += i % 2 == 0 ? "\t0\n" : "\t1\n";
+  }
+  DataSpec data = Data("a.tsv", rows);
+  SequenceClassificationSpec task;
+  task.set_max_tokens(24);
+  const auto check = [&](bool pair) {
+    const auto built = BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_);
+    ASSERT_TRUE(built.ok()) << built.status();
+    int64_t cut = 0, row = 0;
+    for (absl::string_view line : absl::StrSplit(rows, '\n', absl::SkipEmpty())) {
+      const std::vector<std::string> columns = absl::StrSplit(line, '\t');
+      if (row++ == 0) continue;
+      Encoding expected = pair ? tokenizer_->EncodePair(columns[0], columns[1]) : tokenizer_->Encode(columns[0]);
+      cut += tokenizer_->Truncate(&expected, 24);
+      Example e;
+      ASSERT_TRUE(built->store.Read(row - 2, &e).ok());
+      EXPECT_EQ(e.ids, expected.ids);
+      for (size_t k = 0; k < e.ids.size(); ++k) EXPECT_EQ(k >= e.second, expected.types[k] == 1);
+    }
+    EXPECT_EQ(built->store.stats().cut_tokens, cut);
+    EXPECT_GT(cut, 0);
+  };
+  check(false);
+  data.set_text_pair_field("other");
+  check(true);
+}
+
+TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
+  SequenceClassificationSpec task;
+  ExpectError(BuildClassification(Data("a.tsv", "text\tlabel\na\tx\nb\tz\n"), task, {"x", "y"}, *tokenizer_, options_).status(), Exit::kData,
+              "a.tsv:3: label_field: unknown label \"z\", one of \"x\", \"y\" expected");
+  TokenTaggingSpec tagging;
+  ExpectError(BuildTagging(Data("a.conll", "a O\nb Q\n"), tagging, {"O", "X"}, *tokenizer_, options_).status(), Exit::kData,
+              "a.conll:2: tags_field: unknown label \"Q\", one of \"O\", \"X\" expected");
+  for (const std::string text : {"", "\n\n \n", "\x01\n"}) {
+    ExpectError(BuildMaskedLm(Data("a.txt", text), Mlm(8), *tokenizer_, options_).status(), Exit::kData, "a.txt: 0 usable examples");
+  }
+  DataSpec stdin_data;
+  stdin_data.add_files("-");
+  ExpectError(BuildMaskedLm(stdin_data, Mlm(8), *tokenizer_, options_).status(), Exit::kSpec, "files: standard input cannot be read twice");
+  const auto bare = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}, {});
+  if (bare.ok()) {
+    ExpectError(BuildMaskedLm(Data("a.txt", "a"), Mlm(8), **bare, options_).status(), Exit::kMismatch, "tokenizer: no token <mask> or [MASK]");
+  }
+  EXPECT_THAT(*ListDirectory(Path("cache")), IsEmpty());
+}
+
+TEST_F(BuildTest, Tagging) {
+  const DataSpec data = Data("a.conll", "the\tA\ncats\tB\n\x01\tC\nsat\tA\n\non\tB\n");
+  const auto built = BuildTagging(data, TokenTaggingSpec(), {"A", "B", "C"}, *tokenizer_, options_);
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat ##s <unk> sat <sep> | 1:0 2:1 4:2 5:0", "<class> on <sep> | 1:1"));
+  EXPECT_EQ(built->store.stats().words, 5);
+  EXPECT_EQ(built->store.stats().empty_words, 1);
+  EXPECT_EQ(built->store.stats().documents, 2);
+}
+
+TEST_F(BuildTest, LongSentencesBecomeWindows) {
+  const DataSpec data = Data("a.conll", "the\tA\ncats\tB\ncats\tA\ncats\tB\nmat\tA\nabcdefghijkl\tB\nsat\tA\n");
+  TokenTaggingSpec task;
+  task.set_max_tokens(8);
+  const auto built = BuildTagging(data, task, {"A", "B"}, *tokenizer_, options_);
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat ##s cat ##s <sep> | 1:0 2:1 4:0", "<class> cat ##s mat <sep> | 1:1 3:0 | continues",
+                                       "<class> a ##b ##c ##d ##e ##f <sep> | 1:1 | continues", "<class> sat <sep> | 1:0 | continues"));
+  EXPECT_EQ(built->store.stats().truncated, 1);
+  EXPECT_EQ(built->store.stats().cut_tokens, 6);
+}
+
+TEST_F(BuildTest, NoWordIsLost) {
+  std::vector<std::string> words;
+  for (int i = 0; i < 3000; ++i) words.push_back(i % 17 == 0 ? "\x02" : std::string(1 + i % 13, 'a' + i % 26));
+  for (const int max_tokens : {3, 8, 9, 64}) {
+    WindowCounts counts;
+    int64_t next = 0;
+    for (const Window& window : CutIntoWindows(*tokenizer_, words, max_tokens, &counts)) {
+      EXPECT_LE(window.ids.size(), max_tokens);
+      EXPECT_EQ(window.first_word, next);
+      EXPECT_FALSE(window.rows.empty());
+      for (const int32_t row : window.rows) {
+        const std::string& token = tokenizer_->token(window.ids[row]);
+        EXPECT_TRUE(token == "<unk>" || token[0] == words[next][0]) << token << " for " << words[next];
+        ++next;
+      }
+    }
+    EXPECT_EQ(next, words.size());
+    EXPECT_EQ(counts.empty_words, 177);
+  }
+  EXPECT_TRUE(CutIntoWindows(*tokenizer_, {}, 8, nullptr).empty());
+}
+
+TEST_F(BuildTest, ThreadsDoNotChangeTheStore) {
+  std::string text;
+  uint32_t state = 1;
+  for (int i = 0; i < 3000000; ++i) {
+    state = state * 1664525 + 1013904223;
+    const uint32_t r = state >> 24;
+    text += r < 40 ? ' ' : r < 44 ? '\n' : r == 44 ? '\xC3' : static_cast<char>('a' + r % 26);
+  }
+  const DataSpec data = Data("a.txt", text);
+  std::string files[2];
+  for (const int threads : {1, 7}) {
+    SetThreads(threads);
+    options_.cache_dir = Path(absl::StrCat("cache", threads));
+    const auto built = BuildMaskedLm(data, Mlm(64), *tokenizer_, options_);
+    ASSERT_TRUE(built.ok()) << built.status();
+    for (const char* name : {"header", "index", "labels", "tokens"}) files[threads > 1] += Read(JoinPath(Folder(*built), name));
+  }
+  EXPECT_GT(files[0].size(), 1000000);
+  EXPECT_TRUE(files[0] == files[1]);
+}
+
+TEST_F(BuildTest, CacheIsReusedByContent) {
+  DataSpec data = Data("a.txt", "the cat sat");
+  const auto first = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(first->reused);
+  EXPECT_THAT(Folder(*first), testing::MatchesRegex(".*/cache/masked_lm-[0-9a-f]{32}"));
+  data.set_files(0, Write("same.txt", "the cat sat"));
+  const auto second = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(second->reused);
+  EXPECT_EQ(second->note, "");
+  EXPECT_EQ(Folder(*first), Folder(*second));
+  EXPECT_EQ(second->store.stats().bytes, 11);
+  std::set<std::string> folders = {Folder(*first)};
+  const auto other = [&](const DataSpec& spec, const MaskedLmSpec& task, const Tokenizer& tokenizer) {
+    const auto built = BuildMaskedLm(spec, task, tokenizer, options_);
+    ASSERT_TRUE(built.ok()) << built.status();
+    EXPECT_FALSE(built->reused);
+    EXPECT_TRUE(folders.insert(Folder(*built)).second);
+  };
+  other(data, Mlm(9), *tokenizer_);
+  other(Data("b.txt", "the cat sat."), Mlm(8), *tokenizer_);
+  data.set_max_examples(1);
+  other(data, Mlm(8), *tokenizer_);
+  data.clear_max_examples();
+  NormalizerOptions cased;
+  cased.lowercase = false;
+  std::vector<std::string> tokens;
+  for (int i = 0; i < tokenizer_->vocab_size(); ++i) tokens.push_back(tokenizer_->token(i));
+  other(data, Mlm(8), **Tokenizer::Create(tokens, cased));
+  std::swap(tokens[8], tokens[9]);
+  other(data, Mlm(8), **Tokenizer::Create(tokens, {}));
+}
+
+TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
+  const DataSpec data = Data("a.txt", "the cat sat");
+  const auto first = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(first.ok());
+  for (const std::string name : {"header", "index", "tokens"}) {
+    const std::string path = JoinPath(Folder(*first), name), content = Read(path);
+    std::ofstream(path, std::ios::binary) << "x" << content.substr(1);
+    const auto again = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_FALSE(again->reused);
+    EXPECT_THAT(again->note, testing::AllOf(testing::HasSubstr("the token cache was broken and is built anew"), testing::HasSubstr(absl::StrCat("/", name, ": "))));
+    EXPECT_THAT(Dump(again), ElementsAre("<class> the cat sat <sep>"));
+    EXPECT_EQ(Read(path), content);
+  }
+}
+
+TEST_F(BuildTest, LeftoversOfDeadProcessesAreRemoved) {
+  const DataSpec data = Data("a.txt", "the cat sat");
+  const auto first = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(first.ok());
+  const std::string folder = Folder(*first);
+  ASSERT_TRUE(RemoveStore(folder).ok());
+  const std::string dead = folder + ".tmp-999999999", alive = folder + ".tmp-1";
+  for (const std::string& f : {dead, alive}) {
+    std::filesystem::create_directory(f);
+    std::ofstream(f + "/tokens") << "half";
+  }
+  ASSERT_TRUE(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_).ok());
+  EXPECT_FALSE(PathExists(dead));
+  EXPECT_TRUE(PathExists(alive));
+}
+
+TEST_F(BuildTest, StopsAndReportsProgress) {
+  std::string text;
+  for (int i = 0; i < 1000000; ++i) text += "the cat sat on\n";
+  const DataSpec data = Data("a.txt", text);
+  std::atomic<bool> stop{false};
+  std::vector<int64_t> seen;
+  options_.stop = &stop;
+  options_.progress = [&](int64_t done, int64_t total) {
+    EXPECT_EQ(total, text.size());
+    seen.push_back(done);
+    if (seen.size() == 2) stop = true;
+  };
+  ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kInterrupted, "stopped while preparing the data");
+  EXPECT_EQ(seen.size(), 2);
+  EXPECT_THAT(*ListDirectory(Path("cache")), IsEmpty());
+  stop = false;
+  seen.push_back(0);
+  seen.erase(seen.begin(), seen.end() - 1);
+  options_.stop = nullptr;
+  options_.progress = [&](int64_t done, int64_t) { seen.push_back(done); };
+  ASSERT_TRUE(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).ok());
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  EXPECT_EQ(seen.back(), text.size());
+}
+
+TEST_F(BuildTest, ChangedFilesAreNoticed) {
+  DataSpec data = Data("a.txt", "the cat sat");
+  const auto built = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(built.ok());
+  ASSERT_EQ(built->sources.size(), 1);
+  EXPECT_EQ(built->sources[0].size, 11);
+  EXPECT_TRUE(CheckSources(built->sources).ok());
+  EXPECT_EQ(*SourcesOf(data), built->sources);
+  Write("a.txt", "the cat sat!");
+  ExpectError(CheckSources(built->sources), Exit::kData, "a.txt: the file was changed (11 bytes before, 12 now)");
+  std::filesystem::remove(Path("a.txt"));
+  ExpectError(CheckSources(built->sources), Exit::kNoInput, "a.txt: cannot open");
+  // A file that changes while it is read.
+  std::string text;
+  for (int i = 0; i < 1000000; ++i) text += "the cat sat on\n";
+  data = Data("b.txt", text);
+  options_.progress = [&](int64_t, int64_t) { std::ofstream(Path("b.txt"), std::ios::app) << "x"; };
+  ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kData, "b.txt: the file was changed");
+  EXPECT_EQ(ListDirectory(Path("cache"))->size(), 1);
+}
+
+TEST_F(BuildTest, SharedTreebank) {
+  DataSpec data;
+  data.add_files(Shared("tagging/ud_english_ewt/en_ewt-ud-dev.conllu"));
+  const std::string vocab = Shared("tokenizer/vocab/bert-base-cased/vocab.txt");
+  if (!PathExists(data.files(0)) || !PathExists(vocab)) GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
+  const auto labels = LearnTags(data);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(labels->size(), 17);
+  const auto tokenizer = Tokenizer::Load(vocab, false);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto built = BuildTagging(data, TokenTaggingSpec(), *labels, **tokenizer, options_);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->store.stats().documents, 2001);
+  int64_t rows = 0;
+  Example e;
+  for (int64_t i = 0; i < built->store.size(); ++i) {
+    ASSERT_TRUE(built->store.Read(i, &e).ok());
+    rows += e.rows.size();
+  }
+  EXPECT_EQ(rows, built->store.stats().words);
+  EXPECT_GT(rows, 25000);
+}
+
+TEST_F(BuildTest, SharedBooks) {
+  DataSpec data;
+  data.add_files(Shared("text/books_valid.txt"));
+  const std::string vocab = Shared("tokenizer/vocab/bert-base-uncased/vocab.txt");
+  if (!PathExists(data.files(0)) || !PathExists(vocab)) GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
+  const auto tokenizer = Tokenizer::Load(vocab, true);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto start = std::chrono::steady_clock::now();
+  const auto built = BuildMaskedLm(data, Mlm(128), **tokenizer, options_);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ASSERT_TRUE(built.ok()) << built.status();
+  const DataStats& stats = built->store.stats();
+  RecordProperty("megabytes_per_second", std::to_string(stats.bytes / seconds / 1e6));
+  EXPECT_GT(stats.bytes, 1190000);
+  EXPECT_NEAR(static_cast<double>(stats.bytes) / stats.text_tokens, 4.3, 0.4);
+}
+
+TEST(Utf8Test, CountsWhatIsInvalid) {
+  EXPECT_EQ(CountInvalidUtf8("plain ASCII, \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80 \xEF\xBF\xBD \xF4\x8F\xBF\xBF"), 0);
+  EXPECT_EQ(CountInvalidUtf8("\xFF"), 1);
+  EXPECT_EQ(CountInvalidUtf8("12345678\x80" "12345678"), 1);
+  EXPECT_EQ(CountInvalidUtf8("\xC0\x80"), 2);          // overlong
+  EXPECT_EQ(CountInvalidUtf8("\xED\xA0\x80"), 3);      // surrogate
+  EXPECT_EQ(CountInvalidUtf8("\xF4\x90\x80\x80"), 4);  // behind U+10FFFF
+  EXPECT_EQ(CountInvalidUtf8("\xE2\x82"), 2);          // cut off
+  EXPECT_EQ(CountInvalidUtf8("\xE2\x82" "a"), 2);
+}
+
+}  // namespace
+}  // namespace cloze

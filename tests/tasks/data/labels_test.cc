@@ -1,0 +1,56 @@
+#include "tasks/data/labels.h"
+
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+using testing::ElementsAre;
+
+class LabelsTest : public FilesTest {};
+
+TEST_F(LabelsTest, NumbersAreSortedByValue) {
+  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\t-1\nd\t9\n")), ElementsAre("-1", "9", "10"));
+  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\tx\n")), ElementsAre("10", "9", "x"));
+}
+
+TEST_F(LabelsTest, Tags) {
+  EXPECT_THAT(*LearnTags(Data("a.conll", "a O\nb B-X\n\nc O\nd I-X\n")), ElementsAre("B-X", "I-X", "O"));
+}
+
+TEST_F(LabelsTest, OnlyOfTheExamplesThatAreUsed) {
+  DataSpec spec = Data("a.tsv", "text\tlabel\na\tx\nb\ty\nc\tz\n");
+  spec.set_max_examples(2);
+  EXPECT_THAT(*LearnClassLabels(spec), ElementsAre("x", "y"));
+}
+
+TEST_F(LabelsTest, TooFewOrTooMany) {
+  ExpectError(LearnClassLabels(Data("a.tsv", "text\tlabel\na\tx\nb\tx\n")).status(), Exit::kData,
+              "a.tsv: label_field: 1 different labels, at least 2 expected; there is \"x\"");
+  ExpectError(LearnTags(Data("a.conll", "\n")).status(), Exit::kData, "a.conll: tags_field: 0 different labels, at least 2 expected");
+  std::string many = "text\tlabel\n";
+  for (int i = 0; i <= 65536; ++i) many += "a\t" + std::to_string(i) + "\n";
+  ExpectError(LearnClassLabels(Data("a.tsv", many)).status(), Exit::kData,
+              "a.tsv:65538: label_field: more than 65536 different labels; is it the right column?");
+  ExpectError(LearnClassLabels(Data("a.tsv", "text\tlabel\na\t" + std::string(1025, 'y') + "\n")).status(), Exit::kData,
+              "a.tsv:2: label_field: a label of 1025 bytes, at most 1024 expected");
+}
+
+TEST_F(LabelsTest, Stops) {
+  std::atomic<bool> stop{true};
+  ExpectError(LearnTags(Data("a.conll", "a O\nb X\n"), &stop).status(), Exit::kInterrupted, "stopped");
+}
+
+TEST(LabelIdsTest, FindsIds) {
+  const auto ids = LabelIds::Create({"b", "a"});
+  ASSERT_TRUE(ids.ok());
+  EXPECT_EQ(ids->Find("b"), 0);
+  EXPECT_EQ(ids->Find("a"), 1);
+  EXPECT_EQ(ids->Find("c"), -1);
+  ExpectError(ids->Unknown("f:3", "label_field", "c\n"), Exit::kData, "f:3: label_field: unknown label \"c\\u{A}\", one of \"b\", \"a\" expected");
+  ExpectError(LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is there twice");
+  ExpectError(LabelIds::Create({"a", ""}).status(), Exit::kSpec, "labels: label 2 is empty");
+}
+
+}  // namespace
+}  // namespace cloze
