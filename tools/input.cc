@@ -37,7 +37,8 @@ absl::Status ParsePair(const std::string& line, InputRecord* record) {
 absl::Status Parse(std::string line, const InputOptions& options, InputRecord* record) {
   if (options.format == InputFormat::kJsonl || (options.format == InputFormat::kIds && line[line.find_first_not_of(" \t")] == '{')) {
     RETURN_IF_ERROR(ParseInputJson(line, record));
-    if (options.format == InputFormat::kIds && record->kind != InputRecord::Kind::kIds) return Error(Exit::kData, "no member \"ids\"");
+    if (options.format == InputFormat::kIds && record->ids.empty()) return Error(Exit::kData, "no token ids in \"ids\"");
+    if (options.format == InputFormat::kIds) record->kind = InputRecord::Kind::kIds;
   } else if (options.format == InputFormat::kIds) {
     record->kind = InputRecord::Kind::kIds;
     RETURN_IF_ERROR(ParseIds(line, &record->ids));
@@ -57,13 +58,18 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
 }  // namespace
 
 void AddInputOptions(CLI::App* command, InputOptions* options) {
-  static const std::map<std::string, InputFormat> kFormats = {
-      {"text", InputFormat::kText}, {"jsonl", InputFormat::kJsonl}, {"ids", InputFormat::kIds}};
   command->add_option("input", options->path, "File to read; - is standard input.")->capture_default_str();
-  command->add_option("--input-format", options->format, "text: a text a line. jsonl: an object a line. ids: token ids between blanks.")
-      ->transform(CLI::Transformer(kFormats))
-      ->check(CLI::IsMember({0, 1, 2}))
-      ->type_name("text|jsonl|ids");
+  const auto choose = [options](const std::string& name) {
+    static const std::map<std::string, InputFormat> kFormats = {
+        {"text", InputFormat::kText}, {"jsonl", InputFormat::kJsonl}, {"ids", InputFormat::kIds}};
+    const auto found = kFormats.find(name);
+    if (found == kFormats.end()) throw CLI::ValidationError("--input-format", "text, jsonl or ids expected, found " + Quote(name));
+    options->format = found->second;
+  };
+  command
+      ->add_option_function<std::string>("--input-format", choose,
+                                         "text: a text a line (default). jsonl: an object a line. ids: token ids between blanks.")
+      ->type_name("FORMAT");
 }
 
 absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {

@@ -123,14 +123,17 @@ bool Handler::Integer(int64_t value, const std::string& text) {
 
 absl::Status Handler::Finish(bool parsed) {
   if (!parsed) return Error(Exit::kData, error_.empty() ? "not valid JSON" : error_);
-  const int kinds = seen_[kText] + seen_[kWords] + seen_[kIds];
-  if (kinds == 0) return Error(Exit::kData, "no member \"text\", \"words\" or \"ids\"");
-  if (kinds > 1) return Error(Exit::kData, "\"text\", \"words\" and \"ids\" exclude each other");
-  if (seen_[kPair] && !seen_[kText]) return Error(Exit::kData, "a second text without a first");
-  record_->kind = seen_[kWords]  ? InputRecord::Kind::kWords
-                  : seen_[kIds]  ? InputRecord::Kind::kIds
-                  : seen_[kPair] ? InputRecord::Kind::kPair
-                                 : InputRecord::Kind::kText;
+  if (seen_[kText]) {
+    record_->kind = seen_[kPair] ? InputRecord::Kind::kPair : InputRecord::Kind::kText;
+  } else if (seen_[kPair]) {
+    return Error(Exit::kData, "a second text without a first");
+  } else if (seen_[kWords]) {
+    record_->kind = InputRecord::Kind::kWords;
+  } else if (seen_[kIds]) {
+    record_->kind = InputRecord::Kind::kIds;
+  } else {
+    return Error(Exit::kData, "no member \"text\", \"words\" or \"ids\"");
+  }
   return absl::OkStatus();
 }
 

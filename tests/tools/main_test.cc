@@ -1,0 +1,71 @@
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string UsageErrorOf(const std::string& arguments) {
+  const RunResult result = RunCloze(arguments);
+  EXPECT_EQ(result.exit, 2) << arguments;
+  EXPECT_EQ(result.out, "");
+  return result.err;
+}
+
+TEST(Main, ExplainsUnknownCommands) {
+  EXPECT_EQ(UsageErrorOf("spce"), "cloze: unknown command \"spce\"; did you mean \"spec\"?\nTry `cloze --help`.\n");
+  EXPECT_THAT(UsageErrorOf("spec chek f"), StartsWith("cloze spec: unknown command \"chek\"; did you mean \"check\"?\n"));
+  EXPECT_THAT(UsageErrorOf("qqqqq"), StartsWith("cloze: unknown command \"qqqqq\"\n"));
+  EXPECT_THAT(UsageErrorOf("\"$(printf '\\033[31m')\""), HasSubstr("\\u{1B}"));
+}
+
+TEST(Main, ExplainsUnknownFlags) {
+  EXPECT_THAT(UsageErrorOf("--threds 3"), StartsWith("cloze: unknown flag --threds; did you mean \"--threads\"?\n"));
+  EXPECT_THAT(UsageErrorOf("vocab --sise=3"), StartsWith("cloze vocab: unknown flag --sise; did you mean \"--size\"?\n"));
+  EXPECT_THAT(UsageErrorOf("spec check f --st a=b"), StartsWith("cloze spec check: unknown flag --st; did you mean \"--set\"?\n"));
+  EXPECT_THAT(UsageErrorOf("spec explain a b"), StartsWith("cloze spec explain: unexpected argument \"b\"\n"));
+}
+
+TEST(Main, ExplainsWhatIsMissingOrWrong) {
+  EXPECT_THAT(UsageErrorOf(""), HasSubstr("a command is required"));
+  EXPECT_THAT(UsageErrorOf("spec"), HasSubstr("subcommand is required"));
+  EXPECT_THAT(UsageErrorOf("spec check"), HasSubstr("file is required"));
+  EXPECT_THAT(UsageErrorOf("--threads -1 --version"), HasSubstr("--threads"));
+  EXPECT_THAT(UsageErrorOf("tokenize --model x --input-format xml"), HasSubstr("text, jsonl or ids expected, found xml"));
+}
+
+TEST(Main, HelpsAtEachLevel) {
+  for (const char* arguments : {"--help", "spec --help", "spec check -h", "vocab --help", "tokenize --help"}) {
+    const RunResult result = RunCloze(arguments);
+    EXPECT_EQ(result.exit, 0) << arguments;
+    EXPECT_THAT(result.out, HasSubstr("Usage: cloze"));
+  }
+}
+
+TEST(Main, PrintsVersionAndThreads) {
+  const RunResult result = RunCloze("--threads 3 --version");
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_THAT(result.out, StartsWith("cloze "));
+  EXPECT_THAT(result.out, HasSubstr("threads 3\n"));
+}
+
+TEST(Main, NoticesAFullDisk) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const RunResult result = RunCloze("spec explain >/dev/full");
+  EXPECT_EQ(result.exit, 74);
+  EXPECT_THAT(result.err, HasSubstr("standard output: cannot write"));
+}
+
+TEST(Main, EndsQuietlyWhenItsReaderGoes) {
+  const RunResult result = RunCloze("spec explain", "bash -c 'set -o pipefail; (sleep 0.3; exec \"$@\") | true' - ");
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+}  // namespace
+}  // namespace cloze

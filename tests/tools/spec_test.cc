@@ -1,0 +1,61 @@
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kSpecs = CLOZE_SOURCE_DIR "/tools/specs";
+
+TEST(SpecCommand, FindsNoFaultInOurSpecs) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kSpecs)) {
+    const RunResult result = RunCloze("spec check " + entry.path().string());
+    EXPECT_EQ(result.exit, 0) << result.err;
+    EXPECT_EQ(result.out, entry.path().string() + ": ok\n");
+    ++count;
+  }
+  EXPECT_EQ(count, 7);
+}
+
+TEST(SpecCommand, PrintsASpecThatPrintsTheSame) {
+  const std::string file = TemporaryFolder() + "/effective.textproto";
+  for (const auto& entry : std::filesystem::directory_iterator(kSpecs)) {
+    const std::string first = RunCloze("spec print --set seed=7 " + entry.path().string()).out;
+    EXPECT_THAT(first, HasSubstr("seed: 7\n"));
+    std::ofstream(file) << first;
+    EXPECT_EQ(RunCloze("spec print " + file).out, first);
+  }
+}
+
+TEST(SpecCommand, RefusesWithPlaceAndExitCode) {
+  const std::string file = TemporaryFolder() + "/bad.textproto";
+  std::ofstream(file) << "schedule {\n  stepz: 3\n}\n";
+  const RunResult result = RunCloze("spec check " + file);
+  EXPECT_EQ(result.exit, 78);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("cloze: " + file + ":2:3: unknown field \"stepz\""));
+  EXPECT_EQ(RunCloze("spec check /nonexistent.textproto").exit, 66);
+  EXPECT_EQ(RunCloze("spec check " + kSpecs + "/sst2.textproto --set batch.tokens=1").exit, 78);
+  EXPECT_EQ(RunCloze("spec check " + kSpecs + "/sst2.textproto --set batch.tokens").exit, 78);
+}
+
+TEST(SpecCommand, TakesOneValueForEachSet) {
+  const RunResult result = RunCloze("spec print --set train.files=a,b --set seed=3 " + kSpecs + "/imdb.textproto");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("files: \"a\"\n  files: \"b\"\n"));
+}
+
+TEST(SpecCommand, Explains) {
+  EXPECT_THAT(RunCloze("spec explain batch.tokens").out, StartsWith("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n"));
+  EXPECT_EQ(RunCloze("spec explain nonsense").exit, 2);
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,99 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::HasSubstr;
+using nlohmann::json;
+
+const std::string kTokenizerData = CLOZE_SOURCE_DIR "/../shared/data/tokenizer";
+
+// A folder with a small vocab.txt.
+std::string SmallVocab() {
+  const std::string path = TemporaryFolder() + "/vocab.txt";
+  std::ofstream(path) << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n";
+  return path;
+}
+
+TEST(Tokenize, WritesIdsAndOffsets) {
+  const RunResult result = RunCloze("tokenize --model " + SmallVocab(), "printf 'A bb\\n' | ");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "{\"text\": \"A bb\", \"ids\": [2, 5, 6, 7, 3], \"tokens\": [\"[CLS]\", \"a\", \"b\", \"##b\", \"[SEP]\"], "
+            "\"offsets\": [[0, 0], [0, 1], [2, 3], [3, 4], [0, 0]], \"byte_offsets\": [[0, 0], [0, 1], [2, 3], [3, 4], [0, 0]], "
+            "\"word_ids\": [null, 0, 1, 1, null]}\n");
+}
+
+TEST(Tokenize, TakesPairsAndInvalidUtf8) {
+  const json pair = json::parse(RunCloze("tokenize --pairs --model " + SmallVocab(), "printf 'a\\tb\\n' | ").out);
+  EXPECT_EQ(pair["token_type_ids"], json({0, 0, 0, 1, 1}));
+  const json invalid = json::parse(RunCloze("tokenize --model " + SmallVocab(), "printf '\\377 a\\n' | ").out);
+  EXPECT_EQ(invalid["byte_offsets"][1], json({2, 3}));
+}
+
+TEST(Tokenize, EqualsTheReference) {
+  if (!std::filesystem::exists(kTokenizerData)) GTEST_SKIP() << "no reference data at " << kTokenizerData;
+  const std::string cases = kTokenizerData + "/uncased.cases.jsonl";
+  const RunResult result = RunCloze("tokenize --input-format jsonl --model " + kTokenizerData + "/vocab/bert-base-uncased " + cases);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::ifstream expected(cases);
+  std::istringstream got(result.out);
+  int count = 0;
+  for (std::string want, line; std::getline(expected, want); ++count) {
+    ASSERT_TRUE(std::getline(got, line));
+    json reference = json::parse(want);
+    reference.erase("category");
+    EXPECT_EQ(json::parse(line), reference);
+  }
+  EXPECT_EQ(count, 240);
+}
+
+TEST(Tokenize, AnswersTheFirstLineAtOnce) {
+  const std::string folder = TemporaryFolder();
+  const std::string reader = "(head -n 1; date +%s%N) >" + folder + "/first";
+  RunCloze("tokenize --model " + SmallVocab() + " | " + reader, "(echo a; sleep 1; date +%s%N >" + folder + "/last) | ");
+  std::string line;
+  int64_t first = 0, last = 0;
+  std::ifstream answered(folder + "/first"), ended(folder + "/last");
+  ASSERT_TRUE(std::getline(answered, line) && answered >> first && ended >> last);
+  EXPECT_LT(first, last);
+}
+
+TEST(Tokenize, PrintsNothingForNothing) {
+  const RunResult result = RunCloze("tokenize --model " + SmallVocab(), "printf ' \\n\\n' | ");
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(Vocab, WritesAFolderThatTokenizes) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/text") << "low lower lowest slow slower\nlow low lower\n";
+  const std::string learn = "vocab --text " + folder + "/text --out " + folder + "/vocab --min-count 1 --size ";
+  const RunResult result = RunCloze(learn + "30");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(" tokens from 8 words (5 different)"));
+  const json line = json::parse(RunCloze("tokenize --model " + folder + "/vocab", "echo low | ").out);
+  EXPECT_EQ(line["tokens"].front(), "<class>");
+  EXPECT_EQ(line["tokens"][1], "low");
+  EXPECT_EQ(RunCloze(learn + "30").exit, 0);
+  EXPECT_EQ(RunCloze(learn + "20").exit, 73);
+  EXPECT_EQ(RunCloze(learn + "20 --force").exit, 0);
+}
+
+TEST(Vocab, RefusesWhatHoldsNoText) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/text") << "\n \n";
+  EXPECT_EQ(RunCloze("vocab --size 30 --text " + folder + "/text --out " + folder + "/vocab").exit, 65);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/vocab"));
+  EXPECT_EQ(RunCloze("vocab --size 30 --text /nonexistent --out " + folder + "/vocab").exit, 66);
+  EXPECT_EQ(RunCloze("vocab --size 3 --text x --out y").exit, 2);
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,70 @@
+// `cloze encode`: vectors of texts, as safetensors.
+#include <algorithm>
+
+#include "core/tensor/safetensors_writer.h"
+#include "tools/infer.h"
+
+namespace cloze {
+namespace {
+
+struct Options {
+  InferOptions infer;
+  std::string out, pool = "none";
+  bool all_layers = false;
+};
+
+// [tokens, hidden] reduced as `pool` says: "class" or "mean" give [hidden].
+std::vector<float> Pool(ConstMat hidden, const std::string& pool) {
+  if (pool == "class") return {hidden.f32(), hidden.f32() + hidden.cols};
+  std::vector<float> mean(hidden.cols);
+  for (int64_t c = 0; c < hidden.cols; ++c) {
+    double sum = 0;
+    for (int64_t r = 0; r < hidden.rows; ++r) sum += hidden.f32(r)[c];
+    mean[c] = static_cast<float>(sum / hidden.rows);
+  }
+  return mean;
+}
+
+absl::Status AddTensor(SafetensorsStream& out, const std::string& name, ConstMat hidden, const std::string& pool) {
+  if (pool == "none") {
+    return out.Add(name, {hidden.rows, hidden.cols}, {hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)});
+  }
+  return out.Add(name, {hidden.cols}, Pool(hidden, pool));
+}
+
+absl::Status Encode(Options options) {
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kNone));
+  ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
+  int64_t cut = 0, number = 0;
+  RETURN_IF_ERROR(ForEachRecords(options.infer.input, [&](const std::vector<InputRecord>& records, LineWriter*) {
+    std::vector<Query> queries;
+    for (const InputRecord& record : records) {
+      ASSIGN_OR_RETURN(Query query, QueryOfRecord(*session, record, options.infer.input, &cut));
+      queries.push_back(std::move(query));
+    }
+    absl::Status status;
+    RETURN_IF_ERROR(session->Hidden(queries, !options.all_layers, [&](int64_t i, int layer, ConstMat hidden) {
+      const std::string name = options.all_layers ? absl::StrCat(number + i, ".", layer) : absl::StrCat(number + i);
+      if (status.ok()) status = AddTensor(out, name, hidden, options.pool);
+    }));
+    number += records.size();
+    return status;
+  }));
+  ReportCut(cut, session->max_tokens());
+  return out.Finish();
+}
+
+}  // namespace
+
+void AddEncode(CLI::App& app, Run* run) {
+  CLI::App* command = app.add_subcommand("encode", "Hidden states of texts: a tensor [tokens, hidden] for each line, named 0, 1, ...");
+  auto options = std::make_shared<Options>();
+  AddInferOptions(command, &options->infer);
+  command->add_option("--out", options->out, "File to write; must not exist.")->required();
+  command->add_option("--pool", options->pool, "none, class (the vector of <class>) or mean (of all tokens): then a tensor is [hidden].")
+      ->check(CLI::IsMember({"none", "class", "mean"}));
+  command->add_flag("--all-layers", options->all_layers, "Every layer, named LINE.LAYER; layer 0 are the embeddings.");
+  command->callback([=] { *run = [=] { return Encode(*options); }; });
+}
+
+}  // namespace cloze

@@ -1,0 +1,104 @@
+// `cloze evaluate`: metrics of a model on held-out data, as JSON.
+#include <cstdlib>
+#include <filesystem>
+
+#include "tasks/evaluate.h"
+#include "encoder/model_folder.h"
+#include "proto/spec.h"
+#include "tools/infer.h"
+#include "tasks/training/setup.h"
+
+namespace cloze {
+namespace {
+
+struct Options {
+  InferOptions infer;
+  std::vector<std::string> data, overrides;
+};
+
+// A folder that goes away with us.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<TemporaryFolder> Create() {
+    const char* base = std::getenv("TMPDIR");
+    TemporaryFolder folder;
+    folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
+    if (::mkdtemp(folder.path_.data()) == nullptr) return Error(Exit::kCannotCreate, absl::StrCat(Quote(folder.path_), ": cannot make a temporary folder"));
+    return folder;
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  TemporaryFolder() = default;
+  std::string path_;
+};
+
+// The task as the run's own spec.textproto says; without one (a folder from elsewhere), the head's with default fields.
+absl::StatusOr<LoadedSpec> TaskOf(const std::string& folder, const ModelConfig& config) {
+  const std::string path = JoinPath(folder, "spec.textproto");
+  if (PathExists(path)) return LoadSpec(path);
+  LoadedSpec loaded;
+  loaded.path = folder;
+  TaskSpec& spec = loaded.spec;
+  const int64_t most = std::min(config.max_positions - config.position_offset, 512);
+  switch (config.head) {
+    case HeadKind::kMaskedLm: spec.mutable_masked_lm()->set_max_tokens(std::min<int64_t>(most, 128)); break;
+    case HeadKind::kSequenceClassification: spec.mutable_sequence_classification()->set_max_tokens(most); break;
+    case HeadKind::kTokenTagging: spec.mutable_token_tagging()->set_max_tokens(most); break;
+    case HeadKind::kNone: return Error(Exit::kMismatch, absl::StrCat(Quote(folder), " has no head; there is nothing to evaluate"));
+  }
+  return loaded;
+}
+
+absl::StatusOr<LoadedSpec> SpecOf(const Options& options, const ModelConfig& config) {
+  ASSIGN_OR_RETURN(LoadedSpec loaded, TaskOf(options.infer.model, config));
+  DataSpec data = loaded.spec.validation().files_size() > 0 ? loaded.spec.validation() : loaded.spec.train();
+  data.clear_max_examples();
+  data.clear_files();
+  data.clear_format();  // by the extension of the new files
+  for (const std::string& file : options.data) data.add_files(file);
+  *loaded.spec.mutable_validation() = data;
+  for (const std::string& assignment : options.overrides) RETURN_IF_ERROR(ApplyOverride(&loaded, absl::StrCat("validation.", assignment)));
+  return loaded;
+}
+
+absl::Status Run(Options options) {
+  ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(options.infer.model));
+  ASSIGN_OR_RETURN(const LoadedSpec loaded, SpecOf(options, config));
+  const TaskSpec& spec = loaded.spec;
+  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(options.infer.model, spec.model().lowercase()));
+  ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(spec, spec.validation(), config, *tokenizer, {.cache_dir = cache.path(), .progress = nullptr, .stop = nullptr}));
+  for (const std::string& line : DescribeStore("data", built)) std::fprintf(stderr, "%s\n", line.c_str());
+  std::optional<Masker> masker;
+  if (spec.has_masked_lm()) {
+    ASSIGN_OR_RETURN(masker, Masker::Create(spec.masked_lm(), *tokenizer, spec.seed()));
+  }
+  ASSIGN_OR_RETURN(const DType compute, ComputeOf(options.infer.compute == "bf16" ? RuntimeSpec::BF16 : RuntimeSpec::AUTO));
+  Model model(config, false);
+  std::vector<std::string> fresh;
+  RETURN_IF_ERROR(model.Load(options.infer.model, 0, &fresh));
+  if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(Quote(options.infer.model), ": the weights lack ", fresh.front()));
+  ASSIGN_OR_RETURN(const MetricResults results, Evaluate(model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr}));
+  return WriteStdout(results.ToJson() + "\n");
+}
+
+}  // namespace
+
+void AddEvaluate(CLI::App& app, cloze::Run* run) {
+  CLI::App* command = app.add_subcommand("evaluate", "Metrics of a model on held-out data.");
+  auto options = std::make_shared<Options>();
+  AddInferOptions(command, &options->infer, false);
+  command->add_option("--data", options->data, "Files; columns and fields as in the run's spec.")->required();
+  command->add_option("--set", options->overrides, "Override how the files are read: --set text_field=sentence. Fields of DataSpec.")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->callback([=] { *run = [=] { return Run(*options); }; });
+}
+
+}  // namespace cloze

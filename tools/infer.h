@@ -1,0 +1,42 @@
+// What the inference commands share: model, compute type, input, and the loop from records to lines.
+#ifndef CLOZE_TOOLS_INFER_H_
+#define CLOZE_TOOLS_INFER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tasks/session.h"
+#include "tools/command.h"
+#include "tools/input.h"
+#include "tools/output.h"
+
+namespace cloze {
+
+struct InferOptions {
+  std::string model, compute = "auto";
+  InputOptions input;
+};
+
+// Declares --model and --compute; with `input` also the input file and --input-format.
+void AddInferOptions(CLI::App* command, InferOptions* options, bool input = true);
+
+// Opens the model, and sets the input's vocabulary size. kMismatch unless it has `head`; kNone: any will do.
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, HeadKind head);
+
+// The query of a record, cut to the model's length; `cut` counts records that were cut. Errors name the input's line.
+absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& record, const InputOptions& input, int64_t* cut);
+
+// Reads records in batches as they come, calls f for each batch, and flushes what f wrote before waiting for more.
+absl::Status ForEachRecords(const InputOptions& input, const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f);
+
+// `{"id": ..., ` or `{`.
+std::string OpenObject(const InputRecord& record);
+
+// Says on stderr how many texts were cut, if any.
+void ReportCut(int64_t cut, int64_t max_tokens);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_INFER_H_

@@ -1,0 +1,64 @@
+// `cloze pretrain` and `cloze finetune`: run a spec.
+#include <csignal>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "tasks/training/trainer.h"
+#include "tools/command.h"
+#include "tools/output.h"
+
+namespace cloze {
+namespace {
+
+std::atomic<bool> stop = false;
+
+// The first signal asks the run to save and end; the second one ends it at once.
+void OnSignal(int signal) {
+  if (stop.exchange(true)) ::_exit(128 + signal);
+}
+
+struct Options {
+  std::string spec;
+  std::vector<std::string> overrides;
+};
+
+void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
+  if (!::isatty(2)) return;
+  std::fprintf(stderr, "\r%s %3.0f %%", std::string(stage).c_str(), total > 0 ? 100.0 * done / total : 100.0);
+  if (done >= total) std::fputs("\r\x1b[K", stderr);
+}
+
+absl::Status Train(const Options& options, bool pretrain) {
+  ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
+  if (loaded.spec.has_masked_lm() != pretrain) {
+    return SpecError(loaded, "", pretrain ? "the task is not masked_lm; use `cloze finetune`" : "the task is masked_lm; use `cloze pretrain`");
+  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
+  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, {.preparing = ShowPreparing, .stop = &stop}));
+  ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
+  std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()), ", \"steps\": ", summary.steps,
+                                  ", \"train_loss\": ", JsonNumber(summary.loss));
+  if (!summary.metric.empty()) absl::StrAppend(&line, ", \"best_by\": ", JsonString(summary.metric), ", \"validation\": ", summary.best.ToJson());
+  return WriteStdout(line + "}\n");
+}
+
+void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bool pretrain) {
+  CLI::App* command = app.add_subcommand(name, summary);
+  auto options = std::make_shared<Options>();
+  command->add_option("spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")->required();
+  command->add_option("--set", options->overrides, "Override a field: --set optimizer.learning_rate=1e-4. Repeatable.")->take_all()->allow_extra_args(false);
+  command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
+}
+
+}  // namespace
+
+void AddPretrain(CLI::App& app, Run* run) {
+  AddTrain(app, run, "pretrain", "Masked-LM pretraining on unlabelled text. Goes on from the newest checkpoint of the run directory.", true);
+}
+
+void AddFinetune(CLI::App& app, Run* run) {
+  AddTrain(app, run, "finetune", "Train a text classifier or a tagger, from a model folder or from nothing.", false);
+}
+
+}  // namespace cloze
