@@ -2,7 +2,7 @@
 # Installs what is missing, builds, and runs every test: a Release build, then the unit tests under AddressSanitizer and UBSan.
 # The last line is "N passed, N failed" over both; the exit status is 0 when nothing failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
@@ -35,7 +35,7 @@ run() {
   echo "== $preset: test"
   report=$PWD/$folder/junit.xml
   rm -f "$report"
-  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --progress --output-junit "$report" "$@"
+  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --output-junit "$report" "$@"
   if [ ! -s "$report" ]; then
     failed=$((failed + 1))
     return
