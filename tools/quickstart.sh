@@ -1,0 +1,301 @@
+#!/usr/bin/env bash
+# From nothing to an encoder that fills blanks, classifies and tags, in about ten minutes: tools/quickstart.sh [TEXT...]
+#
+# Without arguments it learns from WordNet (Debian package wordnet-base): its definitions and example sentences are the text, telling the part of
+# speech of a definition is the classification task. With text files it learns from those; with two or more, telling which file a sentence comes
+# from is the classification task. The tagging task is made from any text: words come in lower case and without punctuation, the tags say what
+# was lost. A tenth of the text is held out of everything but evaluation.
+#
+# Results go to $CLOZE_RUNS/quickstart (runs/quickstart). $CLOZE_PRETRAIN_SECONDS (240) and $CLOZE_FINETUNE_SECONDS (75) say how long to train.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+out=${CLOZE_RUNS:-$here/runs}/quickstart
+pretrain_seconds=${CLOZE_PRETRAIN_SECONDS:-240}
+finetune_seconds=${CLOZE_FINETUNE_SECONDS:-75}
+wordnet=/usr/share/wordnet
+sentence_limit=200000  # sentences that the labelled tasks take at most
+probe_steps=8
+
+say() { printf '\n== %s\n' "$*" >&2; }
+fail() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
+
+for text in "$@"; do
+  [ -s "$text" ] || fail "$text: no such file, or empty"
+done
+
+# --- Data: awk and sed only. Each maker writes $data/{train,heldout}.txt with a document a line, and the tasks' files.
+
+# WordNet's synsets as "part of speech TAB words TAB definition TAB example TAB example ...". Nouns are many: see wordnet_data.
+wordnet_synsets() {
+  for part in noun verb adj adv; do
+    awk -v part="$part" '
+      /^  / { next }  # the licence
+      {
+        bar = index($0, " | ")
+        gloss = substr($0, bar + 3)
+        gsub(/[\t\r]/, " ", gloss)
+        sub(/ +$/, "", gloss)
+        words = ""
+        count = (index("0123456789abcdef", substr($4, 1, 1)) - 1) * 16 + index("0123456789abcdef", substr($4, 2, 1)) - 1
+        for (i = 0; i < count && i < 3; ++i) {
+          word = $(5 + 2 * i)
+          sub(/\((a|p|ip)\)$/, "", word)
+          gsub(/_/, " ", word)
+          words = words (i ? ", " : "") word
+        }
+        n = split(gloss, piece, "\"")
+        definition = piece[1]
+        sub(/[; ,:]+$/, "", definition)
+        if (definition == "") next
+        line = part "\t" words "\t" definition
+        for (i = 2; i <= n; i += 2) if (piece[i] ~ / /) line = line "\t" piece[i]
+        print line
+      }' "$wordnet/data.$part"
+  done
+}
+
+wordnet_data() {
+  wordnet_synsets > "$data/synsets"
+  awk -F '\t' -v dir="$data" '
+    BEGIN { print "text\tlabel" > (dir "/classify-train.tsv"); print "text\tlabel" > (dir "/classify-heldout.tsv") }
+    {
+      set = NR % 10 == 0 ? "heldout" : "train"
+      line = $2 ": " $3
+      for (i = 4; i <= NF; ++i) line = line "; \"" $i "\""
+      print line > (dir "/" set ".txt")
+      print $3 > (dir "/sentences-" set)
+      for (i = 4; i <= NF; ++i) print $i > (dir "/sentences-" set)
+      # A quarter of the nouns, so that no class holds the majority.
+      if ($1 != "noun" || int(NR / 10) % 4 == 0) print $3 "\t" $1 > (dir "/classify-" set ".tsv")
+    }' "$data/synsets"
+}
+
+# The paragraphs of a text file, a line each: split at blank lines, or, in files that have next to none, at line ends.
+paragraphs() {
+  local lines blanks
+  lines=$(wc -l < "$1")
+  blanks=$(grep -c -E '^[[:space:]]*$' "$1" || true)
+  sed -e '1s/^\xEF\xBB\xBF//' -e 's/[[:space:]]\{1,\}/ /g' -e 's/^ //' -e 's/ $//' "$1" |
+    awk -v by_line=$((blanks * 200 < lines)) '
+      by_line { if ($0 != "") print; next }
+      $0 == "" { if (text != "") print text; text = ""; next }
+      { text = text == "" ? $0 : text " " $0 }
+      END { if (text != "") print text }'
+}
+
+# Sentences of 4 to 60 words out of paragraphs: cut behind . ! ? and a closing quote, before a capital letter, digit or opening quote.
+sentences() {
+  awk '
+    function flush() { if (words >= 4 && words <= 60) print text; text = ""; words = 0 }
+    {
+      n = split($0, word, " ")
+      for (i = 1; i <= n; ++i) {
+        text = text == "" ? word[i] : text " " word[i]
+        ++words
+        if (word[i] ~ /[.!?]["\047)\]]*$/ && (i == n || word[i + 1] ~ /^["\047(\[]?[A-Z0-9]/)) flush()
+      }
+      flush()
+    }' "$1"
+}
+
+text_data() {
+  local number=0 text name
+  : > "$data/labelled"
+  for text in "$@"; do
+    number=$((number + 1))
+    paragraphs "$text" > "$data/paragraphs"
+    awk 'NR % 10 == 0' "$data/paragraphs" > "$data/paragraphs-heldout"
+    awk 'NR % 10 != 0' "$data/paragraphs" > "$data/paragraphs-train"
+    # The name before the first dot, safe for a label; two files of one name get a number.
+    name=$(basename "$text" | sed -e 's/\..*//' | tr -c 'A-Za-z0-9_\n-' '_')
+    if grep -q -x -F -- "$name" "$data/labelled"; then name=$name-$number; fi
+    printf '%s\n' "$name" >> "$data/labelled"
+    local set
+    for set in train heldout; do
+      cat "$data/paragraphs-$set" >> "$data/$set.txt"
+      sentences "$data/paragraphs-$set" > "$data/sentences"
+      cat "$data/sentences" >> "$data/sentences-$set"
+      awk -v label="$name" -v limit=$((sentence_limit / $#)) 'NR <= limit { print $0 "\t" label }' "$data/sentences" >> "$data/labelled-$set"
+    done
+  done
+  [ -s "$data/sentences-heldout" ] || fail "too little text: no held-out sentence was found; give at least some pages"
+  [ $# -ge 2 ] || return 0
+  for set in train heldout; do
+    { printf 'text\tlabel\n'; cat "$data/labelled-$set"; } > "$data/classify-$set.tsv"
+  done
+}
+
+# Sentences as CoNLL: each word in lower case and without marks, its tag says what to restore: "Cap" for a capital first letter, then
+# the mark behind the word; "O" for neither.
+tagging_data() {
+  awk -v limit="$sentence_limit" '
+    BEGIN { name[","] = "COMMA"; name[";"] = "SEMICOLON"; name[":"] = "COLON"; name["."] = "PERIOD"; name["?"] = "QUESTION"; name["!"] = "EXCLAMATION" }
+    NR > limit { exit }
+    {
+      out = ""; words = 0
+      n = split($0, word, " ")
+      for (i = 1; i <= n; ++i) {
+        w = word[i]
+        mark = ""
+        gsub(/^["\047`(\[{<*_-]+/, "", w)
+        if (match(w, /[]"\047`)}>*_,;:.?!-]+$/)) {
+          tail = substr(w, RSTART)
+          w = substr(w, 1, RSTART - 1)
+          if (match(tail, /[,;:.?!]/)) mark = substr(tail, RSTART, 1)
+        }
+        if (w == "") continue
+        tag = w ~ /^[A-Z]/ ? "Cap" : ""
+        if (mark != "") tag = tag (tag == "" ? "" : "+") name[mark]
+        out = out tolower(w) " " (tag == "" ? "O" : tag) "\n"
+        ++words
+      }
+      if (words >= 4 && words <= 60) print out
+    }' "$1"
+}
+
+# --- Specs.
+
+encoder_spec() {
+  cat << END
+model {
+  tokenizer: "$out/vocab"
+  encoder { layers: 4 hidden: 192 heads: 3 intermediate: 768 max_positions: 128 preset: CUSTOM }
+  dropout: 0.05
+  attention_dropout: 0.05
+}
+masked_lm { max_tokens: 64 random_share: 0.1 keep_share: 0.1 }
+train { files: "$data/train.txt" documents: LINE }
+validation { files: "$data/heldout.txt" documents: LINE }
+evaluation { max_examples: 2000 }
+batch { tokens: 4096 micro_tokens: 4096 }
+optimizer { learning_rate: 0.0015 beta2: 0.98 }
+END
+}
+
+# Arguments: task, extension of its files, its name.
+finetune_spec() {
+  cat << END
+model { start_from: "$out/pretrain" }
+$1 { max_tokens: 96 }
+train { files: "$data/$3-train.$2" }
+validation { files: "$data/$3-heldout.$2" }
+evaluation { max_examples: 2000 }
+batch { tokens: 2048 micro_tokens: 2048 }
+optimizer { learning_rate: 0.0004 }
+END
+}
+
+seconds() { date +%s.%N; }
+
+# Optimizer steps that fit into a time. Arguments: sub-command, spec, seconds. A few steps are timed, less those that one step alone takes (reading,
+# tokenising), in a folder that is thrown away.
+steps_for() {
+  local start middle end probe=$out/probe
+  rm -rf "$probe"
+  local fixed=(--set "output.cache_directory=$out/cache" --set evaluation.every_steps=1000000 --set evaluation.max_examples=1)
+  "$cloze" "$1" "$2" "${fixed[@]}" --set schedule.steps=1 --set "output.directory=$probe/a" > /dev/null 2> "$out/probe.log" || { cat "$out/probe.log" >&2; return 1; }
+  start=$(seconds)
+  "$cloze" "$1" "$2" "${fixed[@]}" --set schedule.steps=1 --set "output.directory=$probe/b" > /dev/null 2>&1
+  middle=$(seconds)
+  "$cloze" "$1" "$2" "${fixed[@]}" --set "schedule.steps=$((probe_steps + 1))" --set "output.directory=$probe/c" > /dev/null 2>&1
+  end=$(seconds)
+  rm -rf "$probe"
+  awk -v a="$start" -v b="$middle" -v c="$end" -v budget="$3" -v n=$probe_steps '
+    BEGIN { step = ((c - b) - (b - a)) / n; if (step < 0.001) step = 0.001; steps = int(budget / step); print steps < 20 ? 20 : steps > 100000 ? 100000 : steps }'
+}
+
+# Trains. Arguments: sub-command, spec, steps, name of the run.
+train() {
+  rm -rf "${out:?}/$4"
+  "$cloze" "$1" "$2" --set "schedule.steps=$3" --set "output.directory=$out/$4" --set "output.cache_directory=$out/cache" \
+    --set output.log_every_steps=$(($3 / 20 + 1)) > "$out/$4.log"
+}
+
+# A number of a JSON file by its name.
+json_number() { sed -n "s/.*\"$1\"[[:space:]]*:[[:space:]]*\([-+0-9.eE]*\).*/\1/p" "$2" | tail -n 1; }
+percent() { awk -v x="${1:-0}" 'BEGIN { printf "%.1f %%", 100 * x }'; }
+
+# Share of the most frequent label in the last column of a file: what guessing without looking reaches.
+majority() { awk -F "$2" 'NF > 1 { ++count[$NF]; ++all } END { for (l in count) if (count[l] > best) best = count[l]; print best / all }' "$1"; }
+
+# --- The work.
+
+began=$(date +%s)
+extra=()
+[ $# -gt 0 ] || extra=(wordnet-base)
+say "packages and build"
+"$here/tools/setup.sh" "${extra[@]}"
+cmake -S "$here" -B "$here/build" -G Ninja -DCMAKE_BUILD_TYPE=Release > "$here/build.log" || { cat "$here/build.log" >&2; exit 1; }
+cmake --build "$here/build" -j "$(nproc)" --target cloze >&2
+cloze=$here/build/cloze
+
+say "data"
+data=$out/data
+mkdir -p "$out"
+rm -rf "${out:?}"/{data,cache,vocab,probe}
+mkdir -p "$data"
+if [ $# -gt 0 ]; then text_data "$@"; else wordnet_data; fi
+for set in train heldout; do
+  tagging_data "$data/sentences-$set" > "$data/tag-$set.conll"
+done
+wc -l "$data"/{train,heldout}.txt >&2
+tasks=(tag)
+[ -s "$data/classify-train.tsv" ] && tasks=(classify tag)
+[ ${#tasks[@]} -eq 2 ] || echo "One file: no classification task (give two or more to tell them apart)." >&2
+
+say "vocabulary"
+"$cloze" vocab --text "$data/train.txt" --size 8192 --out "$out/vocab" >&2
+
+say "pretraining, $pretrain_seconds seconds"
+encoder_spec > "$out/pretrain.textproto"
+steps=$(steps_for pretrain "$out/pretrain.textproto" "$pretrain_seconds")
+train pretrain "$out/pretrain.textproto" "$steps" pretrain
+"$cloze" evaluate --model "$out/pretrain" --data "$data/heldout.txt" > "$out/pretrain.json" || fail "cannot evaluate the pretrained model"
+
+say "fillings"
+blanks=()
+if [ $# -eq 0 ]; then
+  blanks=("whale: a very large <mask> that lives in the sea" "baker: someone who <mask> bread" "happily: in a <mask> manner" "He opened the <mask> and went out")
+fi
+# Held-out sentences with one word hidden; what was hidden stands behind.
+while IFS=$'\t' read -r sentence hidden; do
+  printf '# hidden: %s\n' "$hidden"
+  "$cloze" fill-mask --model "$out/pretrain" "$sentence"
+done < <(awk 'NF >= 8 && NF <= 16 && (++n) % 97 == 0 && shown < 3 {
+  i = int(NF / 2); while (i < NF && ($i !~ /^[a-z]+$/ || length($i) < 4)) ++i
+  if ($i ~ /^[a-z]+$/) { word = $i; $i = "<mask>"; print $0 "\t" word; ++shown } }' "$data/sentences-heldout")
+for sentence in "${blanks[@]}"; do "$cloze" fill-mask --model "$out/pretrain" "$sentence"; done
+
+for task in "${tasks[@]}"; do
+  say "fine-tuning: $task, $finetune_seconds seconds"
+  case $task in
+    classify) kind=sequence_classification extension=tsv ;;
+    tag) kind=token_tagging extension=conll ;;
+  esac
+  finetune_spec "$kind" "$extension" "$task" > "$out/$task.textproto"
+  steps=$(steps_for finetune "$out/$task.textproto" "$finetune_seconds")
+  train finetune "$out/$task.textproto" "$steps" "$task"
+  "$cloze" evaluate --model "$out/$task" --data "$data/$task-heldout.$extension" > "$out/$task.json"
+done
+
+say "trying them"
+if [ ${#tasks[@]} -eq 2 ]; then
+  if [ $# -eq 0 ]; then
+    printf '%s\n' "a small animal with soft fur" "move quickly through the air" "in a careless manner" "having the color of fresh snow"
+  else
+    awk '(++n) % 53 == 0 && ++shown <= 4' "$data/sentences-heldout"
+  fi | "$cloze" predict --model "$out/classify"
+fi
+echo "in 1879 thomas edison showed his lamp to mary but george did not come why not" | "$cloze" tag --model "$out/tag"
+
+say "results on held-out text, $(($(date +%s) - began)) seconds after the start"
+row() { printf '%-44s %12s %12s\n' "$@"; }
+row "" model "most common"
+row "masked words guessed right" "$(percent "$(json_number accuracy "$out/pretrain.json")")" ""
+row "  loss, nats per masked token" "$(json_number loss "$out/pretrain.json")" ""
+[ ${#tasks[@]} -eq 1 ] || row "texts classified right" "$(percent "$(json_number accuracy "$out/classify.json")")" \
+  "$(percent "$(sed 1d "$data/classify-heldout.tsv" | majority - '\t')")"
+row "words tagged right (case and punctuation)" "$(percent "$(json_number accuracy "$out/tag.json")")" "$(percent "$(majority "$data/tag-heldout.conll" ' ')")"
+row "  macro F1 over the tags" "$(json_number macro_f1 "$out/tag.json")" ""
+echo "Everything is in $out: pretrain, classify and tag are model folders."
