@@ -1,5 +1,5 @@
 # Generated C++ of the specs, and their descriptors with comments (for `cloze spec explain`) as a C++ array.
-set(cloze_protos proto/options.proto proto/task.proto)
+set(cloze_protos proto/options.proto proto/task.proto proto/state.proto)
 set(proto_cc)
 foreach(p ${cloze_protos})
   string(REPLACE .proto .pb.cc cc ${p})

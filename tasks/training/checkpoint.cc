@@ -1,0 +1,223 @@
+// Checkpoints: write aside, fsync, rename, fsync; never touch what we did not write.
+#include "tasks/training/checkpoint.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "tasks/training/manifest.h"
+
+namespace cloze {
+namespace {
+
+constexpr char kStateName[] = "trainer.textproto";
+constexpr int64_t kMaxState = 64 << 20;
+
+absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
+  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+}
+
+// Differs from call to call and from process to process; whoever creates the name still fails if it exists.
+std::string UniqueSuffix() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return absl::StrFormat("%d-%08x", ::getpid(), static_cast<uint32_t>(now * 0x9E3779B97F4A7C15 >> 32));
+}
+
+// A directory itself, not a link to one.
+bool IsRealDirectory(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// The step of "step-00001234", or -1.
+int64_t StepOf(absl::string_view name) {
+  int64_t step = -1;
+  const bool digits = name.substr(0, 5) == "step-" && name.size() >= 13 && absl::SimpleAtoi(name.substr(5), &step);
+  return digits && CheckpointName(step) == std::string(name) ? step : -1;
+}
+
+// The process that made "step-00001234.tmp-<pid>-<hex>", or -1.
+int64_t OwnerOf(const std::string& name) {
+  const size_t dot = name.find(".tmp-");
+  if (dot == std::string::npos || StepOf(name.substr(0, dot)) < 0) return -1;
+  const std::vector<std::string> parts = absl::StrSplit(name.substr(dot + 5), '-');
+  int32_t pid = -1;
+  const bool ours = parts.size() == 2 && parts[1].size() == 8 && parts[1].find_first_not_of("0123456789abcdef") == std::string::npos;
+  return ours && absl::SimpleAtoi(parts[0], &pid) && pid > 0 ? pid : -1;
+}
+
+// Steps that have a folder, newest first.
+absl::StatusOr<std::vector<int64_t>> ListSteps(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(run_dir));
+  std::vector<int64_t> steps;
+  for (const std::string& name : names) {
+    if (StepOf(name) >= 0) steps.push_back(StepOf(name));
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+std::string PathOf(const std::string& run_dir, int64_t step) { return JoinPath(run_dir, CheckpointName(step)); }
+
+// The manifest, when the folder is the checkpoint of its name.
+absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (StepOf(name) == manifest.step) return manifest;
+  return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": its MANIFEST is that of step ", manifest.step));
+}
+
+// Deletes a temporary folder of ours and the plain files in it.
+void RemoveTemporary(const std::string& path) {
+  if (!IsRealDirectory(path)) return;
+  const auto names = ListDirectory(path);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) ::unlink(JoinPath(path, name).c_str());
+  ::rmdir(path.c_str());
+}
+
+absl::Status CheckSpace(const std::string& run_dir, int64_t bytes) {
+  struct statvfs info;
+  if (bytes <= 0 || ::statvfs(run_dir.c_str(), &info) != 0) return absl::OkStatus();
+  const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize), need = 1.1 * static_cast<double>(bytes);
+  if (free >= need) return absl::OkStatus();
+  return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free, a checkpoint needs %.0f MB", Quote(run_dir), free / 1e6, need / 1e6));
+}
+
+// Fills `folder`, which is new and empty, and makes it durable.
+absl::Status Fill(const std::string& folder, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write) {
+  RETURN_IF_ERROR(write(folder));
+  ASSIGN_OR_RETURN(const Manifest manifest, MakeManifest(folder, step));
+  RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kManifestName), FormatManifest(manifest)));
+  return SyncDirectory(folder);
+}
+
+// Deletes a checkpoint: first it loses its name, then its own files, then itself when nothing foreign is in it.
+void Remove(const std::string& path, const Manifest& manifest) {
+  const std::string doomed = absl::StrCat(path, ".tmp-", UniqueSuffix());
+  if (!RenameNew(path, doomed).ok()) return;
+  for (const ManifestEntry& file : manifest.files) ::unlink(JoinPath(doomed, file.name).c_str());
+  ::unlink(JoinPath(doomed, kManifestName).c_str());
+  ::rmdir(doomed.c_str());
+}
+
+// Keeps the newest `keep` sound checkpoints and all that are newer than the last of them.
+void Rotate(const std::string& run_dir, int64_t newest, int keep) {
+  const auto steps = ListSteps(run_dir);
+  if (!steps.ok() || !VerifyCheckpoint(PathOf(run_dir, newest)).ok()) return;
+  int sound = 0;
+  for (const int64_t step : *steps) {
+    const std::string path = PathOf(run_dir, step);
+    const auto manifest = ManifestOf(path);
+    if (!manifest.ok() || !IsRealDirectory(path)) continue;
+    if (sound >= keep) {
+      Remove(path, *manifest);
+    } else if (CheckFiles(path, *manifest, /*hashes=*/false).ok()) {
+      ++sound;
+    }
+  }
+}
+
+// Collects what the text parser says; it would print it otherwise.
+class Collector : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  void AddWarning(int, int, const std::string&) override {}
+  std::string text;
+};
+
+}  // namespace
+
+std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
+
+absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write, int keep, int64_t expected_bytes) {
+  CLOZE_CHECK(step >= 0 && keep >= 1);
+  const std::string path = PathOf(run_dir, step);
+  if (PathExists(path)) {
+    if (VerifyCheckpoint(path).ok()) return absl::OkStatus();
+    RETURN_IF_ERROR(RenameNew(path, JoinPath(run_dir, absl::StrCat("broken-", CheckpointName(step), "-", UniqueSuffix()))));
+  }
+  RETURN_IF_ERROR(CheckSpace(run_dir, expected_bytes));
+  const std::string temporary = absl::StrCat(path, ".tmp-", UniqueSuffix());
+  if (::mkdir(temporary.c_str(), 0777) != 0) return Errno(Exit::kIo, "cannot make the directory", temporary);
+  absl::Status status = Fill(temporary, step, write);
+  if (status.ok()) status = RenameNew(temporary, path);
+  if (!status.ok()) {
+    RemoveTemporary(temporary);
+    return status;
+  }
+  RETURN_IF_ERROR(SyncDirectory(run_dir));
+  Rotate(run_dir, step, keep);
+  return absl::OkStatus();
+}
+
+absl::Status VerifyCheckpoint(const std::string& path) {
+  ASSIGN_OR_RETURN(const Manifest manifest, ManifestOf(path));
+  return CheckFiles(path, manifest, /*hashes=*/true);
+}
+
+absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string& run_dir, std::vector<std::string>* skipped) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListSteps(run_dir));
+  std::vector<std::string> lines;
+  for (const int64_t step : steps) {
+    const std::string path = PathOf(run_dir, step);
+    const absl::Status status = VerifyCheckpoint(path);
+    if (status.ok()) {
+      skipped->insert(skipped->end(), lines.begin(), lines.end());
+      return FoundCheckpoint{step, path};
+    }
+    lines.push_back(absl::StrCat("skipped ", CheckpointName(step), ": ", std::string(status.message())));
+  }
+  if (lines.empty()) return std::nullopt;
+  return Error(Exit::kMismatch, absl::StrCat(Quote(run_dir), ": no checkpoint is sound; move them away to start from zero\n  ", absl::StrJoin(lines, "\n  ")));
+}
+
+void RemoveLeftovers(const std::string& run_dir) {
+  const auto names = ListDirectory(run_dir);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const int64_t pid = OwnerOf(name);
+    const bool dead = pid == ::getpid() || (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH);
+    if (dead) RemoveTemporary(JoinPath(run_dir, name));
+  }
+}
+
+absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state) {
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(state, &text)) return Error(Exit::kInternal, "cannot print the state of the run");
+  return WriteNewFile(JoinPath(folder, kStateName), text);
+}
+
+absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
+  const std::string path = JoinPath(folder, kStateName);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxState));
+  google::protobuf::TextFormat::Parser parser;
+  Collector errors;
+  parser.RecordErrorsTo(&errors);
+  parser.AllowUnknownField(true);  // so that a newer version can say that it is one
+  parser.SetRecursionLimit(32);
+  TrainerState state;
+  if (!parser.ParseFromString(text, &state)) return Error(Exit::kData, absl::StrCat(Quote(path), ":", errors.text));
+  const int known = TrainerState().format_version();
+  if (state.format_version() > known) {
+    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": format_version ", state.format_version(), " was written by a newer program, this one reads up to ", known));
+  }
+  return state;
+}
+
+}  // namespace cloze

@@ -1,0 +1,299 @@
+#include "tasks/training/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/file.h"
+#include "tasks/training/run_lock.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/cloze_checkpoint_XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    run_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(run_); }
+
+  std::string Path(const std::string& name) { return JoinPath(run_, name); }
+  std::vector<std::string> Names() { return *ListDirectory(run_); }
+  static absl::Status Write(const std::string& folder, const std::string& content) {
+    RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, "model.safetensors"), content));
+    return WriteNewFile(JoinPath(folder, "config.json"), "{}");
+  }
+  absl::Status Save(int64_t step, const std::string& content = "weights", int keep = 2) {
+    return SaveCheckpoint(run_, step, [&](const std::string& folder) { return Write(folder, content); }, keep);
+  }
+  // Step of the checkpoint that a run would go on from; -1 none, -2 an error.
+  int64_t Newest() {
+    std::vector<std::string> skipped;
+    const auto found = FindCheckpoint(run_, &skipped);
+    if (!found.ok()) return -2;
+    return found->has_value() ? (*found)->step : -1;
+  }
+
+  std::string run_;
+};
+
+TEST_F(CheckpointTest, SavesAndFindsTheNewest) {
+  EXPECT_EQ(Newest(), -1);
+  for (const int64_t step : {5, 10, 15, 123456789}) ASSERT_TRUE(Save(step).ok());
+  EXPECT_THAT(Names(), ElementsAre("step-00000015", "step-123456789"));
+  EXPECT_EQ(Newest(), 123456789);
+  std::vector<std::string> skipped;
+  EXPECT_EQ((*FindCheckpoint(run_, &skipped))->path, Path("step-123456789"));
+  EXPECT_EQ(*ReadFile(Path("step-123456789/model.safetensors"), 100), "weights");
+  EXPECT_TRUE(VerifyCheckpoint(Path("step-00000015")).ok());
+}
+
+TEST_F(CheckpointTest, EveryTruncationAndByteFlipIsDetected) {
+  ASSERT_TRUE(Save(7, std::string("\0\1\2weights\xFF", 11)).ok());
+  const std::string folder = Path("step-00000007");
+  int cases = 0;
+  for (const std::string name : {"model.safetensors", "config.json", "MANIFEST"}) {
+    const std::string path = JoinPath(folder, name), good = *ReadFile(path, 1 << 20);
+    const auto detects = [&](const std::string& content) {
+      std::ofstream(path, std::ios::trunc) << content;
+      ++cases;
+      return ExitOf(VerifyCheckpoint(folder)) == Exit::kMismatch;
+    };
+    for (size_t n = 0; n < good.size(); ++n) EXPECT_TRUE(detects(good.substr(0, n))) << name << " cut at " << n;
+    EXPECT_TRUE(detects(good + "\n")) << name;
+    for (size_t i = 0; i < good.size(); ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        std::string bad = good;
+        bad[i] ^= 1 << bit;
+        EXPECT_TRUE(detects(bad)) << name << " byte " << i << " bit " << bit;
+      }
+    }
+    std::ofstream(path, std::ios::trunc) << good;
+    EXPECT_TRUE(VerifyCheckpoint(folder).ok());
+    std::filesystem::rename(path, Path("aside"));
+    EXPECT_EQ(ExitOf(VerifyCheckpoint(folder)), Exit::kMismatch) << name << " missing";
+    std::filesystem::create_directory(path);
+    EXPECT_EQ(ExitOf(VerifyCheckpoint(folder)), Exit::kMismatch) << name << " is a folder";
+    std::filesystem::remove(path);
+    std::filesystem::rename(Path("aside"), path);
+  }
+  EXPECT_GT(cases, 1000);
+  std::filesystem::rename(folder, Path("step-00000008"));
+  EXPECT_THAT(std::string(VerifyCheckpoint(Path("step-00000008")).message()), HasSubstr("that of step 7"));
+}
+
+TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
+  ASSERT_TRUE(Save(1).ok());
+  ASSERT_TRUE(Save(2).ok());
+  std::filesystem::resize_file(Path("step-00000002/model.safetensors"), 3);
+  std::filesystem::create_directory(Path("step-00000009"));  // not ours
+  std::vector<std::string> skipped;
+  const auto found = FindCheckpoint(run_, &skipped);
+  ASSERT_TRUE(found.ok() && found->has_value()) << found.status();
+  EXPECT_EQ((*found)->step, 1);
+  ASSERT_EQ(skipped.size(), 2);
+  EXPECT_THAT(skipped[0], HasSubstr("skipped step-00000009: "));
+  EXPECT_THAT(skipped[1], HasSubstr("model.safetensors: 3 bytes, 7 were written"));
+  std::filesystem::resize_file(Path("step-00000001/config.json"), 0);
+  const absl::Status status = FindCheckpoint(run_, &skipped).status();
+  EXPECT_EQ(ExitOf(status), Exit::kMismatch);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step-00000001"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step-00000002"));
+}
+
+TEST_F(CheckpointTest, RotationCountsOnlySoundOnesAndTouchesNothingElse) {
+  for (int64_t step = 1; step <= 3; ++step) ASSERT_TRUE(Save(step, "w", 5).ok());
+  std::filesystem::resize_file(Path("step-00000003/model.safetensors"), 0);
+  std::filesystem::create_directory(Path("step-00000000"));
+  std::ofstream(Path("step-00000000/mine")) << "x";
+  std::ofstream(Path("step-00000001/note")) << "x";
+  std::ofstream(Path("step-00000000.txt")) << "x";
+  ASSERT_TRUE(Save(4, "w", 2).ok());
+  auto names = Names();
+  ASSERT_EQ(names.size(), 6) << ::testing::PrintToString(names);
+  EXPECT_THAT(names[2], HasSubstr("step-00000001.tmp-"));  // lost its own files, kept the note that somebody put there
+  EXPECT_THAT(*ListDirectory(Path(names[2])), ElementsAre("note"));
+  EXPECT_TRUE(PathExists(Path("step-00000000/mine")));
+  EXPECT_TRUE(PathExists(Path("step-00000002")));
+  EXPECT_TRUE(PathExists(Path("step-00000003")));
+  EXPECT_EQ(Newest(), 4);
+}
+
+TEST_F(CheckpointTest, ReplacesADamagedOneOfTheSameStepOnly) {
+  ASSERT_TRUE(Save(1, "first").ok());
+  ASSERT_TRUE(Save(1, "second").ok());
+  EXPECT_EQ(*ReadFile(Path("step-00000001/model.safetensors"), 100), "first");
+  std::filesystem::resize_file(Path("step-00000001/model.safetensors"), 1);
+  ASSERT_TRUE(Save(1, "third").ok());
+  EXPECT_EQ(*ReadFile(Path("step-00000001/model.safetensors"), 100), "third");
+  const auto names = Names();
+  ASSERT_EQ(names.size(), 2);
+  EXPECT_THAT(names[0], HasSubstr("broken-step-00000001-"));
+}
+
+TEST_F(CheckpointTest, AFailureLeavesEverythingAsItWas) {
+  ASSERT_TRUE(Save(1).ok());
+  const absl::Status failed = SaveCheckpoint(run_, 2, [&](const std::string& folder) {
+    EXPECT_TRUE(Write(folder, "half").ok());
+    return Error(Exit::kIo, "disk full");
+  }, 2);
+  EXPECT_EQ(ExitOf(failed), Exit::kIo);
+  EXPECT_THAT(Names(), ElementsAre("step-00000001"));
+  const absl::Status folder = SaveCheckpoint(run_, 2, [&](const std::string& f) { return MakeDirectories(JoinPath(f, "sub")); }, 2);
+  EXPECT_FALSE(folder.ok());
+  const absl::Status space = SaveCheckpoint(run_, 2, [](const std::string&) { return absl::OkStatus(); }, 2, int64_t{1} << 60);
+  EXPECT_EQ(ExitOf(space), Exit::kIo);
+  EXPECT_THAT(std::string(space.message()), HasSubstr("MB free"));
+  EXPECT_EQ(Newest(), 1);
+  EXPECT_EQ(ExitOf(SaveCheckpoint(Path("nowhere"), 2, [](const std::string&) { return absl::OkStatus(); }, 2)), Exit::kIo);
+}
+
+// Writes fail from byte `limit` of any file on.
+TEST_F(CheckpointTest, EveryFailingWriteKeepsTheOldCheckpoint) {
+  ASSERT_TRUE(Save(1).ok());
+  struct rlimit old;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  int failures = 0;
+  for (rlim_t limit = 0; limit < 300; limit += limit < 8 ? 1 : 9) {
+    const struct rlimit low = {limit, old.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    const absl::Status status = Save(2);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+    if (status.ok()) break;
+    ++failures;
+    EXPECT_EQ(ExitOf(status), Exit::kIo) << limit;
+    EXPECT_THAT(Names(), ElementsAre("step-00000001"));
+    EXPECT_EQ(Newest(), 1);
+  }
+  ::signal(SIGXFSZ, handler);
+  EXPECT_GT(failures, 15);
+  EXPECT_EQ(Newest(), 2);
+}
+
+TEST_F(CheckpointTest, KillAtAnyMomentKeepsWhatWasAnnounced) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t s = 1; s <= 4; ++s) ASSERT_TRUE(Save(s, std::string(20000, 'w')).ok());
+  const int save_us = static_cast<int>((std::chrono::steady_clock::now() - start) / std::chrono::microseconds(4));
+  int64_t step = 4;
+  for (int i = 0; i < 30; ++i) {  // instants all over the first saves
+    const int kill_after_us = save_us * i / 10;
+    int channel[2];
+    ASSERT_EQ(::pipe(channel), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::close(channel[0]);
+      for (int64_t s = step + 1;; ++s) {
+        if (!Save(s, std::string(20000, 'w')).ok() || ::write(channel[1], &s, sizeof(s)) != sizeof(s)) ::_exit(1);
+      }
+    }
+    ::close(channel[1]);
+    ::usleep(kill_after_us);
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    int64_t announced = step, s = 0;
+    while (::read(channel[0], &s, sizeof(s)) == sizeof(s)) announced = s;
+    ::close(channel[0]);
+    const int64_t found = std::max<int64_t>(Newest(), 0);
+    EXPECT_GE(found, announced);
+    EXPECT_LE(found, announced + 1);
+    step = found;
+    RemoveLeftovers(run_);
+    for (const std::string& name : Names()) EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
+  }
+  EXPECT_GT(step, 10);  // it did get on meanwhile
+}
+
+TEST_F(CheckpointTest, RemovesOnlyLeftoversOfTheDead) {
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const std::string gone = absl::StrCat("step-00000001.tmp-", dead, "-0123abcd"), alive = absl::StrCat("step-00000001.tmp-", ::getppid(), "-0123abcd");
+  std::filesystem::create_directory(Path("target"));
+  std::ofstream(Path("target/precious")) << "x";
+  const std::string link = absl::StrCat("step-00000002.tmp-", dead, "-0123abcd");
+  std::filesystem::create_directory_symlink(Path("target"), Path(link));
+  const std::vector<std::string> kept = {alive, absl::StrCat("step-00000001.tmp-", dead, "-zzzzzzzz"), absl::StrCat("step-1.tmp-", dead, "-0123abcd"), "x.tmp-1-0123abcd"};
+  for (const std::string& name : kept) std::filesystem::create_directory(Path(name));
+  std::filesystem::create_directory(Path(gone));
+  std::ofstream(Path(gone) + "/model.safetensors") << "half";
+  RemoveLeftovers(run_);
+  EXPECT_FALSE(PathExists(Path(gone)));
+  EXPECT_TRUE(PathExists(Path("target/precious")));
+  for (const std::string& name : kept) EXPECT_TRUE(PathExists(Path(name))) << name;
+}
+
+TEST_F(CheckpointTest, StateComesBackWithAllItsBits) {
+  TrainerState state;
+  state.set_step(12345678901);
+  state.set_next_example(1ull << 60);
+  state.set_seed(~0ull);
+  state.set_spec("train { files: \"\xC3\xA9\\n\" }\n");
+  state.set_best_value(0.1 + 0.2);
+  state.set_last_loss(1.0 / 3);
+  auto* metric = state.add_best();
+  metric->set_name("accuracy");
+  metric->set_value(1e-300);
+  ASSERT_TRUE(WriteTrainerState(run_, state).ok());
+  const auto read = ReadTrainerState(run_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->SerializeAsString(), state.SerializeAsString());
+  const std::string path = Path("trainer.textproto");
+  std::ofstream(path) << "format_version: 2 step: 5 something_new { x: 1 }";
+  EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kMismatch);
+  EXPECT_THAT(std::string(ReadTrainerState(run_).status().message()), HasSubstr("format_version 2"));
+  std::ofstream(path) << "step: 5\nseed: -1";
+  EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kData);
+  EXPECT_THAT(std::string(ReadTrainerState(run_).status().message()), HasSubstr(":2:"));
+  std::filesystem::remove(path);
+  EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kNoInput);
+}
+
+TEST_F(CheckpointTest, OneProcessARunDirectory) {
+  {
+    auto lock = RunLock::Acquire(run_);
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    const RunLock moved = *std::move(lock);
+    const absl::Status second = RunLock::Acquire(run_).status();
+    EXPECT_EQ(ExitOf(second), Exit::kCannotCreate);
+    EXPECT_THAT(std::string(second.message()), HasSubstr("another process"));
+  }
+  EXPECT_TRUE(RunLock::Acquire(run_).ok());
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto lock = RunLock::Acquire(run_);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+    while (true) ::pause();
+  }
+  char x = 0;
+  ASSERT_EQ(::read(ready[0], &x, 1), 1);
+  EXPECT_EQ(ExitOf(RunLock::Acquire(run_).status()), Exit::kCannotCreate);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(RunLock::Acquire(run_).ok());  // dies with the process
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(ExitOf(RunLock::Acquire(Path("nowhere")).status()), Exit::kCannotCreate);
+}
+
+}  // namespace
+}  // namespace cloze
