@@ -25,12 +25,12 @@ struct StepStats {
 class Progress {
  public:
   struct Options {
-    std::string log_path;         // JSON lines are appended here; empty: none
+    std::string log_path = {};    // JSON lines are appended here; empty: none
     int64_t total_steps = 1;
     int64_t log_every_steps = 10;
     int fd = 2;                   // where lines go
     int width = -1;               // columns of a terminal there; 0: it is none; -1: ask
-    std::function<double()> clock;  // seconds, monotonic; empty: the system's
+    std::function<double()> clock = {};  // seconds, monotonic; empty: the system's
   };
   explicit Progress(Options options);
   ~Progress();
