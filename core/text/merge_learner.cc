@@ -144,7 +144,7 @@ void MergeLearner::SplitWords(const std::vector<std::pair<std::string, int64_t>>
 
 void MergeLearner::CountPairs() {
   for (uint32_t number = 0; number < words_.size(); ++number) {
-    const uint32_t* pieces = &pieces_[words_[number].begin];
+    const uint32_t* pieces = pieces_.data() + words_[number].begin;
     for (uint32_t i = 1; i < words_[number].size; ++i) Change(MakePair(pieces[i - 1], pieces[i]), 1, number);
   }
   QueueSeen();
@@ -180,7 +180,7 @@ void MergeLearner::Merge(const Candidate& candidate) {
 // The count of the merged pair itself stays as it is: it is not asked for again unless the pair comes up anew.
 void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged) {
   Word& word = words_[number];
-  uint32_t* pieces = &pieces_[word.begin];
+  uint32_t* pieces = pieces_.data() + word.begin;
   uint32_t to = 0;
   for (uint32_t from = 0; from < word.size; ++from, ++to) {
     if (pieces[from] != left || from + 1 == word.size || pieces[from + 1] != right) {

@@ -78,7 +78,7 @@ std::u32string Decompose(char32_t c) {
   utf8proc_int32_t buffer[8];
   int boundary = 0;
   const utf8proc_ssize_t n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), UTF8PROC_DECOMPOSE, &boundary);
-  if (n <= 0 || n > static_cast<utf8proc_ssize_t>(std::size(buffer))) return std::u32string(1, c);
+  if (Contains(unicode_tables::kNotDecomposed, c) || n <= 0 || n > static_cast<utf8proc_ssize_t>(std::size(buffer))) return std::u32string(1, c);
   return std::u32string(buffer, buffer + n);
 }
 

@@ -99,6 +99,11 @@ constexpr Range kChinese[] = {
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xF900, 0xFAFF}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F},
 };
 
+// Code points of Unicode 13 and later that the reference does not decompose.
+constexpr Range kNotDecomposed[] = {
+    {0x105C9, 0x105C9}, {0x105E4, 0x105E4}, {0x11383, 0x11391}, {0x113C5, 0x113C8}, {0x11938, 0x11938}, {0x16121, 0x16128}, {0x16D68, 0x16D6A},
+};
+
 // Lower-case pairs that libutf8proc 2.8 does not know yet.
 struct LowercaseRange {
   uint32_t first, last;

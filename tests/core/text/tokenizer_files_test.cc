@@ -1,0 +1,235 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/base/file.h"
+#include "core/text/tokenizer.h"
+#include "core/text/unicode.h"
+#include "core/text/vocab_trainer.h"
+
+namespace cloze {
+namespace {
+
+using testing::HasSubstr;
+using Tokens = std::vector<std::string>;
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = testing::TempDir() + "/cloze_text_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    ASSERT_TRUE(MakeDirectories(directory_).ok());
+  }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    const std::string path = JoinPath(directory_, name);
+    EXPECT_TRUE(WriteFileAtomically(path, content).ok());
+    return path;
+  }
+
+  // Loading must fail so, with a message that holds `message`.
+  void ExpectError(const std::string& path, Exit exit, const std::string& message) {
+    const auto result = Tokenizer::Load(path, true);
+    ASSERT_FALSE(result.ok()) << message;
+    EXPECT_EQ(ExitOf(result.status()), exit) << result.status();
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr(message));
+  }
+
+  std::string directory_;
+};
+
+constexpr char kVocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\ncafe\n\"\n\\\n你\n";
+
+TEST_F(Files, SaveAndLoad) {
+  for (const NormalizerOptions options : {NormalizerOptions{}, NormalizerOptions{true, true, false, false}, NormalizerOptions{true, false, true, false}}) {
+    const Tokens tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "##s", "\"", "\\", "你", "\x7F", "é"};
+    auto made = Tokenizer::Create(tokens, options);
+    ASSERT_TRUE(made.ok()) << made.status();
+    ASSERT_TRUE((*made)->Save(directory_, 128).ok());
+    for (const bool json : {true, false}) {
+      if (!json) {
+        ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
+      }
+      auto loaded = Tokenizer::Load(directory_, !options.lowercase);
+      ASSERT_TRUE(loaded.ok()) << loaded.status();
+      const Tokenizer& tokenizer = **loaded;
+      ASSERT_EQ(tokenizer.vocab_size(), static_cast<int32_t>(tokens.size()));
+      for (size_t id = 0; id < tokens.size(); ++id) EXPECT_EQ(tokenizer.token(id), tokens[id]);
+      EXPECT_EQ(tokenizer.options().lowercase, options.lowercase);
+      EXPECT_EQ(tokenizer.options().strip_accents, options.strip_accents);
+      EXPECT_EQ(tokenizer.options().chinese_chars, options.chinese_chars);
+      EXPECT_EQ(tokenizer.special().mask, 4);
+      EXPECT_EQ(tokenizer.Encode("Hellos <mask> é").ids, (*made)->Encode("Hellos <mask> é").ids);
+    }
+    const auto config = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer_config.json"), 1 << 20));
+    EXPECT_EQ(config["model_max_length"], 128);
+    EXPECT_EQ(config["cls_token"], "<class>");
+    EXPECT_EQ(config["tokenizer_class"], "BertTokenizer");
+    EXPECT_EQ(nlohmann::json::parse(*ReadFile(JoinPath(directory_, "special_tokens_map.json"), 1 << 20))["mask_token"], "<mask>");
+  }
+}
+
+TEST_F(Files, LoneVocabFollowsTheFlag) {
+  const std::string path = Write("vocab.txt", kVocab);
+  EXPECT_EQ((*Tokenizer::Load(path, true))->Encode("CAFÉ", false).ids, std::vector<int32_t>{7});
+  EXPECT_EQ((*Tokenizer::Load(path, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
+  EXPECT_EQ((*Tokenizer::Load(directory_, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
+  Write("tokenizer_config.json", R"({"do_lower_case": true, "mask_token": {"content": "hello"}})");
+  auto folder = Tokenizer::Load(directory_, false);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ((*folder)->Encode("CAFÉ", false).ids, std::vector<int32_t>{7});
+  EXPECT_EQ((*folder)->special().mask, 5);
+}
+
+TEST_F(Files, VocabErrorsNameTheLine) {
+  ExpectError(JoinPath(directory_, "none"), Exit::kNoInput, "none");
+  ExpectError(directory_, Exit::kNoInput, "neither tokenizer.json nor vocab.txt");
+  const std::string path = Write("vocab.txt", std::string(kVocab) + "x\nhello\n");
+  ExpectError(path, Exit::kData, ":13: token hello is a duplicate of line 6");
+  Write("vocab.txt", "[PAD]\n[UNK]\n\n[CLS]\n");
+  ExpectError(path, Exit::kData, ":3: blank");
+  Write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[MASK]\na\n");
+  ExpectError(path, Exit::kData, "no separator token");
+  Write("vocab.txt", std::string(kVocab) + std::string(1025, 'a') + "\n");
+  ExpectError(path, Exit::kData, ":12: token of 1025 bytes");
+  Write("vocab.txt", std::string(kVocab) + std::string(1 << 20, 'a') + "\n");
+  ExpectError(path, Exit::kData, ":12: token of");
+  Write("vocab.txt", std::string(kVocab) + "a\xFF\n");
+  ExpectError(path, Exit::kData, ":12: token a\\xFF is not UTF-8");
+  std::string many = kVocab;
+  for (int i = 0; i <= 10'000'000; ++i) many += std::to_string(i) + "x\n";
+  Write("vocab.txt", many);
+  ExpectError(path, Exit::kLimit, "at most 10000000 tokens");
+}
+
+TEST_F(Files, RefusesOtherTokenizersByName) {
+  const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}, {});
+  ASSERT_TRUE((*made)->Save(directory_, 8).ok());
+  const std::string path = JoinPath(directory_, "tokenizer.json");
+  const auto good = nlohmann::json::parse(*ReadFile(path, 1 << 20));
+  const auto expect = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
+    auto json = good;
+    json[nlohmann::json::json_pointer(pointer)] = value;
+    ExpectError(Write("tokenizer.json", json.dump()), Exit::kData, message);
+  };
+  expect("/model/type", "BPE", "model: type BPE, only WordPiece");
+  expect("/normalizer/type", "NFC", "normalizer: type NFC");
+  expect("/normalizer", nullptr, "normalizer: type missing");
+  expect("/pre_tokenizer/type", "ByteLevel", "pre_tokenizer: type ByteLevel");
+  expect("/post_processor/type", "RobertaProcessing", "post_processor: type RobertaProcessing");
+  expect("/post_processor/pair/4/SpecialToken/type_id", 0, "template is not BERT's");
+  expect("/model/continuing_subword_prefix", "@@", "continuing_subword_prefix");
+  expect("/model/vocab/a", 7, "ids must have no gaps");
+  expect("/model/vocab/a", 0, "have the same id");
+  expect("/model/vocab/a", -1, "ids must have no gaps");
+  expect("/model/vocab", 3, "model: vocab");
+  expect("/model/unk_token", "nope", "the unknown token nope is not in the vocabulary");
+  expect("/added_tokens/0/lstrip", true, "added_tokens: [PAD]: lstrip is not supported");
+  expect("/added_tokens/0/id", 77, "does not fit the vocabulary");
+  ExpectError(Write("tokenizer.json", "{\"a\":"), Exit::kData, "not valid JSON");
+  ExpectError(Write("tokenizer.json", "[]"), Exit::kData, "object expected");
+  ExpectError(Write("tokenizer.json", std::string(1 << 20, '[')), Exit::kData, "nested deeper");
+}
+
+TEST_F(Files, AddedTokensBeyondTheVocabulary) {
+  const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}, {});
+  ASSERT_TRUE((*made)->Save(directory_, 8).ok());
+  auto json = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer.json"), 1 << 20));
+  json["added_tokens"].push_back({{"id", 6}, {"content", "<Name>"}, {"special", false}});
+  Write("tokenizer.json", json.dump());
+  auto loaded = Tokenizer::Load(directory_, true);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->Encode("a<Name>a", false).ids, (std::vector<int32_t>{5, 6, 5}));
+  EXPECT_FALSE((*loaded)->is_special(6));
+  ASSERT_TRUE((*loaded)->Save(directory_, 8).ok());
+  EXPECT_EQ((*Tokenizer::Load(directory_, true))->Encode("a<Name>a", false).ids, (std::vector<int32_t>{5, 6, 5}));
+}
+
+// Whatever a file holds, loading ends with a tokenizer that works or with an error.
+TEST_F(Files, DamagedFiles) {
+  const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é"}, {});
+  ASSERT_TRUE((*made)->Save(directory_, 8).ok());
+  std::mt19937 random(3);
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.txt"}) {
+    const std::string good = *ReadFile(JoinPath(directory_, name), 1 << 20);
+    if (std::string(name) == "tokenizer_config.json") {
+        ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
+      }
+    int refused = 0;
+    for (int i = 0; i < 1000; ++i) {
+      std::string bad = good;
+      if (i % 3 == 0) bad.resize(random() % bad.size());
+      for (int changes = random() % 4; changes > 0 && !bad.empty(); --changes) bad[random() % bad.size()] = static_cast<char>(random());
+      std::remove(JoinPath(directory_, name).c_str());  // writing into an old file would wait for the disk
+      std::ofstream(JoinPath(directory_, name), std::ios::binary) << bad;
+      const auto loaded = Tokenizer::Load(directory_, true);
+      refused += !loaded.ok();
+      if (loaded.ok()) {
+        EXPECT_GE((*loaded)->Encode("ab é <x> [MASK]").ids.size(), 2u);
+      }
+    }
+    EXPECT_GT(refused, 100) << name;
+    Write(name, good);
+  }
+}
+
+// Leaves folders and cases for hf_check.py in $CLOZE_HF_CHECK.
+TEST_F(Files, ExportForHuggingFace) {
+  const char* target = std::getenv("CLOZE_HF_CHECK");
+  const std::string shared = CLOZE_SOURCE_DIR "/../shared/data";
+  if (target == nullptr) GTEST_SKIP() << "CLOZE_HF_CHECK is not set";
+  if (!IsDirectory(shared)) GTEST_SKIP() << shared << " is missing";
+  Tokens texts;
+  std::ifstream in(shared + "/tokenizer/uncased.cases.jsonl");
+  for (std::string line; std::getline(in, line);) texts.push_back(nlohmann::json::parse(line)["text"]);
+  std::mt19937 random(11);
+  for (int i = 0; i < 3000; ++i) {
+    std::string text;
+    for (int n = random() % 30; n > 0; --n) {
+      const uint32_t kind = random() % 4;
+      char32_t c = kind == 0 ? 0x20 + random() % 0x60 : kind == 1 ? random() % 0x600 : kind == 2 ? random() % 0x10000 : random() % 0x32000;
+      if (c < 0x20 || (c >= 0xD800 && c < 0xE000)) c = ' ';
+      AppendUtf8(c, &text);
+    }
+    texts.push_back(text);
+  }
+  VocabOptions trained;
+  trained.size = 3000;
+  trained.normalizer = {true, true, false, false};
+  const auto vocab = TrainVocab({shared + "/text/books_valid.txt"}, trained, [](int64_t, int64_t) {});
+  ASSERT_TRUE(vocab.ok()) << vocab.status();
+  std::vector<std::pair<std::string, std::unique_ptr<Tokenizer>>> all;
+  all.emplace_back("own_cased", *Tokenizer::Create(vocab->tokens, {true, true, false, false}));
+  all.emplace_back("own_uncased", *Tokenizer::Create(vocab->tokens, {}));
+  all.emplace_back("own_accents", *Tokenizer::Create(vocab->tokens, {true, false, false, true}));
+  for (const std::string name : {"bert-base-uncased", "bert-base-multilingual_cased"}) {
+    all.emplace_back(name, *Tokenizer::Load(shared + "/tokenizer/vocab/" + name, true));
+  }
+  for (const auto& [name, tokenizer] : all) {
+    const std::string folder = JoinPath(target, name);
+    ASSERT_TRUE(MakeDirectories(folder).ok());
+    ASSERT_TRUE(tokenizer->Save(folder, 512).ok());
+    std::ofstream out(JoinPath(folder, "cases.jsonl"));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const bool pair = i % 3 == 1 && !texts[i / 2].empty();  // transformers takes "" for no text
+      nlohmann::json json = {{"text", texts[i]}};
+      Encoding encoding = pair ? tokenizer->EncodePair(texts[i], texts[i / 2]) : tokenizer->Encode(texts[i]);
+      if (pair) json["text_pair"] = texts[i / 2];
+      if (i % 2 == 1) {
+        json["max_length"] = 4 + random() % 60;
+        tokenizer->Truncate(&encoding, json["max_length"]);
+      }
+      json["ids"] = encoding.ids;
+      json["offsets"] = nlohmann::json::array();
+      for (const Span& span : encoding.chars) json["offsets"].push_back({span.begin, span.end});
+      out << json << "\n";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cloze
