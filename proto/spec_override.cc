@@ -51,15 +51,15 @@ absl::StatusOr<const pb::EnumValueDescriptor*> EnumValue(const pb::EnumDescripto
   if (const pb::EnumValueDescriptor* found = type->FindValueByName(std::string(value))) return found;
   std::vector<std::string> names;
   for (int i = 0; i < type->value_count(); ++i) names.push_back(type->value(i)->name());
-  return Error(Exit::kSpec, absl::StrCat("unknown value \"", Quote(value), "\"", DidYouMean(value, names), "; one of ",
-                                         absl::StrJoin(names, ", ")));
+  return Error(Exit::kSpec,
+               absl::StrCat("unknown value \"", Quote(value), "\"", DidYouMean(value, names), "; one of ", absl::StrJoin(names, ", ")));
 }
 
 absl::Status SetMessage(const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
   const pb::Reflection* reflection = message->GetReflection();
   if (!value.empty() && value != "{}") {
-    return Error(Exit::kSpec, absl::StrCat("is a ", field->message_type()->name(), ", not a value; set one of its fields (",
-                                           field->name(), ".", field->message_type()->field(0)->name(), "=...), {} or nothing"));
+    return Error(Exit::kSpec, absl::StrCat("is a ", field->message_type()->name(), ", not a value; set one of its fields (", field->name(),
+                                           ".", field->message_type()->field(0)->name(), "=...), {} or nothing"));
   }
   reflection->ClearField(message, field);
   if (value == "{}") reflection->MutableMessage(message, field);

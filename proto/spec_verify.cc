@@ -123,12 +123,8 @@ void Verifier::CheckTask() {
       if (sum > 1) Add("masked_lm.random_share", absl::StrCat("keep_share + random_share is ", Shortest(sum), ", at most 1 is allowed"));
       break;
     }
-    case TaskSpec::kSequenceClassification:
-      CheckLabels(spec_.sequence_classification().labels(), "sequence_classification");
-      break;
-    case TaskSpec::kTokenTagging:
-      CheckLabels(spec_.token_tagging().labels(), "token_tagging");
-      break;
+    case TaskSpec::kSequenceClassification: CheckLabels(spec_.sequence_classification().labels(), "sequence_classification"); break;
+    case TaskSpec::kTokenTagging: CheckLabels(spec_.token_tagging().labels(), "token_tagging"); break;
     case TaskSpec::TASK_NOT_SET:
       Add("task", "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging {}");
       return;
@@ -205,6 +201,8 @@ void Verifier::CheckRun() {
 
 }  // namespace
 
-absl::Status VerifySpec(const LoadedSpec& loaded) { return Verifier(loaded).Run(); }
+absl::Status VerifySpec(const LoadedSpec& loaded) {
+  return Verifier(loaded).Run();
+}
 
 }  // namespace cloze

@@ -8,7 +8,9 @@
 namespace cloze {
 namespace {
 
-bool IsWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
+bool IsWord(char c) {
+  return absl::ascii_isalnum(c) || c == '_' || c == '.';
+}
 
 // Is `c` the sign in a number such as 5e-05, whose front is `number`?
 bool IsExponentSign(absl::string_view number, char c) {
@@ -33,8 +35,8 @@ size_t TextScan::SkipString(size_t at) const {
 absl::Status TextScan::CheckNumber(size_t begin, size_t end) const {
   const absl::string_view word = text_.substr(begin, end - begin);
   if (word.size() < 2 || word[0] != '0' || !absl::ascii_isdigit(word[1])) return absl::OkStatus();
-  return Error(Exit::kSpec, absl::StrCat(Where(begin), ": number ", Quote(word),
-                                         " starts with 0, which would be read as octal; leave the 0 away"));
+  return Error(Exit::kSpec,
+               absl::StrCat(Where(begin), ": number ", Quote(word), " starts with 0, which would be read as octal; leave the 0 away"));
 }
 
 absl::Status TextScan::Check(int max_depth) {

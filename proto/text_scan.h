@@ -31,7 +31,7 @@ class TextScan {
 
   absl::string_view text_;
   std::string path_;
-  std::vector<size_t> lines_;                        // offset of each line
+  std::vector<size_t> lines_;                     // offset of each line
   std::vector<std::pair<size_t, size_t>> words_;  // [begin, end) of names and numbers
 };
 

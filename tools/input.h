@@ -26,8 +26,8 @@ struct InputRecord {
   std::string text, text_pair;
   std::vector<std::string> words;
   std::vector<int32_t> ids;  // also beside a text, when the object has both
-  std::string id;    // value of "id" as JSON text, to be passed on; "" when there is none
-  int64_t line = 0;  // line of the input, from 1
+  std::string id;            // value of "id" as JSON text, to be passed on; "" when there is none
+  int64_t line = 0;          // line of the input, from 1
 };
 
 struct InputOptions {

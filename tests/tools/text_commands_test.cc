@@ -9,8 +9,8 @@
 namespace cloze {
 namespace {
 
-using ::testing::HasSubstr;
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 const std::string kTokenizerData = CLOZE_SOURCE_DIR "/../shared/data/tokenizer";
 
