@@ -1,0 +1,222 @@
+// Every op as its equation reads: forward only, one scalar at a time, for S = double or Dual.
+#ifndef CLOZE_TESTS_REFERENCE_REFERENCE_H_
+#define CLOZE_TESTS_REFERENCE_REFERENCE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/philox.h"
+#include "core/ops/ops.h"
+#include "tests/reference/dual.h"
+
+namespace cloze::reference {
+
+using std::erf;
+using std::exp;
+using std::log;
+using std::max;
+using std::sqrt;
+using std::tanh;
+
+// A matrix [rows, cols] of scalars.
+template <typename S>
+struct Table {
+  int64_t rows = 0, cols = 0;
+  std::vector<S> v;
+
+  Table() = default;
+  Table(int64_t rows, int64_t cols) : rows(rows), cols(cols), v(rows * cols) {}
+  Table(int64_t rows, int64_t cols, std::vector<S> values) : rows(rows), cols(cols), v(std::move(values)) {}
+  S& operator()(int64_t r, int64_t c) { return v[r * cols + c]; }
+  const S& operator()(int64_t r, int64_t c) const { return v[r * cols + c]; }
+};
+
+// y = f(a, b) elementwise.
+template <typename S, typename F>
+Table<S> Map(const Table<S>& a, const Table<S>& b, F f) {
+  Table<S> y(a.rows, a.cols);
+  for (size_t i = 0; i < y.v.size(); ++i) y.v[i] = f(a.v[i], b.v[i]);
+  return y;
+}
+template <typename S>
+Table<S> operator+(const Table<S>& a, const Table<S>& b) {
+  return Map(a, b, [](S x, S y) { return x + y; });
+}
+
+// Adds the vector b [cols] to each row.
+template <typename S>
+Table<S> AddRow(Table<S> x, const std::vector<S>& b) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) x(r, c) += b[c];
+  }
+  return x;
+}
+
+// x [n, in], w [out, in]: x w^T.
+template <typename S>
+Table<S> Linear(const Table<S>& x, const Table<S>& w) {
+  Table<S> y(x.rows, w.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t o = 0; o < w.rows; ++o) {
+      S sum = 0;
+      for (int64_t i = 0; i < x.cols; ++i) sum += x(r, i) * w(o, i);
+      y(r, o) = sum;
+    }
+  }
+  return y;
+}
+template <typename S>
+Table<S> Linear(const Table<S>& x, const Table<S>& w, const std::vector<S>& b) {
+  return AddRow(Linear(x, w), b);
+}
+
+// 0 or 1 / (1 - p) for element c of the row with these keys: Philox block 16 (c / 128) + c % 16 of the row holds, as its 16-bit number (c % 128) / 16, the
+// bits of element c; it is kept when they are at least 65536 p.
+inline double DropoutFactor(const DropoutSite& site, int64_t row, int64_t c) {
+  if (site.p <= 0) return 1;
+  const uint32_t block = static_cast<uint32_t>(c / 128 * 16 + c % 16), number = c % 128 / 16;
+  const uint32_t counter = static_cast<uint32_t>(site.keys.position[row]) | block << 16;
+  const uint32_t word = Philox(site.seed, Purpose::kDropout)(site.keys.example[row], counter, site.stream)[number / 2];
+  const uint32_t bits = number % 2 == 0 ? word & 0xFFFF : word >> 16;
+  return bits >= std::lround(site.p * 65536.0) ? double{1.0f / (1.0f - site.p)} : 0;
+}
+
+template <typename S>
+Table<S> Dropout(Table<S> x, const DropoutSite& site) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) x(r, c) *= S(DropoutFactor(site, r, c));
+  }
+  return x;
+}
+
+template <typename S>
+Table<S> Norm(const Table<S>& z, const std::vector<S>& gain, const std::vector<S>& bias, double epsilon) {
+  Table<S> y(z.rows, z.cols);
+  for (int64_t r = 0; r < z.rows; ++r) {
+    S mean = 0, variance = 0;
+    for (int64_t c = 0; c < z.cols; ++c) mean += z(r, c) / S(z.cols);
+    for (int64_t c = 0; c < z.cols; ++c) variance += (z(r, c) - mean) * (z(r, c) - mean) / S(z.cols);
+    for (int64_t c = 0; c < z.cols; ++c) y(r, c) = (z(r, c) - mean) / sqrt(variance + S(epsilon)) * gain[c] + bias[c];
+  }
+  return y;
+}
+
+template <typename S>
+S Activate(ActivationKind kind, S u) {
+  switch (kind) {
+    case ActivationKind::kGelu: return u * S(0.5) * (S(1) + erf(u / S(std::numbers::sqrt2)));
+    case ActivationKind::kGeluTanh: return S(0.5) * u * (S(1) + tanh(S(std::sqrt(2 / std::numbers::pi)) * (u + S(0.044715) * u * u * u)));
+    case ActivationKind::kRelu: return max(u, S(0));
+    case ActivationKind::kTanh: return tanh(u);
+  }
+  CLOZE_CHECK(false);
+}
+template <typename S>
+Table<S> Activation(ActivationKind kind, Table<S> x) {
+  for (S& u : x.v) u = Activate(kind, u);
+  return x;
+}
+
+// x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]].
+template <typename S>
+Table<S> Embedding(const Table<S>& words, const std::vector<int32_t>& ids, const Table<S>& positions, const std::vector<int32_t>& pos,
+                   const Table<S>& types, const std::vector<int32_t>& type) {
+  Table<S> x(ids.size(), words.cols);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) x(r, c) = words(ids[r], c) + positions(pos[r], c) + types(type[r], c);
+  }
+  return x;
+}
+
+// softmax over row r of x, [cols].
+template <typename S>
+std::vector<S> Softmax(const Table<S>& x, int64_t r) {
+  S top = x(r, 0), sum = 0;
+  for (int64_t c = 0; c < x.cols; ++c) top = max(top, x(r, c));
+  std::vector<S> p(x.cols);
+  for (int64_t c = 0; c < x.cols; ++c) sum += p[c] = exp(x(r, c) - top);
+  for (S& value : p) value /= sum;
+  return p;
+}
+
+// softmax(q k^T / sqrt(dim)) of one sequence and head; the rows' columns of q, k [rows, dim] as given.
+template <typename S>
+Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end, int64_t q_column, int64_t k_column, int64_t dim) {
+  const int64_t n = end - begin;
+  Table<S> scores(n, n), probs(n, n);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      S sum = 0;
+      for (int64_t d = 0; d < dim; ++d) sum += qkv(begin + i, q_column + d) * qkv(begin + j, k_column + d);
+      scores(i, j) = sum / S(std::sqrt(static_cast<double>(dim)));
+    }
+    const std::vector<S> p = Softmax(scores, i);
+    for (int64_t j = 0; j < n; ++j) probs(i, j) = p[j];
+  }
+  return probs;
+}
+
+// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs: null, or appended to as AttentionForward orders them.
+template <typename S>
+Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads, DropoutSite site, std::vector<S>* probs = nullptr) {
+  const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
+  const uint32_t stream = site.stream;
+  Table<S> out(qkv.rows, hidden);
+  for (size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {
+    const int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
+    for (int head = 0; head < heads; ++head) {
+      site.stream = stream << 12 | static_cast<uint32_t>(head);
+      const Table<S> p = AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim);
+      if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = begin; j < end; ++j) {
+          const S weight = p(i - begin, j - begin) * S(DropoutFactor(site, i, j - begin));
+          for (int64_t d = 0; d < dim; ++d) out(i, head * dim + d) += weight * qkv(j, 2 * hidden + head * dim + d);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+// Sum over rows of -log softmax(logits)[target].
+template <typename S>
+S CrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets) {
+  S loss = 0;
+  for (int64_t r = 0; r < logits.rows; ++r) loss -= log(Softmax(logits, r)[targets[r]]);
+  return loss;
+}
+
+template <typename S>
+Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
+  Table<S> y(rows.size(), x.cols);
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) y(r, c) = x(rows[r], c);
+  }
+  return y;
+}
+
+// One step of AdamW (Loshchilov & Hutter 2019, algorithm 2) on each element.
+inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vector<double>& grad, std::vector<double>* m, std::vector<double>* v) {
+  const double rate = a.rate, beta1 = a.beta1, beta2 = a.beta2;
+  for (size_t i = 0; i < value->size(); ++i) {
+    const double g = grad[i] * a.grad_scale;
+    (*m)[i] = beta1 * (*m)[i] + (1 - beta1) * g;
+    (*v)[i] = beta2 * (*v)[i] + (1 - beta2) * g * g;
+    const double m_hat = a.bias_correction ? (*m)[i] / (1 - std::pow(beta1, a.step)) : (*m)[i];
+    const double v_hat = a.bias_correction ? (*v)[i] / (1 - std::pow(beta2, a.step)) : (*v)[i];
+    (*value)[i] = (*value)[i] - rate * a.decay * (*value)[i] - rate * m_hat / (std::sqrt(v_hat) + a.epsilon);
+  }
+}
+
+inline double SumSquares(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double value : x) sum += value * value;
+  return sum;
+}
+
+}  // namespace cloze::reference
+
+#endif  // CLOZE_TESTS_REFERENCE_REFERENCE_H_
