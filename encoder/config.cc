@@ -52,8 +52,10 @@ class Fields {
   void Integer(const char* field, bool required, int64_t low, int64_t high, int32_t* out) {
     const Json* value = Find(field);
     if (value == nullptr) return required ? Fail(field, "missing") : void();
-    const bool fits = value->is_number_unsigned() && value->get<uint64_t>() >= static_cast<uint64_t>(low) && value->get<uint64_t>() <= static_cast<uint64_t>(high);
-    if (!fits) return Fail(field, absl::StrCat(Quote(value->dump(-1, ' ', true)), ", a whole number from ", low, " to ", high, " expected"));
+    const bool fits = value->is_number_unsigned() && value->get<uint64_t>() >= static_cast<uint64_t>(low) &&
+                      value->get<uint64_t>() <= static_cast<uint64_t>(high);
+    if (!fits)
+      return Fail(field, absl::StrCat(Quote(value->dump(-1, ' ', true)), ", a whole number from ", low, " to ", high, " expected"));
     *out = static_cast<int32_t>(value->get<uint64_t>());
   }
 
@@ -90,7 +92,9 @@ void ReadKind(Fields& fields, ModelConfig* config) {
   const std::string type = fields.String("model_type");
   config->norm = type == kPre ? EncoderSpec::PRE : EncoderSpec::POST;
   if (type != kPre && type != kPost) {
-    fields.Fail("model_type", type.empty() ? "missing" : absl::StrCat(Quote(type), ", \"", kPost, "\" or \"", kPre, "\" expected; other kinds cannot be loaded"));
+    fields.Fail(
+        "model_type",
+        type.empty() ? "missing" : absl::StrCat(Quote(type), ", \"", kPost, "\" or \"", kPre, "\" expected; other kinds cannot be loaded"));
   }
   if (fields.Bool("is_decoder", false)) fields.Fail("is_decoder", "true; only encoders can be loaded");
   if (fields.Bool("add_cross_attention", false)) fields.Fail("add_cross_attention", "true; only encoders can be loaded");
@@ -147,7 +151,9 @@ void ReadHead(Fields& fields, ModelConfig* config) {
     if (!strings) return fields.Fail("architectures", "a list of class names expected");
     if (!architectures->empty()) name = architectures->front().get<std::string>();
   }
-  const auto ends_with = [&](absl::string_view end) { return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), std::string(end)) == 0; };
+  const auto ends_with = [&](absl::string_view end) {
+    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), std::string(end)) == 0;
+  };
   if (ends_with("ForMaskedLM") || ends_with("ForPreTraining")) config->head = HeadKind::kMaskedLm;
   if (ends_with("ForSequenceClassification")) config->head = HeadKind::kSequenceClassification;
   if (ends_with("ForTokenClassification")) config->head = HeadKind::kTokenTagging;
@@ -171,7 +177,9 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
   if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging) return;
   const std::string problem = fields.String("problem_type");
   if (!problem.empty() && problem != "single_label_classification") {
-    return fields.Fail("problem_type", absl::StrCat(Quote(problem), ", \"single_label_classification\" expected; regression and several labels at once are not supported"));
+    return fields.Fail("problem_type",
+                       absl::StrCat(Quote(problem),
+                                    ", \"single_label_classification\" expected; regression and several labels at once are not supported"));
   }
   const Json* names = fields.Find("id2label");
   int32_t count = 2;  // transformers leaves out two labels of these names
@@ -186,10 +194,12 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
     std::set<std::string> seen;
     for (size_t i = 0; i < names->size(); ++i) {
       const auto entry = names->find(std::to_string(i));
-      if (entry == names->end()) return fields.Fail("id2label", absl::StrCat("no \"", i, "\", ids from 0 to ", names->size() - 1, " expected"));
+      if (entry == names->end())
+        return fields.Fail("id2label", absl::StrCat("no \"", i, "\", ids from 0 to ", names->size() - 1, " expected"));
       if (!entry->is_string()) return fields.Fail("id2label", absl::StrCat("\"", i, "\": a string expected"));
       config->labels.push_back(entry->get<std::string>());
-      if (!seen.insert(config->labels.back()).second) return fields.Fail("id2label", absl::StrCat(Quote(config->labels.back()), " comes twice"));
+      if (!seen.insert(config->labels.back()).second)
+        return fields.Fail("id2label", absl::StrCat(Quote(config->labels.back()), " comes twice"));
     }
   }
   const Json* ids = fields.Find("label2id");
@@ -246,7 +256,8 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec) {
   config.layers = spec.has_layers() ? spec.layers() : preset.layers;
   config.hidden = spec.has_hidden() ? spec.hidden() : preset.hidden;
   if (!spec.has_heads() && config.hidden % 64 != 0) {
-    return SpecError(absl::StrCat("heads: not set, and hidden ", config.hidden, " is not a multiple of 64; set heads to a divisor of hidden"));
+    return SpecError(
+        absl::StrCat("heads: not set, and hidden ", config.hidden, " is not a multiple of 64; set heads to a divisor of hidden"));
   }
   config.heads = spec.has_heads() ? spec.heads() : config.hidden / 64;
   config.intermediate = spec.has_intermediate() ? spec.intermediate() : 4 * config.hidden;

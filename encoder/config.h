@@ -35,16 +35,19 @@ struct ModelConfig {
   float head_dropout() const { return classifier_dropout < 0 ? dropout : classifier_dropout; }
 };
 
-// The config of a new encoder as the spec says, without vocab, head and labels; pad_id is 0. Where `hidden` is set and the preset's heads or intermediate are
-// not, they follow it (heads of 64, 4 x hidden). kSpec when `hidden` is not divisible by `heads` or a size of a CUSTOM preset is missing.
+// The config of a new encoder as the spec says, without vocab, head and labels; pad_id is 0. Where `hidden` is set and the preset's heads
+// or intermediate are not, they follow it (heads of 64, 4 x hidden). kSpec when `hidden` is not divisible by `heads` or a size of a CUSTOM
+// preset is missing.
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
-// Parses config.json. `path` only names the file in messages. Refuses, with the field's name, what the encoder cannot compute (unknown model_type
-// or activation, relative positions, regression, sizes out of range, hidden not divisible by heads). Reads `bert` and `roberta-prelayernorm`.
+// Parses config.json. `path` only names the file in messages. Refuses, with the field's name, what the encoder cannot compute (unknown
+// model_type or activation, relative positions, regression, sizes out of range, hidden not divisible by heads). Reads `bert` and
+// `roberta-prelayernorm`.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
-// config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm, where pad_id + 1 == position_offset has to hold. What no class of
-// transformers can say (a sequence classifier without pooler, fixed sinusoids) stands under "cloze"; transformers then loads the encoder alone.
+// config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm, where pad_id + 1 == position_offset has to hold.
+// What no class of transformers can say (a sequence classifier without pooler, fixed sinusoids) stands under "cloze"; transformers then
+// loads the encoder alone.
 std::string FormatConfig(const ModelConfig& config);
 
 // Prefix of encoder tensors: "bert." or "roberta_prelayernorm." ("" for bare encoders is accepted on load only).

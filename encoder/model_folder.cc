@@ -55,7 +55,8 @@ bool IsFloat(FileType type) {
 std::string Disagreement(const Param& param, const TensorInfo& tensor) {
   const std::vector<int64_t> shape = ShapeOf(param);
   if (tensor.shape != shape) {
-    return absl::StrCat(Quote(tensor.name), ": shape ", ShapeString(tensor.shape), ", ", ShapeString(shape), " expected by config and labels");
+    return absl::StrCat(Quote(tensor.name), ": shape ", ShapeString(tensor.shape), ", ", ShapeString(shape),
+                        " expected by config and labels");
   }
   return IsFloat(tensor.type) ? "" : absl::StrCat(Quote(tensor.name), ": type ", NameOf(tensor.type), ", a floating-point type expected");
 }
@@ -66,13 +67,15 @@ absl::Status Mismatch(const std::string& folder, const std::vector<std::string>&
 }
 
 // Checks a stored output layer against the values it is tied to.
-absl::Status CheckTied(const TensorFolder& files, const std::string& folder, const TensorInfo& stored, const ParamStore& store, ParamId tied) {
+absl::Status CheckTied(const TensorFolder& files, const std::string& folder, const TensorInfo& stored, const ParamStore& store,
+                       ParamId tied) {
   const Param& param = store.param(tied);
   if (const std::string wrong = Disagreement(param, stored); !wrong.empty()) return Mismatch(folder, {wrong});
   std::vector<float> values(param.size());
   RETURN_IF_ERROR(files.ReadF32(stored.name, absl::MakeSpan(values)));
   if (std::equal(values.begin(), values.end(), store.values().data() + param.offset)) return absl::OkStatus();
-  return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name), "; models whose output layer is not tied cannot be computed")});
+  return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name),
+                                        "; models whose output layer is not tied cannot be computed")});
 }
 
 // Parameters of the encoder and of the smallest head.
@@ -91,7 +94,8 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   double stored = 0;
   for (const TensorInfo* tensor : files.tensors()) stored += static_cast<double>(tensor->elements());
   if (EncoderSize(config) > 2 * stored + 1e6) {
-    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": describes a model of ", EncoderSize(config), " parameters, the weights have ", stored));
+    return Error(Exit::kMismatch,
+                 absl::StrCat(Quote(path), ": describes a model of ", EncoderSize(config), " parameters, the weights have ", stored));
   }
   return config;
 }
@@ -108,7 +112,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     if (!added) wrong.push_back(absl::StrCat(Quote(tensor->name), ": the same tensor as ", Quote(known->second->name)));
   }
   const bool predicts_tokens = store->Find(decoder.tied_bias) >= 0;
-  if (predicts_tokens && tensors.count(decoder.tied_bias) == 0 && tensors.count(decoder.bias) > 0) tensors[decoder.tied_bias] = tensors[decoder.bias];
+  if (predicts_tokens && tensors.count(decoder.tied_bias) == 0 && tensors.count(decoder.bias) > 0)
+    tensors[decoder.tied_bias] = tensors[decoder.bias];
   std::vector<std::pair<ParamId, const TensorInfo*>> reads;
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& param = store->param(id);

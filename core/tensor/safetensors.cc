@@ -26,7 +26,8 @@ absl::Status ForChunks(const Fd& fd, absl::string_view path, const TensorInfo& t
   const auto buffer = std::make_unique<T[]>(std::min(n, kChunk));
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = std::min(kChunk, n - i);
-    RETURN_IF_ERROR(ReadAt(fd, path, tensor.offset + i * static_cast<int64_t>(sizeof(T)), buffer.get(), count * static_cast<int64_t>(sizeof(T))));
+    RETURN_IF_ERROR(
+        ReadAt(fd, path, tensor.offset + i * static_cast<int64_t>(sizeof(T)), buffer.get(), count * static_cast<int64_t>(sizeof(T))));
     f(buffer.get(), i, count);
   }
   return absl::OkStatus();
@@ -44,11 +45,14 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   reader.path_ = path;
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
   ASSIGN_OR_RETURN(reader.fd_, OpenForRead(path));
-  const auto bad = [&](absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(path), ": not a safetensors file: ", what)); };
+  const auto bad = [&](absl::string_view what) {
+    return Error(Exit::kData, absl::StrCat(Quote(path), ": not a safetensors file: ", what));
+  };
   if (size < 8) return bad(absl::StrCat(size, " bytes, at least 8 expected"));
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAt(reader.fd_, path, 0, &length, 8));
-  if (length > SafetensorsLimits::kHeader) return bad(absl::StrCat("header of ", length, " bytes, at most ", SafetensorsLimits::kHeader, " are allowed"));
+  if (length > SafetensorsLimits::kHeader)
+    return bad(absl::StrCat("header of ", length, " bytes, at most ", SafetensorsLimits::kHeader, " are allowed"));
   if (length > static_cast<uint64_t>(size - 8)) return bad(absl::StrCat("header of ", length, " bytes, the file has ", size));
   std::string json(length, '\0');
   RETURN_IF_ERROR(ReadAt(reader.fd_, path, 8, json.data(), json.size()));
@@ -72,7 +76,8 @@ absl::Status SafetensorsReader::Wrong(const TensorInfo& tensor, absl::string_vie
 absl::StatusOr<const TensorInfo*> SafetensorsReader::Need(absl::string_view name, int64_t elements) const {
   const TensorInfo* tensor = Find(name);
   if (tensor == nullptr) return Error(Exit::kData, absl::StrCat(Quote(path_), ": no tensor ", Quote(name)));
-  if (tensor->elements() != elements) return Wrong(*tensor, absl::StrCat("shape ", ShapeString(tensor->shape), ", ", elements, " elements expected"));
+  if (tensor->elements() != elements)
+    return Wrong(*tensor, absl::StrCat("shape ", ShapeString(tensor->shape), ", ", elements, " elements expected"));
   return tensor;
 }
 
@@ -95,7 +100,8 @@ absl::Status SafetensorsReader::ReadF32(absl::string_view name, absl::Span<float
   if (values == Values::kAny) return absl::OkStatus();
   const auto odd = std::find_if(out.begin(), out.end(), [](float x) { return !std::isfinite(x); });
   if (odd == out.end()) return absl::OkStatus();
-  return Wrong(*tensor, absl::StrCat("element ", odd - out.begin(), " is ", std::isnan(*odd) ? "NaN" : "infinite or too large", "; the file is damaged or training diverged"));
+  return Wrong(*tensor, absl::StrCat("element ", odd - out.begin(), " is ", std::isnan(*odd) ? "NaN" : "infinite or too large",
+                                     "; the file is damaged or training diverged"));
 }
 
 absl::Status SafetensorsReader::ReadI64(absl::string_view name, absl::Span<int64_t> out) const {
@@ -132,8 +138,10 @@ absl::StatusOr<TensorFolder> TensorFolder::Open(const std::string& folder) {
     return result;
   }
   const bool pickle = PathExists(JoinPath(folder, "pytorch_model.bin"));
-  return Error(Exit::kNoInput, absl::StrCat(Quote(folder), ": no model.safetensors",
-                                            pickle ? "; pytorch_model.bin is a program, not data, and is never read: save the model as safetensors first" : ""));
+  return Error(
+      Exit::kNoInput,
+      absl::StrCat(Quote(folder), ": no model.safetensors",
+                   pickle ? "; pytorch_model.bin is a program, not data, and is never read: save the model as safetensors first" : ""));
 }
 
 absl::Status TensorFolder::OpenShards(const std::string& folder, const std::string& index_path) {
@@ -158,7 +166,8 @@ absl::Status TensorFolder::OpenShards(const std::string& folder, const std::stri
     for (const TensorInfo& tensor : reader.tensors()) {
       const auto entry = map->find(tensor.name);
       if (entry == map->end()) return bad(absl::StrCat(Quote(shard), " has tensor ", Quote(tensor.name), " that the index does not name"));
-      if (*entry != shard) return bad(absl::StrCat("tensor ", Quote(tensor.name), " is in ", Quote(shard), ", not only in the file that the index names"));
+      if (*entry != shard)
+        return bad(absl::StrCat("tensor ", Quote(tensor.name), " is in ", Quote(shard), ", not only in the file that the index names"));
       ++found;
     }
     files_.push_back(std::move(reader));

@@ -43,9 +43,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses `json`, the header of a file whose data are the `data_size` bytes from `data_begin` on. kData, with the tensor's name, for anything odd:
-// leading blanks, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes left over, limits exceeded. Members of a tensor other
-// than dtype, shape and data_offsets are passed over.
+// Parses `json`, the header of a file whose data are the `data_size` bytes from `data_begin` on. kData, with the tensor's name, for
+// anything odd: leading blanks, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes left over, limits exceeded.
+// Members of a tensor other than dtype, shape and data_offsets are passed over.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size);
 
 // May values be NaN or infinite?
@@ -63,8 +63,8 @@ class SafetensorsReader {
   // nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
 
-  // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another type or not out.size() elements, or holds a NaN or an
-  // infinity (a double too large for f32 included) and `values` forbids them.
+  // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another type or not out.size() elements, or
+  // holds a NaN or an infinity (a double too large for f32 included) and `values` forbids them.
   absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI64(absl::string_view name, absl::Span<int64_t> out) const;

@@ -20,8 +20,8 @@ constexpr TypeName kTypes[] = {
     {FileType::kBf16, "BF16", 2}, {FileType::kI32, "I32", 4},        {FileType::kU32, "U32", 4}, {FileType::kF32, "F32", 4},
     {FileType::kI64, "I64", 8},   {FileType::kU64, "U64", 8},        {FileType::kF64, "F64", 8}};
 
-// Events of the JSON parser, which stops when one returns false; error() then says why. Levels: 1 the header, 2 a tensor or the metadata, 3 an array of
-// numbers; a value that is passed over may go down to kMaxDepth.
+// Events of the JSON parser, which stops when one returns false; error() then says why. Levels: 1 the header, 2 a tensor or the metadata, 3
+// an array of numbers; a value that is passed over may go down to kMaxDepth.
 class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
  public:
   struct Entry {
@@ -42,7 +42,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_unsigned(number_unsigned_t value) override {
     if (level_ != 3 || skipping_) return Scalar("a number");
-    if (numbers_->size() == (numbers_ == &entries_.back().offsets ? 2 : SafetensorsLimits::kRank)) return Fail("too many numbers in an array");
+    if (numbers_->size() == (numbers_ == &entries_.back().offsets ? 2 : SafetensorsLimits::kRank))
+      return Fail("too many numbers in an array");
     numbers_->push_back(value);
     return true;
   }
@@ -111,7 +112,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
     in_metadata_ = name == "__metadata__";
     name_ = name;
     if (name.empty()) return Fail("empty name");
-    if (name.size() > SafetensorsLimits::kName) return Fail(absl::StrCat("name of ", name.size(), " bytes, at most ", SafetensorsLimits::kName, " are allowed"));
+    if (name.size() > SafetensorsLimits::kName)
+      return Fail(absl::StrCat("name of ", name.size(), " bytes, at most ", SafetensorsLimits::kName, " are allowed"));
     if (!names_.insert(name).second) return Fail("the name comes twice");
     if (in_metadata_) return true;
     if (static_cast<int64_t>(entries_.size()) == SafetensorsLimits::kTensors) {
@@ -125,7 +127,10 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
   bool Scalar(absl::string_view what) {
     if (!skipping_) {
       const std::string where = level_ < 2 ? "" : absl::StrCat(" in ", Quote(member_));
-      return Fail(absl::StrCat(what, where, level_ < 2 ? ", an object expected" : in_metadata_ ? ", a string expected" : " is not expected there"));
+      return Fail(absl::StrCat(what, where,
+                               level_ < 2     ? ", an object expected"
+                               : in_metadata_ ? ", a string expected"
+                                              : " is not expected there"));
     }
     if (level_ == skip_level_) skipping_ = false;
     return true;
@@ -203,7 +208,8 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
     if (tensor.offset != end) return Bad(tensor.name, tensor.offset < end ? "overlaps another tensor" : "there is a hole before it");
     end += tensor.bytes;
   }
-  if (end != data_begin + data_size) return Error(Exit::kData, absl::StrCat("header: ", data_begin + data_size - end, " bytes at the end belong to no tensor"));
+  if (end != data_begin + data_size)
+    return Error(Exit::kData, absl::StrCat("header: ", data_begin + data_size - end, " bytes at the end belong to no tensor"));
   return header;
 }
 

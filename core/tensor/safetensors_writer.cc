@@ -46,7 +46,8 @@ std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata&
 absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
   const auto odd = std::find_if(data.begin(), data.end(), [](float x) { return !std::isfinite(x); });
   if (odd == data.end()) return absl::OkStatus();
-  return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": element ", odd - data.begin(), " is ", std::isnan(*odd) ? "NaN" : "infinite", "; not written"));
+  return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": element ", odd - data.begin(), " is ",
+                                             std::isnan(*odd) ? "NaN" : "infinite", "; not written"));
 }
 
 absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& tensor) {
@@ -143,7 +144,8 @@ absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const in
     if (tensors_.size() == SafetensorsLimits::kTensors) {
       return Error(Exit::kLimit, absl::StrCat(Quote(path_), ": more than ", SafetensorsLimits::kTensors, " tensors; split the input"));
     }
-    if (!names_.emplace(name, tensors_.size()).second) return Error(Exit::kData, absl::StrCat(Quote(path_), ": two tensors would be called ", Quote(name)));
+    if (!names_.emplace(name, tensors_.size()).second)
+      return Error(Exit::kData, absl::StrCat(Quote(path_), ": two tensors would be called ", Quote(name)));
     tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
   }
   RETURN_IF_ERROR(CheckFinite(name, data));

@@ -145,7 +145,8 @@ class Collector : public google::protobuf::io::ErrorCollector {
 
 std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 
-absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write, int keep, int64_t expected_bytes) {
+absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write, int keep,
+                            int64_t expected_bytes) {
   CLOZE_CHECK(step >= 0 && keep >= 1);
   const std::string path = PathOf(run_dir, step);
   if (PathExists(path)) {
@@ -181,10 +182,11 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string&
       skipped->insert(skipped->end(), lines.begin(), lines.end());
       return FoundCheckpoint{step, path};
     }
-    lines.push_back(absl::StrCat("skipped ", CheckpointName(step), ": ", std::string(status.message())));
+    lines.push_back(absl::StrCat(CheckpointName(step), ": ", std::string(status.message())));
   }
   if (lines.empty()) return std::nullopt;
-  return Error(Exit::kMismatch, absl::StrCat(Quote(run_dir), ": no checkpoint is sound; move them away to start from zero\n  ", absl::StrJoin(lines, "\n  ")));
+  return Error(Exit::kMismatch, absl::StrCat(Quote(run_dir), ": no checkpoint is sound; move them away to start from zero\n  ",
+                                             absl::StrJoin(lines, "\n  ")));
 }
 
 void RemoveLeftovers(const std::string& run_dir) {
@@ -215,7 +217,8 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   if (!parser.ParseFromString(text, &state)) return Error(Exit::kData, absl::StrCat(Quote(path), ":", errors.text));
   const int known = TrainerState().format_version();
   if (state.format_version() > known) {
-    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": format_version ", state.format_version(), " was written by a newer program, this one reads up to ", known));
+    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": format_version ", state.format_version(),
+                                               " was written by a newer program, this one reads up to ", known));
   }
   return state;
 }

@@ -22,18 +22,19 @@ struct FoundCheckpoint {
 // Name of the folder of a step.
 std::string CheckpointName(int64_t step);
 
-// Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of each), makes all of it durable and gives it its name in `run_dir`;
-// only when that is done, ok comes back. Then deletes the oldest checkpoints so that `keep` sound ones stay, after the new one was read again. A sound checkpoint of
-// this step that is already there is left as it is; a damaged one is renamed to broken-... . kIo, or the error of `write`: everything but our temporary folder is
-// as before. `expected_bytes` (0: unknown) is checked against the free space first. The caller holds the RunLock.
-absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string& folder)> write, int keep,
-                            int64_t expected_bytes = 0);
+// Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of each), makes all of it durable and gives it
+// its name in `run_dir`; only when that is done, ok comes back. Then deletes the oldest checkpoints so that `keep` sound ones stay, after
+// the new one was read again. A sound checkpoint of this step that is already there is left as it is; a damaged one is renamed to
+// broken-... . kIo, or the error of `write`: everything but our temporary folder is as before. `expected_bytes` (0: unknown) is checked
+// against the free space first. The caller holds the RunLock.
+absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string& folder)> write,
+                            int keep, int64_t expected_bytes = 0);
 
 // Checks every file of a checkpoint against its MANIFEST. kMismatch names the file.
 absl::Status VerifyCheckpoint(const std::string& path);
 
-// The newest checkpoint that verifies, or nothing when there are no checkpoints. `skipped` gets a line on each newer one that does not. kMismatch when there are
-// checkpoints and none verifies: a run never starts from zero over what is left of it.
+// The newest checkpoint that verifies, or nothing when there are no checkpoints. `skipped` gets a line ("step-00001234: why") on each newer
+// one that does not. kMismatch when there are checkpoints and none verifies: a run never starts from zero over what is left of it.
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string& run_dir, std::vector<std::string>* skipped);
 
 // Deletes temporary checkpoint folders that dead processes left in `run_dir`. The caller holds the RunLock.

@@ -99,7 +99,8 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   for (size_t i = 2; i + 2 < lines.size(); ++i) {
     const std::vector<std::string> parts = absl::StrSplit(lines[i], ' ');
     ManifestEntry file;
-    const bool sound = parts.size() == 3 && parts[0].size() == 32 && absl::SimpleAtoi(parts[1], &file.length) && file.length >= 0 && IsPlainName(parts[2]);
+    const bool sound =
+        parts.size() == 3 && parts[0].size() == 32 && absl::SimpleAtoi(parts[1], &file.length) && file.length >= 0 && IsPlainName(parts[2]);
     if (!sound) return bad(absl::StrCat("damaged in line ", i + 1));
     file.hash = parts[0];
     file.name = parts[2];

@@ -16,8 +16,10 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
   if (!fd.ok()) return Error(Exit::kCannotCreate, absl::StrCat(Quote(path), ": cannot create: ", std::strerror(errno)));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return RunLock(std::move(fd));
   const bool held = errno == EWOULDBLOCK;
-  return Error(Exit::kCannotCreate, absl::StrCat(Quote(run_dir), ": ", held ? "another process is running in this directory; choose another output.directory or wait for it"
-                                                                            : absl::StrCat("cannot lock: ", std::strerror(errno))));
+  return Error(Exit::kCannotCreate,
+               absl::StrCat(Quote(run_dir), ": ",
+                            held ? "another process is running in this directory; choose another output.directory or wait for it"
+                                 : absl::StrCat("cannot lock: ", std::strerror(errno))));
 }
 
 }  // namespace cloze

@@ -9,7 +9,8 @@
 
 namespace cloze {
 
-// Holds a run directory until it is destroyed or the process ends, however that happens. Advisory: on network file systems it may be local to a machine.
+// Holds a run directory until it is destroyed or the process ends, however that happens. Advisory: on network file systems it may be local
+// to a machine.
 class RunLock {
  public:
   // Locks `run_dir`, which exists. kCannotCreate, at once, when another process has it or it is not writable.

@@ -32,6 +32,7 @@ class SafetensorsTest : public ::testing::Test {
   }
   std::string Path(const std::string& name = "model.safetensors") { return JoinPath(folder_, name); }
   void Put(const std::string& content, const std::string& name = "model.safetensors") {
+    ::unlink(Path(name).c_str());  // truncating would wait for the disk
     ASSERT_TRUE(std::ofstream(Path(name)) << content);
   }
   // Opens the file with these bytes.

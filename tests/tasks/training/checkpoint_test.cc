@@ -69,7 +69,8 @@ TEST_F(CheckpointTest, EveryTruncationAndByteFlipIsDetected) {
   for (const std::string name : {"model.safetensors", "config.json", "MANIFEST"}) {
     const std::string path = JoinPath(folder, name), good = *ReadFile(path, 1 << 20);
     const auto detects = [&](const std::string& content) {
-      std::ofstream(path, std::ios::trunc) << content;
+      ::unlink(path.c_str());  // truncating would wait for the disk
+      std::ofstream(path) << content;
       ++cases;
       return ExitOf(VerifyCheckpoint(folder)) == Exit::kMismatch;
     };
@@ -82,7 +83,8 @@ TEST_F(CheckpointTest, EveryTruncationAndByteFlipIsDetected) {
         EXPECT_TRUE(detects(bad)) << name << " byte " << i << " bit " << bit;
       }
     }
-    std::ofstream(path, std::ios::trunc) << good;
+    ::unlink(path.c_str());
+    std::ofstream(path) << good;
     EXPECT_TRUE(VerifyCheckpoint(folder).ok());
     std::filesystem::rename(path, Path("aside"));
     EXPECT_EQ(ExitOf(VerifyCheckpoint(folder)), Exit::kMismatch) << name << " missing";
@@ -106,7 +108,7 @@ TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
   ASSERT_TRUE(found.ok() && found->has_value()) << found.status();
   EXPECT_EQ((*found)->step, 1);
   ASSERT_EQ(skipped.size(), 2);
-  EXPECT_THAT(skipped[0], HasSubstr("skipped step-00000009: "));
+  EXPECT_THAT(skipped[0], ::testing::StartsWith("step-00000009: "));
   EXPECT_THAT(skipped[1], HasSubstr("model.safetensors: 3 bytes, 7 were written"));
   std::filesystem::resize_file(Path("step-00000001/config.json"), 0);
   const absl::Status status = FindCheckpoint(run_, &skipped).status();
