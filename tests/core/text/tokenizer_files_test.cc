@@ -101,8 +101,8 @@ TEST_F(Files, VocabErrorsNameTheLine) {
   Write("vocab.txt", std::string(kVocab) + "a\xFF\n");
   ExpectError(path, Exit::kData, ":12: token a\\xFF is not UTF-8");
   std::string many = kVocab;
-  for (int i = 0; i <= 10'000'000; ++i) many += std::to_string(i) + "x\n";
-  Write("vocab.txt", many);
+  for (int i = 0; i < 10'000'000; ++i) many += "x\n";
+  std::ofstream(path) << many;
   ExpectError(path, Exit::kLimit, "at most 10000000 tokens");
 }
 
@@ -160,7 +160,7 @@ TEST_F(Files, DamagedFiles) {
         ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
       }
     int refused = 0;
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 600; ++i) {
       std::string bad = good;
       if (i % 3 == 0) bad.resize(random() % bad.size());
       for (int changes = random() % 4; changes > 0 && !bad.empty(); --changes) bad[random() % bad.size()] = static_cast<char>(random());
@@ -172,7 +172,7 @@ TEST_F(Files, DamagedFiles) {
         EXPECT_GE((*loaded)->Encode("ab é <x> [MASK]").ids.size(), 2u);
       }
     }
-    EXPECT_GT(refused, 100) << name;
+    EXPECT_GT(refused, 60) << name;
     Write(name, good);
   }
 }
