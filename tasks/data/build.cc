@@ -14,10 +14,14 @@ namespace {
 
 absl::Status RequireTokens(const Tokenizer& tokenizer, bool sep, bool mask, bool unk) {
   const SpecialIds& special = tokenizer.special();
-  struct { bool required; int32_t id; const char* name; } tokens[] = {{true, special.cls, "<class> or [CLS]"},
-                                                                      {sep, special.sep, "<sep> or [SEP]"},
-                                                                      {mask, special.mask, "<mask> or [MASK]"},
-                                                                      {unk, special.unk, "<unk> or [UNK]"}};
+  struct {
+    bool required;
+    int32_t id;
+    const char* name;
+  } tokens[] = {{true, special.cls, "<class> or [CLS]"},
+                {sep, special.sep, "<sep> or [SEP]"},
+                {mask, special.mask, "<mask> or [MASK]"},
+                {unk, special.unk, "<unk> or [UNK]"}};
   for (const auto& [required, id, name] : tokens) {
     if (required && id < 0) return Error(Exit::kMismatch, absl::StrCat("tokenizer: no token ", name, ", which the task needs"));
   }
@@ -37,8 +41,12 @@ auto Ticker(const Reader& reader, const BuildOptions& options) {
 class MaskedLmFill {
  public:
   MaskedLmFill(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer, ExampleStoreWriter* writer, DataStats* stats)
-      : data_(data), tokenizer_(tokenizer), append_sep_(task.append_sep()), cutter_(task.max_tokens() - 1 - task.append_sep()),
-        writer_(writer), stats_(*stats) {}
+      : data_(data),
+        tokenizer_(tokenizer),
+        append_sep_(task.append_sep()),
+        cutter_(task.max_tokens() - 1 - task.append_sep()),
+        writer_(writer),
+        stats_(*stats) {}
 
   struct Ids {
     std::vector<int32_t> ids;
@@ -213,8 +221,8 @@ absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded
   return absl::OkStatus();
 }
 
-absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, const Tokenizer& tokenizer, const BuildOptions& options,
-                         ExampleStoreWriter* writer, DataStats* stats) {
+absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, const Tokenizer& tokenizer,
+                         const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
   const auto read = [&](LabelledWords* item, int64_t* bytes) { return ReadWords(&reader, labels, item, bytes); };
   const auto encode = [&](const LabelledWords& item, EncodedWords* out) {
@@ -228,7 +236,8 @@ absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelId
   return RunPipeline<LabelledWords, EncodedWords>(read, encode, consume, Ticker(reader, options));
 }
 
-StoreKind KindOf(const std::string& name, const Tokenizer& tokenizer, const std::vector<std::string>& labels, int32_t max_tokens, bool append_sep) {
+StoreKind KindOf(const std::string& name, const Tokenizer& tokenizer, const std::vector<std::string>& labels, int32_t max_tokens,
+                 bool append_sep) {
   StoreKind kind;
   kind.name = name;
   kind.vocab = tokenizer.vocab_size();
@@ -241,16 +250,17 @@ StoreKind KindOf(const std::string& name, const Tokenizer& tokenizer, const std:
 
 }  // namespace
 
-absl::StatusOr<BuiltStore> BuildMaskedLm(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer, const BuildOptions& options) {
+absl::StatusOr<BuiltStore> BuildMaskedLm(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer,
+                                         const BuildOptions& options) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, task.append_sep(), /*mask=*/true, /*unk=*/false));
-  return OpenOrBuild(data, KindOf("masked_lm", tokenizer, {}, task.max_tokens(), task.append_sep()), tokenizer, options,
-                     [&](ExampleStoreWriter* writer, DataStats* stats) {
-                       return MaskedLmFill(data, task, tokenizer, writer, stats).Run(options);
-                     });
+  return OpenOrBuild(
+      data, KindOf("masked_lm", tokenizer, {}, task.max_tokens(), task.append_sep()), tokenizer, options,
+      [&](ExampleStoreWriter* writer, DataStats* stats) { return MaskedLmFill(data, task, tokenizer, writer, stats).Run(options); });
 }
 
-absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const SequenceClassificationSpec& task, const std::vector<std::string>& labels,
-                                               const Tokenizer& tokenizer, const BuildOptions& options) {
+absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const SequenceClassificationSpec& task,
+                                               const std::vector<std::string>& labels, const Tokenizer& tokenizer,
+                                               const BuildOptions& options) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, /*sep=*/true, /*mask=*/false, /*unk=*/false));
   ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels));
   return OpenOrBuild(data, KindOf("classification", tokenizer, labels, task.max_tokens(), true), tokenizer, options,

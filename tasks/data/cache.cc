@@ -46,7 +46,8 @@ absl::Status AddFile(const std::string& path, const BuildOptions& options, Hashe
 absl::Status AddData(const DataSpec& data, const BuildOptions& options, Hasher* key) {
   key->AddNumber(data.documents());
   key->AddNumber(data.header());
-  for (const std::string* field : {&data.text_field(), &data.text_pair_field(), &data.label_field(), &data.words_field(), &data.tags_field()}) {
+  for (const std::string* field :
+       {&data.text_field(), &data.text_pair_field(), &data.label_field(), &data.words_field(), &data.tags_field()}) {
     key->AddText(*field);
   }
   key->AddNumber(data.max_examples());
@@ -78,7 +79,8 @@ absl::StatusOr<ExampleStore> OpenSound(const std::string& folder, const StoreKin
 
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": cannot open: ", std::strerror(errno)));
+  if (::stat(path.c_str(), &info) != 0)
+    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": cannot open: ", std::strerror(errno)));
   return SourceFile{path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec};
 }
 
@@ -105,13 +107,15 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
   for (const SourceFile& source : sources) {
     ASSIGN_OR_RETURN(const SourceFile now, SourceOf(source.path));
     if (now == source) continue;
-    const std::string how = now.size != source.size ? absl::StrCat(source.size, " bytes before, ", now.size, " now") : "another modification time";
+    const std::string how =
+        now.size != source.size ? absl::StrCat(source.size, " bytes before, ", now.size, " now") : "another modification time";
     return Error(Exit::kData, absl::StrCat(QuotePath(source.path), ": the file was changed (", how, ")"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill) {
+absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options,
+                                       FillStore fill) {
   for (const std::string& path : data.files()) {
     if (path == "-") return Error(Exit::kSpec, "files: standard input cannot be read twice; a file expected");
   }

@@ -17,14 +17,15 @@ absl::Status CheckStop(const BuildOptions& options);
 struct StoreKind {
   std::string name;
   int32_t vocab = 0, labels = 0;
-  Hasher key;   // with the task's part already added
+  Hasher key;  // with the task's part already added
 };
 
 // Fills the store through the writer and completes *stats.
 using FillStore = absl::FunctionRef<absl::Status(ExampleStoreWriter*, DataStats*)>;
 
 // Completes the key with files and tokenizer, opens the store that it names, or builds it with `fill`.
-absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill);
+absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options,
+                                       FillStore fill);
 
 }  // namespace cloze
 

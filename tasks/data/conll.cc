@@ -99,8 +99,9 @@ absl::StatusOr<bool> ConllReader::Next(TaggedSentence* sentence, ConllSentence* 
       bytes = lines = 0;
     }
     if (bytes > kMaxSentenceBytes || sentence->words.size() > kMaxWords) {
-      return DataError(reader_.path(), first_line, absl::StrCat("no blank line within ", kMaxWords, " words or ", kMaxSentenceBytes,
-                                                                " bytes; a sentence ends with a blank line"));
+      return DataError(
+          reader_.path(), first_line,
+          absl::StrCat("no blank line within ", kMaxWords, " words or ", kMaxSentenceBytes, " bytes; a sentence ends with a blank line"));
     }
   }
 }
@@ -119,8 +120,9 @@ absl::Status ConllReader::Take(TaggedSentence* sentence, ConllSentence* raw) {
   if (columns_ == 0) RETURN_IF_ERROR(ResolveColumns(columns.size()));
   const int64_t line = reader_.line_number();
   if (columns.size() != columns_) {
-    return DataError(reader_.path(), line, absl::StrCat(columns.size(), " columns, ", columns_, " expected ",
-                                                        conllu_ ? "(CoNLL-U, tab-separated)" : "as in the file's first row"));
+    return DataError(reader_.path(), line,
+                     absl::StrCat(columns.size(), " columns, ", columns_, " expected ",
+                                  conllu_ ? "(CoNLL-U, tab-separated)" : "as in the file's first row"));
   }
   if (conllu_) {
     ASSIGN_OR_RETURN(const bool skip, SkipsRow(columns[0]));

@@ -30,12 +30,14 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
 absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, int32_t vocab, int32_t labels) {
   if (header.magic != kStoreMagic) return Corrupt(folder, "header", "not a store of examples");
   if (header.version != kStoreVersion) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(JoinPath(folder, "header")), ": version ", header.version, ", ", kStoreVersion, " expected"));
+    return Error(Exit::kMismatch,
+                 absl::StrCat(QuotePath(JoinPath(folder, "header")), ": version ", header.version, ", ", kStoreVersion, " expected"));
   }
-  if (header.self_hash != Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic)) return Corrupt(folder, "header", "wrong checksum");
+  if (header.self_hash != Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic))
+    return Corrupt(folder, "header", "wrong checksum");
   if (header.vocab != vocab || header.num_labels != labels) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", header.num_labels, " labels, ", vocab,
-                                               " and ", labels, " expected"));
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", header.num_labels,
+                                               " labels, ", vocab, " and ", labels, " expected"));
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
   const bool sane = header.examples >= 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
@@ -94,7 +96,8 @@ absl::Status ExampleStore::CheckIndex(uint64_t expected_hash) const {
     for (int64_t at = 0; at < size; at += sizeof(IndexRecord)) {
       IndexRecord record;
       std::memcpy(&record, data + at, sizeof(record));
-      if (!SaneRecord(record) || record.first_token != tokens || record.first_label != labels) return Corrupt(folder_, "index", "a wrong record");
+      if (!SaneRecord(record) || record.first_token != tokens || record.first_label != labels)
+        return Corrupt(folder_, "index", "a wrong record");
       tokens += record.length;
       labels += record.labels & ~kContinuesBit;
     }
@@ -106,9 +109,13 @@ absl::Status ExampleStore::CheckIndex(uint64_t expected_hash) const {
 }
 
 absl::Status ExampleStore::VerifyContent(const std::atomic<bool>* stop) const {
-  struct { const Fd& fd; const char* name; int64_t size; uint64_t hash; } files[] = {
-      {tokens_fd_, "tokens", tokens_ * token_bytes_, tokens_hash_},
-      {labels_fd_, "labels", labels_ * static_cast<int64_t>(sizeof(LabelRecord)), labels_hash_}};
+  struct {
+    const Fd& fd;
+    const char* name;
+    int64_t size;
+    uint64_t hash;
+  } files[] = {{tokens_fd_, "tokens", tokens_ * token_bytes_, tokens_hash_},
+               {labels_fd_, "labels", labels_ * static_cast<int64_t>(sizeof(LabelRecord)), labels_hash_}};
   for (const auto& file : files) {
     Hasher hash;
     const auto visit = [&](const char* data, int64_t size) { return hash.Add(data, size), absl::OkStatus(); };

@@ -5,7 +5,8 @@
 //   labels   {row u32, label u32}, side by side
 //   index    per example {first token u64, first label u64, length u32, second u32, labels u32, check u32}
 //   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself; written last
-// The top bit of `labels` in the index says that the example continues the one before. `check` is the XXH3 of the example's tokens and labels.
+// The top bit of `labels` in the index says that the example continues the one before. `check` is the XXH3 of the example's tokens and
+// labels.
 #ifndef CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
 #define CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
 
@@ -27,26 +28,26 @@ inline constexpr int32_t kStoreVersion = 1;
 // One sequence as the model sees it, special tokens included.
 struct Example {
   std::vector<int32_t> ids;
-  int32_t second = 0;             // index of the first token of type 1; ids.size() when there is none
-  std::vector<int32_t> rows;      // indexes of the tokens that carry a label
-  std::vector<int32_t> labels;    // their labels
-  bool continues = false;         // another window of the sentence of the example before?
+  int32_t second = 0;           // index of the first token of type 1; ids.size() when there is none
+  std::vector<int32_t> rows;    // indexes of the tokens that carry a label
+  std::vector<int32_t> labels;  // their labels
+  bool continues = false;       // another window of the sentence of the example before?
 };
 
 // What went into a store.
 struct DataStats {
-  int64_t documents = 0;          // documents, texts or sentences read
-  int64_t empty_documents = 0;    // of those, without a token
+  int64_t documents = 0;        // documents, texts or sentences read
+  int64_t empty_documents = 0;  // of those, without a token
   int64_t examples = 0;
-  int64_t tokens = 0;             // in the store
-  int64_t text_tokens = 0;        // of those, not special
-  int64_t bytes = 0;              // of UTF-8 of the texts behind text_tokens; with max_examples an estimate for the last document
-  int64_t words = 0;              // tagging only
-  int64_t empty_words = 0;        // words without pieces, encoded as <unk>
-  int64_t unknown_tokens = 0;     // text tokens that are <unk>
-  int64_t truncated = 0;          // texts (tagging: words) that were cut
-  int64_t cut_tokens = 0;         // tokens that were cut off
-  int64_t invalid_bytes = 0;      // bytes of the texts that are not UTF-8
+  int64_t tokens = 0;          // in the store
+  int64_t text_tokens = 0;     // of those, not special
+  int64_t bytes = 0;           // of UTF-8 of the texts behind text_tokens; with max_examples an estimate for the last document
+  int64_t words = 0;           // tagging only
+  int64_t empty_words = 0;     // words without pieces, encoded as <unk>
+  int64_t unknown_tokens = 0;  // text tokens that are <unk>
+  int64_t truncated = 0;       // texts (tagging: words) that were cut
+  int64_t cut_tokens = 0;      // tokens that were cut off
+  int64_t invalid_bytes = 0;   // bytes of the texts that are not UTF-8
 };
 
 // Writes a store. It appears under its name when it is complete and on disk; until then there is only `<folder>.tmp-<pid>`, which the

@@ -66,8 +66,10 @@ absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(c
   writer->vocab_ = vocab;
   writer->num_labels_ = labels;
   writer->token_bytes_ = vocab <= 65536 ? 2 : 4;
-  struct { std::unique_ptr<Output>* output; const char* name; } outputs[] = {
-      {&writer->tokens_out_, "tokens"}, {&writer->labels_out_, "labels"}, {&writer->index_out_, "index"}};
+  struct {
+    std::unique_ptr<Output>* output;
+    const char* name;
+  } outputs[] = {{&writer->tokens_out_, "tokens"}, {&writer->labels_out_, "labels"}, {&writer->index_out_, "index"}};
   for (auto& [output, name] : outputs) {
     *output = std::make_unique<Output>();
     (*output)->path = JoinPath(temporary, name);

@@ -29,7 +29,9 @@ class Hasher {
   uint64_t Digest() const;
 
  private:
-  struct Free { void operator()(XXH3_state_s* state) const; };
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
 

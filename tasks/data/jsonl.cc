@@ -92,8 +92,9 @@ absl::Status Parse(const std::string& path, int64_t line, const std::string& jso
   if (!nlohmann::json::sax_parse(json, handler)) return DataError(path, line, handler->error());
   for (size_t i = 0; i < fields.size(); ++i) {
     if (handler->values()[i].kind != Value::kMissing) continue;
-    return DataError(path, line, absl::StrCat(fields[i].spec_field, ": no field \"", Quote(fields[i].name), "\"; there are ",
-                                              ListNames(handler->names())));
+    return DataError(
+        path, line,
+        absl::StrCat(fields[i].spec_field, ": no field \"", Quote(fields[i].name), "\"; there are ", ListNames(handler->names())));
   }
   return absl::OkStatus();
 }
@@ -116,8 +117,9 @@ class JsonlReader : public RowReader {
       const Value& value = handler.values()[i];
       const bool label = fields_[i].spec_field == "label_field";
       if (value.kind != Value::kString && !(label && (value.kind == Value::kNumber || value.kind == Value::kBoolean))) {
-        return DataError(reader_.path(), line(), absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name), "\" is not a string",
-                                                              label ? ", number or boolean" : ""));
+        return DataError(
+            reader_.path(), line(),
+            absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name), "\" is not a string", label ? ", number or boolean" : ""));
       }
       (*values)[i] = value.text;
     }
@@ -152,7 +154,8 @@ absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::s
   if (fields.size() == 1) return absl::OkStatus();
   sentence->tags = handler.values()[1].items;
   if (sentence->tags.size() != sentence->words.size()) {
-    return DataError(path, line, absl::StrCat(fields[1].spec_field, ": ", sentence->tags.size(), " tags for ", sentence->words.size(), " words"));
+    return DataError(path, line,
+                     absl::StrCat(fields[1].spec_field, ": ", sentence->tags.size(), " tags for ", sentence->words.size(), " words"));
   }
   for (const std::string& tag : sentence->tags) {
     if (tag.empty()) return DataError(path, line, absl::StrCat(fields[1].spec_field, ": an empty tag"));

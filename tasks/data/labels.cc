@@ -18,8 +18,8 @@ constexpr size_t kMaxLabels = 65536, kMaxLabelBytes = 1024;
 // Adds a label; kData when it can hardly be one.
 absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label, std::set<std::string>* labels) {
   if (label.size() > kMaxLabelBytes) {
-    return Error(Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(), " bytes, at most ", kMaxLabelBytes, " expected: \"",
-                                           Quote(label), "\""));
+    return Error(Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(), " bytes, at most ", kMaxLabelBytes,
+                                           " expected: \"", Quote(label), "\""));
   }
   labels->insert(label);
   if (labels->size() <= kMaxLabels) return absl::OkStatus();
@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
   std::vector<std::string> labels(set.begin(), set.end());
   if (labels.size() < 2) {
     return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
-                                           " different labels, at least 2 expected", labels.empty() ? "" : absl::StrCat("; there is ", ListNames(labels))));
+                                           " different labels, at least 2 expected",
+                                           labels.empty() ? "" : absl::StrCat("; there is ", ListNames(labels))));
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {
@@ -78,7 +79,8 @@ absl::StatusOr<LabelIds> LabelIds::Create(std::vector<std::string> labels) {
   LabelIds ids;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i].empty()) return Error(Exit::kSpec, absl::StrCat("labels: label ", i + 1, " is empty"));
-    if (!ids.ids_.emplace(labels[i], i).second) return Error(Exit::kSpec, absl::StrCat("labels: \"", Quote(labels[i]), "\" is there twice"));
+    if (!ids.ids_.emplace(labels[i], i).second)
+      return Error(Exit::kSpec, absl::StrCat("labels: \"", Quote(labels[i]), "\" is there twice"));
   }
   ids.labels_ = std::move(labels);
   return ids;
@@ -90,7 +92,8 @@ int32_t LabelIds::Find(const std::string& label) const {
 }
 
 absl::Status LabelIds::Unknown(absl::string_view where, absl::string_view field, const std::string& label) const {
-  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ", ListNames(labels_), " expected"));
+  return Error(Exit::kData,
+               absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ", ListNames(labels_), " expected"));
 }
 
 }  // namespace cloze

@@ -18,10 +18,13 @@ absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(const FileCursor& files, std
   return OpenTable(files.path(), format == DataSpec::CSV, files.spec().header(), std::move(fields));
 }
 
-bool IsConll(DataSpec::Format format) { return format == DataSpec::CONLLU || format == DataSpec::CONLL; }
+bool IsConll(DataSpec::Format format) {
+  return format == DataSpec::CONLLU || format == DataSpec::CONLL;
+}
 
 absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
-  return Error(Exit::kSpec, absl::StrCat(QuotePath(files.path()), ": format: ", DataSpec::Format_Name(files.format()), ", ", expected, " expected"));
+  return Error(Exit::kSpec,
+               absl::StrCat(QuotePath(files.path()), ": format: ", DataSpec::Format_Name(files.format()), ", ", expected, " expected"));
 }
 
 }  // namespace
@@ -37,7 +40,9 @@ std::string ListNames(absl::Span<const std::string> names) {
   return names.empty() ? "none" : out;
 }
 
-bool IsBlank(absl::string_view text) { return text.find_first_not_of(" \t\r") == absl::string_view::npos; }
+bool IsBlank(absl::string_view text) {
+  return text.find_first_not_of(" \t\r") == absl::string_view::npos;
+}
 
 int ColumnNumber(absl::string_view name) {
   int number = 0;
@@ -52,9 +57,11 @@ absl::StatusOr<bool> NextLine(LineReader* reader, std::string* line) {
 
 absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::string& path) {
   if (spec.format() != DataSpec::BY_EXTENSION) return spec.format();
-  static constexpr struct { const char* extension; DataSpec::Format format; } kExtensions[] = {
-      {".txt", DataSpec::TEXT},     {".tsv", DataSpec::TSV},       {".csv", DataSpec::CSV},
-      {".jsonl", DataSpec::JSONL},  {".conllu", DataSpec::CONLLU}, {".conll", DataSpec::CONLL}};
+  static constexpr struct {
+    const char* extension;
+    DataSpec::Format format;
+  } kExtensions[] = {{".txt", DataSpec::TEXT},    {".tsv", DataSpec::TSV},       {".csv", DataSpec::CSV},
+                     {".jsonl", DataSpec::JSONL}, {".conllu", DataSpec::CONLLU}, {".conll", DataSpec::CONLL}};
   for (const auto& [extension, format] : kExtensions) {
     if (absl::EndsWithIgnoreCase(path, extension)) return format;
   }
@@ -186,13 +193,18 @@ absl::StatusOr<bool> TextReader::Next(TextExample* example) {
   const bool pair = files_.format() != DataSpec::TEXT && !files_.spec().text_pair_field().empty();
   example->text_pair = pair ? std::move(row_[1]) : "";
   example->label = labels_ == Labels::kRequired ? std::move(row_.back()) : "";
-  if (labels_ == Labels::kRequired && example->label.empty()) return Error(Exit::kData, absl::StrCat(Where(), ": label_field: an empty label"));
+  if (labels_ == Labels::kRequired && example->label.empty())
+    return Error(Exit::kData, absl::StrCat(Where(), ": label_field: an empty label"));
   ++count_;
   return true;
 }
 
-std::string TextReader::Where() const { return files_.Where(line_); }
-int64_t TextReader::position() const { return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0); }
+std::string TextReader::Where() const {
+  return files_.Where(line_);
+}
+int64_t TextReader::position() const {
+  return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0);
+}
 
 TaggedReader::TaggedReader(FileCursor files, Labels labels) : files_(std::move(files)), labels_(labels) {}
 TaggedReader::TaggedReader(TaggedReader&&) noexcept = default;
@@ -241,8 +253,12 @@ absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence*
   return true;
 }
 
-std::string TaggedReader::Where(int64_t line) const { return files_.Where(line); }
-int TaggedReader::tags_column() const { return conll_ != nullptr ? conll_->tags_column() : -1; }
+std::string TaggedReader::Where(int64_t line) const {
+  return files_.Where(line);
+}
+int TaggedReader::tags_column() const {
+  return conll_ != nullptr ? conll_->tags_column() : -1;
+}
 int64_t TaggedReader::position() const {
   return files_.done_bytes() + (conll_ != nullptr ? conll_->position() : rows_ != nullptr ? rows_->position() : 0);
 }

@@ -54,7 +54,7 @@ class FileCursor {
 
 // A part of a document. The texts of its pieces, side by side, are the document; they are cut at white space where there is any.
 struct DocumentPiece {
-  std::string text;         // at most kPieceBytes
+  std::string text;  // at most kPieceBytes
   bool first = true, last = true;
 };
 
@@ -117,8 +117,8 @@ struct TaggedSentence {
   std::vector<int64_t> lines;
 };
 
-// All lines of a CoNLL or CoNLL-U sentence as they are in the file, line ends included: blank lines and comments before it, skipped rows, the
-// blank line behind it. word_lines[w] indexes `lines`.
+// All lines of a CoNLL or CoNLL-U sentence as they are in the file, line ends included: blank lines and comments before it, skipped rows,
+// the blank line behind it. word_lines[w] indexes `lines`.
 struct ConllSentence {
   std::vector<std::string> lines;
   std::vector<int32_t> word_lines;
@@ -131,8 +131,8 @@ class TaggedReader {
   TaggedReader(TaggedReader&&) noexcept;
   ~TaggedReader();
 
-  // The next sentence, which has words. With `raw` (not for JSONL) also its lines; lines that belong to no sentence (the end of a file) then come
-  // as a sentence without words, so that the lines of all sentences, side by side, are the files.
+  // The next sentence, which has words. With `raw` (not for JSONL) also its lines; lines that belong to no sentence (the end of a file)
+  // then come as a sentence without words, so that the lines of all sentences, side by side, are the files.
   absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw = nullptr);
   std::string Where(int64_t line) const;
   // Index from 0 of the column that holds the tags of the sentence returned last; -1 for JSONL.
@@ -151,8 +151,8 @@ class TaggedReader {
   int64_t count_ = 0;
 };
 
-// The sentence's lines with column `column` (from 0; the number of columns appends one) of word w replaced by values[w]; everything else stays
-// as it is, byte for byte. Tabs and line ends inside values become "_", in columns between blanks also blanks.
+// The sentence's lines with column `column` (from 0; the number of columns appends one) of word w replaced by values[w]; everything else
+// stays as it is, byte for byte. Tabs and line ends inside values become "_", in columns between blanks also blanks.
 std::string ReplaceColumn(const ConllSentence& sentence, int column, absl::Span<const std::string> values);
 
 }  // namespace cloze

@@ -69,10 +69,10 @@ class PieceReader {
   LineReader reader_;
   DataSpec::Documents documents_;
   std::string pending_, chunk_;
-  bool mid_line_ = false;   // is the rest of a line to come?
+  bool mid_line_ = false;  // is the rest of a line to come?
   bool line_has_text_ = false;
-  bool started_ = false;    // was a piece of this document returned?
-  bool complete_ = false;   // is pending_ the document's rest?
+  bool started_ = false;   // was a piece of this document returned?
+  bool complete_ = false;  // is pending_ the document's rest?
   bool end_ = false;
   int64_t line_ = 0;
 };

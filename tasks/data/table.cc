@@ -62,7 +62,8 @@ class TableReader : public RowReader {
         RETURN_IF_ERROR(ParseQuoted(&at, &bytes, &column));
         if (at < text_.size() && text_[at] != ',') {
           return DataError(reader_.path(), reader_.line_number(),
-                           absl::StrCat("column ", row_.size(), ": text behind a closing quote, a comma or the line's end expected; "
+                           absl::StrCat("column ", row_.size(),
+                                        ": text behind a closing quote, a comma or the line's end expected; "
                                         "a quote inside quotes is written twice"));
         }
       } else {

@@ -5,7 +5,8 @@
 
 namespace cloze {
 
-std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens, WindowCounts* counts) {
+std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
+                                   WindowCounts* counts) {
   const SpecialIds& special = tokenizer.special();
   const Encoding encoding = tokenizer.EncodeWords(words, /*special=*/false);
   const size_t capacity = max_tokens - 2;

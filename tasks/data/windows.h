@@ -19,15 +19,16 @@ struct Window {
 
 // What happened to the words of a sentence.
 struct WindowCounts {
-  int64_t empty_words = 0;     // without pieces, encoded as <unk>
-  int64_t cut_words = 0;       // with more pieces than a window holds; they keep the first ones
-  int64_t cut_tokens = 0;      // the pieces they lost
+  int64_t empty_words = 0;  // without pieces, encoded as <unk>
+  int64_t cut_words = 0;    // with more pieces than a window holds; they keep the first ones
+  int64_t cut_tokens = 0;   // the pieces they lost
   int64_t unknown_tokens = 0;
 };
 
-// Windows of at most max_tokens (at least 3), cut at word borders, in which every word is exactly once. The tokenizer must have <class>, <sep> and
-// <unk>. Adds to *counts.
-std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens, WindowCounts* counts);
+// Windows of at most max_tokens (at least 3), cut at word borders, in which every word is exactly once. The tokenizer must have <class>,
+// <sep> and <unk>. Adds to *counts.
+std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
+                                   WindowCounts* counts);
 
 // Cuts a stream of ids of one document into sequences of at most `capacity`: full ones, but the last two share what is left evenly.
 class SequenceCutter {

@@ -152,8 +152,8 @@ TEST_F(BuildTest, TruncationIsTheTokenizers) {
 
 TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
   SequenceClassificationSpec task;
-  ExpectError(BuildClassification(Data("a.tsv", "text\tlabel\na\tx\nb\tz\n"), task, {"x", "y"}, *tokenizer_, options_).status(), Exit::kData,
-              "a.tsv:3: label_field: unknown label \"z\", one of \"x\", \"y\" expected");
+  ExpectError(BuildClassification(Data("a.tsv", "text\tlabel\na\tx\nb\tz\n"), task, {"x", "y"}, *tokenizer_, options_).status(),
+              Exit::kData, "a.tsv:3: label_field: unknown label \"z\", one of \"x\", \"y\" expected");
   TokenTaggingSpec tagging;
   ExpectError(BuildTagging(Data("a.conll", "a O\nb Q\n"), tagging, {"O", "X"}, *tokenizer_, options_).status(), Exit::kData,
               "a.conll:2: tags_field: unknown label \"Q\", one of \"O\", \"X\" expected");
@@ -165,7 +165,8 @@ TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
   ExpectError(BuildMaskedLm(stdin_data, Mlm(8), *tokenizer_, options_).status(), Exit::kSpec, "files: standard input cannot be read twice");
   const auto bare = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}, {});
   if (bare.ok()) {
-    ExpectError(BuildMaskedLm(Data("a.txt", "a"), Mlm(8), **bare, options_).status(), Exit::kMismatch, "tokenizer: no token <mask> or [MASK]");
+    ExpectError(BuildMaskedLm(Data("a.txt", "a"), Mlm(8), **bare, options_).status(), Exit::kMismatch,
+                "tokenizer: no token <mask> or [MASK]");
   }
   EXPECT_THAT(*ListDirectory(Path("cache")), IsEmpty());
 }
@@ -277,7 +278,8 @@ TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
     const auto again = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_FALSE(again->reused);
-    EXPECT_THAT(again->note, testing::AllOf(testing::HasSubstr("the token cache was broken and is built anew"), testing::HasSubstr(absl::StrCat("/", name, ": "))));
+    EXPECT_THAT(again->note, testing::AllOf(testing::HasSubstr("the token cache was broken and is built anew"),
+                                            testing::HasSubstr(absl::StrCat("/", name, ": "))));
     EXPECT_THAT(Dump(again), ElementsAre("<class> the cat sat <sep>"));
     EXPECT_EQ(Read(path), content);
   }
@@ -388,12 +390,16 @@ TEST_F(BuildTest, SharedBooks) {
 TEST(Utf8Test, CountsWhatIsInvalid) {
   EXPECT_EQ(CountInvalidUtf8("plain ASCII, \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80 \xEF\xBF\xBD \xF4\x8F\xBF\xBF"), 0);
   EXPECT_EQ(CountInvalidUtf8("\xFF"), 1);
-  EXPECT_EQ(CountInvalidUtf8("12345678\x80" "12345678"), 1);
+  EXPECT_EQ(CountInvalidUtf8("12345678\x80"
+                             "12345678"),
+            1);
   EXPECT_EQ(CountInvalidUtf8("\xC0\x80"), 2);          // overlong
   EXPECT_EQ(CountInvalidUtf8("\xED\xA0\x80"), 3);      // surrogate
   EXPECT_EQ(CountInvalidUtf8("\xF4\x90\x80\x80"), 4);  // behind U+10FFFF
   EXPECT_EQ(CountInvalidUtf8("\xE2\x82"), 2);          // cut off
-  EXPECT_EQ(CountInvalidUtf8("\xE2\x82" "a"), 2);
+  EXPECT_EQ(CountInvalidUtf8("\xE2\x82"
+                             "a"),
+            2);
 }
 
 }  // namespace

@@ -36,6 +36,11 @@ class ExampleStoreTest : public FilesTest {
     for (int64_t i = 0; i < store.size(); ++i) RETURN_IF_ERROR(store.Read(i, &e));
     return absl::OkStatus();
   }
+  // Overwrites one byte. In place: writing anew would wait for the disk each time.
+  static void Patch(const std::string& path, size_t at, char byte) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(at).put(byte);
+  }
   static void ExpectSame(const Example& a, const Example& b) {
     EXPECT_EQ(a.ids, b.ids);
     EXPECT_EQ(a.second, b.second);
@@ -117,9 +122,10 @@ TEST_F(ExampleStoreTest, EveryTruncationIsFound) {
   const std::string folder = Build("s", 7, 100, 3);
   for (const std::string name : {"header", "index", "labels", "tokens"}) {
     const std::string path = JoinPath(folder, name), content = Read(path);
-    for (size_t length = 0; length < content.size(); ++length) {
-      Write("s/" + name, content.substr(0, length));
-      ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData, absl::StrCat("s/", name, ": ", length, " bytes, ", content.size(), " expected"));
+    for (size_t length = content.size(); length-- > 0;) {
+      std::filesystem::resize_file(path, length);
+      ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData,
+                  absl::StrCat("s/", name, ": ", length, " bytes, ", content.size(), " expected"));
     }
     Write("s/" + name, content + "x");
     ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData, "delete the folder to have it built anew");
@@ -136,18 +142,17 @@ TEST_F(ExampleStoreTest, EveryFlippedByteIsFound) {
     const std::string content = Read(JoinPath(folder, name));
     for (size_t at = 0; at < content.size(); ++at) {
       for (const int flip : {1, 0xFE}) {
-        std::string wrong = content;
-        wrong[at] ^= flip;
-        Write("s/" + name, wrong);
+        Patch(JoinPath(folder, name), at, content[at] ^ flip);
         ASSERT_FALSE(ReadAll(folder, 100, 3).ok()) << name << " " << at;
         const auto store = ExampleStore::Open(folder, 100, 3);
         const bool late = name == "labels" || name == "tokens";
         ASSERT_EQ(store.ok(), late);
         if (late) ExpectError(store->VerifyContent(), Exit::kData, "s/" + name + ": wrong checksum");
+        Patch(JoinPath(folder, name), at, content[at]);
       }
     }
-    Write("s/" + name, content);
   }
+  EXPECT_TRUE(ReadAll(folder, 100, 3).ok());
 }
 
 TEST_F(ExampleStoreTest, IndexChangedBehindOurBackIsFound) {

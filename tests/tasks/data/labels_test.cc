@@ -47,7 +47,8 @@ TEST(LabelIdsTest, FindsIds) {
   EXPECT_EQ(ids->Find("b"), 0);
   EXPECT_EQ(ids->Find("a"), 1);
   EXPECT_EQ(ids->Find("c"), -1);
-  ExpectError(ids->Unknown("f:3", "label_field", "c\n"), Exit::kData, "f:3: label_field: unknown label \"c\\u{A}\", one of \"b\", \"a\" expected");
+  ExpectError(ids->Unknown("f:3", "label_field", "c\n"), Exit::kData,
+              "f:3: label_field: unknown label \"c\\u{A}\", one of \"b\", \"a\" expected");
   ExpectError(LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is there twice");
   ExpectError(LabelIds::Create({"a", ""}).status(), Exit::kSpec, "labels: label 2 is empty");
 }

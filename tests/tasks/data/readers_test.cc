@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "core/base/file.h"
+#include "core/base/philox.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
@@ -77,7 +78,8 @@ TEST_F(ReadersTest, LinesAreDocuments) {
 TEST_F(ReadersTest, RowsAreDocuments) {
   EXPECT_THAT(*Documents(Data("a.tsv", "label\ttext\n1\tgood film\n0\tbad\n")), ElementsAre("good film", "bad"));
   EXPECT_THAT(*Documents(Data("a.csv", "text\n\"two\nlines\"\n")), ElementsAre("two\nlines"));
-  EXPECT_THAT(*Documents(Data("a.jsonl", "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")), ElementsAre("été", "b"));
+  EXPECT_THAT(*Documents(Data("a.jsonl", "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
+              ElementsAre("été", "b"));
   ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec, "a.conllu: format: CONLLU, TEXT, TSV, CSV or JSONL expected");
 }
 
@@ -143,7 +145,8 @@ TEST_F(ReadersTest, TsvByNumber) {
   spec.set_text_pair_field("1");
   EXPECT_THAT(*Texts(spec), ElementsAre("foo|1|yes@1", "bar|2|no@2"));
   spec.set_text_field("text");
-  ExpectError(Texts(spec).status(), Exit::kData, "a.tsv:1: text_field: \"text\" is a name, but header is false; a number from 1 to 3 expected");
+  ExpectError(Texts(spec).status(), Exit::kData,
+              "a.tsv:1: text_field: \"text\" is a name, but header is false; a number from 1 to 3 expected");
   spec.set_text_field("4");
   ExpectError(Texts(spec).status(), Exit::kData, "a.tsv:1: text_field: no column 4; there are 3");
 }
@@ -161,12 +164,15 @@ TEST_F(ReadersTest, SeveralFilesMayOrderColumnsDifferently) {
 TEST_F(ReadersTest, TableErrors) {
   ExpectError(Texts(Data("a.tsv", "sentence\tlabel\nx\t1\n")).status(), Exit::kData,
               "a.tsv:1: text_field: no column \"text\"; there are \"sentence\", \"label\"");
-  ExpectError(Texts(Data("a.tsv", "text\tlabel\tlabel\n")).status(), Exit::kData, "a.tsv:1: label_field: column \"label\" occurs twice, in columns 2 and 3");
-  ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t1\nx\n")).status(), Exit::kData, "a.tsv:3: 1 columns, 2 expected (tab-separated, no quoting)");
+  ExpectError(Texts(Data("a.tsv", "text\tlabel\tlabel\n")).status(), Exit::kData,
+              "a.tsv:1: label_field: column \"label\" occurs twice, in columns 2 and 3");
+  ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t1\nx\n")).status(), Exit::kData,
+              "a.tsv:3: 1 columns, 2 expected (tab-separated, no quoting)");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t\n")).status(), Exit::kData, "a.tsv:2: label_field: an empty label");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(kRowBytes + 1, 'x') + "\t1\n")).status(), Exit::kData,
               "a.tsv:2: the line is longer than 16777216 bytes");
-  ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(), Exit::kData, "a.tsv:2: more than 100000 columns");
+  ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(), Exit::kData,
+              "a.tsv:2: more than 100000 columns");
   ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec, "a.txt: format: TEXT, TSV, CSV or JSONL expected");
   std::string header = "c0";
   for (int i = 1; i < 30; ++i) header += "\tc" + std::to_string(i);
@@ -181,15 +187,20 @@ TEST_F(ReadersTest, FileErrors) {
   spec.set_files(0, folder_);
   spec.set_format(DataSpec::TSV);
   ExpectError(Texts(spec).status(), Exit::kNoInput, "not a regular file");
-  ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec, "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set format");
+  ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
+              "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set format");
   ExpectError(Documents(Data("a.txt.xz", "x")).status(), Exit::kSpec, "unpack it first");
-  ExpectError(Documents(Data("a.txt", "\x1F\x8B" "abcdefgh")).status(), Exit::kData, "a.txt: is gzip data");
+  ExpectError(Documents(Data("a.txt",
+                             "\x1F\x8B"
+                             "abcdefgh"))
+                  .status(),
+              Exit::kData, "a.txt: is gzip data");
   ExpectError(Texts(Data("a.tsv", std::string("\xFF\xFEt\0", 4))).status(), Exit::kData, "a.tsv: is UTF-16 text");
 }
 
 TEST_F(ReadersTest, Csv) {
-  const auto texts = Texts(Data("a.csv",
-                                "label,text\r\n1,plain\r\n2,\"a \"\"word\"\", b\"\r\n\r\n3,\"two\r\nlines\n\nand \"\"\"\n\"4\",\"\"\n5,in\"side\n6,"));
+  const auto texts = Texts(
+      Data("a.csv", "label,text\r\n1,plain\r\n2,\"a \"\"word\"\", b\"\r\n\r\n3,\"two\r\nlines\n\nand \"\"\"\n\"4\",\"\"\n5,in\"side\n6,"));
   ASSERT_TRUE(texts.ok()) << texts.status();
   EXPECT_THAT(*texts, ElementsAre("plain||1@2", "a \"word\", b||2@3", "two\nlines\n\nand \"||3@5", "||4@9", "in\"side||5@10", "||6@11"));
 }
@@ -201,7 +212,8 @@ TEST_F(ReadersTest, CsvErrors) {
   ExpectError(Texts(Data("a.csv", "text,label\na\n")).status(), Exit::kData, "a.csv:2: 1 columns, 2 expected");
   std::string endless = "text,label\n\"";
   for (int i = 0; i < 20; ++i) endless += std::string(1 << 20, 'x') + "\n";
-  ExpectError(Texts(Data("a.csv", endless)).status(), Exit::kData, "a.csv:2: column 1: the quote opened here is not closed within 16777216 bytes");
+  ExpectError(Texts(Data("a.csv", endless)).status(), Exit::kData,
+              "a.csv:2: column 1: the quote opened here is not closed within 16777216 bytes");
 }
 
 TEST_F(ReadersTest, JsonlErrors) {
@@ -263,11 +275,13 @@ TEST_F(ReadersTest, Conllu) {
   spec.set_max_examples(1);
   EXPECT_THAT(*Sentences(spec), ElementsAre("ir/V@3 nosotros/P@4"));
   spec.set_tags_field("POS");
-  ExpectError(Sentences(spec).status(), Exit::kData, "tags_field: no column \"POS\"; ID, FORM, LEMMA, UPOS, XPOS, ... or a number from 1 to 10 expected");
+  ExpectError(Sentences(spec).status(), Exit::kData,
+              "tags_field: no column \"POS\"; ID, FORM, LEMMA, UPOS, XPOS, ... or a number from 1 to 10 expected");
 }
 
 TEST_F(ReadersTest, ConlluErrors) {
-  ExpectError(Sentences(Data("a.conllu", "# c\n1\tx\tx\n")).status(), Exit::kData, "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
+  ExpectError(Sentences(Data("a.conllu", "# c\n1\tx\tx\n")).status(), Exit::kData,
+              "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
   ExpectError(Sentences(Data("a.conllu", "x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
               "a.conllu:1: ID: \"x\", a number, 3-4 or 8.1 expected");
   ExpectError(Sentences(Data("a.conllu", "1\t\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData, "a.conllu:1: words_field: an empty word");
@@ -275,7 +289,8 @@ TEST_F(ReadersTest, ConlluErrors) {
 }
 
 TEST_F(ReadersTest, Conll) {
-  DataSpec spec = Data("a.conll", "-DOCSTART- -X- O O\n\nEU NNP I-NP  B-ORG\r\nrejects VBZ I-VP O\n-DOCSTART- -X- -X- O\n#tag NN X O\n \n\n");
+  DataSpec spec =
+      Data("a.conll", "-DOCSTART- -X- O O\n\nEU NNP I-NP  B-ORG\r\nrejects VBZ I-VP O\n-DOCSTART- -X- -X- O\n#tag NN X O\n \n\n");
   EXPECT_THAT(*Sentences(spec), ElementsAre("EU/B-ORG@3 rejects/O@4", "#tag/O@6"));
   spec.set_tags_field("2");
   EXPECT_THAT(*Sentences(spec), ElementsAre("EU/NNP@3 rejects/VBZ@4", "#tag/NN@6"));
@@ -285,7 +300,8 @@ TEST_F(ReadersTest, Conll) {
 
 TEST_F(ReadersTest, ConllErrors) {
   ExpectError(Sentences(Data("a.conll", "a\tO\nb\n")).status(), Exit::kData, "a.conll:2: 1 columns, 2 expected as in the file's first row");
-  ExpectError(Sentences(Data("a.conll", "a\nb\n")).status(), Exit::kData, "a.conll:1: tags_field: column 1 holds the words; there are 1 columns");
+  ExpectError(Sentences(Data("a.conll", "a\nb\n")).status(), Exit::kData,
+              "a.conll:1: tags_field: column 1 holds the words; there are 1 columns");
   ExpectError(Sentences(Data("a.conll", "\tO\n")).status(), Exit::kData, "a.conll:1: words_field: an empty word");
   ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec, "a.txt: format: TEXT, CONLLU, CONLL or JSONL expected");
   std::string endless = "\n";
@@ -298,12 +314,14 @@ TEST_F(ReadersTest, TaggedJsonl) {
   EXPECT_THAT(*Sentences(spec), ElementsAre("a/X@1 b/Y@1"));
   spec.set_words_field("words");
   ExpectError(Sentences(spec).status(), Exit::kData, "a.jsonl:1: words_field: no field \"words\"; there are \"id\", \"tokens\", \"tags\"");
-  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": []}")).status(), Exit::kData, "a.jsonl:1: tags_field: 0 tags for 1 words");
+  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": []}")).status(), Exit::kData,
+              "a.jsonl:1: tags_field: 0 tags for 1 words");
   ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [1]}")).status(), Exit::kData,
               "a.jsonl:1: tags_field: \"tags\" is not a list of strings");
   ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [[\"a\"]], \"tags\": [\"X\"]}")).status(), Exit::kData,
               "a.jsonl:1: words_field: \"tokens\" is not a list of strings");
-  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [\"\"]}")).status(), Exit::kData, "a.jsonl:1: tags_field: an empty tag");
+  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [\"\"]}")).status(), Exit::kData,
+              "a.jsonl:1: tags_field: an empty tag");
   EXPECT_THAT(*Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"]}"), Labels::kIgnored), ElementsAre("a/@1"));
 }
 
@@ -319,12 +337,15 @@ std::string Rewrite(const DataSpec& spec, Labels labels, const std::function<std
     EXPECT_TRUE(more.ok()) << more.status();
     if (!more.ok() || !*more) return out;
     std::vector<std::string> values;
-    for (size_t i = 0; i < sentence.words.size(); ++i) values.push_back(f(sentence.words[i], sentence.tags.empty() ? "" : sentence.tags[i]));
+    for (size_t i = 0; i < sentence.words.size(); ++i)
+      values.push_back(f(sentence.words[i], sentence.tags.empty() ? "" : sentence.tags[i]));
     out += ReplaceColumn(raw, reader->tags_column(), values);
   }
 }
 
-std::string Same(const std::string&, const std::string& tag) { return tag; }
+std::string Same(const std::string&, const std::string& tag) {
+  return tag;
+}
 
 TEST_F(ReadersTest, ConllIsWrittenBack) {
   const std::string conll = "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  B-ORG \r\nx y O\n\n\n-DOCSTART- -X- O\n\n\n";
@@ -334,7 +355,8 @@ TEST_F(ReadersTest, ConllIsWrittenBack) {
   }
   const DataSpec spec = Data("a.conll", conll + "a b c");
   EXPECT_EQ(Rewrite(spec, Labels::kRequired, Same), conll + "a b c");
-  const std::string tagged = Rewrite(spec, Labels::kIgnored, [](const std::string& word, const std::string&) { return "<" + word + "\t>"; });
+  const std::string tagged =
+      Rewrite(spec, Labels::kIgnored, [](const std::string& word, const std::string&) { return "<" + word + "\t>"; });
   EXPECT_EQ(tagged, "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  <EU_> \r\nx y <x_>\n\n\n-DOCSTART- -X- O\n\n\na b <a_>");
 }
 
@@ -352,8 +374,54 @@ TEST_F(ReadersTest, ManyBlankLinesNeedLittleMemory) {
   EXPECT_THAT(*Sentences(Data("a.conll", text)), ElementsAre("a/O@3000001"));
 }
 
+TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
+  const struct {
+    const char* name;
+    std::string content;
+  } files[] = {{"a.txt", "one\ntwo\n\nthr\xC3\xA4\n"},
+               {"a.tsv", "text\tlabel\na b\t1\nc\t2\n"},
+               {"a.csv", "text,label\n\"a\"\"b\n\",1\nc,2\n"},
+               {"a.jsonl", "{\"text\": \"a\\u00e4\", \"label\": 1.5e3, \"tokens\": [\"a\", \"b\"], \"tags\": [\"X\", \"Y\"]}\n"},
+               {"a.conllu", kConllu},
+               {"a.conll", "-DOCSTART- O\n\na X\nb Y\n\nc X\n"}};
+  constexpr absl::string_view kBytes("\0\t\n\r \"\\,{}[]:-.#0129aX\x80\xC3\xED\xFF", 26);
+  Philox random(7, Purpose::kShuffle);
+  int64_t errors = 0, total = 0;
+  for (const auto& [name, content] : files) {
+    for (int round = 0; round < 500; ++round) {
+      std::string damaged = content;
+      for (uint32_t k = 0; k < 1 + round % 4; ++k) {
+        const Philox::Block r = random(round, k, name[2] + name[3] * 256);
+        const size_t at = Philox::Below(r[0], damaged.size());
+        const char byte = kBytes[Philox::Below(r[1], kBytes.size())];
+        if (r[2] % 3 == 0) damaged.erase(at, 1 + r[3] % 3);
+        if (r[2] % 3 == 1) damaged.insert(at, 1, byte);
+        if (r[2] % 3 == 2) damaged[at] = byte;
+      }
+      const DataSpec spec = Data(absl::StrCat(round, name), damaged);
+      for (const Labels labels : {Labels::kRequired, Labels::kIgnored}) {
+        for (const absl::Status& status : {Documents(spec).status(), Texts(spec, labels).status(), Sentences(spec, labels).status()}) {
+          ++total, errors += !status.ok();
+          if (status.ok() || ExitOf(status) == Exit::kSpec) continue;
+          ASSERT_EQ(ExitOf(status), Exit::kData) << status.message();
+          ASSERT_THAT(std::string(status.message()), testing::HasSubstr(name));
+        }
+      }
+      if (name == std::string("a.conllu") || name == std::string("a.conll")) {
+        const bool sound = damaged.find('\r') == std::string::npos && Sentences(spec).ok();  // "\r" inside a tag becomes "_"
+        if (sound) {
+          ASSERT_EQ(Rewrite(spec, Labels::kRequired, Same), damaged);
+        }
+      }
+    }
+  }
+  EXPECT_GT(errors, total / 10);
+  EXPECT_LT(errors, total * 9 / 10);
+}
+
 TEST_F(ReadersTest, SharedTreebankIsWrittenBack) {
-  for (const std::string name : {"tagging/ud_english_ewt/en_ewt-ud-dev.conllu", "tagging/wnut17/dev.conll", "tagging/wikiann_en/dev.conll"}) {
+  for (const std::string name :
+       {"tagging/ud_english_ewt/en_ewt-ud-dev.conllu", "tagging/wnut17/dev.conll", "tagging/wikiann_en/dev.conll"}) {
     DataSpec spec;
     spec.add_files(Shared(name));
     if (!PathExists(spec.files(0))) GTEST_SKIP() << "needs " << spec.files(0);
