@@ -30,6 +30,13 @@ using AddCommand = void (*)(CLI::App& app, Run* run);
 void AddSpec(CLI::App& app, Run* run);
 void AddVocab(CLI::App& app, Run* run);
 void AddTokenize(CLI::App& app, Run* run);
+void AddPretrain(CLI::App& app, Run* run);
+void AddFinetune(CLI::App& app, Run* run);
+void AddEvaluate(CLI::App& app, Run* run);
+void AddPredict(CLI::App& app, Run* run);
+void AddTag(CLI::App& app, Run* run);
+void AddFillMask(CLI::App& app, Run* run);
+void AddEncode(CLI::App& app, Run* run);
 
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.
 inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides) {

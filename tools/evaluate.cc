@@ -67,7 +67,7 @@ absl::StatusOr<LoadedSpec> SpecOf(const Options& options, const ModelConfig& con
   return loaded;
 }
 
-absl::Status Run(Options options) {
+absl::Status EvaluateModel(Options options) {
   ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(options.infer.model));
   ASSIGN_OR_RETURN(const LoadedSpec loaded, SpecOf(options, config));
   const TaskSpec& spec = loaded.spec;
@@ -90,7 +90,7 @@ absl::Status Run(Options options) {
 
 }  // namespace
 
-void AddEvaluate(CLI::App& app, cloze::Run* run) {
+void AddEvaluate(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("evaluate", "Metrics of a model on held-out data.");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
@@ -98,7 +98,7 @@ void AddEvaluate(CLI::App& app, cloze::Run* run) {
   command->add_option("--set", options->overrides, "Override how the files are read: --set text_field=sentence. Fields of DataSpec.")
       ->take_all()
       ->allow_extra_args(false);
-  command->callback([=] { *run = [=] { return Run(*options); }; });
+  command->callback([=] { *run = [=] { return EvaluateModel(*options); }; });
 }
 
 }  // namespace cloze

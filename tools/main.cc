@@ -19,6 +19,13 @@ constexpr AddCommand kCommands[] = {
     AddSpec,
     AddVocab,
     AddTokenize,
+    AddPretrain,
+    AddFinetune,
+    AddEvaluate,
+    AddPredict,
+    AddTag,
+    AddFillMask,
+    AddEncode,
 };
 
 std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }

@@ -1,5 +1,6 @@
 // `cloze tag`: a label for every word.
 #include <algorithm>
+#include <optional>
 
 #include "tasks/data/readers.h"
 #include "tasks/spans.h"
