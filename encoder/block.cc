@@ -68,7 +68,7 @@ void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat da, Mat
   attention_output_.Backward(step, s.context, da, dcontext);
   cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena,
                            dqkv);
-  if (qkv_.trainable(step)) AddColumnSums(dqkv, step.arena, qkv_.bias_grad(step));
+  if (float* bias_grad = qkv_.bias_grad(step)) AddColumnSums(dqkv, step.arena, bias_grad);
   qkv_.Backward(step, s.x, dqkv, dx, !pre_);
   step.arena.Rewind(mark);
 }

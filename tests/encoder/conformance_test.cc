@@ -1,0 +1,511 @@
+// Every module of encoder/ against its reference, by the rules of tests/reference/conformance.h.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "encoder/encoder.h"
+#include "encoder/head.h"
+#include "tests/reference/conformance.h"
+#include "tests/reference/model.h"
+
+namespace cloze::reference {
+namespace {
+
+constexpr uint64_t kSeed = 9;
+
+struct Shape {
+  int32_t hidden = 8, heads = 2, layers = 2, intermediate = 12, vocab = 11;
+};
+
+ModelConfig ConfigOf(EncoderSpec::Norm norm, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
+  ModelConfig c;
+  c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate, c.vocab = s.vocab;
+  c.norm = norm, c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
+  c.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
+  c.max_positions = 140;
+  c.pooler = head == HeadKind::kSequenceClassification;
+  c.norm_epsilon = 1e-5;
+  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging) c.labels = {"a", "b", "c"};
+  return c;
+}
+
+// Sequences of these lengths; every third row has a target, or the first of each sequence.
+Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& config) {
+  Batch b;
+  std::mt19937 random(5);
+  const int32_t labels = config.labels.empty() ? config.vocab : config.labels.size();
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    for (int32_t i = 0; i < lengths[s]; ++i) {
+      const bool target = config.head == HeadKind::kSequenceClassification ? i == 0 : i % 3 == 0;
+      if (target) b.rows.push_back(b.tokens() + i), b.targets.push_back(random() % labels);
+    }
+    std::vector<int32_t> ids(lengths[s]);
+    for (int32_t& id : ids) id = random() % config.vocab;
+    b.Add(ids, lengths[s] / 2, 1000 + s);
+  }
+  b.Pad();
+  return b;
+}
+
+// The module under test, built on a store: adds its parameters in its constructor, then runs passes.
+class Module {
+ public:
+  virtual ~Module() = default;
+  // Inputs before the parameters, and results for them and dout. Gradients only of those inputs; the parameters' are in the store.
+  virtual Result Run(const Step& step, Workspace& s, const Pass& p) const = 0;
+};
+
+// Everything an entry needs to know of a module.
+struct Kind {
+  ModelConfig config;
+  Batch batch;
+  std::vector<Input> inputs;  // before the parameters
+  std::function<std::unique_ptr<Module>(ParamStore*)> make;
+  std::function<bool(const std::string&)> frozen = [](const std::string&) { return false; };
+};
+
+void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values, const std::vector<Table<float>>& from, size_t first, ParamStore* store) {
+  for (ParamId id = 0; id < store->size(); ++id) std::copy(from[first + id].v.begin(), from[first + id].v.end(), store->value(id).f32());
+  CLOZE_CHECK(static_cast<int>(values.size()) == store->size());
+  store->Changed();
+}
+
+std::vector<std::pair<std::string, Table<float>>> RandomParams(const Kind& kind) {
+  ParamStore store;
+  const auto module = kind.make(&store);
+  std::vector<std::pair<std::string, Table<float>>> values;
+  for (ParamId id = 0; id < store.size(); ++id) {
+    const Param& p = store.param(id);
+    const bool gain = p.init == Init::kOne, table = p.name.find("embeddings.weight") != std::string::npos;
+    const float deviation = p.vector || table ? 0.3f : 1.0f / std::sqrt(static_cast<float>(p.cols));
+    values.emplace_back(p.name, RandomTable(p.rows, p.cols, 100 + id, deviation, gain ? 1 : 0));
+  }
+  return values;
+}
+
+Entry EntryOf(const std::string& name, DType type, double roundings, std::shared_ptr<const Kind> kind,
+              const std::vector<std::pair<std::string, Table<float>>>& params) {
+  Entry e;
+  e.name = name + (type == DType::kF32 ? "" : "_bf16");
+  e.path = {4 * kind->batch.padded_rows(), roundings, type};
+  e.matmul = true;
+  e.live_rows = kind->batch.tokens();
+  e.inputs = kind->inputs;
+  const size_t first = e.inputs.size();
+  for (const auto& [param, value] : params) {
+    e.inputs.push_back({param, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
+    // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of summands as large as those of the query's bias.
+    if (param.ends_with("key.bias")) e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
+  }
+  e.run = [=](const Pass& p) {
+    ParamStore store;
+    const auto module = kind->make(&store);
+    for (ParamId id = 0; id < store.size(); ++id) {
+      if (kind->frozen(store.param(id).name)) store.Freeze(id);
+    }
+    store.Allocate(true);
+    FillParams(params, p.inputs, first, &store);
+    Workspace s(p.type);
+    const Step step = {store, s.matmul, s.arena, kind->batch, kSeed, true, p.type};
+    Result r = module->Run(step, s, p);
+    for (ParamId id = 0; id < store.size() && !p.dout.empty(); ++id) r.gradients.push_back(Workspace::Get(store.grad(id)));
+    return r;
+  };
+  return e;
+}
+
+template <typename S>
+reference::Model<S> ModelOf(const Kind& kind, const Entry& e, const Tables<S>& in) {
+  reference::Model<S> m = {kind.config, kind.batch, {}, kSeed, true};
+  for (size_t i = 0; i < in.size(); ++i) m.params.emplace(e.inputs[i].name, in[i]);
+  return m;
+}
+
+// `f(model, inputs)` as the entry's reference.
+template <typename F>
+Entry WithReference(Entry e, std::shared_ptr<const Kind> kind, F f) {
+  const Entry names = e;
+  e.SetReference([=]<typename S>(const Tables<S>& in) { return f(ModelOf(*kind, names, in), in); });
+  return e;
+}
+
+// Three layers with one input as one product.
+struct LinearModule : Module {
+  cloze::Linear linear;
+  LinearModule(ParamStore* store, int64_t in, int64_t out) : linear(store, {"a", "b", "c"}, in, out) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Mat x = s.Put(p.inputs[0]), y = s.New(x.rows, linear.out()), dx = p.need_dx ? s.New(x.rows, x.cols) : Mat();
+    linear.Forward(step, x, y);
+    Result r = {{Workspace::Get(y)}, {}};
+    if (p.dout.empty()) return r;
+    const Mat dy = s.Put(p.dout[0]);
+    for (int i = 0; i < p.backwards; ++i) {
+      AddColumnSums(dy, step.arena, linear.bias_grad(step));
+      linear.Backward(step, x, dy, dx);
+    }
+    r.gradients = {Workspace::Get(dx)};
+    return r;
+  }
+};
+
+Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
+  auto kind = std::make_shared<Kind>();
+  kind->inputs = {{"x", Role::kActivation, RandomTable(rows, in, 1)}};
+  kind->make = [=](ParamStore* store) { return std::make_unique<LinearModule>(store, in, out); };
+  Entry e = EntryOf(absl::StrCat("Linear_", rows, "x", in, "x3x", out), type, 2, kind, RandomParams(*kind));
+  e.path.terms = std::max({rows, in, 3 * out});
+  e.live_rows = rows;
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
+    Table<S> y(in[0].rows, 0);
+    for (const std::string name : {"a", "b", "c"}) {
+      const Table<S> part = m.Dense(in[0], name);
+      Table<S> wider(y.rows, y.cols + part.cols);
+      for (int64_t r = 0; r < y.rows; ++r) {
+        for (int64_t c = 0; c < wider.cols; ++c) wider(r, c) = c < y.cols ? y(r, c) : part(r, c - y.cols);
+      }
+      y = wider;
+    }
+    return Tables<S>{y};
+  });
+}
+
+struct BlockModule : Module {
+  bool pre;
+  Block block;
+  BlockModule(ParamStore* store, const ModelConfig& config, const Block::Names& names)
+      : pre(config.norm == EncoderSpec::PRE), block(store, config, names, 1) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    Stream in, out;
+    in.y = s.Put(p.inputs[0]);
+    in.residual = pre ? s.Put(p.inputs[1]) : in.y;
+    out.y = s.New(in.y.rows, in.y.cols);
+    out.residual = pre ? s.New(in.y.rows, in.y.cols) : out.y;
+    const Block::Saved saved = block.Forward(step, in, out);
+    Result r = {{Workspace::Get(out.y)}, {}};
+    if (pre) r.outputs.push_back(Workspace::Get(out.residual));
+    if (p.dout.empty()) return r;
+    Stream d;
+    for (int i = 0; i < p.backwards; ++i) {
+      d.y = s.Put(p.dout[0]);
+      d.residual = pre ? s.Put(p.dout[1]) : d.y;
+      block.Backward(step, saved, d, p.need_dx);
+    }
+    r.gradients = {p.need_dx ? Workspace::Get(d.y) : Table<float>()};
+    if (pre) r.gradients.push_back(Workspace::Get(d.residual));
+    return r;
+  }
+};
+
+Entry BlockEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+  auto kind = std::make_shared<Kind>();
+  kind->config = config;
+  kind->batch = MakeBatch(lengths, config);
+  const bool pre = config.norm == EncoderSpec::PRE;
+  const std::string layer = pre ? "roberta_prelayernorm.encoder.layer.1." : "bert.encoder.layer.1.";
+  const Block::Names names = {layer, layer + (pre ? "intermediate.LayerNorm" : "attention.output.LayerNorm"), pre ? "after" : layer + "output.LayerNorm"};
+  kind->inputs = {{"y", Role::kActivation, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
+  if (pre) kind->inputs.push_back({"residual", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 2)});
+  kind->make = [=](ParamStore* store) { return std::make_unique<BlockModule>(store, config, names); };
+  const Entry e = EntryOf(absl::StrCat("Block_", pre ? "pre_" : "post_", name), type, 6, kind, RandomParams(*kind));
+  return WithReference(e, kind, [=]<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
+    if (!pre) return Tables<S>{m.PostNormBlock(in[0], 1)};
+    const Table<S> z1 = in[1] + m.SelfAttention(in[0], layer, 1);
+    const Table<S> z2 = z1 + m.FeedForward(m.LayerNorm(z1, layer + "intermediate.LayerNorm"), layer, 1);
+    return Tables<S>{m.LayerNorm(z2, "after"), z2};
+  });
+}
+
+struct EncoderModule : Module {
+  Encoder encoder;
+  EncoderModule(ParamStore* store, const ModelConfig& config) : encoder(store, config) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Encoder::Saved saved = encoder.Forward(step);
+    Result r = {{Workspace::Get(saved.y)}, {}};
+    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) encoder.Backward(step, saved, s.Put(p.dout[0]));
+    return r;
+  }
+};
+
+std::shared_ptr<Kind> EncoderKind(const ModelConfig& config, const std::vector<int32_t>& lengths) {
+  auto kind = std::make_shared<Kind>();
+  kind->config = config;
+  kind->batch = MakeBatch(lengths, config);
+  kind->make = [=](ParamStore* store) { return std::make_unique<EncoderModule>(store, config); };
+  return kind;
+}
+
+std::string NormName(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "pre_" : "post_"; }
+
+Entry EncoderEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+  const auto kind = EncoderKind(config, lengths);
+  const Entry e = EntryOf("Encoder_" + NormName(config) + name, type, 5 * config.layers, kind, RandomParams(*kind));
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{m.Encoder()}; });
+}
+
+// A head on hidden states that are its input.
+struct HeadModule : Module {
+  Head head;
+  HeadModule(ParamStore* store, const ModelConfig& config)
+      : head(store, config,
+             config.head == HeadKind::kMaskedLm ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
+                                                : -1) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Mat hidden = s.Put(p.inputs[0]);
+    const double loss = head.Loss(step, hidden, 0, {}).loss;
+    Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
+    if (p.dout.empty()) return r;
+    Mat d;
+    for (int i = 0; i < p.backwards; ++i) {
+      d = s.arena.NewZero(hidden.rows, hidden.cols, p.type);
+      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d).loss, loss) << "with and without gradients";
+    }
+    r.gradients = {Workspace::Get(d)};
+    return r;
+  }
+};
+
+std::string HeadName(const ModelConfig& config) {
+  switch (config.head) {
+    case HeadKind::kNone: return "none";
+    case HeadKind::kMaskedLm: return "masked_lm";
+    case HeadKind::kSequenceClassification: return config.pooler ? "sequence" : "sequence_no_pooler";
+    case HeadKind::kTokenTagging: return "tagging";
+  }
+  CLOZE_CHECK(false);
+}
+
+Entry HeadEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+  auto kind = std::make_shared<Kind>();
+  kind->config = config;
+  kind->batch = MakeBatch(lengths, config);
+  kind->inputs = {{"hidden", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
+  kind->make = [=](ParamStore* store) { return std::make_unique<HeadModule>(store, config); };
+  Entry e = EntryOf(absl::StrCat("Head_", NormName(config), HeadName(config), "_", config.hidden), type, 4, kind, RandomParams(*kind));
+  e.live_rows = -1;
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {m.Loss(in[0])})}; });
+}
+
+// Encoder and head: from ids to loss.
+struct WholeModule : Module {
+  Encoder encoder;
+  Head head;
+  WholeModule(ParamStore* store, const ModelConfig& config) : encoder(store, config), head(store, config, encoder.word_embeddings()) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Encoder::Saved saved = encoder.Forward(step);
+    Result r = {{Table<float>(1, 1, {static_cast<float>(head.Loss(step, saved.y, 0, {}).loss)})}, {}};
+    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) {
+      const Mat dy = s.arena.NewZero(saved.y.rows, saved.y.cols, p.type);
+      head.Loss(step, saved.y, p.dout[0].v[0], dy);
+      encoder.Backward(step, saved, dy);
+    }
+    return r;
+  }
+};
+
+std::shared_ptr<Kind> WholeKind(const ModelConfig& config, const std::vector<int32_t>& lengths) {
+  auto kind = EncoderKind(config, lengths);
+  kind->make = [=](ParamStore* store) { return std::make_unique<WholeModule>(store, config); };
+  return kind;
+}
+
+Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+  const auto kind = WholeKind(config, lengths);
+  Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 8 * config.layers, kind, RandomParams(*kind));
+  e.live_rows = -1;
+  e.every_element = 4000;
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{Table<S>(1, 1, {m.Loss(m.Encoder())})}; });
+}
+
+constexpr HeadKind kHeads[] = {HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
+
+std::vector<Entry> Entries() {
+  std::vector<Entry> all;
+  for (const DType type : {DType::kF32, DType::kBf16}) {
+    all.push_back(LinearEntry(7, 5, 3, type));
+    all.push_back(LinearEntry(130, 40, 24, type));
+    for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
+      all.push_back(BlockEntry("8", ConfigOf(norm, {}, 0), {1, 2, 5}, type));
+      all.push_back(BlockEntry("8_dropout", ConfigOf(norm, {}, 0.2), {1, 2, 6}, type));
+      all.push_back(BlockEntry("40", ConfigOf(norm, {.hidden = 40, .heads = 2, .intermediate = 72}, 0.1), {1, 17, 49}, type));
+      all.push_back(EncoderEntry("8", ConfigOf(norm, {}, 0), {1, 2, 6}, type));
+      ModelConfig tanh = ConfigOf(norm, {.hidden = 12, .heads = 3, .intermediate = 20}, 0.1);
+      tanh.activation = EncoderSpec::GELU_TANH;
+      all.push_back(EncoderEntry("12_gelu_tanh", tanh, {6, 2, 3}, type));
+      all.push_back(EncoderEntry("64", ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1), {130, 2, 17}, type));
+      for (const HeadKind head : kHeads) {
+        all.push_back(HeadEntry(ConfigOf(norm, {}, 0.2, head), {1, 2, 6}, type));
+        all.push_back(HeadEntry(ConfigOf(norm, {.hidden = 40, .vocab = 1031}, 0.1, head), {130, 49, 17}, type));
+        all.push_back(WholeEntry(ConfigOf(norm, {}, 0.1, head), {4, 1, 6}, type));
+      }
+      ModelConfig plain = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification);
+      plain.pooler = false;
+      all.push_back(HeadEntry(plain, {1, 2, 6}, type));
+    }
+  }
+  ModelConfig relu = ConfigOf(EncoderSpec::POST, {}, 0.1);
+  relu.activation = EncoderSpec::RELU;
+  all.push_back(EncoderEntry("8_relu", relu, {3, 2, 7}, DType::kF32));
+  return all;
+}
+
+class ModuleConformance : public testing::TestWithParam<Entry> {};
+
+TEST_P(ModuleConformance, Holds) { CheckConformance(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(All, ModuleConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
+
+// A pass of a whole model over random parameters, with what may vary.
+class WholeModel : public testing::TestWithParam<EncoderSpec::Norm> {
+ protected:
+  ModelConfig Config(HeadKind head, float dropout = 0.1) const {
+    return ConfigOf(GetParam(), {.hidden = 24, .heads = 2, .layers = 3, .intermediate = 40, .vocab = 50}, dropout, head);
+  }
+  static Result Run(std::shared_ptr<const Kind> kind, DType type = DType::kF32) {
+    const auto params = RandomParams(*kind);
+    Pass p = {type, {}, {Table<float>(1, 1, {0.125f})}};
+    for (const auto& [name, value] : params) p.inputs.push_back(value);
+    return EntryOf("", type, 1, kind, params).run(p);
+  }
+};
+
+TEST_P(WholeModel, InferIsForward) {
+  for (const DType type : {DType::kF32, DType::kBf16}) {
+    if (!MatmulRuns(type)) continue;
+    const auto kind = EncoderKind(Config(HeadKind::kNone), {1, 2, 17, 49, 30});
+    ParamStore store;
+    const EncoderModule module(&store, kind->config);
+    store.Allocate(false);
+    std::vector<Table<float>> values;
+    const auto params = RandomParams(*kind);
+    for (const auto& [name, value] : params) values.push_back(value);
+    FillParams(params, values, 0, &store);
+    Tables<float> results;
+    for (const int threads : {1, 3}) {
+      SetThreads(threads);
+      Workspace a(type), b(type);
+      results.push_back(Workspace::Get(module.encoder.Forward({store, a.matmul, a.arena, kind->batch, kSeed, false, type}).y));
+      results.push_back(Workspace::Get(module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type}, [](int, ConstMat) {})));
+    }
+    SetThreads(1);
+    for (size_t i = 1; i < results.size(); ++i) ExpectSameBits("Infer", {results[0]}, {results[i]});
+  }
+}
+
+TEST_P(WholeModel, PaddingRowsCountForNothing) {
+  for (const HeadKind head : kHeads) {
+    auto kind = WholeKind(Config(head), {5, 17, 20}), other = WholeKind(Config(head), {5, 17, 20});
+    ASSERT_LT(kind->batch.tokens(), kind->batch.padded_rows());
+    for (int64_t r = kind->batch.tokens(); r < kind->batch.padded_rows(); ++r) {
+      other->batch.ids[r] = 7, other->batch.types[r] = 1, other->batch.positions[r] = 3, other->batch.row_examples[r] = 99;
+    }
+    const Result a = Run(kind), b = Run(other);
+    ExpectSameBits("loss", a.outputs, b.outputs);
+    ExpectSameBits("gradients", a.gradients, b.gradients);
+  }
+}
+
+// Sequences do not see each other, and dropout hangs on the example, not on the place in the batch.
+TEST_P(WholeModel, LossIsTheSumOfItsSequences) {
+  for (const HeadKind head : kHeads) {
+    const ModelConfig config = Config(head);
+    const auto kind = WholeKind(config, {5, 17, 20});
+    double sum = 0;
+    for (int64_t s = 0; s < 3; ++s) {
+      auto one = WholeKind(config, {});
+      const int32_t begin = kind->batch.cu_seqlens[s], end = kind->batch.cu_seqlens[s + 1];
+      one->batch.Clear();
+      for (size_t i = 0; i < kind->batch.rows.size(); ++i) {
+        const int32_t row = kind->batch.rows[i];
+        if (row >= begin && row < end) one->batch.rows.push_back(row - begin), one->batch.targets.push_back(kind->batch.targets[i]);
+      }
+      one->batch.Add(absl::MakeSpan(kind->batch.ids).subspan(begin, end - begin), (end - begin) / 2, 1000 + s);
+      one->batch.Pad();
+      sum += Run(one).outputs[0].v[0];
+    }
+    EXPECT_NEAR(Run(kind).outputs[0].v[0], sum, 1e-5 * sum);
+  }
+}
+
+// What is frozen gets no gradient, and the others' gradients have the same bits as without.
+TEST_P(WholeModel, FreezingChangesNoOtherGradient) {
+  const std::vector<std::string> groups = {"word_embeddings", "position_embeddings", "attention.self.", "query.weight key.weight value.weight",
+                                           "query.bias key.bias value.bias", "dense.weight", "dense.bias", "LayerNorm", "layer.1.", "embeddings."};
+  for (const HeadKind head : kHeads) {
+    auto kind = WholeKind(Config(head), {5, 17, 20});
+    const Result all = Run(kind);
+    ParamStore store;
+    const auto module = kind->make(&store);
+    for (const std::string& group : groups) {
+      kind->frozen = [&](const std::string& name) {
+        for (size_t begin = 0; begin < group.size();) {
+          const size_t end = std::min(group.find(' ', begin), group.size());
+          if (name.find(group.substr(begin, end - begin)) != std::string::npos) return true;
+          begin = end + 1;
+        }
+        return false;
+      };
+      Tables<float> expected = all.gradients;
+      for (ParamId id = 0; id < store.size(); ++id) {
+        if (kind->frozen(store.param(id).name)) expected[id] = {};
+      }
+      const Result r = Run(kind);
+      ExpectSameBits(group + ": loss", r.outputs, all.outputs);
+      ExpectSameBits(group + ": gradient", r.gradients, expected);
+    }
+  }
+}
+
+TEST_P(WholeModel, DropoutDependsOnSeedAndIsOffInInference) {
+  const auto kind = EncoderKind(Config(HeadKind::kNone, 0.3), {9, 4});
+  ParamStore store;
+  const EncoderModule module(&store, kind->config);
+  store.Allocate(false);
+  for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.5);
+  const auto forward = [&](uint64_t seed, bool training) {
+    Workspace s(DType::kF32);
+    return Workspace::Get(module.encoder.Forward({store, s.matmul, s.arena, kind->batch, seed, training, DType::kF32}).y).v;
+  };
+  EXPECT_EQ(forward(1, true), forward(1, true));
+  EXPECT_NE(forward(1, true), forward(2, true));
+  EXPECT_NE(forward(1, true), forward(1, false));
+  EXPECT_EQ(forward(1, false), forward(2, false));
+}
+
+// The logits of this vocabulary come in chunks of 64 rows: 150 targets at once give what the three chunks give alone.
+TEST_P(WholeModel, LogitsInChunks) {
+  ModelConfig config = ConfigOf(GetParam(), {.hidden = 4, .vocab = 131072}, 0, HeadKind::kMaskedLm);
+  ParamStore store;
+  const HeadModule module(&store, config);
+  store.Allocate(true);
+  for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.5);
+  Batch batch = MakeBatch({450}, config);
+  ASSERT_EQ(batch.rows.size(), 150u);
+  const Table<float> hidden = RandomTable(batch.padded_rows(), 4, 1);
+  const auto run = [&](const std::vector<std::pair<int, int>>& parts) {
+    Workspace s(DType::kF32);
+    std::fill(store.grads().begin(), store.grads().end(), 0.0f);
+    const Mat h = s.Put(hidden), d = s.arena.NewZero(h.rows, h.cols, DType::kF32);
+    double loss = 0;
+    for (const auto& [begin, end] : parts) {
+      Batch part = batch;
+      part.rows.assign(batch.rows.begin() + begin, batch.rows.begin() + end);
+      part.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + end);
+      loss += module.head.Loss({store, s.matmul, s.arena, part, kSeed, true, DType::kF32}, h, 0.5f, d).loss;
+    }
+    Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(d)};
+    r.emplace_back(1, store.grads().size(), std::vector<float>(store.grads().begin(), store.grads().end()));
+    return r;
+  };
+  const Tables<float> whole = run({{0, 150}}), parts = run({{0, 64}, {64, 128}, {128, 150}});
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const Table<double> expected = Widen<double>(parts[i]);
+    ExpectClose(absl::StrCat("chunked ", i), expected.cols, whole[i].v, expected.v, {150, 2, DType::kF32});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Norms, WholeModel, testing::Values(EncoderSpec::POST, EncoderSpec::PRE),
+                         [](const auto& info) { return info.param == EncoderSpec::PRE ? "pre" : "post"; });
+
+}  // namespace
+}  // namespace cloze::reference
