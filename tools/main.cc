@@ -26,6 +26,7 @@ constexpr AddCommand kCommands[] = {
     AddTag,
     AddFillMask,
     AddEncode,
+    AddBench,
 };
 
 std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }

@@ -1,0 +1,48 @@
+// Everything that a run needs before its first step: tokenizer, model config, stores of examples.
+#ifndef CLOZE_TASKS_TRAINING_SETUP_H_
+#define CLOZE_TASKS_TRAINING_SETUP_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor/mat.h"
+#include "core/text/tokenizer.h"
+#include "encoder/config.h"
+#include "proto/task.pb.h"
+#include "tasks/data/build.h"
+#include "tasks/masked_lm.h"
+
+namespace cloze {
+
+struct Setup {
+  std::unique_ptr<Tokenizer> tokenizer;
+  ModelConfig config;
+  std::optional<Masker> masker;       // masked_lm
+  std::optional<BuiltStore> train, validation;
+  std::vector<std::string> notes;     // for the user: texts that were cut, stores that were rebuilt ...
+};
+
+// Head of the task.
+HeadKind HeadOf(const TaskSpec& spec);
+
+// Longest sequence of the task in tokens.
+int64_t MaxTokens(const TaskSpec& spec);
+
+// Type of activations that the spec asks for, or kLimit when this CPU has not got it.
+absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute);
+
+// Builds the store of `data` for the spec's task; labels as in `config`.
+absl::StatusOr<BuiltStore> BuildStore(const TaskSpec& spec, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
+                                      const BuildOptions& options);
+
+// Loads, learns labels, tokenises. `spec` has passed VerifySpec.
+absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options);
+
+// Lines for the user about what went into a store.
+std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_SETUP_H_
