@@ -1,0 +1,192 @@
+// The program from text to answers, as a user runs it: vocabulary, pretraining, both fine-tunings, every inference command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/tensor/safetensors.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::vector<json> Lines(const std::string& text) {
+  std::vector<json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+// Made once: text, labelled data, and the runs that learn from them.
+class ProgramTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new std::string(TemporaryFolder());
+    std::ofstream text(Path("text.txt")), classes(Path("classes.tsv")), tags(Path("tags.conllu"));
+    classes << "text\tlabel\n";
+    for (int i = 0; i < 80; ++i) {
+      const bool good = i % 2 == 0;
+      text << (good ? "The good film was a great joy to see.\n\n" : "This bad movie is a dull waste of time.\n\n");
+      classes << (good ? "a great film " : "a dull movie ") << i << '\t' << (good ? "positive" : "negative") << '\n';
+      tags << "# sent_id = " << i << "\n1-2\tTheyll\t_\t_\t_\t_\t_\t_\t_\t_\n1\t" << (good ? "film" : "movie") << "\tl\tNOUN\tNN\tF=" << i
+           << "\t0\troot\t_\t_\n2\twas\tbe\tVERB\tVBD\t_\t1\tdep\t_\tSpaceAfter=No\n\n";
+    }
+    text.close(), classes.close(), tags.close();
+    Expect0("vocab --text " + Path("text.txt") + " --size 120 --out " + Path("vocab"));
+    const std::string encoder = "model { tokenizer: \"" + Path("vocab") + "\" encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 32 } } ";
+    Spec("mlm", encoder + "masked_lm { max_tokens: 24 }", "text.txt", 120);
+    Expect0("pretrain " + Path("mlm.textproto"));
+    const std::string start = "model { start_from: \"" + Path("mlm") + "\" } ";
+    Spec("classifier", start + "sequence_classification { max_tokens: 24 }", "classes.tsv", 60);
+    Spec("tagger", start + "token_tagging { max_tokens: 24 }", "tags.conllu", 60);
+    Expect0("finetune " + Path("classifier.textproto"));
+    Expect0("finetune " + Path("tagger.textproto"));
+  }
+  static void TearDownTestSuite() { delete dir_; }
+
+  static std::string Path(const std::string& name) { return *dir_ + "/" + name; }
+  static void Expect0(const std::string& arguments) {
+    const RunResult r = RunCloze(arguments);
+    ASSERT_EQ(r.exit, 0) << arguments << '\n' << r.err;
+  }
+  static void Spec(const std::string& name, const std::string& task, const std::string& data, int steps) {
+    std::ofstream(Path(name + ".textproto")) << task << " train { files: \"" << Path(data) << "\" } validation { files: \"" << Path(data)
+                                             << "\" } batch { tokens: 512 } optimizer { learning_rate: 0.005 } schedule { steps: " << steps
+                                             << " } output { directory: \"" << Path(name) << "\" }";
+  }
+
+  static std::string* dir_;
+};
+std::string* ProgramTest::dir_ = nullptr;
+
+TEST_F(ProgramTest, FillsMasks) {
+  const RunResult r = RunCloze("fill-mask --model " + Path("mlm") + " 'The good <mask> was a great joy to see.' 'a [MASK] waste of [MASK].'");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto lines = Lines(r.out);
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0]["masks"][0][0]["token"], "film");
+  EXPECT_EQ(lines[1]["masks"].size(), 2);
+  EXPECT_EQ(RunCloze("fill-mask --model " + Path("mlm") + " nothing").exit, 65);
+}
+
+TEST_F(ProgramTest, PredictsAndEvaluates) {
+  const RunResult r = RunCloze("predict --model " + Path("classifier"), "printf 'a great film\\na dull movie\\n' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto lines = Lines(r.out);
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0]["label"], "positive");
+  EXPECT_EQ(lines[1]["label"], "negative");
+  EXPECT_NEAR(lines[0]["scores"]["positive"].get<double>() + lines[0]["scores"]["negative"].get<double>(), 1, 1e-6);
+  const RunResult e = RunCloze("evaluate --model " + Path("classifier") + " --data " + Path("classes.tsv"));
+  ASSERT_EQ(e.exit, 0) << e.err;
+  EXPECT_EQ(json::parse(e.out)["accuracy"], 1.0);
+  const RunResult m = RunCloze("evaluate --model " + Path("mlm") + " --data " + Path("text.txt"));
+  ASSERT_EQ(m.exit, 0) << m.err;
+  EXPECT_LT(json::parse(m.out)["loss"].get<double>(), 1.5);
+}
+
+TEST_F(ProgramTest, JsonLinesKeepTheirIdsAndBadOnesAreNamed) {
+  const RunResult r = RunCloze("predict --input-format jsonl --model " + Path("classifier"),
+                               R"(printf '{"id": 7, "text": "a great film"}\n{"id": "x", "ids": [2, 20, 3]}\n{"text": 5}\n' | )");
+  EXPECT_EQ(r.exit, 65);
+  EXPECT_THAT(r.err, HasSubstr("standard input:3"));
+  const auto lines = Lines(r.out);
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0]["id"], 7);
+  EXPECT_EQ(lines[1]["id"], "x");
+}
+
+TEST_F(ProgramTest, TagsColumnForColumn) {
+  const RunResult r = RunCloze("tag --format conllu --model " + Path("tagger") + " " + Path("tags.conllu"));
+  ASSERT_EQ(r.exit, 0) << r.err;
+  std::ostringstream original;
+  original << std::ifstream(Path("tags.conllu")).rdbuf();
+  EXPECT_EQ(r.out, original.str());  // a tagger that is right leaves its own training data as it is
+}
+
+TEST_F(ProgramTest, TagsEveryWordOfALongText) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += i % 2 == 0 ? "film " : "was ";
+  const RunResult r = RunCloze("tag --model " + Path("tagger"), "echo '" + text + "' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json line = json::parse(r.out);
+  ASSERT_EQ(line["words"].size(), 100);
+  for (const json& word : line["words"]) EXPECT_EQ(line["text"].get<std::string>().substr(word["byte_start"], word["byte_end"].get<int>() - word["byte_start"].get<int>()), word["text"]);
+}
+
+TEST_F(ProgramTest, EncodesVectors) {
+  const std::string out = Path("vectors.safetensors");
+  const RunResult r = RunCloze("encode --model " + Path("mlm") + " --out " + out, "printf 'a film\\nthe joy\\n' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  auto file = SafetensorsReader::Open(out);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_NE(file->Find("1"), nullptr);
+  EXPECT_EQ(file->Find("1")->shape[1], 32);
+  EXPECT_NE(RunCloze("encode --model " + Path("mlm") + " --out " + out, "echo x | ").exit, 0);  // never overwrites
+}
+
+TEST_F(ProgramTest, WrongUseIsExplained) {
+  const RunResult wrong = RunCloze("predict --model " + Path("tagger"), "echo x | ");
+  EXPECT_EQ(wrong.exit, 76);
+  EXPECT_THAT(wrong.err, HasSubstr("cloze tag"));
+  EXPECT_EQ(RunCloze("predict --model " + Path("absent"), "echo x | ").exit, 66);
+  EXPECT_EQ(RunCloze("finetune " + Path("mlm.textproto")).exit, 78);
+  const RunResult label = RunCloze("finetune " + Path("classifier.textproto") + " --set sequence_classification.labels=good,bad --set output.directory=" + Path("other"));
+  EXPECT_EQ(label.exit, 65);
+  EXPECT_THAT(label.err, HasSubstr("classes.tsv:2"));
+}
+
+TEST(GoldenPrediction, EqualsPyTorch) {
+  const std::string folder = CLOZE_SOURCE_DIR "/tests/golden/sequence_classification";
+  auto reference = SafetensorsReader::Open(folder + "/reference.safetensors");
+  ASSERT_TRUE(reference.ok());
+  std::vector<int64_t> ids(3 * 17), mask(3 * 17);
+  std::vector<float> logits(3 * 3);
+  ASSERT_TRUE(reference->ReadI64("input_ids", absl::MakeSpan(ids)).ok() && reference->ReadI64("attention_mask", absl::MakeSpan(mask)).ok() &&
+              reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
+  std::string input;
+  for (int s = 0; s < 3; ++s) {
+    for (int i = 0; i < 17 && mask[s * 17 + i] != 0; ++i) input += (i > 0 ? " " : "") + std::to_string(ids[s * 17 + i]);
+    input += "\\n";
+  }
+  const RunResult r = RunCloze("predict --input-format ids --compute f32 --model " + folder, "printf '" + input + "' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto lines = Lines(r.out);
+  ASSERT_EQ(lines.size(), 3);
+  for (int s = 0; s < 3; ++s) {
+    double sum = 0;
+    for (int c = 0; c < 3; ++c) sum += std::exp(logits[s * 3 + c]);
+    int c = 0;
+    for (const auto& [label, score] : lines[s]["scores"].items()) EXPECT_NEAR(score.get<double>(), std::exp(logits[s * 3 + c++]) / sum, 1e-5) << label;
+  }
+}
+
+TEST(MiniLm, EveryLayerEqualsTheReference) {
+  const std::string folder = CLOZE_SOURCE_DIR "/../shared/data/models/all-MiniLM-L6-v2-fp16";
+  auto reference = SafetensorsReader::Open(folder + "/reference_hidden_states.safetensors");
+  if (!reference.ok()) GTEST_SKIP() << "no MiniLM beside the project";
+  const std::string out = TemporaryFolder() + "/hidden.safetensors";
+  const RunResult r = RunCloze("encode --all-layers --compute f32 --model " + folder + " --out " + out,
+                               "printf 'Hello, world!\\nThe film was surprisingly good.\\nBerlin is the capital of Germany.\\n' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  auto ours = SafetensorsReader::Open(out);
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  for (int s = 0; s < 3; ++s) {
+    for (int layer = 0; layer <= 6; ++layer) {
+      const std::string name = "s" + std::to_string(s) + ".hidden_" + std::to_string(layer) + "_f32", mine = std::to_string(s) + "." + std::to_string(layer);
+      ASSERT_NE(ours->Find(mine), nullptr);
+      std::vector<float> expected(reference->Find(name)->elements()), got(ours->Find(mine)->elements());
+      ASSERT_EQ(expected.size(), got.size());
+      ASSERT_TRUE(reference->ReadF32(name, absl::MakeSpan(expected)).ok() && ours->ReadF32(mine, absl::MakeSpan(got)).ok());
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << name << " element " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cloze

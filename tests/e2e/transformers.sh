@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What Cloze saves loads in transformers and gives the same numbers. Exit 77 (skipped) where Python has no transformers.
+#   tests/e2e/transformers.sh CLOZE
+# CLOZE_PYTHON: the interpreter, "python3" unless set; may be a chroot. CLOZE_PYTHON_WORK: an empty folder that it sees as CLOZE_PYTHON_SEES.
+set -euo pipefail
+cloze=$1
+here=$(cd "$(dirname "$0")" && pwd)
+python=${CLOZE_PYTHON:-python3}
+$python -c 'import torch, transformers, safetensors' 2> /dev/null || { echo "skipped: no transformers in $python"; exit 77; }
+work=${CLOZE_PYTHON_WORK:-$(mktemp -d)}
+sees=${CLOZE_PYTHON_SEES:-$work}
+[ -n "${CLOZE_PYTHON_WORK:-}" ] || trap 'rm -rf "$work"' EXIT
+
+printf 'The good film was a great joy to see.\n\nThis bad movie is a dull waste of time.\n\n%.0s' $(seq 40) > "$work/text.txt"
+{ printf 'text\tlabel\n'; printf 'a great film\tpositive\na dull movie\tnegative\nso so\tneutral\n%.0s' $(seq 20); } > "$work/classes.tsv"
+printf 'film\tNOUN\nwas\tVERB\n\nmovie\tNOUN\nis\tVERB\ndull\tADJ\n\n%.0s' $(seq 20) > "$work/tags.conll"
+printf 'The film was dull.\nA great, great joy!\nx\n' > "$work/sentences.txt"
+"$cloze" vocab --text "$work/text.txt" --size 120 --out "$work/vocab" 2> /dev/null
+for norm in post pre; do
+  encoder="encoder { preset: CUSTOM layers: 2 hidden: 48 heads: 3 intermediate: 96 max_positions: 32 norm: ${norm^^} }"
+  run() {  # name, data, model and task
+    printf '%s train { files: "%s" } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
+      "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
+    "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
+    "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
+    "$cloze" encode --compute f32 --model "$work/$norm-$1" --out "$work/$norm-$1.hidden.safetensors" < "$work/sentences.txt"
+  }
+  run mlm text.txt "model { tokenizer: \"$work/vocab\" $encoder } masked_lm { max_tokens: 24 }"
+  run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
+  run tagger tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 }"
+  "$cloze" predict --compute f32 --model "$work/$norm-classifier" < "$work/sentences.txt" > "$work/$norm-classifier.out.jsonl"
+done
+cp "$here/transformers_check.py" "$work/"
+$python "$sees/transformers_check.py" "$sees"

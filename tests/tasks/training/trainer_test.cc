@@ -1,0 +1,156 @@
+// Whole training runs of a tiny encoder: they learn, resume with the same bits, and stop cleanly.
+#include "tasks/training/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/threads.h"
+#include "encoder/model_folder.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainerTest : public FilesTest {
+ protected:
+  TrainerTest() {
+    std::filesystem::create_directories(Path("vocab"));
+    EXPECT_TRUE(SmallTokenizer()->Save(Path("vocab"), 64).ok());
+    std::string text, classes = "text\tlabel\n", tags;
+    for (int i = 0; i < 60; ++i) {
+      const bool cat = i % 2 == 0;
+      absl::StrAppend(&text, cat ? "the cat sat on the mat , the cat sat .\n\n" : "a dog ran to a big red box . a dog .\n\n");
+      absl::StrAppend(&classes, cat ? "the cat sat on mat " : "a dog ran to box ", i, "\t", cat ? "cat" : "dog", "\n");
+      absl::StrAppend(&tags, cat ? "the\tD\ncat\tN\nsat\tV\n\n" : "a\tD\ndog\tN\nran\tV\nfar\tA\n\n");
+    }
+    Write("text.txt", text);
+    Write("classes.tsv", classes);
+    Write("tags.conll", tags);
+  }
+
+  LoadedSpec Spec(const std::string& task, const std::string& data, const std::string& run, int steps) {
+    auto loaded = ParseSpec(absl::StrCat(task, " train { files: \"", Path(data), "\" } batch { tokens: 128 micro_tokens: 64 } optimizer { learning_rate: 0.003 }",
+                                         " schedule { steps: ", steps, " } output { directory: \"", Path(run), "\" checkpoint_every_steps: 4 log_every_steps: 100 }"),
+                            "test");
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return *loaded;
+  }
+  std::string NewEncoder(const std::string& more = "") {
+    return absl::StrCat("model { tokenizer: \"", Path("vocab"), "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: CUSTOM ", more, "} }");
+  }
+  std::string Mlm(const std::string& more = "") { return NewEncoder(more) + " masked_lm { max_tokens: 32 }"; }
+
+  absl::StatusOr<Trainer::Summary> Train(const LoadedSpec& spec, const std::atomic<bool>* stop = nullptr) {
+    testing::internal::CaptureStderr();
+    auto trainer = Trainer::Create(spec, {.preparing = nullptr, .stop = stop});
+    absl::StatusOr<Trainer::Summary> summary = trainer.ok() ? (*trainer)->Run() : trainer.status();
+    progress_ = testing::internal::GetCapturedStderr();
+    return summary;
+  }
+  std::string Weights(const std::string& run) { return Read(Path(run) + "/model.safetensors"); }
+
+  std::string progress_;
+};
+
+TEST_F(TrainerTest, PretrainsPostAndPreNormAndSinusoids) {
+  int run = 0;
+  for (const char* kind : {"", "norm: PRE ", "positions: SINUSOIDAL ", "activation: RELU "}) {
+    const std::string folder = absl::StrCat("run", run++);
+    const auto summary = Train(Spec(Mlm(kind), "text.txt", folder, 60));
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_LT(summary->loss, 1.2) << kind;  // the uniform guess is ln(62) = 4.1
+    const auto config = LoadConfig(Path(folder));
+    ASSERT_TRUE(config.ok()) << config.status();
+    Model model(*config, false);
+    std::vector<std::string> fresh;
+    ASSERT_TRUE(model.Load(Path(folder), 0, &fresh).ok());
+    EXPECT_TRUE(fresh.empty());
+  }
+}
+
+TEST_F(TrainerTest, FinetunesBothTasksFromARunAndFromNothing) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
+  int run = 0;
+  for (const std::string& model : {NewEncoder(), absl::StrCat("model { start_from: \"", Path("mlm"), "\" }")}) {
+    for (const auto& [task, data] : {std::pair("sequence_classification", "classes.tsv"), std::pair("token_tagging", "tags.conll")}) {
+      LoadedSpec spec = Spec(absl::StrCat(model, task, " { max_tokens: 48 }"), data, absl::StrCat("run", run++), 40);
+      spec.spec.mutable_validation()->add_files(Path(data));
+      const auto summary = Train(spec);
+      ASSERT_TRUE(summary.ok()) << summary.status();
+      EXPECT_EQ(summary->metric, "accuracy");
+      EXPECT_EQ(*summary->best.Value("accuracy"), 1.0) << data;
+    }
+  }
+}
+
+TEST_F(TrainerTest, ResumesWithTheSameBits) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "straight", 12)).ok());
+  // Stops after one step, again and again, with changing numbers of threads.
+  const std::atomic<bool> stop = true;
+  const int threads = Threads();
+  for (int i = 1; i < 12; ++i) {
+    SetThreads(i % 4 + 1);
+    const auto stopped = Train(Spec(Mlm(), "text.txt", "pieces", 12), &stop);
+    EXPECT_EQ(ExitOf(stopped.status()), Exit::kInterrupted) << stopped.status();
+  }
+  const auto last = Train(Spec(Mlm(), "text.txt", "pieces", 12));
+  SetThreads(threads);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_THAT(progress_, HasSubstr("resumed at step 11 of 12"));
+  EXPECT_EQ(Weights("straight"), Weights("pieces"));
+}
+
+TEST_F(TrainerTest, ThreadsDoNotChangeBits) {
+  const int threads = Threads();
+  std::string first;
+  for (const int n : {1, 2, 3, 8}) {
+    SetThreads(n);
+    ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", absl::StrCat("threads", n), 6)).ok());
+    if (first.empty()) first = Weights("threads1");
+    EXPECT_EQ(Weights(absl::StrCat("threads", n)), first) << n;
+  }
+  SetThreads(threads);
+}
+
+TEST_F(TrainerTest, RefusesAChangedSpecWithTheDifference) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "run", 4)).ok());
+  LoadedSpec other = Spec(Mlm(), "text.txt", "run", 4);
+  other.spec.mutable_optimizer()->set_learning_rate(0.001);
+  const auto refused = Train(other);
+  ExpectError(refused.status(), Exit::kMismatch, "learning_rate");
+  Write("text.txt", "the cat sat on a dog\n\nthe mat sat\n");
+  ExpectError(Train(Spec(Mlm(), "text.txt", "run", 4)).status(), Exit::kMismatch, "training data");
+}
+
+TEST_F(TrainerTest, StopsWhenNumbersGoWrong) {
+  LoadedSpec wild = Spec(Mlm(), "text.txt", "wild", 400);
+  wild.spec.mutable_optimizer()->set_learning_rate(10);
+  wild.spec.mutable_optimizer()->set_clip_norm(0);
+  wild.spec.mutable_optimizer()->set_beta2(0);
+  wild.spec.mutable_optimizer()->set_weight_decay(10);
+  wild.spec.mutable_schedule()->set_warmup_steps(1);
+  const auto result = Train(wild);
+  if (!result.ok()) ExpectError(result.status(), Exit::kInternal, "not finite");
+  if (PathExists(Path("wild") + "/model.safetensors")) {
+    const auto config = LoadConfig(Path("wild"));
+    Model model(*config, false);
+    std::vector<std::string> fresh;
+    EXPECT_TRUE(model.Load(Path("wild"), 0, &fresh).ok());  // refuses what is not finite
+  }
+}
+
+TEST_F(TrainerTest, ClearErrors) {
+  ExpectError(Train(Spec(Mlm(), "nothing.txt", "run", 4)).status(), Exit::kNoInput, "nothing.txt");
+  Write("empty.txt", "\n\n");
+  ExpectError(Train(Spec(Mlm(), "empty.txt", "run", 4)).status(), Exit::kData, "empty.txt");
+  ExpectError(Train(Spec(NewEncoder() + " masked_lm { max_tokens: 500 }", "text.txt", "run", 4)).status(), Exit::kSpec, "64");
+  ExpectError(Train(Spec(absl::StrCat("model { start_from: \"", Path("absent"), "\" } masked_lm {}"), "text.txt", "run", 4)).status(), Exit::kNoInput, "absent");
+  auto lock = RunLock::Acquire(Path("run"));
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ExpectError(Train(Spec(Mlm(), "text.txt", "run", 4)).status(), Exit::kCannotCreate, "run");
+}
+
+}  // namespace
+}  // namespace cloze
