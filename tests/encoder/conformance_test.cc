@@ -23,7 +23,7 @@ ModelConfig ConfigOf(EncoderSpec::Norm norm, const Shape& s, float dropout, Head
   c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate, c.vocab = s.vocab;
   c.norm = norm, c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
   c.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
-  c.max_positions = 140;
+  c.max_positions = s.hidden <= 12 ? 9 : 140;
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging) c.labels = {"a", "b", "c"};

@@ -1,0 +1,214 @@
+// The three products of a linear layer against sums in double.
+#include "core/ops/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/reference/conformance.h"
+
+namespace cloze::reference {
+namespace {
+
+Table<double> Transposed(const Table<double>& x) {
+  Table<double> t(x.cols, x.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) t(c, r) = x(r, c);
+  }
+  return t;
+}
+
+std::vector<double> RowNorms(const Table<double>& x) {
+  std::vector<double> norms(x.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) norms[r] += x(r, c) * x(r, c);
+    norms[r] = std::sqrt(norms[r]);
+  }
+  return norms;
+}
+
+// actual = start + a b^T, each element within what the norms of its two rows allow.
+void ExpectProduct(const std::string& what, const Table<float>& actual, const Table<double>& a, const Table<double>& b, const Table<double>& start,
+                   const Path& path) {
+  const Table<double> expected = start + Linear(a, b);
+  const std::vector<double> rows = RowNorms(a), cols = RowNorms(b);
+  ExpectWithin(what, actual.cols, actual.v, expected.v, [&](size_t i) {
+    const double product = rows[i / actual.cols] * cols[i % actual.cols] / std::sqrt(static_cast<double>(path.terms));
+    return Tolerance(product + std::fabs(start.v[i]) + std::fabs(expected.v[i]), path);
+  });
+}
+
+struct Shape {
+  int64_t n, in, out;
+};
+
+class MatmulShapes : public testing::TestWithParam<std::tuple<Shape, DType, bool>> {
+ protected:
+  void SetUp() override {
+    if (!MatmulRuns(type())) GTEST_SKIP() << "this CPU has no bf16 matmul";
+  }
+  Shape shape() const { return std::get<0>(GetParam()); }
+  DType type() const { return std::get<1>(GetParam()); }
+  // A matrix, or columns in the middle of a wider one.
+  Mat Place(Workspace& s, const Table<float>& t, DType type) const {
+    if (!std::get<2>(GetParam())) return s.Put(t, type);
+    const int64_t before = 3, after = 6;
+    Table<float> wide(t.rows, before + t.cols + after);
+    for (float& x : wide.v) x = 1e30f;
+    for (int64_t r = 0; r < t.rows; ++r) {
+      for (int64_t c = 0; c < t.cols; ++c) wide(r, before + c) = t(r, c);
+    }
+    return Columns(s.Put(wide, type), before, t.cols);
+  }
+  Table<float> Random(int64_t rows, int64_t cols, uint32_t seed) const {
+    Table<float> t = RandomTable(rows, cols, seed);
+    for (float& x : t.v) x = Round(x, type());
+    return t;
+  }
+};
+
+TEST_P(MatmulShapes, Forward) {
+  const auto [n, in, out] = shape();
+  Workspace s(type());
+  const Table<float> x = Random(n, in, 1), w = Random(out, in, 2), bias = RandomTable(1, out, 3);
+  const Mat wm = s.Put(w, DType::kF32);
+  for (const DType to : {type(), DType::kF32}) {
+    for (const bool with_bias : {false, true}) {
+      const Mat y = Place(s, Table<float>(n, out), to);
+      s.matmul.Forward(Place(s, x, type()), {wm, 1}, with_bias ? bias.v.data() : nullptr, y);
+      Table<double> start(n, out);
+      if (with_bias) start = AddRow(start, Widen<double>(bias).v);
+      ExpectProduct(absl::StrCat("y, bias ", with_bias), Workspace::Get(y), Widen<double>(x), Widen<double>(w), start, {in, 1, to});
+    }
+  }
+}
+
+TEST_P(MatmulShapes, BackwardData) {
+  const auto [n, in, out] = shape();
+  Workspace s(type());
+  const Table<float> dy = Random(n, out, 1), w = Random(out, in, 2), old = Random(n, in, 3);
+  const Mat wm = s.Put(w, DType::kF32);
+  for (const bool accumulate : {false, true}) {
+    const Mat dx = Place(s, old, type());
+    s.matmul.BackwardData(Place(s, dy, type()), {wm, 1}, dx, accumulate);
+    ExpectProduct(absl::StrCat("dx, accumulate ", accumulate), Workspace::Get(dx), Widen<double>(dy), Transposed(Widen<double>(w)),
+                  accumulate ? Widen<double>(old) : Table<double>(n, in), {out, 1, type()});
+  }
+}
+
+TEST_P(MatmulShapes, BackwardWeight) {
+  const auto [n, in, out] = shape();
+  Workspace s(type());
+  const Table<float> dy = Random(n, out, 1), x = Random(n, in, 2), old = RandomTable(out, in, 3);
+  const Mat dw = s.Put(old, DType::kF32);
+  s.matmul.BackwardWeight(Place(s, dy, type()), Place(s, x, type()), dw);
+  ExpectProduct("dw", Workspace::Get(dw), Transposed(Widen<double>(dy)), Transposed(Widen<double>(x)), Widen<double>(old), {n, 1, DType::kF32});
+}
+
+// What stands beside the columns of a view stays.
+TEST_P(MatmulShapes, WritesOnlyItsColumns) {
+  const auto [n, in, out] = shape();
+  Workspace s(type());
+  const Mat whole = s.arena.NewZero(n, out + 9, type()), y = Columns(whole, 4, out);
+  s.matmul.Forward(s.Put(Random(n, in, 1)), {s.Put(Random(out, in, 2), DType::kF32), 1}, nullptr, y);
+  const Table<float> t = Workspace::Get(whole);
+  for (int64_t r = 0; r < n; ++r) {
+    for (int64_t c = 0; c < t.cols; ++c) {
+      if (c >= 4 && c < 4 + out) continue;
+      ASSERT_EQ(t(r, c), 0) << r << ", " << c;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MatmulShapes,
+                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1}, Shape{8, 24, 40},
+                                                          Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257}, Shape{200, 40, 1031}),
+                                          testing::Values(DType::kF32, DType::kBf16), testing::Bool()),
+                         [](const auto& info) {
+                           const Shape& s = std::get<0>(info.param);
+                           return absl::StrCat(s.n, "x", s.in, "x", s.out, std::get<1>(info.param) == DType::kF32 ? "" : "_bf16",
+                                               std::get<2>(info.param) ? "_strided" : "");
+                         });
+
+TEST(Matmul, PacksAgainWhenTheVersionChanges) {
+  Workspace s(DType::kF32);
+  const Mat x = s.Put(Table<float>(1, 2, {1, 10})), w = s.Put(Table<float>(1, 2, {1, 2})), y = s.New(1, 1);
+  s.matmul.Forward(x, {w, 1}, nullptr, y);
+  EXPECT_EQ(y.f32()[0], 21);
+  const int64_t bytes = s.matmul.packed_bytes();
+  EXPECT_GT(bytes, 0);
+  w.f32()[0] = 5;
+  s.matmul.Forward(x, {w, 2}, nullptr, y);
+  EXPECT_EQ(y.f32()[0], 25);
+  s.matmul.BackwardData(s.Put(Table<float>(1, 1, {1})), {w, 2}, x);
+  EXPECT_EQ(x.f32()[0], 5);
+  w.f32()[1] = 7;
+  s.matmul.BackwardData(s.Put(Table<float>(1, 1, {1})), {w, 3}, x);
+  EXPECT_EQ(x.f32()[1], 7);
+  EXPECT_GE(s.matmul.packed_bytes(), bytes);
+}
+
+TEST(Matmul, NoRowsIsNoWork) {
+  Workspace s(DType::kF32);
+  const Mat w = s.Put(RandomTable(3, 2, 1)), dw = s.arena.NewZero(3, 2, DType::kF32), x = s.New(0, 2), y = s.New(0, 3);
+  s.matmul.Forward(x, {w, 1}, nullptr, y);
+  s.matmul.BackwardData(y, {w, 1}, x);
+  s.matmul.BackwardWeight(y, x, dw);
+  EXPECT_EQ(MaxNorm(Workspace::Get(dw).v), 0);
+}
+
+// The number of threads may change between products of one Matmul.
+TEST(Matmul, FollowsTheNumberOfThreads) {
+  const Table<float> x = RandomTable(200, 300, 1), w = RandomTable(100, 300, 2), dy = RandomTable(200, 100, 3);
+  Workspace s(DType::kF32);
+  const Mat wm = s.Put(w), xm = s.Put(x), dym = s.Put(dy);
+  Tables<float> first;
+  for (const int threads : {2, 8, 1, 3}) {
+    SetThreads(threads);
+    const Mat y = s.New(200, 100), dx = s.New(200, 300), dw = s.arena.NewZero(100, 300, DType::kF32);
+    s.matmul.Forward(xm, {wm, 1}, nullptr, y);
+    s.matmul.BackwardData(dym, {wm, 1}, dx);
+    s.matmul.BackwardWeight(dym, xm, dw);
+    const Tables<float> results = {Workspace::Get(y), Workspace::Get(dx), Workspace::Get(dw)};
+    if (first.empty()) first = results;
+    ExpectSameBits(absl::StrCat(threads, " threads, y dx dw"), first, results);
+  }
+  SetThreads(1);
+}
+
+// BERT's shapes, long sums and narrow results: all three products with each number of threads, the same bits.
+class MatmulThreads : public testing::TestWithParam<std::tuple<Shape, DType>> {};
+
+TEST_P(MatmulThreads, SameBits) {
+  const auto& [shape, type] = GetParam();
+  if (!MatmulRuns(type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
+  const auto [rows, in, out] = shape;
+  const Table<float> x = RandomTable(rows, in, 1), w = RandomTable(out, in, 2), dy = RandomTable(rows, out, 3), bias = RandomTable(1, out, 4);
+  Tables<float> first;
+  for (const int threads : {1, 2, 3, 4, 8}) {
+    SetThreads(threads);
+    Workspace s(type);
+    const Mat xm = s.Put(x), wm = s.Put(w, DType::kF32), dym = s.Put(dy), y = s.New(rows, out), dx = s.New(rows, in);
+    const Mat dw = s.arena.NewZero(out, in, DType::kF32);
+    s.matmul.Forward(xm, {wm, 1}, bias.v.data(), y);
+    s.matmul.BackwardData(dym, {wm, 1}, dx);
+    s.matmul.BackwardWeight(dym, xm, dw);
+    const Tables<float> results = {Workspace::Get(y), Workspace::Get(dx), Workspace::Get(dw)};
+    if (first.empty()) first = results;
+    ExpectSameBits(absl::StrCat(threads, " threads, y dx dw"), first, results);
+  }
+  SetThreads(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bert, MatmulThreads,
+                         testing::Combine(testing::Values(Shape{512, 256, 256}, Shape{512, 256, 768}, Shape{512, 768, 768}, Shape{512, 768, 3072},
+                                                          Shape{512, 3072, 768}, Shape{512, 768, 256}, Shape{4096, 256, 256},
+                                                          Shape{4096, 128, 3}, Shape{64, 256, 8192}, Shape{72, 64, 1031}),
+                                          testing::Values(DType::kF32, DType::kBf16)),
+                         [](const auto& info) {
+                           const Shape& s = std::get<0>(info.param);
+                           return absl::StrCat(s.n, "x", s.in, "x", s.out, std::get<1>(info.param) == DType::kF32 ? "" : "_bf16");
+                         });
+
+}  // namespace
+}  // namespace cloze::reference
