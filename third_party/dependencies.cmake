@@ -5,15 +5,20 @@ find_package(absl REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 
-# Found by header and library: Debian 12's dnnl-config.cmake asks for OpenCL development files that we do not need.
-function(cloze_find_library target header library)
-  find_path(${target}_INCLUDE ${header} REQUIRED)
-  find_library(${target}_LIBRARY ${library} REQUIRED)
+set(CLOZE_ONEDNN_ROOT "" CACHE PATH "Folder with the include and lib of a oneDNN to use instead of the system's")
+
+# Found by header and library: Debian 12's dnnl-config.cmake asks for OpenCL development files that we do not need. With a root, only there.
+function(cloze_find_library target header library root)
+  if(root)
+    set(only HINTS ${root} PATH_SUFFIXES include lib lib64 NO_DEFAULT_PATH)
+  endif()
+  find_path(${target}_INCLUDE ${header} ${only} REQUIRED)
+  find_library(${target}_LIBRARY ${library} ${only} REQUIRED)
   add_library(${target} INTERFACE)
   target_include_directories(${target} SYSTEM INTERFACE ${${target}_INCLUDE})
   target_link_libraries(${target} INTERFACE ${${target}_LIBRARY})
 endfunction()
 
-cloze_find_library(cloze_dnnl oneapi/dnnl/dnnl.hpp dnnl)
-cloze_find_library(cloze_utf8proc utf8proc.h utf8proc)
-cloze_find_library(cloze_xxhash xxhash.h xxhash)
+cloze_find_library(cloze_dnnl oneapi/dnnl/dnnl.hpp dnnl "${CLOZE_ONEDNN_ROOT}")
+cloze_find_library(cloze_utf8proc utf8proc.h utf8proc "")
+cloze_find_library(cloze_xxhash xxhash.h xxhash "")

@@ -10,6 +10,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
+build=${CLOZE_BUILD:-$here/build}
 out=${CLOZE_RUNS:-$here/runs}/quickstart
 pretrain_seconds=${CLOZE_PRETRAIN_SECONDS:-240}
 finetune_seconds=${CLOZE_FINETUNE_SECONDS:-75}
@@ -25,6 +26,9 @@ for text in "$@"; do
 done
 
 # --- Data: awk and sed only. Each maker writes $data/{train,heldout}.txt with a document a line, and the tasks' files.
+
+# Lines in an order that mixes neighbours, always the same.
+mixed() { awk '{ printf "%d\t%s\n", NR * 7919 % 104729, $0 }' "$@" | sort -s -n -k 1,1 | cut -f 2-; }
 
 # WordNet's synsets as "part of speech TAB words TAB definition TAB example TAB example ...". Nouns are many: see wordnet_data.
 wordnet_synsets() {
@@ -56,7 +60,7 @@ wordnet_synsets() {
 }
 
 wordnet_data() {
-  wordnet_synsets > "$data/synsets"
+  wordnet_synsets | mixed > "$data/synsets"
   awk -F '\t' -v dir="$data" '
     BEGIN { print "text\tlabel" > (dir "/classify-train.tsv"); print "text\tlabel" > (dir "/classify-heldout.tsv") }
     {
@@ -100,7 +104,7 @@ sentences() {
 }
 
 text_data() {
-  local number=0 text name
+  local number=0 text name set
   : > "$data/labelled"
   for text in "$@"; do
     number=$((number + 1))
@@ -111,7 +115,6 @@ text_data() {
     name=$(basename "$text" | sed -e 's/\..*//' | tr -c 'A-Za-z0-9_\n-' '_')
     if grep -q -x -F -- "$name" "$data/labelled"; then name=$name-$number; fi
     printf '%s\n' "$name" >> "$data/labelled"
-    local set
     for set in train heldout; do
       cat "$data/paragraphs-$set" >> "$data/$set.txt"
       sentences "$data/paragraphs-$set" > "$data/sentences"
@@ -120,9 +123,13 @@ text_data() {
     done
   done
   [ -s "$data/sentences-heldout" ] || fail "too little text: no held-out sentence was found; give at least some pages"
+  for set in train heldout; do
+    mixed "$data/sentences-$set" > "$data/sentences"
+    mv "$data/sentences" "$data/sentences-$set"
+  done
   [ $# -ge 2 ] || return 0
   for set in train heldout; do
-    { printf 'text\tlabel\n'; cat "$data/labelled-$set"; } > "$data/classify-$set.tsv"
+    { printf 'text\tlabel\n'; mixed "$data/labelled-$set"; } > "$data/classify-$set.tsv"
   done
 }
 
@@ -167,7 +174,7 @@ model {
 masked_lm { max_tokens: 64 random_share: 0.1 keep_share: 0.1 }
 train { files: "$data/train.txt" documents: LINE }
 validation { files: "$data/heldout.txt" documents: LINE }
-evaluation { max_examples: 2000 }
+evaluation { max_examples: 500 }
 batch { tokens: 4096 micro_tokens: 4096 }
 optimizer { learning_rate: 0.0015 beta2: 0.98 }
 END
@@ -180,7 +187,7 @@ model { start_from: "$out/pretrain" }
 $1 { max_tokens: 96 }
 train { files: "$data/$3-train.$2" }
 validation { files: "$data/$3-heldout.$2" }
-evaluation { max_examples: 2000 }
+evaluation { max_examples: 1000 }
 batch { tokens: 2048 micro_tokens: 2048 }
 optimizer { learning_rate: 0.0004 }
 END
@@ -202,18 +209,22 @@ steps_for() {
   end=$(seconds)
   rm -rf "$probe"
   awk -v a="$start" -v b="$middle" -v c="$end" -v budget="$3" -v n=$probe_steps '
-    BEGIN { step = ((c - b) - (b - a)) / n; if (step < 0.001) step = 0.001; steps = int(budget / step); print steps < 20 ? 20 : steps > 100000 ? 100000 : steps }'
+    BEGIN { step = ((c - b) - (b - a)) / n; if (step < 0.001) step = 0.001; steps = int(budget / step); print (steps < 20 ? 20 : steps) }'
 }
 
 # Trains. Arguments: sub-command, spec, steps, name of the run.
 train() {
   rm -rf "${out:?}/$4"
   "$cloze" "$1" "$2" --set "schedule.steps=$3" --set "output.directory=$out/$4" --set "output.cache_directory=$out/cache" \
-    --set output.log_every_steps=$(($3 / 20 + 1)) > "$out/$4.log"
+    --set output.log_every_steps=$(($3 / 20 + 1)) --set "evaluation.every_steps=$(($3 / 4 + 1))" --set "output.checkpoint_every_steps=$(($3 / 2 + 1))"
 }
+
+# Metrics on held-out data, into a JSON file. Arguments: name of the run, data.
+evaluate() { "$cloze" evaluate --model "$out/$1" --data "$2" --set max_examples=4000 > "$out/$1.json"; }
 
 # A number of a JSON file by its name.
 json_number() { sed -n "s/.*\"$1\"[[:space:]]*:[[:space:]]*\([-+0-9.eE]*\).*/\1/p" "$2" | tail -n 1; }
+rounded() { awk -v x="${1:-0}" 'BEGIN { printf "%.3f", x }'; }
 percent() { awk -v x="${1:-0}" 'BEGIN { printf "%.1f %%", 100 * x }'; }
 
 # Share of the most frequent label in the last column of a file: what guessing without looking reaches.
@@ -226,9 +237,10 @@ extra=()
 [ $# -gt 0 ] || extra=(wordnet-base)
 say "packages and build"
 "$here/tools/setup.sh" "${extra[@]}"
-cmake -S "$here" -B "$here/build" -G Ninja -DCMAKE_BUILD_TYPE=Release > "$here/build.log" || { cat "$here/build.log" >&2; exit 1; }
-cmake --build "$here/build" -j "$(nproc)" --target cloze >&2
-cloze=$here/build/cloze
+mkdir -p "$build"
+cmake -S "$here" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release > "$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; exit 1; }
+cmake --build "$build" -j "$(nproc)" --target cloze >&2
+cloze=$build/cloze
 
 say "data"
 data=$out/data
@@ -251,21 +263,27 @@ say "pretraining, $pretrain_seconds seconds"
 encoder_spec > "$out/pretrain.textproto"
 steps=$(steps_for pretrain "$out/pretrain.textproto" "$pretrain_seconds")
 train pretrain "$out/pretrain.textproto" "$steps" pretrain
-"$cloze" evaluate --model "$out/pretrain" --data "$data/heldout.txt" > "$out/pretrain.json" || fail "cannot evaluate the pretrained model"
+evaluate pretrain "$data/heldout.txt"
 
 say "fillings"
 blanks=()
 if [ $# -eq 0 ]; then
   blanks=("whale: a very large <mask> that lives in the sea" "baker: someone who <mask> bread" "happily: in a <mask> manner" "He opened the <mask> and went out")
 fi
-# Held-out sentences with one word hidden; what was hidden stands behind.
+# Fills the blanks of a sentence and prints the likeliest tokens.
+fill() {
+  printf '%s\n    ' "$1"
+  "$cloze" fill-mask --model "$out/pretrain" "$1" | grep -o -E '"token": "(\\.|[^"\\])*", "id": [0-9]+, "score": [-0-9.e]+' |
+    sed -E 's/"token": "(.*)", "id": [0-9]+, "score": (.*)/\1 \2/' | awk '{ printf "%s%s (%.0f %%)", (NR > 1 ? ", " : ""), $1, 100 * $2 } END { print "" }'
+}
+for sentence in "${blanks[@]}"; do fill "$sentence"; done
+# Held-out sentences with one word hidden.
 while IFS=$'\t' read -r sentence hidden; do
-  printf '# hidden: %s\n' "$hidden"
-  "$cloze" fill-mask --model "$out/pretrain" "$sentence"
+  fill "$sentence"
+  printf '    hidden was: %s\n' "$hidden"
 done < <(awk 'NF >= 8 && NF <= 16 && (++n) % 97 == 0 && shown < 3 {
   i = int(NF / 2); while (i < NF && ($i !~ /^[a-z]+$/ || length($i) < 4)) ++i
   if ($i ~ /^[a-z]+$/) { word = $i; $i = "<mask>"; print $0 "\t" word; ++shown } }' "$data/sentences-heldout")
-for sentence in "${blanks[@]}"; do "$cloze" fill-mask --model "$out/pretrain" "$sentence"; done
 
 for task in "${tasks[@]}"; do
   say "fine-tuning: $task, $finetune_seconds seconds"
@@ -276,7 +294,7 @@ for task in "${tasks[@]}"; do
   finetune_spec "$kind" "$extension" "$task" > "$out/$task.textproto"
   steps=$(steps_for finetune "$out/$task.textproto" "$finetune_seconds")
   train finetune "$out/$task.textproto" "$steps" "$task"
-  "$cloze" evaluate --model "$out/$task" --data "$data/$task-heldout.$extension" > "$out/$task.json"
+  evaluate "$task" "$data/$task-heldout.$extension"
 done
 
 say "trying them"
@@ -287,15 +305,16 @@ if [ ${#tasks[@]} -eq 2 ]; then
     awk '(++n) % 53 == 0 && ++shown <= 4' "$data/sentences-heldout"
   fi | "$cloze" predict --model "$out/classify"
 fi
-echo "in 1879 thomas edison showed his lamp to mary but george did not come why not" | "$cloze" tag --model "$out/tag"
+echo "in 1879 thomas edison showed his lamp to mary but george did not come why not" | "$cloze" tag --model "$out/tag" |
+  sed -E -e 's/.*"words": \[//' -e 's/\{[^{}]*"label": "([^"]*)"[^{}]*"text": "([^"]*)"[^{}]*\}/\2 [\1]/g' -e 's/,? *\]?\}?$//' -e 's/ \[O\]//g' -e 's/, / /g'
 
 say "results on held-out text, $(($(date +%s) - began)) seconds after the start"
 row() { printf '%-44s %12s %12s\n' "$@"; }
 row "" model "most common"
 row "masked words guessed right" "$(percent "$(json_number accuracy "$out/pretrain.json")")" ""
-row "  loss, nats per masked token" "$(json_number loss "$out/pretrain.json")" ""
+row "  loss, nats per masked token" "$(rounded "$(json_number loss "$out/pretrain.json")")" ""
 [ ${#tasks[@]} -eq 1 ] || row "texts classified right" "$(percent "$(json_number accuracy "$out/classify.json")")" \
   "$(percent "$(sed 1d "$data/classify-heldout.tsv" | majority - '\t')")"
 row "words tagged right (case and punctuation)" "$(percent "$(json_number accuracy "$out/tag.json")")" "$(percent "$(majority "$data/tag-heldout.conll" ' ')")"
-row "  macro F1 over the tags" "$(json_number macro_f1 "$out/tag.json")" ""
+row "  macro F1 over the tags" "$(rounded "$(json_number macro_f1 "$out/tag.json")")" ""
 echo "Everything is in $out: pretrain, classify and tag are model folders."

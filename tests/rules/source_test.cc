@@ -38,12 +38,14 @@ const std::map<std::string, std::set<std::string>>& Rooms() {
       {"core/ops/kernels", {"core/base", "core/tensor", "core/ops/kernels"}},
       {"core/ops", {"core/base", "core/tensor", "core/ops", "core/ops/kernels"}},
       {"proto", {"core/base", "proto"}},
-      {"encoder", {"core/base", "core/tensor", "core/ops", "proto", "encoder"}},
+      {"encoder", {"core/base", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder"}},
       {"tasks/data", {"core/base", "core/text", "core/tensor", "proto", "tasks/data"}},
-      {"tasks", {"core/base", "core/text", "core/tensor", "core/ops", "proto", "encoder", "tasks/data", "tasks"}},
-      {"tasks/training", {"core/base", "core/text", "core/tensor", "core/ops", "proto", "encoder", "tasks/data", "tasks", "tasks/training"}},
+      {"tasks", {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks"}},
+      {"tasks/training",
+       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks", "tasks/training"}},
       {"tools",
-       {"core/base", "core/text", "core/tensor", "core/ops", "proto", "encoder", "tasks/data", "tasks", "tasks/training", "tools"}}};
+       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks", "tasks/training",
+        "tools"}}};
   return rooms;
 }
 
