@@ -35,7 +35,7 @@ absl::Status Train(const Options& options, bool pretrain) {
     return SpecError(loaded, "", pretrain ? "the task is not masked_lm; use `cloze finetune`" : "the task is masked_lm; use `cloze pretrain`");
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
-  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, {.preparing = ShowPreparing, .stop = &stop}));
+  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr}));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
   std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()), ", \"steps\": ", summary.steps,
                                   ", \"train_loss\": ", JsonNumber(summary.loss));

@@ -75,6 +75,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     ASSIGN_OR_RETURN(const StepData data, next.get());
     next = std::async(std::launch::async, [this, from = data.next] { return feed_->Next(from); });
     RETURN_IF_ERROR(TrainStep(data));
+    if (options_.after_step != nullptr) options_.after_step(step_);
     const bool last = step_ == total_steps_;
     if (!Stopped() && (last || step_ % evaluate_every_ == 0)) RETURN_IF_ERROR(EvaluateNow());
     if (last || Stopped() || step_ % save_every_ == 0) RETURN_IF_ERROR(Save());

@@ -26,6 +26,7 @@ class Trainer {
   struct Options {
     std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing;  // tokenising; may be empty
     const std::atomic<bool>* stop = nullptr;  // true: save, and end with kInterrupted after the step under way
+    std::function<void(int64_t step)> after_step;  // may be empty
   };
   struct Summary {
     int64_t steps = 0;

@@ -65,7 +65,7 @@ class ProgramTest : public testing::Test {
 std::string* ProgramTest::dir_ = nullptr;
 
 TEST_F(ProgramTest, FillsMasks) {
-  const RunResult r = RunCloze("fill-mask --model " + Path("mlm") + " 'The good <mask> was a great joy to see.' 'a [MASK] waste of [MASK].'");
+  const RunResult r = RunCloze("fill-mask --model " + Path("mlm"), "printf 'The good <mask> was a great joy to see.\\na [MASK] waste of [MASK].\\n' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
   const auto lines = Lines(r.out);
   ASSERT_EQ(lines.size(), 2);
@@ -151,7 +151,7 @@ TEST(GoldenPrediction, EqualsPyTorch) {
               reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
   std::string input;
   for (int s = 0; s < 3; ++s) {
-    for (int i = 0; i < 17 && mask[s * 17 + i] != 0; ++i) input += (i > 0 ? " " : "") + std::to_string(ids[s * 17 + i]);
+    for (int i = 0; i < 17 && mask[s * 17 + i] != 0; ++i) absl::StrAppend(&input, i > 0 ? " " : "", ids[s * 17 + i]);
     input += "\\n";
   }
   const RunResult r = RunCloze("predict --input-format ids --compute f32 --model " + folder, "printf '" + input + "' | ");
@@ -178,7 +178,7 @@ TEST(MiniLm, EveryLayerEqualsTheReference) {
   ASSERT_TRUE(ours.ok()) << ours.status();
   for (int s = 0; s < 3; ++s) {
     for (int layer = 0; layer <= 6; ++layer) {
-      const std::string name = "s" + std::to_string(s) + ".hidden_" + std::to_string(layer) + "_f32", mine = std::to_string(s) + "." + std::to_string(layer);
+      const std::string name = absl::StrCat("s", s, ".hidden_", layer, "_f32"), mine = absl::StrCat(s, ".", layer);
       ASSERT_NE(ours->Find(mine), nullptr);
       std::vector<float> expected(reference->Find(name)->elements()), got(ours->Find(mine)->elements());
       ASSERT_EQ(expected.size(), got.size());
