@@ -10,7 +10,7 @@ set(CLOZE_ONEDNN_ROOT "" CACHE PATH "Folder with the include and lib of a oneDNN
 # Found by header and library: Debian 12's dnnl-config.cmake asks for OpenCL development files that we do not need. With a root, only there.
 function(cloze_find_library target header library root)
   if(root)
-    set(only HINTS ${root} PATH_SUFFIXES include lib lib64 NO_DEFAULT_PATH)
+    set(only HINTS ${root} PATH_SUFFIXES include lib lib64 lib/${CMAKE_LIBRARY_ARCHITECTURE} NO_DEFAULT_PATH)
   endif()
   find_path(${target}_INCLUDE ${header} ${only} REQUIRED)
   find_library(${target}_LIBRARY ${library} ${only} REQUIRED)

@@ -216,7 +216,8 @@ steps_for() {
 train() {
   rm -rf "${out:?}/$4"
   "$cloze" "$1" "$2" --set "schedule.steps=$3" --set "output.directory=$out/$4" --set "output.cache_directory=$out/cache" \
-    --set output.log_every_steps=$(($3 / 20 + 1)) --set "evaluation.every_steps=$(($3 / 4 + 1))" --set "output.checkpoint_every_steps=$(($3 / 2 + 1))"
+    --set output.log_every_steps=$(($3 / 20 + 1)) --set "evaluation.every_steps=$(($3 / 4 + 1))" --set "output.checkpoint_every_steps=$(($3 / 2 + 1))" \
+    > "$out/$4.log"
 }
 
 # Metrics on held-out data, into a JSON file. Arguments: name of the run, data.
