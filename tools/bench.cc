@@ -9,8 +9,7 @@
 #include "encoder/model.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/setup.h"
-#include "tools/command.h"
-#include "tools/output.h"
+#include "tools/infer.h"
 
 namespace cloze {
 namespace {
@@ -74,7 +73,7 @@ absl::Status BenchTrain(const Options& o) {
   config.vocab = o.vocab;
   config.head = HeadKind::kMaskedLm;
   config.dropout = config.attention_dropout = o.dropout;
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(o.compute == "bf16" ? RuntimeSpec::BF16 : o.compute == "f32" ? RuntimeSpec::F32 : RuntimeSpec::AUTO));
+  ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(o.compute), Use::kTraining));
   Model model(config, true);
   model.Initialize(1);
   Optimizer optimizer(&model.params(), OptimizerSpec());

@@ -79,7 +79,7 @@ absl::Status EvaluateModel(Options options) {
   if (spec.has_masked_lm()) {
     ASSIGN_OR_RETURN(masker, Masker::Create(spec.masked_lm(), *tokenizer, spec.seed()));
   }
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(options.infer.compute == "bf16" ? RuntimeSpec::BF16 : RuntimeSpec::AUTO));
+  ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(options.infer.compute), Use::kInference));
   Model model(config, false);
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model.Load(options.infer.model, 0, &fresh));

@@ -17,9 +17,12 @@ void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
   if (input) AddInputOptions(command, &options->input);
 }
 
+RuntimeSpec::Compute ComputeNamed(const std::string& name) {
+  return name == "bf16" ? RuntimeSpec::BF16 : name == "f32" ? RuntimeSpec::F32 : RuntimeSpec::AUTO;
+}
+
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, HeadKind head) {
-  const auto type = options->compute == "bf16" ? RuntimeSpec::BF16 : options->compute == "f32" ? RuntimeSpec::F32 : RuntimeSpec::AUTO;
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(type));
+  ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(options->compute), Use::kInference));
   ASSIGN_OR_RETURN(auto session, Session::Open(options->model, compute));
   if (head != HeadKind::kNone) RETURN_IF_ERROR(session->Require(head));
   options->input.vocab_size = session->config().vocab;

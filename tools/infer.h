@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/task.pb.h"
 #include "tasks/session.h"
 #include "tools/command.h"
 #include "tools/input.h"
@@ -21,6 +22,9 @@ struct InferOptions {
 
 // Declares --model and --compute; with `input` also the input file and --input-format.
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input = true);
+
+// Of "auto", "f32" or "bf16".
+RuntimeSpec::Compute ComputeNamed(const std::string& name);
 
 // Opens the model, and sets the input's vocabulary size. kMismatch unless it has `head`; kNone: any will do.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, HeadKind head);

@@ -79,11 +79,12 @@ int64_t MaxTokens(const TaskSpec& spec) {
   return 0;
 }
 
-absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute) {
+absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
   const bool fast = std::string(GetKernels().name) == "avx512bf16";
   if (compute == RuntimeSpec::BF16 && !fast) {
     return Error(Exit::kLimit, "compute bf16: this CPU has no AVX512_BF16 instructions; use f32 or auto");
   }
+  if (compute == RuntimeSpec::AUTO) return fast && use == Use::kTraining ? DType::kBf16 : DType::kF32;
   return compute == RuntimeSpec::BF16 ? DType::kBf16 : DType::kF32;
 }
 

@@ -30,8 +30,10 @@ HeadKind HeadOf(const TaskSpec& spec);
 // Longest sequence of the task in tokens.
 int64_t MaxTokens(const TaskSpec& spec);
 
-// Type of activations that the spec asks for, or kLimit when this CPU has not got it.
-absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute);
+// Type of activations that the spec asks for; kLimit when this CPU lacks its instructions. AUTO is bf16 for training where the CPU has it, and f32 for inference,
+// whose numbers are then those of other programs to the fifth digit.
+enum class Use { kTraining, kInference };
+absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 
 // Builds the store of `data` for the spec's task; labels as in `config`.
 absl::StatusOr<BuiltStore> BuildStore(const TaskSpec& spec, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,

@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const LoadedSpec& loade
   RETURN_IF_ERROR(VerifySpec(loaded));
   auto trainer = std::unique_ptr<Trainer>(new Trainer(loaded.spec, options));
   SetThreads(loaded.spec.runtime().threads() > 0 ? loaded.spec.runtime().threads() : Threads());
-  ASSIGN_OR_RETURN(trainer->compute_, ComputeOf(loaded.spec.runtime().compute()));
+  ASSIGN_OR_RETURN(trainer->compute_, ComputeOf(loaded.spec.runtime().compute(), Use::kTraining));
   RETURN_IF_ERROR(trainer->PrepareRunDirectory());
   RETURN_IF_ERROR(trainer->InitializeModel());
   trainer->PlanSteps();

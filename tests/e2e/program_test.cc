@@ -141,6 +141,15 @@ TEST_F(ProgramTest, WrongUseIsExplained) {
   EXPECT_THAT(label.err, HasSubstr("classes.tsv:2"));
 }
 
+TEST(Bench, TrainPrintsALine) {
+  const RunResult r = RunCloze("bench train --encoder tiny --vocab 200 --batch 2 --seq 16 --steps 2 --compute f32 --json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json line = json::parse(r.out);
+  EXPECT_EQ(line["config"], "tiny/v200");
+  EXPECT_EQ(line["dtype"], "fp32");
+  EXPECT_GT(line["tokens_per_s"].get<double>(), 0);
+}
+
 TEST(GoldenPrediction, EqualsPyTorch) {
   const std::string folder = CLOZE_SOURCE_DIR "/tests/golden/sequence_classification";
   auto reference = SafetensorsReader::Open(folder + "/reference.safetensors");
