@@ -1,5 +1,7 @@
 #include "core/ops/matmul.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <tuple>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/threads.h"
 
 namespace cloze {
 namespace {
@@ -30,7 +33,7 @@ struct Operands {
 // The one place where oneDNN 2.x and 3.x differ for us.
 dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Operands& o) {
   dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::library);
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (o.accumulate) {
     dnnl::post_ops post;
     post.append_sum(1.0f);
@@ -53,6 +56,7 @@ using Key = std::tuple<int, int64_t, int64_t, int64_t, int64_t, int64_t, int, in
 struct Cached {
   dnnl::matmul primitive;
   memory::desc src, weights, bias, dst;
+  int64_t scratch;  // bytes
 };
 
 struct Packed {
@@ -60,56 +64,128 @@ struct Packed {
   uint64_t version = 0;
 };
 
+// A tile of a product, for one thread.
+struct Tile {
+  const Cached* cached;
+  const void* src;
+  memory weights;
+  const float* bias;
+  void* dst;
+};
+
+// oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend on the shape
+// alone, and each tile is a product on one thread. Whole columns are best where there are rows enough for all threads.
+constexpr int64_t kTileRows = 128;
+int64_t TileCols(ConstMat dst) { return dst.rows >= 8 * kTileRows ? dst.cols : 256; }
+int64_t GradientTile(int64_t n) { return n <= 128 ? 64 : n <= 512 ? 128 : n <= 1024 ? 256 : 512; }
+
+// f(begin, size) for the tiles of [0, n).
+template <typename F>
+void ForTiles(int64_t n, int64_t tile, F f) {
+  for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));
+}
+
+// oneDNN uses one thread while this lives.
+class OneThread {
+ public:
+  OneThread() : threads_(Threads()) { SetThreads(1); }
+  ~OneThread() { SetThreads(threads_); }
+
+ private:
+  int threads_;
+};
+
 }  // namespace
 
 struct Matmul::Rep {
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  struct Worker {
+    dnnl::stream stream;
+    std::unique_ptr<char, Free> scratch;
+    int64_t size = 0;
+  };
+
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
   std::map<Key, Cached> primitives;
-  // Packed copies of a weight; more than one when shapes want different layouts.
+  // Packed copies of a tile of a weight; more than one when shapes want different layouts.
   std::map<std::pair<const void*, int>, std::vector<Packed>> packed;
+  std::vector<Worker> workers;                   // one a thread
+  std::vector<Tile> tiles;                       // of the product at hand
+  std::vector<std::pair<memory, memory>> stale;  // what to pack before it: from, to
 
   const Cached& Primitive(const Key& key, const Operands& operands) {
     if (const auto it = primitives.find(key); it != primitives.end()) return it->second;
+    const OneThread one;
     const auto pd = MakePrimitive(engine, operands);
-    return primitives.emplace(key, Cached{dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst}).first->second;
+    const int64_t scratch = pd.scratchpad_desc().get_size();
+    return primitives.emplace(key, Cached{dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst, scratch}).first->second;
   }
 
   // `plain` [k, n] f32 in the layout `wanted`.
-  const memory& Pack(const Weight& w, int kind, const memory::desc& plain, const memory::desc& wanted) {
+  memory Pack(const Weight& w, int kind, const memory::desc& plain, const memory::desc& wanted) {
     std::vector<Packed>& copies = packed[{w.w.data, kind}];
     Packed* copy = nullptr;
     for (Packed& p : copies) {
       if (p.data.get_desc() == wanted) copy = &p;
     }
     if (copy == nullptr) copy = &copies.emplace_back(Packed{memory(wanted, engine), 0});
-    if (copy->version != w.version) {
-      memory source(plain, engine, const_cast<void*>(w.w.data));
-      dnnl::reorder(source, copy->data).execute(stream, source, copy->data);
-      stream.wait();
-      copy->version = w.version;
-    }
+    if (copy->version != w.version) stale.emplace_back(memory(plain, engine, const_cast<void*>(w.w.data)), copy->data);
+    copy->version = w.version;
     return copy->data;
   }
 
-  void Execute(const Cached& c, const void* src, const memory& weights, const float* bias, void* dst) {
-    std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, memory(c.src, engine, const_cast<void*>(src))},
-                                            {DNNL_ARG_WEIGHTS, weights},
-                                            {DNNL_ARG_DST, memory(c.dst, engine, dst)}};
-    if (bias != nullptr) args.emplace(DNNL_ARG_BIAS, memory(c.bias, engine, const_cast<float*>(bias)));
-    c.primitive.execute(stream, args);
-    stream.wait();
+  void Execute(const Tile& tile) {
+    const Cached& c = *tile.cached;
+    Worker& worker = workers[ThreadIndex()];
+    std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, memory(c.src, engine, const_cast<void*>(tile.src))},
+                                            {DNNL_ARG_WEIGHTS, tile.weights},
+                                            {DNNL_ARG_DST, memory(c.dst, engine, tile.dst)}};
+    if (tile.bias != nullptr) args.emplace(DNNL_ARG_BIAS, memory(c.bias, engine, const_cast<float*>(tile.bias)));
+    if (c.scratch > 0) {
+      const memory::desc bytes({c.scratch}, memory::data_type::u8, memory::dims{1});
+      args.emplace(DNNL_ARG_SCRATCHPAD, memory(bytes, engine, worker.scratch.get()));
+    }
+    c.primitive.execute(worker.stream, args);
+    worker.stream.wait();
   }
 
-  // dst (+)= src weights, with w or w^T as weights.
-  void WithWeight(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool accumulate) {
-    CLOZE_CHECK(src.rows == dst.rows && w.w.type == DType::kF32);
-    if (src.rows == 0) return;
+  void ReserveWorkers() {
+    int64_t scratch = 0;
+    for (const Tile& tile : tiles) scratch = std::max(scratch, tile.cached->scratch);
+    scratch = (scratch + 4095) / 4096 * 4096;
+    while (workers.size() < static_cast<size_t>(Threads())) workers.push_back({dnnl::stream(engine), nullptr});
+    for (Worker& w : workers) {
+      if (w.size < scratch) w.scratch.reset(static_cast<char*>(std::aligned_alloc(4096, scratch))), w.size = scratch;
+    }
+  }
+
+  // All tiles, after packing what they need. Inside a ParallelFor of several tasks oneDNN stays on the task's thread.
+  void Run() {
+    ReserveWorkers();
+    ParallelFor(stale.size(), [&](int64_t i) {
+      auto& [from, to] = stale[i];
+      dnnl::reorder(from, to).execute(workers[ThreadIndex()].stream, from, to);
+      workers[ThreadIndex()].stream.wait();
+    });
+    if (tiles.size() == 1) {
+      const OneThread one;
+      Execute(tiles[0]);
+    } else {
+      ParallelFor(tiles.size(), [&](int64_t i) { Execute(tiles[i]); });
+    }
+    tiles.clear();
+    stale.clear();
+  }
+
+  // A tile of dst (+)= src weights, with w or w^T as weights.
+  void AddTile(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool accumulate) {
     const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, dst.stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
     const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);
     const memory::desc bias_desc = bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
     const Cached& cached = Primitive(key, {Describe(src), any, bias_desc, Describe(dst), accumulate});
-    Execute(cached, src.data, Pack(w, kind * 2 + int(src.type), plain, cached.weights), bias, dst.data);
+    tiles.push_back({&cached, src.data, Pack(w, kind * 2 + int(src.type), plain, cached.weights), bias, dst.data});
   }
 };
 
@@ -117,21 +193,41 @@ Matmul::Matmul() : rep_(std::make_unique<Rep>()) { dnnl::set_primitive_cache_cap
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {
-  CLOZE_CHECK(x.cols == w.w.cols && y.cols == w.w.rows);
-  rep_->WithWeight(0, x, w, DescribeTransposed(w.w), bias, y, false);
+  CLOZE_CHECK(x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
+  ForTiles(y.cols, TileCols(y), [&](int64_t col, int64_t cols) {
+    const Weight part = {Rows(w.w, col, cols), w.version};
+    ForTiles(y.rows, kTileRows, [&](int64_t row, int64_t rows) {
+      rep_->AddTile(0, Rows(x, row, rows), part, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col, Columns(Rows(y, row, rows), col, cols),
+                    false);
+    });
+  });
+  rep_->Run();
 }
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
-  CLOZE_CHECK(dy.cols == w.w.rows && dx.cols == w.w.cols);
-  rep_->WithWeight(1, dy, w, Describe(w.w), nullptr, dx, accumulate);
+  CLOZE_CHECK(dy.cols == w.w.rows && dx.cols == w.w.cols && dy.rows == dx.rows && w.w.type == DType::kF32);
+  ForTiles(dx.cols, TileCols(dx), [&](int64_t col, int64_t cols) {
+    const Weight part = {Columns(w.w, col, cols), w.version};
+    ForTiles(dx.rows, kTileRows, [&](int64_t row, int64_t rows) {
+      rep_->AddTile(1, Rows(dy, row, rows), part, Describe(part.w), nullptr, Columns(Rows(dx, row, rows), col, cols), accumulate);
+    });
+  });
+  rep_->Run();
 }
 
 void Matmul::BackwardWeight(ConstMat dy, ConstMat x, Mat dw) {
   CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols && dw.type == DType::kF32 && x.type == dy.type);
   if (x.rows == 0) return;
-  const Key key = {2, x.rows, dy.cols, x.cols, dy.stride, x.stride, int(x.type), int(dw.stride), false, true};
-  const Cached& cached = rep_->Primitive(key, {DescribeTransposed(dy), Describe(x), memory::desc(), Describe(dw), true});
-  rep_->Execute(cached, dy.data, memory(cached.weights, rep_->engine, const_cast<void*>(x.data)), nullptr, dw.data);
+  ForTiles(dw.rows, GradientTile(dw.rows), [&](int64_t row, int64_t rows) {
+    ForTiles(dw.cols, GradientTile(dw.cols), [&](int64_t col, int64_t cols) {
+      const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
+      const Mat out = Columns(Rows(dw, row, rows), col, cols);
+      const Key key = {2, x.rows, rows, cols, dy.stride, x.stride, int(x.type), int(dw.stride), false, true};
+      const Cached& cached = rep_->Primitive(key, {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true});
+      rep_->tiles.push_back({&cached, left.data, memory(cached.weights, rep_->engine, const_cast<void*>(right.data)), nullptr, out.data});
+    });
+  });
+  rep_->Run();
 }
 
 int64_t Matmul::packed_bytes() const {

@@ -127,9 +127,10 @@ class Workspace {
   DType type_;
 };
 
-// Whether oneDNN has matmuls of this type here: bf16 asks for AVX-512.
+// Whether the matmul library has products of this type here: bf16 asks for AVX-512.
 inline bool MatmulRuns(DType type) {
-  return type == DType::kF32 || (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"));
+  const std::string library = MatmulLibrary();
+  return type == DType::kF32 || (library.find("avx2") == std::string::npos && library.find("sse41") == std::string::npos);
 }
 
 inline void ExpectSameBits(const std::string& what, const Tables<float>& a, const Tables<float>& b) {

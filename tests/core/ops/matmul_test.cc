@@ -122,7 +122,7 @@ TEST_P(MatmulShapes, WritesOnlyItsColumns) {
 
 INSTANTIATE_TEST_SUITE_P(All, MatmulShapes,
                          testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1}, Shape{8, 24, 40},
-                                                          Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257}, Shape{200, 40, 1031}),
+                                                          Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257}, Shape{200, 40, 1031}, Shape{1100, 24, 300}),
                                           testing::Values(DType::kF32, DType::kBf16), testing::Bool()),
                          [](const auto& info) {
                            const Shape& s = std::get<0>(info.param);
