@@ -9,8 +9,8 @@
 
 namespace cloze {
 
-// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that few matrix shapes exist: they belong to no sequence and
-// carry no loss.
+// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that few matrix shapes exist: they belong to
+// no sequence and carry no loss.
 struct Batch {
   std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
   std::vector<uint64_t> row_examples;          // global number of each row's example; keys all randomness

@@ -35,7 +35,8 @@ Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& ou
   qkv_.Forward(step, in.y, s.qkv);
   s.context = step.New(rows, hidden);
   s.lse = step.arena.NewArray<float>(rows * config_.heads);
-  AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse, probs);
+  AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse,
+                   probs);
   Mat z1 = step.New(rows, hidden);
   attention_output_.Forward(step, s.context, z1);
   s.y1 = step.New(rows, hidden);
@@ -66,15 +67,15 @@ void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat da, Mat
   const Arena::Mark mark = step.arena.mark();
   Mat dcontext = step.New(da.rows, config_.hidden), dqkv = step.New(da.rows, 3 * config_.hidden);
   attention_output_.Backward(step, s.context, da, dcontext);
-  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena,
-                           dqkv);
+  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention),
+                           step.arena, dqkv);
   if (float* bias_grad = qkv_.bias_grad(step)) AddColumnSums(dqkv, step.arena, bias_grad);
   qkv_.Backward(step, s.x, dqkv, dx, !pre_);
   step.arena.Rewind(mark);
 }
 
-// dz is the gradient of a residual sum, dx the part that goes through dropout into the layer. Post-norm, the gradient of the layer's input is added onto dz,
-// after everything that reads dz as dx.
+// dz is the gradient of a residual sum, dx the part that goes through dropout into the layer. Post-norm, the gradient of the layer's input
+// is added onto dz, after everything that reads dz as dx.
 void Block::Backward(const Step& step, const Saved& s, const Stream& d, bool need_dx) const {
   const Arena::Mark mark = step.arena.mark();
   const bool dropout = step.training && config_.dropout > 0;

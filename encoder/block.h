@@ -8,17 +8,18 @@
 
 namespace cloze {
 
-// What flows from block to block: y, the normed input of the next layer, and the residual stream. They are the same matrix in a post-norm model.
+// What flows from block to block: y, the normed input of the next layer, and the residual stream. They are the same matrix in a post-norm
+// model.
 struct Stream {
   Mat y, residual;  // [rows, hidden]
 };
 
-// Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z + attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where
-// norm_b is the norm before the next block or after the last (Bishop & Bishop, section 12.1.7).
+// Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z + attention(y), z2 = z1 + mlp(norm_a(z1)), y2 =
+// norm_b(z2), where norm_b is the norm before the next block or after the last (Bishop & Bishop, section 12.1.7).
 class Block {
  public:
   struct Saved {
-    ConstMat x;              // input of attention
+    ConstMat x;  // input of attention
     Mat qkv, context, y1, u;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
@@ -31,7 +32,8 @@ class Block {
 
   // Writes out.y and, pre-norm, out.residual. `probs` as in AttentionForward.
   Saved Forward(const Step& step, const Stream& in, const Stream& out, float* probs = nullptr) const;
-  // From the gradient of out to the gradient of in, in place: d.y and, pre-norm, d.residual are read and overwritten. `need_dx` false: only parameters.
+  // From the gradient of out to the gradient of in, in place: d.y and, pre-norm, d.residual are read and overwritten. `need_dx` false: only
+  // parameters.
   void Backward(const Step& step, const Saved& saved, const Stream& d, bool need_dx) const;
 
  private:

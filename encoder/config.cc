@@ -30,7 +30,9 @@ Size PresetSize(EncoderSpec::Preset preset) {
   return {0, 0};
 }
 
-absl::Status SpecError(absl::string_view what) { return Error(Exit::kSpec, absl::StrCat("model.encoder.", what)); }
+absl::Status SpecError(absl::string_view what) {
+  return Error(Exit::kSpec, absl::StrCat("model.encoder.", what));
+}
 
 // One config.json, read field by field. The first thing that is wrong stays in status(); later reads do no harm.
 class Fields {
@@ -105,10 +107,18 @@ void ReadKind(Fields& fields, ModelConfig* config) {
 }
 
 void ReadActivation(Fields& fields, ModelConfig* config) {
-  static constexpr struct { absl::string_view name; EncoderSpec::Activation kind; } kNames[] = {
-      {"", EncoderSpec::GELU}, {"gelu", EncoderSpec::GELU}, {"gelu_python", EncoderSpec::GELU}, {"gelu_new", EncoderSpec::GELU_TANH},
-      {"gelu_pytorch_tanh", EncoderSpec::GELU_TANH}, {"gelu_fast", EncoderSpec::GELU_TANH}, {"gelu_accurate", EncoderSpec::GELU_TANH},
-      {"gelu_python_tanh", EncoderSpec::GELU_TANH}, {"relu", EncoderSpec::RELU}};
+  static constexpr struct {
+    absl::string_view name;
+    EncoderSpec::Activation kind;
+  } kNames[] = {{"", EncoderSpec::GELU},
+                {"gelu", EncoderSpec::GELU},
+                {"gelu_python", EncoderSpec::GELU},
+                {"gelu_new", EncoderSpec::GELU_TANH},
+                {"gelu_pytorch_tanh", EncoderSpec::GELU_TANH},
+                {"gelu_fast", EncoderSpec::GELU_TANH},
+                {"gelu_accurate", EncoderSpec::GELU_TANH},
+                {"gelu_python_tanh", EncoderSpec::GELU_TANH},
+                {"relu", EncoderSpec::RELU}};
   const std::string name = fields.String("hidden_act");
   for (const auto& known : kNames) {
     if (known.name == absl::string_view(name)) {
@@ -297,7 +307,9 @@ std::string FormatConfig(const ModelConfig& config) {
       {"attention_probs_dropout_prob", Decimal(config.attention_dropout)},
       {"classifier_dropout", nullptr},
       {"dtype", "float32"},
-      {"hidden_act", config.activation == EncoderSpec::GELU ? "gelu" : config.activation == EncoderSpec::RELU ? "relu" : "gelu_new"},
+      {"hidden_act", config.activation == EncoderSpec::GELU   ? "gelu"
+                     : config.activation == EncoderSpec::RELU ? "relu"
+                                                              : "gelu_new"},
       {"hidden_dropout_prob", Decimal(config.dropout)},
       {"hidden_size", config.hidden},
       {"initializer_range", Decimal(config.initializer_range)},
@@ -324,6 +336,8 @@ std::string FormatConfig(const ModelConfig& config) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string EncoderPrefix(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : "bert."; }
+std::string EncoderPrefix(const ModelConfig& config) {
+  return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : "bert.";
+}
 
 }  // namespace cloze

@@ -17,17 +17,17 @@ enum class HeadKind { kNone, kMaskedLm, kSequenceClassification, kTokenTagging }
 
 struct ModelConfig {
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, token_types = 2;
-  int32_t max_positions = 512;       // rows of the position table, those before `position_offset` included
+  int32_t max_positions = 512;  // rows of the position table, those before `position_offset` included
   EncoderSpec::Norm norm = EncoderSpec::POST;
   EncoderSpec::Positions positions = EncoderSpec::LEARNED;  // SINUSOIDAL only while training; folders hold the table
   EncoderSpec::Activation activation = EncoderSpec::GELU;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12, initializer_range = 0.02;
-  float classifier_dropout = -1;     // < 0: as `dropout`
+  float classifier_dropout = -1;  // < 0: as `dropout`
   int32_t pad_id = 0;
-  int32_t position_offset = 0;       // first row used of the position table; RoBERTa kinds have pad_id + 1
+  int32_t position_offset = 0;  // first row used of the position table; RoBERTa kinds have pad_id + 1
   HeadKind head = HeadKind::kNone;
-  bool pooler = false;               // tanh(W h + b) on <class>
-  std::vector<std::string> labels;   // in the order of their ids
+  bool pooler = false;              // tanh(W h + b) on <class>
+  std::vector<std::string> labels;  // in the order of their ids
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }

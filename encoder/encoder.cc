@@ -39,8 +39,8 @@ Stream Encoder::Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* fi
   const int64_t rows = b.padded_rows();
   std::vector<int32_t> shifted;
   Mat z = step.New(rows, config_.hidden), y = step.New(rows, config_.hidden);
-  EmbeddingForward(step.params.value(words_), b.ids.data(), step.params.value(positions_), PositionRows(step, &shifted).data(), step.params.value(types_),
-                   b.types.data(), z);
+  EmbeddingForward(step.params.value(words_), b.ids.data(), step.params.value(positions_), PositionRows(step, &shifted).data(),
+                   step.params.value(types_), b.types.data(), z);
   *embeddings = embedding_norm_.Forward(step, {}, z, {}, step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, y);
   if (!pre_) return {y, y};
   Mat normed = step.New(rows, config_.hidden);

@@ -15,7 +15,7 @@ class Encoder {
   struct Saved {
     Norm::Saved embeddings, first;  // first: pre-norm models' norm before block 0
     std::vector<Block::Saved> blocks;
-    Mat y;                          // [rows, hidden] last hidden states
+    Mat y;  // [rows, hidden] last hidden states
   };
   // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block. [rows, hidden], valid during the call.
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
@@ -25,8 +25,8 @@ class Encoder {
 
   // Last hidden states [rows, hidden] of the batch, and what backward needs.
   Saved Forward(const Step& step) const;
-  // The same numbers; keeps nothing but the result, so that memory does not grow with the number of blocks. probs: null, or one pointer a block as in
-  // AttentionForward.
+  // The same numbers; keeps nothing but the result, so that memory does not grow with the number of blocks. probs: null, or one pointer a
+  // block as in AttentionForward.
   Mat Infer(const Step& step, Observer observe, const std::vector<float*>& probs = {}) const;
   // dy [rows, hidden] is overwritten. Adds to the gradients of all trainable parameters.
   void Backward(const Step& step, const Saved& saved, Mat dy) const;

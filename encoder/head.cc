@@ -41,7 +41,7 @@ struct Head::Transformed {
   Mat gathered, u, act;  // input of dense, its output, its activation; act is gathered when there is no dense
   Mat h;                 // [padded, hidden] what the decoder sees
   Norm::Saved norm;
-  Batch keys;            // randomness of the gathered rows
+  Batch keys;  // randomness of the gathered rows
 };
 
 Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings) : config_(config) {

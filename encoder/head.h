@@ -11,8 +11,8 @@
 
 namespace cloze {
 
-// masked_lm: norm(act(dense)), decoder tied to the word embeddings; sequence_classification: optional tanh(dense) on <class>; token_tagging: nothing before the
-// classifier. Dropout where Hugging Face has it.
+// masked_lm: norm(act(dense)), decoder tied to the word embeddings; sequence_classification: optional tanh(dense) on <class>;
+// token_tagging: nothing before the classifier. Dropout where Hugging Face has it.
 class Head {
  public:
   // config.head says which; kNone makes an empty head that must not be used.
@@ -21,8 +21,9 @@ class Head {
   // logits [rows.size() rounded up, labels] f32 of hidden[rows]; without dropout. Rows behind rows.size() are meaningless.
   Mat Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
 
-  // Summed loss of the batch's targets. With gradient_scale != 0 also adds the gradients of all parameters and writes the gradient of hidden [rows, hidden] times
-  // the scale to dhidden, which is zero before. Logits are made in chunks of rows, so that memory does not grow with rows x vocab.
+  // Summed loss of the batch's targets. With gradient_scale != 0 also adds the gradients of all parameters and writes the gradient of
+  // hidden [rows, hidden] times the scale to dhidden, which is zero before. Logits are made in chunks of rows, so that memory does not grow
+  // with rows x vocab.
   LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const;
 
   // Names of its own parameters, for messages about new ones.

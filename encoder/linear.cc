@@ -2,7 +2,8 @@
 
 namespace cloze {
 
-Linear::Linear(ParamStore* store, const std::vector<std::string>& names, int64_t in, int64_t out) : count_(names.size()), out_(names.size() * out) {
+Linear::Linear(ParamStore* store, const std::vector<std::string>& names, int64_t in, int64_t out)
+    : count_(names.size()), out_(names.size() * out) {
   for (const std::string& name : names) {
     const ParamId id = store->AddMatrix(name + ".weight", out, in, weight_ >= 0);
     if (weight_ < 0) weight_ = id;

@@ -22,8 +22,8 @@ class Norm {
   // x and residual as in NormForward; z may be x's memory.
   Saved Forward(const Step& step, ConstMat x, ConstMat residual, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y) const;
   // dx_sum: null, or where the column sums of dx are added.
-  void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in, const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz,
-                Mat dx) const;
+  void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in, const DropoutSite& in, const DropoutSite& out,
+                float* dx_sum, Mat dz, Mat dx) const;
 
  private:
   NormParams params(const Step& step) const { return {step.vector(gain_), step.vector(bias_), epsilon_}; }

@@ -16,8 +16,8 @@ struct Step {
   Matmul& matmul;
   Arena& arena;
   const Batch& batch;
-  uint64_t seed = 0;       // of dropout
-  bool training = false;   // dropout on
+  uint64_t seed = 0;      // of dropout
+  bool training = false;  // dropout on
   DType compute = DType::kF32;
 
   // `count` adjacent weights [out, in] from `id` on as one.
@@ -39,8 +39,16 @@ struct Step {
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };
 
-// Numbers of the places with dropout: four a block, and four before the first for embeddings and head. Attention adds the head below bit 12.
-enum class DropoutPlace : uint32_t { kEmbeddings = 0, kHeadInput = 1, kHeadOutput = 2, kAttention = 4, kAttentionOutput = 5, kFeedForwardOutput = 6 };
+// Numbers of the places with dropout: four a block, and four before the first for embeddings and head. Attention adds the head below
+// bit 12.
+enum class DropoutPlace : uint32_t {
+  kEmbeddings = 0,
+  kHeadInput = 1,
+  kHeadOutput = 2,
+  kAttention = 4,
+  kAttentionOutput = 5,
+  kFeedForwardOutput = 6
+};
 inline uint32_t DropoutStream(DropoutPlace place, int block = 0) {
   const uint32_t number = static_cast<uint32_t>(place) + 4 * static_cast<uint32_t>(block);
   return place == DropoutPlace::kAttention ? number : number << 12;

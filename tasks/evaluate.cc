@@ -49,7 +49,8 @@ class LabelCounter : public Counter {
     size_t i = 0;
     for (int64_t s = 0; s < batch.sequences(); ++s) {
       if (!continues[s]) Flush();
-      for (; i < best.size() && batch.rows[i] < batch.cu_seqlens[s + 1]; ++i) labels_.push_back(batch.targets[i]), predicted_.push_back(best[i]);
+      for (; i < best.size() && batch.rows[i] < batch.cu_seqlens[s + 1]; ++i)
+        labels_.push_back(batch.targets[i]), predicted_.push_back(best[i]);
     }
   }
 

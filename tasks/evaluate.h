@@ -13,14 +13,14 @@ namespace cloze {
 
 struct EvaluateOptions {
   int64_t batch_tokens = 8192;
-  int64_t max_examples = 0;                     // 0: all
+  int64_t max_examples = 0;  // 0: all
   DType compute = DType::kF32;
-  const Masker* masker = nullptr;               // masked_lm only; every evaluation sees the same masks
-  const std::atomic<bool>* stop = nullptr;      // true: ends with kInterrupted
+  const Masker* masker = nullptr;           // masked_lm only; every evaluation sees the same masks
+  const std::atomic<bool>* stop = nullptr;  // true: ends with kInterrupted
 };
 
-// Runs the model, without dropout, over the store's examples in order. The metrics are those of the model's head (tasks/metrics.h), and `loss`, the mean
-// cross entropy of the targets.
+// Runs the model, without dropout, over the store's examples in order. The metrics are those of the model's head (tasks/metrics.h), and
+// `loss`, the mean cross entropy of the targets.
 absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, const EvaluateOptions& options);
 
 }  // namespace cloze

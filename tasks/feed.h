@@ -16,13 +16,13 @@ namespace cloze {
 // The micro-batches of one optimizer step.
 struct StepData {
   std::vector<Batch> micro;
-  int64_t next = 0;      // global number of the first example of the following step
-  int64_t tokens = 0;    // without padding rows
+  int64_t next = 0;    // global number of the first example of the following step
+  int64_t tokens = 0;  // without padding rows
   int64_t targets = 0;
 };
 
-// Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed permutation, so that a position is one integer and any
-// position is reached in O(1). Const methods are thread-safe.
+// Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed permutation, so that a position is one
+// integer and any position is reached in O(1). Const methods are thread-safe.
 class Feed {
  public:
   // The store must outlive the feed. `masker` only for masked_lm.

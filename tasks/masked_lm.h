@@ -18,8 +18,8 @@ class Masker {
   // kSpec when the vocabulary has no <mask>.
   static absl::StatusOr<Masker> Create(const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
-  // Picks max(1, round(mask_share * n)) of the example's n ordinary tokens; each becomes <mask>, stays, or becomes a random ordinary token. Sets rows
-  // (ascending) and labels (the original ids). An example of special tokens only gets none.
+  // Picks max(1, round(mask_share * n)) of the example's n ordinary tokens; each becomes <mask>, stays, or becomes a random ordinary token.
+  // Sets rows (ascending) and labels (the original ids). An example of special tokens only gets none.
   void Apply(uint64_t example, Example* e) const;
 
  private:
@@ -28,8 +28,8 @@ class Masker {
   MaskedLmSpec spec_;
   Philox philox_;
   int32_t mask_ = -1;
-  std::vector<bool> special_;       // [vocab]
-  std::vector<int32_t> ordinary_;   // ids that are not special
+  std::vector<bool> special_;      // [vocab]
+  std::vector<int32_t> ordinary_;  // ids that are not special
 };
 
 }  // namespace cloze

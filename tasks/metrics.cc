@@ -16,9 +16,13 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostLabelsOfCounts = 100;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
-double Ratio(double a, double b, double otherwise = 0) { return b == 0 ? otherwise : a / b; }
+double Ratio(double a, double b, double otherwise = 0) {
+  return b == 0 ? otherwise : a / b;
+}
 
 struct Scores {
   double precision, recall, f1;
@@ -32,7 +36,9 @@ Json Row(const char* key, const std::string& name, const Scores& scores, int64_t
   return {{key, name}, {"precision", scores.precision}, {"recall", scores.recall}, {"f1", scores.f1}, {"support", support}};
 }
 
-uint64_t Key(int label, int predicted) { return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted); }
+uint64_t Key(int label, int predicted) {
+  return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted);
+}
 
 MetricResults WordResults(const ConfusionMatrix& confusion) {
   MetricResults results;
@@ -51,8 +57,8 @@ absl::StatusOr<double> MetricResults::Value(const std::string& name) const {
     if (known == name) return value;
     names.push_back(known);
   }
-  return Error(Exit::kSpec, absl::StrCat("evaluation.metric: there is no metric \"", Quote(name), "\"; this task has ", absl::StrJoin(names, ", "),
-                                         DidYouMean(name, names)));
+  return Error(Exit::kSpec, absl::StrCat("evaluation.metric: there is no metric \"", Quote(name), "\"; this task has ",
+                                         absl::StrJoin(names, ", "), DidYouMean(name, names)));
 }
 
 std::string MetricResults::ToJson() const {
@@ -70,7 +76,9 @@ std::string MetricResults::ToLine() const {
   return absl::StrJoin(parts, ", ");
 }
 
-bool LargerIsBetter(const std::string& name) { return name != "loss" && name != "perplexity" && name != "bits_per_byte"; }
+bool LargerIsBetter(const std::string& name) {
+  return name != "loss" && name != "perplexity" && name != "bits_per_byte";
+}
 
 bool IsBetter(const std::string& name, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
@@ -95,7 +103,9 @@ int64_t ConfusionMatrix::count(int label, int predicted) const {
   return it == counts_.end() ? 0 : it->second;
 }
 
-double ConfusionMatrix::Accuracy() const { return Ratio(total_right_, total_, kNaN); }
+double ConfusionMatrix::Accuracy() const {
+  return Ratio(total_right_, total_, kNaN);
+}
 
 double ConfusionMatrix::MacroF1() const {
   double sum = 0;
@@ -125,7 +135,8 @@ double ConfusionMatrix::Mcc() const {
 
 std::string ConfusionMatrix::PerClassJson() const {
   Json rows = Json::array();
-  for (size_t i = 0; i < labels_.size(); ++i) rows.push_back(Row("label", labels_[i], ScoresOf(right_[i], true_[i], predicted_[i]), true_[i]));
+  for (size_t i = 0; i < labels_.size(); ++i)
+    rows.push_back(Row("label", labels_[i], ScoresOf(right_[i], true_[i], predicted_[i]), true_[i]));
   return Dump(rows);
 }
 
@@ -140,7 +151,9 @@ std::string ConfusionMatrix::CountsJson() const {
   return Dump({{"labels", labels_}, {"counts", counts}});
 }
 
-MetricResults ClassificationMetric::Results() const { return WordResults(confusion_); }
+MetricResults ClassificationMetric::Results() const {
+  return WordResults(confusion_);
+}
 
 void MaskedLmMetric::Add(double loss_sum, int64_t correct, int64_t count) {
   loss_sum_ += loss_sum;
@@ -200,11 +213,10 @@ MetricResults TaggingMetric::Results() const {
   if (!tags_.has_value()) return results;
   const SpanCounts lenient = Sum(lenient_), strict = Sum(strict_);
   const Scores scores = ScoresOf(lenient.right, lenient.labelled, lenient.predicted);
-  results.values.insert(results.values.begin(),
-                        {{"span_f1", scores.f1},
-                         {"span_precision", scores.precision},
-                         {"span_recall", scores.recall},
-                         {"strict_span_f1", ScoresOf(strict.right, strict.labelled, strict.predicted).f1}});
+  results.values.insert(results.values.begin(), {{"span_f1", scores.f1},
+                                                 {"span_precision", scores.precision},
+                                                 {"span_recall", scores.recall},
+                                                 {"strict_span_f1", ScoresOf(strict.right, strict.labelled, strict.predicted).f1}});
   Json types = Json::array();
   for (size_t i = 0; i < lenient_.size(); ++i) {
     const SpanCounts& c = lenient_[i];

@@ -50,7 +50,8 @@ class ConfusionMatrix {
   double Accuracy() const;
   // Harmonic mean of precision and recall, averaged over the labels that occur in the data or in the predictions.
   double MacroF1() const;
-  // Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as chance; 0 when either side has one label only.
+  // Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as chance; 0 when either side has one label
+  // only.
   double Mcc() const;
 
   // [{"label", "precision", "recall", "f1", "support"}, ...]
@@ -80,8 +81,8 @@ class ClassificationMetric {
 //
 //   bits_per_byte = loss * tokens / (ln 2 * bytes)
 //
-// charges each of the text's tokens (special ones aside) with the mean loss of the masked ones. So it is a pseudo measure, not a code length; it
-// compares models with different vocabularies on the same text at the same mask_share. NaN when no text was counted.
+// charges each of the text's tokens (special ones aside) with the mean loss of the masked ones. So it is a pseudo measure, not a code
+// length; it compares models with different vocabularies on the same text at the same mask_share. NaN when no text was counted.
 class MaskedLmMetric {
  public:
   // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
@@ -95,8 +96,8 @@ class MaskedLmMetric {
   int64_t correct_ = 0, count_ = 0, tokens_ = 0, bytes_ = 0;
 };
 
-// token_tagging: accuracy, macro_f1, mcc of words; when IsBio(labels) also span_f1 (first), span_precision and span_recall, read leniently as
-// conlleval and seqeval do, and strict_span_f1. Tables per_class, per_type (lenient), confusion.
+// token_tagging: accuracy, macro_f1, mcc of words; when IsBio(labels) also span_f1 (first), span_precision and span_recall, read leniently
+// as conlleval and seqeval do, and strict_span_f1. Tables per_class, per_type (lenient), confusion.
 class TaggingMetric {
  public:
   explicit TaggingMetric(std::vector<std::string> labels);

@@ -33,13 +33,15 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(session->model_->Load(folder, 0, &fresh));
   if (!fresh.empty()) {
-    return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
+    return Error(Exit::kMismatch,
+                 absl::StrCat(Quote(folder), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
   }
   auto tokenizer = Tokenizer::Load(folder, true);
   if (tokenizer.ok()) {
     session->tokenizer_ = *std::move(tokenizer);
     if (session->tokenizer_->vocab_size() > config.vocab) {
-      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": the tokenizer has ", session->tokenizer_->vocab_size(), " tokens, the model ", config.vocab));
+      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": the tokenizer has ", session->tokenizer_->vocab_size(),
+                                                 " tokens, the model ", config.vocab));
     }
   } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
     session->no_tokenizer_ = Annotate(tokenizer.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
@@ -66,7 +68,8 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
       return Error(Exit::kData, absl::StrCat("a sequence of ", length, " tokens; the model takes 1 to ", max_tokens()));
     }
     for (const int32_t id : query.ids) {
-      if (id < 0 || id >= config().vocab) return Error(Exit::kData, absl::StrCat("token id ", id, " is not below the vocabulary's ", config().vocab));
+      if (id < 0 || id >= config().vocab)
+        return Error(Exit::kData, absl::StrCat("token id ", id, " is not below the vocabulary's ", config().vocab));
     }
   }
   return absl::OkStatus();

@@ -36,8 +36,10 @@ class Session {
 
   // f(i, logits [rows of query i, labels] f32) for each query in order.
   absl::Status Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t query, ConstMat logits)> f);
-  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then one a block. With only_last, the last layer only.
-  absl::Status Hidden(absl::Span<const Query> queries, bool only_last, absl::FunctionRef<void(int64_t query, int layer, ConstMat hidden)> f);
+  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then one a block. With only_last, the last
+  // layer only.
+  absl::Status Hidden(absl::Span<const Query> queries, bool only_last,
+                      absl::FunctionRef<void(int64_t query, int layer, ConstMat hidden)> f);
 
  private:
   Session() = default;

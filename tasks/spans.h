@@ -17,7 +17,8 @@ struct TagSpan {
   bool operator==(const TagSpan&) const = default;
 };
 
-// Are these the tags of a span scheme: each "O", or one of B I E S (L U) with "-type" behind it (or B I E S alone), with a B or an I among them?
+// Are these the tags of a span scheme: each "O", or one of B I E S (L U) with "-type" behind it (or B I E S alone), with a B or an I among
+// them?
 bool IsBio(absl::Span<const std::string> labels);
 
 // Reads spans off tags, which are indices into the labels given to the constructor. Const and thread-safe.

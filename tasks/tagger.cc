@@ -37,7 +37,8 @@ class Windows {
       Emit({sentence, begin, end}, pieces);
       if (end == n) break;
       int64_t next = end;  // half a window back
-      for (int64_t back = 0; next > begin + 1 && back + static_cast<int64_t>(pieces[next - 1].size()) <= room_ / 2; --next) back += pieces[next - 1].size();
+      for (int64_t back = 0; next > begin + 1 && back + static_cast<int64_t>(pieces[next - 1].size()) <= room_ / 2; --next)
+        back += pieces[next - 1].size();
       begin = next;
     }
   }

@@ -45,11 +45,14 @@ Batch RandomBatch(const Options& o, uint64_t step) {
 // Multiplications and additions that a training step needs: three times the forward matmuls, the head on masked rows only.
 double UsefulFlop(const ModelConfig& c, const Options& o, int64_t masked) {
   const double tokens = double(o.batch) * o.seq, hidden = c.hidden;
-  const double encoder = 2 * tokens * c.layers * (4 * hidden * hidden + 2 * hidden * c.intermediate) + 4.0 * c.layers * tokens * o.seq * hidden;
+  const double encoder =
+      2 * tokens * c.layers * (4 * hidden * hidden + 2 * hidden * c.intermediate) + 4.0 * c.layers * tokens * o.seq * hidden;
   return 3 * (encoder + 2.0 * masked * (hidden * hidden + hidden * c.vocab));
 }
 
-double Milliseconds() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Milliseconds() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void TrainStep(Model& model, Optimizer& optimizer, const Batch& batch, DType compute) {
   model.arena().Reset();
@@ -66,7 +69,8 @@ absl::Status BenchTrain(const Options& o) {
   EncoderSpec::Preset preset;
   std::string name = o.encoder;
   std::transform(name.begin(), name.end(), name.begin(), ::toupper);
-  if (!EncoderSpec::Preset_Parse(name, &preset)) return UsageError(absl::StrCat("--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
+  if (!EncoderSpec::Preset_Parse(name, &preset))
+    return UsageError(absl::StrCat("--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
   spec.set_preset(preset);
   spec.set_max_positions(std::max(512, o.seq));
   ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
@@ -93,13 +97,15 @@ absl::Status BenchTrain(const Options& o) {
   const double rate = double(o.batch) * o.seq / median * 1e3, gflops = UsefulFlop(config, o, masked) / median / 1e6;
   const std::string dtype = compute == DType::kF32 ? "fp32" : "bf16";
   if (o.json) {
-    return WriteStdout(absl::StrCat("{\"peer\": \"cloze\", \"work\": \"mlm_train\", \"dtype\": \"", dtype, "\", \"config\": \"", o.encoder, "/v", o.vocab, "\", \"batch\": ",
-                                    o.batch, ", \"seq\": ", o.seq, ", \"tokens_per_s\": ", JsonNumber(rate), ", \"step_ms_median\": ", JsonNumber(median), ", \"min\": ",
-                                    JsonNumber(times.front()), ", \"max\": ", JsonNumber(times.back()), ", \"reps\": ", o.steps, ", \"gflops_useful\": ", JsonNumber(gflops),
-                                    ", \"dropout\": ", JsonNumber(o.dropout), ", \"peak_rss_mb\": ", JsonNumber(usage.ru_maxrss * 1024e-6), ", \"threads\": ", Threads(), "}\n"));
+    return WriteStdout(absl::StrCat(
+        "{\"peer\": \"cloze\", \"work\": \"mlm_train\", \"dtype\": \"", dtype, "\", \"config\": \"", o.encoder, "/v", o.vocab,
+        "\", \"batch\": ", o.batch, ", \"seq\": ", o.seq, ", \"tokens_per_s\": ", JsonNumber(rate),
+        ", \"step_ms_median\": ", JsonNumber(median), ", \"min\": ", JsonNumber(times.front()), ", \"max\": ", JsonNumber(times.back()),
+        ", \"reps\": ", o.steps, ", \"gflops_useful\": ", JsonNumber(gflops), ", \"dropout\": ", JsonNumber(o.dropout),
+        ", \"peak_rss_mb\": ", JsonNumber(usage.ru_maxrss * 1024e-6), ", \"threads\": ", Threads(), "}\n"));
   }
-  return WriteStdout(absl::StrCat(o.encoder, " ", o.batch, "x", o.seq, " ", dtype, ": ", static_cast<int64_t>(rate), " tokens/s, step ", JsonNumber(median), " ms, ",
-                                  static_cast<int64_t>(gflops), " GFLOP/s of useful work\n"));
+  return WriteStdout(absl::StrCat(o.encoder, " ", o.batch, "x", o.seq, " ", dtype, ": ", static_cast<int64_t>(rate), " tokens/s, step ",
+                                  JsonNumber(median), " ms, ", static_cast<int64_t>(gflops), " GFLOP/s of useful work\n"));
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tasks/evaluate.h"
 #include "encoder/model_folder.h"
 #include "proto/spec.h"
-#include "tools/infer.h"
+#include "tasks/evaluate.h"
 #include "tasks/training/setup.h"
+#include "tools/infer.h"
 
 namespace cloze {
 namespace {
@@ -23,7 +23,8 @@ class TemporaryFolder {
     const char* base = std::getenv("TMPDIR");
     TemporaryFolder folder;
     folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
-    if (::mkdtemp(folder.path_.data()) == nullptr) return Error(Exit::kCannotCreate, absl::StrCat(Quote(folder.path_), ": cannot make a temporary folder"));
+    if (::mkdtemp(folder.path_.data()) == nullptr)
+      return Error(Exit::kCannotCreate, absl::StrCat(Quote(folder.path_), ": cannot make a temporary folder"));
     return folder;
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }
@@ -73,7 +74,8 @@ absl::Status EvaluateModel(Options options) {
   const TaskSpec& spec = loaded.spec;
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(options.infer.model, spec.model().lowercase()));
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
-  ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(spec, spec.validation(), config, *tokenizer, {.cache_dir = cache.path(), .progress = nullptr, .stop = nullptr}));
+  ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(spec, spec.validation(), config, *tokenizer,
+                                                      {.cache_dir = cache.path(), .progress = nullptr, .stop = nullptr}));
   for (const std::string& line : DescribeStore("data", built)) std::fprintf(stderr, "%s\n", line.c_str());
   std::optional<Masker> masker;
   if (spec.has_masked_lm()) {
@@ -84,7 +86,8 @@ absl::Status EvaluateModel(Options options) {
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model.Load(options.infer.model, 0, &fresh));
   if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(Quote(options.infer.model), ": the weights lack ", fresh.front()));
-  ASSIGN_OR_RETURN(const MetricResults results, Evaluate(model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr}));
+  ASSIGN_OR_RETURN(const MetricResults results,
+                   Evaluate(model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr}));
   return WriteStdout(results.ToJson() + "\n");
 }
 

@@ -42,7 +42,8 @@ std::string Fillings(const Tokenizer& tokenizer, const float* logits, int64_t vo
   return out + "]";
 }
 
-absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vector<InputRecord>& records, const Options& options, LineWriter* writer) {
+absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vector<InputRecord>& records, const Options& options,
+                  LineWriter* writer) {
   std::vector<Query> queries;
   int64_t cut = 0;
   for (InputRecord record : records) {
@@ -60,7 +61,8 @@ absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vecto
   absl::Status written;
   RETURN_IF_ERROR(session.Logits(queries, [&](int64_t i, ConstMat logits) {
     std::string line = absl::StrCat(OpenObject(records[i]), "\"text\": ", JsonString(records[i].text), ", \"masks\": [");
-    for (int64_t r = 0; r < logits.rows; ++r) absl::StrAppend(&line, r > 0 ? ", " : "", Fillings(tokenizer, logits.f32(r), logits.cols, options.top));
+    for (int64_t r = 0; r < logits.rows; ++r)
+      absl::StrAppend(&line, r > 0 ? ", " : "", Fillings(tokenizer, logits.f32(r), logits.cols, options.top));
     if (written.ok()) written = writer->Write(line + "]}");
   }));
   return written;
@@ -70,7 +72,9 @@ absl::Status FillMask(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kMaskedLm));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   if (tokenizer->special().mask < 0) return Error(Exit::kMismatch, "the vocabulary has no <mask> token");
-  const auto fill = [&](const std::vector<InputRecord>& records, LineWriter* writer) { return Fill(*session, *tokenizer, records, options, writer); };
+  const auto fill = [&](const std::vector<InputRecord>& records, LineWriter* writer) {
+    return Fill(*session, *tokenizer, records, options, writer);
+  };
   if (options.texts.empty()) return ForEachRecords(options.infer.input, fill);
   std::vector<InputRecord> records;
   for (const std::string& text : options.texts) records.emplace_back().text = text;

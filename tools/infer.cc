@@ -13,7 +13,8 @@ constexpr int64_t kRecords = 256;
 
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
   command->add_option("--model", options->model, "Model folder: a run of ours or a Hugging Face BERT folder.")->required();
-  command->add_option("--compute", options->compute, "Type of activations: auto, f32 or bf16.")->check(CLI::IsMember({"auto", "f32", "bf16"}));
+  command->add_option("--compute", options->compute, "Type of activations: auto, f32 or bf16.")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   if (input) AddInputOptions(command, &options->input);
 }
 
@@ -61,10 +62,14 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
   }
 }
 
-std::string OpenObject(const InputRecord& record) { return record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "); }
+std::string OpenObject(const InputRecord& record) {
+  return record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
+}
 
 void ReportCut(int64_t cut, int64_t max_tokens) {
-  if (cut > 0) std::fprintf(stderr, "cloze: %lld texts were longer than the model's %lld tokens and were cut\n", (long long)cut, (long long)max_tokens);
+  if (cut > 0)
+    std::fprintf(stderr, "cloze: %lld texts were longer than the model's %lld tokens and were cut\n", (long long)cut,
+                 (long long)max_tokens);
 }
 
 }  // namespace cloze

@@ -8,7 +8,8 @@ namespace {
 
 std::string Format(const InputRecord& record, const std::vector<std::string>& labels, const std::vector<float>& scores) {
   const size_t best = std::max_element(scores.begin(), scores.end()) - scores.begin();
-  std::string line = absl::StrCat(OpenObject(record), "\"label\": ", JsonString(labels[best]), ", \"score\": ", JsonNumber(scores[best]), ", \"scores\": {");
+  std::string line = absl::StrCat(OpenObject(record), "\"label\": ", JsonString(labels[best]), ", \"score\": ", JsonNumber(scores[best]),
+                                  ", \"scores\": {");
   for (size_t i = 0; i < labels.size(); ++i) absl::StrAppend(&line, i > 0 ? ", " : "", JsonString(labels[i]), ": ", JsonNumber(scores[i]));
   return line + "}}";
 }

@@ -36,8 +36,8 @@ std::vector<Word> WordsOf(const Encoding& e) {
 
 // {"start", "end", "byte_start", "byte_end", "label", "score", "text"}; start and end in code points.
 std::string Piece(const std::string& text, Span bytes, Span chars, const std::string& label, float score) {
-  return absl::StrCat("{\"start\": ", chars.begin, ", \"end\": ", chars.end, ", \"byte_start\": ", bytes.begin, ", \"byte_end\": ", bytes.end,
-                      ", \"label\": ", JsonString(label), ", \"score\": ", JsonNumber(score),
+  return absl::StrCat("{\"start\": ", chars.begin, ", \"end\": ", chars.end, ", \"byte_start\": ", bytes.begin,
+                      ", \"byte_end\": ", bytes.end, ", \"label\": ", JsonString(label), ", \"score\": ", JsonNumber(score),
                       ", \"text\": ", JsonString(text.substr(bytes.begin, bytes.end - bytes.begin)), "}");
 }
 
@@ -90,8 +90,9 @@ class Tagger {
       double score = 0;
       for (int64_t w = span.begin; w < span.end; ++w) score += tags[w].score / (span.end - span.begin);
       const Word &first = words[span.begin], &last = words[span.end - 1];
-      absl::StrAppend(&out, out.empty() ? "" : ", ", Piece(text, {first.bytes.begin, last.bytes.end}, {first.chars.begin, last.chars.end},
-                                                           spans_->types()[span.type], static_cast<float>(score)));
+      absl::StrAppend(&out, out.empty() ? "" : ", ",
+                      Piece(text, {first.bytes.begin, last.bytes.end}, {first.chars.begin, last.chars.end}, spans_->types()[span.type],
+                            static_cast<float>(score)));
     }
     return out;
   }
@@ -159,9 +160,12 @@ void AddTag(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
   command->add_option("input", options->infer.input.path, "File; - or none: standard input.");
-  command->add_option("--format,--input-format", options->format, "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), conll, conllu.")
+  command
+      ->add_option("--format,--input-format", options->format,
+                   "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), conll, conllu.")
       ->check(CLI::IsMember({"text", "jsonl", "conll", "conllu"}));
-  command->add_option("--column", options->column, "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the last.");
+  command->add_option("--column", options->column,
+                      "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the last.");
   command->callback([=] { *run = [=] { return Tag(*options); }; });
 }
 

@@ -32,14 +32,16 @@ void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
 absl::Status Train(const Options& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   if (loaded.spec.has_masked_lm() != pretrain) {
-    return SpecError(loaded, "", pretrain ? "the task is not masked_lm; use `cloze finetune`" : "the task is masked_lm; use `cloze pretrain`");
+    return SpecError(loaded, "",
+                     pretrain ? "the task is not masked_lm; use `cloze finetune`" : "the task is masked_lm; use `cloze pretrain`");
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
   ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr}));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
   std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()), ", \"steps\": ", summary.steps,
                                   ", \"train_loss\": ", JsonNumber(summary.loss));
-  if (!summary.metric.empty()) absl::StrAppend(&line, ", \"best_by\": ", JsonString(summary.metric), ", \"validation\": ", summary.best.ToJson());
+  if (!summary.metric.empty())
+    absl::StrAppend(&line, ", \"best_by\": ", JsonString(summary.metric), ", \"validation\": ", summary.best.ToJson());
   return WriteStdout(line + "}\n");
 }
 
@@ -47,14 +49,17 @@ void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bo
   CLI::App* command = app.add_subcommand(name, summary);
   auto options = std::make_shared<Options>();
   command->add_option("spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")->required();
-  command->add_option("--set", options->overrides, "Override a field: --set optimizer.learning_rate=1e-4. Repeatable.")->take_all()->allow_extra_args(false);
+  command->add_option("--set", options->overrides, "Override a field: --set optimizer.learning_rate=1e-4. Repeatable.")
+      ->take_all()
+      ->allow_extra_args(false);
   command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
 }
 
 }  // namespace
 
 void AddPretrain(CLI::App& app, Run* run) {
-  AddTrain(app, run, "pretrain", "Masked-LM pretraining on unlabelled text. Goes on from the newest checkpoint of the run directory.", true);
+  AddTrain(app, run, "pretrain", "Masked-LM pretraining on unlabelled text. Goes on from the newest checkpoint of the run directory.",
+           true);
 }
 
 void AddFinetune(CLI::App& app, Run* run) {

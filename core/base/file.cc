@@ -192,9 +192,16 @@ absl::Status LineReader::Fill() {
 }
 
 absl::Status LineReader::CheckSignature() {
-  static constexpr struct { absl::string_view bytes, name; } kSignatures[] = {
-      {"\xFF\xFE", "UTF-16 text"}, {"\xFE\xFF", "UTF-16 text"}, {"\x1F\x8B", "gzip data"},
-      {"\xFD" "7zXZ", "xz data"},  {"\x28\xB5\x2F\xFD", "zstd data"}, {"PK\x03\x04", "a zip archive"}};
+  static constexpr struct {
+    absl::string_view bytes, name;
+  } kSignatures[] = {{"\xFF\xFE", "UTF-16 text"},
+                     {"\xFE\xFF", "UTF-16 text"},
+                     {"\x1F\x8B", "gzip data"},
+                     {"\xFD"
+                      "7zXZ",
+                      "xz data"},
+                     {"\x28\xB5\x2F\xFD", "zstd data"},
+                     {"PK\x03\x04", "a zip archive"}};
   for (const auto& [bytes, name] : kSignatures) {
     if (absl::string_view(buffer_).substr(0, bytes.size()) == bytes) {
       return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", name, ", UTF-8 text expected; convert or unpack it first"));

@@ -77,8 +77,8 @@ class LineReader {
   // `path` "-" is standard input.
   static absl::StatusOr<LineReader> Open(const std::string& path, int64_t max_line_bytes = kDefaultMaxLine);
 
-  // Puts the next line, without its LF or CRLF, into *line; false at the end of the file. A UTF-8 byte order mark at the start of the file is
-  // dropped. UTF-16, gzip, xz and zstd content is an error of kData that names it.
+  // Puts the next line, without its LF or CRLF, into *line; false at the end of the file. A UTF-8 byte order mark at the start of the file
+  // is dropped. UTF-16, gzip, xz and zstd content is an error of kData that names it.
   absl::StatusOr<bool> Next(std::string* line);
 
   // Would Next return without waiting for a pipe or terminal? Reads what is there, never waits.

@@ -50,15 +50,14 @@ namespace internal {
 }  // namespace cloze
 
 // Ends the program when `condition` is false. Only for our own bugs, never for what a user can cause.
-#define CLOZE_CHECK(condition) \
-  ((condition) ? static_cast<void>(0) : ::cloze::internal::CheckFailed(__FILE__, __LINE__, #condition))
+#define CLOZE_CHECK(condition) ((condition) ? static_cast<void>(0) : ::cloze::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
 #define CLOZE_CONCAT_INNER(a, b) a##b
 #define CLOZE_CONCAT(a, b) CLOZE_CONCAT_INNER(a, b)
 
 // Returns from the function when `expression` is not ok.
-#define RETURN_IF_ERROR(expression)                            \
-  do {                                                         \
+#define RETURN_IF_ERROR(expression)                                         \
+  do {                                                                      \
     if (absl::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 

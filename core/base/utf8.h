@@ -8,8 +8,8 @@
 
 namespace cloze {
 
-// Length of the valid UTF-8 sequence at the front of `s` (not empty), its code point in *cp; 0 when there is none: overlong forms, surrogates
-// and values beyond U+10FFFF are not valid.
+// Length of the valid UTF-8 sequence at the front of `s` (not empty), its code point in *cp; 0 when there is none: overlong forms,
+// surrogates and values beyond U+10FFFF are not valid.
 int DecodeUtf8(absl::string_view s, uint32_t* cp);
 
 }  // namespace cloze

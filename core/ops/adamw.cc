@@ -16,7 +16,8 @@ constexpr int64_t kChunk = 1 << 16;
 double SumSquares(absl::Span<const float> x) {
   const int64_t n = x.size();
   std::vector<double> partial((n + kChunk - 1) / kChunk);
-  ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) { partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin); });
+  ParallelChunks(n, kChunk,
+                 [&](int64_t begin, int64_t end) { partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin); });
   double sum = 0;
   for (const double p : partial) sum += p;
   return sum;

@@ -20,7 +20,8 @@ struct Plan {
   Plan(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena)
       : qkv(qkv), shape(shape), dropout(dropout), dim(qkv.cols / 3 / shape.heads) {
     int64_t longest = 1;
-    for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) longest = std::max<int64_t>(longest, shape.cu_seqlens[s + 1] - shape.cu_seqlens[s]);
+    for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s)
+      longest = std::max<int64_t>(longest, shape.cu_seqlens[s + 1] - shape.cu_seqlens[s]);
     scratch_size = AttentionScratch(longest, dim);
     scratch = arena.NewArray<float>(scratch_size * Threads());
   }
@@ -55,7 +56,8 @@ void ZeroRowsFrom(Mat m, int64_t begin) {
 
 }  // namespace
 
-void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat out, float* lse, float* probs) {
+void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat out, float* lse,
+                      float* probs) {
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
   const auto* offsets = shape.cu_seqlens.data();
@@ -73,8 +75,8 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
   arena.Rewind(mark);
 }
 
-void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena,
-                       Mat dqkv) {
+void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse, const AttentionShape& shape, const DropoutSite& dropout,
+                       Arena& arena, Mat dqkv) {
   CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
@@ -83,7 +85,8 @@ void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* l
     const auto moved = [&](const void* p, ConstMat from, Mat to) {
       return static_cast<char*>(to.data) + (static_cast<const char*>(p) - static_cast<const char*>(from.data));
     };
-    const char* dout_at = static_cast<const char*>(dout.data) + (static_cast<const char*>(forward.out) - static_cast<const char*>(out.data));
+    const char* dout_at =
+        static_cast<const char*>(dout.data) + (static_cast<const char*>(forward.out) - static_cast<const char*>(out.data));
     GetKernels().attention_grad[int(qkv.type)]({.forward = forward,
                                                 .dout = dout_at,
                                                 .dq = moved(forward.q, qkv, dqkv),

@@ -20,7 +20,8 @@ struct Segment {
 
 }  // namespace
 
-void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type, Mat x) {
+void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type,
+                      Mat x) {
   CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols && types.cols == x.cols);
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().embed[int(x.type)](end - begin, x.cols, words.f32(), ids + begin, positions.f32(), pos + begin, types.f32(), type + begin,

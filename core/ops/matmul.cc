@@ -16,14 +16,20 @@ namespace {
 
 using dnnl::memory;
 
-memory::data_type TypeOf(DType type) { return type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16; }
+memory::data_type TypeOf(DType type) {
+  return type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16;
+}
 
 // [rows, cols] with the given strides.
 memory::desc Describe(int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
   return memory::desc({rows, cols}, TypeOf(type), memory::dims{row_stride, col_stride});
 }
-memory::desc Describe(ConstMat m) { return Describe(m.rows, m.cols, m.type, m.stride, 1); }
-memory::desc DescribeTransposed(ConstMat m) { return Describe(m.cols, m.rows, m.type, 1, m.stride); }
+memory::desc Describe(ConstMat m) {
+  return Describe(m.rows, m.cols, m.type, m.stride, 1);
+}
+memory::desc DescribeTransposed(ConstMat m) {
+  return Describe(m.cols, m.rows, m.type, 1, m.stride);
+}
 
 struct Operands {
   memory::desc src, weights, bias, dst;  // bias: zero desc when absent
@@ -73,11 +79,15 @@ struct Tile {
   void* dst;
 };
 
-// oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend on the shape
-// alone, and each tile is a product on one thread. Whole columns are best where there are rows enough for all threads.
+// oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend
+// on the shape alone, and each tile is a product on one thread. Whole columns are best where there are rows enough for all threads.
 constexpr int64_t kTileRows = 128;
-int64_t TileCols(ConstMat dst) { return dst.rows >= 8 * kTileRows ? dst.cols : 256; }
-int64_t GradientTile(int64_t n) { return n <= 128 ? 64 : n <= 512 ? 128 : n <= 1024 ? 256 : 512; }
+int64_t TileCols(ConstMat dst) {
+  return dst.rows >= 8 * kTileRows ? dst.cols : 256;
+}
+int64_t GradientTile(int64_t n) {
+  return n <= 128 ? 64 : n <= 512 ? 128 : n <= 1024 ? 256 : 512;
+}
 
 // f(begin, size) for the tiles of [0, n).
 template <typename F>
@@ -120,7 +130,8 @@ struct Matmul::Rep {
     const OneThread one;
     const auto pd = MakePrimitive(engine, operands);
     const int64_t scratch = pd.scratchpad_desc().get_size();
-    return primitives.emplace(key, Cached{dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst, scratch}).first->second;
+    return primitives.emplace(key, Cached{dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst, scratch})
+        .first->second;
   }
 
   // `plain` [k, n] f32 in the layout `wanted`.
@@ -189,7 +200,9 @@ struct Matmul::Rep {
   }
 };
 
-Matmul::Matmul() : rep_(std::make_unique<Rep>()) { dnnl::set_primitive_cache_capacity(4096); }
+Matmul::Matmul() : rep_(std::make_unique<Rep>()) {
+  dnnl::set_primitive_cache_capacity(4096);
+}
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {
@@ -197,8 +210,8 @@ void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {
   ForTiles(y.cols, TileCols(y), [&](int64_t col, int64_t cols) {
     const Weight part = {Rows(w.w, col, cols), w.version};
     ForTiles(y.rows, kTileRows, [&](int64_t row, int64_t rows) {
-      rep_->AddTile(0, Rows(x, row, rows), part, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col, Columns(Rows(y, row, rows), col, cols),
-                    false);
+      rep_->AddTile(0, Rows(x, row, rows), part, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col,
+                    Columns(Rows(y, row, rows), col, cols), false);
     });
   });
   rep_->Run();
@@ -242,7 +255,7 @@ std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();
   const auto isa = dnnl::get_effective_cpu_isa();
   const auto is = [&](dnnl::cpu_isa other) { return isa == other; };
-  const char* name = is(dnnl::cpu_isa::avx512_core_bf16) ? "avx512_core_bf16"
+  const char* name = is(dnnl::cpu_isa::avx512_core_bf16)   ? "avx512_core_bf16"
                      : is(dnnl::cpu_isa::avx512_core_vnni) ? "avx512_core_vnni"
                      : is(dnnl::cpu_isa::avx512_core)      ? "avx512_core"
                      : is(dnnl::cpu_isa::avx2)             ? "avx2"

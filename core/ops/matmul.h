@@ -16,8 +16,9 @@ struct Weight {
   uint64_t version = 0;
 };
 
-// Products of activations with weights, with caches of primitives (by shape) and of packed weights (by address). Activations are f32 or bf16; weights
-// are packed into the type of the activations. Not thread-safe: one per model in use. Results have the same bits for any number of threads.
+// Products of activations with weights, with caches of primitives (by shape) and of packed weights (by address). Activations are f32 or
+// bf16; weights are packed into the type of the activations. Not thread-safe: one per model in use. Results have the same bits for any
+// number of threads.
 class Matmul {
  public:
   Matmul();

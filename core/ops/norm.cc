@@ -8,12 +8,17 @@
 namespace cloze {
 namespace {
 
-const void* From(ConstMat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).data; }
-void* From(Mat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).data; }
+const void* From(ConstMat m, int64_t row) {
+  return m.empty() ? nullptr : Rows(m, row, 0).data;
+}
+void* From(Mat m, int64_t row) {
+  return m.empty() ? nullptr : Rows(m, row, 0).data;
+}
 
 }  // namespace
 
-void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y, NormStats stats) {
+void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y,
+                 NormStats stats) {
   CLOZE_CHECK(y.cols == y.stride && y.cols <= 16384);
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[int(y.type)]({.rows = end - begin,
@@ -32,8 +37,8 @@ void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const Dropo
   });
 }
 
-void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p, const DropoutSite& in, const DropoutSite& out, ConstMat dz_in,
-                  const NormGrads& grads, Arena& arena, Mat dz, Mat dx) {
+void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p, const DropoutSite& in, const DropoutSite& out,
+                  ConstMat dz_in, const NormGrads& grads, Arena& arena, Mat dz, Mat dx) {
   CLOZE_CHECK(dy.cols == dy.stride && dz.cols == dz.stride && (in.p <= 0 || !dx.empty()));
   const int64_t cols = dy.cols;
   const Arena::Mark mark = arena.mark();

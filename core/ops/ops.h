@@ -1,5 +1,6 @@
-// Forward and backward of everything between the matmuls, side by side: y before dy before dx. Gradients of parameters accumulate; dx is overwritten; an
-// empty dx is not needed. Arrays of rows are split over the threads in fixed chunks, so that sums have the same bits for any number of threads.
+// Forward and backward of everything between the matmuls, side by side: y before dy before dx. Gradients of parameters accumulate; dx is
+// overwritten; an empty dx is not needed. Arrays of rows are split over the threads in fixed chunks, so that sums have the same bits for
+// any number of threads.
 #ifndef CLOZE_CORE_OPS_OPS_H_
 #define CLOZE_CORE_OPS_OPS_H_
 
@@ -43,10 +44,12 @@ struct NormGrads {
 };
 
 // z = residual + in(x); y = out(norm(z)), norm(z) = (z - mean) rstd gain + bias. x or residual may be empty; all [rows, cols].
-void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y, NormStats stats);
-// dz: gradient of the residual, dz_in (may be empty) what reaches z by another way. dx: gradient of x; empty or dz itself when x has no dropout.
-void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p, const DropoutSite& in, const DropoutSite& out, ConstMat dz_in,
-                  const NormGrads& grads, Arena& arena, Mat dz, Mat dx);
+void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y,
+                 NormStats stats);
+// dz: gradient of the residual, dz_in (may be empty) what reaches z by another way. dx: gradient of x; empty or dz itself when x has no
+// dropout.
+void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p, const DropoutSite& in, const DropoutSite& out,
+                  ConstMat dz_in, const NormGrads& grads, Arena& arena, Mat dz, Mat dx);
 
 // y = act(u), elementwise.
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y);
@@ -57,22 +60,25 @@ void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbi
 void AddColumnSums(ConstMat x, Arena& arena, float* sum);
 
 // x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]]. Tables f32 [.., cols].
-void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type, Mat x);
+void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type,
+                      Mat x);
 // dtable[ids[r]] += dx[r] for r < rows: sorted by id, each table row summed in the order of r.
 void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable);
 
-// Attention of packed sequences: sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]). qkv [rows, 3 heads dim], out [rows, heads dim]. Rows behind the last
-// sequence become 0. lse [heads, rows] is kept for backward.
+// Attention of packed sequences: sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]). qkv [rows, 3 heads dim], out [rows, heads dim]. Rows
+// behind the last sequence become 0. lse [heads, rows] is kept for backward.
 struct AttentionShape {
   absl::Span<const int32_t> cu_seqlens;
   int heads;
 };
 // probs: null, or for each sequence in order [heads, tokens, tokens].
-void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat out, float* lse, float* probs = nullptr);
-void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena,
-                       Mat dqkv);
+void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat out, float* lse,
+                      float* probs = nullptr);
+void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse, const AttentionShape& shape, const DropoutSite& dropout,
+                       Arena& arena, Mat dqkv);
 
-// Sum over rows of the cross entropy of softmax(logits) against targets; logits become their gradient times gradient_scale, unless that is 0.
+// Sum over rows of the cross entropy of softmax(logits) against targets; logits become their gradient times gradient_scale, unless that is
+// 0.
 struct LossSum {
   double loss = 0;      // nats
   int64_t correct = 0;  // rows whose largest logit is the target

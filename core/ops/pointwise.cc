@@ -17,8 +17,8 @@ void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {
 void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du) {
   CLOZE_CHECK(u.cols == u.stride && dy.cols == dy.stride && y.cols == y.stride && du.cols == du.stride);
   ReduceRows(u.rows, u.cols, arena, dbias, [&](int64_t begin, int64_t end, float* partial) {
-    GetKernels().activation_grad[int(u.type)](kind, end - begin, u.cols, Rows(u, begin, 0).data, Rows(dy, begin, 0).data, Rows(y, begin, 0).data,
-                                              Rows(du, begin, 0).data, partial);
+    GetKernels().activation_grad[int(u.type)](kind, end - begin, u.cols, Rows(u, begin, 0).data, Rows(dy, begin, 0).data,
+                                              Rows(y, begin, 0).data, Rows(du, begin, 0).data, partial);
   });
 }
 

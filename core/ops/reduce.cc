@@ -15,12 +15,13 @@ void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum, absl::Func
     std::memset(partial + i * cols, 0, cols * sizeof(float));
     f(i * kRowChunk, std::min(rows, (i + 1) * kRowChunk), partial + i * cols);
   });
-  if (sum != nullptr) ParallelChunks(cols, 1024, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < chunks; ++i) {
-      const float* p = partial + i * cols;
-      for (int64_t c = begin; c < end; ++c) sum[c] += p[c];
-    }
-  });
+  if (sum != nullptr)
+    ParallelChunks(cols, 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < chunks; ++i) {
+        const float* p = partial + i * cols;
+        for (int64_t c = begin; c < end; ++c) sum[c] += p[c];
+      }
+    });
   arena.Rewind(mark);
 }
 

@@ -11,9 +11,10 @@ namespace cloze {
 
 inline constexpr int64_t kRowChunk = 64;
 
-// f(begin, end, partial) for each chunk of rows adds to its own partial [cols], zero at first; then sum[c] += all partials in order of rows. sum null: the
-// sums are not needed.
-void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum, absl::FunctionRef<void(int64_t begin, int64_t end, float* partial)> f);
+// f(begin, end, partial) for each chunk of rows adds to its own partial [cols], zero at first; then sum[c] += all partials in order of
+// rows. sum null: the sums are not needed.
+void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,
+                absl::FunctionRef<void(int64_t begin, int64_t end, float* partial)> f);
 
 }  // namespace cloze
 

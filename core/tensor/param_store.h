@@ -22,23 +22,23 @@ enum class Init : uint8_t { kNormal, kZero, kOne };
 // One parameter: a named span of the flat buffers. Names are unique inside a store and are those of the model folder.
 struct Param {
   std::string name;
-  int64_t rows = 0, cols = 0;    // a vector is [1, cols]
-  bool vector = false;           // one dimension in files
-  bool decay = false;            // weight decay applies
-  bool adjacent = false;         // no gap before it
-  bool trainable = true;         // has a gradient and optimizer state
+  int64_t rows = 0, cols = 0;  // a vector is [1, cols]
+  bool vector = false;         // one dimension in files
+  bool decay = false;          // weight decay applies
+  bool adjacent = false;       // no gap before it
+  bool trainable = true;       // has a gradient and optimizer state
   Init init = Init::kNormal;
-  int64_t offset = 0;            // in values()
-  int64_t grad_offset = -1;      // in grads(); -1 when not trainable
+  int64_t offset = 0;        // in values()
+  int64_t grad_offset = -1;  // in grads(); -1 when not trainable
   int64_t size() const { return rows * cols; }
 };
 
-// Built in two steps: modules Add() their parameters, then Allocate() lays them out, each on a cache line but for `adjacent` ones, which follow the
-// parameter before without a gap: query, key and value make one [3H, H] matrix.
+// Built in two steps: modules Add() their parameters, then Allocate() lays them out, each on a cache line but for `adjacent` ones, which
+// follow the parameter before without a gap: query, key and value make one [3H, H] matrix.
 class ParamStore {
  public:
-  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false);       // Normal, decays
-  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);          // does not decay
+  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false);  // Normal, decays
+  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);     // does not decay
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
 
@@ -53,7 +53,9 @@ class ParamStore {
   ParamId Find(const std::string& name) const;
 
   Mat value(ParamId id) { return View(values_.get() + params_[id].offset, params_[id].rows, params_[id].cols); }
-  ConstMat value(ParamId id) const { return View(static_cast<const float*>(values_.get()) + params_[id].offset, params_[id].rows, params_[id].cols); }
+  ConstMat value(ParamId id) const {
+    return View(static_cast<const float*>(values_.get()) + params_[id].offset, params_[id].rows, params_[id].cols);
+  }
   // Empty when the parameter is not trainable.
   Mat grad(ParamId id) const;
 

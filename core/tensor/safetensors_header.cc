@@ -14,11 +14,11 @@ struct TypeName {
   absl::string_view name;
   int64_t size;
 };
-constexpr TypeName kTypes[] = {
-    {FileType::kBool, "BOOL", 1}, {FileType::kU8, "U8", 1},          {FileType::kI8, "I8", 1},   {FileType::kF8E4M3, "F8_E4M3", 1},
-    {FileType::kF8E5M2, "F8_E5M2", 1}, {FileType::kI16, "I16", 2},   {FileType::kU16, "U16", 2}, {FileType::kF16, "F16", 2},
-    {FileType::kBf16, "BF16", 2}, {FileType::kI32, "I32", 4},        {FileType::kU32, "U32", 4}, {FileType::kF32, "F32", 4},
-    {FileType::kI64, "I64", 8},   {FileType::kU64, "U64", 8},        {FileType::kF64, "F64", 8}};
+constexpr TypeName kTypes[] = {{FileType::kBool, "BOOL", 1},      {FileType::kU8, "U8", 1},          {FileType::kI8, "I8", 1},
+                               {FileType::kF8E4M3, "F8_E4M3", 1}, {FileType::kF8E5M2, "F8_E5M2", 1}, {FileType::kI16, "I16", 2},
+                               {FileType::kU16, "U16", 2},        {FileType::kF16, "F16", 2},        {FileType::kBf16, "BF16", 2},
+                               {FileType::kI32, "I32", 4},        {FileType::kU32, "U32", 4},        {FileType::kF32, "F32", 4},
+                               {FileType::kI64, "I64", 8},        {FileType::kU64, "U64", 8},        {FileType::kF64, "F64", 8}};
 
 // Events of the JSON parser, which stops when one returns false; error() then says why. Levels: 1 the header, 2 a tensor or the metadata, 3
 // an array of numbers; a value that is passed over may go down to kMaxDepth.
@@ -179,9 +179,13 @@ absl::Status Place(HeaderSax::Entry& entry, int64_t data_begin, int64_t data_siz
 
 }  // namespace
 
-int64_t SizeOf(FileType type) { return kTypes[static_cast<int>(type)].size; }
+int64_t SizeOf(FileType type) {
+  return kTypes[static_cast<int>(type)].size;
+}
 
-absl::string_view NameOf(FileType type) { return kTypes[static_cast<int>(type)].name; }
+absl::string_view NameOf(FileType type) {
+  return kTypes[static_cast<int>(type)].name;
+}
 
 std::string ShapeString(absl::Span<const int64_t> shape) {
   std::string out = "[";

@@ -1,5 +1,5 @@
-// Follows Hugging Face's trainer step by step, so that it finds the same vocabulary: pair counts are kept up to date with each merge, a heap
-// yields the best pair, and each heap entry knows the words where its pair was seen.
+// Follows Hugging Face's trainer step by step, so that it finds the same vocabulary: pair counts are kept up to date with each merge, a
+// heap yields the best pair, and each heap entry knows the words where its pair was seen.
 #include "core/text/merge_learner.h"
 
 #include <algorithm>
@@ -17,7 +17,9 @@ namespace {
 
 using Pair = uint64_t;  // ids of the left and the right piece
 
-Pair MakePair(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
+Pair MakePair(uint32_t left, uint32_t right) {
+  return uint64_t{left} << 32 | right;
+}
 
 struct PairHash {
   size_t operator()(Pair pair) const {
@@ -102,7 +104,8 @@ std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
 }
 
 void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words) {
-  std::map<char32_t, int64_t> counts, continuing;  // occurrences, and those that are not the first of a word, repetitions of a word not counted
+  std::map<char32_t, int64_t> counts,
+      continuing;  // occurrences, and those that are not the first of a word, repetitions of a word not counted
   for (const auto& [word, count] : words) {
     for (size_t at = 0; at < word.size();) {
       const CodePoint c = CodePointAt(word, at);

@@ -15,9 +15,10 @@ struct MergeOptions {
   int32_t max_alphabet = 0;  // characters
 };
 
-// Appends to *tokens (special ones, at first) the characters of `words` by code point; with "##", those that continue a word, the most common one
-// first (Hugging Face takes them as it meets them in a random order, so mostly alike); and the merges in the order they are found. `words` are
-// distinct and in a fixed order, with counts above 0. Of pairs with equal counts the one whose pieces are the older tokens comes first.
+// Appends to *tokens (special ones, at first) the characters of `words` by code point; with "##", those that continue a word, the most
+// common one first (Hugging Face takes them as it meets them in a random order, so mostly alike); and the merges in the order they are
+// found. `words` are distinct and in a fixed order, with counts above 0. Of pairs with equal counts the one whose pieces are the older
+// tokens comes first.
 void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words, const MergeOptions& options, std::vector<std::string>* tokens);
 
 }  // namespace cloze

@@ -1,4 +1,5 @@
-// BERT's normaliser and pre-tokenizer: which bytes make a word, and what that word is once it is cleaned, lower-cased and stripped of accents.
+// BERT's normaliser and pre-tokenizer: which bytes make a word, and what that word is once it is cleaned, lower-cased and stripped of
+// accents.
 #ifndef CLOZE_CORE_TEXT_NORMALIZER_H_
 #define CLOZE_CORE_TEXT_NORMALIZER_H_
 
@@ -31,7 +32,8 @@ class Normalizer {
   Normalizer(const Normalizer&) = delete;
   Normalizer& operator=(const Normalizer&) = delete;
 
-  // Calls f(begin, end) for each word of `text`: bytes [begin, end) hold its first to its last character; between these may be dropped ones.
+  // Calls f(begin, end) for each word of `text`: bytes [begin, end) hold its first to its last character; between these may be dropped
+  // ones.
   template <class F>
   void ForEachWord(absl::string_view text, F f) const;
 

@@ -47,7 +47,8 @@ void Append(const Encoding& from, size_t begin, size_t end, Encoding* to) {
 }  // namespace
 
 struct Tokenizer::Rep {
-  explicit Rep(TokenizerData d) : data(std::move(d)), normalizer(data.options), model(data.tokens, Find(data.names.unk)), serial(NextSerial()) {}
+  explicit Rep(TokenizerData d)
+      : data(std::move(d)), normalizer(data.options), model(data.tokens, Find(data.names.unk)), serial(NextSerial()) {}
 
   int32_t Find(const std::string& token) const {
     const auto at = token.empty() ? data.tokens.end() : std::find(data.tokens.begin(), data.tokens.end(), token);
@@ -291,11 +292,23 @@ std::string Tokenizer::Decode(absl::Span<const int32_t> ids) const {
   return text;
 }
 
-int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(rep_->data.tokens.size()); }
-const std::string& Tokenizer::token(int32_t id) const { return rep_->data.tokens[id]; }
-int32_t Tokenizer::id(absl::string_view token) const { return rep_->model.Find(token); }
-bool Tokenizer::is_special(int32_t id) const { return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id); }
-const SpecialIds& Tokenizer::special() const { return rep_->special; }
-const NormalizerOptions& Tokenizer::options() const { return rep_->data.options; }
+int32_t Tokenizer::vocab_size() const {
+  return static_cast<int32_t>(rep_->data.tokens.size());
+}
+const std::string& Tokenizer::token(int32_t id) const {
+  return rep_->data.tokens[id];
+}
+int32_t Tokenizer::id(absl::string_view token) const {
+  return rep_->model.Find(token);
+}
+bool Tokenizer::is_special(int32_t id) const {
+  return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id);
+}
+const SpecialIds& Tokenizer::special() const {
+  return rep_->special;
+}
+const NormalizerOptions& Tokenizer::options() const {
+  return rep_->data.options;
+}
 
 }  // namespace cloze

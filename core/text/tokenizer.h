@@ -21,10 +21,10 @@ struct Span {
   int64_t begin = 0, end = 0;
 };
 
-// The tokens of a text, side by side. `bytes` are offsets into the text as it was given (also when it is not valid UTF-8), `chars` the same in
-// code points (a maximal invalid sequence counts as one, as Python's errors="replace"). `words` counts the words from 0, for each text of a pair
-// anew (or indexes the given words). Special tokens that were put around the text have {0, 0} and word -1; those that stand in the text have
-// their place and a word of their own. `types` is 1 for the second text of a pair.
+// The tokens of a text, side by side. `bytes` are offsets into the text as it was given (also when it is not valid UTF-8), `chars` the same
+// in code points (a maximal invalid sequence counts as one, as Python's errors="replace"). `words` counts the words from 0, for each text
+// of a pair anew (or indexes the given words). Special tokens that were put around the text have {0, 0} and word -1; those that stand in
+// the text have their place and a word of their own. `types` is 1 for the second text of a pair.
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> types;
@@ -42,10 +42,11 @@ class Tokenizer {
  public:
   // From a model folder (tokenizer.json, else vocab.txt with tokenizer_config.json), a tokenizer.json, or a lone vocab.txt, for which
   // `lowercase` says whether texts are lower-cased and stripped of accents. Special tokens that stand in a text are recognised as such.
-  // kNoInput when nothing is there; kData with file and line for duplicates, blank lines, tokens over 1 KiB and missing special tokens, and with
-  // the component's name for a tokenizer.json that is not BERT's; kLimit for more than 10 million tokens or 128 MB of them.
+  // kNoInput when nothing is there; kData with file and line for duplicates, blank lines, tokens over 1 KiB and missing special tokens, and
+  // with the component's name for a tokenizer.json that is not BERT's; kLimit for more than 10 million tokens or 128 MB of them.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& path, bool lowercase);
-  // From tokens in the order of their ids; special tokens are recognised by spelling: <pad> or [PAD], <unk>, <class> or [CLS], <sep>, <mask>.
+  // From tokens in the order of their ids; special tokens are recognised by spelling: <pad> or [PAD], <unk>, <class> or [CLS], <sep>,
+  // <mask>.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(std::vector<std::string> tokens, NormalizerOptions options);
 
   // Writes vocab.txt, tokenizer.json, tokenizer_config.json and special_tokens_map.json into an existing folder. max_length: what
@@ -56,8 +57,8 @@ class Tokenizer {
   Encoding Encode(absl::string_view text, bool special = true) const;
   // <class> a <sep> b <sep>.
   Encoding EncodePair(absl::string_view a, absl::string_view b) const;
-  // Tokens of words that are split already: `words` of the result indexes `words`, offsets are inside each word. A word without tokens (only
-  // blanks or control characters) has none in the result.
+  // Tokens of words that are split already: `words` of the result indexes `words`, offsets are inside each word. A word without tokens
+  // (only blanks or control characters) has none in the result.
   Encoding EncodeWords(absl::Span<const std::string> words, bool special = true) const;
   // Appends the ids of `text` without special tokens: the fast path, no offsets.
   void AppendIds(absl::string_view text, std::vector<int32_t>* ids) const;
@@ -70,8 +71,8 @@ class Tokenizer {
   std::string Decode(absl::Span<const int32_t> ids) const;
 
   int32_t vocab_size() const;
-  const std::string& token(int32_t id) const;   // 0 <= id < vocab_size()
-  int32_t id(absl::string_view token) const;    // -1 when there is none
+  const std::string& token(int32_t id) const;  // 0 <= id < vocab_size()
+  int32_t id(absl::string_view token) const;   // -1 when there is none
   bool is_special(int32_t id) const;
   const SpecialIds& special() const;
   const NormalizerOptions& options() const;

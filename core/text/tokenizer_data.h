@@ -35,12 +35,12 @@ absl::StatusOr<std::vector<std::string>> ReadVocabFile(const std::string& path);
 // Reads a tokenizer.json; refuses components that are not BERT's.
 absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path);
 
-// Takes the normaliser's options and, where `data` has none, the names of special tokens from a tokenizer_config.json. `normalizer` says whether
-// the options are wanted.
+// Takes the normaliser's options and, where `data` has none, the names of special tokens from a tokenizer_config.json. `normalizer` says
+// whether the options are wanted.
 absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, TokenizerData* data);
 
-// Checks the tokens and fills the names that are empty: "[PAD]" or "<pad>" and so on. `origin` is the file for messages, where line = id + 1
-// unless `lines` is false. All but pad and mask must be there.
+// Checks the tokens and fills the names that are empty: "[PAD]" or "<pad>" and so on. `origin` is the file for messages, where line = id +
+// 1 unless `lines` is false. All but pad and mask must be there.
 absl::Status CheckTokens(const std::string& origin, bool lines, TokenizerData* data);
 
 // The three JSON files.

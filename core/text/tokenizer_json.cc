@@ -14,7 +14,9 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
 constexpr int kMaxDepth = 64;
 
-absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what)); }
+absl::Status Wrong(const std::string& path, absl::string_view what) {
+  return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what));
+}
 
 // Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser has to recurse.
 bool TooDeep(absl::string_view text) {
@@ -53,11 +55,17 @@ const Json& Member(const Json& object, const char* key) {
   return at == object.end() ? kNull : *at;
 }
 
-std::string StringOf(const Json& value) { return value.is_string() ? value.get_ref<const std::string&>() : std::string(); }
-bool BoolOf(const Json& value, bool otherwise) { return value.is_boolean() ? value.get<bool>() : otherwise; }
+std::string StringOf(const Json& value) {
+  return value.is_string() ? value.get_ref<const std::string&>() : std::string();
+}
+bool BoolOf(const Json& value, bool otherwise) {
+  return value.is_boolean() ? value.get<bool>() : otherwise;
+}
 
 // A special token in a config: a string, or an object with "content".
-std::string TokenOf(const Json& value) { return StringOf(value.is_object() ? Member(value, "content") : value); }
+std::string TokenOf(const Json& value) {
+  return StringOf(value.is_object() ? Member(value, "content") : value);
+}
 
 absl::Status CheckType(const std::string& path, const Json& json, const char* component, const char* expected) {
   const std::string type = StringOf(Member(Member(json, component), "type"));
@@ -90,7 +98,8 @@ absl::Status ReadModel(const std::string& path, const Json& json, TokenizerData*
   data->tokens.assign(vocab.size(), "");
   for (const auto& [token, id] : vocab.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
-      return Wrong(path, absl::StrCat("model: vocab: id of ", Quote(token), " must be below the number of tokens, ", vocab.size(), "; ids must have no gaps"));
+      return Wrong(path, absl::StrCat("model: vocab: id of ", Quote(token), " must be below the number of tokens, ", vocab.size(),
+                                      "; ids must have no gaps"));
     }
     std::string& slot = data->tokens[id.get<uint64_t>()];
     if (!slot.empty()) return Wrong(path, absl::StrCat("model: vocab: ", Quote(token), " and ", Quote(slot), " have the same id"));
@@ -128,7 +137,8 @@ bool IsTemplate(const Json& items, const std::vector<std::pair<std::string, int>
     const bool sequence = items[i].is_object() && items[i].contains("Sequence");
     const Json& item = Member(items[i], sequence ? "Sequence" : "SpecialToken");
     const Json& type = Member(item, "type_id");
-    if (StringOf(Member(item, "id")) != expected[i].first || !type.is_number_integer() || type.get<int64_t>() != expected[i].second) return false;
+    if (StringOf(Member(item, "id")) != expected[i].first || !type.is_number_integer() || type.get<int64_t>() != expected[i].second)
+      return false;
   }
   return true;
 }
@@ -154,7 +164,9 @@ absl::Status ReadPostProcessor(const std::string& path, const Json& json, Specia
   return names->cls.empty() || names->sep.empty() ? Wrong(path, "post_processor: cls and sep expected") : absl::OkStatus();
 }
 
-OrderedJson TemplateItem(const char* kind, const std::string& id, int type) { return {{kind, {{"id", id}, {"type_id", type}}}}; }
+OrderedJson TemplateItem(const char* kind, const std::string& id, int type) {
+  return {{kind, {{"id", id}, {"type_id", type}}}};
+}
 
 OrderedJson PostProcessor(const SpecialNames& names, const std::map<std::string, int32_t>& ids) {
   const auto special = [&](const std::string& name, int type) { return TemplateItem("SpecialToken", name, type); };
@@ -174,8 +186,11 @@ OrderedJson StripAccents(const NormalizerOptions& options) {
 }
 
 void PutNames(const SpecialNames& names, OrderedJson* json) {
-  const std::pair<const char*, const std::string*> all[] = {{"cls_token", &names.cls}, {"mask_token", &names.mask}, {"pad_token", &names.pad},
-                                                            {"sep_token", &names.sep}, {"unk_token", &names.unk}};
+  const std::pair<const char*, const std::string*> all[] = {{"cls_token", &names.cls},
+                                                            {"mask_token", &names.mask},
+                                                            {"pad_token", &names.pad},
+                                                            {"sep_token", &names.sep},
+                                                            {"unk_token", &names.unk}};
   for (const auto& [key, name] : all) {
     if (!name->empty()) (*json)[key] = *name;
   }
@@ -202,8 +217,11 @@ absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, Token
     data->options.chinese_chars = BoolOf(Member(json, "tokenize_chinese_chars"), true);
   }
   SpecialNames& names = data->names;
-  const std::pair<const char*, std::string*> all[] = {{"cls_token", &names.cls}, {"mask_token", &names.mask}, {"pad_token", &names.pad},
-                                                      {"sep_token", &names.sep}, {"unk_token", &names.unk}};
+  const std::pair<const char*, std::string*> all[] = {{"cls_token", &names.cls},
+                                                      {"mask_token", &names.mask},
+                                                      {"pad_token", &names.pad},
+                                                      {"sep_token", &names.sep},
+                                                      {"unk_token", &names.unk}};
   for (const auto& [key, name] : all) {
     if (name->empty()) *name = TokenOf(Member(json, key));
   }
@@ -217,29 +235,44 @@ std::string TokenizerJson(const TokenizerData& data, const std::vector<int32_t>&
   for (const int32_t id : data.added) all[id] = false;
   for (const int32_t id : special_ids) all[id] = true, ids[data.tokens[id]] = id;
   for (const auto& [id, special] : all) {
-    added.push_back({{"id", id}, {"content", data.tokens[id]}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
-                     {"normalized", false}, {"special", special}});
+    added.push_back({{"id", id},
+                     {"content", data.tokens[id]},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", special}});
   }
   auto& entries = vocab.get_ref<OrderedJson::object_t&>();  // operator[] would search it from the start each time
   for (size_t id = 0; id < data.tokens.size(); ++id) entries.emplace_back(data.tokens[id], static_cast<int64_t>(id));
-  const OrderedJson json = {
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", added},
-      {"normalizer", {{"type", "BertNormalizer"}, {"clean_text", data.options.clean_text}, {"handle_chinese_chars", data.options.chinese_chars},
-                      {"strip_accents", StripAccents(data.options)}, {"lowercase", data.options.lowercase}}},
-      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-      {"post_processor", PostProcessor(data.names, ids)},
-      {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
-      {"model", {{"type", "WordPiece"}, {"unk_token", data.names.unk}, {"continuing_subword_prefix", "##"},
-                 {"max_input_chars_per_word", data.max_word_chars}, {"vocab", std::move(vocab)}}}};
+  const OrderedJson json = {{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", added},
+                            {"normalizer",
+                             {{"type", "BertNormalizer"},
+                              {"clean_text", data.options.clean_text},
+                              {"handle_chinese_chars", data.options.chinese_chars},
+                              {"strip_accents", StripAccents(data.options)},
+                              {"lowercase", data.options.lowercase}}},
+                            {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                            {"post_processor", PostProcessor(data.names, ids)},
+                            {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+                            {"model",
+                             {{"type", "WordPiece"},
+                              {"unk_token", data.names.unk},
+                              {"continuing_subword_prefix", "##"},
+                              {"max_input_chars_per_word", data.max_word_chars},
+                              {"vocab", std::move(vocab)}}}};
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string TokenizerConfigJson(const TokenizerData& data, int64_t max_length) {
-  OrderedJson json = {{"backend", "tokenizers"}, {"do_lower_case", data.options.lowercase}, {"model_max_length", max_length},
-                      {"strip_accents", StripAccents(data.options)}, {"tokenize_chinese_chars", data.options.chinese_chars},
+  OrderedJson json = {{"backend", "tokenizers"},
+                      {"do_lower_case", data.options.lowercase},
+                      {"model_max_length", max_length},
+                      {"strip_accents", StripAccents(data.options)},
+                      {"tokenize_chinese_chars", data.options.chinese_chars},
                       {"tokenizer_class", "BertTokenizer"}};
   PutNames(data.names, &json);
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";

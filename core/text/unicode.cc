@@ -14,7 +14,8 @@ namespace {
 template <size_t N>
 bool Contains(const unicode_tables::Range (&ranges)[N], char32_t c) {
   const auto* end = std::end(ranges);
-  const auto* at = std::lower_bound(std::begin(ranges), end, c, [](const unicode_tables::Range& range, char32_t x) { return range.last < x; });
+  const auto* at =
+      std::lower_bound(std::begin(ranges), end, c, [](const unicode_tables::Range& range, char32_t x) { return range.last < x; });
   return at != end && at->first <= c;
 }
 
@@ -68,17 +69,29 @@ bool IsValidUtf8(absl::string_view text) {
   return true;
 }
 
-bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
-bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
-bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }
-bool IsMark(char32_t c) { return Contains(unicode_tables::kMarks, c); }
-bool IsChinese(char32_t c) { return Contains(unicode_tables::kChinese, c); }
+bool IsRemoved(char32_t c) {
+  return Contains(unicode_tables::kRemoved, c);
+}
+bool IsSpace(char32_t c) {
+  return Contains(unicode_tables::kSpaces, c);
+}
+bool IsPunctuation(char32_t c) {
+  return Contains(unicode_tables::kPunctuation, c);
+}
+bool IsMark(char32_t c) {
+  return Contains(unicode_tables::kMarks, c);
+}
+bool IsChinese(char32_t c) {
+  return Contains(unicode_tables::kChinese, c);
+}
 
 std::u32string Decompose(char32_t c) {
   utf8proc_int32_t buffer[8];
   int boundary = 0;
-  const utf8proc_ssize_t n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), UTF8PROC_DECOMPOSE, &boundary);
-  if (Contains(unicode_tables::kNotDecomposed, c) || n <= 0 || n > static_cast<utf8proc_ssize_t>(std::size(buffer))) return std::u32string(1, c);
+  const utf8proc_ssize_t n =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), UTF8PROC_DECOMPOSE, &boundary);
+  if (Contains(unicode_tables::kNotDecomposed, c) || n <= 0 || n > static_cast<utf8proc_ssize_t>(std::size(buffer)))
+    return std::u32string(1, c);
   return std::u32string(buffer, buffer + n);
 }
 

@@ -16,15 +16,18 @@ std::string Place(const std::string& origin, bool lines, int64_t id) {
 absl::Status CheckToken(const std::string& token) {
   if (token.empty()) return Error(Exit::kData, "blank, a token expected");
   if (token.size() > kMaxTokenBytes) {
-    return Error(Exit::kData, absl::StrCat("token of ", token.size(), " bytes, at most ", kMaxTokenBytes, " are allowed; is this a vocabulary?"));
+    return Error(Exit::kData,
+                 absl::StrCat("token of ", token.size(), " bytes, at most ", kMaxTokenBytes, " are allowed; is this a vocabulary?"));
   }
   if (!IsValidUtf8(token)) return Error(Exit::kData, absl::StrCat("token ", Quote(token), " is not UTF-8"));
-  if (token.find_first_of("\n\r") != std::string::npos) return Error(Exit::kData, absl::StrCat("token ", Quote(token), " holds a line break"));
+  if (token.find_first_of("\n\r") != std::string::npos)
+    return Error(Exit::kData, absl::StrCat("token ", Quote(token), " holds a line break"));
   return absl::OkStatus();
 }
 
 absl::Status TooMany(const std::string& origin) {
-  return Error(Exit::kLimit, absl::StrCat(Quote(origin), ": at most ", kMaxTokens, " tokens and ", kMaxVocabBytes, " bytes of them are allowed"));
+  return Error(Exit::kLimit,
+               absl::StrCat(Quote(origin), ": at most ", kMaxTokens, " tokens and ", kMaxVocabBytes, " bytes of them are allowed"));
 }
 
 absl::Status CheckDuplicates(const std::string& origin, bool lines, const std::vector<std::string>& tokens) {

@@ -129,7 +129,8 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files, co
   result.bytes = counter.bytes(), result.dropped_words = counter.dropped();
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
-  if (words.empty()) return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : Quote(files[0]), ": no words to learn a vocabulary from"));
+  if (words.empty())
+    return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : Quote(files[0]), ": no words to learn a vocabulary from"));
   result.tokens.assign(std::begin(kSpecialTokens), std::end(kSpecialTokens));
   LearnMerges(words, {options.size, options.min_count, options.max_alphabet}, &result.tokens);
   return result;

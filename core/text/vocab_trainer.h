@@ -1,4 +1,5 @@
-// Learns a WordPiece vocabulary from text: byte-pair merges over word counts with the continuing prefix "##", as Hugging Face's trainer does.
+// Learns a WordPiece vocabulary from text: byte-pair merges over word counts with the continuing prefix "##", as Hugging Face's trainer
+// does.
 #ifndef CLOZE_CORE_TEXT_VOCAB_TRAINER_H_
 #define CLOZE_CORE_TEXT_VOCAB_TRAINER_H_
 
@@ -13,24 +14,25 @@
 namespace cloze {
 
 struct VocabOptions {
-  int32_t size = 8192;           // tokens, special ones included
-  int64_t min_count = 2;         // pairs rarer than this are not merged
-  int32_t max_alphabet = 1000;   // characters kept; rarer ones become <unk>
+  int32_t size = 8192;                      // tokens, special ones included
+  int64_t min_count = 2;                    // pairs rarer than this are not merged
+  int32_t max_alphabet = 1000;              // characters kept; rarer ones become <unk>
   int64_t memory_limit = int64_t{2} << 30;  // bytes of word counts; the rarest are dropped (and counted) beyond it
   NormalizerOptions normalizer;
 };
 
 struct VocabResult {
-  std::vector<std::string> tokens;  // <pad> <unk> <class> <sep> <mask>, then characters by code point, "##" characters by how common they are, merges
-  int64_t bytes = 0;           // read
-  int64_t words = 0;           // counted
+  std::vector<std::string>
+      tokens;         // <pad> <unk> <class> <sep> <mask>, then characters by code point, "##" characters by how common they are, merges
+  int64_t bytes = 0;  // read
+  int64_t words = 0;  // counted
   int64_t distinct_words = 0;  // of these, normalised
   int64_t dropped_words = 0;   // not counted: longer than 100 characters (always <unk>), or rare ones beyond memory_limit
 };
 
 // Reads `files` ("-" is standard input) line by line, in parallel, in bounded memory. The result depends only on the content, not on the
-// threads. `progress` is called now and then with the bytes read so far and all bytes. Fewer tokens than `size` result when no pair is left that is
-// frequent enough. kSpec when `size` cannot hold the special tokens; kData when the files hold no word.
+// threads. `progress` is called now and then with the bytes read so far and all bytes. Fewer tokens than `size` result when no pair is left
+// that is frequent enough. kSpec when `size` cannot hold the special tokens; kData when the files hold no word.
 absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files, const VocabOptions& options,
                                        absl::FunctionRef<void(int64_t done, int64_t total)> progress);
 

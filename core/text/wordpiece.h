@@ -25,8 +25,8 @@ class WordPiece {
   // `tokens` in the order of their ids, without duplicates; `unknown` is an id.
   WordPiece(absl::Span<const std::string> tokens, int32_t unknown);
 
-  // Sets *pieces to the pieces of a normalised word; one piece `unknown` over all of it when a part of it has no match. Time is linear in the
-  // word's length times that of the longest token.
+  // Sets *pieces to the pieces of a normalised word; one piece `unknown` over all of it when a part of it has no match. Time is linear in
+  // the word's length times that of the longest token.
   void Split(absl::string_view word, std::vector<Piece>* pieces) const;
 
   // Id of a token by its full spelling; -1 when there is none.

@@ -15,9 +15,9 @@ inline constexpr char kManifestName[] = "MANIFEST";
 
 // One file of a folder.
 struct ManifestEntry {
-  std::string name;   // plain, printable
+  std::string name;  // plain, printable
   int64_t length = 0;
-  std::string hash;   // XXH3-128, 32 hexadecimal digits
+  std::string hash;  // XXH3-128, 32 hexadecimal digits
 };
 
 struct Manifest {

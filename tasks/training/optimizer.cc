@@ -13,15 +13,19 @@ constexpr int64_t kPiece = 1 << 17;
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec) : store_(store), spec_(spec), m_(store->grads().size()), v_(store->grads().size()) {
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
+    : store_(store), spec_(spec), m_(store->grads().size()), v_(store->grads().size()) {
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
-    for (int64_t i = 0; i < p.size(); i += kPiece) pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay});
+    for (int64_t i = 0; i < p.size(); i += kPiece)
+      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay});
   }
 }
 
-double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads())); }
+double Optimizer::GradNorm() const {
+  return std::sqrt(SumSquares(store_->grads()));
+}
 
 void Optimizer::Step(double rate, double norm) {
   AdamW a = {.rate = static_cast<float>(rate),

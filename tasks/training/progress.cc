@@ -17,8 +17,8 @@
 namespace cloze {
 namespace {
 
-constexpr double kDecay = 0.95;           // of the smoothed values, each step
-constexpr double kDrawSeconds = 0.1;      // between two drawings of the live line
+constexpr double kDecay = 0.95;       // of the smoothed values, each step
+constexpr double kDrawSeconds = 0.1;  // between two drawings of the live line
 constexpr int kUsualWidth = 80;
 
 double SteadySeconds() {
@@ -62,7 +62,9 @@ Progress::Progress(Options options) : options_(std::move(options)), clock_(optio
   if (!options_.log_path.empty()) OpenLog();
 }
 
-Progress::~Progress() { Finish(); }
+Progress::~Progress() {
+  Finish();
+}
 
 void Progress::Smooth(const StepStats& stats) {
   const double now = clock_(), elapsed = now - last_time_;
@@ -175,7 +177,8 @@ void Progress::AppendLog(const std::string& record) {
 }
 
 void Progress::LogFailed(absl::string_view what) {
-  if (!warned_) PrintLine(absl::StrCat("warning: ", Quote(options_.log_path), ": cannot write the log: ", what, "; the run goes on without it"));
+  if (!warned_)
+    PrintLine(absl::StrCat("warning: ", Quote(options_.log_path), ": cannot write the log: ", what, "; the run goes on without it"));
   warned_ = true;
 }
 

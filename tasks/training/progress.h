@@ -14,10 +14,10 @@ namespace cloze {
 
 // One optimizer step.
 struct StepStats {
-  int64_t step = 0;    // steps done, this one included
-  double loss = 0;     // mean over the step's targets
+  int64_t step = 0;  // steps done, this one included
+  double loss = 0;   // mean over the step's targets
   double learning_rate = 0, grad_norm = 0;
-  int64_t tokens = 0;  // that the step saw
+  int64_t tokens = 0;        // that the step saw
   int64_t memory_bytes = 0;  // most that the passes needed at once
 };
 
@@ -25,11 +25,11 @@ struct StepStats {
 class Progress {
  public:
   struct Options {
-    std::string log_path = {};    // JSON lines are appended here; empty: none
+    std::string log_path = {};  // JSON lines are appended here; empty: none
     int64_t total_steps = 1;
     int64_t log_every_steps = 10;
-    int fd = 2;                   // where lines go
-    int width = -1;               // columns of a terminal there; 0: it is none; -1: ask
+    int fd = 2;                          // where lines go
+    int width = -1;                      // columns of a terminal there; 0: it is none; -1: ask
     std::function<double()> clock = {};  // seconds, monotonic; empty: the system's
   };
   explicit Progress(Options options);

@@ -14,8 +14,8 @@ int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch);
 // Steps of the warm-up: `warmup_steps`, or `warmup_share` of the total, rounded. At most the total.
 int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps);
 
-// Learning rate of optimizer step `step`, counted from 0: peak (step + 1) / warmup during the warm-up, at whose last step it is the peak; then
-// the shape's way from the peak towards 0, which would be reached at total_steps. 0 from there on, but for CONSTANT.
+// Learning rate of optimizer step `step`, counted from 0: peak (step + 1) / warmup during the warm-up, at whose last step it is the peak;
+// then the shape's way from the peak towards 0, which would be reached at total_steps. 0 from there on, but for CONSTANT.
 double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps);
 
 }  // namespace cloze

@@ -10,7 +10,9 @@ namespace {
 
 // The folder's labels when the data have no others: a classifier that is trained on keeps its ids.
 std::vector<std::string> MergeLabels(const ModelConfig& folder, HeadKind head, std::vector<std::string> learned) {
-  const auto known = [&](const std::string& label) { return std::find(folder.labels.begin(), folder.labels.end(), label) != folder.labels.end(); };
+  const auto known = [&](const std::string& label) {
+    return std::find(folder.labels.begin(), folder.labels.end(), label) != folder.labels.end();
+  };
   return folder.head == head && std::all_of(learned.begin(), learned.end(), known) ? folder.labels : learned;
 }
 
@@ -49,8 +51,8 @@ absl::StatusOr<ModelConfig> EncoderConfig(const TaskSpec& spec, const Tokenizer&
   }
   ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(model.start_from()));
   if (tokenizer.vocab_size() > config.vocab) {
-    return Error(Exit::kMismatch, absl::StrCat("the tokenizer has ", tokenizer.vocab_size(), " tokens, the model in ", Quote(model.start_from()), " knows ",
-                                               config.vocab));
+    return Error(Exit::kMismatch, absl::StrCat("the tokenizer has ", tokenizer.vocab_size(), " tokens, the model in ",
+                                               Quote(model.start_from()), " knows ", config.vocab));
   }
   if (model.has_dropout()) config.dropout = model.dropout(), config.classifier_dropout = -1;
   if (model.has_attention_dropout()) config.attention_dropout = model.attention_dropout();
@@ -92,7 +94,8 @@ absl::StatusOr<BuiltStore> BuildStore(const TaskSpec& spec, const DataSpec& data
                                       const BuildOptions& options) {
   switch (spec.task_case()) {
     case TaskSpec::kMaskedLm: return BuildMaskedLm(data, spec.masked_lm(), tokenizer, options);
-    case TaskSpec::kSequenceClassification: return BuildClassification(data, spec.sequence_classification(), config.labels, tokenizer, options);
+    case TaskSpec::kSequenceClassification:
+      return BuildClassification(data, spec.sequence_classification(), config.labels, tokenizer, options);
     case TaskSpec::kTokenTagging: return BuildTagging(data, spec.token_tagging(), config.labels, tokenizer, options);
     case TaskSpec::TASK_NOT_SET: break;
   }
@@ -128,13 +131,17 @@ absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options)
 
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built) {
   const DataStats& s = built.store.stats();
-  std::vector<std::string> lines = {absl::StrCat(name, ": ", s.examples, " examples, ", s.tokens, " tokens", built.reused ? " (cached)" : "")};
+  std::vector<std::string> lines = {
+      absl::StrCat(name, ": ", s.examples, " examples, ", s.tokens, " tokens", built.reused ? " (cached)" : "")};
   if (!built.note.empty()) lines.push_back(absl::StrCat(name, ": ", built.note));
-  if (s.truncated > 0) lines.push_back(absl::StrCat(name, ": ", s.truncated, " texts were too long, ", s.cut_tokens, " tokens were cut off; raise max_tokens to keep them"));
+  if (s.truncated > 0)
+    lines.push_back(absl::StrCat(name, ": ", s.truncated, " texts were too long, ", s.cut_tokens,
+                                 " tokens were cut off; raise max_tokens to keep them"));
   if (s.empty_words > 0) lines.push_back(absl::StrCat(name, ": ", s.empty_words, " words have no pieces and count as <unk>"));
   if (s.invalid_bytes > 0) lines.push_back(absl::StrCat(name, ": ", s.invalid_bytes, " bytes are not UTF-8 and were dropped"));
   if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens) {
-    lines.push_back(absl::StrCat(name, ": ", 100 * s.unknown_tokens / s.text_tokens, " % of the tokens are <unk>; does the vocabulary fit the text?"));
+    lines.push_back(
+        absl::StrCat(name, ": ", 100 * s.unknown_tokens / s.text_tokens, " % of the tokens are <unk>; does the vocabulary fit the text?"));
   }
   return lines;
 }

@@ -19,9 +19,9 @@ namespace cloze {
 struct Setup {
   std::unique_ptr<Tokenizer> tokenizer;
   ModelConfig config;
-  std::optional<Masker> masker;       // masked_lm
+  std::optional<Masker> masker;  // masked_lm
   std::optional<BuiltStore> train, validation;
-  std::vector<std::string> notes;     // for the user: texts that were cut, stores that were rebuilt ...
+  std::vector<std::string> notes;  // for the user: texts that were cut, stores that were rebuilt ...
 };
 
 // Head of the task.
@@ -30,8 +30,8 @@ HeadKind HeadOf(const TaskSpec& spec);
 // Longest sequence of the task in tokens.
 int64_t MaxTokens(const TaskSpec& spec);
 
-// Type of activations that the spec asks for; kLimit when this CPU lacks its instructions. AUTO is bf16 for training where the CPU has it, and f32 for inference,
-// whose numbers are then those of other programs to the fifth digit.
+// Type of activations that the spec asks for; kLimit when this CPU lacks its instructions. AUTO is bf16 for training where the CPU has it,
+// and f32 for inference, whose numbers are then those of other programs to the fifth digit.
 enum class Use { kTraining, kInference };
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 

@@ -60,14 +60,15 @@ void Trainer::PlanSteps() {
   const double per_epoch = feed_->StepsPerEpoch();
   total_steps_ = TotalSteps(spec_.schedule(), per_epoch);
   evaluate_every_ = spec_.evaluation().every_steps();
-  if (evaluate_every_ == 0) evaluate_every_ = spec_.has_masked_lm() ? std::max<int64_t>(total_steps_ / 10, 1) : std::max<int64_t>(std::ceil(per_epoch), 1);
+  if (evaluate_every_ == 0)
+    evaluate_every_ = spec_.has_masked_lm() ? std::max<int64_t>(total_steps_ / 10, 1) : std::max<int64_t>(std::ceil(per_epoch), 1);
   save_every_ = spec_.output().checkpoint_every_steps();
   if (save_every_ == 0) save_every_ = std::max<int64_t>((total_steps_ + 9) / 10, 1);
 }
 
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
-  progress_ = std::make_unique<Progress>(Progress::Options{
-      .log_path = Path("log.jsonl"), .total_steps = total_steps_, .log_every_steps = spec_.output().log_every_steps()});
+  progress_ = std::make_unique<Progress>(
+      Progress::Options{.log_path = Path("log.jsonl"), .total_steps = total_steps_, .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(WriteFileAtomically(Path("spec.textproto"), PrintEffective(spec_)));
   auto next = std::async(std::launch::async, [&] { return feed_->Next(next_example_); });
@@ -81,7 +82,8 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     if (last || Stopped() || step_ % save_every_ == 0) RETURN_IF_ERROR(Save());
     if (Stopped() && !last) {
       progress_->Finish();
-      return Error(Exit::kInterrupted, absl::StrCat("stopped after step ", step_, " of ", total_steps_, "; the same command goes on from there"));
+      return Error(Exit::kInterrupted,
+                   absl::StrCat("stopped after step ", step_, " of ", total_steps_, "; the same command goes on from there"));
     }
   }
   progress_->Finish();
@@ -117,19 +119,28 @@ absl::Status Trainer::TrainStep(const StepData& data) {
     ++skipped_;
     progress_->Note(absl::StrCat("step ", step_, ": the ", std::isfinite(loss) ? "gradient" : "loss", " is not finite; step skipped"));
     if (++skipped_in_a_row_ >= kMaxSkippedInARow || skipped_ > std::max<int64_t>(kMaxSkippedInARow, step_ / 100)) {
-      return Error(Exit::kInternal, absl::StrCat("step ", step_, ": ", skipped_, " steps had a loss or gradient that is not finite; the newest checkpoint is still sound. ",
+      return Error(Exit::kInternal, absl::StrCat("step ", step_, ": ", skipped_,
+                                                 " steps had a loss or gradient that is not finite; the newest checkpoint is still sound. ",
                                                  "Lower optimizer.learning_rate or set optimizer.clip_norm"));
     }
   }
-  progress_->Step({.step = step_, .loss = loss, .learning_rate = rate, .grad_norm = norm, .tokens = data.tokens, .memory_bytes = model_->arena().peak()});
+  progress_->Step({.step = step_,
+                   .loss = loss,
+                   .learning_rate = rate,
+                   .grad_norm = norm,
+                   .tokens = data.tokens,
+                   .memory_bytes = model_->arena().peak()});
   return absl::OkStatus();
 }
 
 absl::Status Trainer::EvaluateNow() {
   if (!setup_.validation.has_value()) return absl::OkStatus();
   auto results = Evaluate(*model_, setup_.validation->store,
-                          {.batch_tokens = spec_.batch().micro_tokens(), .max_examples = spec_.evaluation().max_examples(), .compute = compute_,
-                           .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr, .stop = options_.stop});
+                          {.batch_tokens = spec_.batch().micro_tokens(),
+                           .max_examples = spec_.evaluation().max_examples(),
+                           .compute = compute_,
+                           .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr,
+                           .stop = options_.stop});
   if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();  // the caller saves and stops
   RETURN_IF_ERROR(results.status());
   metric_ = spec_.evaluation().metric().empty() ? results->values.front().first : spec_.evaluation().metric();

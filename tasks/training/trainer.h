@@ -19,24 +19,24 @@
 
 namespace cloze {
 
-// The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer), spec.textproto, metrics.json,
-// log.jsonl, cache/, and checkpoints step-00001234/.
+// The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer), spec.textproto,
+// metrics.json, log.jsonl, cache/, and checkpoints step-00001234/.
 class Trainer {
  public:
   struct Options {
     std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing;  // tokenising; may be empty
-    const std::atomic<bool>* stop = nullptr;  // true: save, and end with kInterrupted after the step under way
+    const std::atomic<bool>* stop = nullptr;       // true: save, and end with kInterrupted after the step under way
     std::function<void(int64_t step)> after_step;  // may be empty
   };
   struct Summary {
     int64_t steps = 0;
-    double loss = 0;                  // of the last step
-    std::string metric;               // by which the best model was kept; empty without validation
+    double loss = 0;     // of the last step
+    std::string metric;  // by which the best model was kept; empty without validation
     MetricResults best;
   };
 
-  // Validates, locks the run directory, tokenises, initialises or loads the model, or resumes from the newest checkpoint. Nothing of an earlier run is changed
-  // when it fails.
+  // Validates, locks the run directory, tokenises, initialises or loads the model, or resumes from the newest checkpoint. Nothing of an
+  // earlier run is changed when it fails.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const LoadedSpec& loaded, const Options& options);
 
   // Trains to the last step. Call once.

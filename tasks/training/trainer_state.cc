@@ -35,8 +35,9 @@ absl::Status CompareSpecs(const TaskSpec& old_spec, const TaskSpec& new_spec, co
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&differences);
   if (differencer.Compare(before, now)) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat("the run in ", Quote(directory), " was started with another spec; choose another output.directory, or undo:\n",
-                                             absl::StripTrailingAsciiWhitespace(differences)));
+  return Error(Exit::kMismatch,
+               absl::StrCat("the run in ", Quote(directory), " was started with another spec; choose another output.directory, or undo:\n",
+                            absl::StripTrailingAsciiWhitespace(differences)));
 }
 
 // The content hash of a store is the end of its folder's name.
@@ -98,9 +99,11 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
 
 absl::Status Trainer::Save() {
   if (saved_step_ == step_) return absl::OkStatus();
-  const int64_t bytes = 4 * (static_cast<int64_t>(model_->params().values().size()) + 2 * static_cast<int64_t>(optimizer_->m().size())) + (1 << 20);
+  const int64_t bytes =
+      4 * (static_cast<int64_t>(model_->params().values().size()) + 2 * static_cast<int64_t>(optimizer_->m().size())) + (1 << 20);
   const absl::Status status = SaveCheckpoint(
-      spec_.output().directory(), step_, [&](const std::string& folder) { return WriteState(folder); }, spec_.output().keep_checkpoints(), bytes);
+      spec_.output().directory(), step_, [&](const std::string& folder) { return WriteState(folder); }, spec_.output().keep_checkpoints(),
+      bytes);
   progress_->SkipTime();
   if (status.ok()) {
     saved_step_ = step_;
@@ -125,7 +128,8 @@ absl::Status Trainer::Resume() {
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state.spec(), JoinPath(found->path, "trainer.textproto")));
   RETURN_IF_ERROR(CompareSpecs(before.spec, spec_, directory));
   if (state.data_fingerprint() != FingerprintOf(*setup_.train)) {
-    return Error(Exit::kMismatch, absl::StrCat("the training data or the vocabulary changed since ", Quote(found->path), " was written; choose another output.directory"));
+    return Error(Exit::kMismatch, absl::StrCat("the training data or the vocabulary changed since ", Quote(found->path),
+                                               " was written; choose another output.directory"));
   }
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model_->Load(found->path, spec_.seed(), &fresh));
@@ -142,8 +146,8 @@ absl::Status Trainer::Resume() {
   for (const auto& metric : state.best()) best_.values.emplace_back(metric.name(), metric.value());
   setup_.notes.push_back(absl::StrCat("resumed at step ", step_, " of ", total_steps_, " from ", found->path));
   if (state.isa() != GetKernels().name || state.matmul_version() != MatmulLibrary()) {
-    setup_.notes.push_back(absl::StrCat("the checkpoint was written with ", state.isa(), " and ", state.matmul_version(), ", this run has ", GetKernels().name, " and ",
-                                        MatmulLibrary(), ": results may differ in the last bits"));
+    setup_.notes.push_back(absl::StrCat("the checkpoint was written with ", state.isa(), " and ", state.matmul_version(), ", this run has ",
+                                        GetKernels().name, " and ", MatmulLibrary(), ": results may differ in the last bits"));
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,8 @@ class ProgramTest : public testing::Test {
     }
     text.close(), classes.close(), tags.close();
     Expect0("vocab --text " + Path("text.txt") + " --size 120 --out " + Path("vocab"));
-    const std::string encoder = "model { tokenizer: \"" + Path("vocab") + "\" encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 32 } } ";
+    const std::string encoder = "model { tokenizer: \"" + Path("vocab") +
+                                "\" encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 32 } } ";
     Spec("mlm", encoder + "masked_lm { max_tokens: 24 }", "text.txt", 120);
     Expect0("pretrain " + Path("mlm.textproto"));
     const std::string start = "model { start_from: \"" + Path("mlm") + "\" } ";
@@ -65,7 +66,8 @@ class ProgramTest : public testing::Test {
 std::string* ProgramTest::dir_ = nullptr;
 
 TEST_F(ProgramTest, FillsMasks) {
-  const RunResult r = RunCloze("fill-mask --model " + Path("mlm"), "printf 'The good <mask> was a great joy to see.\\na [MASK] waste of [MASK].\\n' | ");
+  const RunResult r =
+      RunCloze("fill-mask --model " + Path("mlm"), "printf 'The good <mask> was a great joy to see.\\na [MASK] waste of [MASK].\\n' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
   const auto lines = Lines(r.out);
   ASSERT_EQ(lines.size(), 2);
@@ -116,7 +118,9 @@ TEST_F(ProgramTest, TagsEveryWordOfALongText) {
   ASSERT_EQ(r.exit, 0) << r.err;
   const json line = json::parse(r.out);
   ASSERT_EQ(line["words"].size(), 100);
-  for (const json& word : line["words"]) EXPECT_EQ(line["text"].get<std::string>().substr(word["byte_start"], word["byte_end"].get<int>() - word["byte_start"].get<int>()), word["text"]);
+  for (const json& word : line["words"])
+    EXPECT_EQ(line["text"].get<std::string>().substr(word["byte_start"], word["byte_end"].get<int>() - word["byte_start"].get<int>()),
+              word["text"]);
 }
 
 TEST_F(ProgramTest, EncodesVectors) {
@@ -136,7 +140,8 @@ TEST_F(ProgramTest, WrongUseIsExplained) {
   EXPECT_THAT(wrong.err, HasSubstr("cloze tag"));
   EXPECT_EQ(RunCloze("predict --model " + Path("absent"), "echo x | ").exit, 66);
   EXPECT_EQ(RunCloze("finetune " + Path("mlm.textproto")).exit, 78);
-  const RunResult label = RunCloze("finetune " + Path("classifier.textproto") + " --set sequence_classification.labels=good,bad --set output.directory=" + Path("other"));
+  const RunResult label = RunCloze("finetune " + Path("classifier.textproto") +
+                                   " --set sequence_classification.labels=good,bad --set output.directory=" + Path("other"));
   EXPECT_EQ(label.exit, 65);
   EXPECT_THAT(label.err, HasSubstr("classes.tsv:2"));
 }
@@ -156,8 +161,8 @@ TEST(GoldenPrediction, EqualsPyTorch) {
   ASSERT_TRUE(reference.ok());
   std::vector<int64_t> ids(3 * 17), mask(3 * 17);
   std::vector<float> logits(3 * 3);
-  ASSERT_TRUE(reference->ReadI64("input_ids", absl::MakeSpan(ids)).ok() && reference->ReadI64("attention_mask", absl::MakeSpan(mask)).ok() &&
-              reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
+  ASSERT_TRUE(reference->ReadI64("input_ids", absl::MakeSpan(ids)).ok() &&
+              reference->ReadI64("attention_mask", absl::MakeSpan(mask)).ok() && reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
   std::string input;
   for (int s = 0; s < 3; ++s) {
     for (int i = 0; i < 17 && mask[s * 17 + i] != 0; ++i) absl::StrAppend(&input, i > 0 ? " " : "", ids[s * 17 + i]);
@@ -171,7 +176,8 @@ TEST(GoldenPrediction, EqualsPyTorch) {
     double sum = 0;
     for (int c = 0; c < 3; ++c) sum += std::exp(logits[s * 3 + c]);
     int c = 0;
-    for (const auto& [label, score] : lines[s]["scores"].items()) EXPECT_NEAR(score.get<double>(), std::exp(logits[s * 3 + c++]) / sum, 1e-5) << label;
+    for (const auto& [label, score] : lines[s]["scores"].items())
+      EXPECT_NEAR(score.get<double>(), std::exp(logits[s * 3 + c++]) / sum, 1e-5) << label;
   }
 }
 

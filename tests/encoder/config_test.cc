@@ -36,9 +36,14 @@ EncoderSpec Spec(EncoderSpec::Preset preset) {
 }
 
 TEST(ConfigFromSpecTest, PresetsFillWhatIsNotSet) {
-  const struct { EncoderSpec::Preset preset; int layers, hidden, heads, intermediate; } cases[] = {
-      {EncoderSpec::TINY, 2, 128, 2, 512},   {EncoderSpec::MINI, 4, 256, 4, 1024},  {EncoderSpec::SMALL, 4, 512, 8, 2048},
-      {EncoderSpec::MEDIUM, 8, 512, 8, 2048}, {EncoderSpec::BASE, 12, 768, 12, 3072}};
+  const struct {
+    EncoderSpec::Preset preset;
+    int layers, hidden, heads, intermediate;
+  } cases[] = {{EncoderSpec::TINY, 2, 128, 2, 512},
+               {EncoderSpec::MINI, 4, 256, 4, 1024},
+               {EncoderSpec::SMALL, 4, 512, 8, 2048},
+               {EncoderSpec::MEDIUM, 8, 512, 8, 2048},
+               {EncoderSpec::BASE, 12, 768, 12, 3072}};
   for (const auto& c : cases) {
     const auto config = ConfigFromSpec(Spec(c.preset));
     ASSERT_TRUE(config.ok()) << config.status();
@@ -97,8 +102,10 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
   for (const char* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}) {
     EXPECT_EQ(ParseConfig(With((std::string(R"({"hidden_act":")") + name + "\"}").c_str()), "c")->activation, EncoderSpec::GELU_TANH);
   }
-  const auto config = ParseConfig(With(R"({"torch_dtype":"float16","position_embedding_type":"absolute","classifier_dropout":0.3,"hidden_act":"relu",
-      "layer_norm_eps":1e-5,"transformers_version":"4.20.0","gradient_checkpointing":false,"something":{"new":[1]},"pad_token_id":3,"type_vocab_size":1})"), "c");
+  const auto config =
+      ParseConfig(With(R"({"torch_dtype":"float16","position_embedding_type":"absolute","classifier_dropout":0.3,"hidden_act":"relu",
+      "layer_norm_eps":1e-5,"transformers_version":"4.20.0","gradient_checkpointing":false,"something":{"new":[1]},"pad_token_id":3,"type_vocab_size":1})"),
+                  "c");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_FLOAT_EQ(config->head_dropout(), 0.3f);
   EXPECT_EQ(config->activation, EncoderSpec::RELU);
@@ -110,7 +117,8 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
 }
 
 TEST(ParseConfigTest, ReadsLabelsByTheirIds) {
-  const auto config = ParseConfig(With(R"({"architectures":["BertForTokenClassification"],"label2id":{"O":0,"B":1,"I":2},"id2label":{"2":"I","0":"O","1":"B"}})"), "c");
+  const auto config = ParseConfig(
+      With(R"({"architectures":["BertForTokenClassification"],"label2id":{"O":0,"B":1,"I":2},"id2label":{"2":"I","0":"O","1":"B"}})"), "c");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->head, HeadKind::kTokenTagging);
   EXPECT_THAT(config->labels, ElementsAre("O", "B", "I"));
@@ -121,7 +129,9 @@ TEST(ParseConfigTest, ReadsLabelsByTheirIds) {
 }
 
 TEST(ParseConfigTest, RefusesByField) {
-  const struct { const char *changes, *message; } cases[] = {
+  const struct {
+    const char *changes, *message;
+  } cases[] = {
       {R"({"model_type":"gpt2"})", "model_type: gpt2"},
       {R"({"model_type":"REMOVE"})", "model_type: missing"},
       {R"({"hidden_act":"silu"})", "hidden_act: silu"},

@@ -65,7 +65,8 @@ struct Kind {
   std::function<bool(const std::string&)> frozen = [](const std::string&) { return false; };
 };
 
-void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values, const std::vector<Table<float>>& from, size_t first, ParamStore* store) {
+void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values, const std::vector<Table<float>>& from, size_t first,
+                ParamStore* store) {
   for (ParamId id = 0; id < store->size(); ++id) std::copy(from[first + id].v.begin(), from[first + id].v.end(), store->value(id).f32());
   CLOZE_CHECK(static_cast<int>(values.size()) == store->size());
   store->Changed();
@@ -95,7 +96,8 @@ Entry EntryOf(const std::string& name, DType type, double roundings, std::shared
   const size_t first = e.inputs.size();
   for (const auto& [param, value] : params) {
     e.inputs.push_back({param, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
-    // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of summands as large as those of the query's bias.
+    // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of summands as large as those of the query's
+    // bias.
     if (param.ends_with("key.bias")) e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
   }
   e.run = [=](const Pass& p) {
@@ -203,7 +205,8 @@ Entry BlockEntry(const std::string& name, const ModelConfig& config, const std::
   kind->batch = MakeBatch(lengths, config);
   const bool pre = config.norm == EncoderSpec::PRE;
   const std::string layer = pre ? "roberta_prelayernorm.encoder.layer.1." : "bert.encoder.layer.1.";
-  const Block::Names names = {layer, layer + (pre ? "intermediate.LayerNorm" : "attention.output.LayerNorm"), pre ? "after" : layer + "output.LayerNorm"};
+  const Block::Names names = {layer, layer + (pre ? "intermediate.LayerNorm" : "attention.output.LayerNorm"),
+                              pre ? "after" : layer + "output.LayerNorm"};
   kind->inputs = {{"y", Role::kActivation, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
   if (pre) kind->inputs.push_back({"residual", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 2)});
   kind->make = [=](ParamStore* store) { return std::make_unique<BlockModule>(store, config, names); };
@@ -235,7 +238,9 @@ std::shared_ptr<Kind> EncoderKind(const ModelConfig& config, const std::vector<i
   return kind;
 }
 
-std::string NormName(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "pre_" : "post_"; }
+std::string NormName(const ModelConfig& config) {
+  return config.norm == EncoderSpec::PRE ? "pre_" : "post_";
+}
 
 Entry EncoderEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   const auto kind = EncoderKind(config, lengths);
@@ -248,8 +253,9 @@ struct HeadModule : Module {
   Head head;
   HeadModule(ParamStore* store, const ModelConfig& config)
       : head(store, config,
-             config.head == HeadKind::kMaskedLm ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
-                                                : -1) {}
+             config.head == HeadKind::kMaskedLm
+                 ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
+                 : -1) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
     const Mat hidden = s.Put(p.inputs[0]);
     const double loss = head.Loss(step, hidden, 0, {}).loss;
@@ -283,7 +289,8 @@ Entry HeadEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, 
   kind->make = [=](ParamStore* store) { return std::make_unique<HeadModule>(store, config); };
   Entry e = EntryOf(absl::StrCat("Head_", NormName(config), HeadName(config), "_", config.hidden), type, 4, kind, RandomParams(*kind));
   e.live_rows = -1;
-  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {m.Loss(in[0])})}; });
+  return WithReference(
+      e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {m.Loss(in[0])})}; });
 }
 
 // Encoder and head: from ids to loss.
@@ -314,7 +321,8 @@ Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths,
   Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 8 * config.layers, kind, RandomParams(*kind));
   e.live_rows = -1;
   e.every_element = 4000;
-  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{Table<S>(1, 1, {m.Loss(m.Encoder())})}; });
+  return WithReference(
+      e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{Table<S>(1, 1, {m.Loss(m.Encoder())})}; });
 }
 
 constexpr HeadKind kHeads[] = {HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
@@ -332,7 +340,8 @@ std::vector<Entry> Entries() {
       ModelConfig tanh = ConfigOf(norm, {.hidden = 12, .heads = 3, .intermediate = 20}, 0.1);
       tanh.activation = EncoderSpec::GELU_TANH;
       all.push_back(EncoderEntry("12_gelu_tanh", tanh, {6, 2, 3}, type));
-      all.push_back(EncoderEntry("64", ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1), {130, 2, 17}, type));
+      all.push_back(
+          EncoderEntry("64", ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1), {130, 2, 17}, type));
       for (const HeadKind head : kHeads) {
         all.push_back(HeadEntry(ConfigOf(norm, {}, 0.2, head), {1, 2, 6}, type));
         all.push_back(HeadEntry(ConfigOf(norm, {.hidden = 40, .vocab = 1031}, 0.1, head), {130, 49, 17}, type));
@@ -351,7 +360,9 @@ std::vector<Entry> Entries() {
 
 class ModuleConformance : public testing::TestWithParam<Entry> {};
 
-TEST_P(ModuleConformance, Holds) { CheckConformance(GetParam()); }
+TEST_P(ModuleConformance, Holds) {
+  CheckConformance(GetParam());
+}
 
 INSTANTIATE_TEST_SUITE_P(All, ModuleConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
 
@@ -385,7 +396,8 @@ TEST_P(WholeModel, InferIsForward) {
       SetThreads(threads);
       Workspace a(type), b(type);
       results.push_back(Workspace::Get(module.encoder.Forward({store, a.matmul, a.arena, kind->batch, kSeed, false, type}).y));
-      results.push_back(Workspace::Get(module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type}, [](int, ConstMat) {})));
+      results.push_back(
+          Workspace::Get(module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type}, [](int, ConstMat) {})));
     }
     SetThreads(1);
     for (size_t i = 1; i < results.size(); ++i) ExpectSameBits("Infer", {results[0]}, {results[i]});
@@ -429,8 +441,16 @@ TEST_P(WholeModel, LossIsTheSumOfItsSequences) {
 
 // What is frozen gets no gradient, and the others' gradients have the same bits as without.
 TEST_P(WholeModel, FreezingChangesNoOtherGradient) {
-  const std::vector<std::string> groups = {"word_embeddings", "position_embeddings", "attention.self.", "query.weight key.weight value.weight",
-                                           "query.bias key.bias value.bias", "dense.weight", "dense.bias", "LayerNorm", "layer.1.", "embeddings."};
+  const std::vector<std::string> groups = {"word_embeddings",
+                                           "position_embeddings",
+                                           "attention.self.",
+                                           "query.weight key.weight value.weight",
+                                           "query.bias key.bias value.bias",
+                                           "dense.weight",
+                                           "dense.bias",
+                                           "LayerNorm",
+                                           "layer.1.",
+                                           "embeddings."};
   for (const HeadKind head : kHeads) {
     auto kind = WholeKind(Config(head), {5, 17, 20});
     const Result all = Run(kind);

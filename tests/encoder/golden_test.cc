@@ -1,4 +1,5 @@
-// Our numbers against PyTorch's: hidden states, attention, logits, loss, every gradient, and twelve AdamW steps of small models in tests/golden.
+// Our numbers against PyTorch's: hidden states, attention, logits, loss, every gradient, and twelve AdamW steps of small models in
+// tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +65,8 @@ Packed Pack(const SafetensorsReader& file, const std::string& prefix, bool seque
     std::vector<int32_t> sequence;
     for (int64_t i = 0; i < longest && mask[s * longest + i] != 0; ++i) {
       const int64_t label = sequence_labels ? (i == 0 ? labels[s] : -100) : labels[s * longest + i];
-      if (label != -100) p.batch.rows.push_back(static_cast<int32_t>(p.place.size())), p.batch.targets.push_back(static_cast<int32_t>(label));
+      if (label != -100)
+        p.batch.rows.push_back(static_cast<int32_t>(p.place.size())), p.batch.targets.push_back(static_cast<int32_t>(label));
       sequence.push_back(static_cast<int32_t>(ids[s * longest + i]));
       p.place.push_back(s * longest + i);
     }
@@ -192,8 +194,14 @@ TEST_P(Golden, TwelveAdamWSteps) {
     ++number;
     for (ParamId id = 0; id < params_.size(); ++id) {
       const Param& param = params_.param(id);
-      AdamWStep({.rate = s["learning_rate"], .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .decay = param.decay ? 0.01f : 0.0f, .grad_scale = clip,
-                 .bias_correction = true, .step = number},
+      AdamWStep({.rate = s["learning_rate"],
+                 .beta1 = 0.9f,
+                 .beta2 = 0.999f,
+                 .epsilon = 1e-8f,
+                 .decay = param.decay ? 0.01f : 0.0f,
+                 .grad_scale = clip,
+                 .bias_correction = true,
+                 .step = number},
                 params_.value(id).f32(), params_.grad(id).f32(), m.data() + param.offset, v.data() + param.offset, param.size());
     }
     params_.Changed();
@@ -204,7 +212,8 @@ TEST_P(Golden, TwelveAdamWSteps) {
 INSTANTIATE_TEST_SUITE_P(All, Golden,
                          testing::Values(Case{"masked_lm"}, Case{"masked_lm_relu", EncoderSpec::POST, EncoderSpec::RELU},
                                          Case{"masked_lm_pre_norm", EncoderSpec::PRE},
-                                         Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kSequenceClassification, 3},
+                                         Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
+                                              HeadKind::kSequenceClassification, 3},
                                          Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7}),
                          [](const auto& info) { return std::string(info.param.folder); });
 

@@ -69,7 +69,8 @@ class ModelFolderTest : public ::testing::Test {
     std::vector<TensorData> tensors;
     for (ParamId id = 0; id < params.store.size(); ++id) {
       const Param& p = params.store.param(id);
-      tensors.push_back({p.name, p.vector ? std::vector<int64_t>{p.cols} : std::vector<int64_t>{p.rows, p.cols}, FileType::kF32, params.store.values().data() + p.offset});
+      tensors.push_back({p.name, p.vector ? std::vector<int64_t>{p.cols} : std::vector<int64_t>{p.rows, p.cols}, FileType::kF32,
+                         params.store.values().data() + p.offset});
     }
     edit(&tensors);
     ASSERT_TRUE(ReplaceSafetensors(JoinPath(folder_, "model.safetensors"), tensors).ok());
@@ -133,7 +134,8 @@ TEST_F(ModelFolderTest, ReadsOldSpellings) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(report.initialised, IsEmpty());
   EXPECT_THAT(report.ignored, ElementsAre("cls.seq_relationship.weight"));
-  for (ParamId id = 0; id < saved.store.size(); ++id) EXPECT_EQ(loaded.value(saved.store.param(id).name), saved.value(saved.store.param(id).name));
+  for (ParamId id = 0; id < saved.store.size(); ++id)
+    EXPECT_EQ(loaded.value(saved.store.param(id).name), saved.value(saved.store.param(id).name));
 }
 
 TEST_F(ModelFolderTest, ReadsTheBiasWhereOnlyTheDecoderHasIt) {
@@ -195,12 +197,15 @@ TEST_F(ModelFolderTest, RefusesAnOutputLayerThatIsNotTied) {
   const Params saved(config);
   std::vector<float> other = saved.value("bert.embeddings.word_embeddings.weight");
   other[5] += 0.5f;
-  Rewrite(saved, [&](std::vector<TensorData>* tensors) { tensors->push_back({"cls.predictions.decoder.weight", {40, 8}, FileType::kF32, other.data()}); });
+  Rewrite(saved, [&](std::vector<TensorData>* tensors) {
+    tensors->push_back({"cls.predictions.decoder.weight", {40, 8}, FileType::kF32, other.data()});
+  });
   Params loaded(config);
   LoadReport report;
   const absl::Status status = LoadWeights(folder_, config, &loaded.store, &report);
   EXPECT_EQ(ExitOf(status), Exit::kMismatch);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cls.predictions.decoder.weight: differs from bert.embeddings.word_embeddings.weight"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("cls.predictions.decoder.weight: differs from bert.embeddings.word_embeddings.weight"));
   // Without that head it does not matter.
   Params tagger(Config(HeadKind::kTokenTagging));
   ASSERT_TRUE(LoadWeights(folder_, Config(HeadKind::kTokenTagging), &tagger.store, &report).ok());
@@ -216,7 +221,8 @@ TEST_F(ModelFolderTest, NamesWhatIsNewForAnotherTask) {
   const std::vector<float> before = loaded.value("classifier.weight");
   LoadReport report;
   ASSERT_TRUE(LoadWeights(folder_, config, &loaded.store, &report).ok());
-  EXPECT_THAT(report.initialised, UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"));
+  EXPECT_THAT(report.initialised,
+              UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"));
   EXPECT_EQ(report.ignored.size(), 5);
   EXPECT_EQ(loaded.value("classifier.weight"), before);
 }

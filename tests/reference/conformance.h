@@ -22,8 +22,8 @@ namespace cloze::reference {
 template <typename T>
 using Tables = std::vector<Table<T>>;
 
-// kActivation: of the compute type, its gradient is overwritten, or not made at all without need_dx. kStream: the same, but always made. kParameter: f32,
-// its gradient is added to. kConstant: no gradient.
+// kActivation: of the compute type, its gradient is overwritten, or not made at all without need_dx. kStream: the same, but always made.
+// kParameter: f32, its gradient is added to. kConstant: no gradient.
 enum class Role { kActivation, kStream, kParameter, kConstant };
 
 struct Input {
@@ -38,7 +38,7 @@ struct Pass {
   DType type = DType::kF32;
   Tables<float> inputs, dout;  // as Entry's inputs and outputs; no dout: forward only
   bool need_dx = true;
-  int backwards = 1;           // how often backward runs
+  int backwards = 1;  // how often backward runs
 };
 struct Result {
   Tables<float> outputs, gradients;  // gradients as inputs; an empty table where there is none
@@ -51,10 +51,10 @@ struct Entry {
   std::function<Tables<double>(const Tables<double>&)> reference;
   std::function<Tables<Dual>(const Tables<Dual>&)> dual;
   std::function<Result(const Pass&)> run;
-  int64_t live_rows = -1;         // rows of outputs with a gradient; behind them is padding
-  bool gradients = true;          // false: forward only
-  bool matmul = false;            // calls the matmul library, which not every CPU lets do bf16
-  int64_t every_element = 1600;   // up to so many inputs each gets its own derivative
+  int64_t live_rows = -1;        // rows of outputs with a gradient; behind them is padding
+  bool gradients = true;         // false: forward only
+  bool matmul = false;           // calls the matmul library, which not every CPU lets do bf16
+  int64_t every_element = 1600;  // up to so many inputs each gets its own derivative
   // The reference as a generic lambda over Tables<S>.
   template <typename F>
   void SetReference(F f) {
@@ -62,7 +62,9 @@ struct Entry {
     dual = f;
   }
 };
-inline std::ostream& operator<<(std::ostream& out, const Entry& e) { return out << e.name; }
+inline std::ostream& operator<<(std::ostream& out, const Entry& e) {
+  return out << e.name;
+}
 
 // Normal random numbers, always the same for a seed.
 inline Table<float> RandomTable(int64_t rows, int64_t cols, uint32_t seed, float deviation = 1, float mean = 0) {
@@ -73,7 +75,9 @@ inline Table<float> RandomTable(int64_t rows, int64_t cols, uint32_t seed, float
   return t;
 }
 
-inline float Round(float x, DType type) { return type == DType::kF32 ? x : Bf16ToFloat(FloatToBf16(x)); }
+inline float Round(float x, DType type) {
+  return type == DType::kF32 ? x : Bf16ToFloat(FloatToBf16(x));
+}
 
 template <typename T>
 Table<T> Widen(const Table<float>& t) {
@@ -106,8 +110,10 @@ class Workspace {
   Mat Put(const Table<float>& t, DType type) {
     Mat m = arena.New(t.rows, t.cols, type);
     for (size_t i = 0; i < t.v.size(); ++i) {
-      if (type == DType::kF32) static_cast<float*>(m.data)[i] = t.v[i];
-      else static_cast<Bf16*>(m.data)[i] = FloatToBf16(t.v[i]);
+      if (type == DType::kF32)
+        static_cast<float*>(m.data)[i] = t.v[i];
+      else
+        static_cast<Bf16*>(m.data)[i] = FloatToBf16(t.v[i]);
     }
     return m;
   }
@@ -215,8 +221,10 @@ class Checker {
       ASSERT_EQ(first_.gradients[k].v.size(), e_.inputs[k].value.v.size()) << e_.name << ": " << e_.inputs[k].name;
       const int norm_of = e_.inputs[k].norm_of;
       const double norm = norm_of < 0 ? 0 : MaxNorm(first_.gradients[norm_of].v);
-      if (elements <= e_.every_element) EveryElement(k, norm);
-      else SomeDirections(k, norm);
+      if (elements <= e_.every_element)
+        EveryElement(k, norm);
+      else
+        SomeDirections(k, norm);
     }
   }
 
@@ -299,8 +307,8 @@ class Checker {
 
 }  // namespace internal
 
-// Forward equals the scalar reference, gradients equal those of dual numbers (each element, or along directions when there are many), gradients of
-// parameters accumulate, what is not needed is not made and changes nothing, and any number of threads gives the same bits.
+// Forward equals the scalar reference, gradients equal those of dual numbers (each element, or along directions when there are many),
+// gradients of parameters accumulate, what is not needed is not made and changes nothing, and any number of threads gives the same bits.
 inline void CheckConformance(const Entry& entry) {
   if (entry.matmul && !MatmulRuns(entry.path.type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
   internal::Checker(entry).Check();

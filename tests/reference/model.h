@@ -45,7 +45,8 @@ struct Model {
         for (int64_t c = 0; c < hidden; ++c) qkv(r, part * hidden + c) = projected(r, c);
       }
     }
-    const Table<S> context = Attention(qkv, batch.cu_seqlens, config.heads, Site(config.attention_dropout, DropoutPlace::kAttention, block));
+    const Table<S> context =
+        Attention(qkv, batch.cu_seqlens, config.heads, Site(config.attention_dropout, DropoutPlace::kAttention, block));
     return Dropout(Dense(context, layer + "attention.output.dense"), Site(config.dropout, DropoutPlace::kAttentionOutput, block));
   }
 
@@ -70,8 +71,8 @@ struct Model {
     const std::string name = std::string(pre() ? "roberta_prelayernorm." : "bert.") + "embeddings.";
     std::vector<int32_t> positions = batch.positions;
     for (int32_t& p : positions) p += config.position_offset;
-    const Table<S> sum = Embedding(matrix(name + "word_embeddings.weight"), batch.ids, matrix(name + "position_embeddings.weight"), positions,
-                                   matrix(name + "token_type_embeddings.weight"), batch.types);
+    const Table<S> sum = Embedding(matrix(name + "word_embeddings.weight"), batch.ids, matrix(name + "position_embeddings.weight"),
+                                   positions, matrix(name + "token_type_embeddings.weight"), batch.types);
     return Dropout(LayerNorm(sum, name + "LayerNorm"), Site(config.dropout, DropoutPlace::kEmbeddings));
   }
 
@@ -88,7 +89,8 @@ struct Model {
     const ActivationKind kind = pre() ? ActivationKind::kGelu : ActivationOf(config);
     const Table<S> act = Activation(kind, Dense(Gather(hidden, batch.rows), transform + "dense"));
     const Table<S> h = LayerNorm(act, transform + (pre() ? "layer_norm" : "LayerNorm"));
-    return Linear(h, matrix(std::string(pre() ? "roberta_prelayernorm" : "bert") + ".embeddings.word_embeddings.weight"), vector(name + "bias"));
+    return Linear(h, matrix(std::string(pre() ? "roberta_prelayernorm" : "bert") + ".embeddings.word_embeddings.weight"),
+                  vector(name + "bias"));
   }
   Table<S> ClassifierLogits(const Table<S>& hidden) const {
     std::vector<uint64_t> examples;

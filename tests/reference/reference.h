@@ -72,8 +72,8 @@ Table<S> Linear(const Table<S>& x, const Table<S>& w, const std::vector<S>& b) {
   return AddRow(Linear(x, w), b);
 }
 
-// 0 or 1 / (1 - p) for element c of the row with these keys: Philox block 16 (c / 128) + c % 16 of the row holds, as its 16-bit number (c % 128) / 16, the
-// bits of element c; it is kept when they are at least 65536 p.
+// 0 or 1 / (1 - p) for element c of the row with these keys: Philox block 16 (c / 128) + c % 16 of the row holds, as its 16-bit number (c %
+// 128) / 16, the bits of element c; it is kept when they are at least 65536 p.
 inline double DropoutFactor(const DropoutSite& site, int64_t row, int64_t c) {
   if (site.p <= 0) return 1;
   const uint32_t block = static_cast<uint32_t>(c / 128 * 16 + c % 16), number = c % 128 / 16;
@@ -158,9 +158,11 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
   return probs;
 }
 
-// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs: null, or appended to as AttentionForward orders them.
+// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs: null, or appended to as AttentionForward
+// orders them.
 template <typename S>
-Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads, DropoutSite site, std::vector<S>* probs = nullptr) {
+Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads, DropoutSite site,
+                   std::vector<S>* probs = nullptr) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
   const uint32_t stream = site.stream;
   Table<S> out(qkv.rows, hidden);
@@ -199,7 +201,8 @@ Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
 }
 
 // One step of AdamW (Loshchilov & Hutter 2019, algorithm 2) on each element.
-inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vector<double>& grad, std::vector<double>* m, std::vector<double>* v) {
+inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vector<double>& grad, std::vector<double>* m,
+                      std::vector<double>* v) {
   const double rate = a.rate, beta1 = a.beta1, beta2 = a.beta2;
   for (size_t i = 0; i < value->size(); ++i) {
     const double g = grad[i] * a.grad_scale;

@@ -14,7 +14,9 @@
 
 namespace cloze::reference {
 
-inline double UnitRoundoff(DType type) { return type == DType::kF32 ? 0x1p-24 : 0x1p-9; }
+inline double UnitRoundoff(DType type) {
+  return type == DType::kF32 ? 0x1p-24 : 0x1p-9;
+}
 
 // How results come about: `terms` is the longest sum (in f32), `roundings` the number of results stored in `type` on the way.
 struct Path {
@@ -23,10 +25,11 @@ struct Path {
   DType type = DType::kF32;
 };
 
-// Largest error of a number whose summands have this norm. Roundings are independent, so a sum of n errs by sqrt(n) of them; 4 is for the tail of their
-// distribution and the constants of exp and friends.
+// Largest error of a number whose summands have this norm. Roundings are independent, so a sum of n errs by sqrt(n) of them; 4 is for the
+// tail of their distribution and the constants of exp and friends.
 inline double Tolerance(double norm, const Path& path) {
-  return 4 * norm * (path.roundings * UnitRoundoff(path.type) + (4 + std::sqrt(static_cast<double>(path.terms))) * UnitRoundoff(DType::kF32));
+  return 4 * norm *
+         (path.roundings * UnitRoundoff(path.type) + (4 + std::sqrt(static_cast<double>(path.terms))) * UnitRoundoff(DType::kF32));
 }
 
 template <typename T>
@@ -47,8 +50,8 @@ void ExpectWithin(const std::string& what, int64_t cols, const std::vector<T>& a
     const double r = std::isfinite(error) ? (error == 0 ? 0 : error / bound) : std::numeric_limits<double>::infinity();
     if (r > ratio) worst = i, ratio = r;
   }
-  EXPECT_LE(ratio, 1) << what << " [" << worst / cols << ", " << worst % cols << "]: got " << double{actual[worst]} << ", expected " << expected[worst]
-                      << "; the error is this many times its tolerance of " << tolerance(worst);
+  EXPECT_LE(ratio, 1) << what << " [" << worst / cols << ", " << worst % cols << "]: got " << double{actual[worst]} << ", expected "
+                      << expected[worst] << "; the error is this many times its tolerance of " << tolerance(worst);
 }
 
 // The same with one tolerance for all, from the largest expected element (or `norm` when that is larger).

@@ -9,9 +9,9 @@ namespace cloze {
 
 // One file of the tree.
 struct SourceFile {
-  std::string path;               // from the root: "core/base/file.h"
-  std::vector<std::string> lines; // as they stand
-  std::vector<std::string> code;  // the same without comments and, between quotes, without the text of literals; for C++ only
+  std::string path;                // from the root: "core/base/file.h"
+  std::vector<std::string> lines;  // as they stand
+  std::vector<std::string> code;   // the same without comments and, between quotes, without the text of literals; for C++ only
 };
 
 // Identifiers and numbers of a line of code; those directly followed by "(" end in "(".

@@ -14,8 +14,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-bool StartsWith(const std::string& text, const std::string& prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
-bool IsTest(const SourceFile& file) { return StartsWith(file.path, "tests/"); }
+bool StartsWith(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+bool IsTest(const SourceFile& file) {
+  return StartsWith(file.path, "tests/");
+}
 
 // What is wrong, as "file:line: what".
 using Findings = std::vector<std::string>;
@@ -42,14 +46,17 @@ const std::map<std::string, std::set<std::string>>& Rooms() {
       {"tasks/data", {"core/base", "core/text", "core/tensor", "proto", "tasks/data"}},
       {"tasks", {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks"}},
       {"tasks/training",
-       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks", "tasks/training"}},
+       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks",
+        "tasks/training"}},
       {"tools",
-       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks", "tasks/training",
-        "tools"}}};
+       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks",
+        "tasks/training", "tools"}}};
   return rooms;
 }
 
-std::string Folder(const std::string& path) { return path.substr(0, std::max<int64_t>(path.rfind('/'), 0)); }
+std::string Folder(const std::string& path) {
+  return path.substr(0, std::max<int64_t>(path.rfind('/'), 0));
+}
 
 TEST(Rules, TheScannerSeesCode) {
   EXPECT_THAT(StripComments("int a; // rand()\n/* x\ny */ int b = 1'000; \"rand() \\\" // no\" c"),
@@ -102,9 +109,10 @@ TEST(Rules, OneFileKnowsOneDnnAndOneRoomKnowsOpenMp) {
 TEST(Rules, ProductCallsNothingForbidden) {
   // Random numbers come from Philox; no program is started, no network used, no code loaded.
   static const std::set<std::string> kForbidden = {
-      "rand(", "srand(", "drand48(", "random(", "random_device", "mt19937", "mt19937_64", "default_random_engine", "minstd_rand",
-      "system(", "popen(", "fork(", "vfork(", "posix_spawn(", "execl(", "execlp(", "execle(", "execv(", "execvp(", "execve(", "execvpe(",
-      "dlopen(", "socket(", "connect(", "getaddrinfo(", "gets(", "strcpy(", "strcat(", "sprintf(", "mktemp(", "tmpnam(", "reduction("};
+      "rand(",        "srand(",  "drand48(", "random(", "random_device", "mt19937",      "mt19937_64", "default_random_engine",
+      "minstd_rand",  "system(", "popen(",   "fork(",   "vfork(",        "posix_spawn(", "execl(",     "execlp(",
+      "execle(",      "execv(",  "execvp(",  "execve(", "execvpe(",      "dlopen(",      "socket(",    "connect(",
+      "getaddrinfo(", "gets(",   "strcpy(",  "strcat(", "sprintf(",      "mktemp(",      "tmpnam(",    "reduction("};
   Findings findings;
   for (const SourceFile& file : Code()) {
     if (IsTest(file)) continue;
@@ -120,7 +128,8 @@ TEST(Rules, ProductCallsNothingForbidden) {
 // Marks and paths are put together here so that this file does not find itself.
 TEST(Rules, NothingUnfinishedAndNoPathOfThisMachine) {
   const std::vector<std::string> marks = {std::string("TO") + "DO", std::string("FIX") + "ME", std::string("XX") + "X"};
-  const std::vector<std::string> paths = {std::string("/wo") + "rk/", std::string("/ro") + "ot/", std::string("/ho") + "me/", std::string("/tm") + "p/"};
+  const std::vector<std::string> paths = {std::string("/wo") + "rk/", std::string("/ro") + "ot/", std::string("/ho") + "me/",
+                                          std::string("/tm") + "p/"};
   Findings findings;
   for (const SourceFile& file : ReadTree({".cc", ".h", ".proto", ".cmake", ".txt", ".sh", ".textproto", ".md", ".json", "run"})) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
@@ -129,7 +138,8 @@ TEST(Rules, NothingUnfinishedAndNoPathOfThisMachine) {
         if (at == std::string::npos) continue;
         const size_t end = at + mark.size();
         // A word of its own; mkdtemp's pattern is none.
-        const bool word = (at == 0 || !std::isalnum(file.lines[i][at - 1])) && (end == file.lines[i].size() || !std::isalnum(file.lines[i][end]));
+        const bool word =
+            (at == 0 || !std::isalnum(file.lines[i][at - 1])) && (end == file.lines[i].size() || !std::isalnum(file.lines[i][end]));
         if (word) Add(&findings, file, i, "holds " + mark);
       }
       for (const std::string& path : paths) {
@@ -145,7 +155,8 @@ TEST(Rules, FilesAreShort) {
   Findings findings;
   for (const SourceFile& file : ReadTree({".cc", ".h", ".proto", ".cmake", ".sh"})) {
     const size_t limit = IsTest(file) ? 600 : 400;
-    if (file.lines.size() > limit) Add(&findings, file, limit, "has " + std::to_string(file.lines.size()) + " lines; would two files be clearer?");
+    if (file.lines.size() > limit)
+      Add(&findings, file, limit, "has " + std::to_string(file.lines.size()) + " lines; would two files be clearer?");
   }
   EXPECT_THAT(findings, IsEmpty());
 }
@@ -157,7 +168,7 @@ TEST(Rules, LinesAreShortAndClean) {
       const std::string& line = file.lines[i];
       const auto continuation = [](char c) { return (c & 0xC0) == 0x80; };
       const int64_t columns = line.size() - std::count_if(line.begin(), line.end(), continuation);
-      if (columns > 180) Add(&findings, file, i, "is " + std::to_string(columns) + " columns long");
+      if (columns > 140) Add(&findings, file, i, "is " + std::to_string(columns) + " columns long");
       if (line.find('\t') != std::string::npos) Add(&findings, file, i, "holds a tab");
       if (!line.empty() && (line.back() == ' ' || line.back() == '\r')) Add(&findings, file, i, "ends in white space");
     }

@@ -29,8 +29,12 @@ Spans Read(const std::string& text, bool strict, std::vector<std::string> labels
   return out;
 }
 
-Spans Lenient(const std::string& text) { return Read(text, false); }
-Spans Strict(const std::string& text) { return Read(text, true); }
+Spans Lenient(const std::string& text) {
+  return Read(text, false);
+}
+Spans Strict(const std::string& text) {
+  return Read(text, true);
+}
 
 TEST(IsBio, TellsSpanTagsFromOthers) {
   EXPECT_TRUE(IsBio({"B-PER", "I-PER", "O"}));

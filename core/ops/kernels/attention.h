@@ -1,5 +1,6 @@
 // Scaled dot-product attention of one sequence and head, forward and backward, block of queries by block of queries: never more than a
-// block of the [tokens, tokens] scores in memory. Bishop & Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Included by table.cc.
+// block of the [tokens, tokens] scores in memory. Bishop & Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Included
+// by table.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 #define CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 
@@ -12,7 +13,9 @@ namespace {
 
 constexpr int64_t kQueryBlock = kAttentionQueries;
 
-CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
 
 // Sizes and pieces of the scratch memory. Padded to multiples of W; padding holds zeros wherever it is read.
 struct AttentionScratchMap {
@@ -20,11 +23,13 @@ struct AttentionScratchMap {
   float *query, *key_t, *value_t, *key, *value, *dkey, *dvalue;
   float *p, *dp, *block_a, *block_b, *factor;
 
-  AttentionScratchMap(const AttentionArgs& a) : tokens(a.tokens), dim(a.head_dim), keys(RoundUp(a.tokens, 16)), width(RoundUp(a.head_dim, 16)) {
+  AttentionScratchMap(const AttentionArgs& a)
+      : tokens(a.tokens), dim(a.head_dim), keys(RoundUp(a.tokens, 16)), width(RoundUp(a.head_dim, 16)) {
     float* next = a.scratch;
     const auto take = [&](int64_t n) { return (next += n) - n; };
     key_t = take(width * keys), value_t = take(width * keys);
-    query = take(keys * width), key = take(keys * width), value = take(keys * width), dkey = take(keys * width), dvalue = take(keys * width);
+    query = take(keys * width), key = take(keys * width), value = take(keys * width), dkey = take(keys * width),
+    dvalue = take(keys * width);
     p = take(kQueryBlock * keys), dp = take(kQueryBlock * keys);
     block_a = take(kQueryBlock * width), block_b = take(kQueryBlock * width);
     factor = take(RoundUp(keys, kDropoutGroup));

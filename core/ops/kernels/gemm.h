@@ -12,7 +12,8 @@ constexpr int kTileVectors = W == 16 ? 4 : 2;
 
 // c[m, n] (+)= sum over k of a[m * a_row + k * a_col] * b[k * b_row + n]; m < M, n < N vectors.
 template <int M, int N>
-CLOZE_INLINE void Tile(int64_t depth, const float* a, int64_t a_row, int64_t a_col, const float* b, int64_t b_row, float* c, int64_t c_row, bool add) {
+CLOZE_INLINE void Tile(int64_t depth, const float* a, int64_t a_row, int64_t a_col, const float* b, int64_t b_row, float* c, int64_t c_row,
+                       bool add) {
   VF sum[M][N];
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
@@ -38,9 +39,9 @@ CLOZE_INLINE void Tile(int64_t depth, const float* a, int64_t a_row, int64_t a_c
 }
 
 struct GemmArgs {
-  int64_t rows, cols, depth;          // cols a multiple of W
+  int64_t rows, cols, depth;  // cols a multiple of W
   const float* a;
-  int64_t a_row, a_col;               // element (m, k) at a[m * a_row + k * a_col]
+  int64_t a_row, a_col;  // element (m, k) at a[m * a_row + k * a_col]
   const float* b;
   int64_t b_row;
   float* c;

@@ -14,28 +14,29 @@ enum class ActivationKind : uint8_t { kGelu, kGeluTanh, kRelu, kTanh };
 struct RowDropout {
   uint32_t key0, key1, threshold, stream;
   float scale;
-  const uint64_t* example;    // of each row
-  const int32_t* position;    // of each row
+  const uint64_t* example;  // of each row
+  const int32_t* position;  // of each row
 };
 
 // z = residual + dropout(x); y = norm(z) * gain + bias, then output dropout. Pointers may be null where the op lacks that part.
 struct NormArgs {
   int64_t rows, cols;
-  const void *x, *residual;        // T; x null: z = residual
-  void *z, *y;                     // T; z null: not kept
-  float *mean, *rstd;              // [rows]
-  const float *gain, *bias;        // [cols]
+  const void *x, *residual;  // T; x null: z = residual
+  void *z, *y;               // T; z null: not kept
+  float *mean, *rstd;        // [rows]
+  const float *gain, *bias;  // [cols]
   float epsilon;
-  RowDropout in, out;              // on x, on y
+  RowDropout in, out;  // on x, on y
 };
 
-// Backward of the above: dz = norm'(out-dropout'(dy)) + dz_in; dx = in-dropout'(dz). Adds to dgain, dbias [cols], and the column sums of dx to dxsum.
+// Backward of the above: dz = norm'(out-dropout'(dy)) + dz_in; dx = in-dropout'(dz). Adds to dgain, dbias [cols], and the column sums of dx
+// to dxsum.
 struct NormGradArgs {
   int64_t rows, cols;
-  const void *dy, *z, *dz_in;      // T; dz_in may be null
-  void *dz, *dx;                   // T; dx null: not needed, or the same as dz when there is no dropout
+  const void *dy, *z, *dz_in;  // T; dz_in may be null
+  void *dz, *dx;               // T; dx null: not needed, or the same as dz when there is no dropout
   const float *mean, *rstd, *gain;
-  float *dgain, *dbias, *dxsum;    // dxsum may be null
+  float *dgain, *dbias, *dxsum;  // dxsum may be null
   RowDropout in, out;
 };
 
@@ -45,29 +46,29 @@ constexpr int64_t kAttentionQueries = 48;
 // Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements apart.
 struct AttentionArgs {
   int64_t tokens, head_dim, stride, out_stride;
-  const void *q, *k, *v;           // T [tokens, head_dim]
-  void* out;                       // T [tokens, head_dim]
-  float* lse;                      // [tokens] log-sum-exp of the scaled scores
-  float* probs;                    // [tokens, tokens] or null: probabilities before dropout, for looking inside
+  const void *q, *k, *v;  // T [tokens, head_dim]
+  void* out;              // T [tokens, head_dim]
+  float* lse;             // [tokens] log-sum-exp of the scaled scores
+  float* probs;           // [tokens, tokens] or null: probabilities before dropout, for looking inside
   float scale;
-  RowDropout dropout;              // example and position of row 0 on; stream holds the head
-  float* scratch;                  // AttentionScratch(tokens, head_dim) floats
+  RowDropout dropout;  // example and position of row 0 on; stream holds the head
+  float* scratch;      // AttentionScratch(tokens, head_dim) floats
 };
 struct AttentionGradArgs {
   AttentionArgs forward;
-  const void* dout;                // T, out_stride apart
-  void *dq, *dk, *dv;              // T, stride apart; overwritten
+  const void* dout;    // T, out_stride apart
+  void *dq, *dk, *dv;  // T, stride apart; overwritten
 };
 
 struct AdamArgs {
-  float *value, *grad, *m, *v;     // grad is set to zero
+  float *value, *grad, *m, *v;  // grad is set to zero
   int64_t n;
   float rate, beta1, beta2, epsilon, decay, grad_scale, correction1, correction2_root;
 };
 
 struct LossRow {
   float loss;
-  int32_t best;                    // index of the largest logit
+  int32_t best;  // index of the largest logit
 };
 
 // One table per instruction set. Index 0 of the pairs is f32, 1 is bf16.
@@ -84,8 +85,8 @@ struct Kernels {
   // y = dropout(x); rows [rows, cols].
   void (*dropout[2])(int64_t rows, int64_t cols, const void* x, void* y, const RowDropout&);
   // x[r] = a[ia[r]] + b[ib[r]] + c[ic[r]], tables f32 [.., cols].
-  void (*embed[2])(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b, const int32_t* ib, const float* c, const int32_t* ic,
-                   void* x);
+  void (*embed[2])(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b, const int32_t* ib, const float* c,
+                   const int32_t* ic, void* x);
   // out[cols] (+)= sum over r of x[index[r]] [cols].
   void (*sum_rows[2])(int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool accumulate);
   void (*attention[2])(const AttentionArgs&);

@@ -61,9 +61,11 @@ void ActivationBackwardKind(int64_t rows, int64_t cols, const T* u, const T* dy,
 }
 
 template <typename T>
-void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const void* u, const void* dy, void* y, void* du, float* bias_sum) {
+void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const void* u, const void* dy, void* y, void* du,
+                        float* bias_sum) {
   const auto run = [&]<ActivationKind k>() {
-    ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy), static_cast<T*>(y), static_cast<T*>(du), bias_sum);
+    ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy), static_cast<T*>(y), static_cast<T*>(du),
+                                 bias_sum);
   };
   switch (kind) {
     case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
@@ -93,8 +95,8 @@ void Dropout(int64_t rows, int64_t cols, const void* x, void* y, const RowDropou
 }
 
 template <typename T>
-void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b, const int32_t* ib, const float* c, const int32_t* ic,
-           void* x) {
+void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b, const int32_t* ib, const float* c,
+           const int32_t* ic, void* x) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols, *cr = c + ic[r] * cols;
     T* xr = static_cast<T*>(x) + r * cols;

@@ -1,5 +1,5 @@
-// Vectors of the instruction set that this file is compiled for: W floats, loads and stores of f32 and bf16, exp and the normal distribution.
-// Only for core/ops/kernels/*.cc; everything has internal linkage.
+// Vectors of the instruction set that this file is compiled for: W floats, loads and stores of f32 and bf16, exp and the normal
+// distribution. Only for core/ops/kernels/*.cc; everything has internal linkage.
 #ifndef CLOZE_CORE_OPS_KERNELS_SIMD_H_
 #define CLOZE_CORE_OPS_KERNELS_SIMD_H_
 
@@ -28,19 +28,33 @@ struct bf16 {
 
 #define CLOZE_INLINE inline __attribute__((always_inline))
 
-CLOZE_INLINE VF Splat(float x) { return x - VF{}; }
-CLOZE_INLINE VF AsFloat(VI x) { return (VF)x; }
-CLOZE_INLINE VI AsInt(VF x) { return (VI)x; }
-CLOZE_INLINE VF Max(VF a, VF b) { return a > b ? a : b; }
-CLOZE_INLINE VF Min(VF a, VF b) { return a < b ? a : b; }
-CLOZE_INLINE int64_t MinI(int64_t a, int64_t b) { return a < b ? a : b; }
+CLOZE_INLINE VF Splat(float x) {
+  return x - VF{};
+}
+CLOZE_INLINE VF AsFloat(VI x) {
+  return (VF)x;
+}
+CLOZE_INLINE VI AsInt(VF x) {
+  return (VI)x;
+}
+CLOZE_INLINE VF Max(VF a, VF b) {
+  return a > b ? a : b;
+}
+CLOZE_INLINE VF Min(VF a, VF b) {
+  return a < b ? a : b;
+}
+CLOZE_INLINE int64_t MinI(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 CLOZE_INLINE VF Load(const float* p) {
   VF v;
   __builtin_memcpy(&v, p, sizeof(v));
   return v;
 }
-CLOZE_INLINE void Store(float* p, VF v) { __builtin_memcpy(p, &v, sizeof(v)); }
+CLOZE_INLINE void Store(float* p, VF v) {
+  __builtin_memcpy(p, &v, sizeof(v));
+}
 CLOZE_INLINE VF Load(const bf16* p) {
   VH h;
   __builtin_memcpy(&h, p, sizeof(h));
@@ -71,17 +85,25 @@ CLOZE_INLINE void StorePart(T* p, VF v, int64_t n) {
 struct Whole {
   int64_t c;
   template <typename T>
-  CLOZE_INLINE VF operator()(const T* p) const { return Load(p + c); }
+  CLOZE_INLINE VF operator()(const T* p) const {
+    return Load(p + c);
+  }
   template <typename T>
-  CLOZE_INLINE void Set(T* p, VF v) const { Store(p + c, v); }
+  CLOZE_INLINE void Set(T* p, VF v) const {
+    Store(p + c, v);
+  }
   CLOZE_INLINE VF Only(VF v) const { return v; }
 };
 struct Part {
   int64_t c, n;
   template <typename T>
-  CLOZE_INLINE VF operator()(const T* p) const { return LoadPart(p + c, n); }
+  CLOZE_INLINE VF operator()(const T* p) const {
+    return LoadPart(p + c, n);
+  }
   template <typename T>
-  CLOZE_INLINE void Set(T* p, VF v) const { StorePart(p + c, v, n); }
+  CLOZE_INLINE void Set(T* p, VF v) const {
+    StorePart(p + c, v, n);
+  }
   // Zero in the lanes that are not there.
   CLOZE_INLINE VF Only(VF v) const {
     float t[W];

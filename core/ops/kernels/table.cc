@@ -1,6 +1,6 @@
 // The kernels of one instruction set. One translation unit, so that the pieces inline into each other.
-#include "core/ops/kernels/kernels.h"
 #include "core/ops/kernels/attention.h"
+#include "core/ops/kernels/kernels.h"
 #include "core/ops/kernels/norm.h"
 #include "core/ops/kernels/pointwise.h"
 

@@ -72,7 +72,7 @@ TEST(Quote, ShowsWhatCouldHarmATerminal) {
 
 TEST(Quote, ShowsInvalidUtf8ByteByByte) {
   EXPECT_EQ(Quote("\xFF\xFE"), "\\xFF\\xFE");
-  EXPECT_EQ(Quote("\xC0\x80"), "\\xC0\\x80");          // overlong
+  EXPECT_EQ(Quote("\xC0\x80"), "\\xC0\\x80");           // overlong
   EXPECT_EQ(Quote("\xED\xA0\x80"), "\\xED\\xA0\\x80");  // surrogate
   EXPECT_EQ(Quote("caf\xC3"), "caf\\xC3");              // cut
 }

@@ -10,7 +10,9 @@
 namespace cloze::reference {
 namespace {
 
-const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
+const char* Suffix(DType type) {
+  return type == DType::kF32 ? "" : "_bf16";
+}
 
 // Examples and positions of `rows` rows; must outlive the sites made from it.
 struct Keys {
@@ -85,11 +87,15 @@ Result RunNorm(const NormCase& c, float epsilon, const Pass& p) {
 Entry NormEntry(const NormCase& c) {
   const float epsilon = c.cols == 1 ? 1e-3f : 1e-12f;
   Entry e;
-  e.name = absl::StrCat("Norm_", c.rows, "x", c.cols, c.x ? "_x" : "", c.residual ? "_residual" : "", c.keep_z ? "_z" : "", c.p_in > 0 ? "_in" : "",
-                        c.p_out > 0 ? "_out" : "", Suffix(c.type));
+  e.name = absl::StrCat("Norm_", c.rows, "x", c.cols, c.x ? "_x" : "", c.residual ? "_residual" : "", c.keep_z ? "_z" : "",
+                        c.p_in > 0 ? "_in" : "", c.p_out > 0 ? "_out" : "", Suffix(c.type));
   e.path = {std::max(c.rows, c.cols), 3, c.type};
   const auto table = [&](bool there, uint32_t seed) { return there ? RandomTable(c.rows, c.cols, seed, 2, 1) : Table<float>(); };
-  e.inputs = {{"x", !c.x ? Role::kConstant : c.p_in > 0 ? Role::kStream : Role::kActivation, table(c.x, 1)},
+  e.inputs = {{"x",
+               !c.x         ? Role::kConstant
+               : c.p_in > 0 ? Role::kStream
+                            : Role::kActivation,
+               table(c.x, 1)},
               {"residual", c.residual ? Role::kStream : Role::kConstant, table(c.residual, 2)},
               {"gain", Role::kParameter, RandomTable(1, c.cols, 3, 0.3, 1)},
               {"bias", Role::kParameter, RandomTable(1, c.cols, 4)},
@@ -136,7 +142,8 @@ Entry ActivationEntry(const char* name, ActivationKind kind, Table<float> u, DTy
 
 Table<float> Extremes() {
   Table<float> u(1, 0);
-  for (const float x : {0.001f, 1e-20f, 1.0f, 3.0f, 5.0f, 6.0f, 9.0f, 12.0f, 20.0f, 45.0f, 90.0f, 1000.0f, 1e10f}) u.v.push_back(x), u.v.push_back(-x);
+  for (const float x : {0.001f, 1e-20f, 1.0f, 3.0f, 5.0f, 6.0f, 9.0f, 12.0f, 20.0f, 45.0f, 90.0f, 1000.0f, 1e10f})
+    u.v.push_back(x), u.v.push_back(-x);
   u.cols = u.v.size();
   return u;
 }
@@ -252,7 +259,8 @@ Entry LossEntry(int64_t rows, int64_t labels, float spread, DType type) {
   e.path = {labels + rows, 2, type};
   e.inputs = {{"logits", Role::kActivation, RandomTable(rows, labels, 1, spread)}};
   std::vector<int32_t> targets;
-  for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>((labels - 1) * (rows - 1 - r) / std::max<int64_t>(1, rows - 1)));
+  for (int64_t r = 0; r < rows; ++r)
+    targets.push_back(static_cast<int32_t>((labels - 1) * (rows - 1 - r) / std::max<int64_t>(1, rows - 1)));
   e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {CrossEntropy(in[0], targets)})}; });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
@@ -322,15 +330,18 @@ Entry SumSquaresEntry(int64_t n) {
 }
 
 void AddTyped(std::vector<Entry>* all, DType type) {
-  for (const auto& [rows, in, out] : {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {9, 24, 17}, {130, 40, 65}}) all->push_back(LinearEntry(rows, in, out, type));
+  for (const auto& [rows, in, out] : {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {9, 24, 17}, {130, 40, 65}})
+    all->push_back(LinearEntry(rows, in, out, type));
   for (const int64_t cols : {24, 40}) {
     all->push_back(NormEntry({.rows = 5, .cols = cols, .x = true, .residual = false, .keep_z = false, .type = type}));
     all->push_back(NormEntry({.rows = 5, .cols = cols, .x = false, .residual = true, .keep_z = true, .type = type}));
-    all->push_back(NormEntry({.rows = 4, .cols = cols, .x = true, .residual = true, .keep_z = true, .p_in = 0.3, .p_out = 0.2, .type = type}));
+    all->push_back(
+        NormEntry({.rows = 4, .cols = cols, .x = true, .residual = true, .keep_z = true, .p_in = 0.3, .p_out = 0.2, .type = type}));
   }
   all->push_back(NormEntry({.rows = 6, .cols = 16, .x = true, .residual = true, .keep_z = true, .type = type}));
   all->push_back(NormEntry({.rows = 6, .cols = 17, .x = true, .residual = true, .keep_z = false, .p_in = 0.1, .type = type}));
-  all->push_back(NormEntry({.rows = 200, .cols = 300, .x = true, .residual = true, .keep_z = true, .p_in = 0.1, .p_out = 0.1, .type = type}));
+  all->push_back(
+      NormEntry({.rows = 200, .cols = 300, .x = true, .residual = true, .keep_z = true, .p_in = 0.1, .p_out = 0.1, .type = type}));
   const std::pair<const char*, ActivationKind> activations[] = {{"Gelu", ActivationKind::kGelu},
                                                                 {"GeluTanh", ActivationKind::kGeluTanh},
                                                                 {"Relu", ActivationKind::kRelu},
@@ -373,7 +384,9 @@ std::vector<Entry> Entries() {
 
 class OpConformance : public testing::TestWithParam<Entry> {};
 
-TEST_P(OpConformance, Holds) { CheckConformance(GetParam()); }
+TEST_P(OpConformance, Holds) {
+  CheckConformance(GetParam());
+}
 
 INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
 
@@ -403,11 +416,14 @@ TEST(Attention, ShowsProbabilitiesAndLogSumExp) {
   std::vector<float> lse(2 * 70), probs(expected.size());
   AttentionForward(s.Put(qkv), {cu, 2}, {}, s.arena, out, lse.data(), probs.data());
   ExpectClose("probabilities", 1, probs, expected, {49 + 20, 2, DType::kF32});
-  EXPECT_NEAR(lse[0], [&] {
-    double score = 0;
-    for (int i = 0; i < 20; ++i) score += double{qkv(0, i)} * qkv(0, 40 + i);
-    return score / std::sqrt(20.0);
-  }(), 1e-6);
+  EXPECT_NEAR(
+      lse[0],
+      [&] {
+        double score = 0;
+        for (int i = 0; i < 20; ++i) score += double{qkv(0, i)} * qkv(0, 40 + i);
+        return score / std::sqrt(20.0);
+      }(),
+      1e-6);
 }
 
 TEST(SoftmaxCrossEntropy, CountsRowsWhoseLargestLogitIsTheTarget) {

@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kRows = 400, kCols = 500;
 
 // Dropout of ones: factors [rows, cols].
-std::vector<float> Factors(float p, uint64_t seed, uint32_t stream, uint64_t example, int32_t position, int64_t rows = kRows, int64_t cols = kCols) {
+std::vector<float> Factors(float p, uint64_t seed, uint32_t stream, uint64_t example, int32_t position, int64_t rows = kRows,
+                           int64_t cols = kCols) {
   std::vector<uint64_t> examples;
   std::vector<int32_t> positions;
   for (int64_t r = 0; r < rows; ++r) examples.push_back(example + r / 100), positions.push_back(position + static_cast<int32_t>(r % 100));
@@ -22,7 +23,9 @@ std::vector<float> Factors(float p, uint64_t seed, uint32_t stream, uint64_t exa
 }
 
 // Largest deviation of the mean of n independent numbers, at five standard deviations.
-double Deviation(double variance, double n) { return 5 * std::sqrt(variance / n); }
+double Deviation(double variance, double n) {
+  return 5 * std::sqrt(variance / n);
+}
 
 class DropoutRate : public testing::TestWithParam<float> {};
 
@@ -50,16 +53,15 @@ TEST_P(DropoutRate, IsEvenOverRowsAndColumns) {
   for (const double kept : cols) EXPECT_NEAR(kept / kRows, 1 - p, Deviation(p * (1 - p), kRows) + 0x1p-17);
 }
 
-INSTANTIATE_TEST_SUITE_P(P, DropoutRate, testing::Values(0.05f, 0.1f, 0.5f, 0.9f), [](const auto& info) {
-  return std::to_string(static_cast<int>(info.param * 100));
-});
+INSTANTIATE_TEST_SUITE_P(P, DropoutRate, testing::Values(0.05f, 0.1f, 0.5f, 0.9f),
+                         [](const auto& info) { return std::to_string(static_cast<int>(info.param * 100)); });
 
 // Two masks that share nothing agree on p^2 + (1 - p)^2 of their elements.
 TEST(Dropout, IsIndependentForEverySeedStreamExampleAndPosition) {
   const float p = 0.5;
-  const std::vector<std::vector<float>> masks = {Factors(p, 1, 4096, 0, 0),    Factors(p, 2, 4096, 0, 0),     Factors(p, uint64_t{1} << 32 | 1, 4096, 0, 0),
-                                                 Factors(p, 1, 8192, 0, 0),    Factors(p, 1, 4097, 0, 0),     Factors(p, 1, 4096, 1000, 0),
-                                                 Factors(p, 1, 4096, uint64_t{1} << 32, 0), Factors(p, 1, 4096, 0, 1000)};
+  const std::vector<std::vector<float>> masks = {
+      Factors(p, 1, 4096, 0, 0), Factors(p, 2, 4096, 0, 0),    Factors(p, uint64_t{1} << 32 | 1, 4096, 0, 0), Factors(p, 1, 8192, 0, 0),
+      Factors(p, 1, 4097, 0, 0), Factors(p, 1, 4096, 1000, 0), Factors(p, 1, 4096, uint64_t{1} << 32, 0),     Factors(p, 1, 4096, 0, 1000)};
   for (size_t a = 0; a < masks.size(); ++a) {
     for (size_t b = a + 1; b < masks.size(); ++b) {
       double equal = 0;

@@ -32,8 +32,10 @@ class Guarded {
   Guarded(const Table<float>& t, DType type) : rows_(t.rows), cols_(t.cols), type_(type) {
     bytes_.assign(kGuard + SizeOf(type) + t.v.size() * SizeOf(type) + kGuard, kCanary);
     for (size_t i = 0; i < t.v.size(); ++i) {
-      if (type == DType::kF32) static_cast<float*>(data())[i] = t.v[i];
-      else static_cast<Bf16*>(data())[i] = FloatToBf16(t.v[i]);
+      if (type == DType::kF32)
+        static_cast<float*>(data())[i] = t.v[i];
+      else
+        static_cast<Bf16*>(data())[i] = FloatToBf16(t.v[i]);
     }
   }
   ~Guarded() {
@@ -90,7 +92,8 @@ double Along(F f, const Tables<float>& inputs, const Table<float>& dout, size_t 
 
 // `actual` as the gradient of <dout, f> with respect to input k: along two random directions.
 template <typename F>
-void ExpectGradient(const std::string& what, F f, const Tables<float>& inputs, const Table<float>& dout, size_t k, const Table<float>& actual, Path path) {
+void ExpectGradient(const std::string& what, F f, const Tables<float>& inputs, const Table<float>& dout, size_t k,
+                    const Table<float>& actual, Path path) {
   for (uint32_t d = 0; d < 2; ++d) {
     const Table<float> direction = RandomTable(actual.rows, actual.cols, 50 + d);
     double along = 0, square = 0;
@@ -122,14 +125,14 @@ TEST_P(Isa, Norm) {
       };
       const Table<float> zeros(rows, cols), row(1, cols), dout = Random(rows, cols, 5);
       Guarded x(inputs[0], type()), residual(inputs[1], type()), z(zeros, type()), y(zeros, type()), gain(inputs[2], DType::kF32),
-          bias(inputs[3], DType::kF32), mean(Table<float>(1, rows), DType::kF32), rstd(Table<float>(1, rows), DType::kF32), dy(dout, type()),
-          dz(zeros, type()), dx(zeros, type()), dgain(row, DType::kF32), dbias(row, DType::kF32), dxsum(row, DType::kF32);
-      kernels().norm[int(type())]({rows, cols, x.data(), residual.data(), z.data(), y.data(), mean.f32(), rstd.f32(), gain.f32(), bias.f32(), 1e-5f,
-                                   keys_.Row(p, 1), keys_.Row(p, 2)});
+          bias(inputs[3], DType::kF32), mean(Table<float>(1, rows), DType::kF32), rstd(Table<float>(1, rows), DType::kF32),
+          dy(dout, type()), dz(zeros, type()), dx(zeros, type()), dgain(row, DType::kF32), dbias(row, DType::kF32), dxsum(row, DType::kF32);
+      kernels().norm[int(type())]({rows, cols, x.data(), residual.data(), z.data(), y.data(), mean.f32(), rstd.f32(), gain.f32(),
+                                   bias.f32(), 1e-5f, keys_.Row(p, 1), keys_.Row(p, 2)});
       const Table<double> expected = f(Widen<double>(inputs));
       ExpectClose(what, cols, y.Get().v, expected.v, path);
-      kernels().norm_grad[int(type())]({rows, cols, dy.data(), z.data(), nullptr, dz.data(), dx.data(), mean.f32(), rstd.f32(), gain.f32(), dgain.f32(),
-                                        dbias.f32(), dxsum.f32(), keys_.Row(p, 1), keys_.Row(p, 2)});
+      kernels().norm_grad[int(type())]({rows, cols, dy.data(), z.data(), nullptr, dz.data(), dx.data(), mean.f32(), rstd.f32(), gain.f32(),
+                                        dgain.f32(), dbias.f32(), dxsum.f32(), keys_.Row(p, 1), keys_.Row(p, 2)});
       Guarded* const gradients[] = {&dx, &dz, &dgain, &dbias};
       for (size_t k = 0; k < 4; ++k) ExpectGradient(absl::StrCat(what, ", input ", k), f, inputs, dout, k, gradients[k]->Get(), path);
       std::vector<double> sum(cols);
@@ -176,8 +179,19 @@ TEST_P(Isa, Attention) {
         lse(Table<float>(1, tokens), DType::kF32), scratch(Table<float>(1, AttentionScratch(tokens, dim)), DType::kF32);
     std::memset(scratch.data(), 0xFF, AttentionScratch(tokens, dim) * sizeof(float));
     const auto part = [&](Guarded& g, int64_t i) { return static_cast<char*>(g.data()) + i * dim * SizeOf(type()); };
-    const AttentionArgs args = {tokens, dim, 3 * dim, dim, part(qkv, 0), part(qkv, 1), part(qkv, 2), out.data(), lse.f32(), nullptr,
-                                static_cast<float>(1 / std::sqrt(double(dim))), keys_.Row(p, 4 << 12), scratch.f32()};
+    const AttentionArgs args = {tokens,
+                                dim,
+                                3 * dim,
+                                dim,
+                                part(qkv, 0),
+                                part(qkv, 1),
+                                part(qkv, 2),
+                                out.data(),
+                                lse.f32(),
+                                nullptr,
+                                static_cast<float>(1 / std::sqrt(double(dim))),
+                                keys_.Row(p, 4 << 12),
+                                scratch.f32()};
     kernels().attention[int(type())](args);
     const Table<double> expected = f(Widen<double>(inputs));
     ExpectClose(what, dim, out.Get().v, expected.v, path);
@@ -218,7 +232,8 @@ TEST_P(Isa, DropoutHasTheSameMaskEverywhere) {
 TEST_P(Isa, SumsAndLookUps) {
   for (const int64_t cols : {1, 24, 37}) {
     const Table<float> x = Random(6, cols, 1), start = RandomTable(1, cols, 2);
-    Guarded in(x, type()), columns(start, DType::kF32), rows(start, DType::kF32), embedded(Table<float>(2, cols), type()), table(RandomTable(4, cols, 3), DType::kF32);
+    Guarded in(x, type()), columns(start, DType::kF32), rows(start, DType::kF32), embedded(Table<float>(2, cols), type()),
+        table(RandomTable(4, cols, 3), DType::kF32);
     kernels().column_sum[int(type())](6, cols, in.data(), cols, columns.f32());
     const int32_t index[] = {5, 0, 2}, id[] = {3, 1}, first[] = {0, 0};
     kernels().sum_rows[int(type())](3, cols, in.data(), index, rows.f32(), true);
@@ -249,7 +264,8 @@ TEST_P(Isa, AdamWAndSumSquares) {
     EXPECT_NEAR(kernels().sum_squares(n, grad.f32()), SumSquares(expected[1].v), 1e-12 * n);
     reference::AdamWStep(a, &expected[0].v, expected[1].v, &expected[2].v, &expected[3].v);
     kernels().adamw({value.f32(), grad.f32(), m.f32(), second.f32(), n, a.rate, a.beta1, a.beta2, a.epsilon, a.decay, a.grad_scale,
-                     static_cast<float>(1 - std::pow(double{a.beta1}, 5)), static_cast<float>(std::sqrt(1 - std::pow(double{a.beta2}, 5)))});
+                     static_cast<float>(1 - std::pow(double{a.beta1}, 5)),
+                     static_cast<float>(std::sqrt(1 - std::pow(double{a.beta2}, 5)))});
     const Path path = {4, 4, DType::kF32};
     ExpectClose("value", n, value.Get().v, expected[0].v, path);
     ExpectClose("m", n, m.Get().v, expected[2].v, path);
@@ -266,9 +282,10 @@ TEST_P(Isa, ConvertRoundsToNearestEven) {
   ExpectSameBits("rounded", {back.Get()}, {Rounded(x, DType::kBf16)});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Isa, testing::Combine(testing::ValuesIn(Runnable()), testing::Values(DType::kF32, DType::kBf16)), [](const auto& info) {
-  return absl::StrCat(std::get<0>(info.param)->name, std::get<1>(info.param) == DType::kF32 ? "" : "_as_bf16");
-});
+INSTANTIATE_TEST_SUITE_P(All, Isa, testing::Combine(testing::ValuesIn(Runnable()), testing::Values(DType::kF32, DType::kBf16)),
+                         [](const auto& info) {
+                           return absl::StrCat(std::get<0>(info.param)->name, std::get<1>(info.param) == DType::kF32 ? "" : "_as_bf16");
+                         });
 
 TEST(Dispatch, PicksTheBestTableUnlessTold) {
   const char* limit = std::getenv("CLOZE_MAX_ISA");
@@ -286,8 +303,9 @@ TEST(Dispatch, EveryIsaConforms) {
   std::vector<const Kernels*> lesser = Runnable();
   lesser.pop_back();
   for (const Kernels* table : lesser) {
-    const std::string command = absl::StrCat("CLOZE_MAX_ISA=", table->name, " /proc/", getpid(),
-                                             "/exe --gtest_brief=1 --gtest_filter='*OpConformance*:Dispatch.PicksTheBestTableUnlessTold' >&2");
+    const std::string command =
+        absl::StrCat("CLOZE_MAX_ISA=", table->name, " /proc/", getpid(),
+                     "/exe --gtest_brief=1 --gtest_filter='*OpConformance*:Dispatch.PicksTheBestTableUnlessTold' >&2");
     const int status = std::system(command.c_str());
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << table->name;
   }

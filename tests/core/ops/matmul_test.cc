@@ -28,8 +28,8 @@ std::vector<double> RowNorms(const Table<double>& x) {
 }
 
 // actual = start + a b^T, each element within what the norms of its two rows allow.
-void ExpectProduct(const std::string& what, const Table<float>& actual, const Table<double>& a, const Table<double>& b, const Table<double>& start,
-                   const Path& path) {
+void ExpectProduct(const std::string& what, const Table<float>& actual, const Table<double>& a, const Table<double>& b,
+                   const Table<double>& start, const Path& path) {
   const Table<double> expected = start + Linear(a, b);
   const std::vector<double> rows = RowNorms(a), cols = RowNorms(b);
   ExpectWithin(what, actual.cols, actual.v, expected.v, [&](size_t i) {
@@ -102,7 +102,8 @@ TEST_P(MatmulShapes, BackwardWeight) {
   const Table<float> dy = Random(n, out, 1), x = Random(n, in, 2), old = RandomTable(out, in, 3);
   const Mat dw = s.Put(old, DType::kF32);
   s.matmul.BackwardWeight(Place(s, dy, type()), Place(s, x, type()), dw);
-  ExpectProduct("dw", Workspace::Get(dw), Transposed(Widen<double>(dy)), Transposed(Widen<double>(x)), Widen<double>(old), {n, 1, DType::kF32});
+  ExpectProduct("dw", Workspace::Get(dw), Transposed(Widen<double>(dy)), Transposed(Widen<double>(x)), Widen<double>(old),
+                {n, 1, DType::kF32});
 }
 
 // What stands beside the columns of a view stays.
@@ -121,8 +122,9 @@ TEST_P(MatmulShapes, WritesOnlyItsColumns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MatmulShapes,
-                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1}, Shape{8, 24, 40},
-                                                          Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257}, Shape{200, 40, 1031}, Shape{1100, 24, 300}),
+                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1},
+                                                          Shape{8, 24, 40}, Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257},
+                                                          Shape{200, 40, 1031}, Shape{1100, 24, 300}),
                                           testing::Values(DType::kF32, DType::kBf16), testing::Bool()),
                          [](const auto& info) {
                            const Shape& s = std::get<0>(info.param);
@@ -183,7 +185,8 @@ TEST_P(MatmulThreads, SameBits) {
   const auto& [shape, type] = GetParam();
   if (!MatmulRuns(type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
   const auto [rows, in, out] = shape;
-  const Table<float> x = RandomTable(rows, in, 1), w = RandomTable(out, in, 2), dy = RandomTable(rows, out, 3), bias = RandomTable(1, out, 4);
+  const Table<float> x = RandomTable(rows, in, 1), w = RandomTable(out, in, 2), dy = RandomTable(rows, out, 3),
+                     bias = RandomTable(1, out, 4);
   Tables<float> first;
   for (const int threads : {1, 2, 3, 4, 8}) {
     SetThreads(threads);
@@ -201,9 +204,10 @@ TEST_P(MatmulThreads, SameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bert, MatmulThreads,
-                         testing::Combine(testing::Values(Shape{512, 256, 256}, Shape{512, 256, 768}, Shape{512, 768, 768}, Shape{512, 768, 3072},
-                                                          Shape{512, 3072, 768}, Shape{512, 768, 256}, Shape{4096, 256, 256},
-                                                          Shape{4096, 128, 3}, Shape{64, 256, 8192}, Shape{72, 64, 1031}),
+                         testing::Combine(testing::Values(Shape{512, 256, 256}, Shape{512, 256, 768}, Shape{512, 768, 768},
+                                                          Shape{512, 768, 3072}, Shape{512, 3072, 768}, Shape{512, 768, 256},
+                                                          Shape{4096, 256, 256}, Shape{4096, 128, 3}, Shape{64, 256, 8192},
+                                                          Shape{72, 64, 1031}),
                                           testing::Values(DType::kF32, DType::kBf16)),
                          [](const auto& info) {
                            const Shape& s = std::get<0>(info.param);

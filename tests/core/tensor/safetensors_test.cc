@@ -44,20 +44,32 @@ class SafetensorsTest : public ::testing::Test {
   std::string folder_;
 };
 
-std::string U64(uint64_t n) { return std::string(reinterpret_cast<const char*>(&n), 8); }
-std::string File(const std::string& json, const std::string& data = "") { return U64(json.size()) + json + data; }
-std::string Floats(const std::vector<float>& values) { return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4); }
+std::string U64(uint64_t n) {
+  return std::string(reinterpret_cast<const char*>(&n), 8);
+}
+std::string File(const std::string& json, const std::string& data = "") {
+  return U64(json.size()) + json + data;
+}
+std::string Floats(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+}
 
 TEST_F(SafetensorsTest, RefusesHostileFiles) {
   const std::string d8(8, 'x'), d16(16, 'x');
   const auto t = [](const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
     return absl::StrCat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":", offsets, "}");
   };
-  const auto one = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) { return absl::StrCat("{", t("a", dtype, shape, offsets), "}"); };
+  const auto one = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return absl::StrCat("{", t("a", dtype, shape, offsets), "}");
+  };
   std::string many = "{";
   for (int i = 0; i <= 10000; ++i) absl::StrAppend(&many, i ? "," : "", t(std::to_string(i), "F32", "[0]", "[0,0]"));
   many += "}";
-  const struct { const char* name; std::string file; const char* message; } cases[] = {
+  const struct {
+    const char* name;
+    std::string file;
+    const char* message;
+  } cases[] = {
       {"empty", "", "0 bytes"},
       {"seven bytes", "1234567", "7 bytes"},
       {"length 2^63", U64(1ull << 63) + "{}", "header of 9223372036854775808 bytes"},
@@ -67,7 +79,12 @@ TEST_F(SafetensorsTest, RefusesHostileFiles) {
       {"length > 100 MB", U64(100'000'001) + "{}", "at most 100000000"},
       {"bad UTF-8", File("{\"\xFF\":1}"), "not valid JSON"},
       {"deep arrays", File("{\"a\":{\"x\":" + std::string(200000, '[') + std::string(200000, ']') + "}}"), "nested too deeply"},
-      {"deep objects", File([] { std::string s = "{\"a\":{\"x\":"; for (int i = 0; i < 200000; ++i) s += "{\"a\":"; return s; }()), "nested too deeply"},
+      {"deep objects", File([] {
+         std::string s = "{\"a\":{\"x\":";
+         for (int i = 0; i < 200000; ++i) s += "{\"a\":";
+         return s;
+       }()),
+       "nested too deeply"},
       {"overlap", File("{" + t("a", "F32", "[2]", "[0,8]") + "," + t("b", "F32", "[2]", "[4,12]") + "}", d16), "overlaps"},
       {"hole", File("{" + t("a", "F32", "[1]", "[0,4]") + "," + t("b", "F32", "[2]", "[8,16]") + "}", d16), "hole"},
       {"hole in front", File(one("F32", "[2]", "[8,16]"), d16), "hole"},
@@ -117,7 +134,8 @@ TEST_F(SafetensorsTest, RefusesHostileFiles) {
 TEST_F(SafetensorsTest, AcceptsWhatIsOnlyUnusual) {
   const std::string json =
       R"({"__metadata__":{"x":"y"},"z":{"dtype":"F32","shape":[0],"data_offsets":[8,8],"future":{"deep":[1,{"a":null}],"f":1.5}},"../\u0000\u001b[1m":{"shape":[],)"
-      R"("data_offsets":[0,4],"dtype":"F32"},"b":{"dtype":"U8","shape":[2,2],"data_offsets":[4,8]}})" "   ";
+      R"("data_offsets":[0,4],"dtype":"F32"},"b":{"dtype":"U8","shape":[2,2],"data_offsets":[4,8]}})"
+      "   ";
   Put(File(json, Floats({1.5f, 0})));
   auto reader = SafetensorsReader::Open(Path());
   ASSERT_TRUE(reader.ok()) << reader.status();
@@ -133,7 +151,8 @@ TEST_F(SafetensorsTest, AcceptsWhatIsOnlyUnusual) {
 
 TEST_F(SafetensorsTest, EveryTruncationAndNoByteFlipCrashes) {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  ASSERT_TRUE(WriteSafetensors(Path(), {{"weight", {2, 3}, FileType::kF32, values.data()}, {"bias", {3}, FileType::kBf16, values.data()}}).ok());
+  ASSERT_TRUE(
+      WriteSafetensors(Path(), {{"weight", {2, 3}, FileType::kF32, values.data()}, {"bias", {3}, FileType::kBf16, values.data()}}).ok());
   const std::string good = *ReadFile(Path(), 1 << 20);
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(Status(good.substr(0, n)).ok()) << n;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -153,8 +172,12 @@ TEST_F(SafetensorsTest, WritesWhatItReads) {
   const std::vector<float> a = {1, -2.5f, 3e-20f, 0, 1e30f, -0.0f}, b = {0.1f, 65504, 1.0f / 3};
   const std::vector<int64_t> ids = {-1, int64_t{1} << 40};
   const std::vector<int32_t> small = {7, -7};
-  ASSERT_TRUE(WriteSafetensors(Path(), {{"b16", {3}, FileType::kBf16, b.data()}, {"a", {2, 3}, FileType::kF32, a.data()}, {"h", {3}, FileType::kF16, b.data()},
-                                        {"ids", {2}, FileType::kI64, ids.data()}, {"i32", {2}, FileType::kI32, small.data()}}).ok());
+  ASSERT_TRUE(WriteSafetensors(Path(), {{"b16", {3}, FileType::kBf16, b.data()},
+                                        {"a", {2, 3}, FileType::kF32, a.data()},
+                                        {"h", {3}, FileType::kF16, b.data()},
+                                        {"ids", {2}, FileType::kI64, ids.data()},
+                                        {"i32", {2}, FileType::kI32, small.data()}})
+                  .ok());
   const std::string bytes = *ReadFile(Path(), 1 << 20);
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
@@ -266,7 +289,10 @@ TEST_F(SafetensorsTest, ReadsShards) {
   float out = 0;
   ASSERT_TRUE(folder->ReadF32("b", absl::MakeSpan(&out, 1)).ok());
   EXPECT_EQ(out, 2);
-  const struct { const char *json, *message; Exit exit; } cases[] = {
+  const struct {
+    const char *json, *message;
+    Exit exit;
+  } cases[] = {
       {R"({"weight_map":{"a":"s1","b":"../s2"}})", "plain name", Exit::kData},
       {R"({"weight_map":{"a":"s1","b":"/etc/passwd"}})", "plain name", Exit::kData},
       {R"({"weight_map":{"a":"s1","b":""}})", "plain name", Exit::kData},

@@ -63,11 +63,17 @@ TEST_F(Conformance, Cases) {
       const Encoding encoding = tokenizer.Encode(text);
       Json tokens = Json::array();
       for (const int32_t id : encoding.ids) tokens.push_back(tokenizer.token(id));
-      const bool same = Json(encoding.ids) == expected["ids"] && tokens == expected["tokens"] && Spans(encoding.chars) == expected["offsets"] &&
-                        Spans(encoding.bytes) == expected["byte_offsets"] && Words(encoding) == expected["word_ids"];
+      const bool same = Json(encoding.ids) == expected["ids"] && tokens == expected["tokens"] &&
+                        Spans(encoding.chars) == expected["offsets"] && Spans(encoding.bytes) == expected["byte_offsets"] &&
+                        Words(encoding) == expected["word_ids"];
       differing[category] += !same;
-      EXPECT_TRUE(same) << name << " " << expected["id"] << " " << expected["text"] << "\n" << tokens << "\n" << expected["tokens"] << "\n"
-                        << Spans(encoding.chars) << "\n" << expected["offsets"] << "\n" << Words(encoding) << "\n" << expected["word_ids"];
+      EXPECT_TRUE(same) << name << " " << expected["id"] << " " << expected["text"] << "\n"
+                        << tokens << "\n"
+                        << expected["tokens"] << "\n"
+                        << Spans(encoding.chars) << "\n"
+                        << expected["offsets"] << "\n"
+                        << Words(encoding) << "\n"
+                        << expected["word_ids"];
       std::vector<int32_t> ids;
       tokenizer.AppendIds(text, &ids);
       EXPECT_EQ(ids, std::vector<int32_t>(encoding.ids.begin() + 1, encoding.ids.end() - 1));

@@ -21,7 +21,8 @@ using Tokens = std::vector<std::string>;
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    directory_ = testing::TempDir() + "/cloze_text_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    directory_ =
+        testing::TempDir() + "/cloze_text_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
     ASSERT_TRUE(MakeDirectories(directory_).ok());
   }
 
@@ -45,7 +46,8 @@ class Files : public testing::Test {
 constexpr char kVocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\ncafe\n\"\n\\\n你\n";
 
 TEST_F(Files, SaveAndLoad) {
-  for (const NormalizerOptions options : {NormalizerOptions{}, NormalizerOptions{true, true, false, false}, NormalizerOptions{true, false, true, false}}) {
+  for (const NormalizerOptions options :
+       {NormalizerOptions{}, NormalizerOptions{true, true, false, false}, NormalizerOptions{true, false, true, false}}) {
     const Tokens tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "##s", "\"", "\\", "你", "\x7F", "é"};
     auto made = Tokenizer::Create(tokens, options);
     ASSERT_TRUE(made.ok()) << made.status();
@@ -157,8 +159,8 @@ TEST_F(Files, DamagedFiles) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.txt"}) {
     const std::string good = *ReadFile(JoinPath(directory_, name), 1 << 20);
     if (std::string(name) == "tokenizer_config.json") {
-        ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
-      }
+      ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
+    }
     int refused = 0;
     for (int i = 0; i < 600; ++i) {
       std::string bad = good;

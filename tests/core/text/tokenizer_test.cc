@@ -15,9 +15,35 @@ using Ids = std::vector<int32_t>;
 using Tokens = std::vector<std::string>;
 
 Tokens Vocab() {
-  return {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "world", "cafe", "un", "##believ", "##able", "!",  ",",
-          ".",     "a",     "##a",     "b",     "##b",    "你",    "<",     "mask", ">",  "##s",      "e",      "##e", "=",
-          "\xE1\x84\x92", "##\xE1\x85\xA1", "##\xE1\x86\xAB"};
+  return {"<pad>",
+          "<unk>",
+          "<class>",
+          "<sep>",
+          "<mask>",
+          "hello",
+          "world",
+          "cafe",
+          "un",
+          "##believ",
+          "##able",
+          "!",
+          ",",
+          ".",
+          "a",
+          "##a",
+          "b",
+          "##b",
+          "你",
+          "<",
+          "mask",
+          ">",
+          "##s",
+          "e",
+          "##e",
+          "=",
+          "\xE1\x84\x92",
+          "##\xE1\x85\xA1",
+          "##\xE1\x86\xAB"};
 }
 
 std::unique_ptr<Tokenizer> Make(NormalizerOptions options = {}) {
@@ -42,8 +68,7 @@ TEST(Tokenizer, TokensAndOffsets) {
   const auto tokenizer = Make();
   const std::string text = "Hello,  UNbelievable CAFÉ!你a";
   const Encoding encoding = tokenizer->Encode(text);
-  EXPECT_EQ(TokensOf(*tokenizer, encoding),
-            (Tokens{"<class>", "hello", ",", "un", "##believ", "##able", "cafe", "!", "你", "a", "<sep>"}));
+  EXPECT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"<class>", "hello", ",", "un", "##believ", "##able", "cafe", "!", "你", "a", "<sep>"}));
   EXPECT_EQ(Slices(text, encoding), (Tokens{"", "Hello", ",", "UN", "believ", "able", "CAFÉ", "!", "你", "a", ""}));
   EXPECT_EQ(encoding.words, (Ids{-1, 0, 1, 2, 2, 2, 3, 4, 5, 6, -1}));
   EXPECT_EQ(encoding.chars[6].begin, 21);
@@ -63,10 +88,16 @@ TEST(Tokenizer, SpecialTokensInTheText) {
 
 TEST(Tokenizer, CombiningAndDroppedCharacters) {
   const auto tokenizer = Make();
-  const std::string text = "c\xC2\xAD" "af\x01" "e\xCC\x81 \xED\x95\x9C";  // soft hyphen, control, combining acute; a Hangul syllable
+  const std::string text =
+      "c\xC2\xAD"
+      "af\x01"
+      "e\xCC\x81 \xED\x95\x9C";  // soft hyphen, control, combining acute; a Hangul syllable
   const Encoding encoding = tokenizer->Encode(text, false);
   ASSERT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"cafe", "\xE1\x84\x92", "##\xE1\x85\xA1", "##\xE1\x86\xAB"}));
-  EXPECT_EQ(Slices(text, encoding), (Tokens{"c\xC2\xAD" "af\x01" "e", "\xED\x95\x9C", "\xED\x95\x9C", "\xED\x95\x9C"}));
+  EXPECT_EQ(Slices(text, encoding), (Tokens{"c\xC2\xAD"
+                                            "af\x01"
+                                            "e",
+                                            "\xED\x95\x9C", "\xED\x95\x9C", "\xED\x95\x9C"}));
   EXPECT_EQ(encoding.chars[0].end, 6);
   EXPECT_EQ(encoding.words, (Ids{0, 1, 1, 1}));
 }
@@ -142,7 +173,11 @@ std::string RandomText(std::mt19937* random) {
       case 1: AppendUtf8((*random)() % 0x3100, &text); break;
       case 2: AppendUtf8(0x10000 + (*random)() % 0x100000, &text); break;
       case 3: text += static_cast<char>((*random)()); break;
-      default: text += " \t\xC3\xA9" "E"[(*random)() % 5]; break;
+      default:
+        text +=
+            " \t\xC3\xA9"
+            "E"[(*random)() % 5];
+        break;
     }
   }
   return text;
@@ -175,8 +210,8 @@ void CheckEncoding(const Tokenizer& tokenizer, const std::string& text) {
 
 TEST(Tokenizer, OffsetsOfAnyBytes) {
   std::mt19937 random(7);
-  for (const NormalizerOptions options : {NormalizerOptions{}, NormalizerOptions{true, true, false, false}, NormalizerOptions{false, false, true, false},
-                                          NormalizerOptions{false, true, false, true}}) {
+  for (const NormalizerOptions options : {NormalizerOptions{}, NormalizerOptions{true, true, false, false},
+                                          NormalizerOptions{false, false, true, false}, NormalizerOptions{false, true, false, true}}) {
     const auto tokenizer = Make(options);
     for (int i = 0; i < 4000; ++i) {
       const std::string text = RandomText(&random);
@@ -207,7 +242,8 @@ TEST(Tokenizer, ThreadsAndTokenizersShareNothing) {
   const auto fresh_lower = Make(), fresh_cased = Make({.strip_accents = false, .lowercase = false});
   SetThreads(4);
   std::vector<Ids> got(texts.size());
-  ParallelFor(static_cast<int64_t>(texts.size()), [&](int64_t i) { (i % 2 == 0 ? *fresh_lower : *fresh_cased).AppendIds(texts[i], &got[i]); });
+  ParallelFor(static_cast<int64_t>(texts.size()),
+              [&](int64_t i) { (i % 2 == 0 ? *fresh_lower : *fresh_cased).AppendIds(texts[i], &got[i]); });
   SetThreads(0);
   EXPECT_EQ(got, expected);
 }

@@ -23,8 +23,8 @@ std::vector<int> Sizes(absl::string_view text) {
 TEST(Utf8, InvalidSequencesAreAsLongAsInPython) {
   EXPECT_EQ(Sizes("a\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80"), (std::vector<int>{1, 2, 3, 4}));
   EXPECT_EQ(Sizes("\xE2\x82(\xF0\x90(\xF0\x9F\x98"), (std::vector<int>{-2, 1, -2, 1, -3}));
-  EXPECT_EQ(Sizes("\xED\xA0\x80"), (std::vector<int>{-1, -1, -1}));      // surrogate
-  EXPECT_EQ(Sizes("\xC0\xAF"), (std::vector<int>{-1, -1}));              // overlong
+  EXPECT_EQ(Sizes("\xED\xA0\x80"), (std::vector<int>{-1, -1, -1}));          // surrogate
+  EXPECT_EQ(Sizes("\xC0\xAF"), (std::vector<int>{-1, -1}));                  // overlong
   EXPECT_EQ(Sizes("\xF4\x90\x80\x80"), (std::vector<int>{-1, -1, -1, -1}));  // beyond U+10FFFF
   EXPECT_EQ(Sizes("\xE0\x80\x80"), (std::vector<int>{-1, -1, -1}));
   EXPECT_FALSE(IsValidUtf8("ok\xFF"));

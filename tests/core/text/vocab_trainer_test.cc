@@ -17,7 +17,8 @@ using Tokens = std::vector<std::string>;
 class VocabTrainer : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = testing::TempDir() + "/cloze_vocab_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    path_ =
+        testing::TempDir() + "/cloze_vocab_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
   }
   void TearDown() override { std::remove(path_.c_str()); }
 
@@ -40,11 +41,11 @@ TEST_F(VocabTrainer, SameAsHuggingFace) {
       "Low lower lowest, the lowest; newer newest wider widest. The new low: lower!\n"
       "a new lower low — naïve café CAFÉ cafés 你好 you're re-newed\n";
   const VocabResult result = Train(text, options);
-  EXPECT_EQ(result.tokens,
-            (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "!", "'", ",", "-", ".", ":", ";", "a", "c", "d", "e", "f", "h", "i", "l",
-                    "n", "o", "r", "s", "t", "u", "v", "w", "y", "—", "你", "好", "##e", "##w", "##o", "##s", "##a", "##d", "##i", "##r",
-                    "##t", "##f", "##h", "##u", "##v", "lo", "##we", "ne", "lowe", "##st", "ca", "##fe", "low", "newe", "lower", "cafe", "re",
-                    "th", "wi", "##de"}));
+  EXPECT_EQ(result.tokens, (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "!",    "'",     ",",    "-",   ".",   ":",    ";",
+                                   "a",     "c",     "d",       "e",     "f",      "h",    "i",     "l",    "n",   "o",   "r",    "s",
+                                   "t",     "u",     "v",       "w",     "y",      "—",    "你",    "好",   "##e", "##w", "##o",  "##s",
+                                   "##a",   "##d",   "##i",     "##r",   "##t",    "##f",  "##h",   "##u",  "##v", "lo",  "##we", "ne",
+                                   "lowe",  "##st",  "ca",      "##fe",  "low",    "newe", "lower", "cafe", "re",  "th",  "wi",   "##de"}));
   EXPECT_EQ(result.bytes, static_cast<int64_t>(text.size()));
   EXPECT_EQ(done_, total_);
   EXPECT_EQ(done_, result.bytes);
@@ -92,7 +93,8 @@ TEST_F(VocabTrainer, ThreadsDoNotMatter) {
 TEST_F(VocabTrainer, StopsAtRarePairs) {
   VocabOptions options;
   options.min_count = 3;
-  EXPECT_EQ(Train("ab ab ab cd cd\n", options).tokens, (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "c", "d", "##b", "##d", "ab"}));
+  EXPECT_EQ(Train("ab ab ab cd cd\n", options).tokens,
+            (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "c", "d", "##b", "##d", "ab"}));
 }
 
 TEST_F(VocabTrainer, KeepsTheMostFrequentCharacters) {

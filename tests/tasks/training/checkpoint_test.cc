@@ -38,7 +38,8 @@ class CheckpointTest : public ::testing::Test {
     return WriteNewFile(JoinPath(folder, "config.json"), "{}");
   }
   absl::Status Save(int64_t step, const std::string& content = "weights", int keep = 2) {
-    return SaveCheckpoint(run_, step, [&](const std::string& folder) { return Write(folder, content); }, keep);
+    return SaveCheckpoint(
+        run_, step, [&](const std::string& folder) { return Write(folder, content); }, keep);
   }
   // Step of the checkpoint that a run would go on from; -1 none, -2 an error.
   int64_t Newest() {
@@ -149,19 +150,26 @@ TEST_F(CheckpointTest, ReplacesADamagedOneOfTheSameStepOnly) {
 
 TEST_F(CheckpointTest, AFailureLeavesEverythingAsItWas) {
   ASSERT_TRUE(Save(1).ok());
-  const absl::Status failed = SaveCheckpoint(run_, 2, [&](const std::string& folder) {
-    EXPECT_TRUE(Write(folder, "half").ok());
-    return Error(Exit::kIo, "disk full");
-  }, 2);
+  const absl::Status failed = SaveCheckpoint(
+      run_, 2,
+      [&](const std::string& folder) {
+        EXPECT_TRUE(Write(folder, "half").ok());
+        return Error(Exit::kIo, "disk full");
+      },
+      2);
   EXPECT_EQ(ExitOf(failed), Exit::kIo);
   EXPECT_THAT(Names(), ElementsAre("step-00000001"));
-  const absl::Status folder = SaveCheckpoint(run_, 2, [&](const std::string& f) { return MakeDirectories(JoinPath(f, "sub")); }, 2);
+  const absl::Status folder = SaveCheckpoint(
+      run_, 2, [&](const std::string& f) { return MakeDirectories(JoinPath(f, "sub")); }, 2);
   EXPECT_FALSE(folder.ok());
-  const absl::Status space = SaveCheckpoint(run_, 2, [](const std::string&) { return absl::OkStatus(); }, 2, int64_t{1} << 60);
+  const absl::Status space = SaveCheckpoint(
+      run_, 2, [](const std::string&) { return absl::OkStatus(); }, 2, int64_t{1} << 60);
   EXPECT_EQ(ExitOf(space), Exit::kIo);
   EXPECT_THAT(std::string(space.message()), HasSubstr("MB free"));
   EXPECT_EQ(Newest(), 1);
-  EXPECT_EQ(ExitOf(SaveCheckpoint(Path("nowhere"), 2, [](const std::string&) { return absl::OkStatus(); }, 2)), Exit::kIo);
+  EXPECT_EQ(ExitOf(SaveCheckpoint(
+                Path("nowhere"), 2, [](const std::string&) { return absl::OkStatus(); }, 2)),
+            Exit::kIo);
 }
 
 // Writes fail from byte `limit` of any file on.
@@ -227,12 +235,14 @@ TEST_F(CheckpointTest, RemovesOnlyLeftoversOfTheDead) {
   const pid_t dead = ::fork();
   if (dead == 0) ::_exit(0);
   ::waitpid(dead, nullptr, 0);
-  const std::string gone = absl::StrCat("step-00000001.tmp-", dead, "-0123abcd"), alive = absl::StrCat("step-00000001.tmp-", ::getppid(), "-0123abcd");
+  const std::string gone = absl::StrCat("step-00000001.tmp-", dead, "-0123abcd"),
+                    alive = absl::StrCat("step-00000001.tmp-", ::getppid(), "-0123abcd");
   std::filesystem::create_directory(Path("target"));
   std::ofstream(Path("target/precious")) << "x";
   const std::string link = absl::StrCat("step-00000002.tmp-", dead, "-0123abcd");
   std::filesystem::create_directory_symlink(Path("target"), Path(link));
-  const std::vector<std::string> kept = {alive, absl::StrCat("step-00000001.tmp-", dead, "-zzzzzzzz"), absl::StrCat("step-1.tmp-", dead, "-0123abcd"), "x.tmp-1-0123abcd"};
+  const std::vector<std::string> kept = {alive, absl::StrCat("step-00000001.tmp-", dead, "-zzzzzzzz"),
+                                         absl::StrCat("step-1.tmp-", dead, "-0123abcd"), "x.tmp-1-0123abcd"};
   for (const std::string& name : kept) std::filesystem::create_directory(Path(name));
   std::filesystem::create_directory(Path(gone));
   std::ofstream(Path(gone) + "/model.safetensors") << "half";

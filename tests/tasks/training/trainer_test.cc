@@ -31,14 +31,17 @@ class TrainerTest : public FilesTest {
   }
 
   LoadedSpec Spec(const std::string& task, const std::string& data, const std::string& run, int steps) {
-    auto loaded = ParseSpec(absl::StrCat(task, " train { files: \"", Path(data), "\" } batch { tokens: 128 micro_tokens: 64 } optimizer { learning_rate: 0.003 }",
-                                         " schedule { steps: ", steps, " } output { directory: \"", Path(run), "\" checkpoint_every_steps: 4 log_every_steps: 100 }"),
-                            "test");
+    auto loaded = ParseSpec(
+        absl::StrCat(task, " train { files: \"", Path(data),
+                     "\" } batch { tokens: 128 micro_tokens: 64 } optimizer { learning_rate: 0.003 }", " schedule { steps: ", steps,
+                     " } output { directory: \"", Path(run), "\" checkpoint_every_steps: 4 log_every_steps: 100 }"),
+        "test");
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return *loaded;
   }
   std::string NewEncoder(const std::string& more = "") {
-    return absl::StrCat("model { tokenizer: \"", Path("vocab"), "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: CUSTOM ", more, "} }");
+    return absl::StrCat("model { tokenizer: \"", Path("vocab"),
+                        "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: CUSTOM ", more, "} }");
   }
   std::string Mlm(const std::string& more = "") { return NewEncoder(more) + " masked_lm { max_tokens: 32 }"; }
 
@@ -147,7 +150,9 @@ TEST_F(TrainerTest, ClearErrors) {
   Write("empty.txt", "\n\n");
   ExpectError(Train(Spec(Mlm(), "empty.txt", "run", 4)).status(), Exit::kData, "empty.txt");
   ExpectError(Train(Spec(NewEncoder() + " masked_lm { max_tokens: 500 }", "text.txt", "run", 4)).status(), Exit::kSpec, "64");
-  ExpectError(Train(Spec(absl::StrCat("model { start_from: \"", Path("absent"), "\" } masked_lm { max_tokens: 32 }"), "text.txt", "run", 4)).status(), Exit::kNoInput, "absent");
+  ExpectError(Train(Spec(absl::StrCat("model { start_from: \"", Path("absent"), "\" } masked_lm { max_tokens: 32 }"), "text.txt", "run", 4))
+                  .status(),
+              Exit::kNoInput, "absent");
   auto lock = RunLock::Acquire(Path("run"));
   ASSERT_TRUE(lock.ok()) << lock.status();
   ExpectError(Train(Spec(Mlm(), "text.txt", "run", 4)).status(), Exit::kCannotCreate, "run");
