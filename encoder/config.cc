@@ -30,9 +30,7 @@ Size PresetSize(EncoderSpec::Preset preset) {
   return {0, 0};
 }
 
-absl::Status SpecError(absl::string_view what) {
-  return Error(Exit::kSpec, absl::StrCat("model.encoder.", what));
-}
+absl::Status SpecError(absl::string_view what) { return Error(Exit::kSpec, absl::StrCat("model.encoder.", what)); }
 
 // One config.json, read field by field. The first thing that is wrong stays in status(); later reads do no harm.
 class Fields {
@@ -336,8 +334,6 @@ std::string FormatConfig(const ModelConfig& config) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string EncoderPrefix(const ModelConfig& config) {
-  return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : "bert.";
-}
+std::string EncoderPrefix(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : "bert."; }
 
 }  // namespace cloze

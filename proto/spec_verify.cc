@@ -201,8 +201,6 @@ void Verifier::CheckRun() {
 
 }  // namespace
 
-absl::Status VerifySpec(const LoadedSpec& loaded) {
-  return Verifier(loaded).Run();
-}
+absl::Status VerifySpec(const LoadedSpec& loaded) { return Verifier(loaded).Run(); }
 
 }  // namespace cloze

@@ -8,9 +8,7 @@
 namespace cloze {
 namespace {
 
-bool IsWord(char c) {
-  return absl::ascii_isalnum(c) || c == '_' || c == '.';
-}
+bool IsWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 // Is `c` the sign in a number such as 5e-05, whose front is `number`?
 bool IsExponentSign(absl::string_view number, char c) {

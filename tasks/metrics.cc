@@ -16,13 +16,9 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostLabelsOfCounts = 100;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-double Ratio(double a, double b, double otherwise = 0) {
-  return b == 0 ? otherwise : a / b;
-}
+double Ratio(double a, double b, double otherwise = 0) { return b == 0 ? otherwise : a / b; }
 
 struct Scores {
   double precision, recall, f1;
@@ -36,9 +32,7 @@ Json Row(const char* key, const std::string& name, const Scores& scores, int64_t
   return {{key, name}, {"precision", scores.precision}, {"recall", scores.recall}, {"f1", scores.f1}, {"support", support}};
 }
 
-uint64_t Key(int label, int predicted) {
-  return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted);
-}
+uint64_t Key(int label, int predicted) { return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted); }
 
 MetricResults WordResults(const ConfusionMatrix& confusion) {
   MetricResults results;
@@ -76,9 +70,7 @@ std::string MetricResults::ToLine() const {
   return absl::StrJoin(parts, ", ");
 }
 
-bool LargerIsBetter(const std::string& name) {
-  return name != "loss" && name != "perplexity" && name != "bits_per_byte";
-}
+bool LargerIsBetter(const std::string& name) { return name != "loss" && name != "perplexity" && name != "bits_per_byte"; }
 
 bool IsBetter(const std::string& name, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
@@ -103,9 +95,7 @@ int64_t ConfusionMatrix::count(int label, int predicted) const {
   return it == counts_.end() ? 0 : it->second;
 }
 
-double ConfusionMatrix::Accuracy() const {
-  return Ratio(total_right_, total_, kNaN);
-}
+double ConfusionMatrix::Accuracy() const { return Ratio(total_right_, total_, kNaN); }
 
 double ConfusionMatrix::MacroF1() const {
   double sum = 0;
@@ -151,9 +141,7 @@ std::string ConfusionMatrix::CountsJson() const {
   return Dump({{"labels", labels_}, {"counts", counts}});
 }
 
-MetricResults ClassificationMetric::Results() const {
-  return WordResults(confusion_);
-}
+MetricResults ClassificationMetric::Results() const { return WordResults(confusion_); }
 
 void MaskedLmMetric::Add(double loss_sum, int64_t correct, int64_t count) {
   loss_sum_ += loss_sum;

@@ -10,13 +10,9 @@ namespace {
 
 constexpr absl::string_view kPrefixes = "BIESLU";
 
-bool HasType(absl::string_view label) {
-  return label.size() > 2 && label[1] == '-';
-}
+bool HasType(absl::string_view label) { return label.size() > 2 && label[1] == '-'; }
 
-absl::string_view TypeOf(absl::string_view label) {
-  return HasType(label) ? label.substr(2) : "_";
-}
+absl::string_view TypeOf(absl::string_view label) { return HasType(label) ? label.substr(2) : "_"; }
 
 // May `label` be a tag of a scheme? L and U alone may not: they are no one's span tags.
 bool IsTag(absl::string_view label) {

@@ -50,9 +50,7 @@ double UsefulFlop(const ModelConfig& c, const Options& o, int64_t masked) {
   return 3 * (encoder + 2.0 * masked * (hidden * hidden + hidden * c.vocab));
 }
 
-double Milliseconds() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Milliseconds() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void TrainStep(Model& model, Optimizer& optimizer, const Batch& batch, DType compute) {
   model.arena().Reset();

@@ -48,9 +48,7 @@ inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides)
 }
 
 // A command line that CLI11 cannot judge is wrong: ends with Exit::kUsage.
-inline absl::Status UsageError(const std::string& message) {
-  return Error(Exit::kUsage, message);
-}
+inline absl::Status UsageError(const std::string& message) { return Error(Exit::kUsage, message); }
 
 }  // namespace cloze
 

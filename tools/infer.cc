@@ -62,9 +62,7 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
   }
 }
 
-std::string OpenObject(const InputRecord& record) {
-  return record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
-}
+std::string OpenObject(const InputRecord& record) { return record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "); }
 
 void ReportCut(int64_t cut, int64_t max_tokens) {
   if (cut > 0)

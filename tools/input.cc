@@ -14,9 +14,7 @@ namespace {
 // A batch ends when its lines have this many bytes.
 constexpr int64_t kBatchBytes = 8 << 20;
 
-bool IsBlank(const std::string& line) {
-  return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
-}
+bool IsBlank(const std::string& line) { return line.find_first_not_of(" \t\r\v\f") == std::string::npos; }
 
 absl::Status ParseIds(const std::string& line, std::vector<int32_t>* ids) {
   for (const absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {

@@ -19,9 +19,7 @@ constexpr AddCommand kCommands[] = {
     AddSpec, AddVocab, AddTokenize, AddPretrain, AddFinetune, AddEvaluate, AddPredict, AddTag, AddFillMask, AddEncode, AddBench,
 };
 
-std::string Version() {
-  return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads());
-}
+std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }
 
 // The sub-command that the user was in when the parser stopped.
 const CLI::App* Deepest(const CLI::App* app) {
@@ -33,9 +31,7 @@ std::string FullName(const CLI::App* app) {
   return app->get_parent() == nullptr ? "cloze" : absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
 }
 
-std::string Help(const CLI::App* app) {
-  return app->help(app->get_parent() == nullptr ? "" : FullName(app->get_parent()));
-}
+std::string Help(const CLI::App* app) { return app->help(app->get_parent() == nullptr ? "" : FullName(app->get_parent())); }
 
 // Words that `app` did not understand: an unknown flag, an unknown command, or an argument too many.
 std::string ExplainUnknown(const CLI::App* app, const std::string& word) {
@@ -108,6 +104,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace cloze
 
-int main(int argc, char** argv) {
-  return cloze::Main(argc, argv);
-}
+int main(int argc, char** argv) { return cloze::Main(argc, argv); }

@@ -53,12 +53,8 @@ std::string JsonString(absl::string_view text) {
   return out + "\"";
 }
 
-std::string JsonNumber(float value) {
-  return std::isfinite(value) ? Shortest(value) : "null";
-}
-std::string JsonNumber(double value) {
-  return std::isfinite(value) ? Shortest(value) : "null";
-}
+std::string JsonNumber(float value) { return std::isfinite(value) ? Shortest(value) : "null"; }
+std::string JsonNumber(double value) { return std::isfinite(value) ? Shortest(value) : "null"; }
 
 absl::Status WriteStdout(absl::string_view text) {
   while (!text.empty()) {
@@ -74,9 +70,7 @@ absl::Status WriteStdout(absl::string_view text) {
   return absl::OkStatus();
 }
 
-bool IsReaderGone(const absl::Status& status) {
-  return status.GetPayload(kReaderGone).has_value();
-}
+bool IsReaderGone(const absl::Status& status) { return status.GetPayload(kReaderGone).has_value(); }
 
 absl::Status LineWriter::Write(absl::string_view line) {
   buffer_.append(line.data(), line.size());

@@ -45,13 +45,9 @@ void SetThreads(int threads) {
   omp_set_num_threads(threads > 0 ? threads : AvailableCores());
 }
 
-int Threads() {
-  return omp_get_max_threads();
-}
+int Threads() { return omp_get_max_threads(); }
 
-int ThreadIndex() {
-  return omp_get_thread_num();
-}
+int ThreadIndex() { return omp_get_thread_num(); }
 
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
   if (tasks <= 1 || omp_in_parallel() || Threads() == 1) {

@@ -16,20 +16,14 @@ namespace {
 
 using dnnl::memory;
 
-memory::data_type TypeOf(DType type) {
-  return type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16;
-}
+memory::data_type TypeOf(DType type) { return type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16; }
 
 // [rows, cols] with the given strides.
 memory::desc Describe(int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
   return memory::desc({rows, cols}, TypeOf(type), memory::dims{row_stride, col_stride});
 }
-memory::desc Describe(ConstMat m) {
-  return Describe(m.rows, m.cols, m.type, m.stride, 1);
-}
-memory::desc DescribeTransposed(ConstMat m) {
-  return Describe(m.cols, m.rows, m.type, 1, m.stride);
-}
+memory::desc Describe(ConstMat m) { return Describe(m.rows, m.cols, m.type, m.stride, 1); }
+memory::desc DescribeTransposed(ConstMat m) { return Describe(m.cols, m.rows, m.type, 1, m.stride); }
 
 struct Operands {
   memory::desc src, weights, bias, dst;  // bias: zero desc when absent
@@ -82,12 +76,8 @@ struct Tile {
 // oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend
 // on the shape alone, and each tile is a product on one thread. Whole columns are best where there are rows enough for all threads.
 constexpr int64_t kTileRows = 128;
-int64_t TileCols(ConstMat dst) {
-  return dst.rows >= 8 * kTileRows ? dst.cols : 256;
-}
-int64_t GradientTile(int64_t n) {
-  return n <= 128 ? 64 : n <= 512 ? 128 : n <= 1024 ? 256 : 512;
-}
+int64_t TileCols(ConstMat dst) { return dst.rows >= 8 * kTileRows ? dst.cols : 256; }
+int64_t GradientTile(int64_t n) { return n <= 128 ? 64 : n <= 512 ? 128 : n <= 1024 ? 256 : 512; }
 
 // f(begin, size) for the tiles of [0, n).
 template <typename F>
@@ -200,9 +190,7 @@ struct Matmul::Rep {
   }
 };
 
-Matmul::Matmul() : rep_(std::make_unique<Rep>()) {
-  dnnl::set_primitive_cache_capacity(4096);
-}
+Matmul::Matmul() : rep_(std::make_unique<Rep>()) { dnnl::set_primitive_cache_capacity(4096); }
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {

@@ -8,12 +8,8 @@
 namespace cloze {
 namespace {
 
-const void* From(ConstMat m, int64_t row) {
-  return m.empty() ? nullptr : Rows(m, row, 0).data;
-}
-void* From(Mat m, int64_t row) {
-  return m.empty() ? nullptr : Rows(m, row, 0).data;
-}
+const void* From(ConstMat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).data; }
+void* From(Mat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).data; }
 
 }  // namespace
 

@@ -10,9 +10,7 @@
 namespace cloze {
 
 // Exact.
-inline float Bf16ToFloat(Bf16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
+inline float Bf16ToFloat(Bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 
 // Rounds to nearest, ties to even; overflows to infinity; a NaN stays a (quiet) NaN.
 Bf16 FloatToBf16(float x);

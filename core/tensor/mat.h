@@ -11,9 +11,7 @@ namespace cloze {
 // Element type of activations; a property of the run, not of the code.
 enum class DType : uint8_t { kF32, kBf16 };
 
-inline int64_t SizeOf(DType type) {
-  return type == DType::kF32 ? 4 : 2;
-}
+inline int64_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
 
 // A bfloat16: the upper half of a float.
 struct Bf16 {
@@ -54,12 +52,8 @@ struct Mat {
   float* f32(int64_t r = 0) const { return row<float>(r); }
 };
 
-inline Mat View(float* data, int64_t rows, int64_t cols) {
-  return {data, rows, cols, cols, DType::kF32};
-}
-inline ConstMat View(const float* data, int64_t rows, int64_t cols) {
-  return {data, rows, cols, cols, DType::kF32};
-}
+inline Mat View(float* data, int64_t rows, int64_t cols) { return {data, rows, cols, cols, DType::kF32}; }
+inline ConstMat View(const float* data, int64_t rows, int64_t cols) { return {data, rows, cols, cols, DType::kF32}; }
 
 // Columns [begin, begin + cols) of `m`.
 inline Mat Columns(Mat m, int64_t begin, int64_t cols) {

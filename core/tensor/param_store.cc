@@ -21,9 +21,7 @@ float* AllocateZeroed(int64_t floats) {
   return p;
 }
 
-int64_t Place(int64_t used, const Param& param) {
-  return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine;
-}
+int64_t Place(int64_t used, const Param& param) { return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 uint64_t HashName(const std::string& name) {
   uint64_t hash = 0xCBF29CE484222325;  // FNV-1a

@@ -179,13 +179,9 @@ absl::Status Place(HeaderSax::Entry& entry, int64_t data_begin, int64_t data_siz
 
 }  // namespace
 
-int64_t SizeOf(FileType type) {
-  return kTypes[static_cast<int>(type)].size;
-}
+int64_t SizeOf(FileType type) { return kTypes[static_cast<int>(type)].size; }
 
-absl::string_view NameOf(FileType type) {
-  return kTypes[static_cast<int>(type)].name;
-}
+absl::string_view NameOf(FileType type) { return kTypes[static_cast<int>(type)].name; }
 
 std::string ShapeString(absl::Span<const int64_t> shape) {
   std::string out = "[";

@@ -78,9 +78,7 @@ absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(
   return status;
 }
 
-std::string TemporaryName(const std::string& path) {
-  return absl::StrCat(path, ".tmp-", ::getpid());
-}
+std::string TemporaryName(const std::string& path) { return absl::StrCat(path, ".tmp-", ::getpid()); }
 
 absl::Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__") return absl::OkStatus();

@@ -26,9 +26,7 @@ struct TensorData {
 using Metadata = std::map<std::string, std::string>;
 
 // What transformers looks for.
-inline Metadata DefaultMetadata() {
-  return {{"format", "pt"}};
-}
+inline Metadata DefaultMetadata() { return {{"format", "pt"}}; }
 
 // Creates `path`, which must not exist, writes it and fsyncs it; the caller fsyncs the folder. Wider types come first, so that data are
 // aligned. kInternal when a float is not finite or a name is empty, too long or comes twice; kCannotCreate and kIo; after an error there is

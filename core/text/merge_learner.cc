@@ -17,9 +17,7 @@ namespace {
 
 using Pair = uint64_t;  // ids of the left and the right piece
 
-Pair MakePair(uint32_t left, uint32_t right) {
-  return uint64_t{left} << 32 | right;
-}
+Pair MakePair(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
 struct PairHash {
   size_t operator()(Pair pair) const {

@@ -58,13 +58,9 @@ Normalizer::Page* Normalizer::MakePage(uint32_t number) const {
   return page;
 }
 
-Normalizer::Kind Normalizer::KindOf(char32_t c) const {
-  return PageOf(c).kind[c & 0xFF];
-}
+Normalizer::Kind Normalizer::KindOf(char32_t c) const { return PageOf(c).kind[c & 0xFF]; }
 
-void Normalizer::Append(char32_t c, std::string* out) const {
-  out->append(PageOf(c).mapped[c & 0xFF]);
-}
+void Normalizer::Append(char32_t c, std::string* out) const { out->append(PageOf(c).mapped[c & 0xFF]); }
 
 bool Normalizer::NormalizeWord(absl::string_view word, int64_t max_chars, std::string* out) const {
   out->clear();

@@ -292,23 +292,11 @@ std::string Tokenizer::Decode(absl::Span<const int32_t> ids) const {
   return text;
 }
 
-int32_t Tokenizer::vocab_size() const {
-  return static_cast<int32_t>(rep_->data.tokens.size());
-}
-const std::string& Tokenizer::token(int32_t id) const {
-  return rep_->data.tokens[id];
-}
-int32_t Tokenizer::id(absl::string_view token) const {
-  return rep_->model.Find(token);
-}
-bool Tokenizer::is_special(int32_t id) const {
-  return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id);
-}
-const SpecialIds& Tokenizer::special() const {
-  return rep_->special;
-}
-const NormalizerOptions& Tokenizer::options() const {
-  return rep_->data.options;
-}
+int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(rep_->data.tokens.size()); }
+const std::string& Tokenizer::token(int32_t id) const { return rep_->data.tokens[id]; }
+int32_t Tokenizer::id(absl::string_view token) const { return rep_->model.Find(token); }
+bool Tokenizer::is_special(int32_t id) const { return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id); }
+const SpecialIds& Tokenizer::special() const { return rep_->special; }
+const NormalizerOptions& Tokenizer::options() const { return rep_->data.options; }
 
 }  // namespace cloze

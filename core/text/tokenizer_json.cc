@@ -14,9 +14,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
 constexpr int kMaxDepth = 64;
 
-absl::Status Wrong(const std::string& path, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what));
-}
+absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what)); }
 
 // Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser has to recurse.
 bool TooDeep(absl::string_view text) {
@@ -55,17 +53,11 @@ const Json& Member(const Json& object, const char* key) {
   return at == object.end() ? kNull : *at;
 }
 
-std::string StringOf(const Json& value) {
-  return value.is_string() ? value.get_ref<const std::string&>() : std::string();
-}
-bool BoolOf(const Json& value, bool otherwise) {
-  return value.is_boolean() ? value.get<bool>() : otherwise;
-}
+std::string StringOf(const Json& value) { return value.is_string() ? value.get_ref<const std::string&>() : std::string(); }
+bool BoolOf(const Json& value, bool otherwise) { return value.is_boolean() ? value.get<bool>() : otherwise; }
 
 // A special token in a config: a string, or an object with "content".
-std::string TokenOf(const Json& value) {
-  return StringOf(value.is_object() ? Member(value, "content") : value);
-}
+std::string TokenOf(const Json& value) { return StringOf(value.is_object() ? Member(value, "content") : value); }
 
 absl::Status CheckType(const std::string& path, const Json& json, const char* component, const char* expected) {
   const std::string type = StringOf(Member(Member(json, component), "type"));
@@ -164,9 +156,7 @@ absl::Status ReadPostProcessor(const std::string& path, const Json& json, Specia
   return names->cls.empty() || names->sep.empty() ? Wrong(path, "post_processor: cls and sep expected") : absl::OkStatus();
 }
 
-OrderedJson TemplateItem(const char* kind, const std::string& id, int type) {
-  return {{kind, {{"id", id}, {"type_id", type}}}};
-}
+OrderedJson TemplateItem(const char* kind, const std::string& id, int type) { return {{kind, {{"id", id}, {"type_id", type}}}}; }
 
 OrderedJson PostProcessor(const SpecialNames& names, const std::map<std::string, int32_t>& ids) {
   const auto special = [&](const std::string& name, int type) { return TemplateItem("SpecialToken", name, type); };

@@ -69,21 +69,11 @@ bool IsValidUtf8(absl::string_view text) {
   return true;
 }
 
-bool IsRemoved(char32_t c) {
-  return Contains(unicode_tables::kRemoved, c);
-}
-bool IsSpace(char32_t c) {
-  return Contains(unicode_tables::kSpaces, c);
-}
-bool IsPunctuation(char32_t c) {
-  return Contains(unicode_tables::kPunctuation, c);
-}
-bool IsMark(char32_t c) {
-  return Contains(unicode_tables::kMarks, c);
-}
-bool IsChinese(char32_t c) {
-  return Contains(unicode_tables::kChinese, c);
-}
+bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
+bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
+bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }
+bool IsMark(char32_t c) { return Contains(unicode_tables::kMarks, c); }
+bool IsChinese(char32_t c) { return Contains(unicode_tables::kChinese, c); }
 
 std::u32string Decompose(char32_t c) {
   utf8proc_int32_t buffer[8];

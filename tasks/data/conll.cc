@@ -17,9 +17,7 @@ std::vector<absl::string_view> SplitColumns(absl::string_view row) {
   return absl::StrSplit(row, ' ', absl::SkipEmpty());
 }
 
-bool AllDigits(absl::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
-}
+bool AllDigits(absl::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos; }
 
 std::string Sanitized(absl::string_view value, bool tabs) {
   std::string out(value);

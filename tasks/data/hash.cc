@@ -7,41 +7,29 @@
 
 namespace cloze {
 
-void Hasher::Free::operator()(XXH3_state_s* state) const {
-  XXH3_freeState(state);
-}
+void Hasher::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Hasher::Hasher() : state_(XXH3_createState()) {
-  XXH3_128bits_reset(state_.get());
-}
+Hasher::Hasher() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
 Hasher::Hasher(Hasher&&) noexcept = default;
 Hasher& Hasher::operator=(Hasher&&) noexcept = default;
 Hasher::~Hasher() = default;
 
-void Hasher::Add(const void* data, int64_t size) {
-  XXH3_128bits_update(state_.get(), data, size);
-}
+void Hasher::Add(const void* data, int64_t size) { XXH3_128bits_update(state_.get(), data, size); }
 
 void Hasher::AddText(absl::string_view text) {
   AddNumber(text.size());
   Add(text.data(), text.size());
 }
 
-void Hasher::AddNumber(int64_t number) {
-  Add(&number, sizeof(number));
-}
+void Hasher::AddNumber(int64_t number) { Add(&number, sizeof(number)); }
 
 std::string Hasher::Hex() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
   return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
 }
 
-uint64_t Hasher::Digest() const {
-  return XXH3_128bits_digest(state_.get()).low64;
-}
+uint64_t Hasher::Digest() const { return XXH3_128bits_digest(state_.get()).low64; }
 
-uint64_t Hash64(const void* data, int64_t size, uint64_t seed) {
-  return XXH3_64bits_withSeed(data, size, seed);
-}
+uint64_t Hash64(const void* data, int64_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
 
 }  // namespace cloze

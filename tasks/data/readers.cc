@@ -18,9 +18,7 @@ absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(const FileCursor& files, std
   return OpenTable(files.path(), format == DataSpec::CSV, files.spec().header(), std::move(fields));
 }
 
-bool IsConll(DataSpec::Format format) {
-  return format == DataSpec::CONLLU || format == DataSpec::CONLL;
-}
+bool IsConll(DataSpec::Format format) { return format == DataSpec::CONLLU || format == DataSpec::CONLL; }
 
 absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
   return Error(Exit::kSpec,
@@ -40,9 +38,7 @@ std::string ListNames(absl::Span<const std::string> names) {
   return names.empty() ? "none" : out;
 }
 
-bool IsBlank(absl::string_view text) {
-  return text.find_first_not_of(" \t\r") == absl::string_view::npos;
-}
+bool IsBlank(absl::string_view text) { return text.find_first_not_of(" \t\r") == absl::string_view::npos; }
 
 int ColumnNumber(absl::string_view name) {
   int number = 0;
@@ -199,12 +195,8 @@ absl::StatusOr<bool> TextReader::Next(TextExample* example) {
   return true;
 }
 
-std::string TextReader::Where() const {
-  return files_.Where(line_);
-}
-int64_t TextReader::position() const {
-  return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0);
-}
+std::string TextReader::Where() const { return files_.Where(line_); }
+int64_t TextReader::position() const { return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0); }
 
 TaggedReader::TaggedReader(FileCursor files, Labels labels) : files_(std::move(files)), labels_(labels) {}
 TaggedReader::TaggedReader(TaggedReader&&) noexcept = default;
@@ -253,12 +245,8 @@ absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence*
   return true;
 }
 
-std::string TaggedReader::Where(int64_t line) const {
-  return files_.Where(line);
-}
-int TaggedReader::tags_column() const {
-  return conll_ != nullptr ? conll_->tags_column() : -1;
-}
+std::string TaggedReader::Where(int64_t line) const { return files_.Where(line); }
+int TaggedReader::tags_column() const { return conll_ != nullptr ? conll_->tags_column() : -1; }
 int64_t TaggedReader::position() const {
   return files_.done_bytes() + (conll_ != nullptr ? conll_->position() : rows_ != nullptr ? rows_->position() : 0);
 }

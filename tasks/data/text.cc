@@ -8,9 +8,7 @@ namespace {
 
 constexpr int64_t kChunkBytes = 256 << 10;
 
-bool IsSpace(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 class TextRows : public RowReader {
  public:

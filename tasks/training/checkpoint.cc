@@ -70,9 +70,7 @@ absl::StatusOr<std::vector<int64_t>> ListSteps(const std::string& run_dir) {
   return steps;
 }
 
-std::string PathOf(const std::string& run_dir, int64_t step) {
-  return JoinPath(run_dir, CheckpointName(step));
-}
+std::string PathOf(const std::string& run_dir, int64_t step) { return JoinPath(run_dir, CheckpointName(step)); }
 
 // The manifest, when the folder is the checkpoint of its name.
 absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
@@ -145,9 +143,7 @@ class Collector : public google::protobuf::io::ErrorCollector {
 
 }  // namespace
 
-std::string CheckpointName(int64_t step) {
-  return absl::StrFormat("step-%08d", step);
-}
+std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 
 absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write, int keep,
                             int64_t expected_bytes) {

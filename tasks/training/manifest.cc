@@ -23,9 +23,7 @@ constexpr char kFirstLine[] = "cloze checkpoint 1";
 constexpr int64_t kMaxManifest = 1 << 20, kBlock = 1 << 20;
 constexpr size_t kMaxFiles = 1000;
 
-std::string Hex(XXH128_hash_t hash) {
-  return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
-}
+std::string Hex(XXH128_hash_t hash) { return absl::StrFormat("%016x%016x", hash.high64, hash.low64); }
 
 // A file that is open.
 struct Input {

@@ -23,9 +23,7 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
   }
 }
 
-double Optimizer::GradNorm() const {
-  return std::sqrt(SumSquares(store_->grads()));
-}
+double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads())); }
 
 void Optimizer::Step(double rate, double norm) {
   AdamW a = {.rate = static_cast<float>(rate),

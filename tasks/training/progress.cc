@@ -21,9 +21,7 @@ constexpr double kDecay = 0.95;       // of the smoothed values, each step
 constexpr double kDrawSeconds = 0.1;  // between two drawings of the live line
 constexpr int kUsualWidth = 80;
 
-double SteadySeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double SteadySeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // `text` on one line, with control characters, escapes and bad UTF-8 made visible.
 std::string Printable(absl::string_view text) {
@@ -62,9 +60,7 @@ Progress::Progress(Options options) : options_(std::move(options)), clock_(optio
   if (!options_.log_path.empty()) OpenLog();
 }
 
-Progress::~Progress() {
-  Finish();
-}
+Progress::~Progress() { Finish(); }
 
 void Progress::Smooth(const StepStats& stats) {
   const double now = clock_(), elapsed = now - last_time_;

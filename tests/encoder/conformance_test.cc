@@ -238,9 +238,7 @@ std::shared_ptr<Kind> EncoderKind(const ModelConfig& config, const std::vector<i
   return kind;
 }
 
-std::string NormName(const ModelConfig& config) {
-  return config.norm == EncoderSpec::PRE ? "pre_" : "post_";
-}
+std::string NormName(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "pre_" : "post_"; }
 
 Entry EncoderEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   const auto kind = EncoderKind(config, lengths);
@@ -360,9 +358,7 @@ std::vector<Entry> Entries() {
 
 class ModuleConformance : public testing::TestWithParam<Entry> {};
 
-TEST_P(ModuleConformance, Holds) {
-  CheckConformance(GetParam());
-}
+TEST_P(ModuleConformance, Holds) { CheckConformance(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, ModuleConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
 

@@ -62,9 +62,7 @@ struct Entry {
     dual = f;
   }
 };
-inline std::ostream& operator<<(std::ostream& out, const Entry& e) {
-  return out << e.name;
-}
+inline std::ostream& operator<<(std::ostream& out, const Entry& e) { return out << e.name; }
 
 // Normal random numbers, always the same for a seed.
 inline Table<float> RandomTable(int64_t rows, int64_t cols, uint32_t seed, float deviation = 1, float mean = 0) {
@@ -75,9 +73,7 @@ inline Table<float> RandomTable(int64_t rows, int64_t cols, uint32_t seed, float
   return t;
 }
 
-inline float Round(float x, DType type) {
-  return type == DType::kF32 ? x : Bf16ToFloat(FloatToBf16(x));
-}
+inline float Round(float x, DType type) { return type == DType::kF32 ? x : Bf16ToFloat(FloatToBf16(x)); }
 
 template <typename T>
 Table<T> Widen(const Table<float>& t) {

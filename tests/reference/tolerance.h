@@ -14,9 +14,7 @@
 
 namespace cloze::reference {
 
-inline double UnitRoundoff(DType type) {
-  return type == DType::kF32 ? 0x1p-24 : 0x1p-9;
-}
+inline double UnitRoundoff(DType type) { return type == DType::kF32 ? 0x1p-24 : 0x1p-9; }
 
 // How results come about: `terms` is the longest sum (in f32), `roundings` the number of results stored in `type` on the way.
 struct Path {

@@ -9,9 +9,7 @@
 namespace cloze {
 namespace {
 
-bool IsWord(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
+bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 bool EndsIn(const std::string& name, const std::vector<std::string>& endings) {
   return std::any_of(endings.begin(), endings.end(), [&](const std::string& ending) {

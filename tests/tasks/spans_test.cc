@@ -29,12 +29,8 @@ Spans Read(const std::string& text, bool strict, std::vector<std::string> labels
   return out;
 }
 
-Spans Lenient(const std::string& text) {
-  return Read(text, false);
-}
-Spans Strict(const std::string& text) {
-  return Read(text, true);
-}
+Spans Lenient(const std::string& text) { return Read(text, false); }
+Spans Strict(const std::string& text) { return Read(text, true); }
 
 TEST(IsBio, TellsSpanTagsFromOthers) {
   EXPECT_TRUE(IsBio({"B-PER", "I-PER", "O"}));
@@ -75,9 +71,7 @@ TEST(Spans, LenientMendsWhatStrictDrops) {
   EXPECT_EQ(Strict("I I"), Spans{});
 }
 
-TEST(Spans, ReadsIob1) {
-  EXPECT_EQ(Lenient("I-A I-A B-A I-A O I-B"), (Spans{"0-2 A", "2-4 A", "5-6 B"}));
-}
+TEST(Spans, ReadsIob1) { EXPECT_EQ(Lenient("I-A I-A B-A I-A O I-B"), (Spans{"0-2 A", "2-4 A", "5-6 B"})); }
 
 TEST(Spans, ReadsIobesAndBilou) {
   for (const bool strict : {false, true}) {

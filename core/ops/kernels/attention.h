@@ -13,9 +13,7 @@ namespace {
 
 constexpr int64_t kQueryBlock = kAttentionQueries;
 
-CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
+CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Sizes and pieces of the scratch memory. Padded to multiples of W; padding holds zeros wherever it is read.
 struct AttentionScratchMap {

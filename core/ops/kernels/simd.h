@@ -28,33 +28,19 @@ struct bf16 {
 
 #define CLOZE_INLINE inline __attribute__((always_inline))
 
-CLOZE_INLINE VF Splat(float x) {
-  return x - VF{};
-}
-CLOZE_INLINE VF AsFloat(VI x) {
-  return (VF)x;
-}
-CLOZE_INLINE VI AsInt(VF x) {
-  return (VI)x;
-}
-CLOZE_INLINE VF Max(VF a, VF b) {
-  return a > b ? a : b;
-}
-CLOZE_INLINE VF Min(VF a, VF b) {
-  return a < b ? a : b;
-}
-CLOZE_INLINE int64_t MinI(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
+CLOZE_INLINE VF Splat(float x) { return x - VF{}; }
+CLOZE_INLINE VF AsFloat(VI x) { return (VF)x; }
+CLOZE_INLINE VI AsInt(VF x) { return (VI)x; }
+CLOZE_INLINE VF Max(VF a, VF b) { return a > b ? a : b; }
+CLOZE_INLINE VF Min(VF a, VF b) { return a < b ? a : b; }
+CLOZE_INLINE int64_t MinI(int64_t a, int64_t b) { return a < b ? a : b; }
 
 CLOZE_INLINE VF Load(const float* p) {
   VF v;
   __builtin_memcpy(&v, p, sizeof(v));
   return v;
 }
-CLOZE_INLINE void Store(float* p, VF v) {
-  __builtin_memcpy(p, &v, sizeof(v));
-}
+CLOZE_INLINE void Store(float* p, VF v) { __builtin_memcpy(p, &v, sizeof(v)); }
 CLOZE_INLINE VF Load(const bf16* p) {
   VH h;
   __builtin_memcpy(&h, p, sizeof(h));

@@ -10,9 +10,7 @@
 namespace cloze::reference {
 namespace {
 
-const char* Suffix(DType type) {
-  return type == DType::kF32 ? "" : "_bf16";
-}
+const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
 
 // Examples and positions of `rows` rows; must outlive the sites made from it.
 struct Keys {
@@ -384,9 +382,7 @@ std::vector<Entry> Entries() {
 
 class OpConformance : public testing::TestWithParam<Entry> {};
 
-TEST_P(OpConformance, Holds) {
-  CheckConformance(GetParam());
-}
+TEST_P(OpConformance, Holds) { CheckConformance(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
 

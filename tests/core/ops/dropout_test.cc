@@ -23,9 +23,7 @@ std::vector<float> Factors(float p, uint64_t seed, uint32_t stream, uint64_t exa
 }
 
 // Largest deviation of the mean of n independent numbers, at five standard deviations.
-double Deviation(double variance, double n) {
-  return 5 * std::sqrt(variance / n);
-}
+double Deviation(double variance, double n) { return 5 * std::sqrt(variance / n); }
 
 class DropoutRate : public testing::TestWithParam<float> {};
 

@@ -8,9 +8,7 @@
 namespace cloze {
 namespace {
 
-bool Aligned(const void* p) {
-  return reinterpret_cast<uintptr_t>(p) % Arena::kAlignment == 0;
-}
+bool Aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % Arena::kAlignment == 0; }
 
 TEST(Arena, HandsOutAlignedMatricesApart) {
   Arena arena;

@@ -44,12 +44,8 @@ class SafetensorsTest : public ::testing::Test {
   std::string folder_;
 };
 
-std::string U64(uint64_t n) {
-  return std::string(reinterpret_cast<const char*>(&n), 8);
-}
-std::string File(const std::string& json, const std::string& data = "") {
-  return U64(json.size()) + json + data;
-}
+std::string U64(uint64_t n) { return std::string(reinterpret_cast<const char*>(&n), 8); }
+std::string File(const std::string& json, const std::string& data = "") { return U64(json.size()) + json + data; }
 std::string Floats(const std::vector<float>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
 }

@@ -14,9 +14,7 @@ TEST_F(LabelsTest, NumbersAreSortedByValue) {
   EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\tx\n")), ElementsAre("10", "9", "x"));
 }
 
-TEST_F(LabelsTest, Tags) {
-  EXPECT_THAT(*LearnTags(Data("a.conll", "a O\nb B-X\n\nc O\nd I-X\n")), ElementsAre("B-X", "I-X", "O"));
-}
+TEST_F(LabelsTest, Tags) { EXPECT_THAT(*LearnTags(Data("a.conll", "a O\nb B-X\n\nc O\nd I-X\n")), ElementsAre("B-X", "I-X", "O")); }
 
 TEST_F(LabelsTest, OnlyOfTheExamplesThatAreUsed) {
   DataSpec spec = Data("a.tsv", "text\tlabel\na\tx\nb\ty\nc\tz\n");

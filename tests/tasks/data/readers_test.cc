@@ -343,9 +343,7 @@ std::string Rewrite(const DataSpec& spec, Labels labels, const std::function<std
   }
 }
 
-std::string Same(const std::string&, const std::string& tag) {
-  return tag;
-}
+std::string Same(const std::string&, const std::string& tag) { return tag; }
 
 TEST_F(ReadersTest, ConllIsWrittenBack) {
   const std::string conll = "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  B-ORG \r\nx y O\n\n\n-DOCSTART- -X- O\n\n\n";
