@@ -167,7 +167,8 @@ TEST_P(Isa, Activation) {
 }
 
 TEST_P(Isa, Attention) {
-  for (const auto& [tokens, dim] : {std::pair<int64_t, int64_t>{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8}}) {
+  for (const auto& sizes : {std::pair<int64_t, int64_t>{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8}}) {
+    const int64_t tokens = sizes.first, dim = sizes.second;
     const float p = tokens == 2 ? 0 : 0.1;
     const std::string what = absl::StrCat("attention over ", tokens, " tokens, head dimension ", dim);
     const Path path = {tokens + dim, 4, type()};
