@@ -141,8 +141,8 @@ absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const in
     last->bytes += bytes;
   } else {
     RETURN_IF_ERROR(CheckName(name));
-    if (tensors_.size() == SafetensorsLimits::kTensors) {
-      return Error(Exit::kLimit, absl::StrCat(Quote(path_), ": more than ", SafetensorsLimits::kTensors, " tensors; split the input"));
+    if (tensors_.size() == kMostTensors) {
+      return Error(Exit::kLimit, absl::StrCat(Quote(path_), ": more than ", kMostTensors, " tensors; split the input"));
     }
     if (!names_.emplace(name, tensors_.size()).second)
       return Error(Exit::kData, absl::StrCat(Quote(path_), ": two tensors would be called ", Quote(name)));

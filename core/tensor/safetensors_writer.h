@@ -42,6 +42,9 @@ absl::Status ReplaceSafetensors(const std::string& path, const std::vector<Tenso
 // Finish(); before, and when Finish() is never called, there is nothing.
 class SafetensorsStream {
  public:
+  // Their header stays below the 100 MB that readers allow. (Model folders may have 10,000, which is all that our reader takes.)
+  static constexpr size_t kMostTensors = 1'000'000;
+
   // kCannotCreate when `path` exists or its folder is not writable.
   static absl::StatusOr<SafetensorsStream> Create(const std::string& path, Metadata metadata = DefaultMetadata());
 
