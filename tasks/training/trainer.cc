@@ -8,6 +8,7 @@
 #include "core/base/threads.h"
 #include "encoder/model_folder.h"
 #include "tasks/evaluate.h"
+#include "tasks/training/memory.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
@@ -25,6 +26,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const LoadedSpec& loade
   RETURN_IF_ERROR(trainer->PrepareRunDirectory());
   RETURN_IF_ERROR(trainer->InitializeModel());
   trainer->PlanSteps();
+  RETURN_IF_ERROR(trainer->CheckMetric());
   RETURN_IF_ERROR(trainer->Resume());
   return trainer;
 }
@@ -32,6 +34,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const LoadedSpec& loade
 absl::Status Trainer::PrepareRunDirectory() {
   const std::string& directory = spec_.output().directory();
   RETURN_IF_ERROR(MakeDirectories(directory));
+  if (PathExists(Path("model.safetensors")) && !PathExists(Path("spec.textproto"))) {
+    return Error(Exit::kCannotCreate,
+                 absl::StrCat(Quote(directory), ": holds a model that is not of a run; choose another output.directory"));
+  }
   ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
   const std::string& cache = spec_.output().cache_directory();
   BuildOptions build = {.cache_dir = cache.empty() ? Path("cache") : cache, .progress = nullptr, .stop = options_.stop};
@@ -43,6 +49,7 @@ absl::Status Trainer::PrepareRunDirectory() {
 }
 
 absl::Status Trainer::InitializeModel() {
+  RETURN_IF_ERROR(CheckMemory(setup_.config, spec_.runtime().memory_limit_mb()));
   model_ = std::make_unique<Model>(setup_.config, true);
   if (spec_.model().start_from().empty()) {
     model_->Initialize(spec_.seed());
@@ -133,14 +140,24 @@ absl::Status Trainer::TrainStep(const StepData& data) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<MetricResults> Trainer::EvaluateOn(int64_t max_examples) {
+  return Evaluate(*model_, setup_.validation->store,
+                  {.batch_tokens = spec_.batch().micro_tokens(),
+                   .max_examples = max_examples,
+                   .compute = compute_,
+                   .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr,
+                   .stop = options_.stop});
+}
+
+absl::Status Trainer::CheckMetric() {
+  if (!setup_.validation.has_value() || spec_.evaluation().metric().empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const MetricResults results, EvaluateOn(1));
+  return results.Value(spec_.evaluation().metric()).status();
+}
+
 absl::Status Trainer::EvaluateNow() {
   if (!setup_.validation.has_value()) return absl::OkStatus();
-  auto results = Evaluate(*model_, setup_.validation->store,
-                          {.batch_tokens = spec_.batch().micro_tokens(),
-                           .max_examples = spec_.evaluation().max_examples(),
-                           .compute = compute_,
-                           .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr,
-                           .stop = options_.stop});
+  auto results = EvaluateOn(spec_.evaluation().max_examples());
   if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();  // the caller saves and stops
   RETURN_IF_ERROR(results.status());
   metric_ = spec_.evaluation().metric().empty() ? results->values.front().first : spec_.evaluation().metric();

@@ -52,6 +52,9 @@ class Trainer {
   // Loss per target of the step, gradients accumulated.
   double ForwardBackward(const StepData& data);
   absl::Status TrainStep(const StepData& data);
+  absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
+  // A metric that does not exist is found before the first step.
+  absl::Status CheckMetric();
   absl::Status EvaluateNow();
   absl::Status SaveBest();
   absl::Status Save();

@@ -1,0 +1,49 @@
+// A lower bound that is nearly all of what a large model needs; see memory.h.
+#include "tasks/training/memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMegabyte = 1000000;
+
+// The number that `pattern` finds in some line of a file of the system, times `unit`.
+int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
+  std::FILE* file = std::fopen(path, "re");
+  if (file == nullptr) return kUnknown;
+  char line[256];
+  long long value = -1;
+  while (value < 0 && std::fgets(line, sizeof(line), file) != nullptr) {
+    if (std::sscanf(line, pattern, &value) != 1) value = -1;
+  }
+  std::fclose(file);
+  return value < 0 || value > kUnknown / unit ? kUnknown : value * unit;
+}
+
+int64_t AvailableBytes() {
+  return std::min(Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), Lookup("/sys/fs/cgroup/memory.max", "%lld", 1));
+}
+
+}  // namespace
+
+int64_t TrainingBytes(const ModelConfig& config) {
+  const int64_t hidden = config.hidden, intermediate = config.intermediate;
+  const int64_t embeddings = (int64_t{config.vocab} + config.max_positions + config.token_types) * hidden;
+  const int64_t block = 4 * hidden * hidden + 2 * hidden * intermediate + intermediate + 9 * hidden;
+  constexpr int64_t kFloats = 4;  // weight, gradient, two moments
+  return (embeddings + config.layers * block) * kFloats * static_cast<int64_t>(sizeof(float));
+}
+
+absl::Status CheckMemory(const ModelConfig& config, int64_t limit_mb) {
+  const int64_t need = TrainingBytes(config), limit = limit_mb > 0 ? limit_mb * kMegabyte : AvailableBytes();
+  if (need <= limit) return absl::OkStatus();
+  return Error(Exit::kLimit, absl::StrCat("weights, gradients and moments of the model need ", need / kMegabyte + 1, " MB, ",
+                                          limit_mb > 0 ? "runtime.memory_limit_mb is " : "this machine has ", limit / kMegabyte,
+                                          limit_mb > 0 ? "" : " free", "; a smaller model.encoder needs less"));
+}
+
+}  // namespace cloze
