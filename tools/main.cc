@@ -1,6 +1,9 @@
 // `cloze`: one program, a sub-command for each thing to do.
+#include <fcntl.h>
+
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -64,8 +67,30 @@ int Print(const std::string& text) {
   return status.ok() || IsReaderGone(status) ? 0 : Fail(status);
 }
 
+// A standard stream that the caller closed would be given to the next file that we open, a model or a checkpoint. Opened the wrong way
+// round, the standard ones still fail.
+void OccupyStandardStreams() {
+  for (const int fd : {0, 1, 2}) {
+    if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", fd == 1 ? O_RDONLY : O_WRONLY);
+  }
+}
+
+void AddThreads(CLI::App* app, int* threads) {
+  app->add_option("--threads", *threads, "Threads; 0: the cores this process may use.")->check(CLI::Range(0, 4096))->type_name("N");
+  for (CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) AddThreads(command, threads);
+}
+
+absl::Status RunInMemory(const Run& run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return Error(Exit::kLimit, "out of memory; a smaller model, a smaller batch.micro_tokens or shorter texts need less");
+  }
+}
+
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  OccupyStandardStreams();
   CLI::App app("Cloze pretrains, fine-tunes and runs BERT-style encoders on CPUs.", "cloze");
   app.require_subcommand(0, 1);
   app.set_help_flag("-h,--help", "Print this help and exit.");
@@ -74,10 +99,7 @@ int Main(int argc, char** argv) {
   int threads = 0;
   Run run;
   for (const AddCommand add : kCommands) add(app, &run);
-  app.add_option("--threads", threads, "Threads; 0: the cores this process may use.")->check(CLI::Range(0, 4096));
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    command->add_option("--threads", threads, "Threads; 0: the cores this process may use.")->check(CLI::Range(0, 4096));
-  }
+  AddThreads(&app, &threads);
   const auto unknown = [&]() -> std::string {
     const CLI::App* deepest = Deepest(&app);
     for (const std::string& word : app.remaining(true)) {
@@ -96,7 +118,7 @@ int Main(int argc, char** argv) {
   SetThreads(threads);
   if (version) return Print(Version() + "\n");
   if (!run) return UsageExit(app, "a command is required");
-  const absl::Status status = run();
+  const absl::Status status = RunInMemory(run);
   if (status.ok() || IsReaderGone(status)) return 0;
   return Fail(status);
 }

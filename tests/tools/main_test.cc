@@ -54,6 +54,23 @@ TEST(Main, PrintsVersionAndThreads) {
   EXPECT_THAT(result.out, HasSubstr("threads 3\n"));
 }
 
+TEST(Main, EveryCommandTakesThreads) {
+  for (const char* command : {"spec check", "spec explain", "bench train", "vocab", "pretrain", "finetune", "evaluate", "predict", "tag",
+                              "fill-mask", "encode", "tokenize"}) {
+    EXPECT_EQ(RunCloze(std::string(command) + " --threads 1 --help").exit, 0) << command;
+  }
+}
+
+// What is opened next must not take the place of a standard stream that is closed.
+TEST(Main, ReadsAndWritesNoOtherFileForAClosedStream) {
+  const std::string model = CLOZE_SOURCE_DIR "/tests/golden/masked_lm", out = TemporaryFolder() + "/out";
+  const RunResult closed_in = RunCloze("encode --model " + model + " --input-format ids --out " + out, "bash -c 'exec \"$@\" <&-' - ");
+  EXPECT_EQ(closed_in.exit, 74);
+  EXPECT_THAT(closed_in.err, HasSubstr("standard input: cannot read"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(RunCloze("--version", "bash -c 'exec \"$@\" >&-' - ").exit, 74);
+}
+
 TEST(Main, NoticesAFullDisk) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   const RunResult result = RunCloze("spec explain >/dev/full");
