@@ -90,7 +90,10 @@ absl::Status MakeDirectories(const std::string& path) {
   for (size_t at = 1; at <= path.size(); ++at) {
     if (at < path.size() && path[at] != '/') continue;
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0777) == 0 || (errno == EEXIST && IsDirectory(part)) || IsDirectory(part)) continue;
+    if (IsDirectory(part) || ::mkdir(part.c_str(), 0777) == 0) continue;
+    const int error = errno;
+    if (IsDirectory(part)) continue;  // another process was faster
+    errno = error;
     return Errno(Exit::kCannotCreate, "cannot make the directory", part);
   }
   return absl::OkStatus();
