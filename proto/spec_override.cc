@@ -58,8 +58,8 @@ absl::StatusOr<const pb::EnumValueDescriptor*> EnumValue(const pb::EnumDescripto
 absl::Status SetMessage(const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
   const pb::Reflection* reflection = message->GetReflection();
   if (!value.empty() && value != "{}") {
-    return Error(Exit::kSpec, absl::StrCat("is a ", field->message_type()->name(), ", not a value; set one of its fields (", field->name(),
-                                           ".", field->message_type()->field(0)->name(), "=...), {} or nothing"));
+    return Error(Exit::kSpec, absl::StrCat("is a message (", field->message_type()->name(), "), not a value; set one of its fields (",
+                                           field->name(), ".", field->message_type()->field(0)->name(), "=...), {} or nothing"));
   }
   reflection->ClearField(message, field);
   if (value == "{}") reflection->MutableMessage(message, field);

@@ -108,7 +108,7 @@ absl::StatusOr<bool> ConllReader::SkipsRow(absl::string_view id) const {
   if (AllDigits(id)) return false;
   const size_t mark = id.find_first_of("-.");
   if (mark != absl::string_view::npos && AllDigits(id.substr(0, mark)) && AllDigits(id.substr(mark + 1))) return true;
-  return DataError(reader_.path(), reader_.line_number(), absl::StrCat("ID: \"", Quote(id), "\", a number, 3-4 or 8.1 expected"));
+  return DataError(reader_.path(), reader_.line_number(), absl::StrCat("ID: is \"", Quote(id), "\"; a number, 3-4 or 8.1 expected"));
 }
 
 absl::Status ConllReader::Take(TaggedSentence* sentence, ConllSentence* raw) {

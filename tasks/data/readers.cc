@@ -22,13 +22,14 @@ bool IsConll(DataSpec::Format format) { return format == DataSpec::CONLLU || for
 
 absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
   return Error(Exit::kSpec,
-               absl::StrCat(QuotePath(files.path()), ": format: ", DataSpec::Format_Name(files.format()), ", ", expected, " expected"));
+               absl::StrCat(QuotePath(files.path()), ": format: is ", DataSpec::Format_Name(files.format()), "; ", expected, " expected"));
 }
 
 }  // namespace
 
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
-  return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : QuotePath(path), ":", line, ": ", message));
+  return Error(Exit::kData,
+               absl::StrCat(path == "-" ? "standard input" : QuotePath(path), line > 0 ? absl::StrCat(":", line) : "", ": ", message));
 }
 
 std::string ListNames(absl::Span<const std::string> names) {

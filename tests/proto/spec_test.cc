@@ -239,7 +239,7 @@ TEST(ApplyOverride, NamesTheTextThatIsWrong) {
   EXPECT_THAT(OverrideErrorOf("batch.shuffle=maybe"), HasSubstr("true or false expected"));
   EXPECT_THAT(OverrideErrorOf("runtime.compute=bf16"), HasSubstr("did you mean \"BF16\"?; one of AUTO, F32, BF16"));
   EXPECT_THAT(OverrideErrorOf("seed.x=1"), HasSubstr("\"seed\" is a value and has no fields"));
-  EXPECT_THAT(OverrideErrorOf("optimizer=1"), HasSubstr("is a OptimizerSpec, not a value"));
+  EXPECT_THAT(OverrideErrorOf("optimizer=1"), HasSubstr("is a message (OptimizerSpec), not a value"));
   EXPECT_THAT(OverrideErrorOf("seed"), HasSubstr("a field, \"=\" and a value expected"));
   EXPECT_THAT(OverrideErrorOf("=1"), HasSubstr("unknown field \"\""));
   EXPECT_THAT(OverrideErrorOf("train..files=1"), HasSubstr("unknown field \"\" in DataSpec"));

@@ -80,7 +80,7 @@ TEST_F(ReadersTest, RowsAreDocuments) {
   EXPECT_THAT(*Documents(Data("a.csv", "text\n\"two\nlines\"\n")), ElementsAre("two\nlines"));
   EXPECT_THAT(*Documents(Data("a.jsonl", "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
               ElementsAre("été", "b"));
-  ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec, "a.conllu: format: CONLLU, TEXT, TSV, CSV or JSONL expected");
+  ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec, "a.conllu: format: is CONLLU; TEXT, TSV, CSV or JSONL expected");
 }
 
 TEST_F(ReadersTest, LongRowComesInPieces) {
@@ -173,7 +173,7 @@ TEST_F(ReadersTest, TableErrors) {
               "a.tsv:2: the line is longer than 16777216 bytes");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(), Exit::kData,
               "a.tsv:2: more than 100000 columns");
-  ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec, "a.txt: format: TEXT, TSV, CSV or JSONL expected");
+  ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec, "a.txt: format: is TEXT; TSV, CSV or JSONL expected");
   std::string header = "c0";
   for (int i = 1; i < 30; ++i) header += "\tc" + std::to_string(i);
   ExpectError(Texts(Data("a.tsv", header)).status(), Exit::kData, "\"c19\", ... (30)");
@@ -283,7 +283,7 @@ TEST_F(ReadersTest, ConlluErrors) {
   ExpectError(Sentences(Data("a.conllu", "# c\n1\tx\tx\n")).status(), Exit::kData,
               "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
   ExpectError(Sentences(Data("a.conllu", "x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
-              "a.conllu:1: ID: \"x\", a number, 3-4 or 8.1 expected");
+              "a.conllu:1: ID: is \"x\"; a number, 3-4 or 8.1 expected");
   ExpectError(Sentences(Data("a.conllu", "1\t\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData, "a.conllu:1: words_field: an empty word");
   ExpectError(Sentences(Data("a.conllu", "1\tx\t_\t\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData, "a.conllu:1: tags_field: an empty tag");
 }
@@ -303,7 +303,7 @@ TEST_F(ReadersTest, ConllErrors) {
   ExpectError(Sentences(Data("a.conll", "a\nb\n")).status(), Exit::kData,
               "a.conll:1: tags_field: column 1 holds the words; there are 1 columns");
   ExpectError(Sentences(Data("a.conll", "\tO\n")).status(), Exit::kData, "a.conll:1: words_field: an empty word");
-  ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec, "a.txt: format: TEXT, CONLLU, CONLL or JSONL expected");
+  ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec, "a.txt: format: is TEXT; CONLLU, CONLL or JSONL expected");
   std::string endless = "\n";
   for (int i = 0; i <= 1000000; ++i) endless += "a O\n";
   ExpectError(Sentences(Data("a.conll", endless)).status(), Exit::kData, "a.conll:2: no blank line within 1000000 words");
