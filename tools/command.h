@@ -47,6 +47,16 @@ inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+// Declares `--name` and `--no-name`, which exclude each other; `set` is called with what was given.
+inline void AddSwitch(CLI::App* command, const std::string& name, const std::string& help, const std::function<void(bool)>& set) {
+  CLI::Option* on = command->add_flag_callback(
+      "--" + name, [=] { set(true); }, help);
+  command
+      ->add_flag_callback(
+          "--no-" + name, [=] { set(false); }, "The opposite.")
+      ->excludes(on);
+}
+
 // A command line that CLI11 cannot judge is wrong: ends with Exit::kUsage.
 inline absl::Status UsageError(const std::string& message) { return Error(Exit::kUsage, message); }
 

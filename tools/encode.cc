@@ -57,12 +57,14 @@ absl::Status Encode(Options options) {
 }  // namespace
 
 void AddEncode(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("encode", "Hidden states of texts: a tensor [tokens, hidden] for each line, named 0, 1, ...");
+  CLI::App* command =
+      app.add_subcommand("encode", "Hidden states of texts: a tensor [tokens, hidden] for each line that is not blank, named 0, 1, ...");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer);
   command->add_option("--out", options->out, "File to write; must not exist.")->required();
   command->add_option("--pool", options->pool, "none, class (the vector of <class>) or mean (of all tokens): then a tensor is [hidden].")
-      ->check(CLI::IsMember({"none", "class", "mean"}));
+      ->check(CLI::IsMember({"none", "class", "mean"}))
+      ->capture_default_str();
   command->add_flag("--all-layers", options->all_layers, "Every layer, named LINE.LAYER; layer 0 are the embeddings.");
   command->callback([=] { *run = [=] { return Encode(*options); }; });
 }

@@ -43,19 +43,21 @@ std::string Fillings(const Tokenizer& tokenizer, const float* logits, int64_t vo
 }
 
 absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vector<InputRecord>& records, const Options& options,
-                  LineWriter* writer) {
+                  int64_t* all_cut, LineWriter* writer) {
   std::vector<Query> queries;
-  int64_t cut = 0;
   for (InputRecord record : records) {
     record.text = WithOwnMask(record.text, tokenizer);
+    int64_t cut = 0;
     ASSIGN_OR_RETURN(Query query, QueryOfRecord(session, record, options.infer.input, &cut));
     for (size_t i = 0; i < query.ids.size(); ++i) {
       if (query.ids[i] == tokenizer.special().mask) query.rows.push_back(static_cast<int32_t>(i));
     }
     if (query.rows.empty()) {
-      return Error(Exit::kData, absl::StrCat("no ", tokenizer.token(tokenizer.special().mask), " in \"", Quote(record.text), "\"",
+      const std::string where = record.line > 0 ? absl::StrCat("standard input:", record.line, ": ") : "";
+      return Error(Exit::kData, absl::StrCat(where, "no ", tokenizer.token(tokenizer.special().mask), " in \"", Quote(record.text), "\"",
                                              cut > 0 ? " after cutting it to the model's length" : ""));
     }
+    *all_cut += cut;
     queries.push_back(std::move(query));
   }
   absl::Status written;
@@ -72,14 +74,20 @@ absl::Status FillMask(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kMaskedLm));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   if (tokenizer->special().mask < 0) return Error(Exit::kMismatch, "the vocabulary has no <mask> token");
+  int64_t cut = 0;
   const auto fill = [&](const std::vector<InputRecord>& records, LineWriter* writer) {
-    return Fill(*session, *tokenizer, records, options, writer);
+    return Fill(*session, *tokenizer, records, options, &cut, writer);
   };
-  if (options.texts.empty()) return ForEachRecords(options.infer.input, fill);
+  if (options.texts.empty()) {
+    RETURN_IF_ERROR(ForEachRecords(options.infer.input, fill));
+    ReportCut(cut, session->max_tokens());
+    return absl::OkStatus();
+  }
   std::vector<InputRecord> records;
   for (const std::string& text : options.texts) records.emplace_back().text = text;
   LineWriter writer;
   RETURN_IF_ERROR(fill(records, &writer));
+  ReportCut(cut, session->max_tokens());
   return writer.Flush();
 }
 
@@ -90,7 +98,7 @@ void AddFillMask(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
   command->add_option("text", options->texts, "Texts with <mask>. None: one a line from standard input.");
-  command->add_option("--top", options->top, "Fillings to print for each mask.")->check(CLI::Range(1, 1000));
+  command->add_option("--top", options->top, "Fillings to print for each mask.")->check(CLI::Range(1, 1000))->capture_default_str();
   command->callback([=] { *run = [=] { return FillMask(*options); }; });
 }
 

@@ -148,6 +148,7 @@ absl::Status Tag(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kTokenTagging));
   Tagger tagger(*session);
   if (options.format == "conll" || options.format == "conllu") return TagConll(*session, tagger, options);
+  if (!options.column.empty()) return UsageError("--column: only for --format conll and conllu");
   options.infer.input.format = options.format == "jsonl" ? InputFormat::kJsonl : InputFormat::kText;
   return ForEachRecords(options.infer.input,
                         [&](const std::vector<InputRecord>& records, LineWriter* writer) { return tagger.TagTexts(records, writer); });
@@ -163,7 +164,8 @@ void AddTag(CLI::App& app, Run* run) {
   command
       ->add_option("--format,--input-format", options->format,
                    "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), conll, conllu.")
-      ->check(CLI::IsMember({"text", "jsonl", "conll", "conllu"}));
+      ->check(CLI::IsMember({"text", "jsonl", "conll", "conllu"}))
+      ->capture_default_str();
   command->add_option("--column", options->column,
                       "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the last.");
   command->callback([=] { *run = [=] { return Tag(*options); }; });

@@ -93,8 +93,8 @@ void AddTokenize(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn texts into token ids with offsets, as JSON lines.");
   auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "Model folder, tokenizer.json or vocab.txt.")->required();
-  command->add_flag("--lowercase,!--no-lowercase", options->lowercase,
-                    "For a lone vocab.txt: lower-case texts and strip accents (default).");
+  AddSwitch(command, "lowercase", "For a lone vocab.txt: lower-case texts and strip accents (default).",
+            [=](bool on) { options->lowercase = on; });
   command->add_flag("--pairs", options->input.pairs, "Lines of text are two texts with a tab between them.");
   AddInputOptions(command, &options->input);
   command->callback([=] { *run = [=] { return Tokenize(*options); }; });

@@ -32,8 +32,8 @@ void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
 absl::Status Train(const Options& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   if (loaded.spec.has_masked_lm() != pretrain) {
-    return SpecError(loaded, "",
-                     pretrain ? "the task is not masked_lm; use `cloze finetune`" : "the task is masked_lm; use `cloze pretrain`");
+    const std::string task = !pretrain ? "masked_lm" : loaded.spec.has_token_tagging() ? "token_tagging" : "sequence_classification";
+    return SpecError(loaded, task, absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
   ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr}));
@@ -49,9 +49,7 @@ void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bo
   CLI::App* command = app.add_subcommand(name, summary);
   auto options = std::make_shared<Options>();
   command->add_option("spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")->required();
-  command->add_option("--set", options->overrides, "Override a field: --set optimizer.learning_rate=1e-4. Repeatable.")
-      ->take_all()
-      ->allow_extra_args(false);
+  AddSetOption(command, &options->overrides);
   command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
 }
 
@@ -63,7 +61,10 @@ void AddPretrain(CLI::App& app, Run* run) {
 }
 
 void AddFinetune(CLI::App& app, Run* run) {
-  AddTrain(app, run, "finetune", "Train a text classifier or a tagger, from a model folder or from nothing.", false);
+  AddTrain(
+      app, run, "finetune",
+      "Train a text classifier or a tagger, from a model folder or from nothing. Goes on from the newest checkpoint of the run directory.",
+      false);
 }
 
 }  // namespace cloze

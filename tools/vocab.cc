@@ -55,12 +55,14 @@ absl::Status TrainAndSave(const Options& options) {
   std::string report = absl::StrCat(Quote(options.out), ": ", result.tokens.size(), " tokens from ", result.words, " words (",
                                     result.distinct_words, " different) in ", result.bytes, " bytes\n");
   if (result.dropped_words > 0) absl::StrAppend(&report, result.dropped_words, " rare words were not counted, to stay within memory\n");
+  if (result.tokens.size() > options.vocab.size) absl::StrAppend(&report, "more than --size: every frequent character is a token\n");
   if (result.tokens.size() < options.vocab.size) absl::StrAppend(&report, "the text yields no more tokens than that\n");
   return WriteStdout(report);
 }
 
 absl::Status Vocab(Options options) {
   options.vocab.normalizer.strip_accents = options.strip_accents < 0 ? options.vocab.normalizer.lowercase : options.strip_accents > 0;
+  if (options.out.empty()) return UsageError("--out: a folder expected");
   if (PathExists(options.out) && !IsDirectory(options.out))
     return Error(Exit::kCannotCreate, absl::StrCat(Quote(options.out), ": is not a folder"));
   return TrainAndSave(options);
@@ -82,8 +84,8 @@ void AddVocab(CLI::App& app, Run* run) {
   command->add_option("--max-length", options->max_length, "Longest sequence that the tokenizer files state.")
       ->check(CLI::Range(int64_t{8}, int64_t{65536}))
       ->capture_default_str();
-  command->add_flag("--lowercase,!--no-lowercase", options->vocab.normalizer.lowercase, "Lower-case texts (default).");
-  command->add_flag("--strip-accents{1},!--no-strip-accents{0}", options->strip_accents, "Strip accents (default: as --lowercase).");
+  AddSwitch(command, "lowercase", "Lower-case texts (default).", [=](bool on) { options->vocab.normalizer.lowercase = on; });
+  AddSwitch(command, "strip-accents", "Strip accents (default: as --lowercase).", [=](bool on) { options->strip_accents = on; });
   command->add_flag("--force", options->force, "Replace another vocabulary.");
   command->callback([=] { *run = [=] { return Vocab(*options); }; });
 }

@@ -139,7 +139,14 @@ TEST_F(ProgramTest, WrongUseIsExplained) {
   EXPECT_EQ(wrong.exit, 76);
   EXPECT_THAT(wrong.err, HasSubstr("cloze tag"));
   EXPECT_EQ(RunCloze("predict --model " + Path("absent"), "echo x | ").exit, 66);
-  EXPECT_EQ(RunCloze("finetune " + Path("mlm.textproto")).exit, 78);
+  const RunResult task = RunCloze("finetune " + Path("mlm.textproto"));
+  EXPECT_EQ(task.exit, 78);
+  EXPECT_THAT(task.err, HasSubstr("mlm.textproto:1:"));
+  EXPECT_THAT(task.err, HasSubstr("masked_lm: is a task for `cloze pretrain`"));
+  const RunResult mask = RunCloze("fill-mask --model " + Path("mlm"), "printf 'a <mask>\\nno\\n' | ");
+  EXPECT_EQ(mask.exit, 65);
+  EXPECT_THAT(mask.err, HasSubstr("standard input:2: no <mask>"));
+  EXPECT_EQ(RunCloze("tag --column 2 --model " + Path("tagger"), "echo x | ").exit, 2);
   const RunResult label = RunCloze("finetune " + Path("classifier.textproto") +
                                    " --set sequence_classification.labels=good,bad --set output.directory=" + Path("other"));
   EXPECT_EQ(label.exit, 65);

@@ -84,6 +84,7 @@ TEST(Vocab, WritesAFolderThatTokenizes) {
   EXPECT_EQ(RunCloze(learn + "30").exit, 0);
   EXPECT_EQ(RunCloze(learn + "20").exit, 73);
   EXPECT_EQ(RunCloze(learn + "20 --force").exit, 0);
+  EXPECT_THAT(RunCloze(learn + "16 --force").out, HasSubstr("more than --size"));
 }
 
 TEST(Vocab, RefusesWhatHoldsNoText) {
