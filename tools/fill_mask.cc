@@ -98,6 +98,7 @@ void AddFillMask(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
   command->add_option("text", options->texts, "Texts with <mask>. None: one a line from standard input.");
+  AddInputFormat(command, &options->infer.input);
   command->add_option("--top", options->top, "Fillings to print for each mask.")->check(CLI::Range(1, 1000))->capture_default_str();
   command->callback([=] { *run = [=] { return FillMask(*options); }; });
 }

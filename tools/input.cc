@@ -59,6 +59,10 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
 
 void AddInputOptions(CLI::App* command, InputOptions* options) {
   command->add_option("input", options->path, "File to read; - is standard input. Blank lines are skipped.")->capture_default_str();
+  AddInputFormat(command, options);
+}
+
+void AddInputFormat(CLI::App* command, InputOptions* options) {
   const auto choose = [options](const std::string& name) {
     static const std::map<std::string, InputFormat> kFormats = {
         {"text", InputFormat::kText}, {"jsonl", InputFormat::kJsonl}, {"ids", InputFormat::kIds}};

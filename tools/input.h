@@ -39,6 +39,8 @@ struct InputOptions {
 
 // Declares the input file and `--input-format` for a command that reads texts.
 void AddInputOptions(CLI::App* command, InputOptions* options);
+// `--input-format` alone.
+void AddInputFormat(CLI::App* command, InputOptions* options);
 
 class InputReader {
  public:

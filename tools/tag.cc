@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_join.h"
+
 #include "tasks/data/readers.h"
 #include "tasks/spans.h"
 #include "tasks/tagger.h"
@@ -54,7 +56,8 @@ class Tagger {
     std::vector<std::vector<std::string>> sentences;
     for (const InputRecord& record : records) {
       if (record.kind == InputRecord::Kind::kIds || record.kind == InputRecord::Kind::kPair) {
-        return Error(Exit::kUsage, absl::StrCat("line ", record.line, ": a tagger takes texts or words, not pairs or ids"));
+        return Error(Exit::kUsage,
+                     absl::StrCat("line ", record.line, ": a tagger takes texts or words, no pairs, and ids with --format ids"));
       }
       words.push_back(record.kind == InputRecord::Kind::kText ? WordsOf(tokenizer->Encode(record.text, false)) : std::vector<Word>());
       sentences.push_back(record.words);
@@ -66,6 +69,33 @@ class Tagger {
       RETURN_IF_ERROR(writer->Write(text ? FormatText(records[i], words[i], tags[i]) : FormatWords(records[i], tags[i])));
     }
     return absl::OkStatus();
+  }
+
+  // Token ids, special tokens included: a label for each of them.
+  absl::Status TagIds(const std::vector<InputRecord>& records, const InputOptions& input, LineWriter* writer) {
+    std::vector<Query> queries;
+    int64_t cut = 0;
+    for (const InputRecord& record : records) {
+      ASSIGN_OR_RETURN(Query query, QueryOfRecord(session_, record, input, &cut));
+      for (size_t i = 0; i < query.ids.size(); ++i) query.rows.push_back(static_cast<int32_t>(i));
+      queries.push_back(std::move(query));
+    }
+    absl::Status written;
+    RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
+      std::string tags, scores;
+      std::vector<float> row(logits.cols);
+      for (int64_t i = 0; i < logits.rows; ++i) {
+        std::copy_n(logits.f32(i), logits.cols, row.data());
+        Softmax(row.data(), logits.cols);
+        const auto best = std::max_element(row.begin(), row.end());
+        absl::StrAppend(&tags, i > 0 ? ", " : "", JsonString(labels_[best - row.begin()]));
+        absl::StrAppend(&scores, i > 0 ? ", " : "", JsonNumber(*best));
+      }
+      const std::string line = absl::StrCat(OpenObject(records[q]), "\"ids\": [", absl::StrJoin(queries[q].ids, ", "), "], \"tags\": [",
+                                            tags, "], \"scores\": [", scores, "]}");
+      if (written.ok()) written = writer->Write(line);
+    }));
+    return written;
   }
 
   const std::string& label(const WordTag& tag) const { return labels_[tag.label]; }
@@ -149,9 +179,11 @@ absl::Status Tag(Options options) {
   Tagger tagger(*session);
   if (options.format == "conll" || options.format == "conllu") return TagConll(*session, tagger, options);
   if (!options.column.empty()) return UsageError("--column: only for --format conll and conllu");
-  options.infer.input.format = options.format == "jsonl" ? InputFormat::kJsonl : InputFormat::kText;
-  return ForEachRecords(options.infer.input,
-                        [&](const std::vector<InputRecord>& records, LineWriter* writer) { return tagger.TagTexts(records, writer); });
+  InputOptions& input = options.infer.input;
+  input.format = options.format == "jsonl" ? InputFormat::kJsonl : options.format == "ids" ? InputFormat::kIds : InputFormat::kText;
+  return ForEachRecords(input, [&](const std::vector<InputRecord>& records, LineWriter* writer) {
+    return options.format == "ids" ? tagger.TagIds(records, input, writer) : tagger.TagTexts(records, writer);
+  });
 }
 
 }  // namespace
@@ -163,8 +195,8 @@ void AddTag(CLI::App& app, Run* run) {
   command->add_option("input", options->infer.input.path, "File; - or none: standard input.");
   command
       ->add_option("--format,--input-format", options->format,
-                   "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), conll, conllu.")
-      ->check(CLI::IsMember({"text", "jsonl", "conll", "conllu"}))
+                   "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), ids (each token gets a label), conll, conllu.")
+      ->check(CLI::IsMember({"text", "jsonl", "ids", "conll", "conllu"}))
       ->capture_default_str();
   command->add_option("--column", options->column,
                       "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the last.");

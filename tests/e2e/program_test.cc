@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -185,6 +187,29 @@ TEST(GoldenPrediction, EqualsPyTorch) {
     int c = 0;
     for (const auto& [label, score] : lines[s]["scores"].items())
       EXPECT_NEAR(score.get<double>(), std::exp(logits[s * 3 + c++]) / sum, 1e-5) << label;
+  }
+}
+
+TEST(GoldenTagging, EqualsPyTorch) {
+  const std::string folder = CLOZE_SOURCE_DIR "/tests/golden/token_tagging";
+  auto reference = SafetensorsReader::Open(folder + "/reference.safetensors");
+  ASSERT_TRUE(reference.ok());
+  std::vector<int64_t> ids(3 * 17);
+  std::vector<float> logits(3 * 17 * 7);
+  ASSERT_TRUE(reference->ReadI64("input_ids", absl::MakeSpan(ids)).ok() && reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
+  std::string input;
+  for (int i = 0; i < 17; ++i) absl::StrAppend(&input, i > 0 ? " " : "", ids[i]);  // the first sequence is the longest: no padding
+  const RunResult r = RunCloze("tag --format ids --compute f32 --model " + folder, "echo '" + input + "' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json line = json::parse(r.out);
+  ASSERT_EQ(line["tags"].size(), 17);
+  for (int i = 0; i < 17; ++i) {
+    const float* row = logits.data() + i * 7;
+    const auto best = std::max_element(row, row + 7) - row;
+    double sum = 0;
+    for (int c = 0; c < 7; ++c) sum += std::exp(row[c]);
+    EXPECT_EQ(line["tags"][i], absl::StrCat("LABEL_", best));
+    EXPECT_NEAR(line["scores"][i].get<double>(), std::exp(row[best]) / sum, 1e-5);
   }
 }
 
