@@ -15,7 +15,7 @@ void* From(Mat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).da
 
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y,
                  NormStats stats) {
-  CLOZE_CHECK(y.cols == y.stride && y.cols <= 16384);
+  CLOZE_CHECK(y.cols == y.stride && y.cols <= kMaxDropoutRow);
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[int(y.type)]({.rows = end - begin,
                                     .cols = y.cols,

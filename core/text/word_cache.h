@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/text/word_hash.h"
 
 namespace cloze {
 
@@ -28,7 +29,7 @@ class WordCache {
   // The slot where `word` is or could be; word.size() <= kMaxWord.
   Slot* Find(absl::string_view word) {
     if (slots_.empty()) slots_.resize(kSlots);
-    return &slots_[Hash(word) >> (64 - kBits)];
+    return &slots_[HashWord(word) >> (64 - kBits)];
   }
 
   static bool Holds(const Slot& slot, uint32_t owner, absl::string_view word) {
@@ -46,17 +47,6 @@ class WordCache {
  private:
   static constexpr int kBits = 15;
   static constexpr size_t kSlots = size_t{1} << kBits;
-
-  static uint64_t Hash(absl::string_view word) {
-    uint64_t hash = word.size() * 0x9E3779B97F4A7C15u;
-    for (size_t at = 0; at < word.size(); at += 8) {
-      uint64_t part = 0;
-      std::memcpy(&part, word.data() + at, std::min<size_t>(8, word.size() - at));
-      hash = (hash ^ part) * 0xD6E8FEB86659FD93u;
-      hash ^= hash >> 32;
-    }
-    return hash * 0x9E3779B97F4A7C15u;
-  }
 
   std::vector<Slot> slots_;
 };

@@ -4,19 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/text/word_hash.h"
+
 namespace cloze {
 namespace {
 
-uint32_t Hash(absl::string_view word) {
-  uint64_t hash = word.size() * 0x9E3779B97F4A7C15u;
-  for (size_t at = 0; at < word.size(); at += 8) {
-    uint64_t part = 0;
-    std::memcpy(&part, word.data() + at, std::min<size_t>(8, word.size() - at));
-    hash = (hash ^ part) * 0xD6E8FEB86659FD93u;
-    hash ^= hash >> 32;
-  }
-  return static_cast<uint32_t>(hash * 0x9E3779B97F4A7C15u >> 32);
-}
+uint32_t Hash(absl::string_view word) { return static_cast<uint32_t>(HashWord(word) >> 32); }
 
 }  // namespace
 

@@ -50,9 +50,6 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
   }
 }
 
-// Longest row that gets its factors on the stack; callers check.
-constexpr int64_t kMaxDropoutRow = 16384;
-
 }  // namespace
 }  // namespace cloze
 

@@ -40,6 +40,9 @@ struct NormGradArgs {
   RowDropout in, out;
 };
 
+// Longest row of norm and dropout, whose factors stand on the stack; callers check.
+constexpr int64_t kMaxDropoutRow = 16384;
+
 // Queries that attention handles at a time.
 constexpr int64_t kAttentionQueries = 48;
 
