@@ -19,7 +19,7 @@ struct ModelConfig {
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, token_types = 2;
   int32_t max_positions = 512;  // rows of the position table, those before `position_offset` included
   EncoderSpec::Norm norm = EncoderSpec::POST;
-  EncoderSpec::Positions positions = EncoderSpec::LEARNED;  // SINUSOIDAL only while training; folders hold the table
+  EncoderSpec::Positions positions = EncoderSpec::LEARNED;  // folders hold the table, so LEARNED once trained
   EncoderSpec::Activation activation = EncoderSpec::GELU;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12, initializer_range = 0.02;
   float classifier_dropout = -1;  // < 0: as `dropout`

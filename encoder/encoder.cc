@@ -94,12 +94,12 @@ void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   step.arena.Rewind(mark);
 }
 
-void Encoder::SetSinusoids(ParamStore* store) const {
+void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {
   Mat table = store->value(positions_);
   for (int64_t n = 0; n < table.rows; ++n) {
     for (int64_t i = 0; i < table.cols; ++i) {
       const double angle = n / std::pow(double{config_.sinusoid_base}, double(i - i % 2) / table.cols);
-      table.f32(n)[i] = static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      table.f32(n)[i] = static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
     }
   }
   store->Changed();

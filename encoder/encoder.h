@@ -33,8 +33,9 @@ class Encoder {
 
   // [vocab, hidden]; the masked-LM decoder is tied to it.
   ParamId word_embeddings() const { return words_; }
-  // Fills the position table with sinusoids: sin for even columns i, cos for odd, of n / base^(i / hidden) (Bishop & Bishop, eq. 12.25).
-  void SetSinusoids(ParamStore* store) const;
+  // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd, of n / base^(i / hidden)
+  // (Bishop & Bishop, eq. 12.25).
+  void SetSinusoids(ParamStore* store, double amplitude) const;
   ParamId position_embeddings() const { return positions_; }
 
  private:
