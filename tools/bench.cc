@@ -1,128 +1,62 @@
-// `cloze bench`: how fast this machine trains.
-#include <sys/resource.h>
+// `cloze bench`: how fast this machine trains, infers, tokenises and starts.
+#include "tools/bench.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <map>
 
-#include "core/base/threads.h"
-#include "encoder/model.h"
-#include "tasks/training/optimizer.h"
-#include "tasks/training/setup.h"
-#include "tools/infer.h"
+#include "tools/command.h"
 
 namespace cloze {
 namespace {
 
-struct Options {
-  std::string encoder = "mini", compute = "auto";
-  int vocab = 30522, batch = 64, seq = 128, steps = 7, warmup = 2;
-  float dropout = 0.1f, mask_share = 0.15f;
-  bool json = false;
-};
+using Work = absl::Status (*)(const BenchOptions&);
 
-// `batch` sequences of random ids, mask_share of each masked.
-Batch RandomBatch(const Options& o, uint64_t step) {
-  const Philox philox(1, Purpose::kMask);
-  Batch batch;
-  const int masked = std::max(1, static_cast<int>(std::lround(o.mask_share * o.seq)));
-  for (int s = 0; s < o.batch; ++s) {
-    const uint64_t example = step * o.batch + s;
-    std::vector<int32_t> ids(o.seq);
-    for (int i = 0; i < o.seq; ++i) ids[i] = 5 + Philox::Below(philox(example, i, 0)[0], o.vocab - 5);
-    for (int i = 0; i < masked; ++i) {
-      const int at = i * o.seq / masked;
-      batch.rows.push_back(s * o.seq + at);
-      batch.targets.push_back(ids[at]);
-      ids[at] = 4;
-    }
-    batch.Add(ids, o.seq, example);
-  }
-  batch.Pad();
-  return batch;
+const std::map<std::string, Work>& Works() {
+  static const std::map<std::string, Work> works = {{"peak", BenchPeak},   {"train", BenchTrain},       {"finetune", BenchFinetune},
+                                                    {"infer", BenchInfer}, {"tokenize", BenchTokenize}, {"start", BenchStart}};
+  return works;
 }
 
-// Multiplications and additions that a training step needs: three times the forward matmuls, the head on masked rows only.
-double UsefulFlop(const ModelConfig& c, const Options& o, int64_t masked) {
-  const double tokens = double(o.batch) * o.seq, hidden = c.hidden;
-  const double encoder =
-      2 * tokens * c.layers * (4 * hidden * hidden + 2 * hidden * c.intermediate) + 4.0 * c.layers * tokens * o.seq * hidden;
-  return 3 * (encoder + 2.0 * masked * (hidden * hidden + hidden * c.vocab));
-}
-
-double Milliseconds() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-void TrainStep(Model& model, Optimizer& optimizer, const Batch& batch, DType compute) {
-  model.arena().Reset();
-  const Step step = model.NewStep(batch, compute, true, 1);
-  const Encoder::Saved saved = model.encoder().Forward(step);
-  Mat dy = model.arena().NewZero(saved.y.rows, saved.y.cols, compute);
-  model.head().Loss(step, saved.y, 1.0f / batch.targets.size(), dy);
-  model.encoder().Backward(step, saved, dy);
-  optimizer.Step(1e-4, optimizer.GradNorm());
-}
-
-absl::Status BenchTrain(const Options& o) {
-  EncoderSpec spec;
-  EncoderSpec::Preset preset;
-  std::string name = o.encoder;
-  std::transform(name.begin(), name.end(), name.begin(), ::toupper);
-  if (!EncoderSpec::Preset_Parse(name, &preset))
-    return UsageError(absl::StrCat("--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
-  spec.set_preset(preset);
-  spec.set_max_positions(std::max(512, o.seq));
-  ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
-  config.vocab = o.vocab;
-  config.head = HeadKind::kMaskedLm;
-  config.dropout = config.attention_dropout = o.dropout;
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(o.compute), Use::kTraining));
-  Model model(config, true);
-  model.Initialize(1);
-  Optimizer optimizer(&model.params(), OptimizerSpec());
-  std::vector<double> times;
-  int64_t masked = 0;
-  for (int i = 0; i < o.warmup + o.steps; ++i) {
-    const Batch batch = RandomBatch(o, i);
-    masked = batch.rows.size();
-    const double start = Milliseconds();
-    TrainStep(model, optimizer, batch, compute);
-    if (i >= o.warmup) times.push_back(Milliseconds() - start);
+absl::Status Bench(const BenchOptions& options) {
+  if (options.data != "" && options.data != "sst2" && options.data != "imdb") return UsageError("--data: sst2 or imdb expected");
+  for (const std::string& work : options.works) {
+    ForgetPeak();
+    RETURN_IF_ERROR(Annotate(Works().at(work)(options), absl::StrCat("bench ", work)));
   }
-  std::sort(times.begin(), times.end());
-  const double median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
-  rusage usage;
-  ::getrusage(RUSAGE_SELF, &usage);
-  const double rate = double(o.batch) * o.seq / median * 1e3, gflops = UsefulFlop(config, o, masked) / median / 1e6;
-  const std::string dtype = compute == DType::kF32 ? "fp32" : "bf16";
-  if (o.json) {
-    return WriteStdout(absl::StrCat(
-        "{\"peer\": \"cloze\", \"work\": \"mlm_train\", \"dtype\": \"", dtype, "\", \"config\": \"", o.encoder, "/v", o.vocab,
-        "\", \"batch\": ", o.batch, ", \"seq\": ", o.seq, ", \"tokens_per_s\": ", JsonNumber(rate),
-        ", \"step_ms_median\": ", JsonNumber(median), ", \"min\": ", JsonNumber(times.front()), ", \"max\": ", JsonNumber(times.back()),
-        ", \"reps\": ", o.steps, ", \"gflops_useful\": ", JsonNumber(gflops), ", \"dropout\": ", JsonNumber(o.dropout),
-        ", \"peak_rss_mb\": ", JsonNumber(usage.ru_maxrss * 1024e-6), ", \"threads\": ", Threads(), "}\n"));
-  }
-  return WriteStdout(absl::StrCat(o.encoder, " ", o.batch, "x", o.seq, " ", dtype, ": ", static_cast<int64_t>(rate), " tokens/s, step ",
-                                  JsonNumber(median), " ms, ", static_cast<int64_t>(gflops), " GFLOP/s of useful work\n"));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 void AddBench(CLI::App& app, Run* run) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure this machine.");
-  CLI::App* train = bench->add_subcommand("train", "Masked-LM training steps on random tokens.");
-  bench->require_subcommand(1);
-  auto o = std::make_shared<Options>();
-  train->add_option("--encoder", o->encoder, "tiny, mini, small, medium or base.");
-  train->add_option("--vocab", o->vocab, "Tokens in the vocabulary.")->check(CLI::Range(100, 1000000));
-  train->add_option("--batch", o->batch, "Sequences of a step.")->check(CLI::Range(1, 65536));
-  train->add_option("--seq", o->seq, "Tokens of a sequence.")->check(CLI::Range(8, 65536));
-  train->add_option("--compute", o->compute, "auto, f32 or bf16.")->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  train->add_option("--dropout", o->dropout, "Probability.")->check(CLI::Range(0.0, 0.9));
-  train->add_option("--steps", o->steps, "Timed steps.")->check(CLI::Range(1, 10000));
-  train->add_option("--warmup", o->warmup, "Steps before them.")->check(CLI::Range(0, 1000));
-  train->add_flag("--json", o->json, "One JSON line.");
-  train->callback([=] { *run = [=] { return BenchTrain(*o); }; });
+  CLI::App* bench = app.add_subcommand("bench", "Measure this machine: a result line for each case.");
+  auto o = std::make_shared<BenchOptions>();
+  std::vector<std::string> names;
+  for (const auto& [name, work] : Works()) names.push_back(name);
+  bench
+      ->add_option("work", o->works,
+                   "peak: matrix products; train: masked-LM steps; finetune: classifier steps on texts of uneven lengths; infer: logits; "
+                   "tokenize: text to ids, learning a vocabulary; start: a new process and its first answer.")
+      ->required()
+      ->check(CLI::IsMember(names));
+  bench->add_option("--encoder", o->encoder, "tiny, mini, small, medium or base.")->capture_default_str();
+  bench->add_option("--vocab", o->vocab, "Tokens in the vocabulary. Default: 30522; tokenize also learns 8192.")
+      ->check(CLI::Range(100, 1000000));
+  bench->add_option("--batch", o->batch, "Sequences of a step. Default: 64 in train, 32 (imdb 8) in finetune, 1 and 32 in infer.")
+      ->check(CLI::Range(1, 65536));
+  bench->add_option("--seq", o->seq, "Tokens of a sequence. Default: 128 in train, 32, 128 and 512 in infer.")->check(CLI::Range(8, 65536));
+  bench->add_option("--compute", o->compute, "auto (infer: each that this CPU has), f32 or bf16.")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
+  bench->add_option("--dropout", o->dropout, "train, finetune: probability.")->check(CLI::Range(0.0, 0.9))->capture_default_str();
+  bench->add_option("--data", o->data, "finetune: lengths as in sst2 or imdb. Default: sst2.");
+  bench->add_option("--task", o->task, "infer: cls or tag.")->check(CLI::IsMember({"cls", "tag"}))->capture_default_str();
+  bench->add_option("--text", o->text, "tokenize: a text file. Default: made-up words.");
+  bench->add_option("--megabytes", o->megabytes, "tokenize: of the text to use.")->check(CLI::Range(0.01, 1e5))->capture_default_str();
+  bench->add_option("--steps", o->steps, "Timed steps.")->check(CLI::Range(1, 10000))->capture_default_str();
+  bench->add_option("--warmup", o->warmup, "Steps before them.")->check(CLI::Range(0, 1000))->capture_default_str();
+  bench->add_option("--peer", o->peer, "Name of this program in the lines.")->capture_default_str();
+  bench->add_flag("--json", o->json, "A JSON object a line.");
+  bench->add_flag("--profile", o->profile, "train, finetune, infer: where the time goes, op by op, on stderr.");
+  bench->callback([=] { *run = [=] { return Bench(*o); }; });
 }
 
 }  // namespace cloze

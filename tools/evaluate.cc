@@ -1,12 +1,10 @@
 // `cloze evaluate`: metrics of a model on held-out data, as JSON.
-#include <cstdlib>
-#include <filesystem>
-
 #include "encoder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/evaluate.h"
 #include "tasks/training/setup.h"
 #include "tools/infer.h"
+#include "tools/temporary_folder.h"
 
 namespace cloze {
 namespace {
@@ -14,29 +12,6 @@ namespace {
 struct Options {
   InferOptions infer;
   std::vector<std::string> data, overrides;
-};
-
-// A folder that goes away with us.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<TemporaryFolder> Create() {
-    const char* base = std::getenv("TMPDIR");
-    TemporaryFolder folder;
-    folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
-    if (::mkdtemp(folder.path_.data()) == nullptr)
-      return Error(Exit::kCannotCreate, absl::StrCat(Quote(folder.path_), ": cannot make a temporary folder"));
-    return folder;
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  TemporaryFolder() = default;
-  std::string path_;
 };
 
 // The task as the run's own spec.textproto says; without one (a folder from elsewhere), the head's with default fields.

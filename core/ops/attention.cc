@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 #include "core/ops/dropout.h"
 
 namespace cloze {
@@ -50,6 +51,16 @@ struct Plan {
   }
 };
 
+// Multiplications and additions of `products` products with the [tokens, tokens] of each head.
+double AttentionFlop(const AttentionShape& shape, int64_t hidden, int products) {
+  double squares = 0;
+  for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
+    const double tokens = shape.cu_seqlens[s + 1] - shape.cu_seqlens[s];
+    squares += tokens * tokens;
+  }
+  return 2.0 * products * squares * hidden;
+}
+
 void ZeroRowsFrom(Mat m, int64_t begin) {
   for (int64_t r = begin; r < m.rows; ++r) std::memset(Rows(m, r, 0).data, 0, m.cols * SizeOf(m.type));
 }
@@ -58,6 +69,7 @@ void ZeroRowsFrom(Mat m, int64_t begin) {
 
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat out, float* lse,
                       float* probs) {
+  const OpTimer timer("attention", [&] { return Traffic({qkv, out}, AttentionFlop(shape, out.cols, 2)); });
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
   const auto* offsets = shape.cu_seqlens.data();
@@ -78,6 +90,7 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
 void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse, const AttentionShape& shape, const DropoutSite& dropout,
                        Arena& arena, Mat dqkv) {
   CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
+  const OpTimer timer("attention backward", [&] { return Traffic({qkv, out, dout, dqkv}, AttentionFlop(shape, out.cols, 5)); });
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
   ParallelFor(plan.tasks(), [&](int64_t task) {

@@ -4,6 +4,7 @@
 
 #include "core/base/philox.h"
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 #include "core/ops/reduce.h"
 
 namespace cloze {
@@ -22,6 +23,7 @@ RowDropout RowsFrom(const DropoutSite& site, int64_t row) {
 
 void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
   CLOZE_CHECK(x.cols == x.stride && y.cols == y.stride && x.type == y.type);
+  const OpTimer timer("dropout", [&] { return Traffic({x, y}); });
   if (site.p <= 0) {
     if (x.data != y.data) Convert(x, y);
     return;

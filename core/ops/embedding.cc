@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 #include "core/ops/ops.h"
 #include "core/ops/reduce.h"
 
@@ -23,6 +24,7 @@ struct Segment {
 void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type,
                       Mat x) {
   CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols && types.cols == x.cols);
+  const OpTimer timer("embedding", [&] { return Traffic({x, x}); });
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().embed[int(x.type)](end - begin, x.cols, words.f32(), ids + begin, positions.f32(), pos + begin, types.f32(), type + begin,
                                     Rows(x, begin, 0).data);
@@ -32,6 +34,7 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
 void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable) {
   if (dtable.empty() || rows == 0) return;
   CLOZE_CHECK(dx.cols == dx.stride && dtable.cols == dx.cols);
+  const OpTimer timer("embedding backward", [&] { return Traffic({dx, dx}); });
   const Arena::Mark mark = arena.mark();
   int32_t* order = arena.NewArray<int32_t>(rows);
   uint64_t* keys = arena.NewArray<uint64_t>(rows);

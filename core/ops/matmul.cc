@@ -1,6 +1,7 @@
 #include "core/ops/matmul.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 
 namespace cloze {
 namespace {
@@ -78,6 +80,12 @@ struct Tile {
 constexpr int64_t kTileRows = 128;
 int64_t TileCols(ConstMat dst) { return dst.rows >= 8 * kTileRows ? dst.cols : 256; }
 int64_t GradientTile(int64_t n) { return n <= 128 ? 64 : n <= 512 ? 128 : n <= 1024 ? 256 : 512; }
+
+// Of a product with these operands: each of its three sizes stands in two of them.
+OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
+  const double sizes = double(a.rows) * a.cols * b.rows * b.cols * c.rows * c.cols;
+  return Traffic({a, b, c}, 2 * std::sqrt(sizes));
+}
 
 // f(begin, size) for the tiles of [0, n).
 template <typename F>
@@ -162,14 +170,23 @@ struct Matmul::Rep {
     }
   }
 
-  // All tiles, after packing what they need. Inside a ParallelFor of several tasks oneDNN stays on the task's thread.
-  void Run() {
-    ReserveWorkers();
+  void PackStale() {
+    const OpTimer timer("pack weights", [&] {
+      OpCost cost;
+      for (const auto& [from, to] : stale) cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
+      return cost;
+    });
     ParallelFor(stale.size(), [&](int64_t i) {
       auto& [from, to] = stale[i];
       dnnl::reorder(from, to).execute(workers[ThreadIndex()].stream, from, to);
       workers[ThreadIndex()].stream.wait();
     });
+  }
+
+  // All tiles, after packing what they need. Inside a ParallelFor of several tasks oneDNN stays on the task's thread.
+  void Run() {
+    ReserveWorkers();
+    if (!stale.empty()) PackStale();
     if (tiles.size() == 1) {
       const OneThread one;
       Execute(tiles[0]);
@@ -195,6 +212,7 @@ Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {
   CLOZE_CHECK(x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
+  const OpTimer timer("matmul", [&] { return ProductCost(x, w.w, y); });
   ForTiles(y.cols, TileCols(y), [&](int64_t col, int64_t cols) {
     const Weight part = {Rows(w.w, col, cols), w.version};
     ForTiles(y.rows, kTileRows, [&](int64_t row, int64_t rows) {
@@ -207,6 +225,7 @@ void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
   CLOZE_CHECK(dy.cols == w.w.rows && dx.cols == w.w.cols && dy.rows == dx.rows && w.w.type == DType::kF32);
+  const OpTimer timer("matmul dx", [&] { return ProductCost(dy, w.w, dx); });
   ForTiles(dx.cols, TileCols(dx), [&](int64_t col, int64_t cols) {
     const Weight part = {Columns(w.w, col, cols), w.version};
     ForTiles(dx.rows, kTileRows, [&](int64_t row, int64_t rows) {
@@ -219,6 +238,7 @@ void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate)
 void Matmul::BackwardWeight(ConstMat dy, ConstMat x, Mat dw) {
   CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols && dw.type == DType::kF32 && x.type == dy.type);
   if (x.rows == 0) return;
+  const OpTimer timer("matmul dw", [&] { return ProductCost(dy, x, dw); });
   ForTiles(dw.rows, GradientTile(dw.rows), [&](int64_t row, int64_t rows) {
     ForTiles(dw.cols, GradientTile(dw.cols), [&](int64_t col, int64_t cols) {
       const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
@@ -237,6 +257,35 @@ int64_t Matmul::packed_bytes() const {
     for (const Packed& copy : copies) bytes += copy.data.get_desc().get_size();
   }
   return bytes;
+}
+
+struct PeakProduct::Rep {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  dnnl::matmul primitive;
+  std::unordered_map<int, memory> args;
+};
+
+PeakProduct::PeakProduct(int64_t m, int64_t n, int64_t k, DType type) : rep_(std::make_unique<Rep>()) {
+  const auto any = [&](int64_t rows, int64_t cols) { return memory::desc({rows, cols}, TypeOf(type), memory::format_tag::any); };
+  const auto pd = MakePrimitive(rep_->engine, {any(m, k), any(k, n), memory::desc(), Describe(m, n, type, n, 1), false});
+  rep_->primitive = dnnl::matmul(pd);
+  const auto filled = [&](const memory::desc& desc) {
+    memory out(desc, rep_->engine);
+    auto* words = static_cast<uint16_t*>(out.get_data_handle());
+    for (size_t i = 0; i < desc.get_size() / 2; ++i) words[i] = static_cast<uint16_t>(0x3F00 + i % 113);  // about 1, in either type
+    return out;
+  };
+  rep_->args = {{DNNL_ARG_SRC, filled(pd.src_desc())},
+                {DNNL_ARG_WEIGHTS, filled(pd.weights_desc())},
+                {DNNL_ARG_DST, filled(pd.dst_desc())},
+                {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc(), rep_->engine)}};
+}
+PeakProduct::~PeakProduct() = default;
+
+void PeakProduct::Run() {
+  rep_->primitive.execute(rep_->stream, rep_->args);
+  rep_->stream.wait();
 }
 
 std::string MatmulLibrary() {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 #include "core/ops/dropout.h"
 #include "core/ops/reduce.h"
 
@@ -16,6 +17,7 @@ void* From(Mat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).da
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y,
                  NormStats stats) {
   CLOZE_CHECK(y.cols == y.stride && y.cols <= kMaxDropoutRow);
+  const OpTimer timer("norm", [&] { return Traffic({x, residual, z, y}); });
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[int(y.type)]({.rows = end - begin,
                                     .cols = y.cols,
@@ -36,6 +38,7 @@ void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const Dropo
 void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p, const DropoutSite& in, const DropoutSite& out,
                   ConstMat dz_in, const NormGrads& grads, Arena& arena, Mat dz, Mat dx) {
   CLOZE_CHECK(dy.cols == dy.stride && dz.cols == dz.stride && (in.p <= 0 || !dx.empty()));
+  const OpTimer timer("norm backward", [&] { return Traffic({dy, z, dz_in, dz, dx}); });
   const int64_t cols = dy.cols;
   const Arena::Mark mark = arena.mark();
   float* sums = arena.NewArray<float>(3 * cols);  // gain, bias, dx

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 #include "core/ops/ops.h"
 #include "core/ops/reduce.h"
 
@@ -9,6 +10,7 @@ namespace cloze {
 
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {
   CLOZE_CHECK(u.cols == u.stride && y.cols == y.stride && u.type == y.type);
+  const OpTimer timer("activation", [&] { return Traffic({u, y}); });
   ParallelChunks(u.rows, 16, [&](int64_t begin, int64_t end) {
     GetKernels().activation[int(u.type)](kind, (end - begin) * u.cols, Rows(u, begin, 0).data, Rows(y, begin, 0).data);
   });
@@ -16,6 +18,7 @@ void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {
 
 void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du) {
   CLOZE_CHECK(u.cols == u.stride && dy.cols == dy.stride && y.cols == y.stride && du.cols == du.stride);
+  const OpTimer timer("activation backward", [&] { return Traffic({u, dy, y, du}); });
   ReduceRows(u.rows, u.cols, arena, dbias, [&](int64_t begin, int64_t end, float* partial) {
     GetKernels().activation_grad[int(u.type)](kind, end - begin, u.cols, Rows(u, begin, 0).data, Rows(dy, begin, 0).data,
                                               Rows(y, begin, 0).data, Rows(du, begin, 0).data, partial);
@@ -23,6 +26,7 @@ void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbi
 }
 
 void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
+  const OpTimer timer("column sums", [&] { return Traffic({x}); });
   ReduceRows(x.rows, x.cols, arena, sum, [&](int64_t begin, int64_t end, float* partial) {
     GetKernels().column_sum[int(x.type)](end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
   });
@@ -30,16 +34,19 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
 
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y) {
   CLOZE_CHECK(x.cols == y.cols && x.type == y.type && y.rows >= static_cast<int64_t>(rows.size()));
+  const OpTimer timer("gather", [&] { return Traffic({y, y}); });
   for (size_t i = 0; i < rows.size(); ++i) std::memcpy(Rows(y, i, 0).data, Rows(x, rows[i], 0).data, x.cols * SizeOf(x.type));
 }
 
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
+  const OpTimer timer("gather", [&] { return Traffic({dy, dy}); });
   for (size_t i = 0; i < rows.size(); ++i) std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
 }
 
 void Convert(ConstMat src, Mat dst) {
   CLOZE_CHECK(src.rows == dst.rows && src.cols == dst.cols);
+  const OpTimer timer("convert", [&] { return Traffic({src, dst}); });
   ParallelChunks(src.rows, 64, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       GetKernels().convert[int(src.type)][int(dst.type)](src.cols, Rows(src, r, 0).data, Rows(dst, r, 0).data);

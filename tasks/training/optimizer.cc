@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/ops.h"
 
@@ -34,6 +35,7 @@ void Optimizer::Step(double rate, double norm) {
              .grad_scale = spec_.clip_norm() > 0 ? static_cast<float>(std::min(1.0, spec_.clip_norm() / (norm + 1e-6))) : 1.0f,
              .bias_correction = spec_.bias_correction(),
              .step = ++steps_};
+  const OpTimer timer("adamw", [&] { return OpCost{.bytes = 8.0 * sizeof(float) * m_.size()}; });
   float *values = store_->values().data(), *grads = store_->grads().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const Piece& p = pieces_[i];

@@ -155,13 +155,40 @@ TEST_F(ProgramTest, WrongUseIsExplained) {
   EXPECT_THAT(label.err, HasSubstr("classes.tsv:2"));
 }
 
-TEST(Bench, TrainPrintsALine) {
-  const RunResult r = RunCloze("bench train --encoder tiny --vocab 200 --batch 2 --seq 16 --steps 2 --compute f32 --json");
+// What the tables of the peers' scripts read.
+void ExpectBenchLine(const json& line, const std::string& work, const std::string& config) {
+  EXPECT_EQ(line["peer"], "cloze");
+  EXPECT_EQ(line["work"], work);
+  EXPECT_EQ(line["config"], config);
+  for (const char* field : {"batch", "seq", "tokens_per_s", "step_ms_median", "min", "max", "reps", "peak_rss_mb", "threads"})
+    EXPECT_TRUE(line[field].is_number()) << work << " " << field;
+  for (const char* field : {"dtype", "share_of_peak", "clean"}) EXPECT_TRUE(line.contains(field)) << work << " " << field;
+  EXPECT_LE(line["min"], line["step_ms_median"]);
+  EXPECT_LE(line["step_ms_median"], line["max"]);
+}
+
+TEST(Bench, PrintsALineForEachCase) {
+  const RunResult r = RunCloze(
+      "bench train finetune infer tokenize start --encoder tiny --vocab 300 --batch 2 --seq 16 --steps 2 --warmup 1 --compute f32 --json "
+      "--megabytes 0.05 --profile --threads 1");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const json line = json::parse(r.out);
-  EXPECT_EQ(line["config"], "tiny/v200");
-  EXPECT_EQ(line["dtype"], "fp32");
-  EXPECT_GT(line["tokens_per_s"].get<double>(), 0);
+  const auto lines = Lines(r.out);
+  ASSERT_EQ(lines.size(), 6);
+  const std::pair<std::string, std::string> expected[] = {{"mlm_train", "tiny/v300"}, {"finetune_cls", "tiny/sst2"},
+                                                          {"infer_cls", "tiny"},      {"wordpiece_train", "v300"},
+                                                          {"tokenize", "v300"},       {"cold_start_cls", "tiny/v300"}};
+  for (int i = 0; i < 6; ++i) ExpectBenchLine(lines[i], expected[i].first, expected[i].second);
+  EXPECT_EQ(lines[0]["dtype"], "fp32");
+  EXPECT_GT(lines[0]["tokens_per_s"].get<double>(), 0);
+  EXPECT_GT(lines[4]["mb_per_s"].get<double>(), 0);
+  for (const char* op : {"matmul dw", "attention backward", "adamw", "between ops"}) EXPECT_THAT(r.err, HasSubstr(op));
+}
+
+TEST(Bench, SaysWhatIsWrong) {
+  EXPECT_EQ(RunCloze("bench").exit, 2);
+  EXPECT_EQ(RunCloze("bench trian").exit, 2);
+  EXPECT_THAT(RunCloze("bench train --encoder huge").err, HasSubstr("tiny, mini, small, medium or base expected"));
+  EXPECT_EQ(RunCloze("bench tokenize --text no-such-file").exit, 66);
 }
 
 TEST(GoldenPrediction, EqualsPyTorch) {

@@ -1,0 +1,66 @@
+// `cloze bench infer`: logits of a batch of full-length sequences.
+#include <algorithm>
+
+#include "encoder/model.h"
+#include "tools/bench.h"
+
+namespace cloze {
+namespace {
+
+std::vector<int32_t> Rows(const ModelConfig& config, int count, int seq) {
+  std::vector<int32_t> rows;
+  const int each = config.head == HeadKind::kTokenTagging ? seq : 1;
+  for (int s = 0; s < count; ++s) {
+    for (int i = 0; i < each; ++i) rows.push_back(s * seq + i);
+  }
+  return rows;
+}
+
+absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int count, int seq) {
+  const ModelConfig& config = model.config();
+  const Philox philox(1, Purpose::kMask);
+  std::vector<std::vector<int32_t>> sequences(count);
+  for (int s = 0; s < count; ++s) {
+    for (int i = 0; i < seq; ++i) sequences[s].push_back(5 + Philox::Below(philox(s, i, 0)[0], config.vocab - 5));
+  }
+  const auto run = [&](int) {
+    Batch batch;
+    for (const auto& ids : sequences) batch.Add(ids, seq, 0);
+    batch.rows = Rows(config, count, seq);
+    batch.Pad();
+    model.arena().Reset();
+    const Step step = model.NewStep(batch, type);
+    const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
+    model.head().Logits(step, hidden, batch.rows);
+  };
+  run(0);
+  const double once = TimeSteps(run, 1, 0).Median();
+  const int reps = once > 2000 ? 5 : std::clamp(static_cast<int>(2000 / once), o.steps, 200);
+  const Timing timing = TimeSteps(run, reps, o.warmup, 12);
+  BenchLine line(o, "infer_" + o.task, NameOf(type), o.encoder, count, seq);
+  line.AddTiming(timing, double(count) * seq);
+  RETURN_IF_ERROR(line.AddFlop(ForwardFlop(config, std::vector<int64_t>(count, seq), count), timing.Median(), type).Write());
+  ProfileOps(o, type, reps, run);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BenchInfer(const BenchOptions& o) {
+  ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
+  config.max_positions = std::max(config.max_positions, o.seq);
+  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, true));
+  const std::vector<int> counts = o.batch > 0 ? std::vector<int>{o.batch} : std::vector<int>{1, 32};
+  const std::vector<int> seqs = o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
+  for (const DType type : types) {
+    ForgetPeak();
+    Model model(config, false);
+    model.Initialize(1);
+    for (const int count : counts) {
+      for (const int seq : seqs) RETURN_IF_ERROR(InferCase(o, model, type, count, seq));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cloze

@@ -1,0 +1,189 @@
+// `cloze bench train` and `finetune`: optimizer steps on random tokens.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <numeric>
+
+#include "encoder/model.h"
+#include "tasks/training/memory.h"
+#include "tasks/training/optimizer.h"
+#include "tasks/training/setup.h"
+#include "tools/bench.h"
+#include "tools/command.h"
+
+namespace cloze {
+namespace {
+
+constexpr int kVocab = 30522, kFirstWord = 5, kMask = 4;
+constexpr double kMaskShare = 0.15;
+
+// A sequence of random ids.
+std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab) {
+  std::vector<int32_t> ids(length);
+  for (int64_t i = 0; i < length; ++i) ids[i] = kFirstWord + Philox::Below(philox(example, i, 0)[0], vocab - kFirstWord);
+  return ids;
+}
+
+// `count` sequences of `length`, 15 % of each masked.
+Batch MaskedBatch(const Philox& philox, int step, int count, int length, int vocab) {
+  Batch batch;
+  const int masked = std::max(1, static_cast<int>(std::lround(kMaskShare * length)));
+  for (int s = 0; s < count; ++s) {
+    const uint64_t example = uint64_t(step) * count + s;
+    std::vector<int32_t> ids = RandomIds(philox, example, length, vocab);
+    for (int i = 0; i < masked; ++i) {
+      const int at = i * length / masked;
+      batch.rows.push_back(s * length + at);
+      batch.targets.push_back(ids[at]);
+      ids[at] = kMask;
+    }
+    batch.Add(ids, length, example);
+  }
+  batch.Pad();
+  return batch;
+}
+
+// Lengths of texts: log-normal, cut at both ends.
+std::vector<int64_t> TextLengths(const Philox& philox, const std::string& data, int step, int count) {
+  const bool imdb = data == "imdb";
+  const double median = imdb ? 230 : 20, sigma = imdb ? 0.6 : 0.55, low = imdb ? 32 : 4, high = imdb ? 512 : 66;
+  std::vector<int64_t> lengths;
+  for (int s = 0; s < count; ++s) {
+    const Philox::Block b = philox(uint64_t(step) * count + s, 0, 1);
+    const double normal =
+        std::sqrt(-2 * std::log(1 - Philox::Uniform(b[0]))) * std::cos(2 * std::numbers::pi * Philox::Uniform(b[1]));  // Box & Muller
+    lengths.push_back(std::lround(std::clamp(median * std::exp(sigma * normal), low, high)));
+  }
+  return lengths;
+}
+
+Batch TextBatch(const Philox& philox, int step, const std::vector<int64_t>& lengths, int vocab) {
+  Batch batch;
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    const uint64_t example = step * lengths.size() + s;
+    batch.rows.push_back(static_cast<int32_t>(batch.tokens()));
+    batch.targets.push_back(philox(example, 0, 2)[0] & 1);
+    batch.Add(RandomIds(philox, example, lengths[s], vocab), lengths[s], example);
+  }
+  batch.Pad();
+  return batch;
+}
+
+// A model in training.
+struct Training {
+  Training(const ModelConfig& config, DType compute) : model(config, true), compute(compute) {
+    model.Initialize(1);
+    optimizer = std::make_unique<Optimizer>(&model.params(), OptimizerSpec());
+  }
+
+  void Step(const Batch& batch) {
+    model.arena().Reset();
+    const cloze::Step step = model.NewStep(batch, compute, true, 1);
+    const Encoder::Saved saved = model.encoder().Forward(step);
+    Mat dy = model.arena().NewZero(saved.y.rows, saved.y.cols, compute);
+    model.head().Loss(step, saved.y, 1.0f / batch.targets.size(), dy);
+    model.encoder().Backward(step, saved, dy);
+    optimizer->Step(1e-4, optimizer->GradNorm());
+  }
+
+  Model model;
+  std::unique_ptr<Optimizer> optimizer;
+  DType compute;
+};
+
+absl::StatusOr<ModelConfig> TrainingConfig(const BenchOptions& o, HeadKind head, int seq) {
+  ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, head));
+  config.dropout = config.attention_dropout = o.dropout;
+  config.max_positions = std::max(config.max_positions, seq);
+  RETURN_IF_ERROR(CheckMemory(config, 0));
+  return config;
+}
+
+double Mean(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0) / values.size(); }
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> BenchConfig(const BenchOptions& o, HeadKind head) {
+  EncoderSpec spec;
+  EncoderSpec::Preset preset;
+  std::string name = o.encoder;
+  std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+  if (!EncoderSpec::Preset_Parse(name, &preset) || preset == EncoderSpec::CUSTOM)
+    return UsageError(absl::StrCat("--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
+  spec.set_preset(preset);
+  ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
+  config.vocab = o.vocab > 0 ? o.vocab : kVocab;
+  config.head = head;
+  config.pooler = head == HeadKind::kSequenceClassification;
+  if (head == HeadKind::kSequenceClassification) config.labels = {"0", "1"};
+  if (head == HeadKind::kTokenTagging) config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+  return config;
+}
+
+double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, double rows) {
+  const double hidden = c.hidden;
+  double tokens = 0, squares = 0;
+  for (const double n : lengths) tokens += n, squares += n * n;
+  const double encoder = 2 * tokens * c.layers * (4 * hidden * hidden + 2 * hidden * c.intermediate) + 4.0 * c.layers * squares * hidden;
+  switch (c.head) {
+    case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
+    case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
+    case HeadKind::kTokenTagging:
+    case HeadKind::kNone: break;
+  }
+  return encoder;
+}
+
+absl::StatusOr<std::vector<DType>> BenchTypes(const BenchOptions& o, bool all) {
+  const RuntimeSpec::Compute compute = o.compute == "bf16" ? RuntimeSpec::BF16 : o.compute == "f32" ? RuntimeSpec::F32 : RuntimeSpec::AUTO;
+  ASSIGN_OR_RETURN(const DType type, ComputeOf(compute, Use::kTraining));
+  if (all && compute == RuntimeSpec::AUTO && type == DType::kBf16) return std::vector<DType>{DType::kF32, DType::kBf16};
+  return std::vector<DType>{type};
+}
+
+absl::Status BenchTrain(const BenchOptions& o) {
+  const int count = o.batch > 0 ? o.batch : 64, seq = o.seq > 0 ? o.seq : 128;
+  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kMaskedLm, seq));
+  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
+  Training training(config, types[0]);
+  const Philox philox(1, Purpose::kMask);
+  const auto batch = [&](int i) { return MaskedBatch(philox, i, count, seq, config.vocab); };
+  const std::vector<Batch> batches = {batch(0), batch(1), batch(2), batch(3)};
+  const auto step = [&](int i) { training.Step(batches[i % 4]); };
+  const Timing timing = TimeSteps(step, o.steps, o.warmup);
+  BenchLine line(o, "mlm_train", NameOf(types[0]), absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
+  line.AddTiming(timing, double(count) * seq).Add("dropout", o.dropout);
+  const double flop = 3 * ForwardFlop(config, std::vector<int64_t>(count, seq), batches[0].rows.size());
+  RETURN_IF_ERROR(line.AddFlop(flop, timing.Median(), types[0]).Write());
+  ProfileOps(o, types[0], o.steps, step);
+  return absl::OkStatus();
+}
+
+absl::Status BenchFinetune(const BenchOptions& o) {
+  const std::string data = o.data.empty() ? "sst2" : o.data;
+  const int count = o.batch > 0 ? o.batch : data == "imdb" ? 8 : 32;
+  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, 512));
+  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
+  Training training(config, types[0]);
+  const Philox philox(1234, Purpose::kMask);
+  const auto lengths = [&](int i) { return TextLengths(philox, data, i, count); };
+  const auto step = [&](int i) { training.Step(TextBatch(philox, i, lengths(i), config.vocab)); };
+  const Timing timing = TimeSteps(step, std::max(o.steps, 10), o.warmup);
+  double tokens = 0, flop = 0;
+  std::vector<double> longest;
+  for (const int i : timing.steps) {
+    const std::vector<int64_t> n = lengths(i);
+    tokens += std::accumulate(n.begin(), n.end(), int64_t{0});
+    flop += 3 * ForwardFlop(config, n, count);
+    longest.push_back(*std::max_element(n.begin(), n.end()));
+  }
+  BenchLine line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data), count, std::lround(Mean(longest)));
+  line.AddTiming(timing, tokens / timing.Sum() * timing.Median()).Add("examples_per_s", count * timing.ms.size() / timing.Sum() * 1e3);
+  line.Add("pad_share", 0).Add("dropout", o.dropout);
+  RETURN_IF_ERROR(line.AddFlop(flop, timing.Sum(), types[0]).Write());
+  ProfileOps(o, types[0], std::max(o.steps, 10), step);
+  return absl::OkStatus();
+}
+
+}  // namespace cloze
