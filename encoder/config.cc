@@ -178,6 +178,9 @@ void ReadOwn(Fields& fields, absl::string_view path, ModelConfig* config) {
   config->pooler = own.Bool("pooler", config->pooler);
   if (own.String("positions") == "sinusoidal") config->positions = EncoderSpec::SINUSOIDAL;
   own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
+  config->crf = own.Bool("crf", false);
+  config->viterbi = own.Bool("viterbi", true);
+  own.Integer("window", false, 3, 1'000'000, &config->window);
   if (!own.status().ok()) fields.Fail("cloze", own.status().message());
 }
 
@@ -249,6 +252,11 @@ Json OwnFields(const ModelConfig& config) {
   const bool classifier = config.head == HeadKind::kSequenceClassification;
   if (classifier && !config.pooler) own["head"] = "sequence_classification";
   if (config.pooler != classifier) own["pooler"] = config.pooler;
+  if (config.head == HeadKind::kTokenTagging) {
+    if (config.crf) own["crf"] = true;
+    if (!config.viterbi) own["viterbi"] = false;
+    if (config.window > 0) own["window"] = config.window;
+  }
   if (config.positions == EncoderSpec::SINUSOIDAL) own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
   return own;
 }

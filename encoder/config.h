@@ -28,6 +28,10 @@ struct ModelConfig {
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // tanh(W h + b) on <class>
   std::vector<std::string> labels;  // in the order of their ids
+  // token_tagging: a chain over the labels is trained; labels of spans are decoded by their scheme's rules; longest window that was trained
+  // on (0: max_tokens()).
+  bool crf = false, viterbi = true;
+  int32_t window = 0;
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
@@ -46,8 +50,8 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
 // config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm, where pad_id + 1 == position_offset has to hold.
-// What no class of transformers can say (a sequence classifier without pooler, fixed sinusoids) stands under "cloze"; transformers then
-// loads the encoder alone.
+// What no class of transformers can say stands under "cloze"; for a sequence classifier without pooler and for fixed sinusoids transformers
+// then loads the encoder alone.
 std::string FormatConfig(const ModelConfig& config);
 
 // Prefix of encoder tensors: "bert." or "roberta_prelayernorm." ("" for bare encoders is accepted on load only).

@@ -9,6 +9,7 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kLogitBytes = 32 << 20;  // of one chunk of logits
+constexpr float kChainRate = 50;           // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
 
 int64_t PaddedRows(int64_t n) {
   const int64_t multiple = n < 64 ? 8 : 64;
@@ -58,6 +59,12 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   labels_ = mlm ? config.vocab : static_cast<int64_t>(config.labels.size());
   decoder_ = mlm ? word_embeddings : store->AddMatrix(names.decoder, labels_, config.hidden);
   bias_ = store->AddVector(names.bias, labels_, Init::kZero);
+  if (config.head == HeadKind::kTokenTagging && config.crf) {  // names of the pytorch-crf library
+    start_ = store->AddVector("crf.start_transitions", labels_, Init::kZero);
+    between_ = store->AddMatrix("crf.transitions", labels_, labels_);
+    end_ = store->AddVector("crf.end_transitions", labels_, Init::kZero);
+    for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kChainRate);
+  }
   for (int id = first; id < store->size(); ++id) names_.push_back(store->param(id).name);
 }
 
@@ -117,12 +124,29 @@ Mat Head::Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> ro
   return logits;
 }
 
+Chain Head::chain(const ParamStore& params) const {
+  return {params.value(start_).f32(), params.value(between_).f32(), params.value(end_).f32()};
+}
+
+LossSum Head::ChainLossOf(const Step& step, Mat logits, float gradient_scale) const {
+  const Batch& batch = step.batch;
+  std::vector<int32_t> words = {0};  // first target of each sequence
+  for (int64_t s = 0; s < batch.sequences(); ++s) {
+    words.push_back(std::lower_bound(batch.rows.begin(), batch.rows.end(), batch.cu_seqlens[s + 1]) - batch.rows.begin());
+  }
+  const bool training = gradient_scale != 0;
+  const ChainGrads grads =
+      training ? ChainGrads{step.vector_grad(start_), step.vector_grad(between_), step.vector_grad(end_)} : ChainGrads();
+  return ChainLoss(logits, words, batch.targets.data(), chain(step.params), gradient_scale, grads, step.arena);
+}
+
 LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const {
   const Arena::Mark mark = step.arena.mark();
   const absl::Span<const int32_t> rows = step.batch.rows;
   const Transformed t = Transform(step, hidden, rows);
   const int64_t count = rows.size();
-  const int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(step.compute) / labels_ / 64 * 64);
+  int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(step.compute) / labels_ / 64 * 64);
+  if (has_chain()) chunk = std::max(chunk, t.h.rows);  // a sequence cannot be cut
   Mat logits = step.New(std::min(chunk, t.h.rows), labels_);
   Mat dh = gradient_scale == 0 ? Mat() : step.New(t.h.rows, config_.hidden);
   LossSum sum;
@@ -131,7 +155,9 @@ LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat 
     const ConstMat h = Rows(ConstMat(t.h), begin, padded);
     Mat part = Rows(logits, 0, padded);
     step.matmul.Forward(h, decoder(step), step.vector(bias_), part);
-    const LossSum loss = SoftmaxCrossEntropy(Rows(part, 0, real), step.batch.targets.data() + begin, gradient_scale, step.arena);
+    const Mat mine = Rows(part, 0, real);
+    const LossSum loss = has_chain() ? ChainLossOf(step, mine, gradient_scale)
+                                     : SoftmaxCrossEntropy(mine, step.batch.targets.data() + begin, gradient_scale, step.arena);
     sum.loss += loss.loss;
     sum.correct += loss.correct;
     if (gradient_scale == 0) continue;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ops/chain.h"
 #include "encoder/config.h"
 #include "encoder/linear.h"
 #include "encoder/norm.h"
@@ -12,7 +13,7 @@
 namespace cloze {
 
 // masked_lm: norm(act(dense)), decoder tied to the word embeddings; sequence_classification: optional tanh(dense) on <class>;
-// token_tagging: nothing before the classifier. Dropout where Hugging Face has it.
+// token_tagging: nothing before the classifier, and optionally a linear chain over its labels behind it. Dropout where Hugging Face has it.
 class Head {
  public:
   // config.head says which; kNone makes an empty head that must not be used.
@@ -26,6 +27,10 @@ class Head {
   // with rows x vocab.
   LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const;
 
+  // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is one.
+  bool has_chain() const { return start_ >= 0; }
+  Chain chain(const ParamStore& params) const;
+
   // Names of its own parameters, for messages about new ones.
   const std::vector<std::string>& names() const { return names_; }
   int64_t labels() const { return labels_; }
@@ -35,13 +40,15 @@ class Head {
   Transformed Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
   void TransformBackward(const Step& step, const Transformed& t, Mat dh, absl::Span<const int32_t> rows, Mat dhidden) const;
   Weight decoder(const Step& step) const { return step.weight(decoder_); }
+  LossSum ChainLossOf(const Step& step, Mat logits, float gradient_scale) const;
 
   ModelConfig config_;
   bool dense_on_ = false, norm_on_ = false, dropout_before_ = false;
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;
-  ParamId decoder_ = -1, bias_ = -1;  // [labels, hidden], [labels]
+  ParamId decoder_ = -1, bias_ = -1;              // [labels, hidden], [labels]
+  ParamId start_ = -1, between_ = -1, end_ = -1;  // of the chain: [labels], [labels, labels], [labels]
   int64_t labels_ = 0;
   std::vector<std::string> names_;
 };

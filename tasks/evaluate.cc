@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tasks/feed.h"
+#include "tasks/tag_decoder.h"
 
 namespace cloze {
 namespace {
@@ -36,43 +37,55 @@ class MaskedLmCounter : public Counter {
 // Both labelled tasks: loss and the best label of each target.
 class LabelCounter : public Counter {
  public:
-  LabelCounter(const Head& head, const ModelConfig& config)
-      : head_(head), tagging_(config.head == HeadKind::kTokenTagging), classes_(config.labels), tags_(config.labels) {}
+  LabelCounter(const Model& model, std::optional<bool> viterbi)
+      : head_(model.head()), classes_(model.config().labels), tags_(model.config().labels) {
+    if (model.config().head == HeadKind::kTokenTagging) decoder_.emplace(model, viterbi);
+  }
 
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = step.batch;
-    Mat logits = head_.Logits(step, hidden, batch.rows);
-    std::vector<int> best(batch.rows.size());
-    for (size_t i = 0; i < best.size(); ++i) best[i] = std::max_element(logits.f32(i), logits.f32(i) + logits.cols) - logits.f32(i);
-    loss_ += SoftmaxCrossEntropy(Rows(logits, 0, best.size()), batch.targets.data(), 0, step.arena).loss;
-    count_ += best.size();
-    size_t i = 0;
+    const Mat logits = Rows(head_.Logits(step, hidden, batch.rows), 0, batch.rows.size());
+    loss_ +=
+        head_.has_chain() ? head_.Loss(step, hidden, 0, {}).loss : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, step.arena).loss;
+    count_ += logits.rows;
+    int64_t i = 0;
     for (int64_t s = 0; s < batch.sequences(); ++s) {
       if (!continues[s]) Flush();
-      for (; i < best.size() && batch.rows[i] < batch.cu_seqlens[s + 1]; ++i)
-        labels_.push_back(batch.targets[i]), predicted_.push_back(best[i]);
+      for (; i < logits.rows && batch.rows[i] < batch.cu_seqlens[s + 1]; ++i) {
+        labels_.push_back(batch.targets[i]);
+        logits_.insert(logits_.end(), logits.f32(i), logits.f32(i) + logits.cols);
+      }
     }
   }
 
   MetricResults Results() override {
     Flush();
-    MetricResults results = tagging_ ? tags_.Results() : classes_.Results();
+    MetricResults results = decoder_.has_value() ? tags_.Results() : classes_.Results();
     results.values.emplace_back("loss", loss_ / count_);
     return results;
   }
 
  private:
   void Flush() {
-    if (tagging_ && !labels_.empty()) tags_.Add(labels_, predicted_);
-    for (size_t i = 0; !tagging_ && i < labels_.size(); ++i) classes_.Add(labels_[i], predicted_[i]);
-    labels_.clear(), predicted_.clear();
+    const int64_t n = labels_.size();
+    if (n == 0) return;
+    const ConstMat logits = View(static_cast<const float*>(logits_.data()), n, head_.labels());
+    if (decoder_.has_value()) {
+      std::vector<int> predicted;
+      for (const WordTag& tag : decoder_->Decode(logits)) predicted.push_back(tag.label);
+      tags_.Add(labels_, predicted);
+    }
+    for (int64_t i = 0; !decoder_.has_value() && i < n; ++i)
+      classes_.Add(labels_[i], std::max_element(logits.f32(i), logits.f32(i) + logits.cols) - logits.f32(i));
+    labels_.clear(), logits_.clear();
   }
 
   const Head& head_;
-  bool tagging_;
+  std::optional<TagDecoder> decoder_;  // of a tagger
   ClassificationMetric classes_;
   TaggingMetric tags_;
-  std::vector<int> labels_, predicted_;  // of the sentence that is being put together
+  std::vector<int> labels_;    // of the sentence that is being put together
+  std::vector<float> logits_;  // [labels_.size(), head_.labels()]
   double loss_ = 0;
   int64_t count_ = 0;
 };
@@ -84,7 +97,7 @@ absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, 
   if (model.config().head == HeadKind::kMaskedLm) {
     counter = std::make_unique<MaskedLmCounter>(model.head(), store.stats());
   } else {
-    counter = std::make_unique<LabelCounter>(model.head(), model.config());
+    counter = std::make_unique<LabelCounter>(model, options.viterbi);
   }
   const int64_t examples = options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
   Batch batch;

@@ -123,6 +123,19 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last, ab
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& query) {
+  RETURN_IF_ERROR(Check({&query, 1}));
+  const int64_t n = query.ids.size();
+  std::vector<std::vector<float>> probs(config().layers, std::vector<float>(config().heads * n * n));
+  std::vector<float*> layers;
+  for (std::vector<float>& layer : probs) layers.push_back(layer.data());
+  ForEachBatch({&query, 1}, [&](int64_t, int64_t, const Step& step) {
+    model_->encoder().Infer(
+        step, [](int, ConstMat) {}, layers);
+  });
+  return probs;
+}
+
 void Softmax(float* x, int64_t n) {
   const float max = *std::max_element(x, x + n);
   double sum = 0;

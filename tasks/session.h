@@ -30,12 +30,15 @@ class Session {
 
   // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
+  const Model& model() const { return *model_; }
   const ModelConfig& config() const { return model_->config(); }
   // Longest sequence.
   int64_t max_tokens() const { return config().max_positions - config().position_offset; }
 
   // f(i, logits [rows of query i, labels] f32) for each query in order.
   absl::Status Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t query, ConstMat logits)> f);
+  // Attention of one sequence: for each layer [heads, tokens, tokens], each row the softmax of one token's scores.
+  absl::StatusOr<std::vector<std::vector<float>>> Attention(const Query& query);
   // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then one a block. With only_last, the last
   // layer only.
   absl::Status Hidden(absl::Span<const Query> queries, bool only_last,

@@ -35,11 +35,15 @@ SpanTags::SpanTags(absl::Span<const std::string> labels) {
   }
   std::sort(types_.begin(), types_.end());
   types_.erase(std::unique(types_.begin(), types_.end()), types_.end());
+  opened_.resize(types_.size());
+  ended_.resize(types_.size());
   for (const std::string& label : labels) {
     Tag tag;
     tag.prefix = label[0] == 'L' ? 'E' : label[0] == 'U' ? 'S' : label[0];
     if (tag.prefix != 'O') tag.type = std::lower_bound(types_.begin(), types_.end(), TypeOf(label)) - types_.begin();
     closed_ = closed_ || tag.prefix == 'E' || tag.prefix == 'S';
+    if (tag.prefix == 'B') opened_[tag.type] = true;
+    if (tag.prefix == 'E') ended_[tag.type] = true;
     tags_.push_back(tag);
   }
 }
@@ -54,6 +58,14 @@ bool SpanTags::Ends(Tag last, Tag tag) {
   if (last.prefix == 'O') return false;
   if (last.prefix == 'E' || last.prefix == 'S' || tag.type != last.type) return true;
   return tag.prefix == 'O' || tag.prefix == 'B' || tag.prefix == 'S';
+}
+
+bool SpanTags::Follows(int from, int to) const {
+  const Tag last = from < 0 ? Tag() : tags_[from], tag = to < 0 ? Tag() : tags_[to];
+  const bool inside = last.prefix == 'B' || last.prefix == 'I', goes_on = tag.prefix == 'I' || tag.prefix == 'E';
+  if (inside && goes_on && tag.type == last.type) return true;
+  if (inside && ended_[last.type]) return false;
+  return !goes_on || !opened_[tag.type];
 }
 
 std::vector<TagSpan> SpanTags::Lenient(absl::Span<const int> tags) const {

@@ -1,4 +1,4 @@
-// Spans out of word tags: BIO (IOB2), IOB1, IOBES and BILOU.
+// Spans out of word tags, and the rules of their schemes: BIO (IOB2), IOB1, IOBES and BILOU.
 #ifndef CLOZE_TASKS_SPANS_H_
 #define CLOZE_TASKS_SPANS_H_
 
@@ -32,6 +32,10 @@ class SpanTags {
   // Only spans that keep the scheme's rules: B I*; with E or S among the labels, B I* E and S. Others are dropped.
   std::vector<TagSpan> Strict(absl::Span<const int> tags) const;
 
+  // May tag `to` stand behind `from` by the scheme's rules? -1 stands for the border before the first and behind the last word. An I may
+  // open a span only of a type without B; where there is an E, a span has to be closed.
+  bool Follows(int from, int to) const;
+
   // Sorted names of the types; "_" for tags without one.
   const std::vector<std::string>& types() const { return types_; }
 
@@ -45,7 +49,8 @@ class SpanTags {
 
   std::vector<Tag> tags_;
   std::vector<std::string> types_;
-  bool closed_ = false;  // are ends marked (IOBES)?
+  std::vector<bool> opened_, ended_;  // for each type: is there a B, an E?
+  bool closed_ = false;               // are ends marked (IOBES)?
 };
 
 }  // namespace cloze

@@ -1,97 +1,65 @@
 #include "tasks/tagger.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace cloze {
 namespace {
 
-// The pieces of each word; a word's first may be <unk>. No word has more than `most`.
-std::vector<std::vector<int32_t>> PiecesOf(const Tokenizer& tokenizer, const std::vector<std::string>& words, int64_t most) {
-  std::vector<std::vector<int32_t>> pieces(words.size());
-  const Encoding e = tokenizer.EncodeWords(words, false);
-  for (size_t i = 0; i < e.ids.size(); ++i) {
-    auto& word = pieces[e.words[i]];
-    if (static_cast<int64_t>(word.size()) < most) word.push_back(e.ids[i]);
-  }
-  for (auto& word : pieces) {
-    if (word.empty()) word.push_back(tokenizer.special().unk);
-  }
-  return pieces;
-}
+constexpr int64_t kMostLogits = int64_t{1} << 28;  // held at once: 1 GB
 
-// Words [begin, end) of a sentence as one query; rows are the first pieces.
-struct Window {
-  int64_t sentence, begin, end;
-};
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
-class Windows {
- public:
-  Windows(const Tokenizer& tokenizer, int64_t max_tokens) : tokenizer_(tokenizer), room_(max_tokens - 2) {}
-
-  void AddSentence(int64_t sentence, const std::vector<std::string>& words) {
-    const auto pieces = PiecesOf(tokenizer_, words, room_);
-    const int64_t n = words.size();
-    for (int64_t begin = 0, end = 0; end < n;) {
-      int64_t tokens = 0;
-      for (end = begin; end < n && tokens + static_cast<int64_t>(pieces[end].size()) <= room_; ++end) tokens += pieces[end].size();
-      Emit({sentence, begin, end}, pieces);
-      if (end == n) break;
-      int64_t next = end;  // half a window back
-      for (int64_t back = 0; next > begin + 1 && back + static_cast<int64_t>(pieces[next - 1].size()) <= room_ / 2; --next)
-        back += pieces[next - 1].size();
-      begin = next;
-    }
-  }
-
-  const std::vector<Window>& windows() const { return windows_; }
-  const std::vector<Query>& queries() const { return queries_; }
-
- private:
-  void Emit(const Window& window, const std::vector<std::vector<int32_t>>& pieces) {
-    Query query;
-    query.ids.push_back(tokenizer_.special().cls);
-    for (int64_t w = window.begin; w < window.end; ++w) {
-      query.rows.push_back(static_cast<int32_t>(query.ids.size()));
-      query.ids.insert(query.ids.end(), pieces[w].begin(), pieces[w].end());
-    }
-    query.ids.push_back(tokenizer_.special().sep);
-    query.second = query.ids.size();
-    windows_.push_back(window);
-    queries_.push_back(std::move(query));
-  }
-
-  const Tokenizer& tokenizer_;
-  int64_t room_;  // pieces of a window, special tokens aside
-  std::vector<Window> windows_;
-  std::vector<Query> queries_;
+// A window of a sentence in its query.
+struct Place {
+  int64_t sentence, first_word;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, absl::Span<const std::vector<std::string>> sentences) {
+absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, const TagDecoder& decoder,
+                                                           absl::Span<const std::vector<std::string>> sentences, WindowCounts* counts) {
   RETURN_IF_ERROR(session.Require(HeadKind::kTokenTagging));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
-  Windows windows(*tokenizer, session.max_tokens());
-  std::vector<std::vector<WordTag>> tags(sentences.size());
-  std::vector<std::vector<int64_t>> context(sentences.size());  // of each word, in the window that it was read off
-  for (size_t s = 0; s < sentences.size(); ++s) {
-    windows.AddSentence(s, sentences[s]);
-    tags[s].resize(sentences[s].size());
-    context[s].assign(sentences[s].size(), -1);
+  const int64_t window = session.config().window, most = session.max_tokens();
+  const int64_t max_tokens = window > 0 ? std::min(window, most) : most;
+  if (max_tokens < 3) {
+    return Error(Exit::kMismatch,
+                 absl::StrCat("the model sees ", max_tokens, " tokens at once; a word between two special tokens needs 3"));
   }
-  RETURN_IF_ERROR(session.Logits(windows.queries(), [&](int64_t q, ConstMat logits) {
-    const Window& window = windows.windows()[q];
-    std::vector<float> row(logits.cols);
-    for (int64_t w = window.begin; w < window.end; ++w) {
-      const int64_t mine = std::min(w - window.begin, window.end - 1 - w);
-      if (mine <= context[window.sentence][w]) continue;
-      context[window.sentence][w] = mine;
-      std::copy_n(logits.f32(w - window.begin), logits.cols, row.data());
-      Softmax(row.data(), logits.cols);
-      const auto best = std::max_element(row.begin(), row.end());
-      tags[window.sentence][w] = {static_cast<int>(best - row.begin()), *best};
+  const int64_t labels = session.config().labels.size();
+  std::vector<std::vector<WordTag>> tags;
+  for (size_t begin = 0, end; begin < sentences.size(); begin = end) {
+    std::vector<Place> places;
+    std::vector<Query> queries;
+    std::vector<int64_t> first = {0};  // word of each sentence
+    for (end = begin; end < sentences.size(); ++end) {
+      const int64_t words = sentences[end].size();
+      if (end > begin && (first.back() + words) * labels > kMostLogits) break;
+      first.push_back(first.back() + words);
+      for (Window& w : CutIntoWindows(*tokenizer, sentences[end], max_tokens, counts, Overlap::kHalf)) {
+        const int64_t length = w.ids.size();
+        places.push_back({static_cast<int64_t>(end - begin), w.first_word});
+        queries.push_back({std::move(w.ids), length, std::move(w.rows)});
+      }
     }
-  }));
+    std::vector<float> logits(first.back() * labels);
+    std::vector<int64_t> context(first.back(), -1);  // of each word in the window that it was read off
+    RETURN_IF_ERROR(session.Logits(queries, [&](int64_t q, ConstMat rows) {
+      const Place& place = places[q];
+      const int64_t word = first[place.sentence] + place.first_word;
+      const bool opens = place.first_word == 0, closes = word + rows.rows == first[place.sentence + 1];
+      for (int64_t i = 0; i < rows.rows; ++i) {  // nothing is missing at the sentence's own borders
+        const int64_t mine = std::min(opens ? kAll : i, closes ? kAll : rows.rows - 1 - i);
+        if (mine <= context[word + i]) continue;
+        context[word + i] = mine;
+        std::copy_n(rows.f32(i), labels, logits.data() + (word + i) * labels);
+      }
+    }));
+    for (size_t s = 0; s + 1 < first.size(); ++s) {
+      tags.push_back(decoder.Decode(View(static_cast<const float*>(logits.data()) + first[s] * labels, first[s + 1] - first[s], labels)));
+    }
+  }
   return tags;
 }
 

@@ -37,6 +37,9 @@ void AddPredict(CLI::App& app, Run* run);
 void AddTag(CLI::App& app, Run* run);
 void AddFillMask(CLI::App& app, Run* run);
 void AddEncode(CLI::App& app, Run* run);
+void AddNeighbors(CLI::App& app, Run* run);
+void AddAnalogy(CLI::App& app, Run* run);
+void AddAttention(CLI::App& app, Run* run);
 void AddBench(CLI::App& app, Run* run);
 
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.

@@ -1,4 +1,6 @@
 // `cloze evaluate`: metrics of a model on held-out data, as JSON.
+#include <optional>
+
 #include "encoder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/evaluate.h"
@@ -12,6 +14,7 @@ namespace {
 struct Options {
   InferOptions infer;
   std::vector<std::string> data, overrides;
+  std::optional<bool> viterbi;
 };
 
 // The task as the run's own spec.textproto says; without one (a folder from elsewhere), the head's with default fields.
@@ -61,8 +64,9 @@ absl::Status EvaluateModel(Options options) {
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model.Load(options.infer.model, 0, &fresh));
   if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(Quote(options.infer.model), ": the weights lack ", fresh.front()));
-  ASSIGN_OR_RETURN(const MetricResults results,
-                   Evaluate(model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr}));
+  ASSIGN_OR_RETURN(
+      const MetricResults results,
+      Evaluate(model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr, .viterbi = options.viterbi}));
   return WriteStdout(results.ToJson() + "\n");
 }
 
@@ -76,6 +80,8 @@ void AddEvaluate(CLI::App& app, Run* run) {
   command->add_option("--set", options->overrides, "Override how the files are read: --set text_field=sentence. Fields of DataSpec.")
       ->take_all()
       ->allow_extra_args(false);
+  AddSwitch(command, "viterbi", "Taggers of BIO or IOBES: decode by the scheme's rules. Default: as the model was trained.",
+            [=](bool on) { options->viterbi = on; });
   command->callback([=] { *run = [=] { return EvaluateModel(*options); }; });
 }
 

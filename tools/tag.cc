@@ -1,12 +1,13 @@
 // `cloze tag`: a label for every word.
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 
 #include "absl/strings/str_join.h"
-
 #include "tasks/data/readers.h"
 #include "tasks/spans.h"
 #include "tasks/tagger.h"
+#include "tasks/text_words.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -17,53 +18,50 @@ constexpr int64_t kSentences = 256;
 struct Options {
   InferOptions infer;
   std::string format = "text", column;
+  std::optional<bool> viterbi;
 };
 
-// A word of the user's own text.
-struct Word {
-  Span bytes, chars;
-};
-
-// Words of a text as the tokenizer sees them.
-std::vector<Word> WordsOf(const Encoding& e) {
-  std::vector<Word> words;
-  for (size_t i = 0; i < e.ids.size(); ++i) {
-    if (e.words[i] < 0) continue;
-    if (e.words[i] >= static_cast<int64_t>(words.size())) words.push_back({e.bytes[i], e.chars[i]});
-    words.back().bytes.end = e.bytes[i].end;
-    words.back().chars.end = e.chars[i].end;
-  }
-  return words;
+// The place of an answer in the user's text: "start" and "end" in code points, "byte_start" and "byte_end".
+std::string Place(Span bytes, Span chars) {
+  return absl::StrCat("\"start\": ", chars.begin, ", \"end\": ", chars.end, ", \"byte_start\": ", bytes.begin,
+                      ", \"byte_end\": ", bytes.end);
 }
 
-// {"start", "end", "byte_start", "byte_end", "label", "score", "text"}; start and end in code points.
-std::string Piece(const std::string& text, Span bytes, Span chars, const std::string& label, float score) {
-  return absl::StrCat("{\"start\": ", chars.begin, ", \"end\": ", chars.end, ", \"byte_start\": ", bytes.begin,
-                      ", \"byte_end\": ", bytes.end, ", \"label\": ", JsonString(label), ", \"score\": ", JsonNumber(score),
-                      ", \"text\": ", JsonString(text.substr(bytes.begin, bytes.end - bytes.begin)), "}");
-}
+std::string Slice(const std::string& text, Span bytes) { return JsonString(text.substr(bytes.begin, bytes.end - bytes.begin)); }
 
 class Tagger {
  public:
-  explicit Tagger(Session& session) : session_(session), labels_(session.config().labels) {
+  Tagger(Session& session, std::optional<bool> viterbi)
+      : session_(session), decoder_(session.model(), viterbi), labels_(session.config().labels) {
     if (IsBio(labels_)) spans_.emplace(labels_);
+  }
+
+  absl::StatusOr<std::vector<std::vector<WordTag>>> TagSentences(const std::vector<std::vector<std::string>>& sentences) {
+    return TagWords(session_, decoder_, sentences, &counts_);
+  }
+
+  // Says on stderr which words did not fit.
+  void ReportCut() const {
+    if (counts_.cut_words == 0) return;
+    std::fprintf(stderr, "cloze: %lld words have more pieces than the model sees at once and were read off their first ones\n",
+                 static_cast<long long>(counts_.cut_words));
   }
 
   // Lines of text: the words of each, and entities when the labels are BIO.
   absl::Status TagTexts(const std::vector<InputRecord>& records, LineWriter* writer) {
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session_.TokenizerOr());
-    std::vector<std::vector<Word>> words;
+    std::vector<std::vector<TextWord>> words;
     std::vector<std::vector<std::string>> sentences;
     for (const InputRecord& record : records) {
       if (record.kind == InputRecord::Kind::kIds || record.kind == InputRecord::Kind::kPair) {
         return Error(Exit::kUsage,
                      absl::StrCat("line ", record.line, ": a tagger takes texts or words, no pairs, and ids with --format ids"));
       }
-      words.push_back(record.kind == InputRecord::Kind::kText ? WordsOf(tokenizer->Encode(record.text, false)) : std::vector<Word>());
-      sentences.push_back(record.words);
-      for (const Word& w : words.back()) sentences.back().push_back(record.text.substr(w.bytes.begin, w.bytes.end - w.bytes.begin));
+      const bool text = record.kind == InputRecord::Kind::kText;
+      words.push_back(text ? WordsOfText(*tokenizer, record.text) : std::vector<TextWord>());
+      sentences.push_back(text ? Slices(record.text, words.back()) : record.words);
     }
-    ASSIGN_OR_RETURN(const auto tags, TagWords(session_, sentences));
+    ASSIGN_OR_RETURN(const auto tags, TagSentences(sentences));
     for (size_t i = 0; i < records.size(); ++i) {
       const bool text = records[i].kind == InputRecord::Kind::kText;
       RETURN_IF_ERROR(writer->Write(text ? FormatText(records[i], words[i], tags[i]) : FormatWords(records[i], tags[i])));
@@ -101,28 +99,31 @@ class Tagger {
   const std::string& label(const WordTag& tag) const { return labels_[tag.label]; }
 
  private:
-  std::string FormatText(const InputRecord& record, const std::vector<Word>& words, const std::vector<WordTag>& tags) const {
+  std::string FormatText(const InputRecord& record, const std::vector<TextWord>& words, const std::vector<WordTag>& tags) const {
     std::string line = absl::StrCat(OpenObject(record), "\"text\": ", JsonString(record.text), ", \"words\": [");
     for (size_t w = 0; w < words.size(); ++w) {
-      absl::StrAppend(&line, w > 0 ? ", " : "", Piece(record.text, words[w].bytes, words[w].chars, label(tags[w]), tags[w].score));
+      const auto& [bytes, chars] = words[w];
+      absl::StrAppend(&line, w > 0 ? ", " : "", "{", Place(bytes, chars), ", \"label\": ", JsonString(label(tags[w])),
+                      ", \"score\": ", JsonNumber(tags[w].score), ", \"text\": ", Slice(record.text, bytes), "}");
     }
     line += "]";
     if (spans_.has_value()) absl::StrAppend(&line, ", \"entities\": [", Entities(record.text, words, tags), "]");
     return line + "}";
   }
 
-  // Score of an entity: mean of its words.
-  std::string Entities(const std::string& text, const std::vector<Word>& words, const std::vector<WordTag>& tags) const {
+  // In the fields of Hugging Face's pipeline; the score is the mean of the words'.
+  std::string Entities(const std::string& text, const std::vector<TextWord>& words, const std::vector<WordTag>& tags) const {
     std::vector<int> ids;
     for (const WordTag& tag : tags) ids.push_back(tag.label);
     std::string out;
     for (const TagSpan& span : spans_->Lenient(ids)) {
       double score = 0;
       for (int64_t w = span.begin; w < span.end; ++w) score += tags[w].score / (span.end - span.begin);
-      const Word &first = words[span.begin], &last = words[span.end - 1];
-      absl::StrAppend(&out, out.empty() ? "" : ", ",
-                      Piece(text, {first.bytes.begin, last.bytes.end}, {first.chars.begin, last.chars.end}, spans_->types()[span.type],
-                            static_cast<float>(score)));
+      const TextWord &first = words[span.begin], &last = words[span.end - 1];
+      const Span bytes = {first.bytes.begin, last.bytes.end}, chars = {first.chars.begin, last.chars.end};
+      absl::StrAppend(&out, out.empty() ? "" : ", ", "{\"entity_group\": ", JsonString(spans_->types()[span.type]),
+                      ", \"score\": ", JsonNumber(static_cast<float>(score)), ", \"word\": ", Slice(text, bytes), ", ", Place(bytes, chars),
+                      "}");
     }
     return out;
   }
@@ -139,18 +140,19 @@ class Tagger {
   }
 
   Session& session_;
+  TagDecoder decoder_;
+  WindowCounts counts_;
   std::vector<std::string> labels_;
   std::optional<SpanTags> spans_;
 };
 
 // CoNLL and CoNLL-U: the same file with one column replaced.
-absl::Status TagConll(Session& session, const Tagger& tagger, const Options& options) {
+absl::Status TagConll(Tagger& tagger, const Options& options) {
   DataSpec data;
   data.add_files(options.infer.input.path);
   data.set_format(options.format == "conllu" ? DataSpec::CONLLU : DataSpec::CONLL);
   if (!options.column.empty()) data.set_tags_field(options.column);
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kIgnored));
-  LineWriter writer;
   for (bool more = true; more;) {
     std::vector<ConllSentence> raw;
     std::vector<std::vector<std::string>> sentences;
@@ -164,7 +166,7 @@ absl::Status TagConll(Session& session, const Tagger& tagger, const Options& opt
       sentences.push_back(std::move(sentence.words));
       columns.push_back(reader.tags_column());
     }
-    ASSIGN_OR_RETURN(const auto tags, TagWords(session, sentences));
+    ASSIGN_OR_RETURN(const auto tags, tagger.TagSentences(sentences));
     for (size_t s = 0; s < raw.size(); ++s) {
       std::vector<std::string> values;
       for (const WordTag& tag : tags[s]) values.push_back(tagger.label(tag));
@@ -174,16 +176,26 @@ absl::Status TagConll(Session& session, const Tagger& tagger, const Options& opt
   return absl::OkStatus();
 }
 
-absl::Status Tag(Options options) {
-  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kTokenTagging));
-  Tagger tagger(*session);
-  if (options.format == "conll" || options.format == "conllu") return TagConll(*session, tagger, options);
-  if (!options.column.empty()) return UsageError("--column: only for --format conll and conllu");
+// Texts, words or ids: a line of JSON for each.
+absl::Status TagLines(Tagger& tagger, Options options) {
   InputOptions& input = options.infer.input;
   input.format = options.format == "jsonl" ? InputFormat::kJsonl : options.format == "ids" ? InputFormat::kIds : InputFormat::kText;
   return ForEachRecords(input, [&](const std::vector<InputRecord>& records, LineWriter* writer) {
     return options.format == "ids" ? tagger.TagIds(records, input, writer) : tagger.TagTexts(records, writer);
   });
+}
+
+absl::Status Tag(Options options) {
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kTokenTagging));
+  if (options.viterbi.value_or(false) && !IsBio(session->config().labels)) {
+    return UsageError("--viterbi: the labels of this model are not BIO or IOBES, so there are no rules to keep");
+  }
+  Tagger tagger(*session, options.viterbi);
+  const bool conll = options.format == "conll" || options.format == "conllu";
+  if (!conll && !options.column.empty()) return UsageError("--column: only for --format conll and conllu");
+  RETURN_IF_ERROR(conll ? TagConll(tagger, options) : TagLines(tagger, options));
+  tagger.ReportCut();
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -200,6 +212,8 @@ void AddTag(CLI::App& app, Run* run) {
       ->capture_default_str();
   command->add_option("--column", options->column,
                       "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the last.");
+  AddSwitch(command, "viterbi", "Labels of BIO or IOBES: keep the scheme's rules in each sentence. Default: as the model was trained.",
+            [=](bool on) { options->viterbi = on; });
   command->callback([=] { *run = [=] { return Tag(*options); }; });
 }
 

@@ -27,6 +27,7 @@ struct Param {
   bool decay = false;          // weight decay applies
   bool adjacent = false;       // no gap before it
   bool trainable = true;       // has a gradient and optimizer state
+  float rate = 1;              // times the run's learning rate
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
@@ -41,6 +42,7 @@ class ParamStore {
   ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);     // does not decay
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
+  void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
 
   // Reserves the buffers, zeroed. With `training`, also the gradients of trainable parameters.
   void Allocate(bool training);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tasks/data/cache.h"
+#include "tasks/data/iob1.h"
 #include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/utf8.h"
@@ -185,10 +186,26 @@ struct EncodedWords {
   int64_t invalid = 0;
 };
 
-absl::StatusOr<bool> ReadWords(TaggedReader* reader, const LabelIds& labels, LabelledWords* item, int64_t* bytes) {
+// Are the tags IOB1, while the labels have the B that IOB2 begins spans with?
+absl::StatusOr<bool> IsIob1(const DataSpec& data, const std::vector<std::string>& labels, const BuildOptions& options) {
+  const auto begins = [](const std::string& label) { return label == "B" || label.compare(0, 2, "B-") == 0; };
+  if (std::none_of(labels.begin(), labels.end(), begins)) return false;
+  ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
+  Iob1Finder finder;
+  TaggedSentence sentence;
+  while (true) {
+    RETURN_IF_ERROR(CheckStop(options));
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
+    if (!more) return finder.Found(false);
+    finder.Add(sentence.tags);
+  }
+}
+
+absl::StatusOr<bool> ReadWords(TaggedReader* reader, const LabelIds& labels, bool iob1, LabelledWords* item, int64_t* bytes) {
   TaggedSentence sentence;
   ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
   if (!more) return false;
+  if (iob1) Iob1ToIob2(&sentence.tags);
   for (size_t w = 0; w < sentence.words.size(); ++w) {
     *bytes += sentence.words[w].size() + 1;
     item->labels.push_back(labels.Find(sentence.tags[w]));
@@ -221,10 +238,10 @@ absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded
   return absl::OkStatus();
 }
 
-absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, const Tokenizer& tokenizer,
+absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, bool iob1, const Tokenizer& tokenizer,
                          const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
-  const auto read = [&](LabelledWords* item, int64_t* bytes) { return ReadWords(&reader, labels, item, bytes); };
+  const auto read = [&](LabelledWords* item, int64_t* bytes) { return ReadWords(&reader, labels, iob1, item, bytes); };
   const auto encode = [&](const LabelledWords& item, EncodedWords* out) {
     out->windows = CutIntoWindows(tokenizer, item.words, max_tokens, &out->counts);
     for (const std::string& word : item.words) out->invalid += CountInvalidUtf8(word);
@@ -273,10 +290,15 @@ absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTagging
                                         const Tokenizer& tokenizer, const BuildOptions& options) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, /*sep=*/true, /*mask=*/false, /*unk=*/true));
   ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels));
-  return OpenOrBuild(data, KindOf("tagging", tokenizer, labels, task.max_tokens(), true), tokenizer, options,
-                     [&](ExampleStoreWriter* writer, DataStats* stats) {
-                       return FillTagging(data, task.max_tokens(), ids, tokenizer, options, writer, stats);
-                     });
+  ASSIGN_OR_RETURN(const bool iob1, IsIob1(data, labels, options));
+  StoreKind kind = KindOf("tagging", tokenizer, labels, task.max_tokens(), true);
+  if (iob1) kind.key.AddText("iob1");
+  ASSIGN_OR_RETURN(BuiltStore built,
+                   OpenOrBuild(data, std::move(kind), tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
+                     return FillTagging(data, task.max_tokens(), ids, iob1, tokenizer, options, writer, stats);
+                   }));
+  if (iob1) absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", "the tags are IOB1 (spans begin with I); they are read as IOB2");
+  return built;
 }
 
 }  // namespace cloze

@@ -53,7 +53,7 @@ absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const Seque
                                                const BuildOptions& options);
 
 // <class> words <sep>; a word's label stands at its first piece. A long sentence becomes consecutive windows, of which all but the first
-// say `continues`.
+// say `continues`. IOB1 tags count as IOB2 ones where the labels have a B; a note says so.
 absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task, const std::vector<std::string>& labels,
                                         const Tokenizer& tokenizer, const BuildOptions& options);
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/numbers.h"
+#include "tasks/data/iob1.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"
 
@@ -63,15 +64,19 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, 
 
 absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
-  std::set<std::string> labels;
+  std::set<std::string> labels, as_iob2;
+  Iob1Finder iob1;
   TaggedSentence sentence;
   while (true) {
     RETURN_IF_ERROR(Stopped(stop));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
-    if (!more) return Sorted(data, "tags_field", labels);
+    if (!more) return Sorted(data, "tags_field", iob1.Found(true) ? as_iob2 : labels);
     for (size_t i = 0; i < sentence.tags.size(); ++i) {
       RETURN_IF_ERROR(Collect(reader.Where(sentence.lines[i]), "tags_field", sentence.tags[i], &labels));
     }
+    iob1.Add(sentence.tags);
+    Iob1ToIob2(&sentence.tags);
+    as_iob2.insert(sentence.tags.begin(), sentence.tags.end());
   }
 }
 

@@ -4,36 +4,57 @@
 #include <algorithm>
 
 namespace cloze {
+namespace {
 
-std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
-                                   WindowCounts* counts) {
-  const SpecialIds& special = tokenizer.special();
+// Pieces of words: those of word w are ids[begin[w]] ... ids[begin[w + 1] - 1], at least one and at most `most`.
+struct Pieces {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> begin = {0};
+  int64_t of(int64_t first, int64_t last) const { return begin[last] - begin[first]; }
+};
+
+Pieces PiecesOf(const Tokenizer& tokenizer, absl::Span<const std::string> words, int64_t most, WindowCounts* counts) {
   const Encoding encoding = tokenizer.EncodeWords(words, /*special=*/false);
-  const size_t capacity = max_tokens - 2;
-  std::vector<Window> windows;
+  Pieces pieces;
   size_t at = 0;
   for (size_t w = 0; w < words.size(); ++w) {
     const size_t begin = at;
     while (at < encoding.ids.size() && encoding.words[at] == static_cast<int32_t>(w)) ++at;
-    const size_t pieces = at - begin, kept = std::clamp<size_t>(pieces, 1, capacity);
-    if (windows.empty() || windows.back().ids.size() + kept > capacity + 1) {
-      windows.emplace_back();
-      windows.back().ids.push_back(special.cls);
-      windows.back().first_word = w;
-    }
-    Window& window = windows.back();
-    window.rows.push_back(window.ids.size());
-    if (pieces == 0) {
-      window.ids.push_back(special.unk);
-      ++counts->empty_words;
-    } else {
-      window.ids.insert(window.ids.end(), encoding.ids.begin() + begin, encoding.ids.begin() + begin + kept);
-    }
-    if (pieces > kept) counts->cut_words += 1, counts->cut_tokens += pieces - kept;
+    const int64_t count = at - begin, kept = std::min(count, most);
+    pieces.ids.insert(pieces.ids.end(), encoding.ids.begin() + begin, encoding.ids.begin() + begin + kept);
+    if (count == 0) pieces.ids.push_back(tokenizer.special().unk), ++counts->empty_words;
+    if (count > kept) counts->cut_words += 1, counts->cut_tokens += count - kept;
+    pieces.begin.push_back(pieces.ids.size());
   }
-  for (Window& window : windows) {
-    counts->unknown_tokens += std::count(window.ids.begin(), window.ids.end(), special.unk);
-    window.ids.push_back(special.sep);
+  counts->unknown_tokens += std::count(pieces.ids.begin(), pieces.ids.end(), tokenizer.special().unk);
+  return pieces;
+}
+
+Window WindowOf(const Pieces& pieces, int64_t first, int64_t last, const SpecialIds& special) {
+  Window window;
+  window.first_word = first;
+  for (int64_t w = first; w < last; ++w) window.rows.push_back(1 + pieces.of(first, w));
+  window.ids.push_back(special.cls);
+  window.ids.insert(window.ids.end(), pieces.ids.begin() + pieces.begin[first], pieces.ids.begin() + pieces.begin[last]);
+  window.ids.push_back(special.sep);
+  return window;
+}
+
+}  // namespace
+
+std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
+                                   WindowCounts* counts, Overlap overlap) {
+  CLOZE_CHECK(max_tokens >= 3);
+  const int64_t capacity = max_tokens - 2, n = words.size();
+  if (n == 0) return {};
+  const Pieces pieces = PiecesOf(tokenizer, words, capacity, counts);
+  std::vector<Window> windows;
+  for (int64_t first = 0, last = 0; last < n;) {
+    while (last < n && pieces.of(first, last + 1) <= capacity) ++last;
+    windows.push_back(WindowOf(pieces, first, last, tokenizer.special()));
+    int64_t next = last;
+    while (overlap == Overlap::kHalf && next > first + 1 && pieces.of(next - 1, last) <= capacity / 2) --next;
+    first = next;
   }
   return windows;
 }

@@ -25,10 +25,13 @@ struct WindowCounts {
   int64_t unknown_tokens = 0;
 };
 
-// Windows of at most max_tokens (at least 3), cut at word borders, in which every word is exactly once. The tokenizer must have <class>,
-// <sep> and <unk>. Adds to *counts.
+// kNone: every word is in exactly one window. kHalf: each window begins half a window before the end of the one before.
+enum class Overlap { kNone, kHalf };
+
+// Windows of at most max_tokens (at least 3), cut at word borders, in which every word is whole, but for words that are longer than a
+// window. The tokenizer must have <class>, <sep> and <unk>. Adds to *counts, each word once.
 std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
-                                   WindowCounts* counts);
+                                   WindowCounts* counts, Overlap overlap = Overlap::kNone);
 
 // Cuts a stream of ids of one document into sequences of at most `capacity`: full ones, but the last two share what is left evenly.
 class SequenceCutter {

@@ -20,7 +20,7 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
     const Param& p = store->param(id);
     if (!p.trainable) continue;
     for (int64_t i = 0; i < p.size(); i += kPiece)
-      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay});
+      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay, p.rate});
   }
 }
 
@@ -40,6 +40,7 @@ void Optimizer::Step(double rate, double norm) {
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const Piece& p = pieces_[i];
     AdamW mine = a;
+    mine.rate *= p.rate;
     mine.decay = p.decay ? spec_.weight_decay() : 0;
     AdamWStep(mine, values + p.value, grads + p.grad, m_.data() + p.grad, v_.data() + p.grad, p.n);
   });

@@ -32,6 +32,7 @@ class Optimizer {
   struct Piece {
     int64_t value, grad, n;
     bool decay;
+    float rate;
   };
   ParamStore* store_;
   OptimizerSpec spec_;

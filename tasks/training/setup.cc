@@ -113,6 +113,9 @@ absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options)
   ASSIGN_OR_RETURN(config.labels, LabelsOf(spec, config, options.stop));
   config.head = HeadOf(spec);
   config.pooler = config.head == HeadKind::kSequenceClassification && spec.sequence_classification().pooler();
+  config.crf = spec.token_tagging().crf();
+  config.viterbi = spec.token_tagging().viterbi();
+  config.window = spec.has_token_tagging() ? spec.token_tagging().max_tokens() : 0;
   setup.config = config;
   if (spec.has_masked_lm()) {
     ASSIGN_OR_RETURN(setup.masker, Masker::Create(spec.masked_lm(), *setup.tokenizer, spec.seed()));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 
 #include "core/tensor/safetensors.h"
@@ -123,6 +124,103 @@ TEST_F(ProgramTest, TagsEveryWordOfALongText) {
   for (const json& word : line["words"])
     EXPECT_EQ(line["text"].get<std::string>().substr(word["byte_start"], word["byte_end"].get<int>() - word["byte_start"].get<int>()),
               word["text"]);
+}
+
+// All that is around the labels stays as it is: comments, ranges, empty nodes, blank lines, CRLF, the missing end of the last line.
+TEST_F(ProgramTest, TagsAreAllThatChangesInAFile) {
+  const std::string conllu =
+      "\xEF\xBB\xBF# newdoc\r\n# text = d\xC3\xA9j\xC3\xA0 'vu'\r\n1-2\tfilmwas\t_\t_\t_\t_\t_\t_\t_\tx=\xE4\xB8\xAD\r\n"
+      "1\tfilm\tfilm \t?\tNN\t_\t0\troot\t_\t \r\n1.1\tgone\t_\t?\t_\t_\t_\t_\t0:x\t_\r\n2\twas\tbe\t?\tVBD\t_\t1\tdep\t_\t_\r\n"
+      "\r\n\n\n# alone\n1\t\xCC\x81\t_\t?\t_\t_\t_\t_\t_\t_\n2\tmovie\t_\t?\t_\t_\t_\t_\t_\t_";
+  const std::string conll = "-DOCSTART- -X- O\n\nfilm  NN   ?\nwas VBD ?\n\n\nmovie\tNN\t?\r\n  \n";
+  for (const auto& [name, content, column] : {std::tuple("a.conllu", conllu, 3), std::tuple("a.conll", conll, 2)}) {
+    std::ofstream(Path(name), std::ios::binary) << content;
+    const bool u = column == 3;
+    const RunResult r =
+        RunCloze(std::string("tag --format ") + (u ? "conllu" : "conll") + " --model " + Path("tagger"), "cat " + Path(name) + " | ");
+    ASSERT_EQ(r.exit, 0) << r.err;
+    std::string back = r.out;
+    for (const char* tag : {"NOUN", "VERB"}) {
+      for (size_t at = 0; (at = back.find(tag, at)) != std::string::npos; ++at) back.replace(at, 4, "?");
+    }
+    EXPECT_EQ(back, content);
+    EXPECT_NE(r.out, content);
+  }
+}
+
+// Random text in, every word out, and each span cuts its word out of the text by bytes and by code points.
+TEST_F(ProgramTest, TagsSliceBackWhateverTheText) {
+  static const std::u32string kPool = U"film was \u00e9\u0301\u4e2d\U0001F600\u200d\u0001\u00a0\u202e.,[MASK]\t\u2028\ue000";
+  std::mt19937 random(1);
+  std::ofstream in(Path("random.jsonl"));
+  std::vector<std::u32string> texts;
+  for (int n = 0; n < 200; ++n) {
+    std::u32string text;
+    for (int i = random() % 60; i >= 0; --i) text += kPool[random() % kPool.size()];
+    if (n % 9 == 0) text += std::u32string(500, U'q');
+    texts.push_back(text);
+    std::string escaped;
+    for (const char32_t c : text) {
+      char unit[16];
+      const auto put = [&](uint32_t v) { std::snprintf(unit, sizeof(unit), "\\u%04x", v), escaped += unit; };
+      if (c >= 0x10000)
+        put(0xD800 + ((c - 0x10000) >> 10)), put(0xDC00 + ((c - 0x10000) & 0x3FF));
+      else
+        put(c);
+    }
+    in << "{\"text\": \"" << escaped << "\", \"id\": " << n << "}\n";
+  }
+  in.close();
+  const RunResult r = RunCloze("tag --format jsonl --model " + Path("tagger") + " " + Path("random.jsonl"));
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto lines = Lines(r.out);
+  ASSERT_EQ(lines.size(), texts.size());
+  for (size_t n = 0; n < lines.size(); ++n) {
+    const std::string text = lines[n]["text"];
+    std::u32string covered = texts[n];
+    for (const json& w : lines[n]["words"]) {
+      const int64_t begin = w["byte_start"], end = w["byte_end"], first = w["start"], last = w["end"];
+      ASSERT_EQ(text.substr(begin, end - begin), w["text"].get<std::string>());
+      const auto chars = [](const std::string& s) { return std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; }); };
+      ASSERT_EQ(chars(text.substr(0, begin)), first);
+      ASSERT_EQ(chars(text.substr(begin, end - begin)), last - first);
+      std::fill(covered.begin() + first, covered.begin() + last, U'*');
+    }
+    // Between white space there is always a word.
+    for (size_t at = 0, begin = 0; at <= covered.size(); ++at) {
+      if (at < covered.size() && std::u32string(U" \t\u00a0\u2028").find(texts[n][at]) == std::u32string::npos) continue;
+      ASSERT_TRUE(begin == at || covered.substr(begin, at - begin).find(U'*') != std::u32string::npos) << text;
+      begin = at + 1;
+    }
+  }
+}
+
+TEST_F(ProgramTest, LooksInside) {
+  const RunResult n = RunCloze("neighbors --model " + Path("mlm") + " --top 3 film Bad");
+  ASSERT_EQ(n.exit, 0) << n.err;
+  const auto lines = Lines(n.out);
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[1]["token"], "bad");
+  ASSERT_EQ(lines[0]["neighbors"].size(), 3);
+  EXPECT_NE(lines[0]["neighbors"][0]["token"], "film");
+  EXPECT_GE(lines[0]["neighbors"][0]["score"], lines[0]["neighbors"][1]["score"]);
+  const RunResult a = RunCloze("analogy --model " + Path("mlm") + " good film bad");
+  ASSERT_EQ(a.exit, 0) << a.err;
+  EXPECT_EQ(Lines(a.out)[0]["neighbors"].size(), 10);
+  const RunResult unknown = RunCloze("analogy --model " + Path("mlm") + " good moviee bad");
+  EXPECT_EQ(unknown.exit, 65);
+  EXPECT_THAT(unknown.err, HasSubstr("\"moviee\" is not one token of the vocabulary (it is"));
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean \"movie\"?"));
+  EXPECT_EQ(RunCloze("analogy --model " + Path("mlm") + " good film").exit, 2);
+  const std::string out = Path("page.html");
+  const RunResult page = RunCloze("attention --model " + Path("mlm") + " 'The <b>film' --out " + out);
+  ASSERT_EQ(page.exit, 0) << page.err;
+  std::ostringstream html;
+  html << std::ifstream(out).rdbuf();
+  EXPECT_THAT(html.str(), HasSubstr("<symbol id=\"m-l2h2\""));
+  EXPECT_EQ(html.str().find("<b>film"), std::string::npos);
+  EXPECT_EQ(RunCloze("attention --model " + Path("mlm") + " x --out " + out).exit, 73);
+  EXPECT_EQ(RunCloze("attention --model " + Path("mlm") + " x --force --out " + out).exit, 0);
 }
 
 TEST_F(ProgramTest, EncodesVectors) {

@@ -221,6 +221,21 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
   }
 }
 
+TEST(FormatConfigTest, TaggersKeepHowTheyDecode) {
+  ModelConfig config = *ConfigFromSpec(Spec(EncoderSpec::TINY));
+  config.vocab = 100;
+  config.head = HeadKind::kTokenTagging;
+  config.labels = {"B-A", "I-A", "O"};
+  config.crf = true;
+  config.viterbi = false;
+  config.window = 77;
+  const auto again = ParseConfig(FormatConfig(config), "config.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->crf);
+  EXPECT_FALSE(again->viterbi);
+  EXPECT_EQ(again->window, 77);
+}
+
 TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
   ModelConfig config = *ConfigFromSpec(Spec(EncoderSpec::TINY));
   config.vocab = 100;

@@ -274,7 +274,7 @@ std::string HeadName(const ModelConfig& config) {
     case HeadKind::kNone: return "none";
     case HeadKind::kMaskedLm: return "masked_lm";
     case HeadKind::kSequenceClassification: return config.pooler ? "sequence" : "sequence_no_pooler";
-    case HeadKind::kTokenTagging: return "tagging";
+    case HeadKind::kTokenTagging: return config.crf ? "tagging_crf" : "tagging";
   }
   CLOZE_CHECK(false);
 }
@@ -345,6 +345,10 @@ std::vector<Entry> Entries() {
         all.push_back(HeadEntry(ConfigOf(norm, {.hidden = 40, .vocab = 1031}, 0.1, head), {130, 49, 17}, type));
         all.push_back(WholeEntry(ConfigOf(norm, {}, 0.1, head), {4, 1, 6}, type));
       }
+      ModelConfig crf = ConfigOf(norm, {}, 0.1, HeadKind::kTokenTagging);
+      crf.crf = true;
+      all.push_back(HeadEntry(crf, {1, 2, 6, 4, 9}, type));
+      all.push_back(WholeEntry(crf, {4, 1, 6}, type));
       ModelConfig plain = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification);
       plain.pooler = false;
       all.push_back(HeadEntry(plain, {1, 2, 6}, type));

@@ -106,6 +106,14 @@ struct Model {
     return Dense(drop(pooled, DropoutPlace::kHeadOutput), pre() ? "classifier.out_proj" : "classifier");
   }
   S Loss(const Table<S>& hidden) const {
+    if (config.crf) {
+      std::vector<int32_t> words(batch.sequences());  // of each sequence
+      for (const int32_t r : batch.rows) {
+        for (int64_t s = 0; s < batch.sequences(); ++s) words[s] += r >= batch.cu_seqlens[s] && r < batch.cu_seqlens[s + 1];
+      }
+      return ChainLoss(ClassifierLogits(hidden), words, batch.targets, vector("crf.start_transitions"), matrix("crf.transitions"),
+                       vector("crf.end_transitions"));
+    }
     return CrossEntropy(config.head == HeadKind::kMaskedLm ? MaskedLmLogits(hidden) : ClassifierLogits(hidden), batch.targets);
   }
 };

@@ -191,6 +191,32 @@ S CrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets) {
   return loss;
 }
 
+// -log of the probability of the targets in a linear chain, summed over sequences of these lengths.
+template <typename S>
+S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths, const std::vector<int32_t>& targets, const std::vector<S>& start,
+            const Table<S>& between, const std::vector<S>& end) {
+  S loss = 0;
+  int64_t r = 0;
+  for (const int32_t length : lengths) {
+    std::vector<S> sums;  // over all beginnings, of exp(score)
+    S score = 0;
+    for (int32_t t = 0; t < length; ++t, ++r) {
+      std::vector<S> next(logits.cols, S(0));
+      for (int64_t j = 0; j < logits.cols; ++j) {
+        for (int64_t i = 0; t > 0 && i < logits.cols; ++i) next[j] += sums[i] * exp(between(i, j) + logits(r, j));
+        if (t == 0) next[j] = exp(start[j] + logits(r, j));
+      }
+      sums = next;
+      score += logits(r, targets[r]) + (t > 0 ? between(targets[r - 1], targets[r]) : start[targets[r]]);
+    }
+    if (length == 0) continue;
+    S z = 0;
+    for (int64_t j = 0; j < logits.cols; ++j) z += sums[j] * exp(end[j]);
+    loss += log(z) - score - end[targets[r - 1]];
+  }
+  return loss;
+}
+
 template <typename S>
 Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
   Table<S> y(rows.size(), x.cols);

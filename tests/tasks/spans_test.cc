@@ -85,5 +85,64 @@ TEST(Spans, ReadsIobesAndBilou) {
   EXPECT_EQ(Strict("B-A I-A B-A E-A"), (Spans{"2-4 A"}));
 }
 
+// The legal neighbours of each tag, as the labels that may follow it; "^" before the first, "$" behind the last.
+std::string Following(const std::vector<std::string>& labels, const std::string& from) {
+  const SpanTags tags(labels);
+  const auto id = [&](const std::string& label) {
+    const auto found = std::find(labels.begin(), labels.end(), label);
+    return found == labels.end() ? -1 : static_cast<int>(found - labels.begin());
+  };
+  std::string out;
+  for (const std::string& to : labels) {
+    if (tags.Follows(id(from), id(to))) absl::StrAppend(&out, out.empty() ? "" : " ", to);
+  }
+  return out + (tags.Follows(id(from), -1) ? " $" : "");
+}
+
+TEST(Follows, Bio) {
+  const std::vector<std::string> labels = {"B-A", "I-A", "B-B", "I-B", "O"};
+  EXPECT_EQ(Following(labels, "^"), "B-A B-B O $");
+  EXPECT_EQ(Following(labels, "O"), "B-A B-B O $");
+  EXPECT_EQ(Following(labels, "B-A"), "B-A I-A B-B O $");
+  EXPECT_EQ(Following(labels, "I-B"), "B-A B-B I-B O $");
+  EXPECT_EQ(Following({"B", "I", "O"}, "O"), "B O $");
+}
+
+TEST(Follows, IobesAndBilou) {
+  const std::vector<std::string> labels = {"B-A", "E-A", "I-A", "S-A", "S-B", "O"};
+  EXPECT_EQ(Following(labels, "^"), "B-A S-A S-B O $");
+  EXPECT_EQ(Following(labels, "B-A"), "E-A I-A");
+  EXPECT_EQ(Following(labels, "I-A"), "E-A I-A");
+  EXPECT_EQ(Following(labels, "E-A"), "B-A S-A S-B O $");
+  EXPECT_EQ(Following(labels, "S-B"), "B-A S-A S-B O $");
+  EXPECT_EQ(Following({"B-A", "I-A", "L-A", "U-A", "O"}, "I-A"), "I-A L-A");
+}
+
+TEST(Follows, TypesWithoutBAreOpenedByI) {
+  const std::vector<std::string> labels = {"B-A", "I-A", "I-B", "O"};
+  EXPECT_EQ(Following(labels, "O"), "B-A I-B O $");
+  EXPECT_EQ(Following(labels, "I-A"), "B-A I-A I-B O $");
+}
+
+// Whatever keeps the rules means the same to a lenient and to a strict reader.
+TEST(Follows, LegalTagsReadTheSameBothWays) {
+  for (const std::vector<std::string>& labels :
+       {std::vector<std::string>{"B-A", "I-A", "B-B", "I-B", "O"}, {"B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B", "O"}}) {
+    const SpanTags tags(labels);
+    uint32_t random = 1;
+    for (int n = 0; n < 2000; ++n) {
+      std::vector<int> ids;
+      for (int last = -1;;) {
+        random = random * 1664525 + 1013904223;
+        const int next = (random >> 16) % labels.size();
+        if (!tags.Follows(last, next)) continue;
+        ids.push_back(last = next);
+        if (ids.size() > 6 && tags.Follows(last, -1)) break;
+      }
+      ASSERT_EQ(tags.Lenient(ids), tags.Strict(ids));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cloze

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/chain.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze::reference {
@@ -272,6 +273,40 @@ Entry LossEntry(int64_t rows, int64_t labels, float spread, DType type) {
   return e;
 }
 
+Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spread, DType type) {
+  Entry e;
+  std::vector<int32_t> cu = {0}, targets;
+  for (const int32_t length : lengths) cu.push_back(cu.back() + length);
+  for (int32_t r = 0; r < cu.back(); ++r) targets.push_back(static_cast<int32_t>(r * 7 % labels));
+  e.name = absl::StrCat("ChainLoss_", cu.back(), "x", labels, "_", static_cast<int>(spread), Suffix(type));
+  e.path = {labels + cu.back(), 2, type};
+  e.inputs = {{"logits", Role::kStream, RandomTable(cu.back(), labels, 1, spread)},
+              {"start", Role::kParameter, RandomTable(1, labels, 2)},
+              {"between", Role::kParameter, RandomTable(labels, labels, 3)},
+              {"end", Role::kParameter, RandomTable(1, labels, 4)}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Table<S>(1, 1, {ChainLoss(in[0], lengths, targets, in[1].v, in[2], in[3].v)})};
+  });
+  e.run = [=](const Pass& p) {
+    Workspace s(p.type);
+    const Mat start = s.Put(p.inputs[1], DType::kF32), between = s.Put(p.inputs[2], DType::kF32), end = s.Put(p.inputs[3], DType::kF32);
+    const Chain chain = {start.f32(), between.f32(), end.f32()};
+    Table<float> d1(1, labels), d2(labels, labels), d3(1, labels);
+    Mat logits = s.Put(p.inputs[0]);
+    const double loss = ChainLoss(logits, cu, targets.data(), chain, 0, {}, s.arena).loss;
+    ExpectSameBits("logits", {Workspace::Get(logits)}, {p.inputs[0]});
+    Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
+    if (p.dout.empty()) return r;
+    for (int i = 0; i < p.backwards; ++i) {
+      logits = s.Put(p.inputs[0]);
+      EXPECT_EQ(ChainLoss(logits, cu, targets.data(), chain, p.dout[0].v[0], {d1.v.data(), d2.v.data(), d3.v.data()}, s.arena).loss, loss);
+    }
+    r.gradients = {Workspace::Get(logits), d1, d2, d3};
+    return r;
+  };
+  return e;
+}
+
 Entry GatherEntry(DType type) {
   Entry e;
   const std::vector<int32_t> rows = {0, 3, 4, 9};
@@ -363,6 +398,9 @@ void AddTyped(std::vector<Entry>* all, DType type) {
   all->push_back(LossEntry(5, 24, 1, type));
   all->push_back(LossEntry(7, 3, 30, type));
   all->push_back(LossEntry(9, 1031, 3, type));
+  all->push_back(ChainEntry({1}, 3, 1, type));
+  all->push_back(ChainEntry({4, 0, 1, 7}, 5, 2, type));
+  all->push_back(ChainEntry(std::vector<int32_t>(40, 2), 2, 10, type));
   all->push_back(GatherEntry(type));
 }
 

@@ -213,6 +213,55 @@ TEST_F(BuildTest, NoWordIsLost) {
   EXPECT_TRUE(CutIntoWindows(*tokenizer_, {}, 8, nullptr).empty());
 }
 
+TEST_F(BuildTest, OverlappingWindowsSeeEveryWordWithContext) {
+  std::vector<std::string> words;
+  for (int i = 0; i < 500; ++i) words.push_back(std::string(1 + i * i % 5, 'b'));
+  for (const int max_tokens : {3, 4, 8, 21, 4000}) {
+    WindowCounts once, counts;
+    CutIntoWindows(*tokenizer_, words, max_tokens, &once);
+    const auto windows = CutIntoWindows(*tokenizer_, words, max_tokens, &counts, Overlap::kHalf);
+    EXPECT_EQ(counts.cut_words, once.cut_words);
+    EXPECT_EQ(counts.unknown_tokens, once.unknown_tokens);
+    int64_t end = 0;
+    for (const Window& window : windows) {
+      EXPECT_LE(window.ids.size(), max_tokens);
+      EXPECT_LE(window.first_word, end);
+      EXPECT_GE(window.first_word, 0);
+      EXPECT_TRUE(max_tokens != 21 || end == 0 || window.first_word < end) << "no overlap";
+      const int64_t last = window.first_word + window.rows.size();
+      EXPECT_GT(last, end);
+      end = last;
+    }
+    EXPECT_EQ(end, words.size());
+    EXPECT_EQ(windows.size() == 1, max_tokens == 4000);
+  }
+}
+
+TEST_F(BuildTest, Iob1IsReadAsIob2) {
+  const std::string iob1 = "a I-X\nb I-X\nc B-X\nd O\ne I-Y\n\nf I-Y\ng I-X\n";
+  const auto labels = LearnTags(Data("a.conll", iob1));
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_THAT(*labels, ElementsAre("B-X", "B-Y", "I-X", "O"));
+  const std::vector<std::string> all = {"B-X", "B-Y", "I-X", "I-Y", "O"};
+  const auto built = BuildTagging(Data("a.conll", iob1), TokenTaggingSpec(), all, *tokenizer_, options_);
+  EXPECT_THAT(Dump(built), ElementsAre("<class> a b c d e <sep> | 1:0 2:2 3:0 4:4 5:1", "<class> f g <sep> | 1:1 2:0"));
+  EXPECT_THAT(built->note, testing::HasSubstr("IOB1"));
+  // A short file of the same kind has no B at all; the labels tell that there should be.
+  const auto dev = BuildTagging(Data("b.conll", "a I-X\nb O\n"), TokenTaggingSpec(), all, *tokenizer_, options_);
+  EXPECT_THAT(Dump(dev), ElementsAre("<class> a b <sep> | 1:0 2:4"));
+}
+
+TEST_F(BuildTest, OtherSchemesAreNotTakenForIob1) {
+  const std::string iob2 = "a B-X\nb I-X\nc O\nd I-X\n", io = "a I-X\nb O\nc I-X\n";
+  const auto built = BuildTagging(Data("a.conll", iob2), TokenTaggingSpec(), {"B-X", "I-X", "O"}, *tokenizer_, options_);
+  EXPECT_THAT(Dump(built), ElementsAre("<class> a b c d <sep> | 1:0 2:1 3:2 4:1"));
+  EXPECT_EQ(built->note, "");
+  EXPECT_THAT(*LearnTags(Data("b.conll", io)), ElementsAre("I-X", "O"));
+  const auto plain = BuildTagging(Data("b.conll", io), TokenTaggingSpec(), {"I-X", "O"}, *tokenizer_, options_);
+  EXPECT_THAT(Dump(plain), ElementsAre("<class> a b c <sep> | 1:0 2:1 3:0"));
+  EXPECT_THAT(*LearnTags(Data("c.conll", "a B-X\nb I-X\nc E-X\nd I-Y\n")), ElementsAre("B-X", "E-X", "I-X", "I-Y"));
+}
+
 TEST_F(BuildTest, ThreadsDoNotChangeTheStore) {
   std::string text;
   uint32_t state = 1;

@@ -106,6 +106,40 @@ TEST_F(TrainerTest, ResumesWithTheSameBits) {
   EXPECT_EQ(Weights("straight"), Weights("pieces"));
 }
 
+TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
+  // The same word is B or I by its place alone, and no label stands before the first.
+  std::string tags;
+  for (int i = 0; i < 40; ++i) tags += i % 2 == 0 ? "the\tO\ncat\tB-X\ncat\tI-X\n\n" : "a\tO\ndog\tB-Y\n\n";
+  Write("spans.conll", tags);
+  const std::string task = NewEncoder() + " token_tagging { max_tokens: 24 crf: true }";
+  LoadedSpec spec = Spec(task, "spans.conll", "crf", 30);
+  spec.spec.mutable_validation()->add_files(Path("spans.conll"));
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->metric, "span_f1");
+  EXPECT_EQ(*summary->best.Value("span_f1"), 1.0);
+  EXPECT_THAT(progress_, HasSubstr("loss"));
+  ASSERT_TRUE(Train(Spec(task, "spans.conll", "straight", 8)).ok());
+  EXPECT_EQ(ExitOf(Train(Spec(task, "spans.conll", "pieces", 8), 5).status()), Exit::kInterrupted);
+  ASSERT_TRUE(Train(Spec(task, "spans.conll", "pieces", 8)).ok());
+  EXPECT_EQ(Weights("straight"), Weights("pieces"));
+  const auto config = LoadConfig(Path("crf"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->crf);
+  EXPECT_EQ(config->window, 24);
+  Model model(*config, false);
+  std::vector<std::string> fresh;
+  ASSERT_TRUE(model.Load(Path("crf"), 0, &fresh).ok());
+  EXPECT_TRUE(fresh.empty());
+  // A tagger without a chain goes on from one with it, and the other way round.
+  const std::string from_crf = absl::StrCat("model { start_from: \"", Path("crf"), "\" } token_tagging { max_tokens: 24 ");
+  ASSERT_TRUE(Train(Spec(from_crf + "}", "spans.conll", "plain", 2)).ok());
+  EXPECT_FALSE(LoadConfig(Path("plain"))->crf);
+  const std::string from_plain = absl::StrCat("model { start_from: \"", Path("plain"), "\" } token_tagging { max_tokens: 24 crf: true }");
+  ASSERT_TRUE(Train(Spec(from_plain, "spans.conll", "again", 2)).ok());
+  EXPECT_THAT(progress_, HasSubstr("new in this model: crf.start_transitions, crf.transitions, crf.end_transitions"));
+}
+
 TEST_F(TrainerTest, ThreadsDoNotChangeBits) {
   const int threads = Threads();
   std::string first;

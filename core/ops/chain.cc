@@ -1,0 +1,178 @@
+// Forward-backward in logarithms and double, and Viterbi.
+#include "core/ops/chain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/base/threads.h"
+
+namespace cloze {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr int64_t kParts = 16;  // sums of gradients, of as many sequences each
+
+// log sum exp x[i].
+double LogSum(absl::Span<const double> x) {
+  const double max = *std::max_element(x.begin(), x.end());
+  if (max == kNever) return kNever;
+  double sum = 0;
+  for (const double v : x) sum += std::exp(v - max);
+  return max + std::log(sum);
+}
+
+// One sequence: logits [n, L] f32, n > 0. alpha(t, j) is the log of the sum over all beginnings that end with j at t, beta(t, j) that over
+// all ends behind it.
+class Lattice {
+ public:
+  Lattice(ConstMat logits, const Chain& chain) : e_(logits), chain_(chain), n_(logits.rows), labels_(logits.cols), terms_(labels_) {
+    alpha_.resize(n_ * labels_);
+    for (int64_t j = 0; j < labels_; ++j) alpha(0, j) = double{chain.start[j]} + e_.f32(0)[j];
+    for (int64_t t = 1; t < n_; ++t) {
+      for (int64_t j = 0; j < labels_; ++j) {
+        for (int64_t i = 0; i < labels_; ++i) terms_[i] = alpha(t - 1, i) + between(i, j);
+        alpha(t, j) = LogSum(terms_) + e_.f32(t)[j];
+      }
+    }
+    for (int64_t j = 0; j < labels_; ++j) terms_[j] = alpha(n_ - 1, j) + chain.end[j];
+    log_z_ = LogSum(terms_);
+  }
+
+  double log_z() const { return log_z_; }
+
+  double Score(const int32_t* y) const {
+    double score = double{chain_.start[y[0]]} + chain_.end[y[n_ - 1]];
+    for (int64_t t = 0; t < n_; ++t) score += e_.f32(t)[y[t]] + (t > 0 ? between(y[t - 1], y[t]) : 0);
+    return score;
+  }
+
+  void Backward() {
+    beta_.resize(n_ * labels_);
+    for (int64_t i = 0; i < labels_; ++i) beta(n_ - 1, i) = chain_.end[i];
+    for (int64_t t = n_ - 2; t >= 0; --t) {
+      for (int64_t i = 0; i < labels_; ++i) {
+        for (int64_t j = 0; j < labels_; ++j) terms_[j] = between(i, j) + e_.f32(t + 1)[j] + beta(t + 1, j);
+        beta(t, i) = LogSum(terms_);
+      }
+    }
+  }
+  // After Backward(): probability of j at t, and of i at t - 1 with j at t.
+  double Probability(int64_t t, int64_t j) { return std::exp(alpha(t, j) + beta(t, j) - log_z_); }
+  double Probability(int64_t t, int64_t i, int64_t j) {
+    return std::exp(alpha(t - 1, i) + between(i, j) + e_.f32(t)[j] + beta(t, j) - log_z_);
+  }
+
+ private:
+  double& alpha(int64_t t, int64_t j) { return alpha_[t * labels_ + j]; }
+  double& beta(int64_t t, int64_t j) { return beta_[t * labels_ + j]; }
+  double between(int64_t i, int64_t j) const { return chain_.between[i * labels_ + j]; }
+
+  ConstMat e_;
+  const Chain& chain_;
+  int64_t n_, labels_;
+  std::vector<double> terms_, alpha_, beta_;  // [L], [n, L], [n, L]
+  double log_z_;
+};
+
+// Gradients of some sequences, in the order start, between, end.
+void AddGradients(Lattice& lattice, const int32_t* y, Mat logits, double scale, double* sum) {
+  const int64_t n = logits.rows, labels = logits.cols;
+  double *start = sum, *between = start + labels, *end = between + labels * labels;
+  lattice.Backward();
+  for (int64_t t = 1; t < n; ++t) {
+    for (int64_t i = 0; i < labels; ++i) {
+      for (int64_t j = 0; j < labels; ++j) between[i * labels + j] += scale * lattice.Probability(t, i, j);
+    }
+    between[y[t - 1] * labels + y[t]] -= scale;
+  }
+  // The logits of a row are not read any more once its probabilities are known.
+  for (int64_t t = 0; t < n; ++t) {
+    for (int64_t j = 0; j < labels; ++j) {
+      const double d = scale * (lattice.Probability(t, j) - (y[t] == j));
+      if (t == 0) start[j] += d;
+      if (t == n - 1) end[j] += d;
+      logits.f32(t)[j] = static_cast<float>(d);
+    }
+  }
+}
+
+// grad[i] += sum over the parts of part[i]; null: not wanted.
+void AddParts(const double* parts, int64_t count, int64_t stride, float* grad, int64_t n) {
+  for (int64_t i = 0; grad != nullptr && i < n; ++i) {
+    double sum = 0;
+    for (int64_t p = 0; p < count; ++p) sum += parts[p * stride + i];
+    grad[i] += static_cast<float>(sum);
+  }
+}
+
+}  // namespace
+
+LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* targets, const Chain& chain, float gradient_scale,
+                  const ChainGrads& grads, Arena& arena) {
+  const Arena::Mark mark = arena.mark();
+  const int64_t labels = logits.cols, sequences = static_cast<int64_t>(cu_rows.size()) - 1, size = labels * (labels + 2);
+  Mat f32 = arena.New(logits.rows, labels, DType::kF32);
+  Convert(logits, f32);
+  const int64_t each = std::max<int64_t>((sequences + kParts - 1) / kParts, 1), parts = (sequences + each - 1) / each;
+  LossSum* sums = arena.NewArray<LossSum>(parts);
+  double* gradients = arena.NewArray<double>(gradient_scale == 0 ? 0 : parts * size);
+  ParallelFor(parts, [&](int64_t p) {
+    double* sum = gradients + p * size;
+    if (gradient_scale != 0) std::fill(sum, sum + size, 0.0);
+    sums[p] = LossSum();
+    for (int64_t s = p * each; s < std::min(sequences, (p + 1) * each); ++s) {
+      const int64_t begin = cu_rows[s], n = cu_rows[s + 1] - begin;
+      if (n == 0) continue;
+      const Mat e = Rows(f32, begin, n);
+      Lattice lattice(e, chain);
+      sums[p].loss += lattice.log_z() - lattice.Score(targets + begin);
+      for (int64_t t = 0; t < n; ++t) sums[p].correct += std::max_element(e.f32(t), e.f32(t) + labels) - e.f32(t) == targets[begin + t];
+      if (gradient_scale != 0) AddGradients(lattice, targets + begin, e, gradient_scale, sum);
+    }
+  });
+  LossSum all;
+  for (int64_t p = 0; p < parts; ++p) all.loss += sums[p].loss, all.correct += sums[p].correct;
+  if (gradient_scale != 0) {
+    AddParts(gradients, parts, size, grads.start, labels);
+    AddParts(gradients + labels, parts, size, grads.between, labels * labels);
+    AddParts(gradients + labels + labels * labels, parts, size, grads.end, labels);
+    Convert(f32, logits);
+  }
+  arena.Rewind(mark);
+  return all;
+}
+
+void ChainMarginals(ConstMat logits, const Chain& chain, Mat p) {
+  if (logits.rows == 0) return;
+  Lattice lattice(logits, chain);
+  lattice.Backward();
+  for (int64_t t = 0; t < logits.rows; ++t) {
+    for (int64_t j = 0; j < logits.cols; ++j) p.f32(t)[j] = static_cast<float>(lattice.Probability(t, j));
+  }
+}
+
+bool BestSequence(ConstMat logits, const Chain& chain, int* best) {
+  const int64_t n = logits.rows, labels = logits.cols;
+  std::vector<double> score(labels), last;
+  std::vector<int32_t> from(n * labels);
+  for (int64_t j = 0; j < labels; ++j) score[j] = double{chain.start[j]} + logits.f32(0)[j];
+  for (int64_t t = 1; t < n; ++t) {
+    last = score;
+    for (int64_t j = 0; j < labels; ++j) {
+      double most = kNever;
+      for (int64_t i = 0; i < labels; ++i) {
+        const double s = last[i] + chain.between[i * labels + j];
+        if (s > most) most = s, from[t * labels + j] = static_cast<int32_t>(i);
+      }
+      score[j] = most + logits.f32(t)[j];
+    }
+  }
+  for (int64_t j = 0; j < labels; ++j) score[j] += chain.end[j];
+  best[n - 1] = static_cast<int>(std::max_element(score.begin(), score.end()) - score.begin());
+  for (int64_t t = n - 1; t > 0; --t) best[t - 1] = from[t * labels + best[t]];
+  return std::all_of(score.begin(), score.end(), [](double s) { return !std::isnan(s); }) && score[best[n - 1]] > kNever;
+}
+
+}  // namespace cloze

@@ -1,0 +1,208 @@
+// Tagging loses no word and keeps the rules of its labels, whatever the text.
+#include "tasks/tagger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/text/unicode.h"
+#include "encoder/model_folder.h"
+#include "tasks/spans.h"
+#include "tasks/text_words.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+using testing::ElementsAre;
+
+ModelConfig TaggerConfig(std::vector<std::string> labels, bool crf = false) {
+  ModelConfig c;
+  c.hidden = 8, c.heads = 2, c.layers = 1, c.intermediate = 16, c.vocab = 70, c.max_positions = 12;
+  c.head = HeadKind::kTokenTagging, c.crf = crf, c.labels = std::move(labels);
+  return c;
+}
+
+std::vector<int> LabelsOf(const std::vector<WordTag>& tags) {
+  std::vector<int> ids;
+  for (const WordTag& tag : tags) ids.push_back(tag.label);
+  return ids;
+}
+
+TEST(TagDecoder, KeepsTheRulesWhenAsked) {
+  Model model(TaggerConfig({"B-A", "I-A", "O"}), false);
+  const float logits[] = {0, 2, 1, 0, 3, 0};  // I-A I-A
+  const ConstMat words = View(logits, 2, 3);
+  EXPECT_THAT(LabelsOf(TagDecoder(model).Decode(words)), ElementsAre(0, 1));
+  EXPECT_THAT(LabelsOf(TagDecoder(model, true).Decode(words)), ElementsAre(0, 1));
+  EXPECT_THAT(LabelsOf(TagDecoder(model, false).Decode(words)), ElementsAre(1, 1));
+  // The score is the chosen label's softmax probability.
+  EXPECT_NEAR(TagDecoder(model).Decode(words)[0].score, 1 / (1 + std::exp(2.0) + std::exp(1.0)), 1e-6);
+  EXPECT_TRUE(TagDecoder(model).Decode(View(logits, 0, 3)).empty());
+}
+
+TEST(TagDecoder, LabelsOfNoSchemeAreChosenOneByOne) {
+  Model model(TaggerConfig({"NOUN", "VERB"}), false);
+  const float logits[] = {0, 1, 2, 1};
+  EXPECT_THAT(LabelsOf(TagDecoder(model, true).Decode(View(logits, 2, 2))), ElementsAre(1, 0));
+}
+
+TEST(TagDecoder, TakesTheBestOfEachWordWhenTheRulesLeaveNothing) {
+  Model model(TaggerConfig({"B-A", "E-A"}), false);  // one word cannot be a span of two
+  const float logits[] = {0, 1};
+  EXPECT_THAT(LabelsOf(TagDecoder(model).Decode(View(logits, 1, 2))), ElementsAre(1));
+}
+
+TEST(TagDecoder, AChainGivesItsMarginals) {
+  Model model(TaggerConfig({"NOUN", "VERB"}, true), false);
+  model.params().value(model.params().Find("crf.transitions")).f32()[1] = 3;  // NOUN before VERB
+  const float logits[] = {0, 1, 0.5, 0};
+  const auto tags = TagDecoder(model).Decode(View(logits, 2, 2));
+  EXPECT_THAT(LabelsOf(tags), ElementsAre(0, 1));
+  const double nn = std::exp(0.5), nv = std::exp(3.0), vn = std::exp(1.5), vv = std::exp(1.0), z = nn + nv + vn + vv;
+  EXPECT_NEAR(tags[0].score, (nn + nv) / z, 1e-6);
+  EXPECT_NEAR(tags[1].score, (nv + vv) / z, 1e-6);
+}
+
+// Letters, marks, emoji, ideographs, controls and spaces of all kinds.
+std::string RandomText(std::mt19937* random, int length) {
+  static const std::u32string kPool =
+      U"abcXYZ 012 \u00e9\u00df\u0130 \u0301\u0308\u20dd\u0e49 \u4e2d\u6587\uac00 \U0001F600\U0001F1E9\u200d\ufe0f "
+      U"\u200b\u00ad\ufeff\u0001\u007f"
+      U"\t\u00a0\u2028\u3000 .,!-\u2014\u00bf [MASK] \u0600\u05d0\u0928\u093f \ufffd\ue000\U0010ffff##s";
+  std::string text;
+  for (int i = 0; i < length; ++i) AppendUtf8(kPool[(*random)() % kPool.size()], &text);
+  if ((*random)() % 8 == 0) text += std::string(300, 'q');
+  return text;
+}
+
+TEST(WordsOfText, EveryRunHasAWordAndEverySpanSlicesBack) {
+  const auto tokenizer = SmallTokenizer();
+  std::mt19937 random(3);
+  for (int n = 0; n < 3000; ++n) {
+    const std::string text = RandomText(&random, random() % 40);
+    const std::vector<TextWord> words = WordsOfText(*tokenizer, text);
+    int64_t end = 0;
+    for (const TextWord& w : words) {
+      ASSERT_LE(end, w.bytes.begin) << text;
+      ASSERT_LT(w.bytes.begin, w.bytes.end) << text;
+      end = w.bytes.end;
+      ASSERT_LE(end, text.size());
+      ASSERT_EQ(CountCodePoints(text.substr(0, w.bytes.begin)), w.chars.begin) << text;
+      ASSERT_EQ(CountCodePoints(text.substr(0, w.bytes.end)), w.chars.end) << text;
+      ASSERT_TRUE(IsValidUtf8(text.substr(w.bytes.begin, w.bytes.end - w.bytes.begin))) << text;
+    }
+    // Runs between white space, found on their own.
+    for (size_t at = 0, begin = 0; at <= text.size();) {
+      const CodePoint c = at < text.size() ? CodePointAt(text, at) : CodePoint{U' ', 1};
+      if (IsSpace(c.value)) {
+        const bool covered = std::any_of(words.begin(), words.end(), [&](const TextWord& w) {
+          return w.bytes.begin < static_cast<int64_t>(at) && w.bytes.end > static_cast<int64_t>(begin);
+        });
+        ASSERT_TRUE(begin == at || covered) << text << " at " << begin;
+        begin = at + c.size;
+      }
+      at += c.size;
+    }
+  }
+}
+
+TEST(WordsOfText, WordsThatTheTokenizerDropsAreWords) {
+  const auto tokenizer = SmallTokenizer();
+  EXPECT_THAT(Slices("a \u0301 b\u0301c, \u200b", WordsOfText(*tokenizer, "a \u0301 b\u0301c, \u200b")),
+              ElementsAre("a", "\u0301", "b\u0301c", ",", "\u200b"));
+}
+
+class TagWordsTest : public FilesTest {
+ protected:
+  std::unique_ptr<Session> Open(const ModelConfig& config) {
+    Model model(config, false);
+    model.Initialize(1);
+    EXPECT_TRUE(SaveWeights(folder_, config, model.params()).ok());
+    EXPECT_TRUE(SmallTokenizer()->Save(folder_, config.max_positions).ok());
+    auto session = Session::Open(folder_, DType::kF32);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return *std::move(session);
+  }
+  // The tags of one sentence.
+  absl::StatusOr<std::vector<WordTag>> Tag(Session& session, const std::vector<std::string>& words) {
+    const std::vector<std::vector<std::string>> sentences = {words};
+    counts_ = {};
+    ASSIGN_OR_RETURN(auto tags, TagWords(session, TagDecoder(session.model()), sentences, &counts_));
+    return tags.front();
+  }
+  WindowCounts counts_;
+};
+
+TEST_F(TagWordsTest, WordsOutAreWordsIn) {
+  const std::vector<std::string> labels = {"B-A", "I-A", "B-B", "I-B", "O"};
+  for (const bool crf : {false, true}) {
+    const auto session = Open(TaggerConfig(labels, crf));
+    const TagDecoder decoder(session->model());
+    const SpanTags rules(labels);
+    std::mt19937 random(5);
+    std::vector<std::vector<std::string>> sentences(40);
+    for (auto& sentence : sentences) {
+      for (int n = random() % 30; n > 0; --n) sentence.push_back(RandomText(&random, random() % 20));
+    }
+    sentences[7].assign(500, "sats");
+    WindowCounts counts;
+    const auto tags = TagWords(*session, decoder, sentences, &counts);
+    ASSERT_TRUE(tags.ok()) << tags.status();
+    ASSERT_EQ(tags->size(), sentences.size());
+    EXPECT_GT(counts.cut_words, 0);
+    for (size_t s = 0; s < sentences.size(); ++s) {
+      ASSERT_EQ((*tags)[s].size(), sentences[s].size());
+      int last = -1;
+      for (const WordTag& tag : (*tags)[s]) {
+        ASSERT_TRUE(rules.Follows(last, tag.label));
+        last = tag.label;
+        ASSERT_GT(tag.score, 0);
+        ASSERT_LE(tag.score, 1.0001);
+      }
+      // A sentence does not depend on its neighbours.
+      const auto alone = Tag(*session, sentences[s]);
+      ASSERT_TRUE(alone.ok());
+      EXPECT_EQ(LabelsOf(*alone), LabelsOf((*tags)[s]));
+    }
+  }
+}
+
+// A word of a long sentence has the logits of the window in which it stands most in the middle.
+TEST_F(TagWordsTest, ReadsEachWordWhereItHasMostContext) {
+  const auto session = Open(TaggerConfig({"A", "B", "C"}));
+  const std::vector<std::string> letters = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"};
+  const int64_t first[] = {0, 5};  // windows of ten words, half of them shared: 0-9, 5-12
+  std::vector<float> score[2];
+  for (const int w : {0, 1}) {
+    const std::vector<std::string> part(letters.begin() + first[w], letters.begin() + std::min<int64_t>(first[w] + 10, letters.size()));
+    const auto tags = Tag(*session, part);
+    ASSERT_TRUE(tags.ok());
+    for (const WordTag& tag : *tags) score[w].push_back(tag.score);
+  }
+  const auto tags = *Tag(*session, letters);
+  for (int64_t i = 0; i < 13; ++i) {
+    const bool second = i >= 5 && i - 5 > 9 - i;  // more behind it in the first, or more before it in the second?
+    EXPECT_NEAR(tags[i].score, second ? score[1][i - 5] : score[0][i], 1e-6) << i;
+  }
+}
+
+TEST_F(TagWordsTest, AWindowSmallerThanAWordIsRefused) {
+  ModelConfig config = TaggerConfig({"A", "B"});
+  config.max_positions = 2;
+  const auto session = Open(config);
+  ExpectError(Tag(*session, {"a"}).status(), Exit::kMismatch, "sees 2 tokens at once");
+}
+
+TEST_F(TagWordsTest, WindowsAreThoseOfTraining) {
+  ModelConfig config = TaggerConfig({"A", "B"});
+  config.window = 5;
+  const auto session = Open(config);
+  EXPECT_EQ(session->config().window, 5);
+  ASSERT_TRUE(Tag(*session, {"abcd"}).ok());
+  EXPECT_EQ(counts_.cut_tokens, 1);
+}
+
+}  // namespace
+}  // namespace cloze

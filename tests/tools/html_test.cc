@@ -1,0 +1,62 @@
+#include "tools/html.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/attention_page.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+TEST(HtmlEscape, LeavesNoMarkup) {
+  EXPECT_EQ(HtmlEscape("<b a=\"x\" c='y'>&amp;"), "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;");
+  EXPECT_EQ(HtmlEscape("na\u00efve \u4e2d \U0001F600\tx\n"), "na\u00efve \u4e2d \U0001F600\tx\n");
+  EXPECT_EQ(HtmlEscape(absl::string_view("\0\x1b[31m\x7f\u0085\u202e\u2066\xff", 15)), "\uFFFD\uFFFD[31m\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(HtmlEscape(""), "");
+}
+
+TEST(HtmlPage, LoadsNothingAndRunsNothing) {
+  const std::string page = HtmlPage("</title><script>alert(1)</script>", "p {}", "<p>x</p>");
+  EXPECT_THAT(page, HasSubstr("content=\"default-src 'none'; style-src 'unsafe-inline'"));
+  EXPECT_THAT(page, HasSubstr("<title>&lt;/title&gt;&lt;script&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
+TEST(AttentionPage, ShowsEveryHeadWithEscapedTokens) {
+  AttentionMaps maps;
+  maps.text = "<script>alert(1)</script>";
+  maps.tokens = {"[CLS]", "<script>", "\"&'", "averyveryverylongtoken"};
+  maps.heads = 3;
+  maps.probs.assign(2, std::vector<float>(3 * 16, 0.25f));
+  const std::string page = AttentionPage(maps);
+  EXPECT_EQ(Count(page, "<symbol id=\"m-"), 6);
+  EXPECT_EQ(Count(page, "<section class=\"large\""), 6);
+  EXPECT_EQ(Count(page, "<use href=\"#m-l2h3\""), 2);  // small and large
+  EXPECT_THAT(page, HasSubstr("<a href=\"#l1h1\" title=\"Layer 1, head 1\">"));
+  EXPECT_THAT(page, HasSubstr("M0 0h4v1h-4zM0 1h4v1h-4z"));  // rows of equal cells
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
+  EXPECT_THAT(page, HasSubstr("averyveryvery\u2026</text>"));
+  for (const char* bad : {"<script", "http", "url(", "src=", "javascript", "@import", "onload"}) EXPECT_THAT(page, Not(HasSubstr(bad)));
+}
+
+TEST(AttentionPage, ManyTokensStaySmall) {
+  AttentionMaps maps;
+  maps.tokens.assign(128, "x");
+  maps.heads = 12;
+  maps.probs.assign(6, std::vector<float>(12 * 128 * 128));
+  for (auto& layer : maps.probs) {
+    for (size_t i = 0; i < layer.size(); ++i) layer[i] = i % 7 == 0 ? 0.03f : 0.002f;
+  }
+  EXPECT_LT(AttentionPage(maps).size(), 20 << 20);
+}
+
+}  // namespace
+}  // namespace cloze
