@@ -23,6 +23,14 @@ Block::Block(ParamStore* store, const ModelConfig& config, const Names& names, i
   norm_b_ = Norm(store, names.norm_b, hidden, config.norm_epsilon);
 }
 
+void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
+  uint32_t stream = DropoutStream(DropoutPlace::kLora, index_);
+  for (Linear* linear : {&qkv_, &attention_output_, &intermediate_, &output_}) {
+    linear->AddLora(store, plan, stream);
+    stream += 4;
+  }
+}
+
 DropoutSite Block::Site(const Step& step, DropoutPlace place) const {
   return step.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout, DropoutStream(place, index_));
 }
@@ -69,7 +77,7 @@ void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat da, Mat
   attention_output_.Backward(step, s.context, da, dcontext);
   cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention),
                            step.arena, dqkv);
-  if (float* bias_grad = qkv_.bias_grad(step)) AddColumnSums(dqkv, step.arena, bias_grad);
+  AddColumnSums(dqkv, step.arena, qkv_.bias_grad(step));
   qkv_.Backward(step, s.x, dqkv, dx, !pre_);
   step.arena.Rewind(mark);
 }
@@ -86,10 +94,13 @@ void Block::Backward(const Step& step, const Saved& s, const Stream& d, bool nee
     norm.Backward(step, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(step, place), {}, linear.bias_grad(step), dz, dx);
     return dropout ? ConstMat(dx) : ConstMat(dz);
   };
+  const bool attention = need_dx || attention_trained(step);
   const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
-  FeedForwardBackward(step, s, dm, d.y);
-  const ConstMat da = through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
-  AttentionBackward(step, s, da, need_dx ? d.y : Mat());
+  if (attention || mlp_trained(step)) FeedForwardBackward(step, s, dm, d.y);
+  if (attention || norm_a_.trained(step)) {
+    const ConstMat da = through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
+    if (attention) AttentionBackward(step, s, da, need_dx ? d.y : Mat());
+  }
   step.arena.Rewind(mark);
 }
 

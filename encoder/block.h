@@ -30,13 +30,19 @@ class Block {
 
   Block(ParamStore* store, const ModelConfig& config, const Names& names, int index);
 
+  void AddLora(ParamStore* store, const LoraPlan& plan);
+  // Does anything of it learn?
+  bool trained(const Step& step) const { return attention_trained(step) || mlp_trained(step) || norm_b_.trained(step); }
+
   // Writes out.y and, pre-norm, out.residual. `probs` as in AttentionForward.
   Saved Forward(const Step& step, const Stream& in, const Stream& out, float* probs = nullptr) const;
   // From the gradient of out to the gradient of in, in place: d.y and, pre-norm, d.residual are read and overwritten. `need_dx` false: only
-  // parameters.
+  // parameters; ends at the first that learns.
   void Backward(const Step& step, const Saved& saved, const Stream& d, bool need_dx) const;
 
  private:
+  bool attention_trained(const Step& step) const { return qkv_.trained(step) || attention_output_.trained(step); }
+  bool mlp_trained(const Step& step) const { return norm_a_.trained(step) || intermediate_.trained(step) || output_.trained(step); }
   DropoutSite Site(const Step& step, DropoutPlace place) const;
   void FeedForwardBackward(const Step& step, const Saved& saved, ConstMat dm, Mat dy1) const;
   void AttentionBackward(const Step& step, const Saved& saved, ConstMat da, Mat dx) const;

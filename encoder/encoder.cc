@@ -1,5 +1,6 @@
 #include "encoder/encoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -34,28 +35,64 @@ const std::vector<int32_t>& Encoder::PositionRows(const Step& step, std::vector<
   return *shifted;
 }
 
-Stream Encoder::Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* first) const {
+void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
+  for (Block& block : blocks_) block.AddLora(store, plan);
+}
+
+int Encoder::LowestTrained(const Step& step) const {
+  const bool tables = step.trained(words_) || step.trained(positions_) || step.trained(types_);
+  if (tables || embedding_norm_.trained(step) || (pre_ && first_norm_.trained(step))) return -1;
+  return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.trained(step); }) - blocks_.begin();
+}
+
+Stream Encoder::NewStream(const Step& step) const {
+  Stream stream;
+  stream.y = step.New(step.batch.padded_rows(), config_.hidden);
+  stream.residual = pre_ ? step.New(stream.y.rows, config_.hidden) : stream.y;
+  return stream;
+}
+
+void Encoder::Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = step.batch;
-  const int64_t rows = b.padded_rows();
   std::vector<int32_t> shifted;
-  Mat z = step.New(rows, config_.hidden), y = step.New(rows, config_.hidden);
-  EmbeddingForward(step.params.value(words_), b.ids.data(), step.params.value(positions_), PositionRows(step, &shifted).data(),
-                   step.params.value(types_), b.types.data(), z);
-  *embeddings = embedding_norm_.Forward(step, {}, z, {}, step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, y);
-  if (!pre_) return {y, y};
-  Mat normed = step.New(rows, config_.hidden);
-  *first = first_norm_.Forward(step, {}, y, {}, {}, y, normed);
-  return {normed, y};
+  Mat z = step.New(out.y.rows, config_.hidden);
+  EmbeddingForward(step.value(words_), b.ids.data(), step.value(positions_), PositionRows(step, &shifted).data(), step.value(types_),
+                   b.types.data(), z);
+  *embeddings =
+      embedding_norm_.Forward(step, {}, z, {}, step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
+  if (pre_) *first = first_norm_.Forward(step, {}, out.residual, {}, {}, out.residual, out.y);
+}
+
+// The stream after `count` blocks; keeps nothing else, so that memory does not grow with their number.
+Stream Encoder::Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const {
+  Stream stream = NewStream(step), next = count > 0 ? NewStream(step) : Stream();
+  const Arena::Mark mark = step.arena.mark();
+  Norm::Saved embeddings, first;
+  Embed(step, stream, &embeddings, &first);
+  step.arena.Rewind(mark);
+  observe(0, stream.residual);
+  for (int i = 0; i < count; ++i) {
+    blocks_[i].Forward(step, stream, next, probs.empty() ? nullptr : probs[i]);
+    step.arena.Rewind(mark);
+    std::swap(stream, next);
+    observe(i + 1, i + 1 == config_.layers ? stream.y : stream.residual);
+  }
+  return stream;
 }
 
 Encoder::Saved Encoder::Forward(const Step& step) const {
   Saved saved;
-  Stream stream = Embed(step, &saved.embeddings, &saved.first);
-  for (const Block& block : blocks_) {
-    Stream next;
-    next.y = step.New(stream.y.rows, config_.hidden);
-    next.residual = pre_ ? step.New(stream.y.rows, config_.hidden) : next.y;
-    saved.blocks.push_back(block.Forward(step, stream, next));
+  saved.lowest = LowestTrained(step);
+  Stream stream;
+  if (saved.lowest < 0) {
+    stream = NewStream(step);
+    Embed(step, stream, &saved.embeddings, &saved.first);
+  } else {
+    stream = Below(step, saved.lowest, [](int, ConstMat) {}, {});
+  }
+  for (int i = std::max(saved.lowest, 0); i < config_.layers; ++i) {
+    const Stream next = NewStream(step);
+    saved.blocks.push_back(blocks_[i].Forward(step, stream, next));
     stream = next;
   }
   saved.y = stream.y;
@@ -63,26 +100,20 @@ Encoder::Saved Encoder::Forward(const Step& step) const {
 }
 
 Mat Encoder::Infer(const Step& step, Observer observe, const std::vector<float*>& probs) const {
-  Norm::Saved embeddings, first;
-  Stream stream = Embed(step, &embeddings, &first), next;
-  observe(0, stream.residual);
-  next.y = step.New(stream.y.rows, config_.hidden);
-  next.residual = pre_ ? step.New(stream.y.rows, config_.hidden) : next.y;
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const Arena::Mark mark = step.arena.mark();
-    blocks_[i].Forward(step, stream, next, probs.empty() ? nullptr : probs[i]);
-    step.arena.Rewind(mark);
-    std::swap(stream, next);
-    observe(static_cast<int>(i) + 1, i + 1 == blocks_.size() ? stream.y : stream.residual);
-  }
-  return stream.y;
+  return Below(step, config_.layers, observe, probs).y;
 }
 
 void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   const Arena::Mark mark = step.arena.mark();
   Stream d = {dy, dy};
   if (pre_) d.residual = step.arena.NewZero(dy.rows, dy.cols, step.compute);
-  for (int i = static_cast<int>(blocks_.size()) - 1; i >= 0; --i) blocks_[i].Backward(step, saved.blocks[i], d, true);
+  const int first = std::max(saved.lowest, 0);
+  for (int i = config_.layers - 1; i >= first; --i) blocks_[i].Backward(step, saved.blocks[i - first], d, i > saved.lowest);
+  if (saved.lowest < 0) EmbeddingsBackward(step, saved, d);
+  step.arena.Rewind(mark);
+}
+
+void Encoder::EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const {
   if (pre_) first_norm_.Backward(step, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
   const DropoutSite dropout = step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(step, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
@@ -91,7 +122,6 @@ void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), step.arena, step.params.grad(words_));
   EmbeddingBackward(d.y, PositionRows(step, &shifted).data(), b.tokens(), step.arena, step.params.grad(positions_));
   EmbeddingBackward(d.y, b.types.data(), b.tokens(), step.arena, step.params.grad(types_));
-  step.arena.Rewind(mark);
 }
 
 void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {

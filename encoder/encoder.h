@@ -14,14 +14,20 @@ class Encoder {
   // What backward needs. Lives in the arena of the forward pass.
   struct Saved {
     Norm::Saved embeddings, first;  // first: pre-norm models' norm before block 0
-    std::vector<Block::Saved> blocks;
-    Mat y;  // [rows, hidden] last hidden states
+    std::vector<Block::Saved> blocks;         // from `lowest` on
+    int lowest = -1;  // block that learns, with none below; -1: the embeddings do; the number of blocks: nothing does
+    Mat y;            // [rows, hidden] last hidden states
   };
   // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block. [rows, hidden], valid during the call.
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
 
   // Adds its parameters under Hugging Face's names.
   Encoder(ParamStore* store, const ModelConfig& config);
+
+  void AddLora(ParamStore* store, const LoraPlan& plan);
+
+  // Does anything of it learn? If not, nobody needs the gradient of its result.
+  bool trained(const Step& step) const { return LowestTrained(step) < config_.layers; }
 
   // Last hidden states [rows, hidden] of the batch, and what backward needs.
   Saved Forward(const Step& step) const;
@@ -39,7 +45,11 @@ class Encoder {
   ParamId position_embeddings() const { return positions_; }
 
  private:
-  Stream Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* first) const;
+  int LowestTrained(const Step& step) const;
+  Stream NewStream(const Step& step) const;
+  void Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
+  Stream Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const;
+  void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
 
   ModelConfig config_;

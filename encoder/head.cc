@@ -106,20 +106,21 @@ void Head::TransformBackward(const Step& step, const Transformed& t, Mat dh, abs
   } else {
     Dropout(dh, {p, step.seed, DropoutStream(DropoutPlace::kHeadOutput), keys}, dh);
   }
-  Mat dx = dh;
+  Mat dx = dhidden.empty() ? Mat() : dh;
   if (dense_on_) {
     Mat act = step.New(dh.rows, dh.cols);
     ActivationBackward(activation_, t.u, dh, dense_.bias_grad(step), step.arena, act, dh);
-    dx = step.New(dh.rows, dh.cols);
+    if (!dx.empty()) dx = step.New(dh.rows, dh.cols);
     dense_.Backward(step, t.gathered, dh, dx);
   }
+  if (dx.empty()) return;
   if (dropout_before_) Dropout(dx, {p, step.seed, DropoutStream(DropoutPlace::kHeadInput), keys}, dx);
   ScatterRows(dx, rows, dhidden);
 }
 
 Mat Head::Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const {
   const Transformed t = Transform(step, hidden, rows);
-  Mat logits = step.arena.New(t.h.rows, labels_, DType::kF32);
+  Mat logits = step.arena.New(t.h.rows, decoder(step).w.rows, DType::kF32);
   step.matmul.Forward(t.h, decoder(step), step.vector(bias_), logits);
   return logits;
 }

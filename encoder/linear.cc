@@ -1,9 +1,11 @@
 #include "encoder/linear.h"
 
+#include <algorithm>
+
 namespace cloze {
 
 Linear::Linear(ParamStore* store, const std::vector<std::string>& names, int64_t in, int64_t out)
-    : count_(names.size()), out_(names.size() * out) {
+    : names_(names), count_(names.size()), in_(in), out_(names.size() * out) {
   for (const std::string& name : names) {
     const ParamId id = store->AddMatrix(name + ".weight", out, in, weight_ >= 0);
     if (weight_ < 0) weight_ = id;
@@ -14,8 +16,23 @@ Linear::Linear(ParamStore* store, const std::vector<std::string>& names, int64_t
   }
 }
 
+void Linear::AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream) {
+  const int64_t cols = out_ / count_;
+  for (int i = 0; i < count_; ++i) {
+    if (plan.wanted(names_[i])) parts_.push_back({plan.adapter, i * cols, cols, Lora(store, plan, names_[i], in_, cols, stream + i)});
+  }
+}
+
+bool Linear::trained(const Step& step) const {
+  return step.trained(weight_) || step.trained(bias_) ||
+         std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.adapter == step.adapter && part.lora.trained(step); });
+}
+
 void Linear::Forward(const Step& step, ConstMat x, Mat y) const {
   step.matmul.Forward(x, step.weight(weight_, count_), step.vector(bias_), y);
+  for (const Part& part : parts_) {
+    if (part.adapter == step.adapter) part.lora.Forward(step, x, Columns(y, part.column, part.cols));
+  }
 }
 
 void Linear::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
@@ -24,11 +41,18 @@ void Linear::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool ad
 }
 
 void Linear::BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx) const {
-  if (!dx.empty()) step.matmul.BackwardData(dy, step.weight(weight_, count_), dx, add_dx);
+  if (dx.empty()) return;
+  step.matmul.BackwardData(dy, step.weight(weight_, count_), dx, add_dx);
+  for (const Part& part : parts_) {
+    if (part.adapter == step.adapter) part.lora.BackwardData(step, Columns(dy, part.column, part.cols), dx);
+  }
 }
 
 void Linear::BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const {
-  if (trainable(step)) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
+  if (step.trained(weight_)) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
+  for (const Part& part : parts_) {
+    if (part.adapter == step.adapter) part.lora.BackwardWeight(step, x, Columns(dy, part.column, part.cols));
+  }
 }
 
 }  // namespace cloze

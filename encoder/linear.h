@@ -1,11 +1,11 @@
-// y = x W^T + b.
+// y = x W^T + b, and what LoRAs add to it.
 #ifndef CLOZE_ENCODER_LINEAR_H_
 #define CLOZE_ENCODER_LINEAR_H_
 
 #include <string>
 #include <vector>
 
-#include "encoder/step.h"
+#include "encoder/lora.h"
 
 namespace cloze {
 
@@ -16,8 +16,12 @@ class Linear {
   // Adds NAME.weight [out, in] and NAME.bias [out] for each name.
   Linear(ParamStore* store, const std::vector<std::string>& names, int64_t in, int64_t out);
 
+  // Adds a LoRA to each of the layers that the plan wants; their places of dropout are `stream` and the following.
+  void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream);
+
   int64_t out() const { return out_; }
-  bool trainable(const Step& step) const { return !step.params.grad(weight_).empty(); }
+  // Does anything of it learn?
+  bool trained(const Step& step) const;
 
   // x [n, in], y [n, names * out].
   void Forward(const Step& step, ConstMat x, Mat y) const;
@@ -25,15 +29,23 @@ class Linear {
   void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
   // dx [n, in] is overwritten, or added to with `add_dx`; empty: not needed.
   void BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx = false) const;
-  // Adds the weight's gradient unless it is frozen.
+  // Adds the gradients of the weight and of LoRAs unless they are frozen.
   void BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const;
   // [names * out] or null when frozen.
   float* bias_grad(const Step& step) const { return step.vector_grad(bias_); }
 
  private:
+  struct Part {
+    int adapter;
+    int64_t column, cols;  // of y
+    Lora lora;
+  };
+
+  std::vector<std::string> names_;
   ParamId weight_ = -1, bias_ = -1;
   int count_ = 0;
-  int64_t out_ = 0;
+  int64_t in_ = 0, out_ = 0;
+  std::vector<Part> parts_;
 };
 
 }  // namespace cloze

@@ -2,16 +2,53 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "encoder/model_folder.h"
+#include "encoder/trainable.h"
 
 namespace cloze {
 
-Model::Model(const ModelConfig& config, bool training)
+Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trainable)
     : config_(config), encoder_(&params_, config), head_(&params_, config, encoder_.word_embeddings()) {
-  if (config.positions == EncoderSpec::SINUSOIDAL) params_.Freeze(encoder_.position_embeddings());
+  if (trainable.has_lora()) {
+    const auto wanted = [&](const std::string& layer) { return IsTarget(trainable.lora(), layer); };
+    encoder_.AddLora(&params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0, .prefix = ""});
+  }
+  for (ParamId id = 0; id < params_.size(); ++id) {
+    if (!IsTrained(params_.param(id).name, config, trainable)) params_.Freeze(id);
+  }
+  Allocate(training);
+}
+
+Model::Model(const Adapter& adapter)
+    : config_(adapter.config()), encoder_(&params_, config_), head_(&params_, config_, encoder_.word_embeddings()) {
+  encoder_.AddLora(&params_, adapter.Plan(0, ""));
+  Allocate(false);
+}
+
+Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
+    : config_(base), encoder_(&params_, base), head_(&params_, base, encoder_.word_embeddings()) {
+  std::vector<ParamId> own(params_.size());
+  std::iota(own.begin(), own.end(), 0);
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    encoder_.AddLora(&params_, adapters[i].Plan(i, Prefix(i)));
+    replaced_.push_back(own);
+    for (const Param& p : adapters[i].whole()) {
+      const ParamId id = params_.Find(p.name);
+      const std::string name = Prefix(i) + p.name;
+      CLOZE_CHECK(id >= 0);
+      replaced_.back()[id] = p.vector ? params_.AddVector(name, p.cols, p.init) : params_.AddMatrix(name, p.rows, p.cols);
+    }
+  }
+  Allocate(false);
+}
+
+void Model::Allocate(bool training) {
+  const bool sinusoids = config_.positions == EncoderSpec::SINUSOIDAL;
+  if (sinusoids) params_.Freeze(encoder_.position_embeddings());
   params_.Allocate(training);
-  if (config.positions == EncoderSpec::SINUSOIDAL) encoder_.SetSinusoids(&params_, 1);
+  if (sinusoids) encoder_.SetSinusoids(&params_, 1);
 }
 
 void Model::Initialize(uint64_t seed) {
@@ -23,13 +60,37 @@ void Model::Initialize(uint64_t seed) {
   std::fill(pad, pad + config_.hidden, 0.0f);
 }
 
-absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh) {
+absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
+                         const std::vector<std::string>& except) {
   LoadReport report;
-  RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report));
+  RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report, except));
+  for (ParamId id = 0; id < params_.size(); ++id) {
+    if (IsLora(params_.param(id).name)) params_.Initialize(id, seed, config_.initializer_range);
+  }
   for (const std::string& name : report.initialised) params_.Initialize(params_.Find(name), seed, config_.initializer_range);
   *fresh = report.initialised;
   params_.Changed();
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& base, const std::string& adapter) {
+  ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(base));
+  std::vector<std::string> fresh, whole;
+  std::unique_ptr<Model> model;
+  if (adapter.empty()) {
+    model = std::make_unique<Model>(config, false);
+    RETURN_IF_ERROR(model->Load(base, 0, &fresh));
+  } else {
+    ASSIGN_OR_RETURN(const Adapter opened, Adapter::Open(adapter, config));
+    for (const Param& param : opened.whole()) whole.push_back(param.name);
+    model = std::make_unique<Model>(opened);
+    RETURN_IF_ERROR(model->Load(base, 0, &fresh, whole));
+    RETURN_IF_ERROR(opened.CheckBase(HashParams(model->params(), config)));
+    RETURN_IF_ERROR(opened.Load("", &model->params()));
+  }
+  if (fresh.empty()) return model;
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapter.empty() ? base : adapter), ": the weights lack ", fresh.front(),
+                                             adapter.empty() ? "" : ", and so do those of the base"));
 }
 
 }  // namespace cloze

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "encoder/adapter.h"
 #include "encoder/encoder.h"
 #include "encoder/head.h"
 
@@ -14,13 +15,18 @@ namespace cloze {
 // Not thread-safe: one pass at a time.
 class Model {
  public:
-  // Parameters allocated (with gradients if `training`) and zero.
-  Model(const ModelConfig& config, bool training);
+  // Parameters allocated (if `training` with gradients of those that learn) and zero.
+  Model(const ModelConfig& config, bool training, const TrainableSpec& trainable = TrainableSpec());
+  // The model that base and adapter make together, for inference.
+  explicit Model(const Adapter& adapter);
+  // A base, for inference, with adapters beside it, from which each pass chooses by their number.
+  Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
 
   // Start values for all parameters, from the seed.
   void Initialize(uint64_t seed);
-  // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it. Errors as LoadWeights.
-  absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh);
+  // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it. LoRAs start anew, parameters in `except`
+  // keep their values. Errors as LoadWeights.
+  absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh, const std::vector<std::string>& except = {});
 
   const ModelConfig& config() const { return config_; }
   ParamStore& params() { return params_; }
@@ -30,19 +36,32 @@ class Model {
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
 
-  // A pass over `batch`, which must outlive it.
-  Step NewStep(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0) {
-    return {params_, matmul_, arena_, batch, seed, training, compute};
+  // Prefix of the parameters of an adapter beside the base.
+  static std::string Prefix(int adapter) { return absl::StrCat(adapter, "/"); }
+  // The parameter that is used in place of `id` with an adapter.
+  ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
+
+  // A pass over `batch`, which must outlive it, with an adapter (-1: none).
+  Step NewStep(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0, int adapter = 0) {
+    const bool beside = adapter >= 0 && !replaced_.empty();
+    return {params_, matmul_, arena_, batch, seed, training, compute, adapter, beside ? &replaced_[adapter] : nullptr};
   }
 
  private:
+  void Allocate(bool training);
+
   ModelConfig config_;
   ParamStore params_;
   Encoder encoder_;
   Head head_;
+  std::vector<std::vector<ParamId>> replaced_;  // [adapters beside][parameters of the base]
   Arena arena_;
   Matmul matmul_;
 };
+
+// A model for inference: that of the folder `base`, together with the adapter in the folder `adapter` unless that is empty. kMismatch when
+// the weights lack a part of the head.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& base, const std::string& adapter);
 
 }  // namespace cloze
 

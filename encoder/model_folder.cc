@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
+#include "encoder/adapter.h"
 
 namespace cloze {
 namespace {
@@ -30,17 +31,6 @@ Decoder DecoderNames(const ModelConfig& config) {
 
 std::vector<int64_t> ShapeOf(const Param& param) {
   return param.vector ? std::vector<int64_t>{param.cols} : std::vector<int64_t>{param.rows, param.cols};
-}
-
-// `name` with the encoder's prefix and today's spelling.
-std::string Canonical(const std::string& name, const std::string& prefix) {
-  std::string out = name;
-  for (const char* bare : {"embeddings.", "encoder.", "pooler.", "LayerNorm."}) {
-    if (absl::StartsWith(name, bare)) out = prefix + name;
-  }
-  if (absl::EndsWith(out, "LayerNorm.gamma")) out.replace(out.size() - 5, 5, "weight");
-  if (absl::EndsWith(out, "LayerNorm.beta")) out.replace(out.size() - 4, 4, "bias");
-  return out;
 }
 
 bool IsEncoder(const std::string& name, const std::string& prefix) {
@@ -86,8 +76,22 @@ double EncoderSize(const ModelConfig& c) {
 
 }  // namespace
 
+std::string CanonicalName(const std::string& name, const std::string& prefix) {
+  std::string out = name;
+  for (const char* bare : {"embeddings.", "encoder.", "pooler.", "LayerNorm."}) {
+    if (absl::StartsWith(name, bare)) out = prefix + name;
+  }
+  if (absl::EndsWith(out, "LayerNorm.gamma")) out.replace(out.size() - 5, 5, "weight");
+  if (absl::EndsWith(out, "LayerNorm.beta")) out.replace(out.size() - 4, 4, "bias");
+  return out;
+}
+
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, "config.json");
+  if (IsAdapter(folder) && !PathExists(JoinPath(folder, "model.safetensors"))) {
+    return Error(Exit::kMismatch,
+                 absl::StrCat(QuotePath(folder), ": holds an adapter, not a model; `cloze merge` makes a model of it and its base"));
+  }
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const ModelConfig config, ParseConfig(json, path));
   ASSIGN_OR_RETURN(const TensorFolder files, TensorFolder::Open(folder));
@@ -100,7 +104,8 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   return config;
 }
 
-absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report) {
+absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report,
+                         const std::vector<std::string>& except) {
   *report = {};
   ASSIGN_OR_RETURN(const TensorFolder files, TensorFolder::Open(folder));
   const std::string prefix = EncoderPrefix(config);
@@ -108,15 +113,19 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   Tensors tensors;
   std::vector<std::string> wrong;
   for (const TensorInfo* tensor : files.tensors()) {
-    const auto [known, added] = tensors.emplace(Canonical(tensor->name, prefix), tensor);
+    const auto [known, added] = tensors.emplace(CanonicalName(tensor->name, prefix), tensor);
     if (!added) wrong.push_back(absl::StrCat(Quote(tensor->name), ": the same tensor as ", Quote(known->second->name)));
   }
   const bool predicts_tokens = store->Find(decoder.tied_bias) >= 0;
   if (predicts_tokens && tensors.count(decoder.tied_bias) == 0 && tensors.count(decoder.bias) > 0)
     tensors[decoder.tied_bias] = tensors[decoder.bias];
+  const auto skipped = [&](const std::string& name) {
+    return IsOfAdapter(name) || std::find(except.begin(), except.end(), name) != except.end();
+  };
   std::vector<std::pair<ParamId, const TensorInfo*>> reads;
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& param = store->param(id);
+    if (skipped(param.name)) continue;
     const auto found = tensors.find(param.name);
     if (found == tensors.end()) {
       if (IsEncoder(param.name, prefix)) {
@@ -139,7 +148,7 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     const bool weight = name == decoder.weight, bias = name == decoder.bias;
     if (predicts_tokens && (weight || bias)) {
       const ParamId tied = store->Find(weight ? prefix + "embeddings.word_embeddings.weight" : decoder.tied_bias);
-      RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, tied));
+      if (!skipped(store->param(tied).name)) RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, tied));
     } else if (store->Find(name) < 0 && !absl::EndsWith(name, "embeddings.position_ids")) {
       report->ignored.push_back(tensor->name);
     }
@@ -152,6 +161,7 @@ absl::Status SaveWeights(const std::string& folder, const ModelConfig& config, c
   std::vector<TensorData> tensors;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
+    if (IsOfAdapter(param.name)) continue;
     tensors.push_back({param.name, ShapeOf(param), FileType::kF32, store.values().data() + param.offset});
   }
   RETURN_IF_ERROR(ReplaceSafetensors(JoinPath(folder, "model.safetensors"), tensors));

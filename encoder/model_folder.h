@@ -17,16 +17,21 @@ struct LoadReport {
   std::vector<std::string> ignored;      // tensors of the folder that this model has no use for
 };
 
-// The config of a folder. Errors of ParseConfig; kNoInput when config.json or the weights are missing; kMismatch when it describes a model
-// far larger than the weights, so that nobody reserves memory for it.
+// The config of a folder. Errors of ParseConfig; kNoInput when config.json or the weights are missing; kMismatch when it holds an adapter,
+// or describes a model far larger than the weights, so that nobody reserves memory for it.
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 
-// Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as F32, F16, BF16 or F64. Names without the
-// encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights have to equal the tied ones. kMismatch lists all tensors
-// of the encoder that are missing and all with another shape; kData when a value is not finite. After an error the values are undefined.
-absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report);
+// A tensor's name with the encoder's prefix and today's spelling.
+std::string CanonicalName(const std::string& name, const std::string& prefix);
 
-// Writes config.json and model.safetensors (f32) into `folder`, which is made when missing; each file is replaced whole. kInternal when a
+// Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as F32, F16, BF16 or F64, but for those of
+// adapters and the names in `except`. Names without the encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights have to equal the tied ones. kMismatch lists all tensors
+// of the encoder that are missing and all with another shape; kData when a value is not finite. After an error the values are undefined.
+absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report,
+                         const std::vector<std::string>& except = {});
+
+// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`, which is made when missing; each file is
+// replaced whole. kInternal when a
 // value is not finite.
 absl::Status SaveWeights(const std::string& folder, const ModelConfig& config, const ParamStore& store);
 

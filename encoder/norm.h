@@ -19,6 +19,8 @@ class Norm {
   // Adds NAME.weight and NAME.bias [size].
   Norm(ParamStore* store, const std::string& name, int64_t size, float epsilon);
 
+  bool trained(const Step& step) const { return step.trained(gain_) || step.trained(bias_); }
+
   // x and residual as in NormForward; z may be x's memory.
   Saved Forward(const Step& step, ConstMat x, ConstMat residual, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y) const;
   // dx_sum: null, or where the column sums of dx are added.

@@ -19,17 +19,22 @@ struct Step {
   uint64_t seed = 0;      // of dropout
   bool training = false;  // dropout on
   DType compute = DType::kF32;
+  int adapter = 0;                                 // whose LoRAs take part
+  const std::vector<ParamId>* replaced = nullptr;  // for each parameter the one that the adapter has in its place; null: none
 
+  ParamId in_use(ParamId id) const { return replaced == nullptr ? id : (*replaced)[id]; }
+  ConstMat value(ParamId id) const { return params.value(in_use(id)); }
+  bool trained(ParamId id) const { return !params.grad(id).empty(); }
   // `count` adjacent weights [out, in] from `id` on as one.
   Weight weight(ParamId id, int count = 1) const {
-    ConstMat w = params.value(id);
-    return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version()};
+    ConstMat w = value(id);
+    return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version(in_use(id))};
   }
   Mat weight_grad(ParamId id, int count = 1) const {
     Mat w = params.grad(id);
     return {w.data, w.rows * count, w.cols, w.stride, w.type};
   }
-  const float* vector(ParamId id) const { return params.value(id).f32(); }
+  const float* vector(ParamId id) const { return value(id).f32(); }
   float* vector_grad(ParamId id) const { return static_cast<float*>(params.grad(id).data); }
 
   // Dropout at place `stream`: a number that no other place of the model has.
@@ -40,14 +45,15 @@ struct Step {
 };
 
 // Numbers of the places with dropout: four a block, and four before the first for embeddings and head. Attention adds the head below
-// bit 12.
+// bit 12, LoRA the linear layer.
 enum class DropoutPlace : uint32_t {
   kEmbeddings = 0,
   kHeadInput = 1,
   kHeadOutput = 2,
   kAttention = 4,
   kAttentionOutput = 5,
-  kFeedForwardOutput = 6
+  kFeedForwardOutput = 6,
+  kLora = 7
 };
 inline uint32_t DropoutStream(DropoutPlace place, int block = 0) {
   const uint32_t number = static_cast<uint32_t>(place) + 4 * static_cast<uint32_t>(block);

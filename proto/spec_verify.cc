@@ -41,6 +41,7 @@ class Verifier {
   void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task);
   void CheckData();
   void CheckRun();
+  void CheckTargets();
   int64_t MaxTokens() const;
   std::string MaxTokensField() const;
 
@@ -73,6 +74,7 @@ void Verifier::CheckFields(const pb::Message& message, const std::string& prefix
   for (const FieldDescriptor* field : fields) {
     const std::string path = prefix + field->name();
     if (field->is_repeated()) {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) continue;
       for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
         check_string(reflection->GetRepeatedString(message, field, i), absl::StrCat(path, "[", i, "]"));
       }
@@ -188,11 +190,26 @@ void Verifier::CheckData() {
   }
 }
 
+void Verifier::CheckTargets() {
+  std::set<int> seen;
+  const auto& targets = spec_.trainable().lora().targets();
+  for (int i = 0; i < targets.size(); ++i) {
+    if (!seen.insert(targets[i]).second) {
+      Add(absl::StrCat("trainable.lora.targets[", i, "]"),
+          absl::StrCat(LoraSpec::Target_Name(static_cast<LoraSpec::Target>(targets[i])), " is given twice"));
+    }
+  }
+}
+
 void Verifier::CheckRun() {
   const ScheduleSpec& schedule = spec_.schedule();
   if (schedule.steps() > 0 && schedule.warmup_steps() > schedule.steps()) {
     Add("schedule.warmup_steps", absl::StrCat(schedule.warmup_steps(), " is more than schedule.steps = ", schedule.steps()));
   }
+  if (spec_.trainable().has_lora() && spec_.model().start_from().empty()) {
+    Add("trainable.lora", "is an addition to a model that exists; name its folder in model.start_from");
+  }
+  CheckTargets();
   if (spec_.output().directory().empty()) Add("output.directory", "is not given; name the folder that the run writes");
   if (!spec_.model().start_from().empty() && spec_.output().directory() == spec_.model().start_from()) {
     Add("output.directory", "is the folder of model.start_from, which the run would overwrite; name another");

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "core/base/suggest.h"
 #include "encoder/model_folder.h"
 
 namespace cloze {
@@ -21,34 +24,110 @@ absl::string_view UseOf(HeadKind head) {
   return "";
 }
 
+// Adapters of one base, which all have the same kind of head.
+absl::StatusOr<std::vector<Adapter>> OpenAdapters(const std::vector<NamedAdapter>& named, const ModelConfig& base) {
+  std::vector<Adapter> adapters;
+  for (const NamedAdapter& adapter : named) {
+    ASSIGN_OR_RETURN(Adapter opened, Adapter::Open(adapter.folder, base));
+    adapters.push_back(std::move(opened));
+    const ModelConfig &first = adapters.front().config(), &last = adapters.back().config();
+    if (last.head == first.head && last.pooler == first.pooler) continue;
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapter.folder), " has another kind of head than ", QuotePath(named.front().folder),
+                                               "; one command takes adapters of one kind"));
+  }
+  return adapters;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute) {
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute, std::vector<NamedAdapter> adapters) {
   if (!IsDirectory(folder)) return Error(Exit::kNoInput, absl::StrCat(Quote(folder), ": no such model folder"));
   auto session = std::unique_ptr<Session>(new Session());
   session->folder_ = folder;
   session->compute_ = compute;
-  ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(folder));
-  session->model_ = std::make_unique<Model>(config, false);
-  std::vector<std::string> fresh;
-  RETURN_IF_ERROR(session->model_->Load(folder, 0, &fresh));
-  if (!fresh.empty()) {
-    return Error(Exit::kMismatch,
-                 absl::StrCat(Quote(folder), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
+  std::string base = folder;
+  if (IsAdapter(folder)) {
+    ASSIGN_OR_RETURN(base, BaseOf(folder));
+    adapters.insert(adapters.begin(), {"", folder});
   }
-  auto tokenizer = Tokenizer::Load(folder, true);
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (adapters[i].name != adapters[j].name) continue;
+      return Error(Exit::kUsage, adapters[i].name.empty() ? absl::StrCat("both ", QuotePath(adapters[j].folder), " and ",
+                                                                         QuotePath(adapters[i].folder), " are adapters without a name")
+                                                          : absl::StrCat("two adapters are named ", Quote(adapters[i].name)));
+    }
+    if (adapters[i].name.empty()) session->default_ = static_cast<int>(i);
+    session->has_named_ |= !adapters[i].name.empty();
+  }
+  ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(base));
+  ASSIGN_OR_RETURN(const std::vector<Adapter> opened, OpenAdapters(adapters, config));
+  for (const Adapter& adapter : opened) session->configs_.push_back(adapter.config());
+  if (!opened.empty() && (config.head != opened[0].config().head || config.pooler != opened[0].config().pooler)) {
+    config = opened[0].config();
+    session->base_usable_ = false;
+  }
+  session->adapters_ = std::move(adapters);
+  session->model_ = std::make_unique<Model>(config, opened);
+  RETURN_IF_ERROR(session->LoadBase(base, opened));
+  RETURN_IF_ERROR(session->LoadTokenizer(base));
+  return session;
+}
+
+absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapter>& adapters) {
+  std::vector<std::string> fresh, except;
+  if (!base_usable_) {
+    for (const Param& param : adapters[0].whole()) except.push_back(param.name);
+  }
+  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except));
+  const ModelConfig& config = model_->config();
+  if (adapters.empty() && !fresh.empty()) {
+    return Error(Exit::kMismatch,
+                 absl::StrCat(Quote(base), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
+  }
+  base_usable_ &= fresh.empty();
+  fresh.insert(fresh.end(), except.begin(), except.end());
+  const ParamHashes hashes = adapters.empty() ? ParamHashes() : HashParams(model_->params(), config);
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    for (const std::string& name : fresh) {
+      const ParamId id = model_->params().Find(name);
+      if (model_->Replaced(i, id) == id)
+        return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapters[i].folder()), ": lacks ", name, ", and so does its base"));
+    }
+    RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
+    RETURN_IF_ERROR(adapters[i].Load(Model::Prefix(i), &model_->params()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::LoadTokenizer(const std::string& base) {
+  auto tokenizer = Tokenizer::Load(folder_, true);
+  if (ExitOf(tokenizer.status()) == Exit::kNoInput && base != folder_) tokenizer = Tokenizer::Load(base, true);
   if (tokenizer.ok()) {
-    session->tokenizer_ = *std::move(tokenizer);
-    if (session->tokenizer_->vocab_size() > config.vocab) {
-      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": the tokenizer has ", session->tokenizer_->vocab_size(),
-                                                 " tokens, the model ", config.vocab));
+    tokenizer_ = *std::move(tokenizer);
+    if (tokenizer_->vocab_size() > config().vocab) {
+      return Error(Exit::kMismatch, absl::StrCat(Quote(folder_), ": the tokenizer has ", tokenizer_->vocab_size(), " tokens, the model ",
+                                                 config().vocab));
     }
   } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
-    session->no_tokenizer_ = Annotate(tokenizer.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
+    no_tokenizer_ = Annotate(tokenizer.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
   } else {
     return tokenizer.status();
   }
-  return session;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < adapters_.size(); ++i) {
+    if (adapters_[i].name == name) return static_cast<int>(i);
+    if (!adapters_[i].name.empty()) names.push_back(adapters_[i].name);
+  }
+  const std::string known = absl::StrCat("one of ", absl::StrJoin(names, ", "));
+  if (!name.empty()) return Error(Exit::kData, absl::StrCat("\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names), "; ", known));
+  if (!base_usable_)
+    return Error(Exit::kData, absl::StrCat("no \"adapter\" is named, and the base alone has no such head; ", known, " expected"));
+  return -1;
 }
 
 absl::Status Session::Require(HeadKind head) const {
@@ -63,6 +142,7 @@ absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {
 
 absl::Status Session::Check(absl::Span<const Query> queries) const {
   for (const Query& query : queries) {
+    if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
     const int64_t length = query.ids.size();
     if (length == 0 || length > max_tokens()) {
       return Error(Exit::kData, absl::StrCat("a sequence of ", length, " tokens; the model takes 1 to ", max_tokens()));
@@ -75,47 +155,58 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
   return absl::OkStatus();
 }
 
-void Session::ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, int64_t, const Step&)> f) {
-  for (size_t first = 0, last; first < queries.size(); first = last) {
+void Session::ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(absl::Span<const int64_t>, const Step&)> f) {
+  std::vector<int64_t> order(queries.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return Resolve(queries[a].adapter) < Resolve(queries[b].adapter); });
+  for (size_t first = 0, last; first < order.size(); first = last) {
     Batch batch;
-    for (last = first; last < queries.size(); ++last) {
-      const Query& query = queries[last];
-      if (last > first && batch.tokens() + static_cast<int64_t>(query.ids.size()) > kBatchTokens) break;
+    const int adapter = Resolve(queries[order[first]].adapter);
+    for (last = first; last < order.size(); ++last) {
+      const Query& query = queries[order[last]];
+      const bool full = last > first && batch.tokens() + static_cast<int64_t>(query.ids.size()) > kBatchTokens;
+      if (full || Resolve(query.adapter) != adapter) break;
       for (const int32_t row : query.rows) batch.rows.push_back(static_cast<int32_t>(batch.tokens()) + row);
       batch.Add(query.ids, query.second, 0);
     }
     batch.Pad();
     model_->arena().Reset();
-    f(first, last, model_->NewStep(batch, compute_));
+    f(absl::MakeSpan(order).subspan(first, last - first), model_->NewStep(batch, compute_, false, 0, adapter));
   }
 }
 
 absl::Status Session::Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  ForEachBatch(queries, [&](int64_t first, int64_t last, const Step& step) {
+  const bool mixed = std::any_of(queries.begin(), queries.end(), [&](const Query& q) { return q.adapter != queries[0].adapter; });
+  std::vector<std::vector<float>> kept(mixed ? queries.size() : 0);  // until all before them are there
+  std::vector<int64_t> cols(kept.size());
+  ForEachBatch(queries, [&](absl::Span<const int64_t> members, const Step& step) {
     const Mat hidden = model_->encoder().Infer(step, [](int, ConstMat) {});
     const Mat logits = model_->head().Logits(step, hidden, step.batch.rows);
     int64_t row = 0;
-    for (int64_t i = first; i < last; ++i) {
+    for (const int64_t i : members) {
       const int64_t rows = queries[i].rows.size();
-      f(i, Rows(ConstMat(logits), row, rows));
+      const ConstMat mine = Rows(ConstMat(logits), row, rows);
       row += rows;
+      if (!mixed) f(i, mine);
+      if (mixed) kept[i].assign(mine.f32(), mine.f32() + rows * mine.cols), cols[i] = mine.cols;
     }
   });
+  for (size_t i = 0; i < kept.size(); ++i) f(i, View(static_cast<const float*>(kept[i].data()), queries[i].rows.size(), cols[i]));
   return absl::OkStatus();
 }
 
 absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last, absl::FunctionRef<void(int64_t, int, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  ForEachBatch(queries, [&](int64_t first, int64_t last, const Step& step) {
+  ForEachBatch(queries, [&](absl::Span<const int64_t> members, const Step& step) {
     model_->encoder().Infer(step, [&](int layer, ConstMat hidden) {
       if (only_last && layer != config().layers) return;
       const Arena::Mark mark = step.arena.mark();
       Mat f32 = step.arena.New(hidden.rows, hidden.cols, DType::kF32);
       Convert(hidden, f32);
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t begin = step.batch.cu_seqlens[i - first];
-        f(i, layer, Rows(ConstMat(f32), begin, step.batch.cu_seqlens[i - first + 1] - begin));
+      for (size_t m = 0; m < members.size(); ++m) {
+        const int64_t begin = step.batch.cu_seqlens[m];
+        f(members[m], layer, Rows(ConstMat(f32), begin, step.batch.cu_seqlens[m + 1] - begin));
       }
       step.arena.Rewind(mark);
     });

@@ -8,22 +8,33 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/text/tokenizer.h"
+#include "encoder/adapter.h"
 #include "encoder/model.h"
 
 namespace cloze {
 
-// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the index of the first token of type 1.
+inline constexpr int kDefaultAdapter = -2;
+
+// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the index of the first token of type 1, `adapter`
+// what Session::AdapterNamed gave.
 struct Query {
   std::vector<int32_t> ids;
   int64_t second = 0;
   std::vector<int32_t> rows;
+  int adapter = kDefaultAdapter;
+};
+
+// An adapter beside the base. Without a name it is for queries that name none.
+struct NamedAdapter {
+  std::string name, folder;
 };
 
 // Not thread-safe.
 class Session {
  public:
-  // kNoInput, kData and kMismatch for a folder that is missing, broken or lacks the head that it claims.
-  static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute);
+  // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and kMismatch for a folder that is missing, broken
+  // or lacks the head that it claims, and for adapters that do not fit.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute, std::vector<NamedAdapter> adapters = {});
 
   // kMismatch unless the model has this head; the message says what it is for.
   absl::Status Require(HeadKind head) const;
@@ -31,7 +42,13 @@ class Session {
   // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
   const Model& model() const { return *model_; }
-  const ModelConfig& config() const { return model_->config(); }
+  // Of queries that name no adapter.
+  const ModelConfig& config() const { return config(default_); }
+  const ModelConfig& config(int adapter) const { return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)]; }
+  // Can queries name adapters?
+  bool has_named() const { return has_named_; }
+  // The number of an adapter for queries; "": of those that name none. kData when there is no such adapter, or the base needs one.
+  absl::StatusOr<int> AdapterNamed(const std::string& name) const;
   // Longest sequence.
   int64_t max_tokens() const { return config().max_positions - config().position_offset; }
 
@@ -46,14 +63,21 @@ class Session {
 
  private:
   Session() = default;
+  int Resolve(int adapter) const { return adapter == kDefaultAdapter ? default_ : adapter; }
+  absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
+  absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries) const;
-  // f(first, last, step) for each batch of queries [first, last).
-  void ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t first, int64_t last, const Step& step)> f);
+  // f(members, step) for each batch of queries with these indices, which have one adapter.
+  void ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(absl::Span<const int64_t> members, const Step& step)> f);
 
   std::string folder_;
   std::unique_ptr<Tokenizer> tokenizer_;
   absl::Status no_tokenizer_;
   std::unique_ptr<Model> model_;
+  std::vector<NamedAdapter> adapters_;
+  std::vector<ModelConfig> configs_;  // of the adapters
+  int default_ = -1;                  // adapter of queries that name none; -1: the base alone
+  bool base_usable_ = true, has_named_ = false;
   DType compute_ = DType::kF32;
 };
 

@@ -40,6 +40,7 @@ void AddEncode(CLI::App& app, Run* run);
 void AddNeighbors(CLI::App& app, Run* run);
 void AddAnalogy(CLI::App& app, Run* run);
 void AddAttention(CLI::App& app, Run* run);
+void AddMerge(CLI::App& app, Run* run);
 void AddBench(CLI::App& app, Run* run);
 
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.

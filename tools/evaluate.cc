@@ -47,10 +47,15 @@ absl::StatusOr<LoadedSpec> SpecOf(const Options& options, const ModelConfig& con
 }
 
 absl::Status EvaluateModel(Options options) {
-  ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(options.infer.model));
+  ASSIGN_OR_RETURN(const BaseAndAdapter both, OneModel(options.infer));
+  if (!both.adapter.empty()) options.infer.model = both.adapter;
+  ASSIGN_OR_RETURN(const auto model, LoadModel(both.base, both.adapter));
+  const ModelConfig& config = model->config();
   ASSIGN_OR_RETURN(const LoadedSpec loaded, SpecOf(options, config));
   const TaskSpec& spec = loaded.spec;
-  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(options.infer.model, spec.model().lowercase()));
+  auto loading = Tokenizer::Load(options.infer.model, spec.model().lowercase());
+  if (ExitOf(loading.status()) == Exit::kNoInput) loading = Tokenizer::Load(both.base, spec.model().lowercase());
+  ASSIGN_OR_RETURN(const auto tokenizer, std::move(loading));
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
   ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(spec, spec.validation(), config, *tokenizer,
                                                       {.cache_dir = cache.path(), .progress = nullptr, .stop = nullptr}));
@@ -60,13 +65,9 @@ absl::Status EvaluateModel(Options options) {
     ASSIGN_OR_RETURN(masker, Masker::Create(spec.masked_lm(), *tokenizer, spec.seed()));
   }
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(options.infer.compute), Use::kInference));
-  Model model(config, false);
-  std::vector<std::string> fresh;
-  RETURN_IF_ERROR(model.Load(options.infer.model, 0, &fresh));
-  if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(Quote(options.infer.model), ": the weights lack ", fresh.front()));
   ASSIGN_OR_RETURN(
       const MetricResults results,
-      Evaluate(model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr, .viterbi = options.viterbi}));
+      Evaluate(*model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr, .viterbi = options.viterbi}));
   return WriteStdout(results.ToJson() + "\n");
 }
 

@@ -17,11 +17,18 @@ namespace cloze {
 
 struct InferOptions {
   std::string model, compute = "auto";
+  std::vector<std::string> adapters;  // [NAME=]DIR
   InputOptions input;
 };
 
-// Declares --model and --compute; with `input` also the input file and --input-format.
+// Declares --model, --adapter and --compute; with `input` also the input file and --input-format.
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input = true);
+
+// The base and the adapter that --model and at most one --adapter mean together; no adapter: "".
+struct BaseAndAdapter {
+  std::string base, adapter;
+};
+absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options);
 
 // Of "auto", "f32" or "bf16".
 RuntimeSpec::Compute ComputeNamed(const std::string& name);

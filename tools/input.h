@@ -15,7 +15,8 @@ namespace cloze {
 // How lines are to be read. Lines that hold nothing but blanks are skipped.
 enum class InputFormat {
   kText,   // the line is the text; with pairs, text TAB second text
-  kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or "tokens"), else "ids"; maybe "id"
+  kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or "tokens"), else "ids"; maybe "id",
+           // "adapter"
   kIds,    // token ids between blanks, or an object with "ids"
 };
 
@@ -26,6 +27,7 @@ struct InputRecord {
   std::string text, text_pair;
   std::vector<std::string> words;
   std::vector<int32_t> ids;  // also beside a text, when the object has both
+  std::string adapter;       // value of "adapter"; "" when there is none
   std::string id;            // value of "id" as JSON text, to be passed on; "" when there is none
   int64_t line = 0;          // line of the input, from 1
 };

@@ -37,7 +37,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   absl::Status Finish(bool parsed);
 
  private:
-  enum Member { kOther, kText, kPair, kWords, kIds, kId };
+  enum Member { kOther, kText, kPair, kWords, kIds, kAdapter, kId };
   static Member MemberOf(const std::string& name);
 
   bool Fail(std::string message) {
@@ -62,7 +62,8 @@ Handler::Member Handler::MemberOf(const std::string& name) {
     const char* name;
     Member member;
   } kMembers[] = {{"text", kText},   {"text_a", kText},  {"text_pair", kPair}, {"text_b", kPair},
-                  {"words", kWords}, {"tokens", kWords}, {"ids", kIds},        {"id", kId}};
+                  {"words", kWords}, {"tokens", kWords}, {"ids", kIds},        {"id", kId},
+                  {"adapter", kAdapter}};
   for (const auto& known : kMembers) {
     if (name == known.name) return known.member;
   }
@@ -85,6 +86,7 @@ bool Handler::WrongKind() {
     case kPair: return FailMember("a string");
     case kWords: return FailMember("a list of strings");
     case kIds: return FailMember("a list of token ids");
+    case kAdapter: return true;  // only a string can be meant for us
     case kId: return FailMember("a string or number");
     case kOther: break;
   }
@@ -104,6 +106,7 @@ bool Handler::string(string_t& v) {
   if (member_ == kWords && depth_ == 2) return record_->words.push_back(std::move(v)), true;
   if (member_ == kText && depth_ == 1) return record_->text = std::move(v), true;
   if (member_ == kPair && depth_ == 1) return record_->text_pair = std::move(v), true;
+  if (member_ == kAdapter && depth_ == 1) return record_->adapter = std::move(v), true;
   if (member_ == kId && depth_ == 1) return record_->id = JsonString(v), true;
   return WrongKind();
 }

@@ -28,7 +28,7 @@ absl::Status Predict(InferOptions options) {
     RETURN_IF_ERROR(session->Logits(queries, [&](int64_t i, ConstMat logits) {
       std::vector<float> scores(logits.f32(), logits.f32() + logits.cols);
       Softmax(scores.data(), scores.size());
-      if (written.ok()) written = writer->Write(Format(records[i], session->config().labels, scores));
+      if (written.ok()) written = writer->Write(Format(records[i], session->config(queries[i].adapter).labels, scores));
     }));
     return written;
   }));

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace cloze {
 namespace {
@@ -160,6 +161,12 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
 std::string JoinPath(absl::string_view a, absl::string_view b) {
   if (a.empty() || (!b.empty() && b[0] == '/')) return std::string(b);
   return a.back() == '/' ? absl::StrCat(a, b) : absl::StrCat(a, "/", b);
+}
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.lexically_normal().string();
 }
 
 std::string DirectoryOf(absl::string_view path) {

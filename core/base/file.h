@@ -67,6 +67,9 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
 // "a/b" of "a" and "b"; an absolute or first part that is empty stands alone.
 std::string JoinPath(absl::string_view a, absl::string_view b);
 
+// `path` from the root on, without "." and ".."; `path` itself when the working directory is unknown.
+std::string AbsolutePath(const std::string& path);
+
 // Folder of a path: "a/b" of "a/b/c", "." of "c".
 std::string DirectoryOf(absl::string_view path);
 

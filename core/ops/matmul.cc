@@ -210,14 +210,14 @@ struct Matmul::Rep {
 Matmul::Matmul() : rep_(std::make_unique<Rep>()) { dnnl::set_primitive_cache_capacity(4096); }
 Matmul::~Matmul() = default;
 
-void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y) {
+void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
   CLOZE_CHECK(x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
   const OpTimer timer("matmul", [&] { return ProductCost(x, w.w, y); });
   ForTiles(y.cols, TileCols(y), [&](int64_t col, int64_t cols) {
     const Weight part = {Rows(w.w, col, cols), w.version};
     ForTiles(y.rows, kTileRows, [&](int64_t row, int64_t rows) {
       rep_->AddTile(0, Rows(x, row, rows), part, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col,
-                    Columns(Rows(y, row, rows), col, cols), false);
+                    Columns(Rows(y, row, rows), col, cols), accumulate);
     });
   });
   rep_->Run();

@@ -26,8 +26,8 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null. y may be f32 where x is bf16.
-  void Forward(ConstMat x, const Weight& w, const float* bias, Mat y);
+  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null; with `accumulate` it is added to y. y may be f32 where x is bf16.
+  void Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate = false);
   // dx [n, in] = dy [n, out] w; with `accumulate` it is added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
   // dw [out, in] f32 += dy^T [out, n] x [n, in].

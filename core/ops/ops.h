@@ -56,7 +56,7 @@ void ActivationForward(ActivationKind kind, ConstMat u, Mat y);
 // y = act(u) again; du = dy act'(u), may be dy; dbias [cols] += column sums of du.
 void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du);
 
-// sum [cols] += column sums of x.
+// sum [cols] += column sums of x; null: nothing.
 void AddColumnSums(ConstMat x, Arena& arena, float* sum);
 
 // x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]]. Tables f32 [.., cols].
@@ -88,6 +88,9 @@ LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_s
 // y[i] = x[rows[i]]; its backward adds dy[i] to dx[rows[i]] (dx zero before, rows distinct).
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
+
+// y = a x + b y, elementwise; x may be y. b 0: y is not read.
+void Combine(float a, ConstMat x, float b, Mat y);
 
 // dst = src with conversion of the type.
 void Convert(ConstMat src, Mat dst);

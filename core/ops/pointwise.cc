@@ -26,6 +26,7 @@ void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbi
 }
 
 void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
+  if (sum == nullptr) return;
   const OpTimer timer("column sums", [&] { return Traffic({x}); });
   ReduceRows(x.rows, x.cols, arena, sum, [&](int64_t begin, int64_t end, float* partial) {
     GetKernels().column_sum[int(x.type)](end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
@@ -42,6 +43,14 @@ void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
   const OpTimer timer("gather", [&] { return Traffic({dy, dy}); });
   for (size_t i = 0; i < rows.size(); ++i) std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
+}
+
+void Combine(float a, ConstMat x, float b, Mat y) {
+  CLOZE_CHECK(x.rows == y.rows && x.cols == y.cols && x.type == y.type);
+  const OpTimer timer("combine", [&] { return Traffic({x, y}); });
+  ParallelChunks(x.rows, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) GetKernels().combine[int(x.type)](x.cols, a, Rows(x, r, 0).data, b, Rows(y, r, 0).data);
+  });
 }
 
 void Convert(ConstMat src, Mat dst) {

@@ -43,10 +43,15 @@ float TruncatedNormal(const Philox& philox, uint64_t stream, int64_t index) {
   }
 }
 
+// Uniform in [-1, 1).
+float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
+  return 2 * Philox::Uniform(philox(stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16)[0]) - 1;
+}
+
 }  // namespace
 
-ParamId ParamStore::AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent) {
-  params_.push_back({.name = std::move(name), .rows = rows, .cols = cols, .decay = true, .adjacent = adjacent});
+ParamId ParamStore::AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent, Init init) {
+  params_.push_back({.name = std::move(name), .rows = rows, .cols = cols, .decay = true, .adjacent = adjacent, .init = init});
   return size() - 1;
 }
 
@@ -73,13 +78,15 @@ void ParamStore::Allocate(bool training) {
 void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
   const Param& param = params_[id];
   float* out = values_.get() + param.offset;
-  if (param.init != Init::kNormal) {
+  if (param.init == Init::kZero || param.init == Init::kOne) {
     std::fill(out, out + param.size(), param.init == Init::kOne ? 1.0f : 0.0f);
   } else {
     const Philox philox(seed, Purpose::kInit);
     const uint64_t stream = HashName(param.name);
+    const float bound = 1 / std::sqrt(static_cast<float>(param.cols));
     ParallelChunks(param.size(), 1 << 14, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = stddev * TruncatedNormal(philox, stream, i);
+      for (int64_t i = begin; i < end; ++i)
+        out[i] = param.init == Init::kUniform ? bound * Symmetric(philox, stream, i) : stddev * TruncatedNormal(philox, stream, i);
     });
   }
   Changed();

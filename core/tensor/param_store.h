@@ -17,7 +17,7 @@ namespace cloze {
 using ParamId = int;
 
 // How a parameter starts.
-enum class Init : uint8_t { kNormal, kZero, kOne };
+enum class Init : uint8_t { kNormal, kZero, kOne, kUniform };
 
 // One parameter: a named span of the flat buffers. Names are unique inside a store and are those of the model folder.
 struct Param {
@@ -38,15 +38,16 @@ struct Param {
 // follow the parameter before without a gap: query, key and value make one [3H, H] matrix.
 class ParamStore {
  public:
-  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false);  // Normal, decays
-  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);     // does not decay
+  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false, Init init = Init::kNormal);  // decays
+  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);                              // does not decay
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
   void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
 
   // Reserves the buffers, zeroed. With `training`, also the gradients of trainable parameters.
   void Allocate(bool training);
-  // Draws the start values of parameter `id`: Normal(0, stddev) truncated at two deviations, 0 or 1. Depends only on seed and name.
+  // Draws the start values of parameter `id`: Normal(0, stddev) truncated at two deviations, 0, 1, or uniform between +-1 / sqrt(cols)
+  // (Kaiming's for a = sqrt(5)). Depends only on seed and name.
   void Initialize(ParamId id, uint64_t seed, float stddev);
 
   int size() const { return static_cast<int>(params_.size()); }
@@ -65,9 +66,11 @@ class ParamStore {
   absl::Span<const float> values() const { return {values_.get(), static_cast<size_t>(values_size_)}; }
   absl::Span<float> grads() const { return {grads_.get(), static_cast<size_t>(grads_size_)}; }
 
-  // Grows whenever the values have changed; packed copies compare it. Whoever writes values calls Changed() afterwards.
-  uint64_t version() const { return version_; }
-  void Changed() { ++version_; }
+  // Grows whenever the values have changed; packed copies compare it. Whoever writes values calls Changed() afterwards, or
+  // TrainableChanged() when it wrote no frozen ones.
+  uint64_t version(ParamId id) const { return params_[id].trainable ? version_ : frozen_version_; }
+  void Changed() { frozen_version_ = ++version_; }
+  void TrainableChanged() { ++version_; }
 
  private:
   struct Free {
@@ -76,7 +79,7 @@ class ParamStore {
   std::vector<Param> params_;
   std::unique_ptr<float, Free> values_, grads_;
   int64_t values_size_ = 0, grads_size_ = 0;
-  uint64_t version_ = 1;
+  uint64_t version_ = 1, frozen_version_ = 1;
 };
 
 }  // namespace cloze

@@ -30,16 +30,23 @@ int64_t AvailableBytes() {
 
 }  // namespace
 
-int64_t TrainingBytes(const ModelConfig& config) {
+int64_t TrainingBytes(const ModelConfig& config, const TrainableSpec& trainable) {
   const int64_t hidden = config.hidden, intermediate = config.intermediate;
   const int64_t embeddings = (int64_t{config.vocab} + config.max_positions + config.token_types) * hidden;
   const int64_t block = 4 * hidden * hidden + 2 * hidden * intermediate + intermediate + 9 * hidden;
-  constexpr int64_t kFloats = 4;  // weight, gradient, two moments
-  return (embeddings + config.layers * block) * kFloats * static_cast<int64_t>(sizeof(float));
+  const int64_t all = embeddings + config.layers * block;
+  int64_t trained = all;
+  if (trainable.head_only()) trained = 0;
+  if (trainable.has_last_layers()) trained = trainable.last_layers() * block;
+  if (trainable.has_lora()) {
+    const LoraSpec& lora = trainable.lora();
+    trained = int64_t{config.layers} * (lora.targets().empty() ? 2 : lora.targets_size()) * lora.rank() * 2 * hidden + (lora.embeddings() ? embeddings : 0);
+  }
+  return (all + 3 * trained) * static_cast<int64_t>(sizeof(float));  // weights; gradients and two moments
 }
 
-absl::Status CheckMemory(const ModelConfig& config, int64_t limit_mb) {
-  const int64_t need = TrainingBytes(config), limit = limit_mb > 0 ? limit_mb * kMegabyte : AvailableBytes();
+absl::Status CheckMemory(const ModelConfig& config, const TrainableSpec& trainable, int64_t limit_mb) {
+  const int64_t need = TrainingBytes(config, trainable), limit = limit_mb > 0 ? limit_mb * kMegabyte : AvailableBytes();
   if (need <= limit) return absl::OkStatus();
   return Error(Exit::kLimit, absl::StrCat("weights, gradients and moments of the model need ", need / kMegabyte + 1, " MB, ",
                                           limit_mb > 0 ? "runtime.memory_limit_mb is " : "this machine has ", limit / kMegabyte,

@@ -9,11 +9,12 @@
 
 namespace cloze {
 
-// Bytes of the weights, their gradients and AdamW's two moments, all f32. Activations come on top, so a run never needs less.
-int64_t TrainingBytes(const ModelConfig& config);
+// Bytes of the weights, and of the gradients and AdamW's two moments of those that learn, all f32. Activations come on top, so a run never
+// needs less.
+int64_t TrainingBytes(const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 
 // kLimit when TrainingBytes is more than `limit_mb` million bytes; 0: than what this machine, or this process's control group, can give.
-absl::Status CheckMemory(const ModelConfig& config, int64_t limit_mb);
+absl::Status CheckMemory(const ModelConfig& config, const TrainableSpec& trainable, int64_t limit_mb);
 
 }  // namespace cloze
 

@@ -14,13 +14,14 @@ constexpr int64_t kPiece = 1 << 17;
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::function<int(const std::string&)>& layer, int layers)
     : store_(store), spec_(spec), m_(store->grads().size()), v_(store->grads().size()) {
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
+    const float rate = layer == nullptr ? 1 : std::pow(spec.layer_decay(), static_cast<float>(layers - layer(p.name)));
     for (int64_t i = 0; i < p.size(); i += kPiece)
-      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay, p.rate});
+      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay, p.rate * rate});
   }
 }
 
@@ -44,7 +45,7 @@ void Optimizer::Step(double rate, double norm) {
     mine.decay = p.decay ? spec_.weight_decay() : 0;
     AdamWStep(mine, values + p.value, grads + p.grad, m_.data() + p.grad, v_.data() + p.grad, p.n);
   });
-  store_->Changed();
+  store_->TrainableChanged();
 }
 
 void Optimizer::Skip() {

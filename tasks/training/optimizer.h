@@ -3,6 +3,8 @@
 #define CLOZE_TASKS_TRAINING_OPTIMIZER_H_
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "core/tensor/param_store.h"
@@ -13,7 +15,8 @@ namespace cloze {
 // Moments for every trainable parameter of `store`, which must outlive it, laid out as the store's gradients.
 class Optimizer {
  public:
-  Optimizer(ParamStore* store, const OptimizerSpec& spec);
+  // `layer` gives the layer of a parameter as LayerOf does, and `layers` their number, for layer_decay; empty: all have the full rate.
+  Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::function<int(const std::string&)>& layer = nullptr, int layers = 0);
 
   // Global norm of the gradients.
   double GradNorm() const;
@@ -32,7 +35,7 @@ class Optimizer {
   struct Piece {
     int64_t value, grad, n;
     bool decay;
-    float rate;
+    float rate;  // share of the full learning rate
   };
   ParamStore* store_;
   OptimizerSpec spec_;

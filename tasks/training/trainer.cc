@@ -6,7 +6,9 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/threads.h"
+#include "encoder/adapter.h"
 #include "encoder/model_folder.h"
+#include "encoder/trainable.h"
 #include "tasks/evaluate.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/schedule.h"
@@ -49,8 +51,9 @@ absl::Status Trainer::PrepareRunDirectory() {
 }
 
 absl::Status Trainer::InitializeModel() {
-  RETURN_IF_ERROR(CheckMemory(setup_.config, spec_.runtime().memory_limit_mb()));
-  model_ = std::make_unique<Model>(setup_.config, true);
+  RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
+  RETURN_IF_ERROR(CheckMemory(setup_.config, spec_.trainable(), spec_.runtime().memory_limit_mb()));
+  model_ = std::make_unique<Model>(setup_.config, true, spec_.trainable());
   if (spec_.model().start_from().empty()) {
     model_->Initialize(spec_.seed());
   } else {
@@ -58,7 +61,12 @@ absl::Status Trainer::InitializeModel() {
     RETURN_IF_ERROR(model_->Load(spec_.model().start_from(), spec_.seed(), &fresh));
     if (!fresh.empty()) setup_.notes.push_back(absl::StrCat("new in this model: ", absl::StrJoin(fresh, ", ")));
   }
-  optimizer_ = std::make_unique<Optimizer>(&model_->params(), spec_.optimizer());
+  if (spec_.trainable().part_case() != TrainableSpec::PART_NOT_SET) {
+    const ParamCount count = CountParams(model_->params());
+    setup_.notes.push_back(absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
+  }
+  const auto layer = [this](const std::string& param) { return LayerOf(param, setup_.config); };
+  optimizer_ = std::make_unique<Optimizer>(&model_->params(), spec_.optimizer(), layer, setup_.config.layers);
   feed_ = std::make_unique<Feed>(setup_.train->store, spec_.batch(), spec_.seed(), setup_.masker);
   return absl::OkStatus();
 }
@@ -105,9 +113,10 @@ double Trainer::ForwardBackward(const StepData& data) {
     model_->arena().Reset();
     const Step step = model_->NewStep(batch, compute_, true, spec_.seed());
     const Encoder::Saved saved = model_->encoder().Forward(step);
-    Mat dy = model_->arena().NewZero(saved.y.rows, saved.y.cols, compute_);
+    const bool trained = model_->encoder().trained(step);
+    Mat dy = trained ? model_->arena().NewZero(saved.y.rows, saved.y.cols, compute_) : Mat();
     loss += model_->head().Loss(step, saved.y, scale, dy).loss;
-    if (scale != 0) model_->encoder().Backward(step, saved, dy);
+    if (scale != 0 && trained) model_->encoder().Backward(step, saved, dy);
   }
   return loss * scale;
 }
@@ -173,9 +182,15 @@ absl::Status Trainer::EvaluateNow() {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::SaveModel(const std::string& folder) const {
+  if (!spec_.trainable().has_lora()) return SaveWeights(folder, setup_.config, model_->params());
+  const std::string base = AbsolutePath(spec_.model().start_from());
+  return SaveAdapter(folder, setup_.config, spec_.trainable().lora(), base, model_->params());
+}
+
 absl::Status Trainer::SaveBest() {
   RETURN_IF_ERROR(setup_.tokenizer->Save(spec_.output().directory(), setup_.config.max_positions - setup_.config.position_offset));
-  RETURN_IF_ERROR(SaveWeights(spec_.output().directory(), setup_.config, model_->params()));
+  RETURN_IF_ERROR(SaveModel(spec_.output().directory()));
   return WriteFileAtomically(Path("metrics.json"), absl::StrCat("{\"step\":", step_, ",\"metrics\":", best_.ToJson(), "}\n"));
 }
 

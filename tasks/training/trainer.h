@@ -20,7 +20,7 @@
 namespace cloze {
 
 // The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer), spec.textproto,
-// metrics.json, log.jsonl, cache/, and checkpoints step-00001234/.
+// metrics.json, log.jsonl, cache/, and checkpoints step-00001234/. With LoRA an adapter stands in place of the model.
 class Trainer {
  public:
   struct Options {
@@ -56,6 +56,9 @@ class Trainer {
   // A metric that does not exist is found before the first step.
   absl::Status CheckMetric();
   absl::Status EvaluateNow();
+  // What the run makes: a model folder, or an adapter folder for LoRA.
+  absl::Status SaveModel(const std::string& folder) const;
+  absl::Status LoadCheckpoint(const std::string& folder);
   absl::Status SaveBest();
   absl::Status Save();
   absl::Status WriteState(const std::string& folder) const;

@@ -8,7 +8,6 @@
 #include "core/ops/matmul.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
-#include "encoder/model_folder.h"
 #include "tasks/training/checkpoint.h"
 #include "tasks/training/trainer.h"
 
@@ -71,7 +70,7 @@ absl::Status ReadMoments(const std::string& path, const ParamStore& params, Opti
 }  // namespace
 
 absl::Status Trainer::WriteState(const std::string& folder) const {
-  RETURN_IF_ERROR(SaveWeights(folder, setup_.config, model_->params()));
+  RETURN_IF_ERROR(SaveModel(folder));
   RETURN_IF_ERROR(setup_.tokenizer->Save(folder, setup_.config.max_positions - setup_.config.position_offset));
   RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, kOptimizer), Moments(model_->params(), *optimizer_)));
   TrainerState state;
@@ -99,8 +98,8 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
 
 absl::Status Trainer::Save() {
   if (saved_step_ == step_) return absl::OkStatus();
-  const int64_t bytes =
-      4 * (static_cast<int64_t>(model_->params().values().size()) + 2 * static_cast<int64_t>(optimizer_->m().size())) + (1 << 20);
+  const int64_t moments = optimizer_->m().size(), values = model_->params().values().size();
+  const int64_t bytes = 4 * ((spec_.trainable().has_lora() ? moments : values) + 2 * moments) + (1 << 20);
   const absl::Status status = SaveCheckpoint(
       spec_.output().directory(), step_, [&](const std::string& folder) { return WriteState(folder); }, spec_.output().keep_checkpoints(),
       bytes);
@@ -117,6 +116,17 @@ absl::Status Trainer::Save() {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::LoadCheckpoint(const std::string& folder) {
+  if (spec_.trainable().has_lora()) {
+    ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(folder, setup_.config));
+    RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_->params(), setup_.config)));
+    return adapter.Load("", &model_->params());
+  }
+  std::vector<std::string> fresh;
+  RETURN_IF_ERROR(model_->Load(folder, spec_.seed(), &fresh));
+  return fresh.empty() ? absl::OkStatus() : Error(Exit::kMismatch, absl::StrCat(Quote(folder), " lacks ", fresh.front()));
+}
+
 absl::Status Trainer::Resume() {
   const std::string& directory = spec_.output().directory();
   RemoveLeftovers(directory);
@@ -131,9 +141,7 @@ absl::Status Trainer::Resume() {
     return Error(Exit::kMismatch, absl::StrCat("the training data or the vocabulary changed since ", Quote(found->path),
                                                " was written; choose another output.directory"));
   }
-  std::vector<std::string> fresh;
-  RETURN_IF_ERROR(model_->Load(found->path, spec_.seed(), &fresh));
-  if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(Quote(found->path), " lacks ", fresh.front()));
+  RETURN_IF_ERROR(LoadCheckpoint(found->path));
   RETURN_IF_ERROR(ReadMoments(JoinPath(found->path, kOptimizer), model_->params(), optimizer_.get()));
   step_ = saved_step_ = state.step();
   next_example_ = state.next_example();

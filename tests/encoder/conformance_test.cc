@@ -172,6 +172,53 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   });
 }
 
+LoraPlan PlanOf(float dropout, std::function<bool(const std::string&)> wanted) {
+  LoraPlan plan = {.spec = {}, .wanted = std::move(wanted), .adapter = 0, .prefix = ""};
+  plan.spec.set_rank(3), plan.spec.set_alpha(4.5), plan.spec.set_dropout(dropout);
+  return plan;
+}
+
+// The same with LoRA on the first and the last of them, and on none for another adapter.
+struct LoraModule : LinearModule {
+  LoraModule(ParamStore* store, int64_t in, int64_t out, float dropout) : LinearModule(store, in, out) {
+    linear.AddLora(store, PlanOf(dropout, [](const std::string& layer) { return layer != "b"; }), 5);
+    LoraPlan other = PlanOf(dropout, [](const std::string& layer) { return layer == "b"; });
+    other.adapter = 1, other.prefix = "1/";
+    linear.AddLora(store, other, 5);
+  }
+};
+
+Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
+  auto kind = std::make_shared<Kind>();
+  kind->config.max_positions = 200;
+  kind->config.vocab = 3;
+  kind->batch = MakeBatch({60, 1, 70}, kind->config);
+  const int64_t rows = kind->batch.padded_rows();
+  kind->inputs = {{"x", Role::kActivation, RandomTable(rows, in, 1)}};
+  kind->make = [=](ParamStore* store) { return std::make_unique<LoraModule>(store, in, out, dropout); };
+  kind->frozen = [](const std::string& name) { return name[0] == '1' || name.find(".weight") == 1; };
+  Entry e = EntryOf(absl::StrCat("Lora_", in, "x3x", out, dropout > 0 ? "_dropout" : ""), type, 6, kind, RandomParams(*kind));
+  return WithReference(e, kind, [=]<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
+    Table<S> y(in[0].rows, 3 * out);
+    for (int part = 0; part < 3; ++part) {
+      const std::string name(1, static_cast<char>('a' + part));
+      Table<S> sum = m.Dense(in[0], name);
+      if (part != 1) {
+        DropoutSite site = m.Site(dropout, DropoutPlace::kLora);
+        site.stream = 5 + part;
+        const Table<S> x = Dropout(in[0], site);
+        Table<S> low = Linear(Linear(x, m.matrix(name + ".lora_A.weight")), m.matrix(name + ".lora_B.weight"));
+        for (S& value : low.v) value *= S(4.5 / 3);
+        sum = sum + low;
+      }
+      for (int64_t r = 0; r < y.rows; ++r) {
+        for (int64_t c = 0; c < out; ++c) y(r, part * out + c) = sum(r, c);
+      }
+    }
+    return Tables<S>{y};
+  });
+}
+
 struct BlockModule : Module {
   bool pre;
   Block block;
@@ -244,6 +291,34 @@ Entry EncoderEntry(const std::string& name, const ModelConfig& config, const std
   const auto kind = EncoderKind(config, lengths);
   const Entry e = EntryOf("Encoder_" + NormName(config) + name, type, 5 * config.layers, kind, RandomParams(*kind));
   return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{m.Encoder()}; });
+}
+
+// The encoder with LoRA on every linear layer, where W and W + s B A are both parameters of the reference.
+struct LoraEncoderModule : EncoderModule {
+  LoraEncoderModule(ParamStore* store, const ModelConfig& config) : EncoderModule(store, config) {
+    encoder.AddLora(store, PlanOf(0, [](const std::string&) { return true; }));
+  }
+};
+
+Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+  const auto kind = EncoderKind(config, lengths);
+  kind->make = [=](ParamStore* store) { return std::make_unique<LoraEncoderModule>(store, config); };
+  kind->frozen = [](const std::string& name) { return !IsLora(name); };
+  const Entry e = EntryOf("LoraEncoder_" + NormName(config), type, 8 * config.layers, kind, RandomParams(*kind));
+  return WithReference(e, kind, []<typename S>(reference::Model<S> m, const Tables<S>&) {
+    for (auto& [name, a] : m.params) {
+      if (!name.ends_with(".lora_A.weight")) continue;
+      const std::string layer = name.substr(0, name.find(".lora_A"));
+      const Table<S>& b = m.params.at(layer + ".lora_B.weight");
+      Table<S>& w = m.params.at(layer + ".weight");
+      for (int64_t r = 0; r < w.rows; ++r) {
+        for (int64_t c = 0; c < w.cols; ++c) {
+          for (int64_t k = 0; k < a.rows; ++k) w(r, c) += S(1.5) * b(r, k) * a(k, c);
+        }
+      }
+    }
+    return Tables<S>{m.Encoder()};
+  });
 }
 
 // A head on hidden states that are its input.
@@ -330,11 +405,14 @@ std::vector<Entry> Entries() {
   for (const DType type : {DType::kF32, DType::kBf16}) {
     all.push_back(LinearEntry(7, 5, 3, type));
     all.push_back(LinearEntry(130, 40, 24, type));
+    all.push_back(LoraEntry(5, 4, 0, type));
+    all.push_back(LoraEntry(40, 24, 0.25, type));
     for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
       all.push_back(BlockEntry("8", ConfigOf(norm, {}, 0), {1, 2, 5}, type));
       all.push_back(BlockEntry("8_dropout", ConfigOf(norm, {}, 0.2), {1, 2, 6}, type));
       all.push_back(BlockEntry("40", ConfigOf(norm, {.hidden = 40, .heads = 2, .intermediate = 72}, 0.1), {1, 17, 49}, type));
       all.push_back(EncoderEntry("8", ConfigOf(norm, {}, 0), {1, 2, 6}, type));
+      all.push_back(LoraEncoderEntry(ConfigOf(norm, {}, 0.1), {1, 2, 6}, type));
       ModelConfig tanh = ConfigOf(norm, {.hidden = 12, .heads = 3, .intermediate = 20}, 0.1);
       tanh.activation = EncoderSpec::GELU_TANH;
       all.push_back(EncoderEntry("12_gelu_tanh", tanh, {6, 2, 3}, type));
@@ -450,7 +528,12 @@ TEST_P(WholeModel, FreezingChangesNoOtherGradient) {
                                            "dense.bias",
                                            "LayerNorm",
                                            "layer.1.",
-                                           "embeddings."};
+                                           "embeddings.",
+                                           "embeddings. layer.0.",
+                                           "embeddings. layer.0. layer.1.",
+                                           "embeddings. layer.0. layer.1. attention.",
+                                           "embeddings. layer.",
+                                           "embeddings. layer. LayerNorm"};
   for (const HeadKind head : kHeads) {
     auto kind = WholeKind(Config(head), {5, 17, 20});
     const Result all = Run(kind);

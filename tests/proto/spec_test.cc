@@ -219,6 +219,19 @@ TEST(ApplyOverride, SetsEveryKind) {
   EXPECT_EQ(spec.output().directory(), "x y");
 }
 
+TEST(ApplyOverride, SetsListsOfNames) {
+  LoadedSpec loaded = *ParseSpec(kGood, "a.textproto");
+  ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.targets=QUERY,OUTPUT").ok());
+  EXPECT_EQ(loaded.spec.trainable().lora().targets(1), LoraSpec::OUTPUT);
+  EXPECT_THAT(std::string(ApplyOverride(&loaded, "trainable.lora.targets=QUERI").message()), HasSubstr("did you mean \"QUERY\""));
+  ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.targets=KEY,KEY").ok());
+  ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.rank=0").ok());
+  const std::string message(VerifySpec(loaded).message());
+  EXPECT_THAT(message, HasSubstr("trainable.lora.rank: 0 is out of range; 1 to 1024"));
+  EXPECT_THAT(message, HasSubstr("KEY is given twice"));
+  EXPECT_THAT(message, HasSubstr("name its folder in model.start_from"));
+}
+
 TEST(ApplyOverride, SwitchesTheTask) {
   EXPECT_EQ(Overridden({"token_tagging.max_tokens=64"})->spec.task_case(), TaskSpec::kTokenTagging);
   EXPECT_EQ(Overridden({"sequence_classification={}"})->spec.task_case(), TaskSpec::kSequenceClassification);

@@ -97,6 +97,8 @@ struct Kernels {
   // Softmax cross entropy of a row of `n` logits against `target`, in place: with `gradient_scale` != 0 the logits become their gradient
   // times it, otherwise they stay. `logits` T.
   LossRow (*softmax_loss[2])(int64_t n, void* logits, int32_t target, float gradient_scale);
+  // y = a x + b y, n elements; b 0: y is not read.
+  void (*combine[2])(int64_t n, float a, const void* x, float b, void* y);
   void (*convert[2][2])(int64_t n, const void* from, void* to);  // [from][to]
   void (*adamw)(const AdamArgs&);
   double (*sum_squares)(int64_t n, const float* x);

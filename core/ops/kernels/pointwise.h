@@ -148,6 +148,14 @@ LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scal
   return result;
 }
 
+template <typename T>
+void Combine(int64_t n, float a, const void* x, float b, void* y) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  if (b == 0.0f) return Sweep(n, [&](auto at) { at.Set(to, a * at(from)); });
+  Sweep(n, [&](auto at) { at.Set(to, a * at(from) + b * at(to)); });
+}
+
 template <typename From, typename To>
 void Convert(int64_t n, const void* from, void* to) {
   Sweep(n, [&](auto at) { at.Set(static_cast<To*>(to), at(static_cast<const From*>(from))); });

@@ -25,6 +25,7 @@ const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {
     .attention = {AttentionForward<float>, AttentionForward<bf16>},
     .attention_grad = {AttentionBackward<float>, AttentionBackward<bf16>},
     .softmax_loss = {SoftmaxLoss<float>, SoftmaxLoss<bf16>},
+    .combine = {Combine<float>, Combine<bf16>},
     .convert = {{Convert<float, float>, Convert<float, bf16>}, {Convert<bf16, float>, Convert<bf16, bf16>}},
     .adamw = AdamW,
     .sum_squares = SumSquares,

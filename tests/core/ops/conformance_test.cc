@@ -362,7 +362,32 @@ Entry SumSquaresEntry(int64_t n) {
   return e;
 }
 
+// y2 = a x + b y.
+Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
+  Entry e;
+  e.name = absl::StrCat("Combine_", rows, "x", cols, b == 0 ? "_scale" : "", Suffix(type));
+  e.path = {2, 1, type};
+  e.gradients = false;
+  e.inputs = {{"x", Role::kActivation, RandomTable(rows, cols, 1)}, {"y", Role::kActivation, RandomTable(rows, cols, 2)}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })};
+  });
+  e.run = [=](const Pass& p) {
+    Workspace s(p.type);
+    const Mat x = s.Put(p.inputs[0]), y = b == 0 ? s.New(rows, cols) : s.Put(p.inputs[1]);
+    Combine(a, x, b, y);
+    if (b == 0) {
+      Combine(a, x, 0, x);
+      ExpectSameBits("in place", {Workspace::Get(x)}, {Workspace::Get(y)});
+    }
+    return Result{{Workspace::Get(y)}, {}};
+  };
+  return e;
+}
+
 void AddTyped(std::vector<Entry>* all, DType type) {
+  all->push_back(CombineEntry(3, 5, 1.75f, 0, type));
+  all->push_back(CombineEntry(130, 70, -0.5f, 1, type));
   for (const auto& [rows, in, out] : {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {9, 24, 17}, {130, 40, 65}})
     all->push_back(LinearEntry(rows, in, out, type));
   for (const int64_t cols : {24, 40}) {

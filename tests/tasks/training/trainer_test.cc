@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+
 #include "core/base/threads.h"
+#include "core/tensor/safetensors.h"
+#include "encoder/adapter.h"
 #include "encoder/model_folder.h"
 #include "tests/tasks/data/test_files.h"
 
@@ -138,6 +143,84 @@ TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
   const std::string from_plain = absl::StrCat("model { start_from: \"", Path("plain"), "\" } token_tagging { max_tokens: 24 crf: true }");
   ASSERT_TRUE(Train(Spec(from_plain, "spans.conll", "again", 2)).ok());
   EXPECT_THAT(progress_, HasSubstr("new in this model: crf.start_transitions, crf.transitions, crf.end_transitions"));
+}
+
+// What a folder's tensors hold, by name.
+std::map<std::string, std::vector<float>> TensorsOf(const std::string& path) {
+  std::map<std::string, std::vector<float>> values;
+  const auto reader = SafetensorsReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  for (const TensorInfo& t : reader->tensors()) {
+    values[t.name].resize(t.elements());
+    EXPECT_TRUE(reader->ReadF32(t.name, absl::MakeSpan(values[t.name])).ok());
+  }
+  return values;
+}
+
+TEST_F(TrainerTest, TrainsOnlyWhatTheSpecSays) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
+  const auto before = TensorsOf(Path("mlm/model.safetensors"));
+  const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ");
+  for (const std::string part : {"head_only: true", "last_layers: 1"}) {
+    const std::string run = part.substr(0, 4);
+    const auto summary = Train(Spec(start + "trainable { " + part + " }", "classes.tsv", run, 40));
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_LT(summary->loss, 0.5) << part;
+    for (const auto& [name, values] : TensorsOf(Path(run) + "/model.safetensors")) {
+      const bool trained = name.find("pooler") != std::string::npos || name.find("classifier") != std::string::npos ||
+                           (run == "last" && name.find("layer.1.") != std::string::npos);
+      if (!trained) EXPECT_EQ(values, before.at(name)) << part << " " << name;
+      if (trained && before.count(name) > 0) EXPECT_NE(values, before.at(name)) << part << " " << name;
+    }
+  }
+  ExpectError(Train(Spec(start + "trainable { last_layers: 3 }", "classes.tsv", "no", 4)).status(), Exit::kSpec, "the model has 2");
+  ExpectError(Train(Spec(NewEncoder() + "sequence_classification {} trainable { lora {} }", "classes.tsv", "no", 4)).status(), Exit::kSpec,
+              "trainable.lora: is an addition to a model that exists");
+}
+
+TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
+  const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ",
+                                         "trainable { lora { rank: 4 dropout: 0.1 targets: [QUERY, VALUE, OUTPUT] } }");
+  const auto straight = Train(Spec(start, "classes.tsv", "straight", 40));
+  ASSERT_TRUE(straight.ok()) << straight.status();
+  EXPECT_LT(straight->loss, 0.5);
+  EXPECT_THAT(progress_, HasSubstr("training "));
+  for (const int stop : {1, 4, 9}) {
+    SetThreads(stop % 3 + 1);
+    EXPECT_EQ(ExitOf(Train(Spec(start, "classes.tsv", "pieces", 40), stop).status()), Exit::kInterrupted);
+  }
+  ASSERT_TRUE(Train(Spec(start, "classes.tsv", "pieces", 40)).ok());
+  const std::string weights = "/adapter_model.safetensors";
+  EXPECT_EQ(Read(Path("straight") + weights), Read(Path("pieces") + weights));
+  EXPECT_FALSE(PathExists(Path("straight/model.safetensors")));
+  const std::string checkpoint = Path("straight/step-00000040");
+  EXPECT_FALSE(PathExists(checkpoint + "/model.safetensors"));
+  EXPECT_EQ(TensorsOf(checkpoint + "/optimizer.safetensors").size(), 2 * TensorsOf(checkpoint + weights).size());
+  const auto config = LoadConfig(Path("mlm"));
+  ASSERT_TRUE(config.ok());
+  const auto adapter = Adapter::Open(Path("straight"), *config);
+  ASSERT_TRUE(adapter.ok()) << adapter.status();
+  EXPECT_EQ(adapter->config().labels, std::vector<std::string>({"cat", "dog"}));
+  // A base that changed meanwhile is noticed.
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "other", 4)).ok());
+  std::filesystem::copy(Path("other/model.safetensors"), Path("mlm"), std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::remove_all(Path("pieces/step-00000040"));
+  ExpectError(Train(Spec(start, "classes.tsv", "pieces", 40)).status(), Exit::kMismatch, "another base");
+}
+
+TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
+  ParamStore store;
+  for (const char* name : {"0", "1", "2"}) store.AddMatrix(name, 1, 4);
+  store.Allocate(true);
+  OptimizerSpec spec;
+  spec.set_layer_decay(0.5);
+  spec.set_weight_decay(0);
+  Optimizer optimizer(
+      &store, spec, [](const std::string& name) { return std::stoi(name) - 1; }, 1);
+  for (float& g : store.grads()) g = 1;
+  optimizer.Step(0.1, 0.5);
+  for (ParamId id = 0; id < 3; ++id) EXPECT_NEAR(store.value(id).f32()[0], -0.1 * std::pow(0.5, 2 - id), 1e-6) << id;
 }
 
 TEST_F(TrainerTest, ThreadsDoNotChangeBits) {

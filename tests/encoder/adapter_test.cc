@@ -1,0 +1,318 @@
+// Adapter folders: what is written is PEFT's, what is read gives the same numbers, and what does not fit is said.
+#include "encoder/adapter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/tensor/safetensors_writer.h"
+#include "encoder/model.h"
+#include "encoder/model_folder.h"
+#include "encoder/trainable.h"
+
+namespace cloze {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, EncoderSpec::Norm norm = EncoderSpec::POST) {
+  ModelConfig config;
+  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2, config.intermediate = 16, config.max_positions = 12;
+  config.norm = norm;
+  config.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
+  config.head = head;
+  config.pooler = head == HeadKind::kSequenceClassification;
+  if (head != HeadKind::kMaskedLm) config.labels = {"a", "b", "c"};
+  return config;
+}
+
+TrainableSpec Lora(std::vector<LoraSpec::Target> targets = {}) {
+  TrainableSpec spec;
+  spec.mutable_lora()->set_rank(3);
+  spec.mutable_lora()->set_alpha(6);
+  for (const LoraSpec::Target target : targets) spec.mutable_lora()->add_targets(target);
+  return spec;
+}
+
+Batch Sentences() {
+  Batch batch;
+  const std::vector<int32_t> a = {2, 7, 8, 3}, b = {2, 9, 3};
+  for (const int32_t row : {0, 4}) batch.rows.push_back(row);
+  batch.Add(a, 4, 1);
+  batch.Add(b, 2, 2);
+  batch.Pad();
+  return batch;
+}
+
+std::vector<float> Logits(Model& model, int adapter = 0) {
+  const Batch batch = Sentences();
+  model.arena().Reset();
+  const Step step = model.NewStep(batch, DType::kF32, false, 0, adapter);
+  const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
+  const Mat logits = model.head().Logits(step, hidden, batch.rows);
+  return {logits.f32(), logits.f32() + 2 * logits.cols};
+}
+
+void ExpectNear(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
+}
+
+class AdapterTest : public testing::Test {
+ protected:
+  AdapterTest() {
+    char name[] = "/tmp/cloze_adapter_XXXXXX";
+    EXPECT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  ~AdapterTest() override { std::filesystem::remove_all(folder_); }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  // A base, and an adapter of it in which every parameter is random; returns the model of both.
+  std::unique_ptr<Model> Make(const ModelConfig& config, const TrainableSpec& spec, const std::string& name = "adapter") {
+    Model base(config, false);
+    base.Initialize(1);
+    EXPECT_TRUE(SaveWeights(Path("base"), config, base.params()).ok());
+    auto model = std::make_unique<Model>(config, true, spec);
+    std::vector<std::string> fresh;
+    EXPECT_TRUE(model->Load(Path("base"), 7, &fresh).ok());
+    for (ParamId id = 0; id < model->params().size(); ++id) {
+      const Param& p = model->params().param(id);
+      if (!p.trainable) continue;
+      float* value = model->params().value(id).f32();
+      for (int64_t i = 0; i < p.size(); ++i) value[i] += 0.3f * std::sin(static_cast<float>(i + 13 * id));
+    }
+    model->params().Changed();
+    EXPECT_TRUE(SaveAdapter(Path(name), config, spec.lora(), Path("base"), model->params()).ok());
+    return model;
+  }
+  json ReadJson(const std::string& name) { return json::parse(std::ifstream(Path(name))); }
+  void WriteJson(const std::string& name, const json& value) { std::ofstream(Path(name)) << value.dump(); }
+  absl::StatusOr<Adapter> Open(const ModelConfig& config, const std::string& name = "adapter") { return Adapter::Open(Path(name), config); }
+  void ExpectRefused(const absl::Status& status, Exit exit, const std::string& part) {
+    EXPECT_EQ(ExitOf(status), exit) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("adapter"));
+  }
+
+  std::string folder_;
+};
+
+TEST_F(AdapterTest, HasTheNamesOfPeft) {
+  Make(Config(), Lora());
+  const auto reader = SafetensorsReader::Open(Path("adapter/adapter_model.safetensors"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<std::string> names;
+  for (const TensorInfo& t : reader->tensors()) names.push_back(t.name);
+  std::sort(names.begin(), names.end());
+  const std::string l0 = "base_model.model.bert.encoder.layer.0.attention.self.", l1 = "base_model.model.bert.encoder.layer.1.attention.self.";
+  EXPECT_THAT(names, ElementsAre(l0 + "query.lora_A.weight", l0 + "query.lora_B.weight", l0 + "value.lora_A.weight",
+                                 l0 + "value.lora_B.weight", l1 + "query.lora_A.weight", l1 + "query.lora_B.weight",
+                                 l1 + "value.lora_A.weight", l1 + "value.lora_B.weight", "base_model.model.bert.pooler.dense.bias",
+                                 "base_model.model.bert.pooler.dense.weight", "base_model.model.classifier.bias",
+                                 "base_model.model.classifier.weight"));
+  EXPECT_THAT(reader->Find(l0 + "query.lora_A.weight")->shape, ElementsAre(3, 8));
+  EXPECT_THAT(reader->Find(l0 + "query.lora_B.weight")->shape, ElementsAre(8, 3));
+  const json config = ReadJson("adapter/adapter_config.json");
+  EXPECT_EQ(config["peft_type"], "LORA");
+  EXPECT_EQ(config["task_type"], "SEQ_CLS");
+  EXPECT_EQ(config["r"], 3);
+  EXPECT_EQ(config["lora_alpha"], 6);
+  EXPECT_EQ(config["target_modules"], json({"query", "value"}));
+  EXPECT_EQ(config["modules_to_save"], json({"pooler", "classifier"}));
+  EXPECT_EQ(config["base_model_name_or_path"], Path("base"));
+}
+
+TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
+  Make(Config(), Lora({LoraSpec::OUTPUT, LoraSpec::KEY}));
+  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"], json({"key", "0.output.dense", "1.output.dense"}));
+  Make(Config(), Lora({LoraSpec::OUTPUT, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE}));
+  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"], json({"intermediate.dense", "output.dense"}));
+  Make(Config(), Lora({LoraSpec::ATTENTION_OUTPUT}));
+  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"], json({"attention.output.dense"}));
+}
+
+TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
+  for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
+    for (const HeadKind head : {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
+      const ModelConfig config = Config(head, norm);
+      TrainableSpec spec = Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE,
+                                 LoraSpec::OUTPUT});
+      spec.mutable_lora()->set_rslora(true);
+      spec.mutable_lora()->set_embeddings(true);
+      const auto one = Make(config, spec, "one");
+      spec.mutable_lora()->clear_targets();
+      spec.mutable_lora()->set_rank(2);
+      spec.mutable_lora()->set_embeddings(false);
+      const auto two = Make(config, spec, "two");
+      const std::vector<float> want = Logits(*one), other = Logits(*two);
+      std::vector<Adapter> adapters;
+      for (const char* name : {"one", "two"}) adapters.push_back(*Open(config, name));
+      std::vector<std::string> fresh, whole;
+
+      for (const Param& p : adapters[0].whole()) whole.push_back(p.name);
+      Model together(adapters[0]);
+      ASSERT_TRUE(together.Load(Path("base"), 0, &fresh, whole).ok());
+      EXPECT_THAT(fresh, ElementsAre());
+      ASSERT_TRUE(adapters[0].CheckBase(HashParams(together.params(), config)).ok());
+      ASSERT_TRUE(adapters[0].Load("", &together.params()).ok());
+      EXPECT_EQ(Logits(together), want);
+
+      Model beside(config, adapters);
+      ASSERT_TRUE(beside.Load(Path("base"), 0, &fresh).ok());
+      for (int i = 0; i < 2; ++i) {
+        EXPECT_TRUE(adapters[i].CheckBase(HashParams(beside.params(), config)).ok());
+        ASSERT_TRUE(adapters[i].Load(Model::Prefix(i), &beside.params()).ok());
+      }
+      EXPECT_EQ(Logits(beside, 0), want);
+      EXPECT_EQ(Logits(beside, 1), other);
+      Model base(config, false);
+      ASSERT_TRUE(base.Load(Path("base"), 0, &fresh).ok());
+      EXPECT_EQ(Logits(beside, -1), Logits(base));
+      EXPECT_NE(Logits(beside, -1), want);
+
+      const auto file = ReadAdapterConfig(Path("one"));
+      ASSERT_TRUE(file.ok()) << file.status();
+      MergeLora(file->lora, &together.params());
+      ASSERT_TRUE(SaveWeights(Path("merged"), config, together.params()).ok());
+      const auto merged_config = LoadConfig(Path("merged"));
+      ASSERT_TRUE(merged_config.ok()) << merged_config.status();
+      Model merged(*merged_config, false);
+      ASSERT_TRUE(merged.Load(Path("merged"), 0, &fresh).ok());
+      EXPECT_THAT(fresh, ElementsAre());
+      ExpectNear(Logits(merged), want);
+    }
+  }
+}
+
+TEST_F(AdapterTest, StartsAsItsBase) {
+  Make(Config(), Lora());
+  Model base(Config(), false), fresh_lora(Config(), true, Lora());
+  std::vector<std::string> fresh;
+  ASSERT_TRUE(base.Load(Path("base"), 0, &fresh).ok());
+  ASSERT_TRUE(fresh_lora.Load(Path("base"), 0, &fresh).ok());
+  EXPECT_EQ(Logits(fresh_lora), Logits(base));
+  const ParamStore& store = fresh_lora.params();
+  double sum = 0, most = 0;
+  const ConstMat a = store.value(store.Find("bert.encoder.layer.0.attention.self.query.lora_A.weight"));
+  for (int64_t i = 0; i < a.rows * a.cols; ++i) sum += std::fabs(a.f32()[i]), most = std::max<double>(most, std::fabs(a.f32()[i]));
+  EXPECT_LE(most, 1 / std::sqrt(8.0));  // Kaiming uniform with a = sqrt(5): +-1 / sqrt(in), of mean size half that
+  EXPECT_NEAR(sum / (a.rows * a.cols), 0.5 / std::sqrt(8.0), 0.06);
+}
+
+TEST_F(AdapterTest, ReadsOneOfPeftItself) {
+  const auto model = Make(Config(), Lora());
+  std::filesystem::remove(Path("adapter/config.json"));
+  WriteJson("adapter/adapter_config.json", {{"peft_type", "LORA"},
+                                            {"task_type", "SEQ_CLS"},
+                                            {"r", 3},
+                                            {"lora_alpha", 6},
+                                            {"target_modules", {"query", "value"}},
+                                            {"base_model_name_or_path", nullptr},
+                                            {"inference_mode", true}});
+  const auto adapter = Open(Config(HeadKind::kMaskedLm));
+  ASSERT_TRUE(adapter.ok()) << adapter.status();
+  EXPECT_THAT(adapter->config().labels, ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
+  Model together(*adapter);
+  std::vector<std::string> fresh;
+  ASSERT_TRUE(together.Load(Path("base"), 0, &fresh).ok());
+  ASSERT_TRUE(adapter->Load("", &together.params()).ok());
+  EXPECT_EQ(Logits(together), Logits(*model));
+}
+
+TEST_F(AdapterTest, RefusesOtherBases) {
+  Make(Config(), Lora());
+  ModelConfig other = Config();
+  other.hidden = 16;
+  ExpectRefused(Open(other).status(), Exit::kMismatch, "another base: its hidden_size is 8, the base's 16");
+  std::filesystem::remove(Path("adapter/config.json"));
+  ExpectRefused(Open(other).status(), Exit::kMismatch, "shape [");
+  other = Config();
+  other.layers = 1;
+  ExpectRefused(Open(other).status(), Exit::kMismatch, "bert.encoder.layer.1.attention.self.query, which the base does not have");
+  const auto adapter = Open(Config());
+  ASSERT_TRUE(adapter.ok());
+  Model strange(Config(), false);
+  strange.Initialize(2);
+  ExpectRefused(adapter->CheckBase(HashParams(strange.params(), Config())), Exit::kMismatch, "not those that it was trained on");
+}
+
+TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
+  Make(Config(), Lora());
+  const json good = ReadJson("adapter/adapter_config.json");
+  const auto refused = [&](const char* field, const json& value, Exit exit, const char* part) {
+    json bad = good;
+    bad[field] = value;
+    WriteJson("adapter/adapter_config.json", bad);
+    ExpectRefused(Open(Config()).status(), exit, part);
+  };
+  refused("r", 0, Exit::kData, "r: 0, a rank from 1");
+  refused("r", "8", Exit::kData, "r: \"8\"");
+  refused("r", 4, Exit::kMismatch, "expected by r and the base");
+  refused("lora_alpha", nullptr, Exit::kData, "lora_alpha: null, a number expected");
+  refused("lora_dropout", 1.5, Exit::kData, "lora_dropout: 1.5");
+  refused("peft_type", "IA3", Exit::kMismatch, "peft_type");
+  refused("use_dora", true, Exit::kMismatch, "use_dora");
+  refused("bias", "all", Exit::kMismatch, "bias is");
+  refused("rank_pattern", {{"query", 4}}, Exit::kMismatch, "rank_pattern");
+  WriteJson("adapter/adapter_config.json", good);
+  json labels = ReadJson("adapter/config.json");
+  const json fitting = labels;
+  labels["id2label"] = {{"0", "x"}, {"1", "y"}};
+  labels["label2id"] = {{"x", 0}, {"y", 1}};
+  WriteJson("adapter/config.json", labels);
+  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "shape [3], [2] expected");
+  WriteJson("adapter/config.json", fitting);
+  EXPECT_TRUE(Open(Config()).ok());
+
+  const std::vector<float> values(64, 0.5f);
+  const auto write = [&](const std::string& name, std::vector<int64_t> shape) {
+    ASSERT_TRUE(ReplaceSafetensors(Path("adapter/adapter_model.safetensors"), {{name, std::move(shape), FileType::kF32, values.data()}}).ok());
+  };
+  write("base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight", {3, 8});
+  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "only one of lora_A and lora_B");
+  write("base_model.model.bert.encoder.layer.0.output.dense.weight", {8, 8});
+  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "cannot be used");
+  write("classifier.weight", {3, 8});
+  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "base_model.model.");
+  write("base_model.model.classifier.weight", {3, 8});
+  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "holds no LoRA");
+  std::filesystem::remove(Path("adapter/adapter_model.safetensors"));
+  ExpectRefused(Open(Config()).status(), Exit::kNoInput, "adapter_model.safetensors");
+  std::filesystem::remove(Path("adapter/adapter_config.json"));
+  ExpectRefused(Open(Config()).status(), Exit::kNoInput, "adapter_config.json");
+  Make(Config(), Lora(), "again");
+  ExpectRefused(LoadConfig(Path("again")).status(), Exit::kMismatch, "cloze merge");
+}
+
+TEST(Trainable, ChoosesByLayer) {
+  const ModelConfig post = Config(), pre = Config(HeadKind::kMaskedLm, EncoderSpec::PRE);
+  EXPECT_EQ(LayerOf("bert.embeddings.LayerNorm.weight", post), -1);
+  EXPECT_EQ(LayerOf("bert.encoder.layer.1.output.dense.weight", post), 1);
+  EXPECT_EQ(LayerOf("bert.encoder.layer.1.attention.self.query.lora_A.weight", post), 1);
+  EXPECT_EQ(LayerOf("bert.pooler.dense.weight", post), 2);
+  EXPECT_EQ(LayerOf("roberta_prelayernorm.LayerNorm.weight", pre), 1);
+  EXPECT_EQ(LayerOf("lm_head.dense.weight", pre), 2);
+  TrainableSpec spec;
+  spec.set_last_layers(1);
+  Model model(post, true, spec);
+  for (ParamId id = 0; id < model.params().size(); ++id) {
+    const Param& p = model.params().param(id);
+    EXPECT_EQ(p.trainable, LayerOf(p.name, post) >= 1) << p.name;
+  }
+  spec.set_last_layers(3);
+  EXPECT_EQ(ExitOf(CheckTrainable(spec, post)), Exit::kSpec);
+  spec.set_last_layers(2);
+  EXPECT_TRUE(CheckTrainable(spec, post).ok());
+}
+
+}  // namespace
+}  // namespace cloze

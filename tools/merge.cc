@@ -1,0 +1,52 @@
+// `cloze merge`: a model folder of a base and an adapter.
+#include "core/base/file.h"
+#include "core/text/tokenizer.h"
+#include "encoder/adapter.h"
+#include "encoder/model.h"
+#include "encoder/model_folder.h"
+#include "tools/command.h"
+#include "tools/output.h"
+
+namespace cloze {
+namespace {
+
+struct Options {
+  std::string model, adapter, out;
+};
+
+// The tokenizer of the adapter's folder, else of the base's; neither may have one.
+absl::Status SaveTokenizer(const Options& options, const std::string& base, const ModelConfig& config) {
+  for (const std::string& folder : {options.adapter, base}) {
+    const auto tokenizer = Tokenizer::Load(folder, true);
+    if (tokenizer.ok()) return (*tokenizer)->Save(options.out, config.max_tokens());
+    if (ExitOf(tokenizer.status()) != Exit::kNoInput) return tokenizer.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Merge(const Options& options) {
+  std::string base = options.model;
+  if (base.empty()) {
+    ASSIGN_OR_RETURN(base, BaseOf(options.adapter));
+  }
+  ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
+  if (PathExists(options.out)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; name a new folder"));
+  ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
+  MergeLora(file.lora, &model->params());
+  RETURN_IF_ERROR(SaveWeights(options.out, model->config(), model->params()));
+  RETURN_IF_ERROR(SaveTokenizer(options, base, model->config()));
+  return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));
+}
+
+}  // namespace
+
+void AddMerge(CLI::App& app, Run* run) {
+  CLI::App* command = app.add_subcommand("merge", "Fold an adapter (LoRA) into its base: a model folder without an adapter.");
+  auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "Model folder of the base. Default: the one that the adapter names.");
+  command->add_option("--adapter", options->adapter, "Adapter folder: a LoRA run of ours or one that PEFT saved.")->required();
+  command->add_option("--out", options->out, "Model folder to write; must not exist.")->required();
+  command->callback([=] { *run = [=] { return Merge(*options); }; });
+}
+
+}  // namespace cloze
