@@ -40,6 +40,8 @@ class Encoder {
  private:
   Stream Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* first) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
+  // The batch's types; zeros where the model knows one type only.
+  const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;
   bool pre_;

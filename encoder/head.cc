@@ -117,13 +117,36 @@ Mat Head::Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> ro
   return logits;
 }
 
-LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const {
+LossSum Head::LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const {
+  const int32_t* targets = step.batch.targets.data() + first;
+  const float* values = step.batch.values.data() + first * labels_;
+  switch (config_.problem) {
+    case Problem::kSingleLabel:
+      if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, step.arena);
+      return WeightedCrossEntropy(logits, targets, weights, gradient_scale, step.arena);
+    case Problem::kMultiLabel: return BinaryCrossEntropy(logits, values, gradient_scale, step.arena);
+    case Problem::kRegression: return SquaredError(logits, values, gradient_scale, step.arena);
+  }
+  CLOZE_CHECK(false);
+}
+
+double Head::LossWeight(const Batch& batch, const LabelWeights& weights) const {
+  if (config_.problem != Problem::kSingleLabel) return static_cast<double>(batch.values.size());
+  if (weights.weights.empty()) return static_cast<double>(batch.targets.size());
+  double sum = 0;
+  for (const int32_t target : batch.targets) sum += weights.weights[target];
+  return sum;
+}
+
+LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights) const {
   const Arena::Mark mark = step.arena.mark();
   const absl::Span<const int32_t> rows = step.batch.rows;
   const Transformed t = Transform(step, hidden, rows);
   const int64_t count = rows.size();
-  const int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(step.compute) / labels_ / 64 * 64);
-  Mat logits = step.New(std::min(chunk, t.h.rows), labels_);
+  const DType type = config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32;
+  const int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(type) / labels_ / 64 * 64);
+  Mat logits = step.arena.New(std::min(chunk, t.h.rows), labels_, type);
+  Mat narrow = type == step.compute ? Mat() : step.New(logits.rows, labels_);
   Mat dh = gradient_scale == 0 ? Mat() : step.New(t.h.rows, config_.hidden);
   LossSum sum;
   for (int64_t begin = 0; begin < count; begin += chunk) {
@@ -131,12 +154,16 @@ LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat 
     const ConstMat h = Rows(ConstMat(t.h), begin, padded);
     Mat part = Rows(logits, 0, padded);
     step.matmul.Forward(h, decoder(step), step.vector(bias_), part);
-    const LossSum loss = SoftmaxCrossEntropy(Rows(part, 0, real), step.batch.targets.data() + begin, gradient_scale, step.arena);
+    const LossSum loss = LossOf(step, Rows(part, 0, real), begin, gradient_scale, weights);
     sum.loss += loss.loss;
     sum.correct += loss.correct;
     if (gradient_scale == 0) continue;
     std::memset(Rows(part, real, 0).data, 0, (padded - real) * labels_ * SizeOf(part.type));
     AddColumnSums(part, step.arena, step.vector_grad(bias_));
+    if (!narrow.empty()) {
+      Convert(part, Rows(narrow, 0, padded));
+      part = Rows(narrow, 0, padded);
+    }
     if (Mat grad = step.weight_grad(decoder_); !grad.empty()) step.matmul.BackwardWeight(part, h, grad);
     step.matmul.BackwardData(part, decoder(step), Rows(dh, begin, padded));
   }

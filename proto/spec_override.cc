@@ -67,10 +67,18 @@ absl::Status SetMessage(const FieldDescriptor* field, absl::string_view value, p
 }
 
 absl::Status SetRepeated(const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
-  CLOZE_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
-  message->GetReflection()->ClearField(message, field);
+  const pb::Reflection* reflection = message->GetReflection();
+  reflection->ClearField(message, field);
   if (value.empty()) return absl::OkStatus();
-  for (const absl::string_view item : absl::StrSplit(value, ',')) message->GetReflection()->AddString(message, field, std::string(item));
+  for (const absl::string_view item : absl::StrSplit(value, ',')) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
+      ASSIGN_OR_RETURN(const float number, Real(item));
+      reflection->AddFloat(message, field, number);
+    } else {
+      CLOZE_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
+      reflection->AddString(message, field, std::string(item));
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ struct EvaluateOptions {
 };
 
 // Runs the model, without dropout, over the store's examples in order. The metrics are those of the model's head (tasks/metrics.h), and
-// `loss`, the mean cross entropy of the targets.
+// `loss`, the mean cross entropy of the targets (not of numbers). Windows of a text count as one: the mean of their logits.
 absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, const EvaluateOptions& options);
 
 }  // namespace cloze
