@@ -254,7 +254,7 @@ TEST(FormatConfigTest, KeepsProblemAndReading) {
     EXPECT_EQ(again->reading.max_tokens, 64);
     EXPECT_EQ(again->reading.long_texts, SequenceClassificationSpec::HEAD_TAIL);
     EXPECT_TRUE(again->reading.pairs);
-    if (c.problem == Problem::kMultiLabel) EXPECT_EQ(again->reading.threshold, 0.3f);
+    EXPECT_EQ(again->reading.threshold, c.problem == Problem::kMultiLabel ? 0.3f : 0.5f);
   }
   // As transformers takes it: one label and no problem_type is regression.
   EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})"), "c")->problem,

@@ -118,7 +118,9 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   Write("number.tsv", number);
   Write("rare.tsv", rare);
   const auto run = [&](const std::string& task, const std::string& data, const std::string& pair) {
-    LoadedSpec spec = Spec(NewEncoder() + " sequence_classification { " + task + " }", data, data + task.substr(0, 9), 120);
+    LoadedSpec spec =
+        Spec(NewEncoder() + " sequence_classification { " + (task.find("max_tokens") < 99 ? "" : "max_tokens: 48 ") + task + " }", data,
+             data + task.substr(0, 9), 80);
     spec.spec.mutable_validation()->add_files(Path(data));
     for (DataSpec* d : {spec.spec.mutable_train(), spec.spec.mutable_validation()}) d->set_text_pair_field(pair);
     const auto summary = Train(spec);
