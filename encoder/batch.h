@@ -16,6 +16,7 @@ struct Batch {
   std::vector<uint64_t> row_examples;          // global number of each row's example; keys all randomness
   std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
   std::vector<int32_t> rows, targets;          // [targets] rows with a label, ascending, and their labels
+  std::vector<float> values;                   // [targets, labels] instead of `targets`: 0 or 1 for each of several labels, or numbers
 
   int64_t tokens() const { return cu_seqlens.back(); }
   int64_t padded_rows() const { return static_cast<int64_t>(ids.size()); }

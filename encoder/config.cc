@@ -1,9 +1,11 @@
 // The shape of a model: from a spec, from config.json, to config.json.
 #include "encoder/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "core/tensor/json.h"
 
 namespace cloze {
@@ -13,6 +15,8 @@ using Json = nlohmann::json;
 
 constexpr int32_t kMaxLabels = 10'000;
 constexpr char kPost[] = "bert", kPre[] = "roberta-prelayernorm";
+// problem_type of each Problem.
+constexpr absl::string_view kProblems[] = {"single_label_classification", "multi_label_classification", "regression"};
 
 struct Size {
   int32_t layers, hidden;
@@ -181,17 +185,26 @@ void ReadOwn(Fields& fields, absl::string_view path, ModelConfig* config) {
   config->crf = own.Bool("crf", false);
   config->viterbi = own.Bool("viterbi", true);
   own.Integer("window", false, 3, 1'000'000, &config->window);
+  own.Integer("max_tokens", false, 8, 1'000'000, &config->reading.max_tokens);
+  own.Number("threshold", 0, 1, &config->reading.threshold);
+  config->reading.pairs = own.Bool("pairs", false);
+  const std::string long_texts = absl::AsciiStrToUpper(own.String("long_texts"));
+  if (!long_texts.empty() && !SequenceClassificationSpec::LongTexts_Parse(long_texts, &config->reading.long_texts))
+    own.Fail("long_texts", absl::StrCat(Quote(long_texts), ", head, tail, head_tail or windows expected"));
   if (!own.status().ok()) fields.Fail("cloze", own.status().message());
 }
 
 void ReadLabels(Fields& fields, ModelConfig* config) {
   if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging) return;
   const std::string problem = fields.String("problem_type");
-  if (!problem.empty() && problem != "single_label_classification") {
+  const bool sequence = config->head == HeadKind::kSequenceClassification;
+  const auto* const known = std::find(std::begin(kProblems), std::end(kProblems), absl::string_view(problem));
+  if (!problem.empty() && (known == std::end(kProblems) || !sequence) && problem != kProblems[0]) {
     return fields.Fail("problem_type",
-                       absl::StrCat(Quote(problem),
-                                    ", \"single_label_classification\" expected; regression and several labels at once are not supported"));
+                       absl::StrCat(Quote(problem), ", \"", kProblems[0], "\"",
+                                    sequence ? absl::StrCat(", \"", kProblems[1], "\" or \"", kProblems[2], "\"") : "", " expected"));
   }
+  if (!problem.empty()) config->problem = static_cast<Problem>(known - std::begin(kProblems));
   const Json* names = fields.Find("id2label");
   int32_t count = 2;  // transformers leaves out two labels of these names
   if (names == nullptr) {
@@ -219,9 +232,15 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
     const bool same = ids->size() == config->labels.size() && id != ids->end() && id->is_number_unsigned() && id->get<uint64_t>() == i;
     if (!same) return fields.Fail("label2id", absl::StrCat("does not fit id2label at ", Quote(config->labels[i])));
   }
-  const bool regression = config->head == HeadKind::kSequenceClassification && config->labels.size() == 1;
-  if (regression) fields.Fail("id2label", "one label means regression, which is not supported");
   if (config->labels.empty()) fields.Fail("id2label", "no labels");
+  if (!sequence) return;
+  const bool one = config->labels.size() == 1;
+  if (problem.empty() && one) config->problem = Problem::kRegression;  // as transformers takes it
+  if (config->problem == Problem::kSingleLabel && one) fields.Fail("id2label", "one label leaves nothing to choose");
+  if (config->problem == Problem::kRegression && !one) {
+    fields.Fail("id2label",
+                absl::StrCat(config->labels.size(), " labels, but problem_type is regression; one number can be learned, not more"));
+  }
 }
 
 // The double whose shortest decimal form is that of `x`.
@@ -258,6 +277,12 @@ Json OwnFields(const ModelConfig& config) {
     if (config.window > 0) own["window"] = config.window;
   }
   if (config.positions == EncoderSpec::SINUSOIDAL) own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
+  if (!classifier) return own;
+  if (config.reading.max_tokens > 0) own["max_tokens"] = config.reading.max_tokens;
+  if (config.reading.long_texts != SequenceClassificationSpec::HEAD)
+    own["long_texts"] = absl::AsciiStrToLower(SequenceClassificationSpec::LongTexts_Name(config.reading.long_texts));
+  if (config.reading.pairs) own["pairs"] = true;
+  if (config.problem == Problem::kMultiLabel) own["threshold"] = Decimal(config.reading.threshold);
   return own;
 }
 
@@ -335,8 +360,7 @@ std::string FormatConfig(const ModelConfig& config) {
     json["id2label"][std::to_string(i)] = config.labels[i];
     json["label2id"][config.labels[i]] = i;
   }
-  const bool classifier = config.head == HeadKind::kSequenceClassification && config.labels.size() > 1;
-  if (classifier) json["problem_type"] = "single_label_classification";
+  if (config.head == HeadKind::kSequenceClassification) json["problem_type"] = std::string(kProblems[static_cast<int>(config.problem)]);
   const Json own = OwnFields(config);
   if (!own.empty()) json["cloze"] = own;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

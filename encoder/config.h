@@ -15,6 +15,17 @@ namespace cloze {
 // What stands on top of the encoder.
 enum class HeadKind { kNone, kMaskedLm, kSequenceClassification, kTokenTagging };
 
+// What a sequence classifier tells: one of the labels, any number of them, or a number.
+enum class Problem { kSingleLabel, kMultiLabel, kRegression };
+
+// How a sequence classifier of ours reads texts; folders from elsewhere read what fits.
+struct Reading {
+  int32_t max_tokens = 0;  // 0: as many as the model takes
+  SequenceClassificationSpec::LongTexts long_texts = SequenceClassificationSpec::HEAD;
+  bool pairs = false;      // of two texts?
+  float threshold = 0.5f;  // kMultiLabel: least probability of a label that is predicted
+};
+
 struct ModelConfig {
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, token_types = 2;
   int32_t max_positions = 512;  // rows of the position table, those before `position_offset` included
@@ -27,7 +38,9 @@ struct ModelConfig {
   int32_t position_offset = 0;  // first row used of the position table; RoBERTa kinds have pad_id + 1
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // tanh(W h + b) on <class>
-  std::vector<std::string> labels;  // in the order of their ids
+  std::vector<std::string> labels;  // in the order of their ids; of kRegression the number's name
+  Problem problem = Problem::kSingleLabel;
+  Reading reading;
   // token_tagging: a chain over the labels is trained; labels of spans are decoded by their scheme's rules; longest window that was trained
   // on (0: max_tokens()).
   bool crf = false, viterbi = true;
@@ -45,13 +58,13 @@ struct ModelConfig {
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
 // Parses config.json. `path` only names the file in messages. Refuses, with the field's name, what the encoder cannot compute (unknown
-// model_type or activation, relative positions, regression, sizes out of range, hidden not divisible by heads). Reads `bert` and
-// `roberta-prelayernorm`.
+// model_type or activation, relative positions, regression of several numbers, sizes out of range, hidden not divisible by heads). Reads
+// `bert` and `roberta-prelayernorm`.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
 // config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm, where pad_id + 1 == position_offset has to hold.
-// What no class of transformers can say stands under "cloze"; for a sequence classifier without pooler and for fixed sinusoids transformers
-// then loads the encoder alone.
+// What no class of transformers can say stands under "cloze": how texts are read, which it leaves to the user, and a sequence classifier
+// without pooler or fixed sinusoids, of which it then loads the encoder alone.
 std::string FormatConfig(const ModelConfig& config);
 
 // Prefix of encoder tensors: "bert." or "roberta_prelayernorm." ("" for bare encoders is accepted on load only).

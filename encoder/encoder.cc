@@ -35,6 +35,12 @@ const std::vector<int32_t>& Encoder::PositionRows(const Step& step, std::vector<
   return *shifted;
 }
 
+const std::vector<int32_t>& Encoder::TypeRows(const Step& step, std::vector<int32_t>* zeros) const {
+  if (config_.token_types > 1) return step.batch.types;
+  zeros->assign(step.batch.types.size(), 0);
+  return *zeros;
+}
+
 void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
   for (Block& block : blocks_) block.AddLora(store, plan);
 }
@@ -54,10 +60,10 @@ Stream Encoder::NewStream(const Step& step) const {
 
 void Encoder::Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = step.batch;
-  std::vector<int32_t> shifted;
+  std::vector<int32_t> shifted, zeros;
   Mat z = step.New(out.y.rows, config_.hidden);
   EmbeddingForward(step.value(words_), b.ids.data(), step.value(positions_), PositionRows(step, &shifted).data(), step.value(types_),
-                   b.types.data(), z);
+                   TypeRows(step, &zeros).data(), z);
   *embeddings =
       embedding_norm_.Forward(step, {}, z, {}, step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
   if (pre_) *first = first_norm_.Forward(step, {}, out.residual, {}, {}, out.residual, out.y);
@@ -118,10 +124,10 @@ void Encoder::EmbeddingsBackward(const Step& step, const Saved& saved, const Str
   const DropoutSite dropout = step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(step, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
   const Batch& b = step.batch;
-  std::vector<int32_t> shifted;
+  std::vector<int32_t> shifted, zeros;
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), step.arena, step.params.grad(words_));
   EmbeddingBackward(d.y, PositionRows(step, &shifted).data(), b.tokens(), step.arena, step.params.grad(positions_));
-  EmbeddingBackward(d.y, b.types.data(), b.tokens(), step.arena, step.params.grad(types_));
+  EmbeddingBackward(d.y, TypeRows(step, &zeros).data(), b.tokens(), step.arena, step.params.grad(types_));
 }
 
 void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {

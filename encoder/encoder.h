@@ -51,6 +51,8 @@ class Encoder {
   Stream Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const;
   void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
+  // The batch's types; zeros where the model knows one type only.
+  const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;
   bool pre_;

@@ -141,14 +141,38 @@ LossSum Head::ChainLossOf(const Step& step, Mat logits, float gradient_scale) co
   return ChainLoss(logits, words, batch.targets.data(), chain(step.params), gradient_scale, grads, step.arena);
 }
 
-LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const {
+LossSum Head::LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const {
+  if (has_chain()) return ChainLossOf(step, logits, gradient_scale);
+  const int32_t* targets = step.batch.targets.data() + first;
+  const float* values = step.batch.values.data() + first * labels_;
+  switch (config_.problem) {
+    case Problem::kSingleLabel:
+      if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, step.arena);
+      return WeightedCrossEntropy(logits, targets, weights, gradient_scale, step.arena);
+    case Problem::kMultiLabel: return BinaryCrossEntropy(logits, values, gradient_scale, step.arena);
+    case Problem::kRegression: return SquaredError(logits, values, gradient_scale, step.arena);
+  }
+  CLOZE_CHECK(false);
+}
+
+double Head::LossWeight(const Batch& batch, const LabelWeights& weights) const {
+  if (config_.problem != Problem::kSingleLabel) return static_cast<double>(batch.values.size());
+  if (weights.weights.empty()) return static_cast<double>(batch.targets.size());
+  double sum = 0;
+  for (const int32_t target : batch.targets) sum += weights.weights[target];
+  return sum;
+}
+
+LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights) const {
   const Arena::Mark mark = step.arena.mark();
   const absl::Span<const int32_t> rows = step.batch.rows;
   const Transformed t = Transform(step, hidden, rows);
   const int64_t count = rows.size();
-  int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(step.compute) / labels_ / 64 * 64);
+  const DType type = config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32;
+  int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(type) / labels_ / 64 * 64);
   if (has_chain()) chunk = std::max(chunk, t.h.rows);  // a sequence cannot be cut
-  Mat logits = step.New(std::min(chunk, t.h.rows), labels_);
+  Mat logits = step.arena.New(std::min(chunk, t.h.rows), labels_, type);
+  Mat narrow = type == step.compute ? Mat() : step.New(logits.rows, labels_);
   Mat dh = gradient_scale == 0 ? Mat() : step.New(t.h.rows, config_.hidden);
   LossSum sum;
   for (int64_t begin = 0; begin < count; begin += chunk) {
@@ -156,14 +180,16 @@ LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat 
     const ConstMat h = Rows(ConstMat(t.h), begin, padded);
     Mat part = Rows(logits, 0, padded);
     step.matmul.Forward(h, decoder(step), step.vector(bias_), part);
-    const Mat mine = Rows(part, 0, real);
-    const LossSum loss = has_chain() ? ChainLossOf(step, mine, gradient_scale)
-                                     : SoftmaxCrossEntropy(mine, step.batch.targets.data() + begin, gradient_scale, step.arena);
+    const LossSum loss = LossOf(step, Rows(part, 0, real), begin, gradient_scale, weights);
     sum.loss += loss.loss;
     sum.correct += loss.correct;
     if (gradient_scale == 0) continue;
     std::memset(Rows(part, real, 0).data, 0, (padded - real) * labels_ * SizeOf(part.type));
     AddColumnSums(part, step.arena, step.vector_grad(bias_));
+    if (!narrow.empty()) {
+      Convert(part, Rows(narrow, 0, padded));
+      part = Rows(narrow, 0, padded);
+    }
     if (Mat grad = step.weight_grad(decoder_); !grad.empty()) step.matmul.BackwardWeight(part, h, grad);
     step.matmul.BackwardData(part, decoder(step), Rows(dh, begin, padded));
   }

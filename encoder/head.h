@@ -22,10 +22,13 @@ class Head {
   // logits [rows.size() rounded up, labels of the adapter in use] f32 of hidden[rows]; without dropout. Rows behind rows.size() are meaningless.
   Mat Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
 
-  // Summed loss of the batch's targets. With gradient_scale != 0 also adds the gradients of all parameters and writes the gradient of
-  // hidden [rows, hidden] times the scale to dhidden, which is zero before; empty: not needed. Logits are made in chunks of rows, so that memory does not grow
-  // with rows x vocab.
-  LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const;
+  // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are those of labels. With gradient_scale != 0
+  // also adds the gradients of all parameters and writes the gradient of hidden [rows, hidden] times the scale to dhidden, which is zero
+  // before; empty: not needed. Logits are made in chunks of rows, so that memory does not grow with rows x vocab.
+  LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights = {}) const;
+  // What the batch's part of the loss has to be divided by in the end, summed over all batches of a step: targets, their weights, or
+  // targets times labels for several labels at once.
+  double LossWeight(const Batch& batch, const LabelWeights& weights) const;
 
   // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is one.
   bool has_chain() const { return start_ >= 0; }
@@ -37,6 +40,8 @@ class Head {
 
  private:
   struct Transformed;
+  // Loss of `logits`, those of targets `first` on, with their gradient in place.
+  LossSum LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const;
   Transformed Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
   void TransformBackward(const Step& step, const Transformed& t, Mat dh, absl::Span<const int32_t> rows, Mat dhidden) const;
   Weight decoder(const Step& step) const { return step.weight(decoder_); }

@@ -74,6 +74,9 @@ absl::Status SetRepeated(const FieldDescriptor* field, absl::string_view value, 
     if (field->enum_type() != nullptr) {
       ASSIGN_OR_RETURN(const pb::EnumValueDescriptor* const chosen, EnumValue(field->enum_type(), item));
       reflection->AddEnum(message, field, chosen);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
+      ASSIGN_OR_RETURN(const float number, Real(item));
+      reflection->AddFloat(message, field, number);
     } else {
       CLOZE_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
       reflection->AddString(message, field, std::string(item));

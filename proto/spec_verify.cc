@@ -38,7 +38,9 @@ class Verifier {
   void CheckTask();
   void CheckModel();
   void CheckEncoder(const EncoderSpec& encoder);
-  void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task);
+  void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least = 2);
+  void CheckClassification(const SequenceClassificationSpec& task);
+  void CheckPairs(const SequenceClassificationSpec& task);
   void CheckData();
   void CheckRun();
   void CheckTargets();
@@ -74,9 +76,13 @@ void Verifier::CheckFields(const pb::Message& message, const std::string& prefix
   for (const FieldDescriptor* field : fields) {
     const std::string path = prefix + field->name();
     if (field->is_repeated()) {
-      if (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) continue;
       for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-        check_string(reflection->GetRepeatedString(message, field, i), absl::StrCat(path, "[", i, "]"));
+        const std::string item = absl::StrCat(path, "[", i, "]");
+        if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
+          CheckRange(reflection->GetRepeatedFloat(message, field, i), field, item);
+        } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+          check_string(reflection->GetRepeatedString(message, field, i), item);
+        }
       }
       continue;
     }
@@ -106,16 +112,48 @@ std::string Verifier::MaxTokensField() const {
   return absl::StrCat(spec_.GetReflection()->GetOneofFieldDescriptor(spec_, task)->name(), ".max_tokens");
 }
 
-void Verifier::CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task) {
+void Verifier::CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least) {
   std::set<std::string> seen;
   for (int i = 0; i < labels.size(); ++i) {
     const std::string path = absl::StrCat(task, ".labels[", i, "]");
     if (labels[i].empty()) Add(path, "is empty");
     if (!seen.insert(labels[i]).second) Add(path, absl::StrCat("label \"", Quote(labels[i]), "\" is given twice"));
   }
-  if (labels.size() == 1) {
+  if (labels.size() == 1 && least > 1) {
     Add(absl::StrCat(task, ".labels"), "one label is nothing to learn; give at least two, or none to learn them from the data");
   }
+}
+
+void Verifier::CheckClassification(const SequenceClassificationSpec& task) {
+  const std::string name = "sequence_classification.";
+  const bool single = task.kind() == SequenceClassificationSpec::SINGLE_LABEL;
+  const bool number = task.kind() == SequenceClassificationSpec::REGRESSION;
+  CheckLabels(task.labels(), "sequence_classification", single ? 2 : 1);
+  if (number && task.labels_size() > 1) Add(name + "labels", "REGRESSION learns one number; one name at most is allowed");
+  if (task.kind() == SequenceClassificationSpec::MULTI_LABEL && task.label_separator().empty())
+    Add(name + "label_separator", "is empty; MULTI_LABEL needs one");
+  if (task.class_weights_size() > 0) {
+    if (!single) Add(name + "class_weights", "is for SINGLE_LABEL only");
+    if (task.balance_classes()) Add(name + "balance_classes", "excludes class_weights; give one");
+    if (task.class_weights_size() != task.labels_size())
+      Add(name + "class_weights", absl::StrCat(task.class_weights_size(), " weights for ", task.labels_size(),
+                                               " labels; one for each of `labels` expected, which have to be given"));
+    bool any = false;
+    for (const float weight : task.class_weights()) any |= weight > 0;
+    if (!any) Add(name + "class_weights", "all are 0; nothing would be learned");
+  }
+  if (task.balance_classes() && !single) Add(name + "balance_classes", "is for SINGLE_LABEL only");
+  if (task.label_smoothing() > 0 && !single) Add(name + "label_smoothing", "is for SINGLE_LABEL only");
+  CheckPairs(task);
+}
+
+void Verifier::CheckPairs(const SequenceClassificationSpec& task) {
+  const bool train = !spec_.train().text_pair_field().empty(), validation = !spec_.validation().text_pair_field().empty();
+  if (train && task.long_texts() == SequenceClassificationSpec::WINDOWS)
+    Add("sequence_classification.long_texts", "WINDOWS is for single texts; HEAD, TAIL or HEAD_TAIL can cut pairs");
+  if (train != validation && spec_.validation().files_size() > 0)
+    Add(train ? "validation.text_pair_field" : "train.text_pair_field",
+        absl::StrCat("is not given, but ", train ? "train" : "validation", " has one; both read pairs, or none"));
 }
 
 void Verifier::CheckTask() {
@@ -125,7 +163,7 @@ void Verifier::CheckTask() {
       if (sum > 1) Add("masked_lm.random_share", absl::StrCat("keep_share + random_share is ", Shortest(sum), ", at most 1 is allowed"));
       break;
     }
-    case TaskSpec::kSequenceClassification: CheckLabels(spec_.sequence_classification().labels(), "sequence_classification"); break;
+    case TaskSpec::kSequenceClassification: CheckClassification(spec_.sequence_classification()); break;
     case TaskSpec::kTokenTagging: CheckLabels(spec_.token_tagging().labels(), "token_tagging"); break;
     case TaskSpec::TASK_NOT_SET:
       Add("task", "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging {}");
@@ -210,6 +248,11 @@ void Verifier::CheckRun() {
     Add("trainable.lora", "is an addition to a model that exists; name its folder in model.start_from");
   }
   CheckTargets();
+  if (spec_.validation().files().empty()) {
+    const std::string hint = " needs held-out data; name validation.files";
+    if (spec_.repeat() > 1) Add("repeat", absl::StrCat("choosing the best of ", spec_.repeat(), " runs", hint));
+    if (spec_.evaluation().patience() > 0) Add("evaluation.patience", "ending a run early" + hint);
+  }
   if (spec_.output().directory().empty()) Add("output.directory", "is not given; name the folder that the run writes");
   if (!spec_.model().start_from().empty() && spec_.output().directory() == spec_.model().start_from()) {
     Add("output.directory", "is the folder of model.start_from, which the run would overwrite; name another");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tasks/feed.h"
+#include "tasks/session.h"
 #include "tasks/tag_decoder.h"
 
 namespace cloze {
@@ -34,13 +35,11 @@ class MaskedLmCounter : public Counter {
   MaskedLmMetric metric_;
 };
 
-// Both labelled tasks: loss and the best label of each target.
+// Token tagging: loss and the decoded label of each word.
 class LabelCounter : public Counter {
  public:
   LabelCounter(const Model& model, std::optional<bool> viterbi)
-      : head_(model.head()), classes_(model.config().labels), tags_(model.config().labels) {
-    if (model.config().head == HeadKind::kTokenTagging) decoder_.emplace(model, viterbi);
-  }
+      : head_(model.head()), decoder_(model, viterbi), tags_(model.config().labels) {}
 
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = step.batch;
@@ -60,32 +59,95 @@ class LabelCounter : public Counter {
 
   MetricResults Results() override {
     Flush();
-    MetricResults results = decoder_.has_value() ? tags_.Results() : classes_.Results();
+    MetricResults results = tags_.Results();
     results.values.emplace_back("loss", loss_ / count_);
     return results;
   }
 
  private:
   void Flush() {
-    const int64_t n = labels_.size();
-    if (n == 0) return;
-    const ConstMat logits = View(static_cast<const float*>(logits_.data()), n, head_.labels());
-    if (decoder_.has_value()) {
-      std::vector<int> predicted;
-      for (const WordTag& tag : decoder_->Decode(logits)) predicted.push_back(tag.label);
-      tags_.Add(labels_, predicted);
-    }
-    for (int64_t i = 0; !decoder_.has_value() && i < n; ++i)
-      classes_.Add(labels_[i], std::max_element(logits.f32(i), logits.f32(i) + logits.cols) - logits.f32(i));
+    if (labels_.empty()) return;
+    const ConstMat logits = View(static_cast<const float*>(logits_.data()), labels_.size(), head_.labels());
+    std::vector<int> predicted;
+    for (const WordTag& tag : decoder_.Decode(logits)) predicted.push_back(tag.label);
+    tags_.Add(labels_, predicted);
     labels_.clear(), logits_.clear();
   }
 
   const Head& head_;
-  std::optional<TagDecoder> decoder_;  // of a tagger
-  ClassificationMetric classes_;
+  TagDecoder decoder_;
   TaggingMetric tags_;
   std::vector<int> labels_;    // of the sentence that is being put together
   std::vector<float> logits_;  // [labels_.size(), head_.labels()]
+  double loss_ = 0;
+  int64_t count_ = 0;
+};
+
+// Sequence classification: a text's logits are the means of those of its windows.
+class TextCounter : public Counter {
+ public:
+  TextCounter(const Head& head, const ModelConfig& config)
+      : head_(head), config_(config), single_(config.labels), several_(config.labels), mean_(config.labels.size()) {}
+
+  void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
+    const Batch& batch = step.batch;
+    const Mat logits = head_.Logits(step, hidden, batch.rows);
+    const size_t width = batch.values.size() / batch.sequences();
+    for (int64_t s = 0; s < batch.sequences(); ++s) {
+      if (!continues[s]) Flush();
+      for (int64_t c = 0; c < logits.cols; ++c) mean_[c] += logits.f32(s)[c];
+      ++windows_;
+      label_ = batch.targets.empty() ? 0 : batch.targets[s];
+      values_.assign(batch.values.begin() + s * width, batch.values.begin() + (s + 1) * width);
+    }
+  }
+
+  MetricResults Results() override {
+    Flush();
+    if (config_.problem == Problem::kRegression) return number_.Results();
+    const bool single = config_.problem == Problem::kSingleLabel;
+    MetricResults results = single ? single_.Results() : several_.Results();
+    results.values.emplace_back("loss", loss_ / count_ / (single ? 1 : mean_.size()));
+    return results;
+  }
+
+ private:
+  void Flush() {
+    if (windows_ == 0) return;
+    for (float& x : mean_) x /= windows_;
+    Count();
+    ++count_;
+    windows_ = 0;
+    mean_.assign(mean_.size(), 0);
+  }
+
+  // The text whose logits are mean_.
+  void Count() {
+    const int64_t n = mean_.size();
+    const Mat logits = {mean_.data(), 1, n, n, DType::kF32};
+    switch (config_.problem) {
+      case Problem::kSingleLabel:
+        single_.Add(label_, std::max_element(mean_.begin(), mean_.end()) - mean_.begin());
+        loss_ += SoftmaxCrossEntropy(logits, &label_, 0, arena_).loss;
+        break;
+      case Problem::kMultiLabel:
+        several_.Add(values_, Chosen(mean_, config_.reading.threshold));
+        loss_ += BinaryCrossEntropy(logits, values_.data(), 0, arena_).loss;
+        break;
+      case Problem::kRegression: number_.Add(values_[0], mean_[0]); break;
+    }
+  }
+
+  const Head& head_;
+  const ModelConfig& config_;
+  ClassificationMetric single_;
+  MultiLabelMetric several_;
+  RegressionMetric number_;
+  Arena arena_;
+  // Of the text that is being put together.
+  std::vector<float> mean_, values_;
+  int32_t label_ = 0;
+  int64_t windows_ = 0;
   double loss_ = 0;
   int64_t count_ = 0;
 };
@@ -96,6 +158,8 @@ absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, 
   std::unique_ptr<Counter> counter;
   if (model.config().head == HeadKind::kMaskedLm) {
     counter = std::make_unique<MaskedLmCounter>(model.head(), store.stats());
+  } else if (model.config().head == HeadKind::kSequenceClassification) {
+    counter = std::make_unique<TextCounter>(model.head(), model.config());
   } else {
     counter = std::make_unique<LabelCounter>(model, options.viterbi);
   }

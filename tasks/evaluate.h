@@ -22,7 +22,8 @@ struct EvaluateOptions {
 };
 
 // Runs the model, without dropout, over the store's examples in order. The metrics are those of the model's head (tasks/metrics.h), and
-// `loss`, the head's own, mean of the targets. Tagged sentences are put together from their windows and decoded whole.
+// `loss`, the head's own (not of numbers), mean of the targets. Tagged sentences are put together from their windows and decoded whole;
+// windows of a text count as one: the mean of their logits.
 absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, const EvaluateOptions& options);
 
 }  // namespace cloze

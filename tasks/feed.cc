@@ -8,6 +8,7 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
   const int32_t first = static_cast<int32_t>(batch->tokens());
   for (const int32_t row : example.rows) batch->rows.push_back(first + row);
   batch->targets.insert(batch->targets.end(), example.labels.begin(), example.labels.end());
+  batch->values.insert(batch->values.end(), example.values.begin(), example.values.end());
   batch->Add(example.ids, example.second, number);
 }
 

@@ -1,8 +1,10 @@
 #include "tasks/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -30,6 +32,32 @@ Scores ScoresOf(int64_t right, int64_t labelled, int64_t predicted) {
 
 Json Row(const char* key, const std::string& name, const Scores& scores, int64_t support) {
   return {{key, name}, {"precision", scores.precision}, {"recall", scores.recall}, {"f1", scores.f1}, {"support", support}};
+}
+
+// Pearson's correlation; NaN when either side is constant.
+double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const double n = x.size();
+  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n, mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xx = 0, yy = 0, xy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xx += (x[i] - mean_x) * (x[i] - mean_x);
+    yy += (y[i] - mean_y) * (y[i] - mean_y);
+    xy += (x[i] - mean_x) * (y[i] - mean_y);
+  }
+  return Ratio(xy, std::sqrt(xx) * std::sqrt(yy), kNaN);
+}
+
+// Ranks from 1; equal values share the mean of theirs.
+std::vector<double> Ranks(const std::vector<double>& x) {
+  std::vector<size_t> order(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return x[a] < x[b]; });
+  std::vector<double> ranks(x.size());
+  for (size_t begin = 0, end; begin < order.size(); begin = end) {
+    for (end = begin; end < order.size() && x[order[end]] == x[order[begin]];) ++end;
+    for (size_t i = begin; i < end; ++i) ranks[order[i]] = (begin + 1 + end) / 2.0;
+  }
+  return ranks;
 }
 
 uint64_t Key(int label, int predicted) { return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted); }
@@ -70,7 +98,9 @@ std::string MetricResults::ToLine() const {
   return absl::StrJoin(parts, ", ");
 }
 
-bool LargerIsBetter(const std::string& name) { return name != "loss" && name != "perplexity" && name != "bits_per_byte"; }
+bool LargerIsBetter(const std::string& name) {
+  return name != "loss" && name != "perplexity" && name != "bits_per_byte" && name != "mse" && name != "mae";
+}
 
 bool IsBetter(const std::string& name, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
@@ -142,6 +172,63 @@ std::string ConfusionMatrix::CountsJson() const {
 }
 
 MetricResults ClassificationMetric::Results() const { return WordResults(confusion_); }
+
+MultiLabelMetric::MultiLabelMetric(std::vector<std::string> labels)
+    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()), predicted_(labels_.size()) {}
+
+void MultiLabelMetric::Add(absl::Span<const float> labels, const std::vector<bool>& predicted) {
+  CLOZE_CHECK(labels.size() == labels_.size() && predicted.size() == labels_.size());
+  bool all = true;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const bool label = labels[i] > 0;
+    right_[i] += label && predicted[i];
+    true_[i] += label;
+    predicted_[i] += predicted[i];
+    all &= label == predicted[i];
+  }
+  ++total_;
+  total_right_ += all;
+}
+
+MetricResults MultiLabelMetric::Results() const {
+  Json rows = Json::array();
+  int64_t right = 0, labelled = 0, predicted = 0, present = 0;
+  double f1 = 0;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const Scores scores = ScoresOf(right_[i], true_[i], predicted_[i]);
+    rows.push_back(Row("label", labels_[i], scores, true_[i]));
+    right += right_[i], labelled += true_[i], predicted += predicted_[i];
+    f1 += scores.f1;
+    present += true_[i] + predicted_[i] > 0;
+  }
+  MetricResults results;
+  results.values = {{"micro_f1", Ratio(2.0 * right, labelled + predicted, kNaN)},
+                    {"macro_f1", Ratio(f1, present, kNaN)},
+                    {"accuracy", Ratio(total_right_, total_, kNaN)}};
+  results.tables = {{"per_class", Dump(rows)}};
+  return results;
+}
+
+void RegressionMetric::Add(double value, double predicted) {
+  values_.push_back(value);
+  predicted_.push_back(predicted);
+}
+
+MetricResults RegressionMetric::Results() const {
+  double squares = 0, distances = 0;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const double error = predicted_[i] - values_[i];
+    squares += error * error;
+    distances += std::fabs(error);
+  }
+  const double n = values_.size();
+  MetricResults results;
+  results.values = {{"pearson", Correlation(values_, predicted_)},
+                    {"spearman", Correlation(Ranks(values_), Ranks(predicted_))},
+                    {"mse", Ratio(squares, n, kNaN)},
+                    {"mae", Ratio(distances, n, kNaN)}};
+  return results;
+}
 
 void MaskedLmMetric::Add(double loss_sum, int64_t correct, int64_t count) {
   loss_sum_ += loss_sum;

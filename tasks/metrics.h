@@ -1,4 +1,4 @@
-// How good predictions are. Metrics take predictions one by one; their memory does not grow with the data.
+// How good predictions are. Metrics take predictions one by one; their memory does not grow with the data (but for Spearman's correlation).
 #ifndef CLOZE_TASKS_METRICS_H_
 #define CLOZE_TASKS_METRICS_H_
 
@@ -30,7 +30,7 @@ struct MetricResults {
   std::string ToLine() const;
 };
 
-// Is a larger value of metric `name` better? Not so for loss, perplexity and bits_per_byte.
+// Is a larger value of metric `name` better? Not so for loss, perplexity, bits_per_byte, mse and mae.
 bool LargerIsBetter(const std::string& name);
 // Is `value` of metric `name` better than `best`? NaN never is, and anything is better than NaN.
 bool IsBetter(const std::string& name, double value, double best);
@@ -66,7 +66,7 @@ class ConfusionMatrix {
   int64_t total_ = 0, total_right_ = 0;
 };
 
-// sequence_classification: accuracy, macro_f1, mcc; tables per_class, confusion.
+// sequence_classification of one label: accuracy, macro_f1, mcc; tables per_class, confusion.
 class ClassificationMetric {
  public:
   explicit ClassificationMetric(std::vector<std::string> labels) : confusion_(std::move(labels)) {}
@@ -75,6 +75,32 @@ class ClassificationMetric {
 
  private:
   ConfusionMatrix confusion_;
+};
+
+// sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1 over the labels that occur in the data or in the
+// predictions, accuracy (texts whose labels are all right); table per_class.
+class MultiLabelMetric {
+ public:
+  explicit MultiLabelMetric(std::vector<std::string> labels);
+  // Of a text; [labels] each.
+  void Add(absl::Span<const float> labels, const std::vector<bool>& predicted);
+  MetricResults Results() const;
+
+ private:
+  std::vector<std::string> labels_;
+  std::vector<int64_t> right_, true_, predicted_;  // for each label
+  int64_t total_ = 0, total_right_ = 0;
+};
+
+// sequence_classification of a number: Pearson's and Spearman's correlation (ties have their mean rank) of values and predictions, mean
+// squared error and mean absolute error. Correlations are NaN when either side is constant. Keeps all values: 16 bytes a text.
+class RegressionMetric {
+ public:
+  void Add(double value, double predicted);
+  MetricResults Results() const;
+
+ private:
+  std::vector<double> values_, predicted_;
 };
 
 // masked_lm: loss (nats per masked token), perplexity (e^loss), accuracy of the masked tokens, and bits_per_byte.

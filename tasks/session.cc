@@ -18,7 +18,7 @@ absl::string_view UseOf(HeadKind head) {
   switch (head) {
     case HeadKind::kNone: return "no head: only `cloze encode` can use it, or fine-tune it";
     case HeadKind::kMaskedLm: return "a masked-LM head: use `cloze fill-mask`, or fine-tune it";
-    case HeadKind::kSequenceClassification: return "a text classifier: use `cloze predict`";
+    case HeadKind::kSequenceClassification: return "a head for whole texts: use `cloze predict`";
     case HeadKind::kTokenTagging: return "a tagger: use `cloze tag`";
   }
   return "";
@@ -232,6 +232,14 @@ void Softmax(float* x, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - max);
   for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(x[i] / sum);
+}
+
+float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
+
+std::vector<bool> Chosen(absl::Span<const float> logits, float threshold) {
+  std::vector<bool> chosen;
+  for (const float x : logits) chosen.push_back(Logistic(x) >= threshold);
+  return chosen;
 }
 
 Query QueryOf(const Tokenizer& tokenizer, Encoding encoding, int64_t max_tokens, int64_t* cut) {

@@ -84,6 +84,12 @@ class Session {
 // exp(x - max) / sum in place.
 void Softmax(float* x, int64_t n);
 
+// 1 / (1 + exp(-x)).
+float Logistic(float x);
+
+// Of several labels those whose probability is at least `threshold`.
+std::vector<bool> Chosen(absl::Span<const float> logits, float threshold);
+
 // The query of an encoding, cut to max_tokens; *cut (may be null) gets the number of tokens that were dropped.
 Query QueryOf(const Tokenizer& tokenizer, Encoding encoding, int64_t max_tokens, int64_t* cut);
 

@@ -35,7 +35,8 @@ absl::Status AddTensor(SafetensorsStream& out, const std::string& name, ConstMat
 absl::Status Encode(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kNone));
   ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
-  int64_t cut = 0, number = 0;
+  CutTexts cut;
+  int64_t number = 0;
   RETURN_IF_ERROR(ForEachRecords(options.infer.input, [&](const std::vector<InputRecord>& records, LineWriter*) {
     std::vector<Query> queries;
     for (const InputRecord& record : records) {

@@ -27,7 +27,15 @@ absl::StatusOr<LoadedSpec> TaskOf(const std::string& folder, const ModelConfig& 
   const int64_t most = std::min(config.max_positions - config.position_offset, 512);
   switch (config.head) {
     case HeadKind::kMaskedLm: spec.mutable_masked_lm()->set_max_tokens(std::min<int64_t>(most, 128)); break;
-    case HeadKind::kSequenceClassification: spec.mutable_sequence_classification()->set_max_tokens(most); break;
+    case HeadKind::kSequenceClassification: {
+      SequenceClassificationSpec* task = spec.mutable_sequence_classification();
+      task->set_max_tokens(config.reading.max_tokens > 0 ? std::min<int64_t>(most, config.reading.max_tokens) : most);
+      task->set_long_texts(config.reading.long_texts);
+      task->set_kind(config.problem == Problem::kSingleLabel  ? SequenceClassificationSpec::SINGLE_LABEL
+                     : config.problem == Problem::kMultiLabel ? SequenceClassificationSpec::MULTI_LABEL
+                                                              : SequenceClassificationSpec::REGRESSION);
+      break;
+    }
     case HeadKind::kTokenTagging: spec.mutable_token_tagging()->set_max_tokens(most); break;
     case HeadKind::kNone: return Error(Exit::kMismatch, absl::StrCat(Quote(folder), " has no head; there is nothing to evaluate"));
   }

@@ -43,11 +43,11 @@ std::string Fillings(const Tokenizer& tokenizer, const float* logits, int64_t vo
 }
 
 absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vector<InputRecord>& records, const Options& options,
-                  int64_t* all_cut, LineWriter* writer) {
+                  CutTexts* all_cut, LineWriter* writer) {
   std::vector<Query> queries;
   for (InputRecord record : records) {
     record.text = WithOwnMask(record.text, tokenizer);
-    int64_t cut = 0;
+    CutTexts cut;
     ASSIGN_OR_RETURN(Query query, QueryOfRecord(session, record, options.infer.input, &cut));
     for (size_t i = 0; i < query.ids.size(); ++i) {
       if (query.ids[i] == tokenizer.special().mask) query.rows.push_back(static_cast<int32_t>(i));
@@ -55,9 +55,10 @@ absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vecto
     if (query.rows.empty()) {
       const std::string where = record.line > 0 ? absl::StrCat("standard input:", record.line, ": ") : "";
       return Error(Exit::kData, absl::StrCat(where, "no ", tokenizer.token(tokenizer.special().mask), " in \"", Quote(record.text), "\"",
-                                             cut > 0 ? " after cutting it to the model's length" : ""));
+                                             cut.texts > 0 ? " after cutting it to the model's length" : ""));
     }
-    *all_cut += cut;
+    all_cut->texts += cut.texts;
+    all_cut->tokens += cut.tokens;
     queries.push_back(std::move(query));
   }
   absl::Status written;
@@ -74,7 +75,7 @@ absl::Status FillMask(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kMaskedLm));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   if (tokenizer->special().mask < 0) return Error(Exit::kMismatch, "the vocabulary has no <mask> token");
-  int64_t cut = 0;
+  CutTexts cut;
   const auto fill = [&](const std::vector<InputRecord>& records, LineWriter* writer) {
     return Fill(*session, *tokenizer, records, options, &cut, writer);
   };

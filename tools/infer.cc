@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "tasks/data/long_text.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
@@ -19,10 +20,21 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   return adapters;
 }
 
+std::string Where(const InputOptions& input, const InputRecord& record) {
+  return absl::StrCat(input.path == "-" ? "standard input" : Quote(input.path), ":", record.line);
+}
+
+absl::StatusOr<int> AdapterOf(const Session& session, const InputRecord& record, const InputOptions& input) {
+  auto adapter = session.AdapterNamed(session.has_named() ? record.adapter : "");
+  if (!adapter.ok()) return Annotate(adapter.status(), Where(input, record));
+  return adapter;
+}
+
 }  // namespace
 
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
-  command->add_option("--model", options->model, "Model folder: a run of ours, a Hugging Face BERT folder, or an adapter (LoRA).")->required();
+  command->add_option("--model", options->model, "Model folder: a run of ours, a Hugging Face BERT folder, or an adapter (LoRA).")
+      ->required();
   command
       ->add_option("--adapter", options->adapters,
                    "An adapter of the model, for the JSONL lines with \"adapter\": NAME; without a name for the others. Repeatable.")
@@ -58,27 +70,61 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, Head
   return session;
 }
 
-absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& record, const InputOptions& input, int64_t* cut) {
-  const auto where = [&] { return absl::StrCat(input.path == "-" ? "standard input" : Quote(input.path), ":", record.line); };
-  const auto adapter = session.AdapterNamed(session.has_named() ? record.adapter : "");
-  if (!adapter.ok()) return Annotate(adapter.status(), where());
+absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut) {
+  ASSIGN_OR_RETURN(const int adapter, AdapterOf(session, record, input));
   if (record.kind == InputRecord::Kind::kIds || !record.ids.empty()) {
-    Query query{.ids = record.ids, .second = static_cast<int64_t>(record.ids.size()), .rows = {}, .adapter = *adapter};
+    Query query{.ids = record.ids, .second = static_cast<int64_t>(record.ids.size()), .rows = {}, .adapter = adapter};
     if (query.second > session.max_tokens() || query.second == 0) {
-      return Error(Exit::kData, absl::StrCat(where(), ": ids: ", query.second, " tokens, the model takes 1 to ", session.max_tokens()));
+      return Error(Exit::kData,
+                   absl::StrCat(Where(input, record), ": ids: ", query.second, " tokens, the model takes 1 to ", session.max_tokens()));
     }
     return query;
   }
   const auto tokenizer = session.TokenizerOr();
-  if (!tokenizer.ok()) return Annotate(tokenizer.status(), where());
+  if (!tokenizer.ok()) return Annotate(tokenizer.status(), Where(input, record));
   Encoding encoding = record.kind == InputRecord::Kind::kPair    ? (*tokenizer)->EncodePair(record.text, record.text_pair)
                       : record.kind == InputRecord::Kind::kWords ? (*tokenizer)->EncodeWords(record.words)
                                                                  : (*tokenizer)->Encode(record.text);
   int64_t dropped = 0;
   Query query = QueryOf(**tokenizer, std::move(encoding), session.max_tokens(), &dropped);
-  query.adapter = *adapter;
-  *cut += dropped > 0;
+  query.adapter = adapter;
+  cut->texts += dropped > 0;
+  cut->tokens += dropped;
   return query;
+}
+
+absl::StatusOr<std::vector<Query>> QueriesOfText(const Session& session, const InputRecord& record, const InputOptions& input,
+                                                 CutTexts* cut) {
+  ASSIGN_OR_RETURN(const int adapter, AdapterOf(session, record, input));
+  const Reading& reading = session.config(adapter).reading;
+  const bool pair = record.kind == InputRecord::Kind::kPair;
+  std::vector<Query> queries;
+  if (!record.ids.empty() || (!pair && record.kind != InputRecord::Kind::kText)) {
+    ASSIGN_OR_RETURN(Query query, QueryOfRecord(session, record, input, cut));
+    query.rows = {0};
+    queries.push_back(std::move(query));
+    return queries;
+  }
+  if (reading.pairs && !pair) {
+    return Error(Exit::kData, absl::StrCat(Where(input, record), ": one text; this model was trained on pairs, so \"text_pair\" (or, in ",
+                                           "text lines, a tab and the second text) is expected"));
+  }
+  const auto tokenizer = session.TokenizerOr();
+  if (!tokenizer.ok()) return Annotate(tokenizer.status(), Where(input, record));
+  int64_t dropped = 0;
+  for (TextSequence& sequence :
+       SequencesOfText(**tokenizer, record.text, pair ? &record.text_pair : nullptr, TextTokens(session), reading.long_texts, &dropped)) {
+    queries.push_back({.ids = std::move(sequence.ids), .second = sequence.second, .rows = {0}, .adapter = adapter});
+  }
+  cut->texts += dropped > 0;
+  cut->tokens += dropped;
+  cut->windows += queries.size() > 1;
+  return queries;
+}
+
+int64_t TextTokens(const Session& session) {
+  const int64_t trained = session.config().reading.max_tokens;
+  return trained > 0 ? std::min(trained, session.max_tokens()) : session.max_tokens();
 }
 
 absl::Status ForEachRecords(const InputOptions& input, const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f) {
@@ -95,10 +141,14 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
 
 std::string OpenObject(const InputRecord& record) { return record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "); }
 
-void ReportCut(int64_t cut, int64_t max_tokens) {
-  if (cut > 0)
-    std::fprintf(stderr, "cloze: %lld texts were longer than the model's %lld tokens and were cut\n", (long long)cut,
-                 (long long)max_tokens);
+void ReportCut(const CutTexts& cut, int64_t max_tokens) {
+  const auto say = [&](int64_t texts, const std::string& what) {
+    if (texts == 0) return;
+    std::fprintf(stderr, "cloze: %lld texts were longer than the model's %lld tokens %s\n", (long long)texts, (long long)max_tokens,
+                 what.c_str());
+  };
+  say(cut.texts, absl::StrCat("and lost ", cut.tokens, " tokens"));
+  say(cut.windows, "and were read in several windows");
 }
 
 }  // namespace cloze

@@ -36,8 +36,17 @@ RuntimeSpec::Compute ComputeNamed(const std::string& name);
 // Opens the model, and sets the input's vocabulary size. kMismatch unless it has `head`; kNone: any will do.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, HeadKind head);
 
-// The query of a record, cut to the model's length; `cut` counts records that were cut. Errors name the input's line.
-absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& record, const InputOptions& input, int64_t* cut);
+// Texts that did not fit, for ReportCut.
+struct CutTexts {
+  int64_t texts = 0, tokens = 0, windows = 0;  // cut, their tokens that were left out, read in several windows
+};
+
+// The query of a record, cut to the model's length. Errors name the input's line.
+absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut);
+
+// The queries of a record for a classifier, read as it was trained: one, or as many as it takes windows.
+absl::StatusOr<std::vector<Query>> QueriesOfText(const Session& session, const InputRecord& record, const InputOptions& input,
+                                                 CutTexts* cut);
 
 // Reads records in batches as they come, calls f for each batch, and flushes what f wrote before waiting for more.
 absl::Status ForEachRecords(const InputOptions& input, const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f);
@@ -45,8 +54,11 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
 // `{"id": ..., ` or `{`.
 std::string OpenObject(const InputRecord& record);
 
-// Says on stderr how many texts were cut, if any.
-void ReportCut(int64_t cut, int64_t max_tokens);
+// Longest text that the classifier reads.
+int64_t TextTokens(const Session& session);
+
+// Says on stderr how many texts were cut or read in windows, if any.
+void ReportCut(const CutTexts& cut, int64_t max_tokens);
 
 }  // namespace cloze
 

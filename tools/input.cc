@@ -60,6 +60,7 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
 void AddInputOptions(CLI::App* command, InputOptions* options) {
   command->add_option("input", options->path, "File to read; - is standard input. Blank lines are skipped.")->capture_default_str();
   AddInputFormat(command, options);
+  command->add_flag("--pairs", options->pairs, "Lines of text are two texts with a tab between them.");
 }
 
 void AddInputFormat(CLI::App* command, InputOptions* options) {

@@ -72,7 +72,7 @@ class Tagger {
   // Token ids, special tokens included: a label for each of them.
   absl::Status TagIds(const std::vector<InputRecord>& records, const InputOptions& input, LineWriter* writer) {
     std::vector<Query> queries;
-    int64_t cut = 0;
+    CutTexts cut;
     for (const InputRecord& record : records) {
       ASSIGN_OR_RETURN(Query query, QueryOfRecord(session_, record, input, &cut));
       for (size_t i = 0; i < query.ids.size(); ++i) query.rows.push_back(static_cast<int32_t>(i));

@@ -95,7 +95,6 @@ void AddTokenize(CLI::App& app, Run* run) {
   command->add_option("--model", options->model, "Model folder, tokenizer.json or vocab.txt.")->required();
   AddSwitch(command, "lowercase", "For a lone vocab.txt: lower-case texts and strip accents (default).",
             [=](bool on) { options->lowercase = on; });
-  command->add_flag("--pairs", options->input.pairs, "Lines of text are two texts with a tab between them.");
   AddInputOptions(command, &options->input);
   command->callback([=] { *run = [=] { return Tokenize(*options); }; });
 }

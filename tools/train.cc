@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "tasks/training/trainer.h"
+#include "tasks/training/repeat.h"
 #include "tools/command.h"
 #include "tools/output.h"
 
@@ -29,6 +29,15 @@ void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
   if (done >= total) std::fputs("\r\x1b[K", stderr);
 }
 
+std::string Describe(const TaskSpec& spec, const RepeatSummary& summary) {
+  const RepeatSummary::Run& best = summary.runs[summary.best];
+  std::string line = absl::StrCat("{\"model\": ", JsonString(spec.output().directory()), ", \"best_by\": ", JsonString(best.summary.metric),
+                                  ", \"mean\": ", JsonNumber(summary.mean), ", \"deviation\": ", JsonNumber(summary.deviation),
+                                  ", \"best_seed\": ", best.seed, ", \"values\": [");
+  for (size_t i = 0; i < summary.runs.size(); ++i) absl::StrAppend(&line, i > 0 ? ", " : "", JsonNumber(summary.runs[i].value));
+  return absl::StrCat(line, "], \"validation\": ", best.summary.best.ToJson(), "}\n");
+}
+
 absl::Status Train(const Options& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   if (loaded.spec.has_masked_lm() != pretrain) {
@@ -36,7 +45,12 @@ absl::Status Train(const Options& options, bool pretrain) {
     return SpecError(loaded, task, absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
-  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr}));
+  const Trainer::Options how = {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr};
+  if (loaded.spec.repeat() > 1) {
+    ASSIGN_OR_RETURN(const RepeatSummary repeated, TrainRepeatedly(loaded, how));
+    return WriteStdout(Describe(loaded.spec, repeated));
+  }
+  ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, how));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
   std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()), ", \"steps\": ", summary.steps,
                                   ", \"train_loss\": ", JsonNumber(summary.loss));
@@ -61,10 +75,10 @@ void AddPretrain(CLI::App& app, Run* run) {
 }
 
 void AddFinetune(CLI::App& app, Run* run) {
-  AddTrain(
-      app, run, "finetune",
-      "Train a text classifier or a tagger, from a model folder or from nothing. Goes on from the newest checkpoint of the run directory.",
-      false);
+  AddTrain(app, run, "finetune",
+           "Train a classifier or scorer of texts or a tagger, from a model folder or from nothing. Goes on from the newest checkpoint of "
+           "the run directory.",
+           false);
 }
 
 }  // namespace cloze

@@ -1,26 +1,103 @@
-// Softmax cross entropy with its gradient in place.
+// Losses with their gradients in place.
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
 #include "core/ops/ops.h"
 
 namespace cloze {
+namespace {
 
-LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena) {
+// Sums row(r) of the logits, a loss and whether the row is right, in the order of the rows.
+template <typename Row>
+LossSum SumRows(ConstMat logits, int64_t chunk, Arena& arena, Row row) {
   const OpTimer timer("softmax and loss", [&] { return Traffic({logits, logits}); });
+  const int64_t rows = logits.rows;
+  struct Entry {
+    double loss;
+    bool correct;
+  };
   const Arena::Mark mark = arena.mark();
-  LossRow* rows = arena.NewArray<LossRow>(logits.rows);
-  ParallelChunks(logits.rows, 4, [&](int64_t begin, int64_t end) {
+  Entry* entries = arena.NewArray<Entry>(rows);
+  ParallelChunks(rows, chunk, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      rows[r] = GetKernels().softmax_loss[int(logits.type)](logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
+      const auto [loss, correct] = row(r);
+      entries[r] = {loss, correct};
     }
   });
   LossSum sum;
-  for (int64_t r = 0; r < logits.rows; ++r) {
-    sum.loss += rows[r].loss;
-    sum.correct += rows[r].best == targets[r];
+  for (int64_t r = 0; r < rows; ++r) {
+    sum.loss += entries[r].loss;
+    sum.correct += entries[r].correct;
   }
   arena.Rewind(mark);
   return sum;
+}
+
+std::pair<double, bool> WeightedRow(float* x, int64_t n, int32_t target, const LabelWeights& labels, float gradient_scale) {
+  const auto weight = [&](int64_t c) { return labels.weights.empty() ? 1.0 : double{labels.weights[c]}; };
+  const auto best = std::max_element(x, x + n);
+  const double max = *best, even = labels.smoothing / double(n), own = (1.0 - labels.smoothing) * weight(target);
+  double sum = 0, all = 0;
+  for (int64_t c = 0; c < n; ++c) sum += std::exp(x[c] - max), all += weight(c);
+  const double log_sum = max + std::log(sum);
+  const bool correct = best - x == target;
+  double loss = own * (log_sum - x[target]);
+  if (even > 0) {
+    for (int64_t c = 0; c < n; ++c) loss += even * weight(c) * (log_sum - x[c]);
+  }
+  if (gradient_scale == 0) return {loss, correct};
+  for (int64_t c = 0; c < n; ++c) {
+    const double gradient = std::exp(x[c] - log_sum) * (own + even * all) - even * weight(c) - (c == target ? own : 0);
+    x[c] = static_cast<float>(gradient * gradient_scale);
+  }
+  return {loss, correct};
+}
+
+std::pair<double, bool> BinaryRow(float* x, int64_t n, const float* y, float gradient_scale) {
+  double loss = 0;
+  bool correct = true;
+  for (int64_t c = 0; c < n; ++c) {
+    const double z = x[c], e = std::exp(-std::fabs(z));  // in 0 ... 1, so that nothing overflows
+    loss += std::max(z, 0.0) - z * y[c] + std::log1p(e);
+    correct &= (z > 0) == (y[c] > 0.5f);
+    if (gradient_scale != 0) x[c] = static_cast<float>(((z < 0 ? e : 1) / (1 + e) - y[c]) * gradient_scale);
+  }
+  return {loss, correct};
+}
+
+std::pair<double, bool> SquaredRow(float* x, int64_t n, const float* y, float gradient_scale) {
+  double loss = 0;
+  for (int64_t c = 0; c < n; ++c) {
+    const double error = double{x[c]} - y[c];
+    loss += error * error;
+    if (gradient_scale != 0) x[c] = static_cast<float>(2 * error * gradient_scale);
+  }
+  return {loss, false};
+}
+
+}  // namespace
+
+LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena) {
+  return SumRows(logits, 4, arena, [&](int64_t r) {
+    const LossRow row = GetKernels().softmax_loss[int(logits.type)](logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
+    return std::pair(double{row.loss}, row.best == targets[r]);
+  });
+}
+
+LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeights& labels, float gradient_scale, Arena& arena) {
+  return SumRows(logits, 64, arena, [&](int64_t r) { return WeightedRow(logits.f32(r), logits.cols, targets[r], labels, gradient_scale); });
+}
+
+LossSum BinaryCrossEntropy(Mat logits, const float* targets, float gradient_scale, Arena& arena) {
+  return SumRows(logits, 64, arena,
+                 [&](int64_t r) { return BinaryRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale); });
+}
+
+LossSum SquaredError(Mat logits, const float* targets, float gradient_scale, Arena& arena) {
+  return SumRows(logits, 64, arena,
+                 [&](int64_t r) { return SquaredRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale); });
 }
 
 }  // namespace cloze

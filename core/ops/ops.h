@@ -85,6 +85,24 @@ struct LossSum {
 };
 LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena);
 
+// The same with the weight w of each label (empty: 1) and label smoothing e, as PyTorch's CrossEntropyLoss(weight, label_smoothing): a row
+// with target t and log-probabilities l has the loss -(1 - e) w[t] l[t] - e / labels * sum of w[c] l[c]. PyTorch's mean divides by the sum
+// of w[t]. Logits f32.
+struct LabelWeights {
+  absl::Span<const float> weights;
+  float smoothing = 0;
+  bool plain() const { return weights.empty() && smoothing == 0; }
+};
+LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeights& labels, float gradient_scale, Arena& arena);
+
+// Sum over all logits x with targets y [rows, cols] of the binary cross entropy -y log s(x) - (1 - y) log(1 - s(x)), s the logistic
+// function, as PyTorch's BCEWithLogitsLoss(reduction="sum"). `correct` counts rows whose logits all have the sign of their target. Logits
+// f32.
+LossSum BinaryCrossEntropy(Mat logits, const float* targets, float gradient_scale, Arena& arena);
+
+// Sum of (x - y)^2, as PyTorch's MSELoss(reduction="sum"). Logits f32; `correct` stays 0.
+LossSum SquaredError(Mat logits, const float* targets, float gradient_scale, Arena& arena);
+
 // y[i] = x[rows[i]]; its backward adds dy[i] to dx[rows[i]] (dx zero before, rows distinct).
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);

@@ -242,7 +242,9 @@ Encoding Tokenizer::EncodeWords(absl::Span<const std::string> words, bool specia
   return encoding;
 }
 
-int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length) const {
+int64_t FirstKept(int64_t count, Keep keep) { return keep == Keep::kHead ? count : keep == Keep::kTail ? 0 : count / 4; }
+
+int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length, Keep keep) const {
   const int64_t size = encoding->ids.size();
   if (size <= max_length) return 0;
   // The texts are [a, a_end) and [b, b_end); what is around them is kept.
@@ -259,6 +261,7 @@ int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length) const {
     // As Hugging Face: the shorter text stays whole if it fits into half of the room, else both get half, the longer one the odd token.
     // The reference stops to read a text after the word that reaches max_length.
     const auto read = [&](int64_t begin, int64_t count) {
+      if (keep != Keep::kHead) return count;
       int64_t n = std::min(count, max_length);
       while (n > 0 && n < count && words[begin + n] == words[begin + n - 1]) ++n;
       return n;
@@ -270,9 +273,9 @@ int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length) const {
     longer = std::min(longer, room - shorter);
   }
   Encoding cut;
-  Append(*encoding, 0, a + keep_a, &cut);
-  if (a_end >= a) Append(*encoding, a_end, b + keep_b, &cut);
-  Append(*encoding, b_end, size, &cut);
+  Append(*encoding, 0, a + FirstKept(keep_a, keep), &cut);
+  if (a_end >= a) Append(*encoding, a_end - (keep_a - FirstKept(keep_a, keep)), b + FirstKept(keep_b, keep), &cut);
+  Append(*encoding, b_end - (keep_b - FirstKept(keep_b, keep)), size, &cut);
   *encoding = std::move(cut);
   return size - static_cast<int64_t>(encoding->ids.size());
 }

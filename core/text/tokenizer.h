@@ -32,6 +32,11 @@ struct Encoding {
   std::vector<Span> bytes, chars;
 };
 
+// Which tokens of a text that is too long are kept: the first, the last, or a quarter first and three quarters last.
+enum class Keep { kHead, kTail, kHeadTail };
+// How many of the `count` tokens that are kept stand at the text's beginning.
+int64_t FirstKept(int64_t count, Keep keep);
+
 // Ids of the special tokens, looked up by role; -1 when the vocabulary has none.
 struct SpecialIds {
   int32_t pad = -1, unk = -1, cls = -1, sep = -1, mask = -1;
@@ -65,7 +70,7 @@ class Tokenizer {
 
   // Cuts to at most max_length tokens as Hugging Face's `longest_first` does, keeping the special tokens around the texts (also when
   // they alone are more than max_length). Returns how many tokens were cut.
-  int64_t Truncate(Encoding* encoding, int64_t max_length) const;
+  int64_t Truncate(Encoding* encoding, int64_t max_length, Keep keep = Keep::kHead) const;
 
   // The text of ids: pieces joined, "##" removed, special tokens skipped.
   std::string Decode(absl::Span<const int32_t> ids) const;

@@ -2,9 +2,12 @@
 #include "tasks/data/build.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "absl/strings/numbers.h"
 #include "tasks/data/cache.h"
 #include "tasks/data/iob1.h"
+#include "tasks/data/long_text.h"
 #include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/utf8.h"
@@ -112,68 +115,110 @@ class MaskedLmFill {
   int64_t bytes_ = 0, tokens_ = 0, written_ = 0;  // of this document
 };
 
-// A text with its label, and what the tokenizer makes of it.
+// A text with its target, and what the tokenizer makes of it.
 struct LabelledText {
   TextExample text;
   int32_t label = 0;
+  std::vector<float> values;
 };
 struct EncodedText {
-  Example example;
-  int64_t text_tokens = 0, cut = 0, unknown = 0, invalid = 0;
+  std::vector<TextSequence> sequences;
+  int64_t cut = 0, invalid = 0;
 };
 
-void EncodeText(const Tokenizer& tokenizer, bool pair, int32_t max_tokens, const LabelledText& item, EncodedText* out) {
-  const SpecialIds& special = tokenizer.special();
-  std::vector<int32_t>& ids = out->example.ids;
-  if (pair) {
-    Encoding encoding = tokenizer.EncodePair(item.text.text, item.text.text_pair);
-    out->cut = tokenizer.Truncate(&encoding, max_tokens);
-    out->example.second = std::find(encoding.types.begin(), encoding.types.end(), 1) - encoding.types.begin();
-    ids = std::move(encoding.ids);
-    out->text_tokens = ids.size() - 3;
-  } else {
-    ids.push_back(special.cls);
-    tokenizer.AppendIds(item.text.text, &ids);
-    out->cut = std::max<int64_t>(0, static_cast<int64_t>(ids.size()) + 1 - max_tokens);
-    ids.resize(ids.size() - out->cut);
-    ids.push_back(special.sep);
-    ids.shrink_to_fit();
-    out->example.second = ids.size();
-    out->text_tokens = ids.size() - 2;
-  }
-  out->unknown = std::count(ids.begin(), ids.end(), special.unk);
-  out->invalid = CountInvalidUtf8(item.text.text) + CountInvalidUtf8(item.text.text_pair);
-  out->example.rows = {0};
-  out->example.labels = {item.label};
-}
+// Reads labelled texts, makes sequences of them and writes these.
+class ClassificationFill {
+ public:
+  ClassificationFill(const DataSpec& data, const SequenceClassificationSpec& task, const LabelIds& labels, const Tokenizer& tokenizer,
+                     ExampleStoreWriter* writer, DataStats* stats)
+      : data_(data), task_(task), labels_(labels), tokenizer_(tokenizer), writer_(writer), stats_(*stats) {}
 
-absl::Status FillClassification(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, const Tokenizer& tokenizer,
-                                const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) {
-  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, Labels::kRequired));
-  const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
-    if (!more) return false;
-    *bytes += item->text.text.size() + item->text.text_pair.size();
-    item->label = labels.Find(item->text.label);
-    if (item->label < 0) return labels.Unknown(reader.Where(), "label_field", item->text.label);
+  absl::Status Run(const BuildOptions& options) {
+    const bool several = task_.kind() == SequenceClassificationSpec::MULTI_LABEL;
+    ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data_, several ? Labels::kSeveral : Labels::kRequired));
+    const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
+      ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
+      if (!more) return false;
+      *bytes += item->text.text.size() + item->text.text_pair.size();
+      RETURN_IF_ERROR(TakeTarget(reader, item));
+      return true;
+    };
+    const bool pair = !data_.text_pair_field().empty();
+    const auto encode = [&](const LabelledText& item, EncodedText* out) {
+      out->sequences = SequencesOfText(tokenizer_, item.text.text, pair ? &item.text.text_pair : nullptr, task_.max_tokens(),
+                                       task_.long_texts(), &out->cut);
+      out->invalid = CountInvalidUtf8(item.text.text) + CountInvalidUtf8(item.text.text_pair);
+    };
+    const auto consume = [&](const LabelledText& item, const EncodedText& encoded) { return Write(item, encoded); };
+    return RunPipeline<LabelledText, EncodedText>(read, encode, consume, Ticker(reader, options));
+  }
+
+ private:
+  absl::Status TakeTarget(const TextReader& reader, LabelledText* item) const {
+    switch (task_.kind()) {
+      case SequenceClassificationSpec::SINGLE_LABEL: {
+        ASSIGN_OR_RETURN(item->label, IdOf(reader, item->text.label));
+        break;
+      }
+      case SequenceClassificationSpec::MULTI_LABEL:
+        item->values.assign(labels_.size(), 0);
+        for (const std::string& label : LabelsOf(item->text, task_.label_separator())) {
+          ASSIGN_OR_RETURN(const int32_t id, IdOf(reader, label));
+          item->values[id] = 1;
+        }
+        break;
+      case SequenceClassificationSpec::REGRESSION: {
+        float value = 0;
+        if (!absl::SimpleAtof(item->text.label, &value) || !std::isfinite(value)) {
+          return Error(Exit::kData,
+                       absl::StrCat(reader.Where(), ": label_field: \"", Quote(item->text.label), "\" is not a finite number; REGRESSION ",
+                                    "learns numbers, SINGLE_LABEL and MULTI_LABEL names"));
+        }
+        item->values = {value};
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int32_t> IdOf(const TextReader& reader, const std::string& label) const {
+    const int32_t id = labels_.Find(label);
+    if (id >= 0) return id;
+    return labels_.Unknown(reader.Where(), "label_field", label);
+  }
+
+  absl::StatusOr<bool> Write(const LabelledText& item, const EncodedText& encoded) {
+    const int64_t wrapping = data_.text_pair_field().empty() ? 2 : 3;
+    int64_t text_tokens = 0;
+    Example example;
+    example.rows = {0};
+    if (item.values.empty()) example.labels = {item.label};
+    example.values = item.values;
+    for (const TextSequence& sequence : encoded.sequences) {
+      example.ids = sequence.ids;
+      example.second = sequence.second;
+      text_tokens += sequence.ids.size() - wrapping;
+      stats_.unknown_tokens += std::count(sequence.ids.begin(), sequence.ids.end(), tokenizer_.special().unk);
+      RETURN_IF_ERROR(writer_->Add(example));
+      example.continues = true;
+    }
+    ++stats_.documents;
+    stats_.empty_documents += text_tokens == 0;
+    stats_.text_tokens += text_tokens;
+    stats_.bytes += item.text.text.size() + item.text.text_pair.size();
+    stats_.truncated += encoded.cut > 0 || encoded.sequences.size() > 1;
+    stats_.cut_tokens += encoded.cut;
+    stats_.invalid_bytes += encoded.invalid;
     return true;
-  };
-  const bool pair = !data.text_pair_field().empty();
-  const auto encode = [&](const LabelledText& item, EncodedText* out) { EncodeText(tokenizer, pair, max_tokens, item, out); };
-  const auto consume = [&](const LabelledText& item, const EncodedText& encoded) -> absl::StatusOr<bool> {
-    ++stats->documents;
-    stats->empty_documents += encoded.text_tokens == 0;
-    stats->text_tokens += encoded.text_tokens;
-    stats->bytes += item.text.text.size() + item.text.text_pair.size();
-    stats->unknown_tokens += encoded.unknown;
-    stats->truncated += encoded.cut > 0;
-    stats->cut_tokens += encoded.cut;
-    stats->invalid_bytes += encoded.invalid;
-    RETURN_IF_ERROR(writer->Add(encoded.example));
-    return true;
-  };
-  return RunPipeline<LabelledText, EncodedText>(read, encode, consume, Ticker(reader, options));
-}
+  }
+
+  const DataSpec& data_;
+  const SequenceClassificationSpec& task_;
+  const LabelIds& labels_;
+  const Tokenizer& tokenizer_;
+  ExampleStoreWriter* writer_;
+  DataStats& stats_;
+};
 
 // A sentence with its labels' ids, and its windows.
 struct LabelledWords {
@@ -280,10 +325,17 @@ absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const Seque
                                                const BuildOptions& options) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, /*sep=*/true, /*mask=*/false, /*unk=*/false));
   ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels));
-  return OpenOrBuild(data, KindOf("classification", tokenizer, labels, task.max_tokens(), true), tokenizer, options,
-                     [&](ExampleStoreWriter* writer, DataStats* stats) {
-                       return FillClassification(data, task.max_tokens(), ids, tokenizer, options, writer, stats);
-                     });
+  StoreKind kind = KindOf("classification", tokenizer, labels, task.max_tokens(), true);
+  // Only what is not the default, so that caches of old runs keep their names.
+  if (task.long_texts() != SequenceClassificationSpec::HEAD) kind.key.AddNumber(task.long_texts());
+  if (task.kind() != SequenceClassificationSpec::SINGLE_LABEL) {
+    kind.targets = task.kind() == SequenceClassificationSpec::REGRESSION ? Targets::kNumber : Targets::kSet;
+    kind.key.AddText(SequenceClassificationSpec::Kind_Name(task.kind()));
+    kind.key.AddText(task.label_separator());
+  }
+  return OpenOrBuild(data, std::move(kind), tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
+    return ClassificationFill(data, task, ids, tokenizer, writer, stats).Run(options);
+  });
 }
 
 absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task, const std::vector<std::string>& labels,

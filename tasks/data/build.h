@@ -47,7 +47,8 @@ struct BuiltStore {
 absl::StatusOr<BuiltStore> BuildMaskedLm(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer,
                                          const BuildOptions& options);
 
-// <class> text <sep> [pair <sep>], cut to max_tokens; the label's id stands at row 0.
+// <class> text <sep> [pair <sep>], cut to max_tokens as long_texts says; the label's id stands at row 0, or the values of several labels or
+// of the number. Of WINDOWS, all but a text's first say `continues`.
 absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const SequenceClassificationSpec& task,
                                                const std::vector<std::string>& labels, const Tokenizer& tokenizer,
                                                const BuildOptions& options);

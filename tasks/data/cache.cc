@@ -72,7 +72,7 @@ void RemoveLeftovers(const std::string& cache_dir, const std::string& name) {
 }
 
 absl::StatusOr<ExampleStore> OpenSound(const std::string& folder, const StoreKind& kind, const BuildOptions& options) {
-  ASSIGN_OR_RETURN(ExampleStore store, ExampleStore::Open(folder, kind.vocab, kind.labels));
+  ASSIGN_OR_RETURN(ExampleStore store, ExampleStore::Open(folder, kind.vocab, kind.labels, kind.targets));
   RETURN_IF_ERROR(store.VerifyContent(options.stop));
   return store;
 }
@@ -140,7 +140,8 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, con
   RemoveLeftovers(options.cache_dir, name);
   DataStats stats;
   {
-    ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStoreWriter> writer, ExampleStoreWriter::Create(folder, kind.vocab, kind.labels));
+    ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStoreWriter> writer,
+                     ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
     RETURN_IF_ERROR(fill(writer.get(), &stats));
     RETURN_IF_ERROR(CheckSources(sources));
     if (writer->size() == 0) return NoExamples(data);

@@ -17,6 +17,7 @@ absl::Status CheckStop(const BuildOptions& options);
 struct StoreKind {
   std::string name;
   int32_t vocab = 0, labels = 0;
+  Targets targets = Targets::kLabels;
   Hasher key;  // with the task's part already added
 };
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -27,7 +28,7 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
   return fd;
 }
 
-absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, int32_t vocab, int32_t labels) {
+absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, int32_t vocab, int32_t labels, Targets targets) {
   if (header.magic != kStoreMagic) return Corrupt(folder, "header", "not a store of examples");
   if (header.version != kStoreVersion) {
     return Error(Exit::kMismatch,
@@ -35,13 +36,14 @@ absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, i
   }
   if (header.self_hash != Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic))
     return Corrupt(folder, "header", "wrong checksum");
-  if (header.vocab != vocab || header.num_labels != labels) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", header.num_labels,
-                                               " labels, ", vocab, " and ", labels, " expected"));
+  const uint32_t num_labels = header.num_labels & ((uint32_t{1} << kTargetsShift) - 1);
+  if (header.vocab != vocab || num_labels != labels || header.num_labels >> kTargetsShift != static_cast<uint32_t>(targets)) {
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", num_labels, " labels, ",
+                                               vocab, " and ", labels, " expected, or for another kind of them"));
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
   const bool sane = header.examples >= 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
-                    header.labels <= header.tokens && header.token_bytes == (vocab <= 65536 ? 2 : 4);
+                    header.labels < kMost && header.token_bytes == (vocab <= 65536 ? 2 : 4);
   return sane ? absl::OkStatus() : Corrupt(folder, "header", "impossible sizes");
 }
 
@@ -58,22 +60,39 @@ absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size, cons
   return absl::OkStatus();
 }
 
+// Makes the values of an example out of its label records; false when there are none.
+bool TakeValues(int32_t num_labels, Targets targets, Example* example) {
+  if (example->labels.empty()) return false;
+  if (targets == Targets::kNumber) {
+    example->values = {std::bit_cast<float>(example->labels[0])};
+  } else {
+    example->values.assign(num_labels, 0);
+    for (const int32_t label : example->labels) {
+      if (label < num_labels) example->values[label] = 1;
+    }
+  }
+  example->rows = {0};
+  example->labels.clear();
+  return true;
+}
+
 bool SaneRecord(const IndexRecord& record) {
   const uint32_t labels = record.labels & ~kContinuesBit;
-  return record.length > 0 && record.length <= kMaxExampleTokens && record.second <= record.length && labels <= record.length;
+  return record.length > 0 && record.length <= kMaxExampleTokens && record.second <= record.length && labels <= kMaxExampleTokens;
 }
 
 }  // namespace
 
-absl::StatusOr<ExampleStore> ExampleStore::Open(const std::string& folder, int32_t vocab, int32_t labels) {
+absl::StatusOr<ExampleStore> ExampleStore::Open(const std::string& folder, int32_t vocab, int32_t labels, Targets targets) {
   ASSIGN_OR_RETURN(const Fd header_fd, OpenFile(folder, "header", sizeof(StoreHeader)));
   StoreHeader header;
   RETURN_IF_ERROR(ReadAt(header_fd, JoinPath(folder, "header"), 0, &header, sizeof(header)));
-  RETURN_IF_ERROR(CheckHeader(folder, header, vocab, labels));
+  RETURN_IF_ERROR(CheckHeader(folder, header, vocab, labels, targets));
   ExampleStore store;
   store.folder_ = folder;
   store.vocab_ = vocab;
   store.num_labels_ = labels;
+  store.targets_ = targets;
   store.token_bytes_ = header.token_bytes;
   store.examples_ = header.examples;
   store.tokens_ = header.tokens;
@@ -174,10 +193,12 @@ absl::Status ExampleStore::Read(int64_t i, Example* example) const {
   for (size_t k = 0; k < labels; ++k) {
     LabelRecord label;
     std::memcpy(&label, &bytes[token_size + k * sizeof(label)], sizeof(label));
-    good = good && label.row < record.length && label.label < static_cast<uint32_t>(num_labels_);
+    good = good && label.row < record.length && label.label < LabelLimit(num_labels_, targets_);
     example->rows[k] = label.row;
     example->labels[k] = label.label;
   }
+  example->values.clear();
+  if (good && targets_ != Targets::kLabels) good = TakeValues(num_labels_, targets_, example);
   example->second = record.second;
   example->continues = (record.labels & kContinuesBit) != 0;
   return good ? absl::OkStatus() : Corrupt(folder_, "tokens", absl::StrCat("example ", i, " does not fit its checksum"));

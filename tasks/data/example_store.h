@@ -2,7 +2,7 @@
 //
 // A store is a folder of four files, little endian:
 //   tokens   ids side by side, u16 when the vocabulary has at most 65536 tokens, else u32
-//   labels   {row u32, label u32}, side by side
+//   labels   {row u32, label u32}, side by side; Targets says what a label is
 //   index    per example {first token u64, first label u64, length u32, second u32, labels u32, check u32}
 //   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself; written last
 // The top bit of `labels` in the index says that the example continues the one before. `check` is the XXH3 of the example's tokens and
@@ -25,12 +25,17 @@ namespace cloze {
 // Format of the store; part of every cache key.
 inline constexpr int32_t kStoreVersion = 1;
 
+// What the examples of a store are to predict: a label at each of some rows; any number of the labels at row 0 (each a record, behind one
+// with the number of labels as its label); a number at row 0 (the record holds its bits).
+enum class Targets : uint32_t { kLabels = 0, kSet = 1, kNumber = 2 };
+
 // One sequence as the model sees it, special tokens included.
 struct Example {
   std::vector<int32_t> ids;
   int32_t second = 0;           // index of the first token of type 1; ids.size() when there is none
   std::vector<int32_t> rows;    // indexes of the tokens that carry a label
-  std::vector<int32_t> labels;  // their labels
+  std::vector<int32_t> labels;  // their labels; empty where there are values
+  std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
   bool continues = false;       // another window of the sentence of the example before?
 };
 
@@ -55,7 +60,8 @@ struct DataStats {
 class ExampleStoreWriter {
  public:
   // labels: number of labels, 0 when examples carry none.
-  static absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> Create(const std::string& folder, int32_t vocab, int32_t labels);
+  static absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> Create(const std::string& folder, int32_t vocab, int32_t labels,
+                                                                    Targets targets = Targets::kLabels);
   ~ExampleStoreWriter();
   ExampleStoreWriter(const ExampleStoreWriter&) = delete;
   ExampleStoreWriter& operator=(const ExampleStoreWriter&) = delete;
@@ -72,6 +78,7 @@ class ExampleStoreWriter {
 
   std::string folder_, temporary_;
   int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
+  Targets targets_ = Targets::kLabels;
   std::unique_ptr<Output> tokens_out_, labels_out_, index_out_;
   std::string scratch_;
   int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
@@ -81,7 +88,7 @@ class ExampleStoreWriter {
 class ExampleStore {
  public:
   // Checks header, sizes and the whole index; kMismatch when the store is for another vocabulary or other labels.
-  static absl::StatusOr<ExampleStore> Open(const std::string& folder, int32_t vocab, int32_t labels);
+  static absl::StatusOr<ExampleStore> Open(const std::string& folder, int32_t vocab, int32_t labels, Targets targets = Targets::kLabels);
 
   // Reads tokens and labels wholly and compares their checksums.
   absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;
@@ -105,6 +112,7 @@ class ExampleStore {
   std::string folder_;
   Fd tokens_fd_, labels_fd_, index_fd_;
   int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
+  Targets targets_ = Targets::kLabels;
   int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
   uint64_t tokens_hash_ = 0, labels_hash_ = 0;
   DataStats stats_;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,26 @@ constexpr size_t kBufferBytes = 1 << 20;
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
   return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
+}
+
+// The labels or values of an example as they are stored.
+std::vector<LabelRecord> RecordsOf(const Example& example, Targets targets, int32_t num_labels) {
+  std::vector<LabelRecord> records;
+  if (targets == Targets::kLabels) {
+    CLOZE_CHECK(example.rows.size() == example.labels.size() && example.rows.size() <= example.ids.size());
+    for (size_t i = 0; i < example.rows.size(); ++i)
+      records.push_back({static_cast<uint32_t>(example.rows[i]), static_cast<uint32_t>(example.labels[i])});
+  } else if (targets == Targets::kNumber) {
+    CLOZE_CHECK(example.values.size() == 1);
+    records.push_back({0, std::bit_cast<uint32_t>(example.values[0])});
+  } else {
+    CLOZE_CHECK(static_cast<int32_t>(example.values.size()) == num_labels);
+    records.push_back({0, static_cast<uint32_t>(num_labels)});
+    for (int32_t label = 0; label < num_labels; ++label) {
+      if (example.values[label] > 0) records.push_back({0, static_cast<uint32_t>(label)});
+    }
+  }
+  return records;
 }
 
 }  // namespace
@@ -55,7 +76,8 @@ ExampleStoreWriter::~ExampleStoreWriter() {
   if (!temporary_.empty()) RemoveStore(temporary_).IgnoreError();
 }
 
-absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(const std::string& folder, int32_t vocab, int32_t labels) {
+absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(const std::string& folder, int32_t vocab, int32_t labels,
+                                                                               Targets targets) {
   std::unique_ptr<ExampleStoreWriter> writer(new ExampleStoreWriter);
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(folder)));
   const std::string temporary = absl::StrCat(folder, ".tmp-", ::getpid());
@@ -65,6 +87,7 @@ absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(c
   writer->temporary_ = temporary;
   writer->vocab_ = vocab;
   writer->num_labels_ = labels;
+  writer->targets_ = targets;
   writer->token_bytes_ = vocab <= 65536 ? 2 : 4;
   struct {
     std::unique_ptr<Output>* output;
@@ -81,16 +104,15 @@ absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(c
 absl::Status ExampleStoreWriter::Add(const Example& example) {
   const size_t n = example.ids.size();
   CLOZE_CHECK(n > 0 && n <= kMaxExampleTokens && example.second >= 0 && example.second <= n);
-  CLOZE_CHECK(example.rows.size() == example.labels.size() && example.rows.size() <= n);
+  const std::vector<LabelRecord> labels = RecordsOf(example, targets_, num_labels_);
   scratch_.resize(n * token_bytes_);
   for (size_t i = 0; i < n; ++i) {
     const uint32_t id = example.ids[i];
     CLOZE_CHECK(id < static_cast<uint32_t>(vocab_));
     std::memcpy(&scratch_[i * token_bytes_], &id, token_bytes_);
   }
-  for (size_t i = 0; i < example.rows.size(); ++i) {
-    const LabelRecord record = {static_cast<uint32_t>(example.rows[i]), static_cast<uint32_t>(example.labels[i])};
-    CLOZE_CHECK(record.row < n && record.label < static_cast<uint32_t>(num_labels_));
+  for (const LabelRecord& record : labels) {
+    CLOZE_CHECK(record.row < n && record.label < LabelLimit(num_labels_, targets_));
     scratch_.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   const size_t token_size = n * token_bytes_;
@@ -99,14 +121,14 @@ absl::Status ExampleStoreWriter::Add(const Example& example) {
   record.first_label = labels_;
   record.length = n;
   record.second = example.second;
-  record.labels = example.rows.size() | (example.continues ? kContinuesBit : 0);
+  record.labels = labels.size() | (example.continues ? kContinuesBit : 0);
   record.check = static_cast<uint32_t>(Hash64(scratch_.data(), scratch_.size(), examples_));
   RETURN_IF_ERROR(tokens_out_->Append(scratch_.data(), token_size));
   RETURN_IF_ERROR(labels_out_->Append(scratch_.data() + token_size, scratch_.size() - token_size));
   RETURN_IF_ERROR(index_out_->Append(&record, sizeof(record)));
   ++examples_;
   tokens_ += n;
-  labels_ += example.rows.size();
+  labels_ += labels.size();
   return absl::OkStatus();
 }
 
@@ -116,7 +138,7 @@ absl::Status ExampleStoreWriter::Finish(DataStats stats) {
   header.magic = kStoreMagic;
   header.version = kStoreVersion;
   header.vocab = vocab_;
-  header.num_labels = num_labels_;
+  header.num_labels = num_labels_ | static_cast<uint32_t>(targets_) << kTargetsShift;
   header.token_bytes = token_bytes_;
   header.examples = stats.examples = examples_;
   header.tokens = stats.tokens = tokens_;

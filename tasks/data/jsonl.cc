@@ -14,7 +14,7 @@ struct Value {
   enum Kind { kMissing, kString, kNumber, kBoolean, kList, kOther };
   Kind kind = kMissing;
   std::string text;                // kString, kNumber, kBoolean
-  std::vector<std::string> items;  // kList, as long as all are strings
+  std::vector<std::string> items;  // kList, as long as all are strings (for a field that may be a list: or numbers or booleans)
 };
 
 class Handler : public nlohmann::json_sax<nlohmann::json> {
@@ -63,7 +63,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       if (depth_ == 1) {
         value->kind = kind;
         value->text = text;
-      } else if (kind == Value::kString && depth_ == 2 && value->kind == Value::kList) {
+      } else if (IsItem(kind, fields_[value - values_.data()]) && depth_ == 2 && value->kind == Value::kList) {
         if (value->items.size() >= kMaxItems) return Fail(absl::StrCat("a list of more than ", kMaxItems, " strings"));
         value->items.push_back(text);
       } else {
@@ -71,6 +71,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       }
     }
     return true;
+  }
+  static bool IsItem(Value::Kind kind, const Field& field) {
+    return kind == Value::kString || (field.list && (kind == Value::kNumber || kind == Value::kBoolean));
   }
   bool Open(Value::Kind kind) {
     if (depth_ >= kMaxDepth) return Fail(absl::StrCat("nested deeper than ", kMaxDepth));
@@ -115,16 +118,20 @@ class JsonlReader : public RowReader {
     values->resize(fields_.size());
     for (size_t i = 0; i < fields_.size(); ++i) {
       const Value& value = handler.values()[i];
-      const bool label = fields_[i].spec_field == "label_field";
-      if (value.kind != Value::kString && !(label && (value.kind == Value::kNumber || value.kind == Value::kBoolean))) {
-        return DataError(
-            reader_.path(), line(),
-            absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name), "\" is not a string", label ? ", number or boolean" : ""));
+      const bool label = fields_[i].spec_field == "label_field", list = fields_[i].list;
+      const bool scalar = value.kind == Value::kString || (label && (value.kind == Value::kNumber || value.kind == Value::kBoolean));
+      if (!scalar && !(list && value.kind == Value::kList)) {
+        return DataError(reader_.path(), line(),
+                         absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name), "\" is not a string",
+                                      label ? ", number or boolean" : "", list ? ", or a list of them" : ""));
       }
       (*values)[i] = value.text;
+      if (list) list_ = scalar ? std::vector<std::string>{value.text} : value.items;
+      has_list_ |= list;
     }
     return true;
   }
+  const std::vector<std::string>* list() const override { return has_list_ ? &list_ : nullptr; }
   int64_t line() const override { return reader_.line_number(); }
   int64_t position() const override { return reader_.position(); }
 
@@ -132,6 +139,8 @@ class JsonlReader : public RowReader {
   LineReader reader_;
   std::vector<Field> fields_;
   std::string text_;
+  std::vector<std::string> list_;
+  bool has_list_ = false;
 };
 
 }  // namespace

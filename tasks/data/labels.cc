@@ -27,11 +27,12 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
   return Error(Exit::kData, absl::StrCat(where, ": ", field, ": more than ", kMaxLabels, " different labels; is it the right column?"));
 }
 
-absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set) {
+absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set,
+                                                size_t least = 2) {
   std::vector<std::string> labels(set.begin(), set.end());
-  if (labels.size() < 2) {
+  if (labels.size() < least) {
     return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
-                                           " different labels, at least 2 expected",
+                                           " different labels, at least ", least, " expected",
                                            labels.empty() ? "" : absl::StrCat("; there is ", ListNames(labels))));
   }
   std::map<std::string, double> values;
@@ -50,15 +51,18 @@ absl::Status Stopped(const std::atomic<bool>* stop) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const std::atomic<bool>* stop) {
-  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, Labels::kRequired));
+absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const SequenceClassificationSpec& task,
+                                                          const std::atomic<bool>* stop) {
+  const bool several = task.kind() == SequenceClassificationSpec::MULTI_LABEL;
+  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
   std::set<std::string> labels;
   TextExample example;
   while (true) {
     RETURN_IF_ERROR(Stopped(stop));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&example));
-    if (!more) return Sorted(data, "label_field", labels);
-    RETURN_IF_ERROR(Collect(reader.Where(), "label_field", example.label, &labels));
+    if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2);
+    for (const std::string& label : several ? LabelsOf(example, task.label_separator()) : std::vector<std::string>{example.label})
+      RETURN_IF_ERROR(Collect(reader.Where(), "label_field", label, &labels));
   }
 }
 

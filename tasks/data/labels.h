@@ -13,8 +13,9 @@
 namespace cloze {
 
 // All labels in the data (max_examples honoured), sorted: by value when all are numbers, else by bytes. kData when there are fewer than two
-// or absurdly many. Tags in IOB1 give the labels of IOB2. `stop` (may be nullptr) ends it with kInterrupted.
-absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+// (of MULTI_LABEL: none) or absurdly many. Tags in IOB1 give the labels of IOB2. `stop` (may be nullptr) ends it with kInterrupted.
+absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const SequenceClassificationSpec& task,
+                                                          const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const std::atomic<bool>* stop = nullptr);
 
 // From labels to ids.

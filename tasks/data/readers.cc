@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
@@ -158,7 +159,7 @@ absl::StatusOr<TextReader> TextReader::Open(const DataSpec& spec, Labels labels)
 
 absl::Status TextReader::OpenFile() {
   const DataSpec& spec = files_.spec();
-  const bool required = labels_ == Labels::kRequired;
+  const bool required = labels_ != Labels::kIgnored;
   if (IsConll(files_.format()) || (required && files_.format() == DataSpec::TEXT)) {
     return WrongFormat(files_, required ? "TSV, CSV or JSONL" : "TEXT, TSV, CSV or JSONL");
   }
@@ -168,7 +169,7 @@ absl::Status TextReader::OpenFile() {
   }
   std::vector<Field> fields = {{"text_field", spec.text_field()}};
   if (!spec.text_pair_field().empty()) fields.push_back({"text_pair_field", spec.text_pair_field()});
-  if (required) fields.push_back({"label_field", spec.label_field()});
+  if (required) fields.push_back({"label_field", spec.label_field(), labels_ == Labels::kSeveral});
   ASSIGN_OR_RETURN(rows_, OpenRows(files_, std::move(fields)));
   return absl::OkStatus();
 }
@@ -189,11 +190,23 @@ absl::StatusOr<bool> TextReader::Next(TextExample* example) {
   example->text = std::move(row_[0]);
   const bool pair = files_.format() != DataSpec::TEXT && !files_.spec().text_pair_field().empty();
   example->text_pair = pair ? std::move(row_[1]) : "";
-  example->label = labels_ == Labels::kRequired ? std::move(row_.back()) : "";
+  example->label = labels_ != Labels::kIgnored ? std::move(row_.back()) : "";
+  example->is_list = labels_ == Labels::kSeveral && rows_->list() != nullptr;
+  if (example->is_list) example->list = *rows_->list();
   if (labels_ == Labels::kRequired && example->label.empty())
     return Error(Exit::kData, absl::StrCat(Where(), ": label_field: an empty label"));
   ++count_;
   return true;
+}
+
+std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator) {
+  if (example.is_list) return example.list;
+  std::vector<std::string> labels;
+  for (const absl::string_view part : absl::StrSplit(example.label, separator)) {
+    const absl::string_view label = absl::StripAsciiWhitespace(part);
+    if (!label.empty()) labels.emplace_back(label);
+  }
+  return labels;
 }
 
 std::string TextReader::Where() const { return files_.Where(line_); }

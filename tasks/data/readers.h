@@ -17,8 +17,8 @@ class ConllReader;
 class PieceReader;
 class RowReader;
 
-// Do the files have to hold labels (training, evaluation), or are they not looked at (inference)?
-enum class Labels { kRequired, kIgnored };
+// Do the files have to hold a label (training, evaluation), any number of labels for a text, or are they not looked at (inference)?
+enum class Labels { kRequired, kSeveral, kIgnored };
 
 // Longest piece of a document, and the most that one row, line or sentence may have.
 inline constexpr int64_t kPieceBytes = 1 << 20;
@@ -81,11 +81,17 @@ class DocumentReader {
   int64_t row_at_ = -1;  // begin of the next piece of the row; -1 when there is none
 };
 
-// A text, or a pair, with its label; `label` is empty when labels are ignored.
+// A text, or a pair, with its label; `label` is empty when labels are ignored. Labels::kSeveral: `label` is the whole field, or `list` the
+// items of a JSON list (also of a single string).
 struct TextExample {
   std::string text, text_pair, label;
+  std::vector<std::string> list;
+  bool is_list = false;
   int64_t line = 0;
 };
+
+// The labels of an example that was read with Labels::kSeveral: its list, or what stands between separators, without blanks around it.
+std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator);
 
 // Labelled texts of TSV, CSV and JSONL files; with ignored labels also the documents of TEXT files. Honours max_examples.
 class TextReader {

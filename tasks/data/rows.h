@@ -13,9 +13,10 @@
 
 namespace cloze {
 
-// A column that is wanted: the spec's field that asks for it, and its name or number.
+// A column that is wanted: the spec's field that asks for it, and its name or number. `list`: JSON may have a list there.
 struct Field {
   std::string spec_field, name;
+  bool list = false;
 };
 
 // An error of kData at "file:line: ".
@@ -39,6 +40,8 @@ class RowReader {
   virtual ~RowReader() = default;
   // The values of the wanted fields, in their order.
   virtual absl::StatusOr<bool> Next(std::vector<std::string>* values) = 0;
+  // Items of the field that may be a list, of the row that Next returned last; nullptr where rows have no lists.
+  virtual const std::vector<std::string>* list() const { return nullptr; }
   // Line where the row that Next returned last begins.
   virtual int64_t line() const = 0;
   virtual int64_t position() const = 0;

@@ -14,6 +14,7 @@ static_assert(std::endian::native == std::endian::little, "stores are little end
 inline constexpr uint64_t kStoreMagic = 0x31305358455A4C43;  // "CLZEXS01" read as a little-endian number
 inline constexpr uint32_t kContinuesBit = uint32_t{1} << 31;
 inline constexpr uint32_t kMaxExampleTokens = 1 << 20;
+inline constexpr uint32_t kTargetsShift = 28;  // of `num_labels` in the header: what the labels are
 inline constexpr const char* kStoreFiles[] = {"header", "index", "labels", "tokens"};
 
 struct StoreHeader {
@@ -35,6 +36,11 @@ static_assert(sizeof(IndexRecord) == 32, "no padding");
 struct LabelRecord {
   uint32_t row, label;
 };
+
+// Labels that a record may hold are below this.
+inline uint32_t LabelLimit(int32_t num_labels, Targets targets) {
+  return targets == Targets::kLabels ? num_labels : targets == Targets::kSet ? num_labels + 1 : ~uint32_t{0};
+}
 
 }  // namespace cloze
 

@@ -21,7 +21,8 @@ absl::StatusOr<std::vector<std::string>> LabelsOf(const TaskSpec& spec, const Mo
   switch (spec.task_case()) {
     case TaskSpec::kSequenceClassification: {
       if (spec.sequence_classification().labels_size() > 0) return given(spec.sequence_classification().labels());
-      ASSIGN_OR_RETURN(auto learned, LearnClassLabels(spec.train(), stop));
+      if (spec.sequence_classification().kind() == SequenceClassificationSpec::REGRESSION) return std::vector<std::string>{"LABEL_0"};
+      ASSIGN_OR_RETURN(auto learned, LearnClassLabels(spec.train(), spec.sequence_classification(), stop));
       return MergeLabels(folder, HeadKind::kSequenceClassification, std::move(learned));
     }
     case TaskSpec::kTokenTagging: {
@@ -57,6 +58,42 @@ absl::StatusOr<ModelConfig> EncoderConfig(const TaskSpec& spec, const Tokenizer&
   if (model.has_dropout()) config.dropout = model.dropout(), config.classifier_dropout = -1;
   if (model.has_attention_dropout()) config.attention_dropout = model.attention_dropout();
   return config;
+}
+
+Problem ProblemOf(SequenceClassificationSpec::Kind kind) {
+  switch (kind) {
+    case SequenceClassificationSpec::SINGLE_LABEL: return Problem::kSingleLabel;
+    case SequenceClassificationSpec::MULTI_LABEL: return Problem::kMultiLabel;
+    case SequenceClassificationSpec::REGRESSION: return Problem::kRegression;
+  }
+  CLOZE_CHECK(false);
+}
+
+// examples / (labels * examples of the label), as scikit-learn's "balanced"; 1 for a label without examples.
+absl::StatusOr<std::vector<float>> BalancedWeights(const ExampleStore& store, size_t labels) {
+  std::vector<int64_t> counts(labels);
+  int64_t total = 0;
+  Example example;
+  for (int64_t i = 0; i < store.size(); ++i) {
+    RETURN_IF_ERROR(store.Read(i, &example));
+    for (const int32_t label : example.labels) ++counts[label], ++total;
+  }
+  std::vector<float> weights;
+  for (const int64_t count : counts) weights.push_back(count > 0 ? static_cast<float>(double(total) / (double(labels) * count)) : 1);
+  return weights;
+}
+
+// The weights of the labels in the loss, with a line that says them when they come from the data.
+absl::StatusOr<std::vector<float>> ClassWeights(const TaskSpec& spec, const ModelConfig& config, const ExampleStore& train,
+                                                std::vector<std::string>* notes) {
+  const SequenceClassificationSpec& task = spec.sequence_classification();
+  if (!task.balance_classes()) return std::vector<float>(task.class_weights().begin(), task.class_weights().end());
+  ASSIGN_OR_RETURN(std::vector<float> weights, BalancedWeights(train, config.labels.size()));
+  std::string line = "class weights:";
+  for (size_t i = 0; i < std::min<size_t>(weights.size(), 20); ++i)
+    absl::StrAppend(&line, i > 0 ? ", " : " ", Quote(config.labels[i]), " ", weights[i]);
+  notes->push_back(line + (weights.size() > 20 ? ", ..." : ""));
+  return weights;
 }
 
 }  // namespace
@@ -116,11 +153,21 @@ absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options)
   config.crf = spec.token_tagging().crf();
   config.viterbi = spec.token_tagging().viterbi();
   config.window = spec.has_token_tagging() ? spec.token_tagging().max_tokens() : 0;
+  config.problem = Problem::kSingleLabel;
+  config.reading = {};
+  if (const SequenceClassificationSpec& task = spec.sequence_classification(); spec.has_sequence_classification()) {
+    config.problem = ProblemOf(task.kind());
+    config.reading = {.max_tokens = task.max_tokens(),
+                      .long_texts = task.long_texts(),
+                      .pairs = !spec.train().text_pair_field().empty(),
+                      .threshold = task.threshold()};
+  }
   setup.config = config;
   if (spec.has_masked_lm()) {
     ASSIGN_OR_RETURN(setup.masker, Masker::Create(spec.masked_lm(), *setup.tokenizer, spec.seed()));
   }
   ASSIGN_OR_RETURN(setup.train, BuildStore(spec, spec.train(), config, *setup.tokenizer, options));
+  ASSIGN_OR_RETURN(setup.class_weights, ClassWeights(spec, config, setup.train->store, &setup.notes));
   const auto note = [&](absl::string_view name, const BuiltStore& built) {
     for (std::string& line : DescribeStore(name, built)) setup.notes.push_back(std::move(line));
   };
@@ -137,9 +184,10 @@ std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore&
   std::vector<std::string> lines = {
       absl::StrCat(name, ": ", s.examples, " examples, ", s.tokens, " tokens", built.reused ? " (cached)" : "")};
   if (!built.note.empty()) lines.push_back(absl::StrCat(name, ": ", built.note));
-  if (s.truncated > 0)
+  if (s.truncated > 0 && s.cut_tokens > 0)
     lines.push_back(absl::StrCat(name, ": ", s.truncated, " texts were too long, ", s.cut_tokens,
                                  " tokens were cut off; raise max_tokens to keep them"));
+  if (s.truncated > 0 && s.cut_tokens == 0) lines.push_back(absl::StrCat(name, ": ", s.truncated, " texts are read in several windows"));
   if (s.empty_words > 0) lines.push_back(absl::StrCat(name, ": ", s.empty_words, " words have no pieces and count as <unk>"));
   if (s.invalid_bytes > 0) lines.push_back(absl::StrCat(name, ": ", s.invalid_bytes, " bytes are not UTF-8 and were dropped"));
   if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens) {

@@ -21,7 +21,8 @@ struct Setup {
   ModelConfig config;
   std::optional<Masker> masker;  // masked_lm
   std::optional<BuiltStore> train, validation;
-  std::vector<std::string> notes;  // for the user: texts that were cut, stores that were rebuilt ...
+  std::vector<float> class_weights;  // of labels in the loss; empty: all 1
+  std::vector<std::string> notes;    // for the user: texts that were cut, stores that were rebuilt ...
 };
 
 // Head of the task.

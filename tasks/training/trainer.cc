@@ -11,6 +11,7 @@
 #include "encoder/trainable.h"
 #include "tasks/evaluate.h"
 #include "tasks/training/memory.h"
+#include "tasks/training/repeat.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
@@ -39,6 +40,10 @@ absl::Status Trainer::PrepareRunDirectory() {
   if (PathExists(Path("model.safetensors")) && !PathExists(Path("spec.textproto"))) {
     return Error(Exit::kCannotCreate,
                  absl::StrCat(Quote(directory), ": holds a model that is not of a run; choose another output.directory"));
+  }
+  if (PathExists(Path(SeedFolder(spec_.seed())))) {
+    return Error(Exit::kCannotCreate,
+                 absl::StrCat(Quote(directory), ": holds runs of a spec with `repeat`; choose another output.directory, or repeat them"));
   }
   ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
   const std::string& cache = spec_.output().cache_directory();
@@ -87,19 +92,20 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(WriteFileAtomically(Path("spec.textproto"), PrintEffective(spec_)));
   auto next = std::async(std::launch::async, [&] { return feed_->Next(next_example_); });
-  while (step_ < total_steps_) {
-    ASSIGN_OR_RETURN(const StepData data, next.get());
-    next = std::async(std::launch::async, [this, from = data.next] { return feed_->Next(from); });
-    RETURN_IF_ERROR(TrainStep(data));
-    if (options_.after_step != nullptr) options_.after_step(step_);
-    const bool last = step_ == total_steps_;
-    if (!Stopped() && (last || step_ % evaluate_every_ == 0)) RETURN_IF_ERROR(EvaluateNow());
-    if (last || Stopped() || step_ % save_every_ == 0) RETURN_IF_ERROR(Save());
-    if (Stopped() && !last) {
+  while (true) {
+    if (EvaluationDue() && !Stopped()) RETURN_IF_ERROR(EvaluateNow());
+    const bool last = Finished();
+    if (step_ > 0 && (last || Stopped() || step_ % save_every_ == 0)) RETURN_IF_ERROR(Save());
+    if (last) break;
+    if (Stopped()) {
       progress_->Finish();
       return Error(Exit::kInterrupted,
                    absl::StrCat("stopped after step ", step_, " of ", total_steps_, "; the same command goes on from there"));
     }
+    ASSIGN_OR_RETURN(const StepData data, next.get());
+    next = std::async(std::launch::async, [this, from = data.next] { return feed_->Next(from); });
+    RETURN_IF_ERROR(TrainStep(data));
+    if (options_.after_step != nullptr) options_.after_step(step_);
   }
   progress_->Finish();
   if (!setup_.validation.has_value()) RETURN_IF_ERROR(SaveBest());
@@ -107,15 +113,17 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
 }
 
 double Trainer::ForwardBackward(const StepData& data) {
-  const float scale = data.targets > 0 ? 1.0f / data.targets : 0;
-  double loss = 0;
+  const LabelWeights weights = {setup_.class_weights, spec_.sequence_classification().label_smoothing()};
+  double weight = 0, loss = 0;
+  for (const Batch& batch : data.micro) weight += model_->head().LossWeight(batch, weights);
+  const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   for (const Batch& batch : data.micro) {
     model_->arena().Reset();
     const Step step = model_->NewStep(batch, compute_, true, spec_.seed());
     const Encoder::Saved saved = model_->encoder().Forward(step);
     const bool trained = model_->encoder().trained(step);
     Mat dy = trained ? model_->arena().NewZero(saved.y.rows, saved.y.cols, compute_) : Mat();
-    loss += model_->head().Loss(step, saved.y, scale, dy).loss;
+    loss += model_->head().Loss(step, saved.y, scale, dy, weights).loss;
     if (scale != 0 && trained) model_->encoder().Backward(step, saved, dy);
   }
   return loss * scale;
@@ -164,8 +172,17 @@ absl::Status Trainer::CheckMetric() {
   return results.Value(spec_.evaluation().metric()).status();
 }
 
+bool Trainer::EvaluationDue() const {
+  const bool now = step_ == total_steps_ || step_ % evaluate_every_ == 0;
+  return setup_.validation.has_value() && step_ > 0 && now && evaluated_step_ != step_;
+}
+
+bool Trainer::Finished() const {
+  const int32_t patience = spec_.evaluation().patience();
+  return !EvaluationDue() && (step_ == total_steps_ || (patience > 0 && evaluations_without_best_ >= patience));
+}
+
 absl::Status Trainer::EvaluateNow() {
-  if (!setup_.validation.has_value()) return absl::OkStatus();
   auto results = EvaluateOn(spec_.evaluation().max_examples());
   if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();  // the caller saves and stops
   RETURN_IF_ERROR(results.status());
@@ -173,11 +190,16 @@ absl::Status Trainer::EvaluateNow() {
   ASSIGN_OR_RETURN(const double value, results->Value(metric_));
   const bool best = !best_value_.has_value() || IsBetter(metric_, value, *best_value_);
   progress_->Evaluation(step_, *results, best);
+  evaluated_step_ = step_;
+  evaluations_without_best_ = best ? 0 : evaluations_without_best_ + 1;
   if (best) {
     best_value_ = value;
     best_ = *results;
     RETURN_IF_ERROR(SaveBest());
   }
+  if (Finished() && step_ < total_steps_)
+    progress_->Note(
+        absl::StrCat("no better ", metric_, " in ", evaluations_without_best_, " evaluations: the run ends after step ", step_));
   progress_->SkipTime();
   return absl::OkStatus();
 }

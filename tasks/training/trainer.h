@@ -55,6 +55,10 @@ class Trainer {
   absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
   // A metric that does not exist is found before the first step.
   absl::Status CheckMetric();
+  // Is this a step to evaluate after, and was that not done yet?
+  bool EvaluationDue() const;
+  // Is nothing left to do, as all steps are done or the metric got no better for `patience` evaluations?
+  bool Finished() const;
   absl::Status EvaluateNow();
   // What the run makes: a model folder, or an adapter folder for LoRA.
   absl::Status SaveModel(const std::string& folder) const;
@@ -77,6 +81,7 @@ class Trainer {
 
   int64_t total_steps_ = 0, evaluate_every_ = 0, save_every_ = 0;
   // What a checkpoint remembers beside weights and moments.
+  int64_t evaluated_step_ = 0, evaluations_without_best_ = 0;
   int64_t step_ = 0, next_example_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
   double last_loss_ = 0;
   std::optional<double> best_value_;

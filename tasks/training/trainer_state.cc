@@ -87,6 +87,8 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
   state.set_skipped_in_a_row(skipped_in_a_row_);
   state.set_last_loss(last_loss_);
   state.set_metric(metric_);
+  state.set_evaluated_step(evaluated_step_);
+  state.set_evaluations_without_best(evaluations_without_best_);
   if (best_value_.has_value()) state.set_best_value(*best_value_);
   for (const auto& [name, value] : best_.values) {
     TrainerState::Metric* metric = state.add_best();
@@ -150,6 +152,8 @@ absl::Status Trainer::Resume() {
   optimizer_->set_steps(step_ - skipped_);
   last_loss_ = state.last_loss();
   metric_ = state.metric();
+  evaluated_step_ = state.has_evaluated_step() ? state.evaluated_step() : step_;
+  evaluations_without_best_ = state.evaluations_without_best();
   if (state.has_best_value()) best_value_ = state.best_value();
   for (const auto& metric : state.best()) best_.values.emplace_back(metric.name(), metric.value());
   setup_.notes.push_back(absl::StrCat("resumed at step ", step_, " of ", total_steps_, " from ", found->path));

@@ -106,6 +106,61 @@ TEST_F(ProgramTest, JsonLinesKeepTheirIdsAndBadOnesAreNamed) {
   EXPECT_EQ(lines[1]["id"], "x");
 }
 
+TEST_F(ProgramTest, SeveralLabelsOfEachText) {
+  std::ofstream data(Path("several.jsonl"));
+  for (int i = 0; i < 60; ++i) {
+    data << (i % 3 == 0   ? R"({"text": "a great joy", "label": ["good", "short"]})"
+             : i % 3 == 1 ? R"({"text": "a dull waste of time", "label": ["bad"]})"
+                          : R"({"text": "the", "label": []})")
+         << '\n';
+  }
+  data.close();
+  Spec("several", "model { start_from: \"" + Path("mlm") + "\" } sequence_classification { kind: MULTI_LABEL max_tokens: 24 }",
+       "several.jsonl", 80);
+  Expect0("finetune " + Path("several.textproto"));
+  const RunResult r = RunCloze("predict --model " + Path("several"), "printf 'a great joy\\na dull waste of time\\nthe\\n' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto lines = Lines(r.out);
+  EXPECT_EQ(lines[0]["labels"], json({"good", "short"}));
+  EXPECT_EQ(lines[1]["labels"], json({"bad"}));
+  EXPECT_EQ(lines[2]["labels"], json::array());
+  EXPECT_GT(lines[0]["scores"]["good"].get<double>(), 0.5);
+  const RunResult e = RunCloze("evaluate --model " + Path("several") + " --data " + Path("several.jsonl"));
+  ASSERT_EQ(e.exit, 0) << e.err;
+  EXPECT_EQ(json::parse(e.out)["micro_f1"], 1.0);
+}
+
+TEST_F(ProgramTest, ANumberForEachPairOfTexts) {
+  std::ofstream data(Path("number.tsv"));
+  data << "a\tb\tscore\n";
+  for (int i = 0; i < 60; ++i)
+    data << (i % 2 == 0 ? "a great joy\t" : "a dull waste\t") << (i % 3 == 0 ? "great" : "dull") << '\t' << i % 2 + i % 3 << '\n';
+  data.close();
+  const std::string fields = " text_field: \"a\" text_pair_field: \"b\" label_field: \"score\" ";
+  std::ofstream(Path("number.textproto"))
+      << "model { start_from: \"" << Path("mlm") << "\" } sequence_classification { kind: REGRESSION max_tokens: 24 } train { files: \""
+      << Path("number.tsv") << "\"" << fields << "} validation { files: \"" << Path("number.tsv") << "\"" << fields
+      << "} batch { tokens: 512 } optimizer { learning_rate: 0.005 } schedule { steps: 40 } output { directory: \"" << Path("number")
+      << "\" }";
+  Expect0("finetune " + Path("number.textproto"));
+  const std::string predict = "predict --model " + Path("number");
+  const RunResult r = RunCloze(predict, "printf 'a great joy\\tgreat\\n' | ");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_TRUE(Lines(r.out)[0]["score"].is_number());
+  const RunResult j =
+      RunCloze(predict + " --input-format jsonl", R"(printf '{"text": "a great joy", "text_pair": "great"}\n{"text": "x"}\n' | )");
+  EXPECT_EQ(j.exit, 65);
+  EXPECT_EQ(j.out, r.out);
+  EXPECT_THAT(j.err, HasSubstr("standard input:2: one text; this model was trained on pairs"));
+  EXPECT_THAT(RunCloze(predict, "printf 'no tab\\n' | ").err, HasSubstr("1: no tab"));
+  const RunResult e = RunCloze("evaluate --model " + Path("number") + " --data " + Path("number.tsv"));
+  ASSERT_EQ(e.exit, 0) << e.err;
+  EXPECT_TRUE(json::parse(e.out)["pearson"].is_number());
+  const RunResult c = RunCloze("evaluate --model " + Path("number") + " --data " + Path("classes.tsv"));
+  EXPECT_EQ(c.exit, 65);
+  EXPECT_THAT(c.err, HasSubstr("text_field: no column \"a\"; there are \"text\", \"label\""));
+}
+
 TEST_F(ProgramTest, TagsColumnForColumn) {
   const RunResult r = RunCloze("tag --format conllu --model " + Path("tagger") + " " + Path("tags.conllu"));
   ASSERT_EQ(r.exit, 0) << r.err;

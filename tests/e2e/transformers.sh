@@ -14,12 +14,17 @@ sees=${CLOZE_PYTHON_SEES:-$work}
 printf 'The good film was a great joy to see.\n\nThis bad movie is a dull waste of time.\n\n%.0s' $(seq 40) > "$work/text.txt"
 { printf 'text\tlabel\n'; printf 'a great film\tpositive\na dull movie\tnegative\nso so\tneutral\n%.0s' $(seq 20); } > "$work/classes.tsv"
 printf 'film\tNOUN\nwas\tVERB\n\nmovie\tNOUN\nis\tVERB\ndull\tADJ\n\n%.0s' $(seq 20) > "$work/tags.conll"
+{ for _ in $(seq 20); do
+    printf '{"text":"a great film","label":["good","short"]}\n{"text":"a dull movie","label":["bad"]}\n{"text":"so so","label":[]}\n'
+  done; } > "$work/several.jsonl"
+{ printf 'text\tother\tlabel\n'; printf 'a great film\ta great joy\t4.5\na dull movie\ta great joy\t-0.5\nso so\tso\t2\n%.0s' $(seq 20); } > "$work/pairs.tsv"
 printf 'The film was dull.\nA great, great joy!\nx\n' > "$work/sentences.txt"
+printf 'The film was dull.\tA great joy!\nA great, great joy! Is it the good movie of all the time and all the films to see?\tIt was a film.\n' > "$work/pairs.txt"
 "$cloze" vocab --text "$work/text.txt" --size 120 --out "$work/vocab" 2> /dev/null
 for norm in post pre; do
   encoder="encoder { preset: CUSTOM layers: 2 hidden: 48 heads: 3 intermediate: 96 max_positions: 32 norm: ${norm^^} }"
   run() {  # name, data, model and task
-    printf '%s train { files: "%s" } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
+    printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
       "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
     "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
     "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
@@ -28,7 +33,12 @@ for norm in post pre; do
   run mlm text.txt "model { tokenizer: \"$work/vocab\" $encoder } masked_lm { max_tokens: 24 }"
   run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
   run tagger tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 }"
-  "$cloze" predict --compute f32 --model "$work/$norm-classifier" < "$work/sentences.txt" > "$work/$norm-classifier.out.jsonl"
+  run several several.jsonl "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 kind: MULTI_LABEL }"
+  run number pairs.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 kind: REGRESSION }" 'text_pair_field: "other"'
+  for kind in classifier several; do
+    "$cloze" predict --compute f32 --model "$work/$norm-$kind" < "$work/sentences.txt" > "$work/$norm-$kind.out.jsonl"
+  done
+  "$cloze" predict --compute f32 --model "$work/$norm-number" < "$work/pairs.txt" > "$work/$norm-number.out.jsonl"
 done
 cp "$here/transformers_check.py" "$work/"
 $python "$sees/transformers_check.py" "$sees"

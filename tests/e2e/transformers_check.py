@@ -2,11 +2,14 @@
 import json, os, sys
 import torch
 from safetensors.torch import load_file
-from transformers import (AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer)
+from transformers import (AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer)
 
 work = sys.argv[1]
-sentences = [l.rstrip("\n") for l in open(os.path.join(work, "sentences.txt"))]
 worst = 0.0
+
+
+def lines(name):
+    return [line.rstrip("\n") for line in open(os.path.join(work, name))]
 
 
 def compare(name, ours, theirs):
@@ -17,24 +20,43 @@ def compare(name, ours, theirs):
     assert error <= 1e-5, name
 
 
+def load(folder, cls):
+    model, info = cls.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], (folder, info)
+    return model.eval(), AutoTokenizer.from_pretrained(folder)
+
+
+def scores_of(model, logits):
+    """What `cloze predict` calls scores, by the problem_type that it wrote."""
+    kind = model.config.problem_type
+    return {"single_label_classification": lambda: logits.softmax(-1), "multi_label_classification": logits.sigmoid, "regression": lambda: logits}[kind]()
+
+
+sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
+kinds = {"mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
+         "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification}
 for norm in ("post", "pre"):
-    for kind, cls in (("mlm", AutoModelForMaskedLM), ("classifier", AutoModelForSequenceClassification), ("tagger", AutoModelForTokenClassification)):
+    for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
-        model, info = cls.from_pretrained(folder, output_loading_info=True)
-        assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], (folder, info)
-        model.eval()
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        ours_ids = [json.loads(l)["ids"] for l in open(folder + ".ids.jsonl")]
+        model, tokenizer = load(folder, cls)
+        ours_ids = [json.loads(line)["ids"] for line in lines(f"{norm}-{kind}.ids.jsonl")]
         assert ours_ids == [tokenizer(s)["input_ids"] for s in sentences], folder
         hidden = load_file(folder + ".hidden.safetensors")
         for i, ids in enumerate(ours_ids):
-            batch = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
             with torch.no_grad():
-                out = model(**batch, output_hidden_states=True)
-                base = getattr(model, model.base_model_prefix)(**batch).last_hidden_state[0]
+                base = getattr(model, model.base_model_prefix)(torch.tensor([ids])).last_hidden_state[0]
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
-            if kind == "classifier":
-                scores = json.loads(open(folder + ".out.jsonl").read().splitlines()[i])["scores"]
-                ours = torch.tensor([scores[model.config.id2label[c]] for c in range(model.config.num_labels)])
-                compare(f"{norm}-{kind} scores {i}", ours, out.logits[0].softmax(-1))
+        if cls is not AutoModelForSequenceClassification:
+            continue
+        texts = pairs if kind == "number" else [[s] for s in sentences]
+        for i, (text, line) in enumerate(zip(texts, lines(f"{norm}-{kind}.out.jsonl"), strict=True)):
+            batch = tokenizer(*text, truncation=True, max_length=24, return_tensors="pt")
+            with torch.no_grad():
+                theirs = scores_of(model, model(**batch).logits[0])
+            answer = json.loads(line)
+            names = [model.config.id2label[c] for c in range(model.config.num_labels)]
+            ours = [answer["score"]] if kind == "number" else [answer["scores"][n] for n in names]
+            compare(f"{norm}-{kind} scores {i}", torch.tensor(ours), theirs)
+            if kind == "several":
+                assert answer["labels"] == [n for n, p in zip(names, theirs) if p >= 0.5], folder
 print(f"all equal; largest difference {worst:.2g}")

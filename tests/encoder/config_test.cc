@@ -157,9 +157,15 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"pad_token_id":120})", "pad_token_id: 120"},
       {R"({"architectures":"BertModel"})", "architectures"},
       {R"({"architectures":[1]})", "architectures"},
-      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"regression"})", "problem_type: regression"},
-      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"multi_label_classification"})", "problem_type"},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})", "regression"},
+      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"regression"})",
+       "id2label: 2 labels, but problem_type is regression"},
+      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"ranking"})",
+       "problem_type: ranking, \"single_label_classification\", \"multi_label_classification\" or \"regression\" expected"},
+      {R"({"architectures":["BertForTokenClassification"],"problem_type":"regression"})", "problem_type: regression"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"},"problem_type":"single_label_classification"})",
+       "one label"},
+      {R"({"cloze":{"long_texts":"middle"}})", "long_texts: MIDDLE, head, tail, head_tail or windows expected"},
+      {R"({"cloze":{"max_tokens":1}})", "max_tokens"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","2":"y"}})", "id2label: no \"1\""},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"x"}})", "id2label: x comes twice"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})", "id2label"},
@@ -234,6 +240,40 @@ TEST(FormatConfigTest, TaggersKeepHowTheyDecode) {
   EXPECT_TRUE(again->crf);
   EXPECT_FALSE(again->viterbi);
   EXPECT_EQ(again->window, 77);
+}
+
+TEST(FormatConfigTest, KeepsProblemAndReading) {
+  ModelConfig config = *ConfigFromSpec(Spec(EncoderSpec::TINY));
+  config.vocab = 100;
+  config.head = HeadKind::kSequenceClassification;
+  config.pooler = true;
+  const struct {
+    Problem problem;
+    std::vector<std::string> labels;
+    const char* name;
+  } cases[] = {{Problem::kSingleLabel, {"a", "b"}, "single_label_classification"},
+               {Problem::kMultiLabel, {"a", "b"}, "multi_label_classification"},
+               {Problem::kMultiLabel, {"a"}, "multi_label_classification"},
+               {Problem::kRegression, {"LABEL_0"}, "regression"}};
+  for (const auto& c : cases) {
+    config.problem = c.problem;
+    config.labels = c.labels;
+    config.reading = {.max_tokens = 64, .long_texts = SequenceClassificationSpec::HEAD_TAIL, .pairs = true, .threshold = 0.3f};
+    const std::string json = FormatConfig(config);
+    EXPECT_EQ(nlohmann::json::parse(json)["problem_type"], c.name);
+    EXPECT_EQ(nlohmann::json::parse(json)["cloze"]["long_texts"], "head_tail");
+    const auto again = ParseConfig(json, "c");
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->problem, c.problem);
+    EXPECT_EQ(again->labels, c.labels);
+    EXPECT_EQ(again->reading.max_tokens, 64);
+    EXPECT_EQ(again->reading.long_texts, SequenceClassificationSpec::HEAD_TAIL);
+    EXPECT_TRUE(again->reading.pairs);
+    EXPECT_EQ(again->reading.threshold, c.problem == Problem::kMultiLabel ? 0.3f : 0.5f);
+  }
+  // As transformers takes it: one label and no problem_type is regression.
+  EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})"), "c")->problem,
+            Problem::kRegression);
 }
 
 TEST(FormatConfigTest, WritesTheNamesOfTransformers) {

@@ -38,7 +38,11 @@ Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& config) 
   for (size_t s = 0; s < lengths.size(); ++s) {
     for (int32_t i = 0; i < lengths[s]; ++i) {
       const bool target = config.head == HeadKind::kSequenceClassification ? i == 0 : i % 3 == 0;
-      if (target) b.rows.push_back(b.tokens() + i), b.targets.push_back(random() % labels);
+      if (!target) continue;
+      b.rows.push_back(b.tokens() + i);
+      if (config.problem == Problem::kSingleLabel) b.targets.push_back(random() % labels);
+      for (int32_t l = 0; l < labels && config.problem != Problem::kSingleLabel; ++l)
+        b.values.push_back(config.problem == Problem::kMultiLabel ? random() % 2 : 0.25f * static_cast<float>(random() % 9));
     }
     std::vector<int32_t> ids(lengths[s]);
     for (int32_t& id : ids) id = random() % config.vocab;
@@ -324,20 +328,22 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
 // A head on hidden states that are its input.
 struct HeadModule : Module {
   Head head;
-  HeadModule(ParamStore* store, const ModelConfig& config)
+  LabelWeights weights;
+  HeadModule(ParamStore* store, const ModelConfig& config, const LabelWeights& w = {})
       : head(store, config,
              config.head == HeadKind::kMaskedLm
                  ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
-                 : -1) {}
+                 : -1),
+        weights(w) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
     const Mat hidden = s.Put(p.inputs[0]);
-    const double loss = head.Loss(step, hidden, 0, {}).loss;
+    const double loss = head.Loss(step, hidden, 0, {}, weights).loss;
     Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
     if (p.dout.empty()) return r;
     Mat d;
     for (int i = 0; i < p.backwards; ++i) {
       d = s.arena.NewZero(hidden.rows, hidden.cols, p.type);
-      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d).loss, loss) << "with and without gradients";
+      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss) << "with and without gradients";
     }
     r.gradients = {Workspace::Get(d)};
     return r;
@@ -348,7 +354,9 @@ std::string HeadName(const ModelConfig& config) {
   switch (config.head) {
     case HeadKind::kNone: return "none";
     case HeadKind::kMaskedLm: return "masked_lm";
-    case HeadKind::kSequenceClassification: return config.pooler ? "sequence" : "sequence_no_pooler";
+    case HeadKind::kSequenceClassification:
+      if (config.problem != Problem::kSingleLabel) return config.problem == Problem::kMultiLabel ? "multi_label" : "regression";
+      return config.pooler ? "sequence" : "sequence_no_pooler";
     case HeadKind::kTokenTagging: return config.crf ? "tagging_crf" : "tagging";
   }
   CLOZE_CHECK(false);
@@ -364,6 +372,25 @@ Entry HeadEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, 
   e.live_rows = -1;
   return WithReference(
       e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {m.Loss(in[0])})}; });
+}
+
+// A sequence classifier whose labels have weights and whose targets are smoothed.
+Entry WeightedHeadEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+  static const std::vector<float> weights = {0.5f, 2, 1};
+  constexpr float kSmoothing = 0.125f;
+  auto kind = std::make_shared<Kind>();
+  kind->config = config;
+  kind->batch = MakeBatch(lengths, config);
+  kind->inputs = {{"hidden", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
+  kind->make = [=](ParamStore* store) { return std::make_unique<HeadModule>(store, config, LabelWeights{weights, kSmoothing}); };
+  Entry e = EntryOf("Head_" + NormName(config) + "weighted", type, 4, kind, RandomParams(*kind));
+  e.live_rows = -1;
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
+    reference::Model<S> weighted = m;
+    weighted.weights = weights;
+    weighted.smoothing = kSmoothing;
+    return Tables<S>{Table<S>(1, 1, {weighted.Loss(in[0])})};
+  });
 }
 
 // Encoder and head: from ids to loss.
@@ -430,6 +457,13 @@ std::vector<Entry> Entries() {
       ModelConfig plain = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification);
       plain.pooler = false;
       all.push_back(HeadEntry(plain, {1, 2, 6}, type));
+      ModelConfig several = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification), number = several;
+      all.push_back(WeightedHeadEntry(several, {1, 2, 6, 3}, type));
+      several.problem = Problem::kMultiLabel;
+      number.problem = Problem::kRegression;
+      number.labels = {"score"};
+      all.push_back(HeadEntry(several, {1, 2, 6}, type));
+      all.push_back(HeadEntry(number, {3, 2, 6}, type));
     }
   }
   ModelConfig relu = ConfigOf(EncoderSpec::POST, {}, 0.1);

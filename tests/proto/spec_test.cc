@@ -197,6 +197,25 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}), HasSubstr("11 is more than schedule.steps = 10"));
   EXPECT_THAT(error({"train.files=a,,b"}), HasSubstr("--set train.files=a,,b: train.files[1]: is empty"));
   EXPECT_THAT(error({"sequence_classification.labels=a,b,a"}), HasSubstr("labels[2]: label \"a\" is given twice"));
+  EXPECT_EQ(error({"sequence_classification.labels=a", "sequence_classification.kind=MULTI_LABEL"}), "");
+  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.kind=REGRESSION"}), HasSubstr("one name at most"));
+  EXPECT_THAT(error({"sequence_classification.label_separator=", "sequence_classification.kind=MULTI_LABEL"}), HasSubstr("is empty"));
+  EXPECT_EQ(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,2.5"}), "");
+  EXPECT_THAT(error({"sequence_classification.class_weights=1,2"}), HasSubstr("class_weights: 2 weights for 0 labels"));
+  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,-1"}),
+              HasSubstr("class_weights[1]: -1 is out of range"));
+  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=0,0"}), HasSubstr("all are 0"));
+  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,1",
+                     "sequence_classification.balance_classes=true"}),
+              HasSubstr("excludes class_weights"));
+  EXPECT_THAT(error({"sequence_classification.kind=REGRESSION", "sequence_classification.label_smoothing=0.1",
+                     "sequence_classification.balance_classes=true"}),
+              HasSubstr("label_smoothing: is for SINGLE_LABEL only"));
+  EXPECT_THAT(error({"sequence_classification.long_texts=WINDOWS", "train.text_pair_field=b"}), HasSubstr("WINDOWS is for single texts"));
+  EXPECT_THAT(error({"sequence_classification={}", "train.text_pair_field=b", "validation.files=v.tsv"}),
+              HasSubstr("validation.text_pair_field: is not given, but train has one"));
+  EXPECT_THAT(error({"repeat=3"}), HasSubstr("repeat: choosing the best of 3 runs needs held-out data"));
+  EXPECT_THAT(error({"evaluation.patience=3"}), HasSubstr("evaluation.patience: ending a run early needs held-out data"));
   EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: one label"));
   EXPECT_THAT(error({std::string("output.directory=a\0b", 20)}), HasSubstr("output.directory: contains a NUL"));
   EXPECT_EQ(error({"model.encoder=", "model.start_from=x"}), "");

@@ -20,6 +20,8 @@ struct Model {
   std::map<std::string, Table<S>> params;
   uint64_t seed = 0;
   bool training = false;
+  std::vector<float> weights = {};  // of labels
+  double smoothing = 0;
 
   const Table<S>& matrix(const std::string& name) const { return params.at(name); }
   const std::vector<S>& vector(const std::string& name) const { return params.at(name).v; }
@@ -114,7 +116,14 @@ struct Model {
       return ChainLoss(ClassifierLogits(hidden), words, batch.targets, vector("crf.start_transitions"), matrix("crf.transitions"),
                        vector("crf.end_transitions"));
     }
-    return CrossEntropy(config.head == HeadKind::kMaskedLm ? MaskedLmLogits(hidden) : ClassifierLogits(hidden), batch.targets);
+    if (config.head == HeadKind::kMaskedLm) return CrossEntropy(MaskedLmLogits(hidden), batch.targets);
+    const Table<S> logits = ClassifierLogits(hidden);
+    switch (config.problem) {
+      case Problem::kSingleLabel: return WeightedCrossEntropy(logits, batch.targets, weights, smoothing);
+      case Problem::kMultiLabel: return BinaryCrossEntropy(logits, batch.values);
+      case Problem::kRegression: return SquaredError(logits, batch.values);
+    }
+    CLOZE_CHECK(false);
   }
 };
 

@@ -217,6 +217,38 @@ S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths, const s
   return loss;
 }
 
+// PyTorch's CrossEntropyLoss(weight, label_smoothing, reduction="sum").
+template <typename S>
+S WeightedCrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets, const std::vector<float>& weights, double smoothing) {
+  S loss = 0;
+  for (int64_t r = 0; r < logits.rows; ++r) {
+    const std::vector<S> p = Softmax(logits, r);
+    const auto weight = [&](int64_t c) { return weights.empty() ? 1.0 : double{weights[c]}; };
+    loss -= S((1 - smoothing) * weight(targets[r])) * log(p[targets[r]]);
+    for (int64_t c = 0; c < logits.cols; ++c) loss -= S(smoothing / logits.cols * weight(c)) * log(p[c]);
+  }
+  return loss;
+}
+
+// PyTorch's BCEWithLogitsLoss(reduction="sum").
+template <typename S>
+S BinaryCrossEntropy(const Table<S>& logits, const std::vector<float>& values) {
+  S loss = 0;
+  for (size_t i = 0; i < logits.v.size(); ++i) {
+    const S yes = S(1) / (S(1) + exp(-logits.v[i])), no = S(1) / (S(1) + exp(logits.v[i]));
+    loss -= S(double{values[i]}) * log(yes) + S(1 - double{values[i]}) * log(no);
+  }
+  return loss;
+}
+
+// PyTorch's MSELoss(reduction="sum").
+template <typename S>
+S SquaredError(const Table<S>& x, const std::vector<float>& values) {
+  S loss = 0;
+  for (size_t i = 0; i < x.v.size(); ++i) loss += (x.v[i] - S(double{values[i]})) * (x.v[i] - S(double{values[i]}));
+  return loss;
+}
+
 template <typename S>
 Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
   Table<S> y(rows.size(), x.cols);

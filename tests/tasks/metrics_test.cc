@@ -108,9 +108,46 @@ TEST(MetricResults, KnowsWhichWayIsBetter) {
   EXPECT_TRUE(IsBetter("loss", 0.8, 0.9));
   EXPECT_FALSE(IsBetter("bits_per_byte", 0.9, 0.8));
   EXPECT_FALSE(IsBetter("perplexity", 2, 1));
+  EXPECT_TRUE(IsBetter("mse", 1, 2));
   EXPECT_TRUE(IsBetter("loss", 5, NAN));
   EXPECT_FALSE(IsBetter("loss", NAN, 5));
   EXPECT_FALSE(IsBetter("loss", NAN, NAN));
+}
+
+TEST(MultiLabelMetric, CountsAsByHand) {
+  MultiLabelMetric metric({"a", "b", "c"});
+  metric.Add({1, 0, 0}, {true, false, false});
+  metric.Add({1, 1, 0}, {true, false, false});
+  metric.Add({0, 0, 0}, {false, true, false});
+  metric.Add({0, 0, 0}, {false, false, false});
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(results.values.front().first, "micro_f1");
+  EXPECT_DOUBLE_EQ(*results.Value("micro_f1"), 2.0 * 2 / (3 + 3));
+  EXPECT_DOUBLE_EQ(*results.Value("macro_f1"), (1.0 + 0.0) / 2);  // c occurs nowhere
+  EXPECT_DOUBLE_EQ(*results.Value("accuracy"), 0.5);
+  EXPECT_THAT(results.ToJson(), HasSubstr(R"({"label":"b","precision":0.0,"recall":0.0,"f1":0.0,"support":1})"));
+  EXPECT_TRUE(std::isnan(*MultiLabelMetric({"a"}).Results().Value("micro_f1")));
+}
+
+// scipy.stats.pearsonr and spearmanr of these; ties share their mean rank.
+TEST(RegressionMetric, CorrelatesAndMeasures) {
+  RegressionMetric metric;
+  const double values[] = {1, 2, 2, 4, 5}, predicted[] = {1.5, 1, 3, 3, 7};
+  for (int i = 0; i < 5; ++i) metric.Add(values[i], predicted[i]);
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(results.values.front().first, "pearson");
+  EXPECT_NEAR(*results.Value("pearson"), 0.8460245, 1e-6);
+  EXPECT_NEAR(*results.Value("spearman"), 0.7631579, 1e-6);
+  EXPECT_DOUBLE_EQ(*results.Value("mse"), (0.25 + 1 + 1 + 1 + 4) / 5);
+  EXPECT_DOUBLE_EQ(*results.Value("mae"), (0.5 + 1 + 1 + 1 + 2) / 5);
+}
+
+TEST(RegressionMetric, ConstantsHaveNoCorrelation) {
+  RegressionMetric metric;
+  for (int i = 0; i < 3; ++i) metric.Add(i, 1);
+  EXPECT_TRUE(std::isnan(*metric.Results().Value("pearson")));
+  EXPECT_THAT(metric.Results().ToJson(), HasSubstr("\"spearman\":null"));
+  EXPECT_TRUE(std::isnan(*RegressionMetric().Results().Value("mse")));
 }
 
 TEST(MaskedLmMetric, ComputesLossAndBits) {

@@ -307,6 +307,54 @@ Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spre
   return e;
 }
 
+// A loss of f32 logits whose reference is `reference` and which `run` computes with its gradient in place.
+template <typename F>
+Entry FloatLossEntry(const std::string& name, const Table<float>& logits, F reference, std::function<LossSum(Mat, float, Arena&)> run) {
+  Entry e;
+  e.name = absl::StrCat(name, "_", logits.rows, "x", logits.cols);
+  e.path = {logits.cols + logits.rows, 2, DType::kF32};
+  e.inputs = {{"logits", Role::kActivation, logits}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {reference(in[0])})}; });
+  e.run = [=](const Pass& p) {
+    Workspace s(p.type);
+    const Mat x = s.Put(p.inputs[0]);
+    const bool gradient = !p.dout.empty() && p.need_dx;
+    const LossSum sum = run(x, gradient ? p.dout[0].v[0] : 0, s.arena);
+    Result r = {{Table<float>(1, 1, {static_cast<float>(sum.loss)})}, {}};
+    if (!gradient) ExpectSameBits("logits", {Workspace::Get(x)}, {p.inputs[0]});
+    if (!p.dout.empty()) r.gradients = {gradient ? Workspace::Get(x) : Table<float>()};
+    return r;
+  };
+  return e;
+}
+
+void AddFloatLosses(std::vector<Entry>* all) {
+  for (const auto& [rows, labels] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {130, 17}}) {
+    const Table<float> logits = RandomTable(rows, labels, 1, 2);
+    std::vector<int32_t> targets;
+    std::vector<float> weights, sets, numbers = RandomTable(rows, labels, 2, 3).v;
+    for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>((7 * r + 1) % labels));
+    for (int64_t c = 0; c < labels; ++c) weights.push_back(c == 1 ? 0 : 0.25f * static_cast<float>(c + 1));
+    for (const float x : numbers) sets.push_back(x > 0 ? 1 : 0);
+    for (const float smoothing : {0.0f, 0.1f}) {
+      for (const std::vector<float>& w : {std::vector<float>(), weights}) {
+        all->push_back(FloatLossEntry(
+            absl::StrCat("WeightedCrossEntropy", w.empty() ? "" : "_weights", smoothing > 0 ? "_smooth" : ""), logits,
+            [=](const auto& x) { return WeightedCrossEntropy(x, targets, w, double{smoothing}); },
+            [=](Mat x, float scale, Arena& arena) {
+              return cloze::WeightedCrossEntropy(x, targets.data(), {w, smoothing}, scale, arena);
+            }));
+      }
+    }
+    all->push_back(FloatLossEntry(
+        "BinaryCrossEntropy", logits, [=](const auto& x) { return BinaryCrossEntropy(x, sets); },
+        [=](Mat x, float scale, Arena& arena) { return cloze::BinaryCrossEntropy(x, sets.data(), scale, arena); }));
+    all->push_back(FloatLossEntry(
+        "SquaredError", logits, [=](const auto& x) { return SquaredError(x, numbers); },
+        [=](Mat x, float scale, Arena& arena) { return cloze::SquaredError(x, numbers.data(), scale, arena); }));
+  }
+}
+
 Entry GatherEntry(DType type) {
   Entry e;
   const std::vector<int32_t> rows = {0, 3, 4, 9};
@@ -369,9 +417,8 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
   e.path = {2, 1, type};
   e.gradients = false;
   e.inputs = {{"x", Role::kActivation, RandomTable(rows, cols, 1)}, {"y", Role::kActivation, RandomTable(rows, cols, 2)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })};
-  });
+  e.SetReference(
+      [=]<typename S>(const Tables<S>& in) { return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })}; });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), y = b == 0 ? s.New(rows, cols) : s.Put(p.inputs[1]);
@@ -433,6 +480,7 @@ std::vector<Entry> Entries() {
   std::vector<Entry> all;
   AddTyped(&all, DType::kF32);
   AddTyped(&all, DType::kBf16);
+  AddFloatLosses(&all);
   all.push_back(NormEntry({.rows = 3, .cols = 1, .x = true, .residual = true, .keep_z = true, .p_in = 0.5}));
   for (const int64_t n : {1, 37, 70000}) {
     all.push_back(AdamWEntry(n, {0.3f, 0.9f, 0.999f, 1e-8f, 0.0f, 1.0f, true, 1}));
@@ -499,6 +547,37 @@ TEST(SoftmaxCrossEntropy, SurvivesHugeLogits) {
   const int32_t target = 0;
   EXPECT_EQ(SoftmaxCrossEntropy(logits, &target, 1, s.arena).loss, 0);
   EXPECT_THAT(Workspace::Get(logits).v, testing::ElementsAre(0, 0, 0));
+}
+
+TEST(WeightedCrossEntropy, IsTheSoftmaxOneWithoutWeights) {
+  Workspace s(DType::kF32);
+  const Table<float> logits = RandomTable(9, 5, 1);
+  const int32_t targets[] = {0, 1, 2, 3, 4, 0, 1, 2, 3};
+  const Mat a = s.Put(logits), b = s.Put(logits);
+  const LossSum plain = SoftmaxCrossEntropy(a, targets, 0.5, s.arena), weighted = WeightedCrossEntropy(b, targets, {}, 0.5, s.arena);
+  EXPECT_NEAR(weighted.loss, plain.loss, 1e-5);
+  EXPECT_EQ(weighted.correct, plain.correct);
+  for (int i = 0; i < 45; ++i) EXPECT_NEAR(Workspace::Get(a).v[i], Workspace::Get(b).v[i], 1e-6);
+}
+
+// torch.nn.CrossEntropyLoss(weight=torch.tensor([1., 2., 0.5]), label_smoothing=0.1)(x, y), x and y as here, PyTorch 2.14.
+TEST(WeightedCrossEntropy, MeanEqualsPyTorch) {
+  Workspace s(DType::kF32);
+  const std::vector<float> weights = {1, 2, 0.5};
+  const int32_t targets[] = {2, 0};
+  const Mat x = s.Put(Table<float>(2, 3, {0.5f, -1, 2, 1, 1.5f, -0.5f}));
+  EXPECT_NEAR(WeightedCrossEntropy(x, targets, {weights, 0.1f}, 0, s.arena).loss / 1.5, 0.96729952, 1e-6);
+}
+
+TEST(BinaryCrossEntropy, SurvivesHugeLogitsAndCountsWholeRows) {
+  Workspace s(DType::kF32);
+  const Mat logits = s.Put(Table<float>(2, 2, {1e30f, -1e30f, 3, 2}));
+  const float targets[] = {1, 0, 1, 0};
+  const LossSum sum = BinaryCrossEntropy(logits, targets, 1, s.arena);
+  EXPECT_NEAR(sum.loss, std::log1p(std::exp(-3.0)) + 2 + std::log1p(std::exp(-2.0)), 1e-9);
+  EXPECT_EQ(sum.correct, 1);
+  EXPECT_EQ(Workspace::Get(logits).v[0], 0);
+  EXPECT_EQ(Workspace::Get(logits).v[1], 0);
 }
 
 TEST(Convert, RoundsAsHalfDoes) {

@@ -117,6 +117,80 @@ TEST_F(BuildTest, Classification) {
   EXPECT_EQ(stats.bytes, 7 + 25 + 3);
 }
 
+TEST_F(BuildTest, SeveralLabelsAndNumbersAreValues) {
+  SequenceClassificationSpec task;
+  task.set_kind(SequenceClassificationSpec::MULTI_LABEL);
+  const auto values = [](const absl::StatusOr<BuiltStore>& built) {
+    EXPECT_TRUE(built.ok()) << built.status();
+    std::vector<std::vector<float>> all;
+    Example e;
+    for (int64_t i = 0; built.ok() && i < built->store.size(); ++i) {
+      EXPECT_TRUE(built->store.Read(i, &e).ok());
+      EXPECT_THAT(e.rows, ElementsAre(0));
+      EXPECT_THAT(e.labels, IsEmpty());
+      all.push_back(e.values);
+    }
+    return all;
+  };
+  const DataSpec data = Data("a.tsv", "text\tlabel\ncat\tb\nmat\t\n\tc,a,b\nsat\tc, c\n");
+  EXPECT_THAT(values(BuildClassification(data, task, {"a", "b", "c"}, *tokenizer_, options_)),
+              ElementsAre(ElementsAre(0, 1, 0), ElementsAre(0, 0, 0), ElementsAre(1, 1, 1), ElementsAre(0, 0, 1)));
+  EXPECT_TRUE(BuildClassification(data, task, {"a", "b", "c"}, *tokenizer_, options_)->reused);
+  ExpectError(BuildClassification(data, task, {"a", "c"}, *tokenizer_, options_).status(), Exit::kData,
+              "a.tsv:2: label_field: unknown label \"b\", one of \"a\", \"c\" expected");
+  task.set_kind(SequenceClassificationSpec::REGRESSION);
+  EXPECT_THAT(
+      values(BuildClassification(Data("b.jsonl", "{\"text\": \"cat\", \"label\": 2.5}\n{\"text\": \"mat\", \"label\": \"-3e-2\"}\n"), task,
+                                 {"LABEL_0"}, *tokenizer_, options_)),
+      ElementsAre(ElementsAre(2.5f), ElementsAre(-0.03f)));
+  for (const char* wrong : {"good", "nan", "1e400", "1,5"}) {
+    ExpectError(BuildClassification(Data("c.tsv", absl::StrCat("text\tlabel\ncat\t1\nmat\t", wrong, "\n")), task, {"LABEL_0"}, *tokenizer_,
+                                    options_)
+                    .status(),
+                Exit::kData, absl::StrCat("c.tsv:3: label_field: \"", wrong, "\" is not a finite number"));
+  }
+}
+
+TEST_F(BuildTest, LongTextsKeepWhatTheSpecSays) {
+  const DataSpec data = Data("a.tsv", "text\tlabel\na b c d e f g h i j k l m\t0\na b\t1\n");
+  SequenceClassificationSpec task;
+  task.set_max_tokens(10);
+  const auto dump = [&](SequenceClassificationSpec::LongTexts how) {
+    task.set_long_texts(how);
+    const auto built = BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_);
+    EXPECT_EQ(built->store.stats().truncated, 1);
+    EXPECT_EQ(built->store.stats().cut_tokens, how == SequenceClassificationSpec::WINDOWS ? 0 : 5);
+    EXPECT_EQ(built->store.stats().documents, 2);
+    return Dump(built);
+  };
+  const std::string whole = "<class> a b <sep> | 0:1";
+  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD), ElementsAre("<class> a b c d e f g h <sep> | 0:0", whole));
+  EXPECT_THAT(dump(SequenceClassificationSpec::TAIL), ElementsAre("<class> f g h i j k l m <sep> | 0:0", whole));
+  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD_TAIL), ElementsAre("<class> a b h i j k l m <sep> | 0:0", whole));
+  EXPECT_THAT(dump(SequenceClassificationSpec::WINDOWS),
+              ElementsAre("<class> a b c d e f g h <sep> | 0:0", "<class> f g h i j k l m <sep> | 0:0 | continues", whole));
+}
+
+TEST_F(BuildTest, LongPairsLoseTokensOfTheLongerText) {
+  DataSpec data = Data("a.tsv", "text\tpair\tlabel\na b c d e f g h i\tx y\t0\na b c d e f g\tp q r s t u v\t1\n");
+  data.set_text_pair_field("pair");
+  SequenceClassificationSpec task;
+  task.set_max_tokens(11);
+  const auto dump = [&](SequenceClassificationSpec::LongTexts how) {
+    task.set_long_texts(how);
+    return Dump(BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_));
+  };
+  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD),
+              ElementsAre("<class> a b c d e f <sep> x y <sep> | 0:0 | second 8", "<class> a b c d <sep> p q r s <sep> | 0:1 | second 6"));
+  EXPECT_THAT(dump(SequenceClassificationSpec::TAIL),
+              ElementsAre("<class> d e f g h i <sep> x y <sep> | 0:0 | second 8", "<class> d e f g <sep> s t u v <sep> | 0:1 | second 6"));
+  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD_TAIL),
+              ElementsAre("<class> a e f g h i <sep> x y <sep> | 0:0 | second 8", "<class> a e f g <sep> p t u v <sep> | 0:1 | second 6"));
+  data.set_text_pair_field("other");
+  ExpectError(BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_).status(), Exit::kData,
+              "a.tsv:1: text_pair_field: no column \"other\"; there are \"text\", \"pair\", \"label\"");
+}
+
 TEST_F(BuildTest, TruncationIsTheTokenizers) {
   std::string rows = "text\tother\tlabel\n";
   for (int i = 0; i < 40; ++i) {

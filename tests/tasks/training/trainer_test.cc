@@ -1,5 +1,5 @@
 // Whole training runs of a tiny encoder: they learn, resume with the same bits, and stop cleanly.
-#include "tasks/training/trainer.h"
+#include "tasks/training/repeat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -221,6 +221,115 @@ TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
   for (float& g : store.grads()) g = 1;
   optimizer.Step(0.1, 0.5);
   for (ParamId id = 0; id < 3; ++id) EXPECT_NEAR(store.value(id).f32()[0], -0.1 * std::pow(0.5, 2 - id), 1e-6) << id;
+}
+
+TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
+  std::string several = "text\tlabel\n", number = "text\tother\tlabel\n", rare = "text\tlabel\n";
+  for (int i = 0; i < 60; ++i) {
+    const bool cat = i % 2 == 0, sat = i % 3 == 0;
+    absl::StrAppend(&several, cat ? "the cat " : "a dog ", sat ? "sat on" : "ran to", "\t", cat ? "cat" : "", sat ? " ,sat" : "", "\n");
+    absl::StrAppend(&number, cat ? "the cat" : "a dog", "\t", sat ? "sat on" : "ran to", "\t", cat + 0.5 * sat, "\n");
+    absl::StrAppend(&rare, "the mat . the mat . the mat . the mat . the ", cat ? "cat" : "dog", "\t", cat ? "cat" : "dog", "\n");
+  }
+  Write("several.tsv", several);
+  Write("number.tsv", number);
+  Write("rare.tsv", rare);
+  const auto run = [&](const std::string& task, const std::string& data, const std::string& pair) {
+    LoadedSpec spec =
+        Spec(NewEncoder() + " sequence_classification { " + (task.find("max_tokens") < 99 ? "" : "max_tokens: 48 ") + task + " }", data,
+             data + task.substr(0, 9), 80);
+    spec.spec.mutable_validation()->add_files(Path(data));
+    for (DataSpec* d : {spec.spec.mutable_train(), spec.spec.mutable_validation()}) d->set_text_pair_field(pair);
+    const auto summary = Train(spec);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary.ok() ? *summary : Trainer::Summary();
+  };
+  const auto multi = run("kind: MULTI_LABEL", "several.tsv", "");
+  EXPECT_EQ(multi.metric, "micro_f1");
+  EXPECT_EQ(*multi.best.Value("accuracy"), 1.0);
+  const auto regression = run("kind: REGRESSION", "number.tsv", "other");
+  EXPECT_EQ(regression.metric, "pearson");
+  EXPECT_GT(*regression.best.Value("pearson"), 0.95);
+  EXPECT_LT(*regression.best.Value("mse"), 0.05);
+  EXPECT_TRUE(LoadConfig(Path("number.tsvkind: REG"))->reading.pairs);
+  EXPECT_EQ(*run("long_texts: WINDOWS max_tokens: 10", "rare.tsv", "").best.Value("accuracy"), 1.0);
+  EXPECT_THAT(progress_, HasSubstr("60 texts are read in several windows"));
+  EXPECT_EQ(*run("balance_classes: true label_smoothing: 0.1", "classes.tsv", "").best.Value("accuracy"), 1.0);
+  EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
+}
+
+TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
+  const auto spec = [&](const std::string& run) {
+    LoadedSpec loaded = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 200);
+    loaded.spec.mutable_validation()->add_files(Path("classes.tsv"));
+    loaded.spec.mutable_evaluation()->set_every_steps(5);
+    loaded.spec.mutable_evaluation()->set_patience(3);
+    return loaded;
+  };
+  const auto straight = Train(spec("straight"));
+  ASSERT_TRUE(straight.ok()) << straight.status();
+  EXPECT_EQ(*straight->best.Value("accuracy"), 1.0);
+  EXPECT_LT(straight->steps, 200);
+  EXPECT_THAT(progress_, HasSubstr("no better accuracy in 3 evaluations: the run ends"));
+  absl::StatusOr<Trainer::Summary> pieces;
+  for (int i = 0; i < 100; ++i) {
+    pieces = Train(spec("pieces"), 5);  // just where an evaluation is due
+    if (pieces.ok()) break;
+    ASSERT_EQ(ExitOf(pieces.status()), Exit::kInterrupted) << pieces.status();
+  }
+  ASSERT_TRUE(pieces.ok());
+  EXPECT_EQ(pieces->steps, straight->steps);
+  EXPECT_EQ(Weights("pieces"), Weights("straight"));
+  EXPECT_EQ(Read(Path("pieces/metrics.json")), Read(Path("straight/metrics.json")));
+  const auto again = Train(spec("pieces"));  // finished: trains no further
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->steps, straight->steps);
+}
+
+TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
+  const auto spec = [&](const std::string& run) {
+    LoadedSpec loaded = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 8);
+    loaded.spec.mutable_validation()->add_files(Path("classes.tsv"));
+    loaded.spec.mutable_evaluation()->set_metric("loss");
+    loaded.spec.set_seed(5);
+    loaded.spec.set_repeat(3);
+    return loaded;
+  };
+  const auto repeat = [&](const std::string& run, int stop_after) {
+    testing::internal::CaptureStderr();
+    std::atomic<bool> stop = false;
+    auto summary =
+        TrainRepeatedly(spec(run), {.preparing = nullptr, .stop = &stop, .after_step = [&](int64_t) { stop = --stop_after == 0; }});
+    progress_ = testing::internal::GetCapturedStderr();
+    return summary;
+  };
+  const auto straight = repeat("straight", 1000);
+  ASSERT_TRUE(straight.ok()) << straight.status();
+  ASSERT_EQ(straight->runs.size(), 3);
+  double sum = 0, least = 1e9;
+  for (const auto& run : straight->runs) sum += run.value, least = std::min(least, run.value);
+  EXPECT_DOUBLE_EQ(straight->mean, sum / 3);
+  EXPECT_GT(straight->deviation, 0);
+  EXPECT_EQ(straight->runs[straight->best].value, least);
+  const std::string best = absl::StrCat("straight/seed-", straight->runs[straight->best].seed);
+  EXPECT_EQ(Weights("straight"), Weights(best));
+  EXPECT_EQ(Read(Path("straight/metrics.json")), Read(Path(best + "/metrics.json")));
+  EXPECT_TRUE(LoadConfig(Path("straight")).ok());
+  EXPECT_THAT(Read(Path("straight/repeat.json")), HasSubstr("\"deviation\""));
+  int stops = 0;
+  absl::StatusOr<RepeatSummary> pieces;
+  while (!(pieces = repeat("pieces", 5)).ok()) {
+    ASSERT_EQ(ExitOf(pieces.status()), Exit::kInterrupted) << pieces.status();
+    ASSERT_LT(++stops, 10);
+  }
+  EXPECT_GT(stops, 2);
+  EXPECT_EQ(Read(Path("pieces/repeat.json")), Read(Path("straight/repeat.json")));
+  EXPECT_EQ(Weights("pieces"), Weights("straight"));
+  LoadedSpec single = spec("straight");
+  single.spec.clear_repeat();
+  ExpectError(Train(single).status(), Exit::kCannotCreate, "holds runs of a spec with `repeat`");
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "single", 4)).ok());
+  ExpectError(TrainRepeatedly(spec("single"), {}).status(), Exit::kCannotCreate, "holds a single run");
 }
 
 TEST_F(TrainerTest, ThreadsDoNotChangeBits) {
