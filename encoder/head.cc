@@ -58,7 +58,10 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   labels_ = mlm ? config.vocab : static_cast<int64_t>(config.labels.size());
   decoder_ = mlm ? word_embeddings : store->AddMatrix(names.decoder, labels_, config.hidden);
   bias_ = store->AddVector(names.bias, labels_, Init::kZero);
-  for (int id = first; id < store->size(); ++id) names_.push_back(store->param(id).name);
+  for (ParamId id = first; id < store->size(); ++id) {
+    names_.push_back(store->param(id).name);
+    if (!mlm && !store->param(id).vector) store->SetInit(id, Init::kWholeNormal);
+  }
 }
 
 Head::Transformed Head::Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const {
