@@ -65,7 +65,10 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
     end_ = store->AddVector("crf.end_transitions", labels_, Init::kZero);
     for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kChainRate);
   }
-  for (int id = first; id < store->size(); ++id) names_.push_back(store->param(id).name);
+  for (ParamId id = first; id < store->size(); ++id) {
+    names_.push_back(store->param(id).name);
+    if (!mlm && !store->param(id).vector) store->SetInit(id, Init::kWholeNormal);
+  }
 }
 
 Head::Transformed Head::Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const {

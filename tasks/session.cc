@@ -220,7 +220,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
   std::vector<std::vector<float>> probs(config().layers, std::vector<float>(config().heads * n * n));
   std::vector<float*> layers;
   for (std::vector<float>& layer : probs) layers.push_back(layer.data());
-  ForEachBatch({&query, 1}, [&](int64_t, int64_t, const Step& step) {
+  ForEachBatch({&query, 1}, [&](absl::Span<const int64_t>, const Step& step) {
     model_->encoder().Infer(
         step, [](int, ConstMat) {}, layers);
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <numbers>
 
@@ -29,15 +30,15 @@ uint64_t HashName(const std::string& name) {
   return hash;
 }
 
-// Standard normal, redrawn until within two deviations; each draw from its own counter.
-float TruncatedNormal(const Philox& philox, uint64_t stream, int64_t index) {
+// Standard normal, redrawn until within `limit` deviations; each draw from its own counter.
+float Normal(const Philox& philox, uint64_t stream, int64_t index, float limit) {
   for (uint32_t attempt = 0;; ++attempt) {
     const Philox::Block b = philox(stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16 | attempt);
     for (int pair = 0; pair < 4; pair += 2) {
       const float u = 1 - Philox::Uniform(b[pair]), angle = 2 * std::numbers::pi_v<float> * Philox::Uniform(b[pair + 1]);
       const float radius = std::sqrt(-2 * std::log(u));
       for (const float z : {radius * std::cos(angle), radius * std::sin(angle)}) {
-        if (std::fabs(z) <= 2) return z;
+        if (std::fabs(z) <= limit) return z;
       }
     }
   }
@@ -84,9 +85,10 @@ void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
     const Philox philox(seed, Purpose::kInit);
     const uint64_t stream = HashName(param.name);
     const float bound = 1 / std::sqrt(static_cast<float>(param.cols));
+    const float limit = param.init == Init::kNormal ? 2 : std::numeric_limits<float>::infinity();
     ParallelChunks(param.size(), 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        out[i] = param.init == Init::kUniform ? bound * Symmetric(philox, stream, i) : stddev * TruncatedNormal(philox, stream, i);
+        out[i] = param.init == Init::kUniform ? bound * Symmetric(philox, stream, i) : stddev * Normal(philox, stream, i, limit);
     });
   }
   Changed();

@@ -16,8 +16,9 @@ namespace cloze {
 
 using ParamId = int;
 
-// How a parameter starts.
-enum class Init : uint8_t { kNormal, kZero, kOne, kUniform };
+// How a parameter starts. kNormal is truncated at two deviations, as Google's BERT has it; kWholeNormal is not, as Hugging Face has it;
+// kUniform lies between +-1 / sqrt(cols) (Kaiming's for a = sqrt(5)).
+enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
 // One parameter: a named span of the flat buffers. Names are unique inside a store and are those of the model folder.
 struct Param {
@@ -39,15 +40,15 @@ struct Param {
 class ParamStore {
  public:
   ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false, Init init = Init::kNormal);  // decays
-  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);                              // does not decay
+  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);                                // does not decay
+  void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
   void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
 
   // Reserves the buffers, zeroed. With `training`, also the gradients of trainable parameters.
   void Allocate(bool training);
-  // Draws the start values of parameter `id`: Normal(0, stddev) truncated at two deviations, 0, 1, or uniform between +-1 / sqrt(cols)
-  // (Kaiming's for a = sqrt(5)). Depends only on seed and name.
+  // Draws the start values of parameter `id` as its Init says, from Normal(0, stddev), or sets 0 or 1. Depends only on seed and name.
   void Initialize(ParamId id, uint64_t seed, float stddev);
 
   int size() const { return static_cast<int>(params_.size()); }
