@@ -18,12 +18,13 @@ class Head {
   // config.head says which; kNone makes an empty head that must not be used.
   Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
 
-  // logits [rows.size() rounded up, labels of the adapter in use] f32 of hidden[rows]; without dropout. Rows behind rows.size() are meaningless.
+  // logits [rows.size() rounded up, labels of the adapter in use] f32 of hidden[rows]; without dropout. Rows behind rows.size() are
+  // meaningless.
   Mat Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
 
   // Summed loss of the batch's targets. With gradient_scale != 0 also adds the gradients of all parameters and writes the gradient of
-  // hidden [rows, hidden] times the scale to dhidden, which is zero before; empty: not needed. Logits are made in chunks of rows, so that memory does not grow
-  // with rows x vocab.
+  // hidden [rows, hidden] times the scale to dhidden, which is zero before; empty: not needed. Logits are made in chunks of rows, so that
+  // memory does not grow with rows x vocab.
   LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden) const;
 
   // Names of its own parameters, for messages about new ones.

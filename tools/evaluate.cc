@@ -1,7 +1,7 @@
 // `cloze evaluate`: metrics of a model on held-out data, as JSON.
+#include "tasks/evaluate.h"
 #include "encoder/model_folder.h"
 #include "proto/spec.h"
-#include "tasks/evaluate.h"
 #include "tasks/training/setup.h"
 #include "tools/infer.h"
 #include "tools/temporary_folder.h"

@@ -1,5 +1,6 @@
 #include "tools/infer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tasks/training/setup.h"
@@ -7,7 +8,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kRecords = 256;
+constexpr size_t kMostAdapters = 32;  // for which records are read at once
 
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   std::vector<NamedAdapter> adapters;
@@ -22,7 +23,8 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
 }  // namespace
 
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
-  command->add_option("--model", options->model, "Model folder: a run of ours, a Hugging Face BERT folder, or an adapter (LoRA).")->required();
+  command->add_option("--model", options->model, "Model folder: a run of ours, a Hugging Face BERT folder, or an adapter (LoRA).")
+      ->required();
   command
       ->add_option("--adapter", options->adapters,
                    "An adapter of the model, for the JSONL lines with \"adapter\": NAME; without a name for the others. Repeatable.")
@@ -55,6 +57,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, Head
   ASSIGN_OR_RETURN(auto session, Session::Open(options->model, compute, AdaptersOf(*options)));
   if (head != HeadKind::kNone) RETURN_IF_ERROR(session->Require(head));
   options->input.vocab_size = session->config().vocab;
+  options->input.records *= static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
 }
 
@@ -86,7 +89,7 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
   LineWriter writer;
   std::vector<InputRecord> records;
   while (true) {
-    RETURN_IF_ERROR(reader.Next(kRecords, &records));
+    RETURN_IF_ERROR(reader.Next(input.records, &records));
     if (records.empty()) return writer.Flush();
     RETURN_IF_ERROR(f(records, &writer));
     RETURN_IF_ERROR(writer.Flush());

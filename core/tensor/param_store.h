@@ -38,7 +38,7 @@ struct Param {
 class ParamStore {
  public:
   ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false, Init init = Init::kNormal);  // decays
-  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);                              // does not decay
+  ParamId AddVector(std::string name, int64_t size, Init init, bool adjacent = false);                                // does not decay
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
 

@@ -113,12 +113,13 @@ TEST_F(AdapterTest, HasTheNamesOfPeft) {
   std::vector<std::string> names;
   for (const TensorInfo& t : reader->tensors()) names.push_back(t.name);
   std::sort(names.begin(), names.end());
-  const std::string l0 = "base_model.model.bert.encoder.layer.0.attention.self.", l1 = "base_model.model.bert.encoder.layer.1.attention.self.";
-  EXPECT_THAT(names, ElementsAre(l0 + "query.lora_A.weight", l0 + "query.lora_B.weight", l0 + "value.lora_A.weight",
-                                 l0 + "value.lora_B.weight", l1 + "query.lora_A.weight", l1 + "query.lora_B.weight",
-                                 l1 + "value.lora_A.weight", l1 + "value.lora_B.weight", "base_model.model.bert.pooler.dense.bias",
-                                 "base_model.model.bert.pooler.dense.weight", "base_model.model.classifier.bias",
-                                 "base_model.model.classifier.weight"));
+  const std::string l0 = "base_model.model.bert.encoder.layer.0.attention.self.",
+                    l1 = "base_model.model.bert.encoder.layer.1.attention.self.";
+  EXPECT_THAT(names,
+              ElementsAre(l0 + "query.lora_A.weight", l0 + "query.lora_B.weight", l0 + "value.lora_A.weight", l0 + "value.lora_B.weight",
+                          l1 + "query.lora_A.weight", l1 + "query.lora_B.weight", l1 + "value.lora_A.weight", l1 + "value.lora_B.weight",
+                          "base_model.model.bert.pooler.dense.bias", "base_model.model.bert.pooler.dense.weight",
+                          "base_model.model.classifier.bias", "base_model.model.classifier.weight"));
   EXPECT_THAT(reader->Find(l0 + "query.lora_A.weight")->shape, ElementsAre(3, 8));
   EXPECT_THAT(reader->Find(l0 + "query.lora_B.weight")->shape, ElementsAre(8, 3));
   const json config = ReadJson("adapter/adapter_config.json");
@@ -144,8 +145,8 @@ TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
   for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
     for (const HeadKind head : {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
       const ModelConfig config = Config(head, norm);
-      TrainableSpec spec = Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE,
-                                 LoraSpec::OUTPUT});
+      TrainableSpec spec =
+          Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE, LoraSpec::OUTPUT});
       spec.mutable_lora()->set_rslora(true);
       spec.mutable_lora()->set_embeddings(true);
       const auto one = Make(config, spec, "one");
@@ -275,7 +276,8 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
 
   const std::vector<float> values(64, 0.5f);
   const auto write = [&](const std::string& name, std::vector<int64_t> shape) {
-    ASSERT_TRUE(ReplaceSafetensors(Path("adapter/adapter_model.safetensors"), {{name, std::move(shape), FileType::kF32, values.data()}}).ok());
+    ASSERT_TRUE(
+        ReplaceSafetensors(Path("adapter/adapter_model.safetensors"), {{name, std::move(shape), FileType::kF32, values.data()}}).ok());
   };
   write("base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight", {3, 8});
   ExpectRefused(Open(Config()).status(), Exit::kMismatch, "only one of lora_A and lora_B");

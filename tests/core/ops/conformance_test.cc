@@ -334,9 +334,8 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
   e.path = {2, 1, type};
   e.gradients = false;
   e.inputs = {{"x", Role::kActivation, RandomTable(rows, cols, 1)}, {"y", Role::kActivation, RandomTable(rows, cols, 2)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })};
-  });
+  e.SetReference(
+      [=]<typename S>(const Tables<S>& in) { return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })}; });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), y = b == 0 ? s.New(rows, cols) : s.Put(p.inputs[1]);

@@ -182,7 +182,8 @@ TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
   OptimizerSpec spec;
   spec.set_layer_decay(0.5);
   spec.set_weight_decay(0);
-  Optimizer optimizer(&store, spec, [](const std::string& name) { return std::stoi(name) - 1; }, 1);
+  Optimizer optimizer(
+      &store, spec, [](const std::string& name) { return std::stoi(name) - 1; }, 1);
   for (float& g : store.grads()) g = 1;
   optimizer.Step(0.1, 0.5);
   for (ParamId id = 0; id < 3; ++id) EXPECT_NEAR(store.value(id).f32()[0], -0.1 * std::pow(0.5, 2 - id), 1e-6) << id;
