@@ -156,8 +156,8 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
   if (const std::string why = Unsupported(json); !why.empty()) return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", why));
   const auto wrong = [&](const char* field, absl::string_view expected) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", field, ": ", Quote(Member(json, field).dump(-1, ' ', true)), ", ", expected,
-                                           " expected"));
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", field, ": ", Quote(Member(json, field).dump(-1, ' ', true)), ", ",
+                                           expected, " expected"));
   };
   AdapterConfig config;
   const Json &rank = Member(json, "r"), &alpha = Member(json, "lora_alpha"), &dropout = Member(json, "lora_dropout"),
@@ -234,9 +234,11 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
       return Wrong(absl::StrCat("is an adapter for another base: its ", size.name, " is ", size.own, ", the base's ", size.base));
   }
   if (own.norm != base.norm) return Wrong("is an adapter for another base: layer norm stands elsewhere");
-  config_.head = own.head;
-  config_.labels = own.labels;
-  config_.pooler = own.pooler;
+  config_ = own;
+  config_.activation = base.activation;
+  config_.norm_epsilon = base.norm_epsilon;
+  config_.pad_id = base.pad_id;
+  config_.position_offset = base.position_offset;
   return absl::OkStatus();
 }
 
@@ -279,8 +281,8 @@ absl::Status Adapter::MatchLora(const std::string& name, const TensorInfo& tenso
   const int64_t rank = file_.lora.rank();
   const std::vector<int64_t> shape = a ? std::vector<int64_t>{rank, weight.cols} : std::vector<int64_t>{weight.rows, rank};
   if (tensor.shape == shape) return absl::OkStatus();
-  return Wrong(absl::StrCat("does not fit the base: ", Quote(tensor.name), " has shape ", ShapeString(tensor.shape), ", ", ShapeString(shape),
-                            " expected by r and the base"));
+  return Wrong(absl::StrCat("does not fit the base: ", Quote(tensor.name), " has shape ", ShapeString(tensor.shape), ", ",
+                            ShapeString(shape), " expected by r and the base"));
 }
 
 absl::Status Adapter::Match() {
@@ -300,8 +302,8 @@ absl::Status Adapter::Match() {
       return Wrong(absl::StrCat(Quote(tensor->name), ": cannot be used; LoRA layers, head and embeddings can"));
     const Param& param = model.param(id);
     if (tensor->shape != ShapeOf(param)) {
-      return Wrong(absl::StrCat("does not fit its labels or its base: ", Quote(tensor->name), " has shape ", ShapeString(tensor->shape), ", ",
-                                ShapeString(ShapeOf(param)), " expected"));
+      return Wrong(absl::StrCat("does not fit its labels or its base: ", Quote(tensor->name), " has shape ", ShapeString(tensor->shape),
+                                ", ", ShapeString(ShapeOf(param)), " expected"));
     }
     whole_.push_back(param);
   }

@@ -18,9 +18,9 @@ bool IsAdapter(const std::string& folder);
 
 // adapter_config.json.
 struct AdapterConfig {
-  LoraSpec lora;      // without targets: the tensors say which layers have one
-  std::string base;   // base_model_name_or_path; may be empty
-  std::string task;   // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
+  LoraSpec lora;     // without targets: the tensors say which layers have one
+  std::string base;  // base_model_name_or_path; may be empty
+  std::string task;  // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
 };
 // kNoInput when it is missing, kData when it is wrong, kMismatch for kinds of adapters that cannot be computed (DoRA, trained biases ...).
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);

@@ -13,10 +13,10 @@ class Encoder {
  public:
   // What backward needs. Lives in the arena of the forward pass.
   struct Saved {
-    Norm::Saved embeddings, first;  // first: pre-norm models' norm before block 0
-    std::vector<Block::Saved> blocks;         // from `lowest` on
-    int lowest = -1;  // block that learns, with none below; -1: the embeddings do; the number of blocks: nothing does
-    Mat y;            // [rows, hidden] last hidden states
+    Norm::Saved embeddings, first;     // first: pre-norm models' norm before block 0
+    std::vector<Block::Saved> blocks;  // from `lowest` on
+    int lowest = -1;                   // block that learns, with none below; -1: the embeddings do; the number of blocks: nothing does
+    Mat y;                             // [rows, hidden] last hidden states
   };
   // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block. [rows, hidden], valid during the call.
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;

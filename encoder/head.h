@@ -19,7 +19,8 @@ class Head {
   // config.head says which; kNone makes an empty head that must not be used.
   Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
 
-  // logits [rows.size() rounded up, labels of the adapter in use] f32 of hidden[rows]; without dropout. Rows behind rows.size() are meaningless.
+  // logits [rows.size() rounded up, labels of the adapter in use] f32 of hidden[rows]; without dropout. Rows behind rows.size() are
+  // meaningless.
   Mat Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
 
   // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are those of labels. With gradient_scale != 0

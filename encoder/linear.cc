@@ -24,8 +24,9 @@ void Linear::AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream) {
 }
 
 bool Linear::trained(const Step& step) const {
-  return step.trained(weight_) || step.trained(bias_) ||
-         std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.adapter == step.adapter && part.lora.trained(step); });
+  return step.trained(weight_) || step.trained(bias_) || std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) {
+           return part.adapter == step.adapter && part.lora.trained(step);
+         });
 }
 
 void Linear::Forward(const Step& step, ConstMat x, Mat y) const {

@@ -25,8 +25,9 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 std::string CanonicalName(const std::string& name, const std::string& prefix);
 
 // Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as F32, F16, BF16 or F64, but for those of
-// adapters and the names in `except`. Names without the encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights have to equal the tied ones. kMismatch lists all tensors
-// of the encoder that are missing and all with another shape; kData when a value is not finite. After an error the values are undefined.
+// adapters and the names in `except`. Names without the encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights
+// have to equal the tied ones. kMismatch lists all tensors of the encoder that are missing and all with another shape; kData when a value
+// is not finite. After an error the values are undefined.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report,
                          const std::vector<std::string>& except = {});
 

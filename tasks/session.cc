@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<Adapter>> OpenAdapters(const std::vector<NamedAdapter
     adapters.push_back(std::move(opened));
     const ModelConfig &first = adapters.front().config(), &last = adapters.back().config();
     if (last.head == first.head && last.pooler == first.pooler) continue;
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapter.folder), " has another kind of head than ", QuotePath(named.front().folder),
-                                               "; one command takes adapters of one kind"));
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapter.folder), " has another kind of head than ",
+                                               QuotePath(named.front().folder), "; one command takes adapters of one kind"));
   }
   return adapters;
 }
@@ -50,28 +50,36 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder
     ASSIGN_OR_RETURN(base, BaseOf(folder));
     adapters.insert(adapters.begin(), {"", folder});
   }
-  for (size_t i = 0; i < adapters.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (adapters[i].name != adapters[j].name) continue;
-      return Error(Exit::kUsage, adapters[i].name.empty() ? absl::StrCat("both ", QuotePath(adapters[j].folder), " and ",
-                                                                         QuotePath(adapters[i].folder), " are adapters without a name")
-                                                          : absl::StrCat("two adapters are named ", Quote(adapters[i].name)));
-    }
-    if (adapters[i].name.empty()) session->default_ = static_cast<int>(i);
-    session->has_named_ |= !adapters[i].name.empty();
+  if (adapters.size() == 1 && adapters[0].name.empty()) {
+    ASSIGN_OR_RETURN(session->model_, LoadModel(base, adapters[0].folder));
+  } else {
+    RETURN_IF_ERROR(session->LoadBeside(base, std::move(adapters)));
   }
-  ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(base));
-  ASSIGN_OR_RETURN(const std::vector<Adapter> opened, OpenAdapters(adapters, config));
-  for (const Adapter& adapter : opened) session->configs_.push_back(adapter.config());
-  if (!opened.empty() && (config.head != opened[0].config().head || config.pooler != opened[0].config().pooler)) {
-    config = opened[0].config();
-    session->base_usable_ = false;
-  }
-  session->adapters_ = std::move(adapters);
-  session->model_ = std::make_unique<Model>(config, opened);
-  RETURN_IF_ERROR(session->LoadBase(base, opened));
   RETURN_IF_ERROR(session->LoadTokenizer(base));
   return session;
+}
+
+// The base with all adapters beside it.
+absl::Status Session::LoadBeside(const std::string& base, std::vector<NamedAdapter> named) {
+  for (size_t i = 0; i < named.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (named[i].name != named[j].name) continue;
+      return Error(Exit::kUsage, named[i].name.empty() ? absl::StrCat("both ", QuotePath(named[j].folder), " and ",
+                                                                      QuotePath(named[i].folder), " are adapters without a name")
+                                                       : absl::StrCat("two adapters are named ", Quote(named[i].name)));
+    }
+    if (named[i].name.empty()) default_ = static_cast<int>(i);
+  }
+  ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(base));
+  ASSIGN_OR_RETURN(const std::vector<Adapter> adapters, OpenAdapters(named, config));
+  for (const Adapter& adapter : adapters) configs_.push_back(adapter.config());
+  if (!adapters.empty() && (config.head != configs_[0].head || config.pooler != configs_[0].pooler)) {
+    config = configs_[0];
+    base_usable_ = false;
+  }
+  adapters_ = std::move(named);
+  model_ = std::make_unique<Model>(config, adapters);
+  return LoadBase(base, adapters);
 }
 
 absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapter>& adapters) {
@@ -106,8 +114,8 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
   if (tokenizer.ok()) {
     tokenizer_ = *std::move(tokenizer);
     if (tokenizer_->vocab_size() > config().vocab) {
-      return Error(Exit::kMismatch, absl::StrCat(Quote(folder_), ": the tokenizer has ", tokenizer_->vocab_size(), " tokens, the model ",
-                                                 config().vocab));
+      return Error(Exit::kMismatch,
+                   absl::StrCat(Quote(folder_), ": the tokenizer has ", tokenizer_->vocab_size(), " tokens, the model ", config().vocab));
     }
   } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
     no_tokenizer_ = Annotate(tokenizer.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
@@ -124,7 +132,8 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
     if (!adapters_[i].name.empty()) names.push_back(adapters_[i].name);
   }
   const std::string known = absl::StrCat("one of ", absl::StrJoin(names, ", "));
-  if (!name.empty()) return Error(Exit::kData, absl::StrCat("\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names), "; ", known));
+  if (!name.empty())
+    return Error(Exit::kData, absl::StrCat("\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names), "; ", known));
   if (!base_usable_)
     return Error(Exit::kData, absl::StrCat("no \"adapter\" is named, and the base alone has no such head; ", known, " expected"));
   return -1;
@@ -158,7 +167,8 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
 void Session::ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(absl::Span<const int64_t>, const Step&)> f) {
   std::vector<int64_t> order(queries.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return Resolve(queries[a].adapter) < Resolve(queries[b].adapter); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return Resolve(queries[a].adapter) < Resolve(queries[b].adapter); });
   for (size_t first = 0, last; first < order.size(); first = last) {
     Batch batch;
     const int adapter = Resolve(queries[order[first]].adapter);

@@ -15,8 +15,8 @@ namespace cloze {
 
 inline constexpr int kDefaultAdapter = -2;
 
-// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the index of the first token of type 1, `adapter`
-// what Session::AdapterNamed gave.
+// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the index of the first token of type 1,
+// `adapter` what Session::AdapterNamed gave.
 struct Query {
   std::vector<int32_t> ids;
   int64_t second = 0;
@@ -32,8 +32,8 @@ struct NamedAdapter {
 // Not thread-safe.
 class Session {
  public:
-  // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and kMismatch for a folder that is missing, broken
-  // or lacks the head that it claims, and for adapters that do not fit.
+  // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and kMismatch for a folder that is missing,
+  // broken or lacks the head that it claims, and for adapters that do not fit.
   static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute, std::vector<NamedAdapter> adapters = {});
 
   // kMismatch unless the model has this head; the message says what it is for.
@@ -46,7 +46,7 @@ class Session {
   const ModelConfig& config() const { return config(default_); }
   const ModelConfig& config(int adapter) const { return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)]; }
   // Can queries name adapters?
-  bool has_named() const { return has_named_; }
+  bool has_named() const { return !adapters_.empty(); }
   // The number of an adapter for queries; "": of those that name none. kData when there is no such adapter, or the base needs one.
   absl::StatusOr<int> AdapterNamed(const std::string& name) const;
   // Longest sequence.
@@ -64,6 +64,7 @@ class Session {
  private:
   Session() = default;
   int Resolve(int adapter) const { return adapter == kDefaultAdapter ? default_ : adapter; }
+  absl::Status LoadBeside(const std::string& base, std::vector<NamedAdapter> named);
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries) const;
@@ -77,7 +78,7 @@ class Session {
   std::vector<NamedAdapter> adapters_;
   std::vector<ModelConfig> configs_;  // of the adapters
   int default_ = -1;                  // adapter of queries that name none; -1: the base alone
-  bool base_usable_ = true, has_named_ = false;
+  bool base_usable_ = true;
   DType compute_ = DType::kF32;
 };
 

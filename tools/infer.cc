@@ -1,5 +1,6 @@
 #include "tools/infer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tasks/data/long_text.h"
@@ -8,7 +9,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kRecords = 256;
+constexpr size_t kMostAdapters = 32;  // for which records are read at once
 
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   std::vector<NamedAdapter> adapters;
@@ -67,6 +68,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, Head
   ASSIGN_OR_RETURN(auto session, Session::Open(options->model, compute, AdaptersOf(*options)));
   if (head != HeadKind::kNone) RETURN_IF_ERROR(session->Require(head));
   options->input.vocab_size = session->config().vocab;
+  options->input.records *= static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
 }
 
@@ -132,7 +134,7 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
   LineWriter writer;
   std::vector<InputRecord> records;
   while (true) {
-    RETURN_IF_ERROR(reader.Next(kRecords, &records));
+    RETURN_IF_ERROR(reader.Next(input.records, &records));
     if (records.empty()) return writer.Flush();
     RETURN_IF_ERROR(f(records, &writer));
     RETURN_IF_ERROR(writer.Flush());

@@ -36,6 +36,7 @@ struct InputOptions {
   std::string path = "-";  // "-": standard input
   InputFormat format = InputFormat::kText;
   bool pairs = false;      // kText: each line is a pair
+  int64_t records = 256;   // read at once, when they are there
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
 };
 

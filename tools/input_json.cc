@@ -61,9 +61,8 @@ Handler::Member Handler::MemberOf(const std::string& name) {
   static constexpr struct {
     const char* name;
     Member member;
-  } kMembers[] = {{"text", kText},   {"text_a", kText},  {"text_pair", kPair}, {"text_b", kPair},
-                  {"words", kWords}, {"tokens", kWords}, {"ids", kIds},        {"id", kId},
-                  {"adapter", kAdapter}};
+  } kMembers[] = {{"text", kText},    {"text_a", kText}, {"text_pair", kPair}, {"text_b", kPair},    {"words", kWords},
+                  {"tokens", kWords}, {"ids", kIds},     {"id", kId},          {"adapter", kAdapter}};
   for (const auto& known : kMembers) {
     if (name == known.name) return known.member;
   }

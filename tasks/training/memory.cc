@@ -40,12 +40,13 @@ int64_t TrainingBytes(const ModelConfig& config, const TrainableSpec& trainable)
   if (trainable.has_last_layers()) trained = trainable.last_layers() * block;
   if (trainable.has_lora()) {
     const LoraSpec& lora = trainable.lora();
-    trained = int64_t{config.layers} * (lora.targets().empty() ? 2 : lora.targets_size()) * lora.rank() * 2 * hidden + (lora.embeddings() ? embeddings : 0);
+    trained = int64_t{config.layers} * (lora.targets().empty() ? 2 : lora.targets_size()) * lora.rank() * 2 * hidden +
+              (lora.embeddings() ? embeddings : 0);
   }
   return (all + 3 * trained) * static_cast<int64_t>(sizeof(float));  // weights; gradients and two moments
 }
 
-absl::Status CheckMemory(const ModelConfig& config, const TrainableSpec& trainable, int64_t limit_mb) {
+absl::Status CheckMemory(const ModelConfig& config, int64_t limit_mb, const TrainableSpec& trainable) {
   const int64_t need = TrainingBytes(config, trainable), limit = limit_mb > 0 ? limit_mb * kMegabyte : AvailableBytes();
   if (need <= limit) return absl::OkStatus();
   return Error(Exit::kLimit, absl::StrCat("weights, gradients and moments of the model need ", need / kMegabyte + 1, " MB, ",

@@ -14,7 +14,7 @@ namespace cloze {
 int64_t TrainingBytes(const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 
 // kLimit when TrainingBytes is more than `limit_mb` million bytes; 0: than what this machine, or this process's control group, can give.
-absl::Status CheckMemory(const ModelConfig& config, const TrainableSpec& trainable, int64_t limit_mb);
+absl::Status CheckMemory(const ModelConfig& config, int64_t limit_mb, const TrainableSpec& trainable = TrainableSpec());
 
 }  // namespace cloze
 

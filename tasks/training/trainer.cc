@@ -57,7 +57,7 @@ absl::Status Trainer::PrepareRunDirectory() {
 
 absl::Status Trainer::InitializeModel() {
   RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
-  RETURN_IF_ERROR(CheckMemory(setup_.config, spec_.trainable(), spec_.runtime().memory_limit_mb()));
+  RETURN_IF_ERROR(CheckMemory(setup_.config, spec_.runtime().memory_limit_mb(), spec_.trainable()));
   model_ = std::make_unique<Model>(setup_.config, true, spec_.trainable());
   if (spec_.model().start_from().empty()) {
     model_->Initialize(spec_.seed());

@@ -96,7 +96,8 @@ TEST_F(AdapterProgramTest, RunDirectoryAloneOrWithItsBaseOrMerged) {
 }
 
 TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
-  const std::string both = " --input-format jsonl --model " + Path("base") + " --adapter mood=" + Path("mood") + " --adapter kind=" + Path("kind");
+  const std::string both =
+      " --input-format jsonl --model " + Path("base") + " --adapter mood=" + Path("mood") + " --adapter kind=" + Path("kind");
   const RunResult r = RunCloze("predict" + both, R"(printf '{"id": 1, "text": "a great film", "adapter": "mood"}\n)"
                                                  R"({"id": 2, "text": "a joy", "adapter": "kind"}\n)"
                                                  R"({"id": 3, "text": "a dull movie", "adapter": "mood"}\n' | )");
@@ -112,12 +113,14 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
   EXPECT_NEAR(lines[1]["score"].get<double>(), alone[0]["score"].get<double>(), 1e-6);
   ExpectError("predict" + both, R"(printf '{"text": "a", "adapter": "mood"}\n{"text": "b", "adapter": "modd"}\n' | )", 65,
               "standard input:2: \"adapter\": unknown adapter modd; did you mean \"mood\"?; one of mood, kind");
-  ExpectError("predict" + both, R"(echo '{"text": "a"}' | )", 65, "standard input:1: no \"adapter\" is named, and the base alone has no such head");
+  ExpectError("predict" + both, R"(echo '{"text": "a"}' | )", 65,
+              "standard input:1: no \"adapter\" is named, and the base alone has no such head");
   EXPECT_EQ(RunCloze("predict" + both + " --adapter " + Path("mood"), R"(echo '{"text": "a great film"}' | )").exit, 0);
 }
 
 TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
-  ExpectError("predict --model " + Path("wide") + " --adapter " + Path("mood"), kTexts, 76, "another base: its hidden_size is 32, the base's 48");
+  ExpectError("predict --model " + Path("wide") + " --adapter " + Path("mood"), kTexts, 76,
+              "another base: its hidden_size is 32, the base's 48");
   ExpectError("predict --model " + Path("tagger"), kTexts, 76, "a tagger");
   ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") + " --adapter b=" + Path("tagger"), kTexts, 76,
               "another kind of head");
@@ -130,10 +133,11 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
   ExpectError("evaluate --model " + Path("mood") + " --adapter " + Path("kind") + " --data " + Path("mood.tsv"), "", 2, "one adapter");
   EXPECT_FALSE(std::filesystem::exists(Path("no")));
   Expect0("spec check " + Path("mood.textproto"));
-  ExpectError("finetune " + Path("mood.textproto") + " --set model.start_from=" + Path("kind") + " --set output.directory=" + Path("new"), "",
-              76, "cloze merge");
+  ExpectError("finetune " + Path("mood.textproto") + " --set model.start_from=" + Path("kind") + " --set output.directory=" + Path("new"),
+              "", 76, "cloze merge");
   std::filesystem::copy(Path("mood"), Path("moved"));
-  std::ofstream(Path("moved/adapter_config.json")) << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 16, "base_model_name_or_path": "/gone"})";
+  std::ofstream(Path("moved/adapter_config.json"))
+      << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 16, "base_model_name_or_path": "/gone"})";
   ExpectError("predict --model " + Path("moved"), kTexts, 66, "its base /gone is not there; give both: --model BASE --adapter");
 }
 

@@ -42,12 +42,12 @@ TEST(TrainingBytes, CountsOnlyWhatLearns) {
 }
 
 TEST(CheckMemory, RefusesWhatCannotFit) {
-  EXPECT_TRUE(CheckMemory(Config(32, 3), {}, 0).ok());
-  EXPECT_TRUE(CheckMemory(Config(32, 3), {}, 2).ok());
-  const absl::Status limited = CheckMemory(Config(32, 3), {}, 1);
+  EXPECT_TRUE(CheckMemory(Config(32, 3), 0).ok());
+  EXPECT_TRUE(CheckMemory(Config(32, 3), 2).ok());
+  const absl::Status limited = CheckMemory(Config(32, 3), 1);
   EXPECT_EQ(ExitOf(limited), Exit::kLimit);
   EXPECT_THAT(std::string(limited.message()), HasSubstr("need 2 MB, runtime.memory_limit_mb is 1"));
-  const absl::Status endless = CheckMemory(Config(16384, 1024), {}, 0);
+  const absl::Status endless = CheckMemory(Config(16384, 1024), 0);
   EXPECT_EQ(ExitOf(endless), Exit::kLimit);
   EXPECT_THAT(std::string(endless.message()), HasSubstr("this machine has"));
 }
