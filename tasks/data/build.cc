@@ -127,9 +127,10 @@ void EncodeText(const Tokenizer& tokenizer, bool pair, int32_t max_tokens, const
   if (pair) {
     Encoding encoding = tokenizer.EncodePair(item.text.text, item.text.text_pair);
     out->cut = tokenizer.Truncate(&encoding, max_tokens);
+    const int64_t text_tokens = std::count_if(encoding.words.begin(), encoding.words.end(), [](int32_t word) { return word >= 0; });
     out->example.second = std::find(encoding.types.begin(), encoding.types.end(), 1) - encoding.types.begin();
     ids = std::move(encoding.ids);
-    out->text_tokens = ids.size() - 3;
+    out->text_tokens = text_tokens;
   } else {
     ids.push_back(special.cls);
     tokenizer.AppendIds(item.text.text, &ids);
