@@ -13,6 +13,7 @@
 #include "tasks/feed.h"
 #include "tasks/metrics.h"
 #include "tasks/training/optimizer.h"
+#include "tasks/training/pace.h"
 #include "tasks/training/progress.h"
 #include "tasks/training/run_lock.h"
 #include "tasks/training/setup.h"
@@ -27,6 +28,7 @@ class Trainer {
     std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing;  // tokenising; may be empty
     const std::atomic<bool>* stop = nullptr;       // true: save, and end with kInterrupted after the step under way
     std::function<void(int64_t step)> after_step;  // may be empty
+    std::function<double()> clock = {};            // seconds, monotonic; empty: the system's
   };
   struct Summary {
     int64_t steps = 0;
@@ -55,8 +57,12 @@ class Trainer {
   absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
   // A metric that does not exist is found before the first step.
   absl::Status CheckMetric();
+  // With the moving average of the weights, where there is one.
   absl::Status EvaluateNow();
+  absl::Status EvaluateWeights();
   absl::Status SaveBest();
+  // Is it time for what happens every `every` steps, or, when nobody knows the number of steps, ten times a run?
+  bool Due(int64_t every, double done_before, double done) const;
   absl::Status Save();
   absl::Status WriteState(const std::string& folder) const;
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
@@ -72,12 +78,15 @@ class Trainer {
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Progress> progress_;
 
-  int64_t total_steps_ = 0, evaluate_every_ = 0, save_every_ = 0;
+  std::unique_ptr<Pace> pace_;
+  int64_t evaluate_every_ = 0, save_every_ = 0;  // 0: by the clock
   // What a checkpoint remembers beside weights and moments.
   int64_t step_ = 0, next_example_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
   double last_loss_ = 0;
   std::optional<double> best_value_;
+  double seconds_ = 0;  // spent by earlier processes
   int64_t saved_step_ = -1;
+  bool over_ = false;
   int failed_saves_ = 0;
   std::string metric_;
   MetricResults best_;
