@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int32_t kMaxLabels = 10'000;
-constexpr char kPost[] = "bert", kPre[] = "roberta-prelayernorm";
+constexpr char kPost[] = "bert", kRoberta[] = "roberta", kPre[] = "roberta-prelayernorm";
 // problem_type of each Problem.
 constexpr absl::string_view kProblems[] = {"single_label_classification", "multi_label_classification", "regression"};
 
@@ -95,10 +95,11 @@ class Fields {
 void ReadKind(Fields& fields, ModelConfig* config) {
   const std::string type = fields.String("model_type");
   config->norm = type == kPre ? EncoderSpec::PRE : EncoderSpec::POST;
-  if (type != kPre && type != kPost) {
-    fields.Fail(
-        "model_type",
-        type.empty() ? "missing" : absl::StrCat(Quote(type), ", \"", kPost, "\" or \"", kPre, "\" expected; other kinds cannot be loaded"));
+  config->roberta = type == kRoberta;
+  if (type != kPre && type != kPost && type != kRoberta) {
+    fields.Fail("model_type", type.empty() ? "missing"
+                                           : absl::StrCat(Quote(type), ", \"", kPost, "\", \"", kRoberta, "\" or \"", kPre,
+                                                          "\" expected; other kinds cannot be loaded"));
   }
   if (fields.Bool("is_decoder", false)) fields.Fail("is_decoder", "true; only encoders can be loaded");
   if (fields.Bool("add_cross_attention", false)) fields.Fail("add_cross_attention", "true; only encoders can be loaded");
@@ -144,9 +145,9 @@ void ReadSizes(Fields& fields, ModelConfig* config) {
   fields.Number("classifier_dropout", 0, 0.999, &config->classifier_dropout);
   fields.Number("layer_norm_eps", 0, 0.1, &config->norm_epsilon);
   fields.Number("initializer_range", 0, 100, &config->initializer_range);
-  config->pad_id = config->norm == EncoderSpec::PRE ? 1 : 0;  // what transformers takes when it is not set
+  config->pad_id = config->like_roberta() ? 1 : 0;  // what transformers takes when it is not set
   fields.Integer("pad_token_id", false, 0, 100'000'000, &config->pad_id);
-  if (config->norm == EncoderSpec::PRE) config->position_offset = config->pad_id + 1;
+  if (config->like_roberta()) config->position_offset = config->pad_id + 1;
   if (!fields.status().ok()) return;
   if (config->hidden % config->heads != 0) {
     fields.Fail("num_attention_heads", absl::StrCat(config->heads, " does not divide hidden_size ", config->hidden));
@@ -254,7 +255,7 @@ double Decimal(float x) {
 
 // Name of the class of transformers that computes the same.
 std::string Architecture(const ModelConfig& config) {
-  const std::string family = config.norm == EncoderSpec::PRE ? "RobertaPreLayerNorm" : "Bert";
+  const std::string family = config.norm == EncoderSpec::PRE ? "RobertaPreLayerNorm" : config.roberta ? "Roberta" : "Bert";
   switch (config.head) {
     case HeadKind::kNone: break;
     case HeadKind::kMaskedLm: return family + "ForMaskedLM";
@@ -332,7 +333,6 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 }
 
 std::string FormatConfig(const ModelConfig& config) {
-  const bool pre = config.norm == EncoderSpec::PRE;
   Json json = {
       {"architectures", {Architecture(config)}},
       {"attention_probs_dropout_prob", Decimal(config.attention_dropout)},
@@ -347,7 +347,9 @@ std::string FormatConfig(const ModelConfig& config) {
       {"intermediate_size", config.intermediate},
       {"layer_norm_eps", Decimal(config.norm_epsilon)},
       {"max_position_embeddings", config.max_positions},
-      {"model_type", pre ? kPre : kPost},
+      {"model_type", config.norm == EncoderSpec::PRE ? kPre
+                     : config.roberta                ? kRoberta
+                                                     : kPost},
       {"num_attention_heads", config.heads},
       {"num_hidden_layers", config.layers},
       {"pad_token_id", config.pad_id},
@@ -366,6 +368,8 @@ std::string FormatConfig(const ModelConfig& config) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string EncoderPrefix(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : "bert."; }
+std::string EncoderPrefix(const ModelConfig& config) {
+  return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : config.roberta ? "roberta." : "bert.";
+}
 
 }  // namespace cloze

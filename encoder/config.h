@@ -31,6 +31,7 @@ struct ModelConfig {
   int32_t max_positions = 512;  // rows of the position table, those before `position_offset` included
   EncoderSpec::Norm norm = EncoderSpec::POST;
   EncoderSpec::Positions positions = EncoderSpec::LEARNED;  // folders hold the table, so LEARNED once trained
+  bool roberta = false;  // a post-norm model with RoBERTa's names, heads and positions; pre-norm models have them anyway
   EncoderSpec::Activation activation = EncoderSpec::GELU;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12, initializer_range = 0.02;
   float classifier_dropout = -1;  // < 0: as `dropout`
@@ -49,6 +50,7 @@ struct ModelConfig {
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
   int32_t head_dim() const { return hidden / heads; }
+  bool like_roberta() const { return roberta || norm == EncoderSpec::PRE; }
   float head_dropout() const { return classifier_dropout < 0 ? dropout : classifier_dropout; }
 };
 
@@ -58,16 +60,17 @@ struct ModelConfig {
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
 // Parses config.json. `path` only names the file in messages. Refuses, with the field's name, what the encoder cannot compute (unknown
-// model_type or activation, relative positions, regression of several numbers, sizes out of range, hidden not divisible by heads). Reads
-// `bert` and `roberta-prelayernorm`.
+// model_type or activation, relative positions, regression of several numbers, sizes out of range, hidden not divisible by heads).
+// Reads `bert`, `roberta` and `roberta-prelayernorm`.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
-// config.json that transformers reads: `bert`, or `roberta-prelayernorm` for pre-norm, where pad_id + 1 == position_offset has to hold.
+// config.json that transformers reads: `bert`, `roberta`, or `roberta-prelayernorm` for pre-norm; where positions are RoBERTa's, pad_id + 1
+// == position_offset has to hold.
 // What no class of transformers can say stands under "cloze": how texts are read, which it leaves to the user, and a sequence classifier
 // without pooler or fixed sinusoids, of which it then loads the encoder alone.
 std::string FormatConfig(const ModelConfig& config);
 
-// Prefix of encoder tensors: "bert." or "roberta_prelayernorm." ("" for bare encoders is accepted on load only).
+// Prefix of encoder tensors: "bert.", "roberta." or "roberta_prelayernorm." ("" for bare encoders is accepted on load only).
 std::string EncoderPrefix(const ModelConfig& config);
 
 }  // namespace cloze

@@ -21,16 +21,16 @@ struct Names {
 };
 
 Names HeadNames(const ModelConfig& config) {
-  const bool pre = config.norm == EncoderSpec::PRE;
+  const bool roberta = config.like_roberta();
   switch (config.head) {
     case HeadKind::kNone: return {};
     case HeadKind::kMaskedLm:
-      return pre ? Names{"lm_head.dense", "lm_head.layer_norm", "", "lm_head.bias"}
-                 : Names{"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "", "cls.predictions.bias"};
+      return roberta ? Names{"lm_head.dense", "lm_head.layer_norm", "", "lm_head.bias"}
+                     : Names{"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "", "cls.predictions.bias"};
     case HeadKind::kSequenceClassification:
       if (!config.pooler) return {"", "", "classifier.weight", "classifier.bias"};
-      return pre ? Names{"classifier.dense", "", "classifier.out_proj.weight", "classifier.out_proj.bias"}
-                 : Names{"bert.pooler.dense", "", "classifier.weight", "classifier.bias"};
+      return roberta ? Names{"classifier.dense", "", "classifier.out_proj.weight", "classifier.out_proj.bias"}
+                     : Names{"bert.pooler.dense", "", "classifier.weight", "classifier.bias"};
     case HeadKind::kTokenTagging: return {"", "", "classifier.weight", "classifier.bias"};
   }
   CLOZE_CHECK(false);
@@ -52,8 +52,8 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   const bool mlm = config.head == HeadKind::kMaskedLm;
   dense_on_ = !names.dense.empty();
   norm_on_ = !names.norm.empty();
-  dropout_before_ = !mlm && config.norm == EncoderSpec::PRE && dense_on_;
-  if (mlm) activation_ = config.norm == EncoderSpec::PRE ? ActivationKind::kGelu : ActivationOf(config);
+  dropout_before_ = !mlm && config.like_roberta() && dense_on_;
+  if (mlm) activation_ = config.like_roberta() ? ActivationKind::kGelu : ActivationOf(config);
   if (dense_on_) dense_ = Linear(store, {names.dense}, config.hidden, config.hidden);
   if (norm_on_) norm_ = Norm(store, names.norm, config.hidden, config.norm_epsilon);
   labels_ = mlm ? config.vocab : static_cast<int64_t>(config.labels.size());

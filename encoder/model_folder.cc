@@ -25,7 +25,7 @@ struct Decoder {
 };
 
 Decoder DecoderNames(const ModelConfig& config) {
-  if (config.norm == EncoderSpec::PRE) return {"lm_head.decoder.weight", "lm_head.decoder.bias", "lm_head.bias"};
+  if (config.like_roberta()) return {"lm_head.decoder.weight", "lm_head.decoder.bias", "lm_head.bias"};
   return {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "cls.predictions.bias"};
 }
 

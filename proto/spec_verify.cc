@@ -161,6 +161,9 @@ void Verifier::CheckTask() {
     case TaskSpec::kMaskedLm: {
       const float sum = spec_.masked_lm().keep_share() + spec_.masked_lm().random_share();
       if (sum > 1) Add("masked_lm.random_share", absl::StrCat("keep_share + random_share is ", Shortest(sum), ", at most 1 is allowed"));
+      if (const int from = spec_.masked_lm().warmup_from_tokens(); from > MaxTokens() || (from > 0 && from < 8)) {
+        Add("masked_lm.warmup_from_tokens", absl::StrCat(from, " is not between 8 and max_tokens = ", MaxTokens()));
+      }
       break;
     }
     case TaskSpec::kSequenceClassification: CheckClassification(spec_.sequence_classification()); break;
@@ -252,6 +255,9 @@ void Verifier::CheckRun() {
     const std::string hint = " needs held-out data; name validation.files";
     if (spec_.repeat() > 1) Add("repeat", absl::StrCat("choosing the best of ", spec_.repeat(), " runs", hint));
     if (spec_.evaluation().patience() > 0) Add("evaluation.patience", "ending a run early" + hint);
+  }
+  if (schedule.time_budget_minutes() > 0 && schedule.warmup_steps() > 0) {
+    Add("schedule.warmup_steps", "does not go with time_budget_minutes, whose steps nobody knows beforehand; give warmup_share");
   }
   if (spec_.output().directory().empty()) Add("output.directory", "is not given; name the folder that the run writes");
   if (!spec_.model().start_from().empty() && spec_.output().directory() == spec_.model().start_from()) {

@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace cloze {
+namespace {
+
+constexpr int kPieceShift = 48;         // a piece of an example draws randomness of its own: example number + piece << kPieceShift
+constexpr int64_t kLengthMultiple = 8;  // of sequences that grow
+
+// In a straight line from `from` to `to` over the first `share` of the run.
+double Grow(double from, double to, double share, double done) { return done >= share ? to : from + (to - from) * done / share; }
+
+}  // namespace
 
 void AddExample(const Example& example, uint64_t number, Batch* batch) {
   const int32_t first = static_cast<int32_t>(batch->tokens());
@@ -12,21 +21,37 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
   batch->Add(example.ids, example.second, number);
 }
 
-absl::StatusOr<StepData> Feed::Next(int64_t next) const {
+std::vector<Example> Feed::Sequences(const Example& example, double done) const {
+  const MaskedLmSpec* spec = masker_.has_value() ? &masker_->spec() : nullptr;
+  if (spec == nullptr || spec->warmup_from_tokens() == 0 || done >= spec->warmup_share()) return {example};
+  const auto longest = static_cast<int64_t>(Grow(spec->warmup_from_tokens(), spec->max_tokens(), spec->warmup_share(), done));
+  return SplitSequence(example, longest / kLengthMultiple * kLengthMultiple, spec->append_sep());
+}
+
+absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
+  const double share = Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
+  const auto most_examples = std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
+  const auto most_tokens = static_cast<int64_t>(spec_.tokens() * share);
   StepData step;
   Example example;
   for (int64_t count = 0;; ++count, ++next) {
-    if (spec_.examples() > 0 && count == spec_.examples()) break;
+    if (spec_.examples() > 0 && count == most_examples) break;
     const int64_t epoch = next / store_.size(), place = next % store_.size();
     const int64_t index = spec_.shuffle() ? PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch)) : place;
     RETURN_IF_ERROR(store_.Read(index, &example));
-    const int64_t length = example.ids.size();
-    if (spec_.examples() == 0 && count > 0 && step.tokens + length > spec_.tokens()) break;
-    if (masker_.has_value()) masker_->Apply(next, &example);
-    if (step.micro.empty() || step.micro.back().tokens() + length > spec_.micro_tokens()) step.micro.emplace_back();
-    AddExample(example, next, &step.micro.back());
+    std::vector<Example> sequences = Sequences(example, done);
+    int64_t length = 0;
+    for (const Example& sequence : sequences) length += sequence.ids.size();
+    if (spec_.examples() == 0 && count > 0 && step.tokens + length > most_tokens) break;
+    for (uint64_t i = 0; i < sequences.size(); ++i) {
+      const uint64_t number = next + (i << kPieceShift);
+      if (masker_.has_value()) masker_->Apply(number, &sequences[i]);
+      const int64_t tokens = sequences[i].ids.size();
+      if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens()) step.micro.emplace_back();
+      AddExample(sequences[i], number, &step.micro.back());
+      step.targets += sequences[i].rows.size();
+    }
     step.tokens += length;
-    step.targets += example.rows.size();
   }
   for (Batch& batch : step.micro) batch.Pad();
   step.next = next;
@@ -34,7 +59,9 @@ absl::StatusOr<StepData> Feed::Next(int64_t next) const {
 }
 
 double Feed::StepsPerEpoch() const {
-  return spec_.examples() > 0 ? double(store_.size()) / spec_.examples() : double(store_.tokens()) / spec_.tokens();
+  const double mean_share = 1 - spec_.warmup_share() * (1 - spec_.warmup_from()) / 2;
+  const double full = spec_.examples() > 0 ? double(store_.size()) / spec_.examples() : double(store_.tokens()) / spec_.tokens();
+  return full / mean_share;
 }
 
 }  // namespace cloze

@@ -29,13 +29,17 @@ class Feed {
   Feed(const ExampleStore& store, const BatchSpec& spec, uint64_t seed, std::optional<Masker> masker)
       : store_(store), spec_(spec), order_(seed, Purpose::kShuffle), masker_(std::move(masker)) {}
 
-  // The step that begins with example `next`: as many examples as the spec's tokens or examples allow, at least one. Batches are padded.
-  absl::StatusOr<StepData> Next(int64_t next) const;
+  // The step that begins with example `next` when the share `done` of the run, 0 to 1, is done: as many examples as the spec's tokens or
+  // examples allow by then, at least one. Batches are padded.
+  absl::StatusOr<StepData> Next(int64_t next, double done) const;
 
-  // Mean number of optimizer steps that one pass over the store takes.
+  // Mean number of optimizer steps that one pass over the store takes in the course of a run.
   double StepsPerEpoch() const;
 
  private:
+  // The example as one or, while sequences are short, several sequences.
+  std::vector<Example> Sequences(const Example& example, double done) const;
+
   const ExampleStore& store_;
   BatchSpec spec_;
   Philox order_;

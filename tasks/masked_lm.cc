@@ -5,6 +5,23 @@
 #include <utility>
 
 namespace cloze {
+namespace {
+
+// Streams of the generator: one number a token, and one an attempt to place a span.
+constexpr uint32_t kTokenStream = 0, kSpanStream = 1;
+constexpr int64_t kAttemptsPerWord = 8;
+
+// Distribution function of the geometric distribution with this mean, truncated behind `longest`.
+std::vector<float> GeometricCdf(double mean, int longest) {
+  std::vector<double> sums(longest);
+  double sum = 0, p = 1 / mean;
+  for (double& s : sums) s = sum += p, p *= 1 - 1 / mean;
+  std::vector<float> cdf;
+  for (const double s : sums) cdf.push_back(static_cast<float>(s / sum));
+  return cdf;
+}
+
+}  // namespace
 
 absl::StatusOr<Masker> Masker::Create(const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed) {
   Masker masker(spec, seed);
@@ -12,31 +29,116 @@ absl::StatusOr<Masker> Masker::Create(const MaskedLmSpec& spec, const Tokenizer&
   if (masker.mask_ < 0) return Error(Exit::kSpec, "the vocabulary has no <mask> (or [MASK]) token, masked_lm needs one");
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     masker.special_.push_back(tokenizer.is_special(id));
+    masker.continues_.push_back(tokenizer.continues_word(id));
     if (!masker.special_.back()) masker.ordinary_.push_back(id);
   }
   if (masker.ordinary_.empty()) return Error(Exit::kSpec, "the vocabulary has only special tokens");
+  masker.span_cdf_ = GeometricCdf(spec.mean_span(), spec.longest_span());
   return masker;
 }
 
 void Masker::Apply(uint64_t example, Example* e) const {
-  std::vector<std::pair<uint32_t, int32_t>> candidates;  // random word, position
-  for (size_t i = 0; i < e->ids.size(); ++i) {
-    if (!special_[e->ids[i]]) candidates.emplace_back(philox_(example, static_cast<uint32_t>(i), 0)[0], static_cast<int32_t>(i));
-  }
   e->rows.clear();
   e->labels.clear();
-  if (candidates.empty()) return;
-  const auto count = std::max<int64_t>(1, std::lround(spec_.mask_share() * candidates.size()));
-  std::nth_element(candidates.begin(), candidates.begin() + count - 1, candidates.end());
-  for (int64_t i = 0; i < count; ++i) e->rows.push_back(candidates[i].second);
-  std::sort(e->rows.begin(), e->rows.end());
-  for (const int32_t row : e->rows) {
-    e->labels.push_back(e->ids[row]);
-    const Philox::Block b = philox_(example, static_cast<uint32_t>(row), 0);
-    const float u = Philox::Uniform(b[1]);
-    if (u < spec_.keep_share()) continue;
-    e->ids[row] = u < spec_.keep_share() + spec_.random_share() ? ordinary_[Philox::Below(b[2], ordinary_.size())] : mask_;
+  const int64_t ordinary = std::count_if(e->ids.begin(), e->ids.end(), [&](int32_t id) { return !special_[id]; });
+  if (ordinary == 0) return;
+  const auto count = std::max<int64_t>(1, std::lround(spec_.mask_share() * ordinary));
+  std::vector<Pick> picks;
+  switch (spec_.unit()) {
+    case MaskedLmSpec::TOKEN: picks = PickTokens(example, e->ids, count); break;
+    case MaskedLmSpec::WORD: picks = PickWords(example, e->ids, count); break;
+    case MaskedLmSpec::SPAN: picks = PickSpans(example, e->ids, count); break;
   }
+  std::sort(picks.begin(), picks.end());
+  for (const auto& [row, decider] : picks) {
+    e->rows.push_back(row);
+    e->labels.push_back(e->ids[row]);
+    const float u = Philox::Uniform(philox_(example, static_cast<uint32_t>(decider), kTokenStream)[1]);
+    if (u < spec_.keep_share()) continue;
+    const uint32_t word = philox_(example, static_cast<uint32_t>(row), kTokenStream)[2];
+    e->ids[row] = u < spec_.keep_share() + spec_.random_share() ? ordinary_[Philox::Below(word, ordinary_.size())] : mask_;
+  }
+}
+
+std::vector<Masker::Pick> Masker::PickTokens(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
+  std::vector<std::pair<uint32_t, int32_t>> candidates;  // random word, position
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (special_[ids[i]]) continue;
+    candidates.emplace_back(philox_(example, static_cast<uint32_t>(i), kTokenStream)[0], static_cast<int32_t>(i));
+  }
+  std::nth_element(candidates.begin(), candidates.begin() + count - 1, candidates.end());
+  std::vector<Pick> picks;
+  for (int64_t i = 0; i < count; ++i) picks.push_back({candidates[i].second, candidates[i].second});
+  return picks;
+}
+
+std::vector<Masker::Word> Masker::Words(const std::vector<int32_t>& ids) const {
+  std::vector<Word> words;
+  for (int32_t i = 0; i < static_cast<int32_t>(ids.size()); ++i) {
+    if (special_[ids[i]]) continue;
+    if (!words.empty() && words.back().end == i && continues_[ids[i]]) {
+      ++words.back().end;
+    } else {
+      words.push_back({i, i + 1});
+    }
+  }
+  return words;
+}
+
+std::vector<Masker::Pick> Masker::PickWords(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
+  std::vector<Word> words = Words(ids);
+  std::vector<std::pair<uint32_t, size_t>> order;
+  for (size_t i = 0; i < words.size(); ++i) {
+    order.emplace_back(philox_(example, static_cast<uint32_t>(words[i].begin), kTokenStream)[0], i);
+  }
+  std::sort(order.begin(), order.end());
+  const auto fits = [&](const auto& entry) { return words[entry.second].size() <= count; };
+  if (std::none_of(order.begin(), order.end(), fits)) count = words[order.front().second].size();
+  std::vector<Pick> picks;
+  for (const auto& [random, i] : order) {
+    if (words[i].size() > count) continue;
+    count -= words[i].size();
+    for (int32_t row = words[i].begin; row < words[i].end; ++row) picks.push_back({row, row});
+  }
+  return picks;
+}
+
+int Masker::SpanLength(uint32_t random) const {
+  return 1 + std::upper_bound(span_cdf_.begin(), span_cdf_.end() - 1, Philox::Uniform(random)) - span_cdf_.begin();
+}
+
+std::vector<Masker::Pick> Masker::PickSpans(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
+  const std::vector<Word> words = Words(ids);
+  std::vector<bool> taken(words.size());
+  std::vector<Pick> picks;
+  for (int64_t attempt = 0, n = words.size(); count > 0 && attempt < kAttemptsPerWord * n; ++attempt) {
+    const Philox::Block b = philox_(example, static_cast<uint32_t>(attempt), kSpanStream);
+    const int64_t first = Philox::Below(b[1], n), end = std::min<int64_t>(first + SpanLength(b[0]), n);
+    for (int64_t w = first; w < end; ++w) {
+      const bool adjacent = w == first || words[w].begin == words[w - 1].end;
+      if (taken[w] || !adjacent || (words[w].size() > count && !picks.empty())) break;
+      taken[w] = true;
+      count -= words[w].size();
+      for (int32_t row = words[w].begin; row < words[w].end; ++row) picks.push_back({row, words[first].begin});
+    }
+  }
+  return picks;
+}
+
+std::vector<Example> SplitSequence(const Example& example, int64_t max_tokens, bool sep) {
+  const std::vector<int32_t>& ids = example.ids;
+  if (static_cast<int64_t>(ids.size()) <= max_tokens) return {example};
+  const int64_t around = 1 + sep, inner = ids.size() - around, room = max_tokens - around;
+  const int64_t count = (inner + room - 1) / room;
+  std::vector<Example> pieces(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto begin = ids.begin() + 1 + inner * i / count, end = ids.begin() + 1 + inner * (i + 1) / count;
+    pieces[i].ids.push_back(ids.front());
+    pieces[i].ids.insert(pieces[i].ids.end(), begin, end);
+    if (sep) pieces[i].ids.push_back(ids.back());
+    pieces[i].second = pieces[i].ids.size();
+  }
+  return pieces;
 }
 
 }  // namespace cloze

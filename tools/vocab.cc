@@ -14,31 +14,34 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxVocabBytes = 1 << 30;
-
 struct Options {
   std::vector<std::string> text;
   std::string out;
   VocabOptions vocab;
   int64_t max_length = 512;
-  int strip_accents = -1;  // -1: as lowercase
+  int lowercase = -1, strip_accents = -1;  // -1: not said; lowercase, and accents as lowercase
   bool force = false;
 };
 
-std::string VocabText(const std::vector<std::string>& tokens) {
-  std::string text;
-  for (const std::string& token : tokens) absl::StrAppend(&text, token, "\n");
-  return text;
+bool SameIds(const Tokenizer& a, const Tokenizer& b) {
+  if (a.vocab_size() != b.vocab_size() || a.other_rules() != b.other_rules()) return false;
+  for (int32_t id = 0; id < a.vocab_size(); ++id) {
+    if (a.token(id) != b.token(id)) return false;
+  }
+  return true;
 }
 
 // An existing vocabulary is only replaced by the same one: models depend on its ids.
-absl::Status CheckUnchanged(const Options& options, const std::vector<std::string>& tokens) {
-  const std::string path = JoinPath(options.out, "vocab.txt");
-  if (options.force || !PathExists(path)) return absl::OkStatus();
-  const absl::StatusOr<std::string> old = ReadFile(path, kMaxVocabBytes);
-  if (old.ok() && *old == VocabText(tokens)) return absl::OkStatus();
-  return Error(Exit::kCannotCreate,
-               absl::StrCat(Quote(path), ": holds another vocabulary, on which models may depend; name another --out, or --force"));
+absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) {
+  for (const char* name : {"vocab.txt", "vocab.json"}) {
+    const std::string path = JoinPath(options.out, name);
+    if (options.force || !PathExists(path)) continue;
+    const auto old = Tokenizer::Load(options.out, true);
+    if (old.ok() && SameIds(**old, tokenizer)) continue;
+    return Error(Exit::kCannotCreate,
+                 absl::StrCat(Quote(path), ": holds another vocabulary, on which models may depend; name another --out, or --force"));
+  }
+  return absl::OkStatus();
 }
 
 void ShowProgress(int64_t done, int64_t total) {
@@ -48,9 +51,11 @@ void ShowProgress(int64_t done, int64_t total) {
 absl::Status TrainAndSave(const Options& options) {
   ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r             \r");
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.tokens, options.vocab.normalizer));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, options.vocab.byte_level
+                                                                   ? Tokenizer::CreateBpe(result.tokens, result.merges)
+                                                                   : Tokenizer::Create(result.tokens, options.vocab.normalizer));
   RETURN_IF_ERROR(MakeDirectories(options.out));
-  RETURN_IF_ERROR(CheckUnchanged(options, result.tokens));
+  RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(tokenizer->Save(options.out, options.max_length));
   std::string report = absl::StrCat(Quote(options.out), ": ", result.tokens.size(), " tokens from ", result.words, " words (",
                                     result.distinct_words, " different) in ", result.bytes, " bytes\n");
@@ -61,6 +66,10 @@ absl::Status TrainAndSave(const Options& options) {
 }
 
 absl::Status Vocab(Options options) {
+  if (options.vocab.byte_level && (options.lowercase >= 0 || options.strip_accents >= 0)) {
+    return UsageError("--kind bpe keeps texts as they are; --lowercase and --strip-accents are for wordpiece");
+  }
+  options.vocab.normalizer.lowercase = options.lowercase != 0;
   options.vocab.normalizer.strip_accents = options.strip_accents < 0 ? options.vocab.normalizer.lowercase : options.strip_accents > 0;
   if (options.out.empty()) return UsageError("--out: a folder expected");
   if (PathExists(options.out) && !IsDirectory(options.out))
@@ -71,10 +80,15 @@ absl::Status Vocab(Options options) {
 }  // namespace
 
 void AddVocab(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("vocab", "Learn a WordPiece vocabulary from text.");
+  CLI::App* command = app.add_subcommand("vocab", "Learn a vocabulary from text, WordPiece or byte-level BPE.");
   auto options = std::make_shared<Options>();
   command->add_option("--text", options->text, "Text files.")->required();
   command->add_option("--out", options->out, "Folder to write; made if missing.")->required();
+  command
+      ->add_option_function<std::string>(
+          "--kind", [=](const std::string& kind) { options->vocab.byte_level = kind == "bpe"; },
+          "wordpiece (as BERT, default) or bpe (byte-level, as RoBERTa: no text is ever unknown).")
+      ->check(CLI::IsMember({"wordpiece", "bpe"}));
   command->add_option("--size", options->vocab.size, "Tokens, special ones included.")
       ->check(CLI::Range(16, 10000000))
       ->capture_default_str();
@@ -84,7 +98,7 @@ void AddVocab(CLI::App& app, Run* run) {
   command->add_option("--max-length", options->max_length, "Longest sequence that the tokenizer files state.")
       ->check(CLI::Range(int64_t{8}, int64_t{65536}))
       ->capture_default_str();
-  AddSwitch(command, "lowercase", "Lower-case texts (default).", [=](bool on) { options->vocab.normalizer.lowercase = on; });
+  AddSwitch(command, "lowercase", "Lower-case texts (default).", [=](bool on) { options->lowercase = on; });
   AddSwitch(command, "strip-accents", "Strip accents (default: as --lowercase).", [=](bool on) { options->strip_accents = on; });
   command->add_flag("--force", options->force, "Replace another vocabulary.");
   command->callback([=] { *run = [=] { return Vocab(*options); }; });

@@ -16,17 +16,23 @@ namespace cloze {
 class AddedTokens {
  public:
   struct Match {
-    size_t begin = 0, end = 0;  // bytes; both text.size() when there is none
+    size_t begin = 0, end = 0;  // bytes, the blanks that it takes included; both text.size() when there is none
     int32_t id = -1;
+    size_t token_begin = 0, token_end = 0;  // without those blanks
   };
 
-  void Add(const std::string& token, int32_t id);
+  // lstrip, rstrip: takes the white space to its left or right.
+  void Add(const std::string& token, int32_t id, bool lstrip = false, bool rstrip = false);
 
   // The leftmost token at or after `from`, the longest of those that start there.
   Match Find(absl::string_view text, size_t from) const;
 
  private:
-  std::unordered_map<std::string, int32_t> ids_;
+  struct Token {
+    int32_t id;
+    bool lstrip, rstrip;
+  };
+  std::unordered_map<std::string, Token> tokens_;
   std::array<std::vector<size_t>, 256> lengths_;  // of the tokens with that first byte, longest first
   std::vector<char> first_bytes_;
 };

@@ -10,7 +10,6 @@
 #include <unordered_set>
 
 #include "core/text/unicode.h"
-#include "core/text/wordpiece.h"
 
 namespace cloze {
 namespace {
@@ -28,7 +27,8 @@ struct PairHash {
 
 class MergeLearner {
  public:
-  MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens) : options_(options), tokens_(*tokens) {
+  MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens, std::vector<std::pair<int32_t, int32_t>>* merges)
+      : options_(options), tokens_(*tokens), merges_(merges) {
     for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
   }
 
@@ -83,6 +83,7 @@ class MergeLearner {
 
   const MergeOptions options_;
   std::vector<std::string>& tokens_;
+  std::vector<std::pair<int32_t, int32_t>>* merges_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;  // ids of the character and of its continuing form, 0 until it is met
   std::vector<Word> words_;
@@ -115,6 +116,7 @@ void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>
   std::vector<char32_t> kept = MostFrequent(counts);
   if (static_cast<int64_t>(kept.size()) > options_.max_alphabet) kept.resize(std::max(options_.max_alphabet, 0));
   for (const char32_t c : kept) alphabet_[c] = {0, 0};
+  for (const char32_t c : options_.alphabet) alphabet_[c] = {0, 0};
   std::string spelling;
   for (auto& [c, ids] : alphabet_) {
     spelling.clear();
@@ -123,7 +125,7 @@ void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>
   }
   for (const char32_t c : MostFrequent(continuing)) {
     if (alphabet_.count(c) == 0) continue;
-    spelling = std::string(WordPiece::kPrefix);
+    spelling = options_.prefix;
     AppendUtf8(c, &spelling);
     alphabet_[c].second = IdOf(spelling);
   }
@@ -171,8 +173,9 @@ void MergeLearner::QueueSeen() {
 void MergeLearner::Merge(const Candidate& candidate) {
   const uint32_t left = candidate.pair >> 32, right = static_cast<uint32_t>(candidate.pair);
   absl::string_view tail = tokens_[right];
-  if (tail.substr(0, WordPiece::kPrefix.size()) == WordPiece::kPrefix) tail.remove_prefix(WordPiece::kPrefix.size());
+  if (tail.substr(0, options_.prefix.size()) == options_.prefix) tail.remove_prefix(options_.prefix.size());
   const uint32_t merged = IdOf(tokens_[left] + std::string(tail));
+  if (merges_ != nullptr) merges_->emplace_back(left, right);
   const Places places = std::move(places_[candidate.places]);
   for (const uint32_t word : places) MergeInWord(word, left, right, merged);
   QueueSeen();
@@ -204,8 +207,9 @@ void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, u
 
 }  // namespace
 
-void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words, const MergeOptions& options, std::vector<std::string>* tokens) {
-  MergeLearner(options, tokens).Run(words);
+void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words, const MergeOptions& options, std::vector<std::string>* tokens,
+                 std::vector<std::pair<int32_t, int32_t>>* merges) {
+  MergeLearner(options, tokens, merges).Run(words);
 }
 
 }  // namespace cloze

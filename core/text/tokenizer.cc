@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/text/added_tokens.h"
+#include "core/text/byte_bpe.h"
 #include "core/text/tokenizer_data.h"
 #include "core/text/word_cache.h"
 #include "core/text/wordpiece.h"
@@ -17,7 +22,7 @@ namespace {
 // Memory of a thread that AppendIds uses again and again.
 struct Scratch {
   WordCache cache;
-  std::string word;
+  std::string word, part;
   std::vector<Piece> pieces;
 };
 
@@ -44,6 +49,33 @@ void Append(const Encoding& from, size_t begin, size_t end, Encoding* to) {
   for (size_t i = begin; i < end; ++i) Put(to, from.ids[i], from.types[i], from.words[i], from.bytes[i], from.chars[i]);
 }
 
+// Appends text with every invalid sequence replaced by U+FFFD.
+void AppendValid(absl::string_view text, std::string* out) {
+  if (IsValidUtf8(text)) {
+    out->append(text.data(), text.size());
+    return;
+  }
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    AppendUtf8(c.value, out);
+    at += c.size;
+  }
+}
+
+// The place of `piece` without the blanks around it, as Hugging Face trims offsets; keep_first: the first blank is not in the text.
+Span Trim(absl::string_view piece, Span span, bool keep_first) {
+  const auto blanks = [](absl::string_view s) {
+    const size_t n = s.find_first_not_of(' ');
+    return static_cast<int64_t>(n == absl::string_view::npos ? s.size() : n);
+  };
+  int64_t leading = blanks(piece);
+  const int64_t trailing = leading == static_cast<int64_t>(piece.size()) ? leading : 0;  // no other token ends with a blank
+  if (leading > 0 && keep_first) --leading;
+  span.begin = std::min(span.begin + leading, span.end);
+  if (trailing > 0 && span.end >= trailing) span.end = std::max(span.end - trailing, span.begin);
+  return span;
+}
+
 }  // namespace
 
 struct Tokenizer::Rep {
@@ -63,10 +95,23 @@ struct Tokenizer::Rep {
   void EncodeText(absl::string_view text, int32_t* word, bool count_words, Encoding* encoding) const;
   // Appends the tokens of the word at bytes [begin, end) of the text, whose first character is number `chars`; returns its characters.
   int64_t EncodeWord(absl::string_view text, Span bytes, int64_t chars, int32_t word, Encoding* encoding) const;
+  // The same for byte-level BPE; `blank`: a blank stands before the word, but not in the text.
+  int64_t EncodeByteWord(absl::string_view text, Span bytes, int64_t chars, bool blank, int32_t word, Encoding* encoding) const;
+  // Calls f(begin, end, blank) for each word of a part of the text between added tokens.
+  template <class F>
+  void ForEachWord(absl::string_view part, bool prefix, std::string* scratch, F f) const;
+  bool Holds(const std::vector<std::string>& list, const std::string& item) const {
+    return std::find(list.begin(), list.end(), item) != list.end();
+  }
+  void AddToken(int32_t id) {
+    const std::string& token = data.tokens[id];
+    added.Add(token, id, Holds(data.lstrip, token), Holds(data.rstrip, token));
+  }
 
   TokenizerData data;
   Normalizer normalizer;
-  WordPiece model;
+  WordPiece model;  // of a byte-level BPE only a table of its tokens
+  std::optional<ByteBpe> bpe;
   AddedTokens added;
   SpecialIds special;
   std::vector<int32_t> special_ids;  // in order
@@ -74,7 +119,11 @@ struct Tokenizer::Rep {
 };
 
 void Tokenizer::Rep::SplitWord(absl::string_view raw, Scratch* scratch) const {
-  if (normalizer.NormalizeWord(raw, data.max_word_chars, &scratch->word)) {
+  if (bpe.has_value()) {
+    scratch->word.clear();
+    AppendValid(raw, &scratch->word);
+    bpe->Split(scratch->word, &scratch->pieces);
+  } else if (normalizer.NormalizeWord(raw, data.max_word_chars, &scratch->word)) {
     model.Split(scratch->word, &scratch->pieces);
   } else {
     scratch->pieces.assign(1, {model.unknown(), 0, 0});
@@ -125,25 +174,77 @@ int64_t Tokenizer::Rep::EncodeWord(absl::string_view text, Span bytes, int64_t c
   return count;
 }
 
+int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64_t chars, bool blank, int32_t word,
+                                       Encoding* encoding) const {
+  Scratch& scratch = ThreadScratch();
+  std::string& spelling = scratch.word;
+  spelling.assign(blank, ' ');
+  std::vector<int32_t> source(blank, 0);  // the character of the text that each byte came from; the blank goes with the first one
+  std::vector<int64_t> starts;
+  for (int64_t at = bytes.begin; at < bytes.end;) {
+    const CodePoint c = CodePointAt(text, at);
+    AppendUtf8(c.value, &spelling);
+    source.resize(spelling.size(), static_cast<int32_t>(starts.size()));
+    starts.push_back(at);
+    at += c.size;
+  }
+  const int64_t count = starts.size();
+  if (count == 0) starts.push_back(bytes.begin);
+  starts.push_back(count == 0 && bytes.begin < static_cast<int64_t>(text.size()) ? bytes.begin + CodePointAt(text, bytes.begin).size
+                                                                                 : bytes.end);
+  bpe->Split(spelling, &scratch.pieces);
+  for (const Piece& piece : scratch.pieces) {
+    const int64_t first = source[piece.begin], last = source[piece.end - 1] + 1;
+    Span in_bytes{starts[first], starts[last]}, in_chars{chars + first, chars + last};
+    if (data.trim_offsets) {
+      const absl::string_view part = absl::string_view(spelling).substr(piece.begin, piece.end - piece.begin);
+      const bool keep_first = (blank && piece.begin == 0) || (data.trim_keeps_first && in_bytes.begin == 0);
+      in_bytes = Trim(part, in_bytes, keep_first), in_chars = Trim(part, in_chars, keep_first);
+    }
+    Put(encoding, piece.id, 0, word, in_bytes, in_chars);
+  }
+  return count;
+}
+
+template <class F>
+void Tokenizer::Rep::ForEachWord(absl::string_view part, bool prefix, std::string* scratch, F f) const {
+  if (!bpe.has_value()) {
+    normalizer.ForEachWord(part, [&](size_t begin, size_t end) { f(begin, end, false); });
+  } else if (!prefix || part.empty() || part[0] == ' ') {
+    ForEachByteWord(part, [&](size_t begin, size_t end) { f(begin, end, false); });
+  } else {
+    scratch->assign(1, ' ').append(part.data(), part.size());
+    ForEachByteWord(*scratch, [&](size_t begin, size_t end) { f(begin == 0 ? 0 : begin - 1, end - 1, begin == 0); });
+  }
+}
+
 void Tokenizer::Rep::EncodeText(absl::string_view text, int32_t* word, bool count_words, Encoding* encoding) const {
+  Scratch& scratch = ThreadScratch();
+  const bool prefix = data.add_prefix_space || !count_words;
   size_t byte = 0;
   int64_t chars = 0;  // characters before `byte`
   const auto advance = [&](size_t to) { chars += CountCodePoints(text.substr(byte, to - byte)), byte = to; };
   for (size_t from = 0; from < text.size();) {
     const AddedTokens::Match match = added.Find(text, from);
     // Sequences that are cut by a match are invalid on both sides of it, so that counting piece by piece is right.
-    normalizer.ForEachWord(text.substr(from, match.begin - from), [&](size_t begin, size_t end) {
+    ForEachWord(text.substr(from, match.begin - from), prefix, &scratch.part, [&](size_t begin, size_t end, bool blank) {
       advance(from + begin);
       const Span bytes{static_cast<int64_t>(from + begin), static_cast<int64_t>(from + end)};
-      chars += EncodeWord(text, bytes, chars, *word, encoding), byte = from + end;
+      chars +=
+          bpe.has_value() ? EncodeByteWord(text, bytes, chars, blank, *word, encoding) : EncodeWord(text, bytes, chars, *word, encoding);
+      byte = from + end;
       *word += count_words;
     });
     if (match.id >= 0) {
-      advance(match.begin);
+      const bool trim = bpe.has_value() && data.trim_offsets;
+      const Span place{static_cast<int64_t>(trim ? match.token_begin : match.begin),
+                       static_cast<int64_t>(trim ? match.token_end : match.end)};
+      advance(place.begin);
       const int64_t before = chars;
-      advance(match.end);
-      Put(encoding, match.id, 0, *word, {static_cast<int64_t>(match.begin), static_cast<int64_t>(match.end)}, {before, chars});
+      advance(place.end);
+      Put(encoding, match.id, 0, *word, place, {before, chars});
       *word += count_words;
+      advance(match.end);
     }
     from = match.end;
   }
@@ -159,10 +260,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::FromData(const std::string
   rep->special = {rep->Find(names.pad), rep->Find(names.unk), rep->Find(names.cls), rep->Find(names.sep), rep->Find(names.mask)};
   const SpecialIds& s = rep->special;
   for (const int32_t id : {s.pad, s.unk, s.cls, s.sep, s.mask}) {
-    if (id >= 0) rep->special_ids.push_back(id), rep->added.Add(rep->data.tokens[id], id);
+    if (id >= 0) rep->special_ids.push_back(id), rep->AddToken(id);
   }
   std::sort(rep->special_ids.begin(), rep->special_ids.end());
-  for (const int32_t id : rep->data.added) rep->added.Add(rep->data.tokens[id], id);
+  for (const int32_t id : rep->data.added) rep->AddToken(id);
+  if (rep->data.byte_level) rep->bpe.emplace(rep->data.tokens, rep->data.merges, rep->data.drops_unknown ? -1 : rep->special.unk);
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(rep)));
 }
 
@@ -173,6 +275,17 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(std::vector<std::st
   return FromData("the vocabulary", false, &data);
 }
 
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(std::vector<std::string> tokens,
+                                                                std::vector<std::pair<int32_t, int32_t>> merges) {
+  TokenizerData data;
+  data.tokens = std::move(tokens);
+  data.byte_level = true;
+  data.merges = std::move(merges);
+  data.names = {"<pad>", "<unk>", "<s>", "</s>", "<mask>"};
+  data.lstrip = {"<mask>"};
+  return FromData("the vocabulary", false, &data);
+}
+
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& path, bool lowercase) {
   TokenizerData data;
   data.options.lowercase = data.options.strip_accents = lowercase;
@@ -180,22 +293,35 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& pa
   const std::string json = folder ? JoinPath(path, "tokenizer.json") : path;
   const std::string config = JoinPath(path, "tokenizer_config.json"), vocab = folder ? JoinPath(path, "vocab.txt") : path;
   const bool from_json = folder ? PathExists(json) : path.size() >= 5 && path.compare(path.size() - 5, 5, ".json") == 0;
-  if (folder && !from_json && !PathExists(vocab)) {
-    return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": holds neither tokenizer.json nor vocab.txt"));
+  const std::string ids = JoinPath(path, "vocab.json"), merges = JoinPath(path, "merges.txt");
+  const bool byte_level = folder && !from_json && !PathExists(vocab) && (PathExists(ids) || PathExists(merges));
+  if (folder && !from_json && !PathExists(vocab) && !byte_level) {
+    return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": holds neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt"));
   }
-  if (from_json) {
+  if (byte_level) {
+    for (const std::string& file : {ids, merges}) {
+      if (!PathExists(file))
+        return Error(Exit::kNoInput, absl::StrCat(Quote(file), ": missing; byte-level BPE needs vocab.json and merges.txt"));
+    }
+    RETURN_IF_ERROR(ReadVocabAndMerges(ids, merges, &data));
+  } else if (from_json) {
     ASSIGN_OR_RETURN(data, ReadTokenizerJson(json));
   } else {
     ASSIGN_OR_RETURN(data.tokens, ReadVocabFile(vocab));
   }
   if (folder && PathExists(config)) RETURN_IF_ERROR(ReadTokenizerConfig(config, !from_json, &data));
-  return FromData(from_json ? json : vocab, !from_json, &data);
+  return FromData(byte_level ? ids : from_json ? json : vocab, !from_json && !byte_level, &data);
 }
 
 absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) const {
-  std::string vocab;
-  for (const std::string& token : rep_->data.tokens) vocab += token, vocab += '\n';
-  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.txt"), vocab));
+  if (byte_level()) {
+    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.json"), VocabJson(rep_->data)));
+    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "merges.txt"), MergesText(rep_->data)));
+  } else {
+    std::string vocab;
+    for (const std::string& token : rep_->data.tokens) vocab += token, vocab += '\n';
+    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.txt"), vocab));
+  }
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "special_tokens_map.json"), SpecialTokensMapJson(rep_->data)));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "tokenizer_config.json"), TokenizerConfigJson(rep_->data, max_length)));
   return WriteFileAtomically(JoinPath(directory, "tokenizer.json"), TokenizerJson(rep_->data, rep_->special_ids));
@@ -206,7 +332,11 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
   for (size_t from = 0; from < text.size();) {
     const AddedTokens::Match match = rep_->added.Find(text, from);
     const absl::string_view part = text.substr(from, match.begin - from);
-    rep_->normalizer.ForEachWord(part, [&](size_t begin, size_t end) { rep_->AppendWord(part.substr(begin, end - begin), &scratch, ids); });
+    rep_->ForEachWord(part, rep_->data.add_prefix_space, &scratch.part, [&](size_t begin, size_t end, bool blank) {
+      // With a blank put before it, a word stands in scratch.part.
+      const absl::string_view word = blank ? absl::string_view(scratch.part).substr(0, end + 1) : part.substr(begin, end - begin);
+      rep_->AppendWord(word, &scratch, ids);
+    });
     if (match.id >= 0) ids->push_back(match.id);
     from = match.end;
   }
@@ -223,11 +353,12 @@ Encoding Tokenizer::Encode(absl::string_view text, bool special) const {
 
 Encoding Tokenizer::EncodePair(absl::string_view a, absl::string_view b) const {
   Encoding encoding = Encode(a);
+  if (byte_level()) Put(&encoding, rep_->special.sep, 0, -1, {}, {});
   const size_t first = encoding.ids.size();
   int32_t word = 0;
   rep_->EncodeText(b, &word, true, &encoding);
   Put(&encoding, rep_->special.sep, 0, -1, {}, {});
-  std::fill(encoding.types.begin() + first, encoding.types.end(), 1);
+  if (!byte_level()) std::fill(encoding.types.begin() + first, encoding.types.end(), 1);
   return encoding;
 }
 
@@ -248,14 +379,15 @@ int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length, Keep keep) c
   const int64_t size = encoding->ids.size();
   if (size <= max_length) return 0;
   // The texts are [a, a_end) and [b, b_end); what is around them is kept.
-  const std::vector<int32_t>&words = encoding->words, &types = encoding->types;
-  const int64_t split = std::find(types.begin(), types.end(), 1) - types.begin();
-  const int64_t a = words[0] < 0 ? 1 : 0, a_end = words[split - 1] < 0 ? split - 1 : split;
-  const int64_t b = split, b_end = size > split && words[size - 1] < 0 ? size - 1 : size;
-  int64_t keep_a = std::max<int64_t>(a_end - a, 0), keep_b = b_end - b;
+  const std::vector<int32_t>& words = encoding->words;
+  const auto find = [&](int64_t from, bool around) {
+    return std::find_if(words.begin() + from, words.end(), [&](int32_t word) { return (word < 0) == around; }) - words.begin();
+  };
+  const int64_t a = words[0] < 0 ? 1 : 0, a_end = find(a, true), b = find(a_end, false), b_end = find(b, true);
+  int64_t keep_a = a_end - a, keep_b = b_end - b;
   const int64_t room = std::max<int64_t>(max_length - (size - keep_a - keep_b), 0);
   max_length = std::max<int64_t>(max_length, 0);
-  if (split == size) {
+  if (b == size) {
     keep_a = std::min(keep_a, room);
   } else {
     // As Hugging Face: the shorter text stays whole if it fits into half of the room, else both get half, the longer one the odd token.
@@ -281,9 +413,13 @@ int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length, Keep keep) c
 }
 
 std::string Tokenizer::Decode(absl::Span<const int32_t> ids) const {
-  std::string text;
+  std::string text, bytes;
   for (const int32_t id : ids) {
     if (id < 0 || id >= vocab_size() || is_special(id)) continue;
+    if (byte_level()) {
+      bytes += BytesOfToken(token(id));
+      continue;
+    }
     absl::string_view piece = token(id);
     if (piece.size() > 2 && piece.substr(0, 2) == WordPiece::kPrefix) {
       piece.remove_prefix(2);
@@ -292,12 +428,30 @@ std::string Tokenizer::Decode(absl::Span<const int32_t> ids) const {
     }
     text.append(piece.data(), piece.size());
   }
+  AppendValid(bytes, &text);
   return text;
 }
 
 int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(rep_->data.tokens.size()); }
 const std::string& Tokenizer::token(int32_t id) const { return rep_->data.tokens[id]; }
 int32_t Tokenizer::id(absl::string_view token) const { return rep_->model.Find(token); }
+
+bool Tokenizer::continues_word(int32_t id) const {
+  if (!byte_level()) return absl::StartsWith(token(id), WordPiece::kPrefix);
+  // Words begin with their blank, and punctuation is a word of its own.
+  const auto first = static_cast<unsigned char>(BytesOfToken(token(id))[0]);
+  return first >= 0x80 || absl::ascii_isalnum(first);
+}
+
+bool Tokenizer::byte_level() const { return rep_->bpe.has_value(); }
+
+std::string Tokenizer::other_rules() const {
+  const TokenizerData& d = rep_->data;
+  if (!d.byte_level) return "";
+  return absl::StrCat(MergesText(d), d.add_prefix_space, d.drops_unknown, absl::StrJoin(d.lstrip, " "), " | ",
+                      absl::StrJoin(d.rstrip, " "));
+}
+
 bool Tokenizer::is_special(int32_t id) const { return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id); }
 const SpecialIds& Tokenizer::special() const { return rep_->special; }
 const NormalizerOptions& Tokenizer::options() const { return rep_->data.options; }

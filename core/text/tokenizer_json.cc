@@ -1,69 +1,15 @@
 // Reads and writes Hugging Face's tokenizer.json, tokenizer_config.json and special_tokens_map.json.
+#include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "core/base/file.h"
+#include "core/text/byte_level_json.h"
+#include "core/text/json_reader.h"
 #include "core/text/tokenizer_data.h"
 
 namespace cloze {
 namespace {
 
-using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
-constexpr int kMaxDepth = 64;
-
-absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what)); }
-
-// Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser has to recurse.
-bool TooDeep(absl::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-absl::StatusOr<Json> ReadJsonObject(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxJsonBytes));
-  if (TooDeep(text)) return Wrong(path, absl::StrCat("nested deeper than ", kMaxDepth, " levels"));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Wrong(path, "not valid JSON");
-  if (!json.is_object()) return Wrong(path, "a JSON object expected");
-  return json;
-}
-
-// Member `key` of an object; a JSON null when there is none.
-const Json& Member(const Json& object, const char* key) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
-  const auto at = object.find(key);
-  return at == object.end() ? kNull : *at;
-}
-
-std::string StringOf(const Json& value) { return value.is_string() ? value.get_ref<const std::string&>() : std::string(); }
-bool BoolOf(const Json& value, bool otherwise) { return value.is_boolean() ? value.get<bool>() : otherwise; }
-
-// A special token in a config: a string, or an object with "content".
-std::string TokenOf(const Json& value) { return StringOf(value.is_object() ? Member(value, "content") : value); }
-
-absl::Status CheckType(const std::string& path, const Json& json, const char* component, const char* expected) {
-  const std::string type = StringOf(Member(Member(json, component), "type"));
-  if (type == expected) return absl::OkStatus();
-  return Wrong(path, absl::StrCat(component, ": type ", type.empty() ? "missing" : Quote(type), ", only ", expected, " is supported"));
-}
 
 absl::Status ReadNormalizer(const std::string& path, const Json& json, NormalizerOptions* options) {
   RETURN_IF_ERROR(CheckType(path, json, "normalizer", "BertNormalizer"));
@@ -84,20 +30,7 @@ absl::Status ReadModel(const std::string& path, const Json& json, TokenizerData*
   const Json& longest = Member(model, "max_input_chars_per_word");
   if (longest.is_number_unsigned()) data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
   data->names.unk = StringOf(Member(model, "unk_token"));
-  const Json& vocab = Member(model, "vocab");
-  if (!vocab.is_object()) return Wrong(path, "model: vocab: an object of tokens and ids expected");
-  if (vocab.size() > kMaxTokens) return Error(Exit::kLimit, absl::StrCat(Quote(path), ": more than ", kMaxTokens, " tokens"));
-  data->tokens.assign(vocab.size(), "");
-  for (const auto& [token, id] : vocab.items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
-      return Wrong(path, absl::StrCat("model: vocab: id of ", Quote(token), " must be below the number of tokens, ", vocab.size(),
-                                      "; ids must have no gaps"));
-    }
-    std::string& slot = data->tokens[id.get<uint64_t>()];
-    if (!slot.empty()) return Wrong(path, absl::StrCat("model: vocab: ", Quote(token), " and ", Quote(slot), " have the same id"));
-    slot = token;
-  }
-  return absl::OkStatus();
+  return ReadVocabObject(path, "model: vocab", Member(model, "vocab"), &data->tokens);
 }
 
 absl::Status ReadAddedTokens(const std::string& path, const Json& json, TokenizerData* data) {
@@ -106,11 +39,13 @@ absl::Status ReadAddedTokens(const std::string& path, const Json& json, Tokenize
     const std::string content = StringOf(Member(token, "content"));
     const Json& id = Member(token, "id");
     if (content.empty() || !id.is_number_unsigned()) return Wrong(path, "added_tokens: content and id expected");
-    for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"}) {
-      if (!BoolOf(Member(token, flag), false)) continue;
-      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ", flag, " is not supported"));
+    const bool normalized = !data->byte_level && BoolOf(Member(token, "normalized"), false);
+    if (normalized || BoolOf(Member(token, "single_word"), false)) {
+      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ", normalized ? "normalized" : "single_word", " is not supported"));
     }
     added[id.get<uint64_t>()] = content;
+    if (BoolOf(Member(token, "lstrip"), false)) data->lstrip.push_back(content);
+    if (BoolOf(Member(token, "rstrip"), false)) data->rstrip.push_back(content);
   }
   for (const auto& [id, content] : added) {
     if (id == data->tokens.size()) data->tokens.push_back(content);
@@ -156,6 +91,8 @@ absl::Status ReadPostProcessor(const std::string& path, const Json& json, Specia
   return names->cls.empty() || names->sep.empty() ? Wrong(path, "post_processor: cls and sep expected") : absl::OkStatus();
 }
 
+bool Holds(const std::vector<std::string>& list, const std::string& item) { return std::find(list.begin(), list.end(), item) != list.end(); }
+
 OrderedJson TemplateItem(const char* kind, const std::string& id, int type) { return {{kind, {{"id", id}, {"type_id", type}}}}; }
 
 OrderedJson PostProcessor(const SpecialNames& names, const std::map<std::string, int32_t>& ids) {
@@ -191,6 +128,12 @@ void PutNames(const SpecialNames& names, OrderedJson* json) {
 absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   TokenizerData data;
+  if (IsByteLevel(json)) {
+    RETURN_IF_ERROR(ReadByteLevel(path, json, &data));
+    RETURN_IF_ERROR(ReadAddedTokens(path, json, &data));
+    return data;
+  }
+  if (json.contains("<s>") || json.contains("[CLS]")) return Wrong(path, "tokens without a tokenizer around them; name the folder with it");
   RETURN_IF_ERROR(ReadNormalizer(path, json, &data.options));
   RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "BertPreTokenizer"));
   RETURN_IF_ERROR(ReadModel(path, json, &data));
@@ -228,13 +171,14 @@ std::string TokenizerJson(const TokenizerData& data, const std::vector<int32_t>&
     added.push_back({{"id", id},
                      {"content", data.tokens[id]},
                      {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
+                     {"lstrip", Holds(data.lstrip, data.tokens[id])},
+                     {"rstrip", Holds(data.rstrip, data.tokens[id])},
                      {"normalized", false},
                      {"special", special}});
   }
   auto& entries = vocab.get_ref<OrderedJson::object_t&>();  // operator[] would search it from the start each time
   for (size_t id = 0; id < data.tokens.size(); ++id) entries.emplace_back(data.tokens[id], static_cast<int64_t>(id));
+  if (data.byte_level) return ByteLevelJson(data, ids, std::move(added), std::move(vocab));
   const OrderedJson json = {{"version", "1.0"},
                             {"truncation", nullptr},
                             {"padding", nullptr},
@@ -254,10 +198,15 @@ std::string TokenizerJson(const TokenizerData& data, const std::vector<int32_t>&
                               {"continuing_subword_prefix", "##"},
                               {"max_input_chars_per_word", data.max_word_chars},
                               {"vocab", std::move(vocab)}}}};
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return Dump(json);
 }
 
 std::string TokenizerConfigJson(const TokenizerData& data, int64_t max_length) {
+  if (data.byte_level) {
+    OrderedJson json = ByteLevelConfig(data, max_length);
+    PutNames(data.names, &json);
+    return Dump(json);
+  }
   OrderedJson json = {{"backend", "tokenizers"},
                       {"do_lower_case", data.options.lowercase},
                       {"model_max_length", max_length},
@@ -265,13 +214,13 @@ std::string TokenizerConfigJson(const TokenizerData& data, int64_t max_length) {
                       {"tokenize_chinese_chars", data.options.chinese_chars},
                       {"tokenizer_class", "BertTokenizer"}};
   PutNames(data.names, &json);
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return Dump(json);
 }
 
 std::string SpecialTokensMapJson(const TokenizerData& data) {
   OrderedJson json = OrderedJson::object();
   PutNames(data.names, &json);
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return Dump(json);
 }
 
 }  // namespace cloze

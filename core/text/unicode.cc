@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/text/letter_tables.h"
 #include "core/text/unicode_tables.h"
 
 namespace cloze {
@@ -74,6 +75,8 @@ bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
 bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }
 bool IsMark(char32_t c) { return Contains(unicode_tables::kMarks, c); }
 bool IsChinese(char32_t c) { return Contains(unicode_tables::kChinese, c); }
+bool IsLetter(char32_t c) { return Contains(unicode_tables::kLetters, c); }
+bool IsNumber(char32_t c) { return Contains(unicode_tables::kNumbers, c); }
 
 std::u32string Decompose(char32_t c) {
   utf8proc_int32_t buffer[8];

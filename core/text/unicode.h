@@ -37,6 +37,8 @@ bool IsSpace(char32_t c);        // white space
 bool IsPunctuation(char32_t c);  // ASCII punctuation and category P*
 bool IsMark(char32_t c);         // nonspacing mark (Mn)
 bool IsChinese(char32_t c);      // ideographs that stand alone
+bool IsLetter(char32_t c);       // category L*, of Unicode 16
+bool IsNumber(char32_t c);       // category N*, of Unicode 16
 
 // Canonical decomposition (NFD) of one code point; 1 to 8 code points.
 std::u32string Decompose(char32_t c);

@@ -55,7 +55,7 @@ absl::Status FindSpecial(const std::string& origin, const std::vector<std::strin
   }
   if (!required) return absl::OkStatus();
   return Error(Exit::kData, absl::StrCat(Quote(origin), ": no ", role, " token, ", *spellings.begin(), " or ", spellings.begin()[1],
-                                         " expected; is this a BERT vocabulary?"));
+                                         " expected; is this a BERT or RoBERTa vocabulary?"));
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ absl::Status CheckTokens(const std::string& origin, bool lines, TokenizerData* d
   RETURN_IF_ERROR(CheckDuplicates(origin, lines, tokens));
   SpecialNames& names = data->names;
   RETURN_IF_ERROR(FindSpecial(origin, tokens, "unknown", {"[UNK]", "<unk>"}, true, &names.unk));
-  RETURN_IF_ERROR(FindSpecial(origin, tokens, "class", {"[CLS]", "<class>"}, true, &names.cls));
-  RETURN_IF_ERROR(FindSpecial(origin, tokens, "separator", {"[SEP]", "<sep>"}, true, &names.sep));
+  RETURN_IF_ERROR(FindSpecial(origin, tokens, "class", {"[CLS]", "<class>", "<s>"}, true, &names.cls));
+  RETURN_IF_ERROR(FindSpecial(origin, tokens, "separator", {"[SEP]", "<sep>", "</s>"}, true, &names.sep));
   RETURN_IF_ERROR(FindSpecial(origin, tokens, "padding", {"[PAD]", "<pad>"}, false, &names.pad));
   return FindSpecial(origin, tokens, "mask", {"[MASK]", "<mask>"}, false, &names.mask);
 }

@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/threads.h"
+#include "core/text/byte_bpe.h"
 #include "core/text/merge_learner.h"
 #include "core/text/word_counts.h"
 
@@ -16,11 +17,12 @@ constexpr int64_t kBatchBytes = 16 << 20;
 constexpr int64_t kMaxWordChars = 100;
 constexpr int64_t kMaxRawWord = 4096;  // bytes; longer ones are not kept, whatever they normalise to
 constexpr const char* kSpecialTokens[] = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
+constexpr const char* kByteLevelTokens[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
 
 // Counts the words of text as they are written; the normal form is made once for each distinct word, at the end.
 class WordCounter {
  public:
-  explicit WordCounter(const VocabOptions& options) : normalizer_(options.normalizer), limit_(options.memory_limit) {}
+  explicit WordCounter(const VocabOptions& options) : normalizer_(options.normalizer), byte_level_(options.byte_level), limit_(options.memory_limit) {}
 
   absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress);
 
@@ -34,8 +36,11 @@ class WordCounter {
   // Counts the words of batch_, which is whole lines.
   void CountBatch();
   void CountPart(absl::string_view part, WordCounts* counts, int64_t* dropped) const;
+  // The normal form of a word, or for a byte-level BPE the spelling of its bytes; false when it does not count.
+  bool Normalize(absl::string_view raw, std::string* word) const;
 
   Normalizer normalizer_;
+  const bool byte_level_;
   const int64_t limit_;
   std::string batch_;
   WordCounts counts_;
@@ -50,7 +55,8 @@ absl::Status WordCounter::AddFile(const std::string& path, absl::FunctionRef<voi
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
     bytes_ = before + reader.position();
-    if (more) batch_ += line, batch_ += '\n';
+    // What ends a line is a word of its own for a byte-level BPE.
+    if (more) batch_ += line, batch_ += byte_level_ ? std::string(reader.line_end()) : "\n";
     if (batch_.size() >= kBatchBytes || !more) {
       CountBatch();
       progress(bytes_);
@@ -60,13 +66,29 @@ absl::Status WordCounter::AddFile(const std::string& path, absl::FunctionRef<voi
 }
 
 void WordCounter::CountPart(absl::string_view part, WordCounts* counts, int64_t* dropped) const {
-  normalizer_.ForEachWord(part, [&](size_t begin, size_t end) {
-    if (end - begin > kMaxRawWord) {
+  const auto count = [&](absl::string_view word) {
+    if (word.size() > kMaxRawWord) {
       ++*dropped;
     } else {
-      counts->Add(part.substr(begin, end - begin), 1);
+      counts->Add(word, 1);
     }
-  });
+  };
+  if (!byte_level_) {
+    normalizer_.ForEachWord(part, [&](size_t begin, size_t end) { count(part.substr(begin, end - begin)); });
+    return;
+  }
+  while (!part.empty()) {  // line by line, as Hugging Face reads files
+    const absl::string_view line = part.substr(0, std::min(part.find('\n'), part.size() - 1) + 1);
+    ForEachByteWord(line, [&](size_t begin, size_t end) { count(line.substr(begin, end - begin)); });
+    part.remove_prefix(line.size());
+  }
+}
+
+bool WordCounter::Normalize(absl::string_view raw, std::string* word) const {
+  if (!byte_level_) return normalizer_.NormalizeWord(raw, kMaxWordChars, word);
+  word->clear();
+  AppendByteSpelling(raw, word);
+  return true;
 }
 
 void WordCounter::CountBatch() {
@@ -93,7 +115,7 @@ std::vector<std::pair<std::string, int64_t>> WordCounter::Take() {
   WordCounts normal;
   std::string word;
   counts_.ForEach([&](absl::string_view raw, int64_t count) {
-    if (normalizer_.NormalizeWord(raw, kMaxWordChars, &word)) {
+    if (Normalize(raw, &word)) {
       normal.Add(word, count);
     } else {
       dropped_ += count;
@@ -111,8 +133,14 @@ std::vector<std::pair<std::string, int64_t>> WordCounter::Take() {
 
 absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files, const VocabOptions& options,
                                        absl::FunctionRef<void(int64_t done, int64_t total)> progress) {
-  if (options.size <= static_cast<int32_t>(std::size(kSpecialTokens))) {
-    return Error(Exit::kSpec, absl::StrCat("vocabulary size ", options.size, ": more than ", std::size(kSpecialTokens), " expected"));
+  MergeOptions merges = {.size = options.size, .min_count = options.min_count, .max_alphabet = options.max_alphabet};
+  if (options.byte_level) {
+    merges.prefix.clear();
+    for (int b = 0; b < 256; ++b) merges.alphabet.push_back(ByteCharacter(static_cast<uint8_t>(b)));
+  }
+  if (const size_t least = std::size(kSpecialTokens) + merges.alphabet.size(); options.size <= static_cast<int32_t>(least)) {
+    return Error(Exit::kSpec, absl::StrCat("vocabulary size ", options.size, ": more than ", least, " expected",
+                                           options.byte_level ? ", the special tokens and all bytes" : ""));
   }
   int64_t total = 0;
   for (const std::string& file : files) {
@@ -131,8 +159,9 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files, co
   for (const auto& [word, count] : words) result.words += count;
   if (words.empty())
     return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : Quote(files[0]), ": no words to learn a vocabulary from"));
-  result.tokens.assign(std::begin(kSpecialTokens), std::end(kSpecialTokens));
-  LearnMerges(words, {options.size, options.min_count, options.max_alphabet}, &result.tokens);
+  const auto& special = options.byte_level ? kByteLevelTokens : kSpecialTokens;
+  result.tokens.assign(std::begin(special), std::end(special));
+  LearnMerges(words, merges, &result.tokens, options.byte_level ? &result.merges : nullptr);
   return result;
 }
 

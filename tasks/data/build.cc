@@ -188,7 +188,7 @@ class ClassificationFill {
   }
 
   absl::StatusOr<bool> Write(const LabelledText& item, const EncodedText& encoded) {
-    const int64_t wrapping = data_.text_pair_field().empty() ? 2 : 3;
+    const SpecialIds& special = tokenizer_.special();
     int64_t text_tokens = 0;
     Example example;
     example.rows = {0};
@@ -197,8 +197,9 @@ class ClassificationFill {
     for (const TextSequence& sequence : encoded.sequences) {
       example.ids = sequence.ids;
       example.second = sequence.second;
-      text_tokens += sequence.ids.size() - wrapping;
-      stats_.unknown_tokens += std::count(sequence.ids.begin(), sequence.ids.end(), tokenizer_.special().unk);
+      text_tokens +=
+          std::count_if(sequence.ids.begin(), sequence.ids.end(), [&](int32_t id) { return id != special.cls && id != special.sep; });
+      stats_.unknown_tokens += std::count(sequence.ids.begin(), sequence.ids.end(), special.unk);
       RETURN_IF_ERROR(writer_->Add(example));
       example.continues = true;
     }

@@ -22,6 +22,7 @@ void AddTokenizer(const Tokenizer& tokenizer, Hasher* key) {
     key->AddText(tokenizer.token(id));
     key->AddNumber(tokenizer.is_special(id));
   }
+  if (tokenizer.byte_level()) key->AddText(tokenizer.other_rules());
   const NormalizerOptions& o = tokenizer.options();
   for (bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase}) key->AddNumber(option);
   const SpecialIds& s = tokenizer.special();

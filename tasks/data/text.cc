@@ -38,7 +38,7 @@ class TextRows : public RowReader {
 int64_t PieceLength(absl::string_view text) {
   if (text.size() <= kPieceBytes) return text.size();
   for (int64_t cut = kPieceBytes; cut > 0; --cut) {
-    if (IsSpace(text[cut - 1])) return cut;
+    if (IsSpace(text[cut])) return cut;  // a blank belongs to the word behind it
   }
   int64_t cut = kPieceBytes;
   while (cut > kPieceBytes - 3 && (text[cut] & 0xC0) == 0x80) --cut;

@@ -23,6 +23,11 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::fu
     for (int64_t i = 0; i < p.size(); i += kPiece)
       pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay, p.rate * rate});
   }
+  if (spec_.ema_decay() > 0) {
+    average_.resize(m_.size());
+    const float* values = store_->values().data();
+    for (const Piece& p : pieces_) std::copy_n(values + p.value, p.n, average_.data() + p.grad);
+  }
 }
 
 double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads())); }
@@ -44,6 +49,27 @@ void Optimizer::Step(double rate, double norm) {
     mine.rate *= p.rate;
     mine.decay = p.decay ? spec_.weight_decay() : 0;
     AdamWStep(mine, values + p.value, grads + p.grad, m_.data() + p.grad, v_.data() + p.grad, p.n);
+  });
+  UpdateAverage();
+  store_->TrainableChanged();
+}
+
+void Optimizer::UpdateAverage() {
+  if (average_.empty()) return;
+  const auto rate = static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
+  const float* values = store_->values().data();
+  ParallelFor(pieces_.size(), [&](int64_t i) {
+    const float* value = values + pieces_[i].value;
+    float* average = average_.data() + pieces_[i].grad;
+    for (int64_t j = 0; j < pieces_[i].n; ++j) average[j] += rate * (value[j] - average[j]);
+  });
+}
+
+void Optimizer::SwapAverage() {
+  if (average_.empty()) return;
+  float* values = store_->values().data();
+  ParallelFor(pieces_.size(), [&](int64_t i) {
+    std::swap_ranges(values + pieces_[i].value, values + pieces_[i].value + pieces_[i].n, average_.data() + pieces_[i].grad);
   });
   store_->TrainableChanged();
 }

@@ -1,4 +1,4 @@
-// AdamW over the parameter store: groups, clipping, state.
+// AdamW over the parameter store: groups, clipping, state, and the moving average of the weights.
 #ifndef CLOZE_TASKS_TRAINING_OPTIMIZER_H_
 #define CLOZE_TASKS_TRAINING_OPTIMIZER_H_
 
@@ -24,12 +24,16 @@ class Optimizer {
   void Step(double rate, double norm);
   // Drops the gradients.
   void Skip();
+  // Exchanges the weights and their moving average; without one, nothing happens.
+  void SwapAverage();
 
   // Steps taken; the power in the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   std::vector<float>& m() { return m_; }
   std::vector<float>& v() { return v_; }
+  // Moving average of the weights; empty without ema_decay. It starts as the weights that the store had at construction.
+  std::vector<float>& average() { return average_; }
 
  private:
   struct Piece {
@@ -37,10 +41,12 @@ class Optimizer {
     bool decay;
     float rate;  // share of the full learning rate
   };
+  void UpdateAverage();
+
   ParamStore* store_;
   OptimizerSpec spec_;
   std::vector<Piece> pieces_;  // the units of parallel work
-  std::vector<float> m_, v_;
+  std::vector<float> m_, v_, average_;
   int64_t steps_ = 0;
 };
 

@@ -73,14 +73,20 @@ void Progress::Smooth(const StepStats& stats) {
 }
 
 std::string Progress::StatusLine(const StepStats& stats) const {
-  const double eta = (options_.total_steps - stats.step) * (seconds_ / weight_);
-  return absl::StrFormat("step %d/%d  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, options_.total_steps, loss_ / weight_,
+  const bool timed = options_.total_steps == 0;
+  const double eta = timed ? stats.seconds_left : (options_.total_steps - stats.step) * (seconds_ / weight_);
+  const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done) : absl::StrCat("/", options_.total_steps);
+  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, total, loss_ / weight_,
                          FormatCount(tokens_ / seconds_), FormatDuration(eta), stats.learning_rate);
+}
+
+bool Progress::Last(const StepStats& stats) const {
+  return options_.total_steps == 0 ? stats.done >= 1 : stats.step >= options_.total_steps;
 }
 
 void Progress::Step(const StepStats& stats) {
   Smooth(stats);
-  const bool last = stats.step >= options_.total_steps;
+  const bool last = Last(stats);
   const bool record = last || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
   if (terminal_) {
     if (last || record || last_time_ - last_draw_ >= kDrawSeconds) DrawLive(StatusLine(stats));
@@ -88,16 +94,17 @@ void Progress::Step(const StepStats& stats) {
     PrintLine(StatusLine(stats));
   }
   if (!record) return;
-  const nlohmann::ordered_json json = {{"step", stats.step},
-                                       {"steps", options_.total_steps},
-                                       {"loss", stats.loss},
-                                       {"smoothed_loss", loss_ / weight_},
-                                       {"learning_rate", stats.learning_rate},
-                                       {"grad_norm", stats.grad_norm},
-                                       {"tokens", total_tokens_},
-                                       {"tokens_per_second", tokens_ / seconds_},
-                                       {"seconds", last_time_ - start_time_},
-                                       {"memory_bytes", stats.memory_bytes}};
+  nlohmann::ordered_json json = {{"step", stats.step},
+                                 {"steps", options_.total_steps},
+                                 {"loss", stats.loss},
+                                 {"smoothed_loss", loss_ / weight_},
+                                 {"learning_rate", stats.learning_rate},
+                                 {"grad_norm", stats.grad_norm},
+                                 {"tokens", total_tokens_},
+                                 {"tokens_per_second", tokens_ / seconds_},
+                                 {"seconds", last_time_ - start_time_},
+                                 {"memory_bytes", stats.memory_bytes}};
+  if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
   AppendLog(json.dump());
 }
 

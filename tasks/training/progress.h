@@ -17,6 +17,7 @@ struct StepStats {
   int64_t step = 0;  // steps done, this one included
   double loss = 0;   // mean over the step's targets
   double learning_rate = 0, grad_norm = 0;
+  double done = 0, seconds_left = 0;  // when the clock ends the run: share of the run, and time
   int64_t tokens = 0;        // that the step saw
   int64_t memory_bytes = 0;  // most that the passes needed at once
 };
@@ -26,7 +27,7 @@ class Progress {
  public:
   struct Options {
     std::string log_path = {};  // JSON lines are appended here; empty: none
-    int64_t total_steps = 1;
+    int64_t total_steps = 1;  // 0: the clock ends the run
     int64_t log_every_steps = 10;
     int fd = 2;                          // where lines go
     int width = -1;                      // columns of a terminal there; 0: it is none; -1: ask
@@ -50,6 +51,7 @@ class Progress {
 
  private:
   void Smooth(const StepStats& stats);
+  bool Last(const StepStats& stats) const;
   std::string StatusLine(const StepStats& stats) const;
   void DrawLive(const std::string& line);
   void PrintLine(const std::string& line);

@@ -9,6 +9,16 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kMostSteps = 1e15;  // more never ends anyway, and fits into 64 bits
 
+// The rate after the warm-up, of which the share `left` is left.
+double AfterWarmup(ScheduleSpec::Shape shape, double peak, double left) {
+  switch (shape) {
+    case ScheduleSpec::LINEAR: return peak * left;
+    case ScheduleSpec::COSINE: return peak * 0.5 * (1 - std::cos(kPi * left));
+    case ScheduleSpec::CONSTANT: return peak;
+  }
+  return peak;
+}
+
 }  // namespace
 
 int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch) {
@@ -26,13 +36,13 @@ int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps) {
 double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps) {
   const int64_t warmup = WarmupSteps(spec, total_steps);
   if (step < warmup) return peak * (step + 1) / warmup;
-  const double left = std::max<double>(total_steps - step, 0) / std::max<double>(total_steps - warmup, 1);
-  switch (spec.shape()) {
-    case ScheduleSpec::LINEAR: return peak * left;
-    case ScheduleSpec::COSINE: return peak * 0.5 * (1 - std::cos(kPi * left));
-    case ScheduleSpec::CONSTANT: return peak;
-  }
-  return peak;
+  return AfterWarmup(spec.shape(), peak, std::max<double>(total_steps - step, 0) / std::max<double>(total_steps - warmup, 1));
+}
+
+double TimedLearningRate(const ScheduleSpec& spec, double peak, double done) {
+  const double warmup = spec.warmup_share();
+  if (done < warmup) return peak * done / warmup;
+  return AfterWarmup(spec.shape(), peak, warmup < 1 ? (1 - done) / (1 - warmup) : 1);
 }
 
 }  // namespace cloze

@@ -18,6 +18,9 @@ int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps);
 // then the shape's way from the peak towards 0, which would be reached at total_steps. 0 from there on, but for CONSTANT.
 double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps);
 
+// The same by the share `done` of the run, 0 to 1: peak done / warmup_share during the warm-up.
+double TimedLearningRate(const ScheduleSpec& spec, double peak, double done);
+
 }  // namespace cloze
 
 #endif  // CLOZE_TASKS_TRAINING_SCHEDULE_H_

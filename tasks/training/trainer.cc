@@ -18,6 +18,7 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kMaxSkippedInARow = 10;
+constexpr int kTimesARun = 10;  // evaluations and checkpoints, where the spec does not say
 
 }  // namespace
 
@@ -78,37 +79,51 @@ absl::Status Trainer::InitializeModel() {
 
 void Trainer::PlanSteps() {
   const double per_epoch = feed_->StepsPerEpoch();
-  total_steps_ = TotalSteps(spec_.schedule(), per_epoch);
+  pace_ = std::make_unique<Pace>(spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);
+  const int64_t steps = pace_->total_steps();
   evaluate_every_ = spec_.evaluation().every_steps();
-  if (evaluate_every_ == 0)
-    evaluate_every_ = spec_.has_masked_lm() ? std::max<int64_t>(total_steps_ / 10, 1) : std::max<int64_t>(std::ceil(per_epoch), 1);
+  if (evaluate_every_ == 0 && !spec_.has_masked_lm()) evaluate_every_ = std::max<int64_t>(std::ceil(per_epoch), 1);
+  if (evaluate_every_ == 0 && steps > 0) evaluate_every_ = std::max<int64_t>(steps / kTimesARun, 1);
   save_every_ = spec_.output().checkpoint_every_steps();
-  if (save_every_ == 0) save_every_ = std::max<int64_t>((total_steps_ + 9) / 10, 1);
+  if (save_every_ == 0 && steps > 0) save_every_ = std::max<int64_t>((steps + kTimesARun - 1) / kTimesARun, 1);
+  if (pace_->timed()) setup_.notes.push_back("a run under schedule.time_budget_minutes depends on the clock: another run gives other bits");
+}
+
+bool Trainer::Due(int64_t every) const {
+  return every > 0 ? step_ % every == 0 : std::floor(kTimesARun * done_before_) < std::floor(kTimesARun * done_);
 }
 
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
-  progress_ = std::make_unique<Progress>(
-      Progress::Options{.log_path = Path("log.jsonl"), .total_steps = total_steps_, .log_every_steps = spec_.output().log_every_steps()});
+  progress_ = std::make_unique<Progress>(Progress::Options{
+      .log_path = Path("log.jsonl"), .total_steps = pace_->total_steps(), .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(WriteFileAtomically(Path("spec.textproto"), PrintEffective(spec_)));
-  auto next = std::async(std::launch::async, [&] { return feed_->Next(next_example_); });
+  pace_->Start(seconds_);
+  done_before_ = done_ = pace_->Done(step_);
+  const auto fetch = [this](int64_t from, double at) {
+    return std::async(std::launch::async, [this, from, at] { return feed_->Next(from, at); });
+  };
+  auto next = fetch(next_example_, done_);
   while (true) {
     if (EvaluationDue() && !Stopped()) RETURN_IF_ERROR(EvaluateNow());
     const bool last = Finished();
-    if (step_ > 0 && (last || Stopped() || step_ % save_every_ == 0)) RETURN_IF_ERROR(Save());
+    if (step_ > 0 && (last || Stopped() || Due(save_every_))) RETURN_IF_ERROR(Save());
     if (last) break;
     if (Stopped()) {
       progress_->Finish();
-      return Error(Exit::kInterrupted,
-                   absl::StrCat("stopped after step ", step_, " of ", total_steps_, "; the same command goes on from there"));
+      return Error(Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(step_), "; the same command goes on from there"));
     }
     ASSIGN_OR_RETURN(const StepData data, next.get());
-    next = std::async(std::launch::async, [this, from = data.next] { return feed_->Next(from); });
+    next = fetch(data.next, pace_->Done(step_ + 1));
     RETURN_IF_ERROR(TrainStep(data));
     if (options_.after_step != nullptr) options_.after_step(step_);
+    done_before_ = std::exchange(done_, pace_->Done(step_));
   }
   progress_->Finish();
-  if (!setup_.validation.has_value()) RETURN_IF_ERROR(SaveBest());
+  if (!setup_.validation.has_value()) {
+    optimizer_->SwapAverage();
+    RETURN_IF_ERROR(SaveBest());
+  }
   return Summary{step_, last_loss_, setup_.validation.has_value() ? metric_ : "", best_};
 }
 
@@ -131,7 +146,7 @@ double Trainer::ForwardBackward(const StepData& data) {
 
 absl::Status Trainer::TrainStep(const StepData& data) {
   const double loss = ForwardBackward(data), norm = optimizer_->GradNorm();
-  const double rate = LearningRate(spec_.schedule(), spec_.optimizer().learning_rate(), step_, total_steps_);
+  const double rate = pace_->Rate(spec_.optimizer().learning_rate(), step_);
   next_example_ = data.next;
   ++step_;
   if (std::isfinite(loss) && std::isfinite(norm)) {
@@ -152,6 +167,8 @@ absl::Status Trainer::TrainStep(const StepData& data) {
                    .loss = loss,
                    .learning_rate = rate,
                    .grad_norm = norm,
+                   .done = pace_->Done(step_),
+                   .seconds_left = pace_->SecondsLeft(),
                    .tokens = data.tokens,
                    .memory_bytes = model_->arena().peak()});
   return absl::OkStatus();
@@ -173,16 +190,24 @@ absl::Status Trainer::CheckMetric() {
 }
 
 bool Trainer::EvaluationDue() const {
-  const bool now = step_ == total_steps_ || step_ % evaluate_every_ == 0;
+  const bool now = done_ >= 1 || Due(evaluate_every_);
   return setup_.validation.has_value() && step_ > 0 && now && evaluated_step_ != step_;
 }
 
 bool Trainer::Finished() const {
   const int32_t patience = spec_.evaluation().patience();
-  return !EvaluationDue() && (step_ == total_steps_ || (patience > 0 && evaluations_without_best_ >= patience));
+  return !EvaluationDue() && (done_ >= 1 || (patience > 0 && evaluations_without_best_ >= patience));
 }
 
 absl::Status Trainer::EvaluateNow() {
+  optimizer_->SwapAverage();
+  const absl::Status status = EvaluateWeights();
+  optimizer_->SwapAverage();
+  progress_->SkipTime();
+  return status;
+}
+
+absl::Status Trainer::EvaluateWeights() {
   auto results = EvaluateOn(spec_.evaluation().max_examples());
   if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();  // the caller saves and stops
   RETURN_IF_ERROR(results.status());
@@ -197,10 +222,9 @@ absl::Status Trainer::EvaluateNow() {
     best_ = *results;
     RETURN_IF_ERROR(SaveBest());
   }
-  if (Finished() && step_ < total_steps_)
+  if (Finished() && done_ < 1)
     progress_->Note(
         absl::StrCat("no better ", metric_, " in ", evaluations_without_best_, " evaluations: the run ends after step ", step_));
-  progress_->SkipTime();
   return absl::OkStatus();
 }
 

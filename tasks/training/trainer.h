@@ -13,6 +13,7 @@
 #include "tasks/feed.h"
 #include "tasks/metrics.h"
 #include "tasks/training/optimizer.h"
+#include "tasks/training/pace.h"
 #include "tasks/training/progress.h"
 #include "tasks/training/run_lock.h"
 #include "tasks/training/setup.h"
@@ -27,6 +28,7 @@ class Trainer {
     std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing;  // tokenising; may be empty
     const std::atomic<bool>* stop = nullptr;       // true: save, and end with kInterrupted after the step under way
     std::function<void(int64_t step)> after_step;  // may be empty
+    std::function<double()> clock = {};            // seconds, monotonic; empty: the system's
   };
   struct Summary {
     int64_t steps = 0;
@@ -59,11 +61,15 @@ class Trainer {
   bool EvaluationDue() const;
   // Is nothing left to do, as all steps are done or the metric got no better for `patience` evaluations?
   bool Finished() const;
-  absl::Status EvaluateNow();
   // What the run makes: a model folder, or an adapter folder for LoRA.
   absl::Status SaveModel(const std::string& folder) const;
   absl::Status LoadCheckpoint(const std::string& folder);
+  // With the moving average of the weights, where there is one.
+  absl::Status EvaluateNow();
+  absl::Status EvaluateWeights();
   absl::Status SaveBest();
+  // Is it time for what happens every `every` steps, or, when nobody knows the number of steps, ten times a run?
+  bool Due(int64_t every) const;
   absl::Status Save();
   absl::Status WriteState(const std::string& folder) const;
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
@@ -79,13 +85,16 @@ class Trainer {
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Progress> progress_;
 
-  int64_t total_steps_ = 0, evaluate_every_ = 0, save_every_ = 0;
+  std::unique_ptr<Pace> pace_;
+  int64_t evaluate_every_ = 0, save_every_ = 0;  // 0: by the clock
   // What a checkpoint remembers beside weights and moments.
   int64_t evaluated_step_ = 0, evaluations_without_best_ = 0;
   int64_t step_ = 0, next_example_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
   double last_loss_ = 0;
   std::optional<double> best_value_;
+  double seconds_ = 0;  // spent by earlier processes
   int64_t saved_step_ = -1;
+  double done_ = 0, done_before_ = 0;  // share of the run, now and before the last step
   int failed_saves_ = 0;
   std::string metric_;
   MetricResults best_;

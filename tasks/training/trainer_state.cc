@@ -45,14 +45,16 @@ std::string FingerprintOf(const BuiltStore& built) {
   return folder.substr(folder.rfind('/') + 1);
 }
 
-// Views of the moments of every trainable parameter, "m.NAME" and "v.NAME".
+// Views of the moments of every trainable parameter, "m.NAME" and "v.NAME", and of the moving average of the weights, "ema.NAME".
 std::vector<TensorData> Moments(const ParamStore& params, Optimizer& optimizer) {
   std::vector<TensorData> tensors;
   for (ParamId id = 0; id < params.size(); ++id) {
     const Param& p = params.param(id);
     if (!p.trainable) continue;
-    for (auto& [prefix, data] : {std::pair("m.", optimizer.m().data()), std::pair("v.", optimizer.v().data())}) {
-      tensors.push_back({.name = prefix + p.name, .shape = {p.rows, p.cols}, .type = FileType::kF32, .data = data + p.grad_offset});
+    for (auto& [prefix, data] :
+         {std::pair("m.", &optimizer.m()), std::pair("v.", &optimizer.v()), std::pair("ema.", &optimizer.average())}) {
+      if (data->empty()) continue;
+      tensors.push_back({.name = prefix + p.name, .shape = {p.rows, p.cols}, .type = FileType::kF32, .data = data->data() + p.grad_offset});
     }
   }
   return tensors;
@@ -75,7 +77,8 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
   RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, kOptimizer), Moments(model_->params(), *optimizer_)));
   TrainerState state;
   state.set_step(step_);
-  state.set_total_steps(total_steps_);
+  state.set_total_steps(pace_->total_steps());
+  state.set_seconds(pace_->Seconds());
   state.set_next_example(next_example_);
   state.set_seed(spec_.seed());
   state.set_spec(PrintEffective(spec_));
@@ -101,7 +104,9 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
 absl::Status Trainer::Save() {
   if (saved_step_ == step_) return absl::OkStatus();
   const int64_t moments = optimizer_->m().size(), values = model_->params().values().size();
-  const int64_t bytes = 4 * ((spec_.trainable().has_lora() ? moments : values) + 2 * moments) + (1 << 20);
+  const int64_t written =
+      (spec_.trainable().has_lora() ? moments : values) + 2 * moments + static_cast<int64_t>(optimizer_->average().size());
+  const int64_t bytes = 4 * written + (1 << 20);
   const absl::Status status = SaveCheckpoint(
       spec_.output().directory(), step_, [&](const std::string& folder) { return WriteState(folder); }, spec_.output().keep_checkpoints(),
       bytes);
@@ -113,8 +118,9 @@ absl::Status Trainer::Save() {
     return status;
   }
   // Training goes on in memory; a full disk may be emptied before the next interval.
-  if (++failed_saves_ >= 3 || step_ == total_steps_ || Stopped()) return Annotate(status, "cannot save");
-  progress_->Note(absl::StrCat("cannot save: ", std::string(status.message()), "; going on, the next try is ", save_every_, " steps away"));
+  if (++failed_saves_ >= 3 || done_ >= 1 || Stopped()) return Annotate(status, "cannot save");
+  progress_->Note(absl::StrCat("cannot save: ", std::string(status.message()), "; going on, the next try is ",
+                               save_every_ > 0 ? absl::StrCat(save_every_, " steps away") : "a tenth of the run away"));
   return absl::OkStatus();
 }
 
@@ -147,6 +153,7 @@ absl::Status Trainer::Resume() {
   RETURN_IF_ERROR(ReadMoments(JoinPath(found->path, kOptimizer), model_->params(), optimizer_.get()));
   step_ = saved_step_ = state.step();
   next_example_ = state.next_example();
+  seconds_ = state.seconds();
   skipped_ = state.skipped_steps();
   skipped_in_a_row_ = state.skipped_in_a_row();
   optimizer_->set_steps(step_ - skipped_);
@@ -156,7 +163,7 @@ absl::Status Trainer::Resume() {
   evaluations_without_best_ = state.evaluations_without_best();
   if (state.has_best_value()) best_value_ = state.best_value();
   for (const auto& metric : state.best()) best_.values.emplace_back(metric.name(), metric.value());
-  setup_.notes.push_back(absl::StrCat("resumed at step ", step_, " of ", total_steps_, " from ", found->path));
+  setup_.notes.push_back(absl::StrCat("resumed at ", pace_->Describe(step_), " from ", found->path));
   if (state.isa() != GetKernels().name || state.matmul_version() != MatmulLibrary()) {
     setup_.notes.push_back(absl::StrCat("the checkpoint was written with ", state.isa(), " and ", state.matmul_version(), ", this run has ",
                                         GetKernels().name, " and ", MatmulLibrary(), ": results may differ in the last bits"));

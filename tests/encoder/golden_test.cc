@@ -37,6 +37,7 @@ struct Case {
   EncoderSpec::Activation activation = EncoderSpec::GELU;
   HeadKind head = HeadKind::kMaskedLm;
   int labels = 0;
+  bool roberta = false;
 };
 
 ModelConfig ConfigOf(const Case& c) {
@@ -45,6 +46,10 @@ ModelConfig ConfigOf(const Case& c) {
   config.max_positions = c.norm == EncoderSpec::PRE ? 49 : 48;
   config.position_offset = c.norm == EncoderSpec::PRE ? 1 : 0;
   config.norm = c.norm, config.activation = c.activation, config.head = c.head;
+  if (c.roberta) {
+    config.roberta = true, config.hidden = 16, config.heads = 2, config.intermediate = 32, config.token_types = 1;
+    config.max_positions = 50, config.pad_id = 1, config.position_offset = 2, config.norm_epsilon = 1e-5;
+  }
   config.dropout = config.attention_dropout = 0;
   config.pooler = c.head == HeadKind::kSequenceClassification;
   for (int i = 0; i < c.labels; ++i) config.labels.push_back(std::to_string(i));
@@ -214,7 +219,12 @@ INSTANTIATE_TEST_SUITE_P(All, Golden,
                                          Case{"masked_lm_pre_norm", EncoderSpec::PRE},
                                          Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
                                               HeadKind::kSequenceClassification, 3},
-                                         Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7}),
+                                         Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7},
+                                         Case{"roberta_masked_lm", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kMaskedLm, 0, true},
+                                         Case{"roberta_sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
+                                              HeadKind::kSequenceClassification, 3, true},
+                                         Case{"roberta_token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7,
+                                              true}),
                          [](const auto& info) { return std::string(info.param.folder); });
 
 }  // namespace

@@ -189,6 +189,9 @@ TEST(VerifySpec, ComparesFields) {
   };
   EXPECT_EQ(error({"model.encoder.heads=3"}), "--set model.encoder.heads=3: model.encoder.heads: 3 does not divide hidden = 128");
   EXPECT_THAT(error({"model.encoder.preset=CUSTOM", "model.encoder.hidden=64"}), HasSubstr("model.encoder.layers: must be given"));
+  EXPECT_THAT(error({"masked_lm.warmup_from_tokens=129"}), HasSubstr("129 is not between 8 and max_tokens = 128"));
+  EXPECT_THAT(error({"masked_lm.warmup_from_tokens=7"}), HasSubstr("7 is not between 8"));
+  EXPECT_THAT(error({"schedule.time_budget_minutes=60", "schedule.warmup_steps=10"}), HasSubstr("give warmup_share"));
   EXPECT_THAT(error({"masked_lm.keep_share=0.6", "masked_lm.random_share=0.6"}), HasSubstr("keep_share + random_share is 1.2"));
   EXPECT_THAT(error({"masked_lm.max_tokens=513"}), HasSubstr("masked_lm.max_tokens: 513 is more than model.encoder.max_positions = 512"));
   EXPECT_THAT(error({"batch.micro_tokens=64"}), HasSubstr("batch.micro_tokens: 64 is less than masked_lm.max_tokens = 128"));

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tasks/training/pace.h"
+
 namespace cloze {
 namespace {
 
@@ -66,6 +68,49 @@ TEST(LearningRate, WarmupLongerThanTheRunOnlyRises) {
   const ScheduleSpec spec = Spec(ScheduleSpec::LINEAR, 100);
   EXPECT_EQ(WarmupSteps(spec, 10), 10);
   EXPECT_EQ(LearningRate(spec, 1, 9, 10), 1);
+}
+
+TEST(TimedLearningRate, RisesAndReachesZeroAtTheEnd) {
+  ScheduleSpec spec;  // linear, a tenth of warm-up
+  EXPECT_EQ(TimedLearningRate(spec, 2, 0), 0);
+  EXPECT_NEAR(TimedLearningRate(spec, 2, 0.05), 1, 1e-6);
+  EXPECT_NEAR(TimedLearningRate(spec, 2, 0.1), 2, 1e-6);
+  EXPECT_NEAR(TimedLearningRate(spec, 2, 0.55), 1, 1e-6);
+  EXPECT_EQ(TimedLearningRate(spec, 2, 1), 0);
+  spec.set_shape(ScheduleSpec::COSINE);
+  EXPECT_NEAR(TimedLearningRate(spec, 2, 0.55), 1, 1e-6);
+  spec.set_warmup_share(1);
+  EXPECT_NEAR(TimedLearningRate(spec, 2, 0.5), 1, 1e-6);
+  EXPECT_NEAR(TimedLearningRate(spec, 2, 1), 2, 1e-6);
+}
+
+TEST(Pace, CountsStepsOrTime) {
+  ScheduleSpec spec;
+  double now = 100;
+  const auto clock = [&] { return now; };
+  Pace steps(spec, 20, clock);
+  steps.Start(5);
+  EXPECT_EQ(steps.Done(5), 0.25);
+  EXPECT_FALSE(steps.Over(19));
+  EXPECT_TRUE(steps.Over(20));
+  EXPECT_EQ(steps.Rate(1, 1), 1);
+  EXPECT_EQ(steps.Describe(3), "step 3 of 20");
+  now += 7;
+  EXPECT_EQ(steps.Seconds(), 12);
+
+  spec.set_time_budget_minutes(2);
+  Pace timed(spec, 20, clock);
+  EXPECT_EQ(timed.total_steps(), 0);
+  timed.Start(30);
+  EXPECT_EQ(timed.Done(1000), 0.25);
+  EXPECT_EQ(timed.SecondsLeft(), 90);
+  now += 89;
+  EXPECT_FALSE(timed.Over(1000));
+  now += 1;
+  EXPECT_TRUE(timed.Over(0));
+  EXPECT_EQ(timed.SecondsLeft(), 0);
+  EXPECT_EQ(timed.Rate(1, 7), 0);
+  EXPECT_EQ(timed.Describe(3), "step 3");
 }
 
 TEST(WarmupSteps, TakesShareOrSteps) {

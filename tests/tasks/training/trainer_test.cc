@@ -54,7 +54,9 @@ class TrainerTest : public FilesTest {
   absl::StatusOr<Trainer::Summary> Train(const LoadedSpec& spec, int stop_after = 1000000) {
     testing::internal::CaptureStderr();
     std::atomic<bool> stop = false;
-    auto trainer = Trainer::Create(spec, {.preparing = nullptr, .stop = &stop, .after_step = [&](int64_t) { stop = --stop_after == 0; }});
+    const auto after_step = [&](int64_t) { stop = --stop_after == 0, now_ += 2; };
+    const auto clock = [this] { return now_; };
+    auto trainer = Trainer::Create(spec, {.preparing = nullptr, .stop = &stop, .after_step = after_step, .clock = clock});
     absl::StatusOr<Trainer::Summary> summary = trainer.ok() ? (*trainer)->Run() : trainer.status();
     progress_ = testing::internal::GetCapturedStderr();
     return summary;
@@ -62,6 +64,7 @@ class TrainerTest : public FilesTest {
   std::string Weights(const std::string& run) { return Read(Path(run) + "/model.safetensors"); }
 
   std::string progress_;
+  double now_ = 0;  // seconds; every step takes two
 };
 
 TEST_F(TrainerTest, PretrainsPostAndPreNormAndSinusoids) {
@@ -398,6 +401,89 @@ TEST_F(TrainerTest, ClearErrors) {
   auto lock = RunLock::Acquire(Path("run"));
   ASSERT_TRUE(lock.ok()) << lock.status();
   ExpectError(Train(Spec(Mlm(), "text.txt", "run", 4)).status(), Exit::kCannotCreate, "run");
+}
+
+// Everything that depends on how far the run is, and the moving average.
+TEST_F(TrainerTest, RecipesResumeWithTheSameBits) {
+  const auto spec = [&](const std::string& run) {
+    LoadedSpec loaded = Spec(NewEncoder() +
+                                 " masked_lm { max_tokens: 32 warmup_from_tokens: 8 warmup_share: 0.7 unit: SPAN keep_share: 0.1 "
+                                 "random_share: 0.1 }",
+                             "text.txt", run, 10);
+    loaded.spec.mutable_batch()->set_warmup_from(0.25f);
+    loaded.spec.mutable_optimizer()->set_ema_decay(0.9f);
+    loaded.spec.mutable_validation()->add_files(Path("text.txt"));
+    loaded.spec.mutable_evaluation()->set_every_steps(5);
+    return loaded;
+  };
+  const auto straight = Train(spec("straight"));
+  ASSERT_TRUE(straight.ok()) << straight.status();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
+  const auto last = Train(spec("pieces"));
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(Weights("straight"), Weights("pieces"));
+  EXPECT_EQ(straight->best.values, last->best.values);
+}
+
+TEST_F(TrainerTest, TheAverageOfTheWeightsIsEvaluatedAndSaved) {
+  LoadedSpec spec = Spec(Mlm(), "text.txt", "plain", 12);
+  ASSERT_TRUE(Train(spec).ok());
+  const auto train = [&](const std::string& run, float decay) {
+    LoadedSpec averaged = Spec(Mlm(), "text.txt", run, 12);
+    averaged.spec.mutable_optimizer()->set_ema_decay(decay);
+    ASSERT_TRUE(Train(averaged).ok());
+    EXPECT_EQ(Weights(run + "/step-00000012"), Weights("plain/step-00000012")) << "the average does not touch training";
+  };
+  train("some", 0.9f);
+  train("hair", 1e-7f);  // (1 - 1e-7) of every new value
+  EXPECT_NE(Weights("some"), Weights("plain"));
+  // The average over the weights after each step, from those at the beginning, with the first steps' smaller decay.
+  const auto values = [&](const std::string& folder) {
+    Model model(*LoadConfig(Path(folder)), false);
+    std::vector<std::string> fresh;
+    EXPECT_TRUE(model.Load(Path(folder), 0, &fresh).ok());
+    return std::vector<float>(model.params().values().begin(), model.params().values().end());
+  };
+  const std::vector<float> plain = values("plain"), hair = values("hair");
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], hair[i], 1e-6);
+  std::vector<float> expected;
+  for (int step = 0; step <= 12; ++step) {
+    LoadedSpec part = Spec(Mlm(), "text.txt", "part", 12);
+    if (step == 0) {
+      Model model(*LoadConfig(Path("plain")), false);
+      model.Initialize(1);
+      expected.assign(model.params().values().begin(), model.params().values().end());
+      continue;
+    }
+    ASSERT_EQ(Train(part, 1).ok(), step == 12);
+    const std::vector<float> now = values(absl::StrCat("part/step-000000", step < 10 ? "0" : "", step));
+    const float rate = 1 - std::min(0.9, (1.0 + step) / (10.0 + step));
+    for (size_t i = 0; i < now.size(); ++i) expected[i] += rate * (now[i] - expected[i]);
+  }
+  const std::vector<float> some = values("some");
+  for (size_t i = 0; i < some.size(); ++i) ASSERT_NEAR(some[i], expected[i], 1e-6) << i;
+}
+
+TEST_F(TrainerTest, ATimeBudgetEndsTheRun) {
+  const auto spec = [&](const std::string& run) {
+    LoadedSpec loaded = Spec(Mlm(), "text.txt", run, 0);
+    loaded.spec.mutable_schedule()->set_time_budget_minutes(1);
+    loaded.spec.mutable_output()->set_checkpoint_every_steps(0);
+    return loaded;
+  };
+  const auto summary = Train(spec("timed"));
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->steps, 30);  // of two seconds each
+  EXPECT_THAT(progress_, HasSubstr("depends on the clock"));
+  EXPECT_TRUE(PathExists(Path("timed/step-00000030")));
+  EXPECT_TRUE(PathExists(Path("timed/step-00000027"))) << "a checkpoint every tenth of the time";
+  // What an earlier process spent counts; the time between does not.
+  EXPECT_EQ(ExitOf(Train(spec("pieces"), 10).status()), Exit::kInterrupted);
+  now_ += 1000;
+  const auto last = Train(spec("pieces"));
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->steps, 30);
+  EXPECT_EQ(Train(spec("pieces"))->steps, 30) << "nothing is left to do";
 }
 
 }  // namespace

@@ -1,0 +1,242 @@
+// Which tokens are hidden: every unit, its share, its lengths, and what stands in their place; and the feed of sequences that grow.
+#include "tasks/masked_lm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tasks/data/build.h"
+#include "tasks/feed.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+class MaskerTest : public FilesTest {
+ protected:
+  Masker Make(const MaskedLmSpec& spec) {
+    auto masker = Masker::Create(spec, *tokenizer_, 7);
+    EXPECT_TRUE(masker.ok()) << masker.status();
+    return *std::move(masker);
+  }
+  static MaskedLmSpec Spec(MaskedLmSpec::Unit unit, float share) {
+    MaskedLmSpec spec;
+    spec.set_unit(unit);
+    spec.set_mask_share(share);
+    return spec;
+  }
+  // <class>, words of 1, 2, 3, 1, 2, 3 ... pieces, <sep>.
+  Example Words(int words) {
+    Example e;
+    e.ids.push_back(tokenizer_->special().cls);
+    for (int w = 0; w < words; ++w) {
+      e.ids.push_back(tokenizer_->id("cat"));
+      for (int piece = 0; piece < w % 3; ++piece) e.ids.push_back(tokenizer_->id("##s"));
+    }
+    e.ids.push_back(tokenizer_->special().sep);
+    e.second = e.ids.size();
+    return e;
+  }
+  bool Starts(const Example& e, size_t row) { return row >= e.ids.size() || !tokenizer_->continues_word(e.ids[row]); }
+
+  std::unique_ptr<Tokenizer> tokenizer_ = SmallTokenizer();
+};
+
+TEST_F(MaskerTest, KnowsWhichPiecesGoOnAWord) {
+  EXPECT_TRUE(tokenizer_->continues_word(tokenizer_->id("##s")));
+  EXPECT_FALSE(tokenizer_->continues_word(tokenizer_->id("cat")));
+  EXPECT_FALSE(tokenizer_->continues_word(tokenizer_->id(",")));
+}
+
+TEST_F(MaskerTest, EveryUnitKeepsTheShareAndSparesSpecialTokens) {
+  for (const auto unit : {MaskedLmSpec::TOKEN, MaskedLmSpec::WORD, MaskedLmSpec::SPAN}) {
+    const Masker masker = Make(Spec(unit, 0.15f));
+    int64_t picked = 0, ordinary = 0;
+    for (uint64_t number = 0; number < 200; ++number) {
+      const Example before = Words(60);
+      Example e = before;
+      masker.Apply(number, &e);
+      const int64_t most = std::lround(0.15f * (before.ids.size() - 2));
+      EXPECT_GE(e.rows.size(), 1);
+      EXPECT_LE(static_cast<int64_t>(e.rows.size()), most);
+      EXPECT_TRUE(std::is_sorted(e.rows.begin(), e.rows.end()));
+      EXPECT_EQ(std::set<int32_t>(e.rows.begin(), e.rows.end()).size(), e.rows.size()) << "a row twice";
+      for (size_t i = 0; i < e.rows.size(); ++i) {
+        EXPECT_EQ(e.labels[i], before.ids[e.rows[i]]);
+        EXPECT_FALSE(tokenizer_->is_special(e.labels[i]));
+        EXPECT_EQ(e.ids[e.rows[i]], tokenizer_->special().mask);
+      }
+      picked += e.rows.size(), ordinary += before.ids.size() - 2;
+    }
+    EXPECT_NEAR(double(picked) / ordinary, 0.15, 0.01) << unit;
+  }
+}
+
+TEST_F(MaskerTest, WordsAndSpansAreHiddenWhole) {
+  for (const auto unit : {MaskedLmSpec::WORD, MaskedLmSpec::SPAN}) {
+    const Masker masker = Make(Spec(unit, 0.15f));
+    for (uint64_t number = 0; number < 100; ++number) {
+      const Example before = Words(60);
+      Example e = before;
+      masker.Apply(number, &e);
+      const std::set<int32_t> rows(e.rows.begin(), e.rows.end());
+      for (const int32_t row : rows) {
+        if (!Starts(before, row)) EXPECT_TRUE(rows.count(row - 1)) << "a word's middle without its beginning";
+        if (!Starts(before, row + 1)) EXPECT_TRUE(rows.count(row + 1)) << "a word's beginning without its end";
+      }
+    }
+  }
+}
+
+TEST_F(MaskerTest, LengthsOfSpansAreGeometric) {
+  MaskedLmSpec spec = Spec(MaskedLmSpec::SPAN, 0.02f);
+  spec.set_random_share(1);  // nothing is <mask>, so that only rows tell
+  const Masker masker = Make(spec);
+  Example before;
+  before.ids.assign(1000, tokenizer_->id("cat"));
+  std::map<int, int> lengths;
+  int spans = 0, words = 0;
+  for (uint64_t number = 0; number < 2000; ++number) {
+    Example e = before;
+    masker.Apply(number, &e);
+    // The first span placed is the only one that the budget of 20 never cuts; which it was is unknown, so count all runs.
+    for (size_t i = 0, begin = 0; i < e.rows.size(); ++i) {
+      if (i + 1 < e.rows.size() && e.rows[i + 1] == e.rows[i] + 1) continue;
+      ++spans, words += i + 1 - begin, ++lengths[i + 1 - begin];
+      begin = i + 1;
+    }
+  }
+  // Mean 3.8 by SpanBERT's numbers; the last span of a sequence is cut by the budget.
+  EXPECT_NEAR(double(words) / spans, 3.45, 0.2);
+  for (int n = 1; n < 10; ++n) EXPECT_GT(lengths[n], lengths[n + 1]) << n;
+  EXPECT_LT(lengths[11] + lengths[12], spans / 50) << "longer ones are neighbours only";
+}
+
+TEST_F(MaskerTest, SpansAreKeptOrReplacedAsAWhole) {
+  MaskedLmSpec spec = Spec(MaskedLmSpec::SPAN, 0.05f);
+  spec.set_keep_share(0.5f);
+  spec.set_mean_span(100), spec.set_longest_span(10);
+  const Masker masker = Make(spec);
+  int kept = 0, masked = 0;
+  for (uint64_t number = 0; number < 200; ++number) {
+    Example e;
+    e.ids.assign(100, tokenizer_->id("cat"));
+    masker.Apply(number, &e);
+    int changes = 0;
+    for (size_t i = 0; i < e.rows.size(); ++i) {
+      const bool mask = e.ids[e.rows[i]] == tokenizer_->special().mask;
+      (mask ? masked : kept)++;
+      changes += i > 0 && e.rows[i] == e.rows[i - 1] + 1 && mask != (e.ids[e.rows[i - 1]] == tokenizer_->special().mask);
+    }
+    EXPECT_LE(changes, 2) << "inside a span all tokens fare alike; spans may touch";
+  }
+  EXPECT_NEAR(double(kept) / (kept + masked), 0.5, 0.15);
+}
+
+TEST_F(MaskerTest, RandomWordsAreNeverSpecial) {
+  MaskedLmSpec spec = Spec(MaskedLmSpec::TOKEN, 0.9f);
+  spec.set_random_share(1);
+  const Masker masker = Make(spec);
+  std::set<int32_t> drawn;
+  for (uint64_t number = 0; number < 500; ++number) {
+    Example e = Words(40);
+    masker.Apply(number, &e);
+    for (const int32_t row : e.rows) drawn.insert(e.ids[row]);
+  }
+  for (const int32_t id : drawn) EXPECT_FALSE(tokenizer_->is_special(id)) << tokenizer_->token(id);
+  EXPECT_EQ(static_cast<int32_t>(drawn.size()), tokenizer_->vocab_size() - 5) << "every other token is drawn";
+}
+
+TEST_F(MaskerTest, AWordLongerThanTheShareIsStillTaken) {
+  for (const auto unit : {MaskedLmSpec::WORD, MaskedLmSpec::SPAN}) {
+    Example e;
+    e.ids = {tokenizer_->id("cat"), tokenizer_->id("##s"), tokenizer_->id("##s")};
+    Make(Spec(unit, 0.15f)).Apply(1, &e);
+    EXPECT_EQ(e.rows, (std::vector<int32_t>{0, 1, 2})) << unit;
+  }
+}
+
+TEST_F(MaskerTest, SplitsLongSequencesEvenly) {
+  const Example e = Words(50);  // 2 + 99 tokens
+  const std::vector<Example> pieces = SplitSequence(e, 24, true);
+  ASSERT_EQ(pieces.size(), 5u);
+  std::vector<int32_t> joined = {e.ids.front()};
+  for (const Example& piece : pieces) {
+    EXPECT_LE(piece.ids.size(), 24u);
+    EXPECT_GE(piece.ids.size(), 21u);
+    EXPECT_EQ(piece.ids.front(), tokenizer_->special().cls);
+    EXPECT_EQ(piece.ids.back(), tokenizer_->special().sep);
+    joined.insert(joined.end(), piece.ids.begin() + 1, piece.ids.end() - 1);
+  }
+  joined.push_back(e.ids.back());
+  EXPECT_EQ(joined, e.ids);
+  EXPECT_EQ(SplitSequence(e, 101, true).size(), 1u);
+}
+
+class FeedTest : public MaskerTest {
+ protected:
+  FeedTest() {
+    std::string text;
+    for (int i = 0; i < 40; ++i) absl::StrAppend(&text, "the cat sat on the mat , the cat sat on the cats and a dog ran far away .\n\n");
+    spec_.set_max_tokens(24);
+    auto built = BuildMaskedLm(Data("text.txt", text), spec_, *tokenizer_, {.cache_dir = Path("cache"), .progress = nullptr});
+    EXPECT_TRUE(built.ok()) << built.status();
+    store_.emplace(std::move(built->store));
+  }
+  StepData Next(const Feed& feed, int64_t next, double done) {
+    auto data = feed.Next(next, done);
+    EXPECT_TRUE(data.ok()) << data.status();
+    return *std::move(data);
+  }
+  MaskedLmSpec spec_;
+  std::optional<ExampleStore> store_;
+};
+
+TEST_F(FeedTest, SequencesGrow) {
+  spec_.set_warmup_from_tokens(8);
+  spec_.set_warmup_share(0.5f);
+  BatchSpec batch;
+  batch.set_tokens(200);
+  const Feed feed(*store_, batch, 1, Make(spec_));
+  int64_t longest_before = 0;
+  for (const auto& [done, longest] : {std::pair(0.0, 8), std::pair(0.24, 8), std::pair(0.26, 16), std::pair(0.5, 24), std::pair(1.0, 24)}) {
+    const StepData data = Next(feed, 3, done);
+    EXPECT_LE(data.tokens, 200);
+    int64_t most = 0;
+    std::set<std::pair<uint64_t, int32_t>> places;
+    for (const Batch& b : data.micro) {
+      for (int64_t s = 0; s < b.sequences(); ++s) most = std::max<int64_t>(most, b.cu_seqlens[s + 1] - b.cu_seqlens[s]);
+      for (int64_t i = 0; i < b.tokens(); ++i) EXPECT_TRUE(places.emplace(b.row_examples[i], b.positions[i]).second) << "random numbers twice";
+    }
+    EXPECT_LE(most, longest) << done;
+    EXPECT_GE(most, longest_before) << done;
+    longest_before = most;
+  }
+}
+
+TEST_F(FeedTest, BatchesGrowAndTheRunGetsLongerForIt) {
+  BatchSpec batch;
+  batch.set_tokens(400);
+  const double steps = Feed(*store_, batch, 1, Make(spec_)).StepsPerEpoch();
+  batch.set_warmup_from(0.25f);
+  batch.set_warmup_share(0.5f);
+  const Feed feed(*store_, batch, 1, Make(spec_));
+  EXPECT_LE(Next(feed, 0, 0).tokens, 100);
+  EXPECT_GT(Next(feed, 0, 0.25).tokens, 200);
+  EXPECT_LE(Next(feed, 0, 0.25).tokens, 250);
+  EXPECT_GT(Next(feed, 0, 0.5).tokens, 370);
+  EXPECT_NEAR(feed.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
+  batch.set_examples(8);
+  const auto sequences = [&](double done) {
+    int64_t n = 0;
+    for (const Batch& b : Next(Feed(*store_, batch, 1, Make(spec_)), 0, done).micro) n += b.sequences();
+    return n;
+  };
+  EXPECT_EQ(sequences(0), 2);
+  EXPECT_EQ(sequences(0.25), 5);
+  EXPECT_EQ(sequences(1), 8);
+}
+
+}  // namespace
+}  // namespace cloze
