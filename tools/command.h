@@ -37,6 +37,7 @@ void AddPredict(CLI::App& app, Run* run);
 void AddTag(CLI::App& app, Run* run);
 void AddFillMask(CLI::App& app, Run* run);
 void AddEncode(CLI::App& app, Run* run);
+void AddVerify(CLI::App& app, Run* run);
 void AddBench(CLI::App& app, Run* run);
 
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.

@@ -19,7 +19,7 @@ constexpr char kVersion[] = "0.1.0";
 
 // One line a sub-command, in the order of `cloze --help`.
 constexpr AddCommand kCommands[] = {
-    AddSpec, AddVocab, AddTokenize, AddPretrain, AddFinetune, AddEvaluate, AddPredict, AddTag, AddFillMask, AddEncode, AddBench,
+    AddSpec, AddVocab, AddTokenize, AddPretrain, AddFinetune, AddEvaluate, AddPredict, AddTag, AddFillMask, AddEncode, AddVerify, AddBench,
 };
 
 std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }

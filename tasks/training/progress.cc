@@ -69,35 +69,38 @@ void Progress::Smooth(const StepStats& stats) {
   weight_ = weight_ * kDecay + 1;
   seconds_ = seconds_ * kDecay + elapsed;
   tokens_ = tokens_ * kDecay + stats.tokens;
+  if (stats.skipped) return;
+  loss_weight_ = loss_weight_ * kDecay + 1;
   loss_ = loss_ * kDecay + stats.loss;
 }
 
 std::string Progress::StatusLine(const StepStats& stats) const {
   const double eta = (options_.total_steps - stats.step) * (seconds_ / weight_);
-  return absl::StrFormat("step %d/%d  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, options_.total_steps, loss_ / weight_,
+  return absl::StrFormat("step %d/%d  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, options_.total_steps, loss_ / loss_weight_,
                          FormatCount(tokens_ / seconds_), FormatDuration(eta), stats.learning_rate);
 }
 
 void Progress::Step(const StepStats& stats) {
   Smooth(stats);
   const bool last = stats.step >= options_.total_steps;
-  const bool record = last || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
+  const bool record = last || stats.skipped || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
   if (terminal_) {
     if (last || record || last_time_ - last_draw_ >= kDrawSeconds) DrawLive(StatusLine(stats));
   } else if (record) {
     PrintLine(StatusLine(stats));
   }
   if (!record) return;
-  const nlohmann::ordered_json json = {{"step", stats.step},
-                                       {"steps", options_.total_steps},
-                                       {"loss", stats.loss},
-                                       {"smoothed_loss", loss_ / weight_},
-                                       {"learning_rate", stats.learning_rate},
-                                       {"grad_norm", stats.grad_norm},
-                                       {"tokens", total_tokens_},
-                                       {"tokens_per_second", tokens_ / seconds_},
-                                       {"seconds", last_time_ - start_time_},
-                                       {"memory_bytes", stats.memory_bytes}};
+  nlohmann::ordered_json json = {{"step", stats.step},
+                                 {"steps", options_.total_steps},
+                                 {"loss", stats.loss},
+                                 {"smoothed_loss", loss_ / loss_weight_},
+                                 {"learning_rate", stats.learning_rate},
+                                 {"grad_norm", stats.grad_norm},
+                                 {"tokens", total_tokens_},
+                                 {"tokens_per_second", tokens_ / seconds_},
+                                 {"seconds", last_time_ - start_time_},
+                                 {"memory_bytes", stats.memory_bytes}};
+  if (stats.skipped) json["skipped"] = true;
   AppendLog(json.dump());
 }
 

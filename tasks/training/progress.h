@@ -19,6 +19,7 @@ struct StepStats {
   double learning_rate = 0, grad_norm = 0;
   int64_t tokens = 0;        // that the step saw
   int64_t memory_bytes = 0;  // most that the passes needed at once
+  bool skipped = false;      // because its loss or gradient was not finite; always recorded
 };
 
 // Not thread-safe. Printing never fails a run: a log that cannot be written is warned of once and given up until it can be written again.
@@ -65,7 +66,7 @@ class Progress {
   bool terminal_ = false;
   double start_time_ = 0, last_time_ = 0, last_draw_ = -1;
   // Means over about the last 20 steps: decaying sums of the values and of their weights.
-  double weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0;
+  double weight_ = 0, loss_weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0;
   int64_t total_tokens_ = 0;
   size_t live_columns_ = 0;  // drawn and not yet ended
   Fd log_;

@@ -16,17 +16,21 @@
 #include "tasks/training/progress.h"
 #include "tasks/training/run_lock.h"
 #include "tasks/training/setup.h"
+#include "tasks/training/skipped_steps.h"
 
 namespace cloze {
 
-// The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer), spec.textproto,
-// metrics.json, log.jsonl, cache/, and checkpoints step-00001234/.
+// The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer, samples.safetensors and
+// metrics.json, with their MANIFEST), spec.textproto, log.jsonl, cache/, and checkpoints step-00001234/.
 class Trainer {
  public:
   struct Options {
-    std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing;  // tokenising; may be empty
-    const std::atomic<bool>* stop = nullptr;       // true: save, and end with kInterrupted after the step under way
-    std::function<void(int64_t step)> after_step;  // may be empty
+    std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing = {};  // tokenising; may be empty
+    const std::atomic<bool>* stop = nullptr;            // true: save, and end with kInterrupted after the step under way
+    std::function<void(int64_t step)> after_step = {};  // may be empty
+    // Sees the gradients before each optimizer step, and may change them; may be empty.
+    std::function<void(int64_t step, absl::Span<float> gradients)> on_gradients = {};
+    std::string fork = {};  // run directory whose newest checkpoint gives the first weights; ignored when there is something to resume
   };
   struct Summary {
     int64_t steps = 0;
@@ -36,7 +40,7 @@ class Trainer {
   };
 
   // Validates, locks the run directory, tokenises, initialises or loads the model, or resumes from the newest checkpoint. Nothing of an
-  // earlier run is changed when it fails.
+  // earlier run is changed when it fails, and nothing is left of a new one but, when it was interrupted, finished parts of the token cache.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const LoadedSpec& loaded, const Options& options);
 
   // Trains to the last step. Call once.
@@ -45,20 +49,34 @@ class Trainer {
  private:
   Trainer(const TaskSpec& spec, const Options& options) : spec_(spec), options_(options) {}
 
+  absl::Status Start();
+  // Leaves no trace of a run that Start could not begin.
+  void Undo(Exit why);
   absl::Status PrepareRunDirectory();
   absl::Status InitializeModel();
   void PlanSteps();
   absl::Status Resume();
+  // Starts with the weights of options_.fork's newest checkpoint.
+  absl::Status Fork();
   // Loss per target of the step, gradients accumulated.
   double ForwardBackward(const StepData& data);
   absl::Status TrainStep(const StepData& data);
+  // Passes over a step whose loss or gradient (`what`) is not finite; an error when there are too many.
+  absl::Status SkipStep(absl::string_view what);
   absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
   // A metric that does not exist is found before the first step.
   absl::Status CheckMetric();
   absl::Status EvaluateNow();
   absl::Status SaveBest();
   absl::Status Save();
+  // `error`, after saving what can be saved.
+  absl::Status SaveBefore(const absl::Status& error);
+  // Says once when a file that was read for this run is not what it was.
+  void WatchSources();
+  // A model folder: weights, tokenizer, samples.
+  absl::Status WriteModel(const std::string& folder) const;
   absl::Status WriteState(const std::string& folder) const;
+  int64_t ModelBytes() const { return 4 * static_cast<int64_t>(model_->params().values().size()) + (1 << 20); }
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
   std::string Path(absl::string_view name) const { return JoinPath(spec_.output().directory(), name); }
 
@@ -74,13 +92,18 @@ class Trainer {
 
   int64_t total_steps_ = 0, evaluate_every_ = 0, save_every_ = 0;
   // What a checkpoint remembers beside weights and moments.
-  int64_t step_ = 0, next_example_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
+  int64_t step_ = 0, next_example_ = 0, skipped_ = 0, best_step_ = 0;
+  SkippedSteps recently_skipped_;
   double last_loss_ = 0;
-  std::optional<double> best_value_;
-  int64_t saved_step_ = -1;
-  int failed_saves_ = 0;
   std::string metric_;
+  std::optional<double> best_value_;
   MetricResults best_;
+  bool evaluation_due_ = false;
+  std::string forked_from_;
+
+  int64_t saved_step_ = 0;
+  int failed_saves_ = 0;
+  bool cache_is_new_ = false, sources_changed_ = false;
 };
 
 }  // namespace cloze
