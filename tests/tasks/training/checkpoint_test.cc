@@ -214,7 +214,9 @@ TEST_F(CheckpointTest, KillAtAnyMomentKeepsWhatWasAnnounced) {
     }
     ::close(channel[1]);
     int64_t announced = step, s = 0;
-    if (i % 3 == 0) EXPECT_EQ(::read(channel[0], &announced, sizeof(announced)), sizeof(announced));  // it gets on, however slow the disk
+    if (i % 3 == 0) {  // it gets on, however slow the disk
+      EXPECT_EQ(::read(channel[0], &announced, sizeof(announced)), sizeof(announced));
+    }
     ::usleep(kill_after_us);
     ::kill(child, SIGKILL);
     int status = 0;
