@@ -57,7 +57,8 @@ class FaultsTest : public RunsTest {
     const auto verdicts = VerifyRun(Path("run"));
     ASSERT_TRUE(verdicts.ok());
     for (const Verdict& verdict : *verdicts) EXPECT_TRUE(verdict.status.ok() && verdict.manifest) << what << ": " << verdict.status;
-    for (const std::string& name : *ListDirectory(Path("run"))) EXPECT_THAT(name, Not(HasSubstr(".tmp-"))) << what;
+    const std::vector<std::string> names = ListDirectory(Path("run")).value();
+    for (const std::string& name : names) EXPECT_THAT(name, Not(HasSubstr(".tmp-"))) << what;
   }
 
   LoadedSpec spec_;
