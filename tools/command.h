@@ -41,6 +41,7 @@ void AddNeighbors(CLI::App& app, Run* run);
 void AddAnalogy(CLI::App& app, Run* run);
 void AddAttention(CLI::App& app, Run* run);
 void AddMerge(CLI::App& app, Run* run);
+void AddVerify(CLI::App& app, Run* run);
 void AddBench(CLI::App& app, Run* run);
 
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.

@@ -20,7 +20,7 @@ constexpr char kVersion[] = "0.1.0";
 // One line a sub-command, in the order of `cloze --help`.
 constexpr AddCommand kCommands[] = {
     AddSpec,     AddVocab,  AddTokenize,  AddPretrain, AddFinetune,  AddEvaluate, AddPredict, AddTag,
-    AddFillMask, AddEncode, AddNeighbors, AddAnalogy,  AddAttention, AddMerge,    AddBench,
+    AddFillMask, AddEncode, AddNeighbors, AddAnalogy,  AddAttention, AddMerge,    AddVerify,  AddBench,
 };
 
 std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }

@@ -19,7 +19,7 @@ void OnSignal(int signal) {
 }
 
 struct Options {
-  std::string spec;
+  std::string spec, fork;
   std::vector<std::string> overrides;
 };
 
@@ -45,7 +45,7 @@ absl::Status Train(const Options& options, bool pretrain) {
     return SpecError(loaded, task, absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
-  const Trainer::Options how = {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr};
+  const Trainer::Options how = {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr, .fork = options.fork};
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const RepeatSummary repeated, TrainRepeatedly(loaded, how));
     return WriteStdout(Describe(loaded.spec, repeated));
@@ -64,6 +64,10 @@ void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bo
   auto options = std::make_shared<Options>();
   command->add_option("spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")->required();
   AddSetOption(command, &options->overrides);
+  command
+      ->add_option("--fork", options->fork,
+                   "Run directory. A new run, in output.directory, begins at step 0 with the weights of that run's newest checkpoint.")
+      ->type_name("DIR");
   command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
 }
 

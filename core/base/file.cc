@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/create.h"
+
 namespace cloze {
 namespace {
 
@@ -87,25 +89,39 @@ absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, in
   return absl::OkStatus();
 }
 
+Exit ExitOfCreate(int error) { return error == ENOSPC || error == EDQUOT || error == EIO ? Exit::kIo : Exit::kCannotCreate; }
+
 absl::Status MakeDirectories(const std::string& path) {
+  std::vector<std::string> made;
+  return MakeDirectories(path, &made);
+}
+
+absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made) {
   for (size_t at = 1; at <= path.size(); ++at) {
     if (at < path.size() && path[at] != '/') continue;
     const std::string part = path.substr(0, at);
-    if (IsDirectory(part) || ::mkdir(part.c_str(), 0777) == 0) continue;
+    if (IsDirectory(part)) continue;
+    if (::mkdir(part.c_str(), 0777) == 0) {
+      made->push_back(part);
+      RETURN_IF_ERROR(SyncDirectory(DirectoryOf(part)));
+      continue;
+    }
     const int error = errno;
     if (IsDirectory(part)) continue;  // another process was faster
     errno = error;
-    return Errno(Exit::kCannotCreate, "cannot make the directory", part);
+    return Errno(ExitOfCreate(error), "cannot make the directory", part);
   }
   return absl::OkStatus();
 }
 
 absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd.ok()) return Errno(Exit::kCannotCreate, "cannot create", path);
-  RETURN_IF_ERROR(WriteAll(fd, path, content.data(), content.size()));
-  if (::fsync(fd.get()) != 0) return Errno(Exit::kIo, "cannot fsync", path);
-  return fd.Close(path);
+  if (!fd.ok()) return Errno(ExitOfCreate(errno), "cannot create", path);
+  absl::Status status = WriteAll(fd, path, content.data(), content.size());
+  if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
+  if (status.ok()) status = fd.Close(path);
+  if (!status.ok()) ::unlink(path.c_str());
+  return status;
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/create.h"
 #include "core/tensor/half.h"
 #include "nlohmann/json.hpp"
 
@@ -70,7 +71,7 @@ absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& t
 // Creates `path`, lets `write` fill it, fsyncs and closes it; removes it when anything fails.
 absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd.ok()) return Errno(Exit::kCannotCreate, "cannot create", path);
+  if (!fd.ok()) return Errno(ExitOfCreate(errno), "cannot create", path);
   absl::Status status = write(fd);
   if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
   if (status.ok()) status = fd.Close(path);
@@ -126,7 +127,7 @@ absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& p
   stream.metadata_ = std::move(metadata);
   const std::string temporary = absl::StrCat(TemporaryName(path), ".data");
   stream.data_ = Fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!stream.data_.ok()) return Errno(Exit::kCannotCreate, "cannot create", temporary);
+  if (!stream.data_.ok()) return Errno(ExitOfCreate(errno), "cannot create", temporary);
   ::unlink(temporary.c_str());  // goes away with the process, whatever happens
   return stream;
 }

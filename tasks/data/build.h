@@ -27,6 +27,7 @@ struct BuildOptions {
 struct SourceFile {
   std::string path;
   int64_t size = 0, mtime_ns = 0;
+  uint64_t sample = 0;  // XXH3 of 16 blocks spread over the file; of all of a small one
   bool operator==(const SourceFile&) const = default;
 };
 

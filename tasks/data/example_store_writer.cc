@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/base/create.h"
 #include "tasks/data/example_store.h"
 #include "tasks/data/hash.h"
 #include "tasks/data/store_format.h"
@@ -51,7 +52,7 @@ struct ExampleStoreWriter::Output {
 
   absl::Status Open() {
     fd = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-    return fd.ok() ? absl::OkStatus() : Errno(Exit::kCannotCreate, "cannot create", path);
+    return fd.ok() ? absl::OkStatus() : Errno(ExitOfCreate(errno), "cannot create", path);
   }
   absl::Status Append(const void* data, size_t size) {
     buffer.append(static_cast<const char*>(data), size);
@@ -82,7 +83,7 @@ absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(c
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(folder)));
   const std::string temporary = absl::StrCat(folder, ".tmp-", ::getpid());
   if (PathExists(temporary)) RETURN_IF_ERROR(RemoveStore(temporary));  // left by a dead process that had our number
-  if (::mkdir(temporary.c_str(), 0777) != 0) return Errno(Exit::kCannotCreate, "cannot make the directory", temporary);
+  if (::mkdir(temporary.c_str(), 0777) != 0) return Errno(ExitOfCreate(errno), "cannot make the directory", temporary);
   writer->folder_ = folder;
   writer->temporary_ = temporary;
   writer->vocab_ = vocab;

@@ -23,8 +23,9 @@
 namespace cloze {
 namespace {
 
-constexpr char kStateName[] = "trainer.textproto";
 constexpr int64_t kMaxState = 64 << 20;
+
+using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
   return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
@@ -35,6 +36,8 @@ std::string UniqueSuffix() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return absl::StrFormat("%d-%08x", ::getpid(), static_cast<uint32_t>(now * 0x9E3779B97F4A7C15 >> 32));
 }
+
+std::string BaseOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // A directory itself, not a link to one.
 bool IsRealDirectory(const std::string& path) {
@@ -75,8 +78,7 @@ std::string PathOf(const std::string& run_dir, int64_t step) { return JoinPath(r
 // The manifest, when the folder is the checkpoint of its name.
 absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
-  const std::string name = path.substr(path.rfind('/') + 1);
-  if (StepOf(name) == manifest.step) return manifest;
+  if (StepOf(BaseOf(path)) == manifest.step) return manifest;
   return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": its MANIFEST is that of step ", manifest.step));
 }
 
@@ -97,17 +99,32 @@ absl::Status CheckSpace(const std::string& run_dir, int64_t bytes) {
   return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free, a checkpoint needs %.0f MB", Quote(run_dir), free / 1e6, need / 1e6));
 }
 
-// Fills `folder`, which is new and empty, and makes it durable.
-absl::Status Fill(const std::string& folder, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write) {
-  RETURN_IF_ERROR(write(folder));
-  ASSIGN_OR_RETURN(const Manifest manifest, MakeManifest(folder, step));
-  RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kManifestName), FormatManifest(manifest)));
-  return SyncDirectory(folder);
+// Makes `folder`, lets `write` fill it, adds its MANIFEST and makes all durable. After an error it is gone.
+absl::StatusOr<Manifest> Fill(const std::string& folder, int64_t step, Write write) {
+  if (::mkdir(folder.c_str(), 0777) != 0) return Errno(Exit::kIo, "cannot make the directory", folder);
+  const auto fill = [&]() -> absl::StatusOr<Manifest> {
+    RETURN_IF_ERROR(write(folder));
+    ASSIGN_OR_RETURN(Manifest manifest, MakeManifest(folder, step));
+    RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kManifestName), FormatManifest(manifest)));
+    RETURN_IF_ERROR(SyncDirectory(folder));
+    return manifest;
+  };
+  absl::StatusOr<Manifest> manifest = fill();
+  if (manifest.ok()) return manifest;
+  RemoveTemporary(folder);
+  return manifest.status();
+}
+
+// Is there a file in the folder that we did not write?
+bool HoldsForeign(const std::string& path, const Manifest& manifest) {
+  const auto names = ListDirectory(path);
+  return !names.ok() || names->size() != manifest.files.size() + 1;
 }
 
 // Deletes a checkpoint: first it loses its name, then its own files, then itself when nothing foreign is in it.
 void Remove(const std::string& path, const Manifest& manifest) {
-  const std::string doomed = absl::StrCat(path, ".tmp-", UniqueSuffix());
+  const std::string doomed = HoldsForeign(path, manifest) ? absl::StrCat(DirectoryOf(path), "/left-", BaseOf(path), "-", UniqueSuffix())
+                                                          : absl::StrCat(path, ".tmp-", UniqueSuffix());
   if (!RenameNew(path, doomed).ok()) return;
   for (const ManifestEntry& file : manifest.files) ::unlink(JoinPath(doomed, file.name).c_str());
   ::unlink(JoinPath(doomed, kManifestName).c_str());
@@ -144,27 +161,44 @@ class Collector : public google::protobuf::io::ErrorCollector {
 }  // namespace
 
 std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
+bool IsCheckpointName(absl::string_view name) { return StepOf(name) >= 0; }
 
-absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string&)> write, int keep,
-                            int64_t expected_bytes) {
+absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, Write write, int keep, int64_t expected_bytes) {
   CLOZE_CHECK(step >= 0 && keep >= 1);
   const std::string path = PathOf(run_dir, step);
   if (PathExists(path)) {
-    if (VerifyCheckpoint(path).ok()) return absl::OkStatus();
+    if (VerifyCheckpoint(path).ok()) return SyncDirectory(run_dir);
     RETURN_IF_ERROR(RenameNew(path, JoinPath(run_dir, absl::StrCat("broken-", CheckpointName(step), "-", UniqueSuffix()))));
   }
   RETURN_IF_ERROR(CheckSpace(run_dir, expected_bytes));
   const std::string temporary = absl::StrCat(path, ".tmp-", UniqueSuffix());
-  if (::mkdir(temporary.c_str(), 0777) != 0) return Errno(Exit::kIo, "cannot make the directory", temporary);
-  absl::Status status = Fill(temporary, step, write);
-  if (status.ok()) status = RenameNew(temporary, path);
-  if (!status.ok()) {
+  RETURN_IF_ERROR(Fill(temporary, step, write).status());
+  if (const absl::Status status = RenameNew(temporary, path); !status.ok()) {
     RemoveTemporary(temporary);
     return status;
   }
   RETURN_IF_ERROR(SyncDirectory(run_dir));
   Rotate(run_dir, step, keep);
   return absl::OkStatus();
+}
+
+absl::Status SaveModel(const std::string& run_dir, int64_t step, Write write, int64_t expected_bytes) {
+  RETURN_IF_ERROR(CheckSpace(run_dir, expected_bytes));
+  const std::string temporary = absl::StrCat(PathOf(run_dir, step), ".tmp-", UniqueSuffix());
+  ASSIGN_OR_RETURN(Manifest manifest, Fill(temporary, step, write));
+  const std::string old = JoinPath(run_dir, kManifestName);
+  absl::Status status;
+  if (::unlink(old.c_str()) != 0 && errno != ENOENT) status = Errno(Exit::kIo, "cannot remove", old);
+  manifest.files.push_back({kManifestName, 0, ""});  // the last one
+  for (const ManifestEntry& file : manifest.files) {
+    if (!status.ok()) break;
+    if (file.name == kManifestName) status = SyncDirectory(run_dir);
+    const std::string path = JoinPath(run_dir, file.name);
+    if (status.ok() && ::rename(JoinPath(temporary, file.name).c_str(), path.c_str()) != 0)
+      status = Errno(Exit::kIo, "cannot replace", path);
+  }
+  RemoveTemporary(temporary);
+  return status.ok() ? SyncDirectory(run_dir) : status;
 }
 
 absl::Status VerifyCheckpoint(const std::string& path) {

@@ -13,6 +13,9 @@
 
 namespace cloze {
 
+// Files of a checkpoint beside those of a model folder.
+inline constexpr char kStateName[] = "trainer.textproto", kMomentsName[] = "optimizer.safetensors";
+
 // A checkpoint whose content was verified.
 struct FoundCheckpoint {
   int64_t step = 0;
@@ -21,14 +24,20 @@ struct FoundCheckpoint {
 
 // Name of the folder of a step.
 std::string CheckpointName(int64_t step);
+bool IsCheckpointName(absl::string_view name);
 
 // Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of each), makes all of it durable and gives it
 // its name in `run_dir`; only when that is done, ok comes back. Then deletes the oldest checkpoints so that `keep` sound ones stay, after
 // the new one was read again. A sound checkpoint of this step that is already there is left as it is; a damaged one is renamed to
-// broken-... . kIo, or the error of `write`: everything but our temporary folder is as before. `expected_bytes` (0: unknown) is checked
-// against the free space first. The caller holds the RunLock.
+// broken-... . kIo, or the error of `write`: no checkpoint that was there is lost. `expected_bytes` (0: unknown) is checked against the
+// free space first. The caller holds the RunLock.
 absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string& folder)> write,
                             int keep, int64_t expected_bytes = 0);
+
+// Puts the files that `write` makes, and their MANIFEST, into `run_dir` itself, each over the one that had its name. They are complete and
+// on disk before the first is moved; between the first and the last there is no MANIFEST. Errors and `expected_bytes` as above.
+absl::Status SaveModel(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string& folder)> write,
+                       int64_t expected_bytes = 0);
 
 // Checks every file of a checkpoint against its MANIFEST. kMismatch names the file.
 absl::Status VerifyCheckpoint(const std::string& path);

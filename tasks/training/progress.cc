@@ -69,6 +69,8 @@ void Progress::Smooth(const StepStats& stats) {
   weight_ = weight_ * kDecay + 1;
   seconds_ = seconds_ * kDecay + elapsed;
   tokens_ = tokens_ * kDecay + stats.tokens;
+  if (stats.skipped) return;
+  loss_weight_ = loss_weight_ * kDecay + 1;
   loss_ = loss_ * kDecay + stats.loss;
 }
 
@@ -76,7 +78,7 @@ std::string Progress::StatusLine(const StepStats& stats) const {
   const bool timed = options_.total_steps == 0;
   const double eta = timed ? stats.seconds_left : (options_.total_steps - stats.step) * (seconds_ / weight_);
   const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done) : absl::StrCat("/", options_.total_steps);
-  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, total, loss_ / weight_,
+  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, total, loss_ / loss_weight_,
                          FormatCount(tokens_ / seconds_), FormatDuration(eta), stats.learning_rate);
 }
 
@@ -87,7 +89,7 @@ bool Progress::Last(const StepStats& stats) const {
 void Progress::Step(const StepStats& stats) {
   Smooth(stats);
   const bool last = Last(stats);
-  const bool record = last || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
+  const bool record = last || stats.skipped || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
   if (terminal_) {
     if (last || record || last_time_ - last_draw_ >= kDrawSeconds) DrawLive(StatusLine(stats));
   } else if (record) {
@@ -97,7 +99,7 @@ void Progress::Step(const StepStats& stats) {
   nlohmann::ordered_json json = {{"step", stats.step},
                                  {"steps", options_.total_steps},
                                  {"loss", stats.loss},
-                                 {"smoothed_loss", loss_ / weight_},
+                                 {"smoothed_loss", loss_ / loss_weight_},
                                  {"learning_rate", stats.learning_rate},
                                  {"grad_norm", stats.grad_norm},
                                  {"tokens", total_tokens_},
@@ -105,6 +107,7 @@ void Progress::Step(const StepStats& stats) {
                                  {"seconds", last_time_ - start_time_},
                                  {"memory_bytes", stats.memory_bytes}};
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
+  if (stats.skipped) json["skipped"] = true;
   AppendLog(json.dump());
 }
 

@@ -18,8 +18,9 @@ struct StepStats {
   double loss = 0;   // mean over the step's targets
   double learning_rate = 0, grad_norm = 0;
   double done = 0, seconds_left = 0;  // when the clock ends the run: share of the run, and time
-  int64_t tokens = 0;        // that the step saw
-  int64_t memory_bytes = 0;  // most that the passes needed at once
+  int64_t tokens = 0;                 // that the step saw
+  int64_t memory_bytes = 0;           // most that the passes needed at once
+  bool skipped = false;               // because its loss or gradient was not finite; always recorded
 };
 
 // Not thread-safe. Printing never fails a run: a log that cannot be written is warned of once and given up until it can be written again.
@@ -27,7 +28,7 @@ class Progress {
  public:
   struct Options {
     std::string log_path = {};  // JSON lines are appended here; empty: none
-    int64_t total_steps = 1;  // 0: the clock ends the run
+    int64_t total_steps = 1;    // 0: the clock ends the run
     int64_t log_every_steps = 10;
     int fd = 2;                          // where lines go
     int width = -1;                      // columns of a terminal there; 0: it is none; -1: ask
@@ -67,7 +68,7 @@ class Progress {
   bool terminal_ = false;
   double start_time_ = 0, last_time_ = 0, last_draw_ = -1;
   // Means over about the last 20 steps: decaying sums of the values and of their weights.
-  double weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0;
+  double weight_ = 0, loss_weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0;
   int64_t total_tokens_ = 0;
   size_t live_columns_ = 0;  // drawn and not yet ended
   Fd log_;

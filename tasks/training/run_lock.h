@@ -3,6 +3,7 @@
 #define CLOZE_TASKS_TRAINING_RUN_LOCK_H_
 
 #include <string>
+#include <vector>
 
 #include "core/base/file.h"
 #include "core/base/status.h"
@@ -13,12 +14,19 @@ namespace cloze {
 // to a machine.
 class RunLock {
  public:
-  // Locks `run_dir`, which exists. kCannotCreate, at once, when another process has it or it is not writable.
+  // Makes `run_dir` where it is missing and locks it. kCannotCreate, at once, when another process has it or it is not writable.
   static absl::StatusOr<RunLock> Acquire(const std::string& run_dir);
 
+  // For a run that never began: removes what Acquire made, run.lock and directories, as far as nothing else is in them.
+  void Undo();
+
  private:
-  explicit RunLock(Fd fd) : fd_(std::move(fd)) {}
+  RunLock() = default;
+
+  std::string path_;
   Fd fd_;
+  bool made_file_ = false;
+  std::vector<std::string> made_;  // directories, the outermost first
 };
 
 }  // namespace cloze

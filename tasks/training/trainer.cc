@@ -1,7 +1,10 @@
 #include "tasks/training/trainer.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <future>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
@@ -17,8 +20,9 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxSkippedInARow = 10;
 constexpr int kTimesARun = 10;  // evaluations and checkpoints, where the spec does not say
+// The square of a larger gradient is no f32, and would be kept in the second moment.
+constexpr double kMostNorm = 1e19;
 
 }  // namespace
 
@@ -27,17 +31,36 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const LoadedSpec& loade
   auto trainer = std::unique_ptr<Trainer>(new Trainer(loaded.spec, options));
   SetThreads(loaded.spec.runtime().threads() > 0 ? loaded.spec.runtime().threads() : Threads());
   ASSIGN_OR_RETURN(trainer->compute_, ComputeOf(loaded.spec.runtime().compute(), Use::kTraining));
-  RETURN_IF_ERROR(trainer->PrepareRunDirectory());
-  RETURN_IF_ERROR(trainer->InitializeModel());
-  trainer->PlanSteps();
-  RETURN_IF_ERROR(trainer->CheckMetric());
-  RETURN_IF_ERROR(trainer->Resume());
+  if (const absl::Status status = trainer->Start(); !status.ok()) {
+    trainer->Undo(ExitOf(status));
+    return status;
+  }
   return trainer;
+}
+
+absl::Status Trainer::Start() {
+  RETURN_IF_ERROR(PrepareRunDirectory());
+  RETURN_IF_ERROR(InitializeModel());
+  PlanSteps();
+  RETURN_IF_ERROR(CheckMetric());
+  return Resume();
+}
+
+void Trainer::Undo(Exit why) {
+  if (!lock_.has_value()) return;
+  const std::string cache = Path("cache");
+  const auto stores = ListDirectory(cache);
+  if (cache_is_new_ && stores.ok()) {
+    for (const std::string& store : *stores) {
+      if (why != Exit::kInterrupted) RemoveStore(JoinPath(cache, store)).IgnoreError();
+    }
+    ::rmdir(cache.c_str());
+  }
+  lock_->Undo();
 }
 
 absl::Status Trainer::PrepareRunDirectory() {
   const std::string& directory = spec_.output().directory();
-  RETURN_IF_ERROR(MakeDirectories(directory));
   if (PathExists(Path("model.safetensors")) && !PathExists(Path("spec.textproto"))) {
     return Error(Exit::kCannotCreate,
                  absl::StrCat(Quote(directory), ": holds a model that is not of a run; choose another output.directory"));
@@ -47,6 +70,7 @@ absl::Status Trainer::PrepareRunDirectory() {
                  absl::StrCat(Quote(directory), ": holds runs of a spec with `repeat`; choose another output.directory, or repeat them"));
   }
   ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
+  cache_is_new_ = !PathExists(Path("cache"));
   const std::string& cache = spec_.output().cache_directory();
   BuildOptions build = {.cache_dir = cache.empty() ? Path("cache") : cache, .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
@@ -105,22 +129,24 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   };
   auto next = fetch(next_example_, done_);
   while (true) {
-    if (EvaluationDue() && !Stopped()) RETURN_IF_ERROR(EvaluateNow());
+    if (evaluation_due_ && !Stopped()) RETURN_IF_ERROR(EvaluateNow());
     const bool last = Finished();
-    if (step_ > 0 && (last || Stopped() || Due(save_every_))) RETURN_IF_ERROR(Save());
+    if (last || Stopped() || Due(save_every_)) RETURN_IF_ERROR(Save());
     if (last) break;
-    if (Stopped()) {
+    if (Stopped() && saved_step_ == step_) {
       progress_->Finish();
       return Error(Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(step_), "; the same command goes on from there"));
     }
-    ASSIGN_OR_RETURN(const StepData data, next.get());
-    next = fetch(data.next, pace_->Done(step_ + 1));
-    RETURN_IF_ERROR(TrainStep(data));
+    const absl::StatusOr<StepData> data = next.get();
+    if (!data.ok()) return SaveBefore(data.status());
+    next = fetch(data->next, pace_->Done(step_ + 1));
+    RETURN_IF_ERROR(TrainStep(*data));
     if (options_.after_step != nullptr) options_.after_step(step_);
     done_before_ = std::exchange(done_, pace_->Done(step_));
+    evaluation_due_ = setup_.validation.has_value() && (done_ >= 1 || Due(evaluate_every_));
   }
   progress_->Finish();
-  if (!setup_.validation.has_value()) {
+  if (!best_value_.has_value()) {
     optimizer_->SwapAverage();
     RETURN_IF_ERROR(SaveBest());
   }
@@ -145,23 +171,17 @@ double Trainer::ForwardBackward(const StepData& data) {
 }
 
 absl::Status Trainer::TrainStep(const StepData& data) {
-  const double loss = ForwardBackward(data), norm = optimizer_->GradNorm();
-  const double rate = pace_->Rate(spec_.optimizer().learning_rate(), step_);
+  const double loss = ForwardBackward(data);
+  if (options_.on_gradients != nullptr) options_.on_gradients(step_ + 1, model_->params().grads());
+  const double norm = optimizer_->GradNorm(), rate = pace_->Rate(spec_.optimizer().learning_rate(), step_);
+  const bool finite = std::isfinite(loss) && norm < kMostNorm;
   next_example_ = data.next;
   ++step_;
-  if (std::isfinite(loss) && std::isfinite(norm)) {
+  if (finite) {
     optimizer_->Step(rate, norm);
     last_loss_ = loss;
-    skipped_in_a_row_ = 0;
   } else {
-    optimizer_->Skip();
-    ++skipped_;
-    progress_->Note(absl::StrCat("step ", step_, ": the ", std::isfinite(loss) ? "gradient" : "loss", " is not finite; step skipped"));
-    if (++skipped_in_a_row_ >= kMaxSkippedInARow || skipped_ > std::max<int64_t>(kMaxSkippedInARow, step_ / 100)) {
-      return Error(Exit::kInternal, absl::StrCat("step ", step_, ": ", skipped_,
-                                                 " steps had a loss or gradient that is not finite; the newest checkpoint is still sound. ",
-                                                 "Lower optimizer.learning_rate or set optimizer.clip_norm"));
-    }
+    RETURN_IF_ERROR(SkipStep(std::isfinite(loss) ? "gradient" : "loss"));
   }
   progress_->Step({.step = step_,
                    .loss = loss,
@@ -170,8 +190,20 @@ absl::Status Trainer::TrainStep(const StepData& data) {
                    .done = pace_->Done(step_),
                    .seconds_left = pace_->SecondsLeft(),
                    .tokens = data.tokens,
-                   .memory_bytes = model_->arena().peak()});
+                   .memory_bytes = model_->arena().peak(),
+                   .skipped = !finite});
   return absl::OkStatus();
+}
+
+absl::Status Trainer::SkipStep(absl::string_view what) {
+  optimizer_->Skip();
+  ++skipped_;
+  recently_skipped_.Add(step_);
+  progress_->Note(absl::StrCat("step ", step_, ": the ", what, " is not finite; step skipped (", skipped_, " so far)"));
+  if (!recently_skipped_.TooMany()) return absl::OkStatus();
+  return Error(Exit::kInternal, absl::StrCat("step ", step_, ": the ", what, " was not finite in the last ", recently_skipped_.InARow(),
+                                             " steps and in ", recently_skipped_.InWindow(), " of the last ", SkippedSteps::kWindow,
+                                             "; the newest checkpoint is sound. Lower optimizer.learning_rate or set optimizer.clip_norm"));
 }
 
 absl::StatusOr<MetricResults> Trainer::EvaluateOn(int64_t max_examples) {
@@ -189,14 +221,9 @@ absl::Status Trainer::CheckMetric() {
   return results.Value(spec_.evaluation().metric()).status();
 }
 
-bool Trainer::EvaluationDue() const {
-  const bool now = done_ >= 1 || Due(evaluate_every_);
-  return setup_.validation.has_value() && step_ > 0 && now && evaluated_step_ != step_;
-}
-
 bool Trainer::Finished() const {
   const int32_t patience = spec_.evaluation().patience();
-  return !EvaluationDue() && (done_ >= 1 || (patience > 0 && evaluations_without_best_ >= patience));
+  return !evaluation_due_ && (done_ >= 1 || (patience > 0 && evaluations_without_best_ >= patience));
 }
 
 absl::Status Trainer::EvaluateNow() {
@@ -209,35 +236,35 @@ absl::Status Trainer::EvaluateNow() {
 
 absl::Status Trainer::EvaluateWeights() {
   auto results = EvaluateOn(spec_.evaluation().max_examples());
-  if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();  // the caller saves and stops
+  if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();  // still due; the caller saves and stops
   RETURN_IF_ERROR(results.status());
   metric_ = spec_.evaluation().metric().empty() ? results->values.front().first : spec_.evaluation().metric();
   ASSIGN_OR_RETURN(const double value, results->Value(metric_));
-  const bool best = !best_value_.has_value() || IsBetter(metric_, value, *best_value_);
+  const bool best = std::isfinite(value) && (!best_value_.has_value() || IsBetter(metric_, value, *best_value_));
   progress_->Evaluation(step_, *results, best);
-  evaluated_step_ = step_;
-  evaluations_without_best_ = best ? 0 : evaluations_without_best_ + 1;
   if (best) {
+    std::swap(best_, *results);
+    const int64_t before = std::exchange(best_step_, step_);
+    if (const absl::Status status = SaveBest(); !status.ok()) {
+      std::swap(best_, *results);
+      best_step_ = before;
+      return SaveBefore(status);  // with the evaluation still due
+    }
     best_value_ = value;
-    best_ = *results;
-    RETURN_IF_ERROR(SaveBest());
   }
-  if (Finished() && done_ < 1)
+  evaluations_without_best_ = best ? 0 : evaluations_without_best_ + 1;
+  evaluation_due_ = false;
+  WatchSources();
+  if (Finished() && done_ < 1) {
     progress_->Note(
         absl::StrCat("no better ", metric_, " in ", evaluations_without_best_, " evaluations: the run ends after step ", step_));
+  }
   return absl::OkStatus();
 }
 
-absl::Status Trainer::SaveModel(const std::string& folder) const {
-  if (!spec_.trainable().has_lora()) return SaveWeights(folder, setup_.config, model_->params());
-  const std::string base = AbsolutePath(spec_.model().start_from());
-  return SaveAdapter(folder, setup_.config, spec_.trainable().lora(), base, model_->params());
-}
-
-absl::Status Trainer::SaveBest() {
-  RETURN_IF_ERROR(setup_.tokenizer->Save(spec_.output().directory(), setup_.config.max_positions - setup_.config.position_offset));
-  RETURN_IF_ERROR(SaveModel(spec_.output().directory()));
-  return WriteFileAtomically(Path("metrics.json"), absl::StrCat("{\"step\":", step_, ",\"metrics\":", best_.ToJson(), "}\n"));
+absl::Status Trainer::SaveBefore(const absl::Status& error) {
+  const absl::Status saved = Save();
+  return saved.ok() ? error : Error(ExitOf(error), absl::StrCat(error.message(), "\n", saved.message()));
 }
 
 }  // namespace cloze

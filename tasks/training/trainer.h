@@ -17,87 +17,25 @@
 #include "tasks/training/progress.h"
 #include "tasks/training/run_lock.h"
 #include "tasks/training/setup.h"
+#include "tasks/training/skipped_steps.h"
 
 namespace cloze {
 
-// The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer), spec.textproto,
-// metrics.json, log.jsonl, cache/, and checkpoints step-00001234/. With LoRA an adapter stands in place of the model.
-class Trainer {
- public:
-  struct Options {
-    std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing;  // tokenising; may be empty
-    const std::atomic<bool>* stop = nullptr;       // true: save, and end with kInterrupted after the step under way
-    std::function<void(int64_t step)> after_step;  // may be empty
-    std::function<double()> clock = {};            // seconds, monotonic; empty: the system's
-  };
-  struct Summary {
-    int64_t steps = 0;
-    double loss = 0;     // of the last step
-    std::string metric;  // by which the best model was kept; empty without validation
-    MetricResults best;
-  };
+int64_t step_ = 0, next_example_ = 0, skipped_ = 0, best_step_ = 0;
+SkippedSteps recently_skipped_;
+double last_loss_ = 0;
+std::string metric_;
+std::optional<double> best_value_;
+MetricResults best_;
+bool evaluation_due_ = false;
+int64_t evaluations_without_best_ = 0;
+double seconds_ = 0;  // spent by earlier processes
+std::string forked_from_;
 
-  // Validates, locks the run directory, tokenises, initialises or loads the model, or resumes from the newest checkpoint. Nothing of an
-  // earlier run is changed when it fails.
-  static absl::StatusOr<std::unique_ptr<Trainer>> Create(const LoadedSpec& loaded, const Options& options);
-
-  // Trains to the last step. Call once.
-  absl::StatusOr<Summary> Run();
-
- private:
-  Trainer(const TaskSpec& spec, const Options& options) : spec_(spec), options_(options) {}
-
-  absl::Status PrepareRunDirectory();
-  absl::Status InitializeModel();
-  void PlanSteps();
-  absl::Status Resume();
-  // Loss per target of the step, gradients accumulated.
-  double ForwardBackward(const StepData& data);
-  absl::Status TrainStep(const StepData& data);
-  absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
-  // A metric that does not exist is found before the first step.
-  absl::Status CheckMetric();
-  // Is this a step to evaluate after, and was that not done yet?
-  bool EvaluationDue() const;
-  // Is nothing left to do, as all steps are done or the metric got no better for `patience` evaluations?
-  bool Finished() const;
-  // What the run makes: a model folder, or an adapter folder for LoRA.
-  absl::Status SaveModel(const std::string& folder) const;
-  absl::Status LoadCheckpoint(const std::string& folder);
-  // With the moving average of the weights, where there is one.
-  absl::Status EvaluateNow();
-  absl::Status EvaluateWeights();
-  absl::Status SaveBest();
-  // Is it time for what happens every `every` steps, or, when nobody knows the number of steps, ten times a run?
-  bool Due(int64_t every) const;
-  absl::Status Save();
-  absl::Status WriteState(const std::string& folder) const;
-  bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
-  std::string Path(absl::string_view name) const { return JoinPath(spec_.output().directory(), name); }
-
-  TaskSpec spec_;
-  Options options_;
-  std::optional<RunLock> lock_;
-  Setup setup_;
-  DType compute_ = DType::kF32;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Feed> feed_;
-  std::unique_ptr<Progress> progress_;
-
-  std::unique_ptr<Pace> pace_;
-  int64_t evaluate_every_ = 0, save_every_ = 0;  // 0: by the clock
-  // What a checkpoint remembers beside weights and moments.
-  int64_t evaluated_step_ = 0, evaluations_without_best_ = 0;
-  int64_t step_ = 0, next_example_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
-  double last_loss_ = 0;
-  std::optional<double> best_value_;
-  double seconds_ = 0;  // spent by earlier processes
-  int64_t saved_step_ = -1;
-  double done_ = 0, done_before_ = 0;  // share of the run, now and before the last step
-  int failed_saves_ = 0;
-  std::string metric_;
-  MetricResults best_;
+double done_ = 0, done_before_ = 0;  // share of the run, now and before the last step
+int64_t saved_step_ = 0;
+int failed_saves_ = 0;
+bool cache_is_new_ = false, sources_changed_ = false;
 };
 
 }  // namespace cloze

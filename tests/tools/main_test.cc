@@ -56,7 +56,7 @@ TEST(Main, PrintsVersionAndThreads) {
 
 TEST(Main, EveryCommandTakesThreads) {
   for (const char* command : {"spec check", "spec explain", "bench train", "vocab", "pretrain", "finetune", "evaluate", "predict", "tag",
-                              "fill-mask", "encode", "tokenize"}) {
+                              "fill-mask", "encode", "tokenize", "verify"}) {
     EXPECT_EQ(RunCloze(std::string(command) + " --threads 1 --help").exit, 0) << command;
   }
 }

@@ -128,8 +128,8 @@ TEST_F(CheckpointTest, RotationCountsOnlySoundOnesAndTouchesNothingElse) {
   ASSERT_TRUE(Save(4, "w", 2).ok());
   auto names = Names();
   ASSERT_EQ(names.size(), 6) << ::testing::PrintToString(names);
-  EXPECT_THAT(names[2], HasSubstr("step-00000001.tmp-"));  // lost its own files, kept the note that somebody put there
-  EXPECT_THAT(*ListDirectory(Path(names[2])), ElementsAre("note"));
+  EXPECT_THAT(names[0], HasSubstr("left-step-00000001-"));  // lost its own files, kept the note that somebody put there
+  EXPECT_THAT(*ListDirectory(Path(names[0])), ElementsAre("note"));
   EXPECT_TRUE(PathExists(Path("step-00000000/mine")));
   EXPECT_TRUE(PathExists(Path("step-00000002")));
   EXPECT_TRUE(PathExists(Path("step-00000003")));
@@ -213,12 +213,15 @@ TEST_F(CheckpointTest, KillAtAnyMomentKeepsWhatWasAnnounced) {
       }
     }
     ::close(channel[1]);
+    int64_t announced = step, s = 0;
+    if (i % 3 == 0) {  // it gets on, however slow the disk
+      EXPECT_EQ(::read(channel[0], &announced, sizeof(announced)), sizeof(announced));
+    }
     ::usleep(kill_after_us);
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status));
-    int64_t announced = step, s = 0;
     while (::read(channel[0], &s, sizeof(s)) == sizeof(s)) announced = s;
     ::close(channel[0]);
     const int64_t found = std::max<int64_t>(Newest(), 0);
@@ -304,7 +307,14 @@ TEST_F(CheckpointTest, OneProcessARunDirectory) {
   EXPECT_TRUE(RunLock::Acquire(run_).ok());  // dies with the process
   ::close(ready[0]);
   ::close(ready[1]);
-  EXPECT_EQ(ExitOf(RunLock::Acquire(Path("nowhere")).status()), Exit::kCannotCreate);
+  EXPECT_EQ(ExitOf(RunLock::Acquire("/proc/nowhere").status()), Exit::kCannotCreate);
+  {
+    auto lock = RunLock::Acquire(Path("a/b/c/"));
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    std::ofstream(Path("a/mine")) << "x";
+    lock->Undo();
+    EXPECT_THAT(*ListDirectory(Path("a")), ElementsAre("mine"));
+  }
 }
 
 }  // namespace

@@ -354,7 +354,7 @@ TEST_F(TrainerTest, RefusesAChangedSpecWithTheDifference) {
   const auto refused = Train(other);
   ExpectError(refused.status(), Exit::kMismatch, "learning_rate");
   Write("text.txt", "the cat sat on a dog\n\nthe mat sat\n");
-  ExpectError(Train(Spec(Mlm(), "text.txt", "run", 4)).status(), Exit::kMismatch, "training data");
+  ExpectError(Train(Spec(Mlm(), "text.txt", "run", 4)).status(), Exit::kMismatch, "text.txt (");
 }
 
 TEST_F(TrainerTest, StopsWhenNumbersGoWrong) {

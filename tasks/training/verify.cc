@@ -1,0 +1,85 @@
+#include "tasks/training/verify.h"
+
+#include <algorithm>
+
+#include "core/base/file.h"
+#include "core/tensor/safetensors.h"
+#include "encoder/adapter.h"
+#include "encoder/model.h"
+#include "tasks/training/checkpoint.h"
+#include "tasks/training/manifest.h"
+#include "tasks/training/samples.h"
+
+namespace cloze {
+namespace {
+
+// Reads every tensor of floats; kData for one that is not finite.
+absl::Status CheckNumbers(const std::string& path, int64_t* numbers) {
+  ASSIGN_OR_RETURN(const SafetensorsReader reader, SafetensorsReader::Open(path));
+  std::vector<float> values;
+  for (const TensorInfo& tensor : reader.tensors()) {
+    if (tensor.type != FileType::kF32) continue;
+    values.resize(tensor.elements());
+    RETURN_IF_ERROR(reader.ReadF32(tensor.name, absl::MakeSpan(values)));
+    *numbers += values.size();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckModel(const std::string& folder, double* difference) {
+  const bool adapter = IsAdapter(folder);
+  std::string base = folder;
+  if (adapter) {
+    ASSIGN_OR_RETURN(base, BaseOf(folder));
+  }
+  ASSIGN_OR_RETURN(const auto model, LoadModel(base, adapter ? folder : ""));
+  if (!PathExists(JoinPath(folder, kSamplesName))) return absl::OkStatus();
+  ASSIGN_OR_RETURN(*difference, CheckSamples(*model, folder));
+  return absl::OkStatus();
+}
+
+absl::Status Check(Verdict* verdict) {
+  const std::string& folder = verdict->folder;
+  const bool checkpoint = PathExists(JoinPath(folder, kStateName));
+  verdict->manifest = checkpoint || PathExists(JoinPath(folder, kManifestName));
+  if (verdict->manifest) {
+    ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(folder));
+    verdict->step = manifest.step;
+    RETURN_IF_ERROR(CheckFiles(folder, manifest, /*hashes=*/true));
+  }
+  for (const char* name : {"model.safetensors", "adapter_model.safetensors", kMomentsName}) {
+    const std::string path = JoinPath(folder, name);
+    if (PathExists(path)) RETURN_IF_ERROR(CheckNumbers(path, &verdict->numbers));
+  }
+  if (checkpoint) {
+    RETURN_IF_ERROR(VerifyCheckpoint(folder));  // its name, too
+    ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
+    if (state.step() != verdict->step)
+      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": ", kStateName, " is of step ", state.step()));
+  }
+  return CheckModel(folder, &verdict->difference);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+  std::vector<std::string> folders;
+  for (const std::string& name : names) {
+    if (IsCheckpointName(name)) folders.push_back(JoinPath(path, name));
+  }
+  std::reverse(folders.begin(), folders.end());
+  if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) || PathExists(JoinPath(path, kManifestName)))
+    folders.insert(folders.begin(), path);
+  if (folders.empty()) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": neither a model nor a checkpoint"));
+  std::vector<Verdict> verdicts;
+  for (const std::string& folder : folders) {
+    Verdict verdict;
+    verdict.folder = folder;
+    verdict.status = Check(&verdict);
+    if (PathExists(folder)) verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+}  // namespace cloze

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# crash_loop.sh [N]: kills pretraining and fine-tuning runs of a tiny model with SIGKILL at N random instants (default 10). After each kill
+# the newest checkpoint that was announced has to verify; every run is started again until it ends, and has to end with the bits, and the
+# answer, of a run that nobody killed. The number of threads changes with every start. Environment: CLOZE, the program (build/cloze).
+. "$(dirname "$0")/tiny.sh"
+N=${1:-10}
+make_reference
+
+killed=0 runs=0 saved=0
+while [ $killed -lt "$N" ]; do
+  kind=$([ $((runs % 2)) -eq 0 ] && echo pretrain || echo finetune)
+  rm -rf crash && mkdir crash && cd crash || exit 2
+  while :; do
+    OMP_NUM_THREADS=$((1 + (killed % 4 == 3))) "$CLOZE" $kind "$WORK/$kind.textproto" >> out 2>> err &
+    pid=$!
+    if [ $killed -lt "$N" ]; then
+      sleep "$(random "$(awk -v s="$seconds" 'BEGIN { print 0.8 * s }')")"
+      kill -KILL $pid 2> /dev/null
+    fi
+    wait $pid 2> /dev/null
+    code=$?
+    [ $code -eq 137 ] || break
+    killed=$((killed + 1))
+    said=$(announced) found=$(newest)
+    [ "$found" -ge "$said" ] || fail "kill $killed: step $said was announced, $found is there"
+    [ "$said" -lt 0 ] || saved=$((saved + 1))
+  done
+  [ $code -eq 0 ] || fail "$kind after kill $killed: exit $code: $(tail -n 3 err)"
+  [ "$(bits)" = "$(cat "$WORK/bits-$kind")" ] || fail "$kind after kill $killed: other bits"
+  ls -d run/*.tmp-* 2> /dev/null && fail "leftovers"
+  runs=$((runs + 1))
+  cd "$WORK" || exit 2
+done
+echo "$killed kills ($saved with a checkpoint announced), $runs runs ended with the same bits, 0 violations"

@@ -1,0 +1,168 @@
+// Every file operation of a save fails once, in each way: the newest checkpoint that verifies loads, the error says what happened, and
+// the same command later ends with the bits of a run to which nothing happened.
+#include "tests/durability/faults.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <set>
+
+#include "tasks/training/checkpoint.h"
+#include "tasks/training/verify.h"
+#include "tests/durability/runs.h"
+
+namespace cloze {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kSteps = 3;
+
+// A classifier whose second step is saved, and which then meets a fault while step 3, the last, is saved, evaluated and kept as the best.
+class FaultsTest : public RunsTest {
+ protected:
+  FaultsTest() {
+    spec_ = Spec("run", true, kSteps);
+    std::atomic<bool> stop = false;
+    EXPECT_EQ(ExitOf(Train(spec_, {.stop = &stop, .after_step = [&](int64_t step) { stop = step == 2; }}).status()), Exit::kInterrupted);
+    std::filesystem::copy(Path("run"), Path("begun"), std::filesystem::copy_options::recursive);
+    EXPECT_TRUE(Train(spec_).ok());
+    bits_ = Bits("run", kSteps);
+  }
+
+  void Begin() {
+    std::filesystem::remove_all(Path("run"));
+    std::filesystem::copy(Path("begun"), Path("run"), std::filesystem::copy_options::recursive);
+  }
+  absl::Status Meet(int64_t at, Fault fault) {
+    Begin();
+    const absl::Status status = Train(spec_, {.after_step = [&](int64_t) { ArmFaults(Path("run"), at, fault); }}).status();
+    calls_ = DisarmFaults();
+    return status;
+  }
+  // Step of the newest sound checkpoint.
+  int64_t Newest() {
+    std::vector<std::string> skipped;
+    const auto found = FindCheckpoint(Path("run"), &skipped);
+    EXPECT_TRUE(found.ok() && found->has_value()) << found.status();
+    return found.ok() && found->has_value() ? (*found)->step : -1;
+  }
+  // The same command once more.
+  void GoesOn(const std::string& what) {
+    const auto summary = Train(spec_);
+    EXPECT_TRUE(summary.ok()) << what << ": " << summary.status();
+    EXPECT_TRUE(Bits("run", kSteps) == bits_) << what;
+    const auto verdicts = VerifyRun(Path("run"));
+    ASSERT_TRUE(verdicts.ok());
+    for (const Verdict& verdict : *verdicts) EXPECT_TRUE(verdict.status.ok() && verdict.manifest) << what << ": " << verdict.status;
+    const std::vector<std::string> names = ListDirectory(Path("run")).value();
+    for (const std::string& name : names) EXPECT_THAT(name, Not(HasSubstr(".tmp-"))) << what;
+  }
+
+  LoadedSpec spec_;
+  std::string bits_;
+  std::vector<FileCall> calls_;
+};
+
+TEST_F(FaultsTest, EveryCallFailsOnce) {
+  ASSERT_TRUE(Meet(0, Fault::kNone).ok());
+  std::vector<FileCall> all = std::move(calls_);
+  std::erase_if(all, [](const FileCall& call) { return call.name == "say"; });
+  ASSERT_GT(all.size(), 60);
+  int errors = 0, cases = 0;
+  for (size_t n = 1; n <= all.size(); ++n) {
+    const std::string& name = all[n - 1].name;
+    for (const Fault fault : {Fault::kNoSpace, Fault::kIo, Fault::kShort}) {
+      if (fault == Fault::kShort ? name != "write" : fault == Fault::kNoSpace && (name == "close" || name == "unlink" || name == "rmdir"))
+        continue;
+      const std::string what = absl::StrCat("call ", n, ", ", name, " ", all[n - 1].path, ", fault ", static_cast<int>(fault));
+      const absl::Status status = Meet(n, fault);
+      ++cases;
+      const int64_t newest = Newest();
+      if (status.ok()) {
+        EXPECT_EQ(newest, kSteps) << what;
+      } else {
+        ++errors;
+        EXPECT_EQ(ExitOf(status), Exit::kIo) << what << ": " << status;
+        EXPECT_THAT(std::string(status.message()),
+                    testing::AllOf(HasSubstr(Path("run")), testing::AnyOf(HasSubstr("No space left"), HasSubstr("Input/output"))))
+            << what;
+      }
+      EXPECT_TRUE(newest == kSteps || said_.find("saved") == std::string::npos) << what;
+      GoesOn(what);
+    }
+  }
+  RecordProperty("cases", cases);
+  EXPECT_GT(errors, 100) << "of " << cases;
+}
+
+TEST_F(FaultsTest, KilledBeforeEveryCall) {
+  ASSERT_TRUE(Meet(0, Fault::kNone).ok());
+  const int64_t calls = calls_.size();
+  for (int64_t n = 1; n < calls; ++n) {  // the announcement was not counted
+    Begin();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      Train(spec_, {.after_step = [&](int64_t) { ArmFaults(Path("run"), n, Fault::kKill); }}).status().IgnoreError();
+      ::_exit(1);
+    }
+    int result = 0;
+    ::waitpid(child, &result, 0);
+    EXPECT_TRUE(WIFSIGNALED(result) && WTERMSIG(result) == SIGKILL) << n;
+    EXPECT_GE(Newest(), 2) << n;
+    GoesOn(absl::StrCat("killed before call ", n));
+  }
+}
+
+TEST_F(FaultsTest, SavedIsSaidAfterTheLastFsync) {
+  ASSERT_TRUE(Meet(0, Fault::kNone).ok());
+  std::set<std::string> unsynced;
+  bool renamed = false, durable = false, said = false;
+  for (const FileCall& call : calls_) {
+    const bool checkpoint = call.path.find("/step-00000003") != std::string::npos;
+    if (call.name == "say") {
+      said = true;
+      EXPECT_TRUE(durable);
+      break;
+    }
+    if (call.name == "write" && checkpoint) unsynced.insert(call.path);
+    if (call.name == "fsync") unsynced.erase(call.path);
+    if (call.name == "rename" && call.path == Path("run/step-00000003")) {
+      EXPECT_THAT(unsynced, testing::IsEmpty());
+      renamed = true;
+    }
+    if (call.name == "fsync" && call.path == Path("run")) durable = renamed;
+  }
+  EXPECT_TRUE(said);
+}
+
+// Three saves that fail end the run; one that fails does not.
+TEST_F(FaultsTest, GoesOnWithoutACheckpointAndGivesUpAfterThree) {
+  LoadedSpec longer = Spec("longer", false, 6);
+  int64_t saves = 0;
+  const auto no_space = [&](int64_t step) {
+    if (step == 2) {
+      ArmFaults(Path("longer/step-00000002"), 1, Fault::kNoSpace);
+    } else if (step == 3) {
+      saves = DisarmFaults().size();
+    }
+  };
+  const auto summary = Train(longer, {.after_step = no_space});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_GT(saves, 0);
+  EXPECT_THAT(said_, HasSubstr("cannot save: "));
+  EXPECT_THAT(said_, HasSubstr("No space left on device; going on"));
+
+  std::filesystem::remove_all(Path("longer"));
+  const auto never = [&](int64_t step) { ArmFaults(absl::StrFormat("%s/step-%08d", Path("longer"), step), 1, Fault::kIo); };
+  const absl::Status status = Train(longer, {.after_step = never}).status();
+  DisarmFaults();
+  ExpectError(status, Exit::kIo, "cannot save");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step-00000003"));
+}
+
+}  // namespace
+}  // namespace cloze

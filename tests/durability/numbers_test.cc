@@ -1,0 +1,110 @@
+// Numbers that go wrong: they are seen, counted and said, they stop a run in time, and no file ever holds one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tasks/training/verify.h"
+#include "tests/durability/runs.h"
+
+namespace cloze {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+
+class NumbersTest : public RunsTest {
+ protected:
+  // Trains with a gradient that becomes `value` in the steps that `bad` names.
+  absl::StatusOr<Trainer::Summary> TrainWith(const LoadedSpec& spec, float value, const std::function<bool(int64_t)>& bad) {
+    return Train(spec, {.on_gradients = [&](int64_t step, absl::Span<float> gradients) {
+                   if (bad(step)) gradients[step % gradients.size()] = value;
+                 }});
+  }
+  void ExpectSound(const std::string& run) {
+    const auto verdicts = VerifyRun(Path(run));
+    ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+    for (const Verdict& verdict : *verdicts) EXPECT_TRUE(verdict.status.ok()) << verdict.status;
+  }
+};
+
+TEST(SkippedStepsTest, CountsRowsAndThousands) {
+  SkippedSteps row;
+  for (int64_t step = 101; step <= 109; ++step) {
+    row.Add(step);
+    EXPECT_FALSE(row.TooMany()) << step;
+  }
+  EXPECT_EQ(row.InARow(), 9);
+  SkippedSteps gap = row;
+  gap.Add(111);
+  EXPECT_FALSE(gap.TooMany());
+  EXPECT_EQ(gap.InARow(), 1);
+  row.Add(110);
+  EXPECT_TRUE(row.TooMany());
+  SkippedSteps spread;
+  for (int64_t step = 100; step <= 1000; step += 100) spread.Add(step);
+  EXPECT_FALSE(spread.TooMany());
+  SkippedSteps out = spread;
+  out.Add(1100);  // 100 has left the window
+  EXPECT_FALSE(out.TooMany());
+  spread.Add(1099);
+  EXPECT_TRUE(spread.TooMany());
+}
+
+TEST_F(NumbersTest, OneIsSkippedCountedAndLogged) {
+  for (const float value : {kNan, kInf, -1e30f}) {
+    std::filesystem::remove_all(Path("run"));
+    const auto summary = TrainWith(Spec("run", false, 6), value, [](int64_t step) { return step == 3; });
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_THAT(said_, HasSubstr("step 3: the gradient is not finite; step skipped (1 so far)"));
+    EXPECT_TRUE(std::isfinite(summary->loss));
+    ExpectSound("run");
+    std::istringstream log(Read(Path("run/log.jsonl")));
+    int skipped = 0;
+    for (std::string line; std::getline(log, line);) {
+      const auto record = nlohmann::json::parse(line);
+      EXPECT_TRUE(record["smoothed_loss"].is_number()) << line;
+      skipped += record.contains("skipped") && record["step"] == 3;
+    }
+    EXPECT_EQ(skipped, 1);
+  }
+}
+
+TEST_F(NumbersTest, TenInARowStopTheRun) {
+  const LoadedSpec spec = Spec("run", false, 40);
+  const auto bad = [](int64_t step) { return step > 5; };
+  ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal, "step 15: the gradient was not finite in the last 10 steps");
+  ExpectSound("run");
+  // Resuming counts on: nine were saved, the tenth is one too many.
+  ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal, "step 15: ");
+  EXPECT_THAT(said_, HasSubstr("resumed at step 14"));
+}
+
+TEST_F(NumbersTest, MoreThanOnePercentOfAThousandStopTheRun) {
+  const auto bad = [](int64_t step) { return step % 5 == 0; };
+  ExpectError(TrainWith(Spec("run", false, 80), kNan, bad).status(), Exit::kInternal,
+              "step 55: the gradient was not finite in the last 1 steps and in 11");
+  ExpectSound("run");
+}
+
+// A second moment without memory makes the weights infinite, which no gradient tells.
+TEST_F(NumbersTest, InfiniteWeightsAreNotWritten) {
+  const LoadedSpec spec =
+      Spec("run", false, 8, "optimizer { learning_rate: 10 beta2: 0 epsilon: 1e-30 clip_norm: 0 bias_correction: false }");
+  const auto spike = [](int64_t step, absl::Span<float> gradients) {
+    std::fill(gradients.begin(), gradients.end(), step == 3 ? 1e17f : 0.0f);
+  };
+  const absl::Status status = Train(spec, {.on_gradients = spike}).status();
+  ExpectError(status, Exit::kInternal, "nothing was written");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("weight "));
+  EXPECT_THAT(said_, HasSubstr("step-00000003"));
+  EXPECT_THAT(said_, Not(HasSubstr("step-00000004")));
+  ExpectSound("run");
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,47 @@
+// `cloze verify`: is what a run has on disk still what it wrote?
+#include "tasks/training/verify.h"
+
+#include "tools/command.h"
+#include "tools/output.h"
+
+namespace cloze {
+namespace {
+
+std::string Line(const Verdict& verdict) {
+  std::string line = absl::StrCat("{\"folder\": ", JsonString(verdict.folder), ", \"sound\": ", verdict.status.ok() ? "true" : "false");
+  if (verdict.manifest) absl::StrAppend(&line, ", \"step\": ", verdict.step);
+  if (!verdict.status.ok()) return absl::StrCat(line, ", \"error\": ", JsonString(std::string(verdict.status.message())), "}\n");
+  absl::StrAppend(&line, ", \"numbers\": ", verdict.numbers, ", \"samples_differ_by\": ", JsonNumber(verdict.difference));
+  return absl::StrCat(line, verdict.manifest ? "" : ", \"warning\": \"no MANIFEST: its files were not compared with what was written\"",
+                      "}\n");
+}
+
+absl::Status Verify(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, VerifyRun(path));
+  absl::Status worst;
+  int bad = 0;
+  for (const Verdict& verdict : verdicts) {
+    RETURN_IF_ERROR(WriteStdout(Line(verdict)));
+    if (verdict.status.ok()) continue;
+    ++bad;
+    if (worst.ok() || ExitOf(verdict.status) == Exit::kIo) worst = verdict.status;
+  }
+  if (bad == 0) return absl::OkStatus();
+  return Error(ExitOf(worst) == Exit::kIo ? Exit::kIo : Exit::kMismatch,
+               absl::StrCat(bad, " of ", verdicts.size(), " not sound: ", std::string(worst.message())));
+}
+
+}  // namespace
+
+void AddVerify(CLI::App& app, Run* run) {
+  CLI::App* command = app.add_subcommand(
+      "verify",
+      "Check the model and every checkpoint of a run: lengths and hashes of all files, every weight and moment finite, and sample inputs "
+      "that were stored with them still give the stored outputs. A JSON line for each folder. Exit 0: all sound; 66: nothing there; 74: "
+      "something cannot be read; 76: something is damaged.");
+  auto path = std::make_shared<std::string>();
+  command->add_option("run", *path, "Run directory, checkpoint or model folder.")->required();
+  command->callback([=] { *run = [=] { return Verify(*path); }; });
+}
+
+}  // namespace cloze
