@@ -40,6 +40,8 @@ class Encoder {
  private:
   Stream Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* first) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
+  // The batch's types; zeros for a model that has but one, where both texts of a pair are the same, as RoBERTa has it.
+  const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;
   bool pre_;

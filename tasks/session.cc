@@ -24,7 +24,7 @@ absl::string_view UseOf(HeadKind head) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute) {
-  if (!IsDirectory(folder)) return Error(Exit::kNoInput, absl::StrCat(Quote(folder), ": no such model folder"));
+  if (!IsDirectory(folder)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no such model folder"));
   auto session = std::unique_ptr<Session>(new Session());
   session->folder_ = folder;
   session->compute_ = compute;
@@ -34,13 +34,13 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder
   RETURN_IF_ERROR(session->model_->Load(folder, 0, &fresh));
   if (!fresh.empty()) {
     return Error(Exit::kMismatch,
-                 absl::StrCat(Quote(folder), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
+                 absl::StrCat(QuotePath(folder), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
   }
   auto tokenizer = Tokenizer::Load(folder, true);
   if (tokenizer.ok()) {
     session->tokenizer_ = *std::move(tokenizer);
     if (session->tokenizer_->vocab_size() > config.vocab) {
-      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": the tokenizer has ", session->tokenizer_->vocab_size(),
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": the tokenizer has ", session->tokenizer_->vocab_size(),
                                                  " tokens, the model ", config.vocab));
     }
   } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder
 
 absl::Status Session::Require(HeadKind head) const {
   if (config().head == head) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(Quote(folder_), " has ", UseOf(config().head)));
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), " has ", UseOf(config().head)));
 }
 
 absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "core/base/number.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
@@ -66,8 +67,7 @@ std::string OpenObject(const InputRecord& record) { return record.id.empty() ? "
 
 void ReportCut(int64_t cut, int64_t max_tokens) {
   if (cut > 0)
-    std::fprintf(stderr, "cloze: %lld texts were longer than the model's %lld tokens and were cut\n", (long long)cut,
-                 (long long)max_tokens);
+    std::fprintf(stderr, "cloze: cut off after the model's %lld tokens: %s\n", (long long)max_tokens, Counted(cut, "text").c_str());
 }
 
 }  // namespace cloze

@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& pa
   const std::string config = JoinPath(path, "tokenizer_config.json"), vocab = folder ? JoinPath(path, "vocab.txt") : path;
   const bool from_json = folder ? PathExists(json) : path.size() >= 5 && path.compare(path.size() - 5, 5, ".json") == 0;
   if (folder && !from_json && !PathExists(vocab)) {
-    return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": holds neither tokenizer.json nor vocab.txt"));
+    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": holds neither tokenizer.json nor vocab.txt"));
   }
   if (from_json) {
     ASSIGN_OR_RETURN(data, ReadTokenizerJson(json));

@@ -11,10 +11,10 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
+constexpr int64_t kMaxJsonBytes = int64_t{64} << 20;
 constexpr int kMaxDepth = 64;
 
-absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what)); }
+absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", what)); }
 
 // Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser has to recurse.
 bool TooDeep(absl::string_view text) {
@@ -86,7 +86,7 @@ absl::Status ReadModel(const std::string& path, const Json& json, TokenizerData*
   data->names.unk = StringOf(Member(model, "unk_token"));
   const Json& vocab = Member(model, "vocab");
   if (!vocab.is_object()) return Wrong(path, "model: vocab: an object of tokens and ids expected");
-  if (vocab.size() > kMaxTokens) return Error(Exit::kLimit, absl::StrCat(Quote(path), ": more than ", kMaxTokens, " tokens"));
+  if (vocab.size() > kMaxTokens) return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": more than ", kMaxTokens, " tokens"));
   data->tokens.assign(vocab.size(), "");
   for (const auto& [token, id] : vocab.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {

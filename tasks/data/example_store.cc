@@ -40,7 +40,7 @@ absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, i
                                                " labels, ", vocab, " and ", labels, " expected"));
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
-  const bool sane = header.examples >= 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
+  const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
                     header.labels <= header.tokens && header.token_bytes == (vocab <= 65536 ? 2 : 4);
   return sane ? absl::OkStatus() : Corrupt(folder, "header", "impossible sizes");
 }

@@ -43,7 +43,7 @@ class Trainer {
   absl::StatusOr<Summary> Run();
 
  private:
-  Trainer(const TaskSpec& spec, const Options& options) : spec_(spec), options_(options) {}
+  Trainer(const LoadedSpec& loaded, const Options& options) : loaded_(loaded), options_(options) {}
 
   absl::Status PrepareRunDirectory();
   absl::Status InitializeModel();
@@ -62,7 +62,8 @@ class Trainer {
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
   std::string Path(absl::string_view name) const { return JoinPath(spec_.output().directory(), name); }
 
-  TaskSpec spec_;
+  const LoadedSpec loaded_;
+  const TaskSpec& spec_ = loaded_.spec;
   Options options_;
   std::optional<RunLock> lock_;
   Setup setup_;
