@@ -153,7 +153,10 @@ void ReadSizes(Fields& fields, ModelConfig* config) {
     fields.Fail("num_attention_heads", absl::StrCat(config->heads, " does not divide hidden_size ", config->hidden));
   }
   if (config->pad_id >= config->vocab) fields.Fail("pad_token_id", absl::StrCat(config->pad_id, ", vocab_size is ", config->vocab));
-  if (config->max_tokens() < 1) fields.Fail("max_position_embeddings", "no position is left; they start at pad_token_id + 1");
+  if (config->max_tokens() < 3) {
+    fields.Fail("max_position_embeddings", absl::StrCat(config->max_positions, ", at least ", config->position_offset + 3, " expected",
+                                                        config->position_offset > 0 ? "; positions start at pad_token_id + 1" : ""));
+  }
 }
 
 void ReadHead(Fields& fields, ModelConfig* config) {

@@ -51,7 +51,7 @@ class Encoder {
   Stream Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const;
   void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
-  // The batch's types; zeros where the model knows one type only.
+  // The batch's types; zeros for a model that has but one, where both texts of a pair are the same, as RoBERTa has it.
   const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;

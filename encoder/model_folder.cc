@@ -14,7 +14,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxConfig = 16 << 20;
+constexpr int64_t kMaxConfig = 64 << 20;
 
 // Names of the file's tensors as our parameters are called.
 using Tensors = std::map<std::string, const TensorInfo*>;
@@ -52,7 +52,7 @@ std::string Disagreement(const Param& param, const TensorInfo& tensor) {
 }
 
 absl::Status Mismatch(const std::string& folder, const std::vector<std::string>& lines) {
-  return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": ", lines.size(), lines.size() == 1 ? " tensor does" : " tensors do",
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", lines.size(), lines.size() == 1 ? " tensor does" : " tensors do",
                                              " not fit the model:\n  ", absl::StrJoin(lines, "\n  ")));
 }
 
@@ -99,7 +99,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   for (const TensorInfo* tensor : files.tensors()) stored += static_cast<double>(tensor->elements());
   if (EncoderSize(config) > 2 * stored + 1e6) {
     return Error(Exit::kMismatch,
-                 absl::StrCat(Quote(path), ": describes a model of ", EncoderSize(config), " parameters, the weights have ", stored));
+                 absl::StrCat(QuotePath(path), ": describes a model of ", EncoderSize(config), " parameters, the weights have ", stored));
   }
   return config;
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
+#include "core/base/utf8.h"
 #include "core/base/suggest.h"
 #include "proto/text_scan.h"
 
@@ -103,10 +104,11 @@ absl::Status ParseError(const FirstError& error, const TextScan& scan) {
     return at(names[0], UnknownValue(names[0], names[1]));
   }
   if (names.size() == 1 && absl::StrContains(complaint.text, "specified multiple times")) {
-    return at(names[0], absl::StrCat("field \"", names[0], "\" is given twice"));
+    return at(names[0], absl::StrCat("field \"", Quote(names[0]), "\" is given twice"));
   }
   if (names.size() == 3 && absl::StrContains(complaint.text, "another member of oneof")) {
-    return at(names[0], absl::StrCat("\"", names[0], "\" and \"", names[1], "\" exclude each other; give one ", names[2]));
+    return at(names[0],
+              absl::StrCat("\"", Quote(names[0]), "\" and \"", Quote(names[1]), "\" exclude each other; give one ", Quote(names[2])));
   }
   return Error(Exit::kSpec, absl::StrCat(scan.Where(offset), ": ", Quote(complaint.text)));
 }
@@ -138,7 +140,10 @@ void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tre
 
 absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& path) {
   if (text.size() > kMaxBytes) {
-    return Error(Exit::kSpec, absl::StrCat(Quote(path), ": ", text.size(), " bytes, a spec has at most ", kMaxBytes));
+    return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": ", text.size(), " bytes, a spec has at most ", kMaxBytes));
+  }
+  if (const absl::string_view other = OtherFormat(text); !other.empty()) {
+    return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": is ", other, ", a text file expected; convert or unpack it first"));
   }
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) text.remove_prefix(3);
   TextScan scan(text, path);
@@ -159,7 +164,7 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 
 absl::StatusOr<LoadedSpec> LoadSpec(const std::string& path) {
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
-  if (size > kMaxBytes) return Error(Exit::kSpec, absl::StrCat(Quote(path), ": ", size, " bytes, a spec has at most ", kMaxBytes));
+  if (size > kMaxBytes) return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": ", size, " bytes, a spec has at most ", kMaxBytes));
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
   return ParseSpec(text, path);
 }
@@ -172,14 +177,18 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(const std::string& path, const std::
 }
 
 absl::Status SpecError(const LoadedSpec& loaded, const std::string& field, absl::string_view message) {
-  std::string where = Quote(loaded.path);
+  return AtField(loaded, field, Error(Exit::kSpec, message));
+}
+
+absl::Status AtField(const LoadedSpec& loaded, const std::string& field, const absl::Status& status) {
+  std::string where = QuotePath(loaded.path);
   for (std::string path = field; !path.empty(); path.resize(path.find_last_of(".[") == std::string::npos ? 0 : path.find_last_of(".["))) {
     if (const auto found = loaded.where.find(path); found != loaded.where.end()) {
       where = found->second;
       break;
     }
   }
-  return Error(Exit::kSpec, absl::StrCat(where, ": ", field, ": ", message));
+  return Annotate(status, absl::StrCat(where, ": ", field));
 }
 
 }  // namespace cloze

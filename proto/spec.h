@@ -40,6 +40,9 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(const std::string& path, const std::
 // An error of kSpec at `field`, a dotted path: "file:3:5: optimizer.learning_rate: message".
 absl::Status SpecError(const LoadedSpec& loaded, const std::string& field, absl::string_view message);
 
+// `status`, which comes from what `field` names, with the same in front of its message; keeps the exit code. Ok stays ok.
+absl::Status AtField(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
+
 // `spec` with all defaults filled in, except where leaving a field out has a meaning of its own: sizes that the preset fills, and what the
 // folder of `model.start_from` says.
 TaskSpec EffectiveSpec(const TaskSpec& spec);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/base/number.h"
+#include "core/base/utf8.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 namespace pb = ::google::protobuf;
 using pb::FieldDescriptor;
+
+constexpr size_t kMaxErrors = 50, kMaxLabels = 10000, kMaxLabelBytes = 1024;
 
 // Collects all errors, so that a user mends them in one go.
 class Verifier {
@@ -24,7 +27,9 @@ class Verifier {
     CheckModel();
     CheckData();
     CheckRun();
-    return errors_.empty() ? absl::OkStatus() : Error(Exit::kSpec, absl::StrJoin(errors_, "\n"));
+    if (errors_.empty()) return absl::OkStatus();
+    if (errors_.size() > kMaxErrors) errors_.resize(kMaxErrors), errors_.push_back("and more");
+    return Error(Exit::kSpec, absl::StrJoin(errors_, "\n"));
   }
 
  private:
@@ -117,8 +122,11 @@ void Verifier::CheckLabels(const pb::RepeatedPtrField<std::string>& labels, cons
   for (int i = 0; i < labels.size(); ++i) {
     const std::string path = absl::StrCat(task, ".labels[", i, "]");
     if (labels[i].empty()) Add(path, "is empty");
+    if (labels[i].size() > kMaxLabelBytes || !IsUtf8(labels[i]))
+      Add(path, absl::StrCat("is not at most ", kMaxLabelBytes, " bytes of UTF-8"));
     if (!seen.insert(labels[i]).second) Add(path, absl::StrCat("label \"", Quote(labels[i]), "\" is given twice"));
   }
+  if (labels.size() > static_cast<int>(kMaxLabels)) Add(absl::StrCat(task, ".labels"), absl::StrCat("more than ", kMaxLabels, " labels"));
   if (labels.size() == 1 && least > 1) {
     Add(absl::StrCat(task, ".labels"), "one label is nothing to learn; give at least two, or none to learn them from the data");
   }

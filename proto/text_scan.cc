@@ -68,7 +68,7 @@ std::string TextScan::Where(size_t offset) const {
   const auto line = std::upper_bound(lines_.begin(), lines_.end(), offset) - 1;
   const absl::string_view before = text_.substr(*line, offset - *line);
   const auto characters = std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; });
-  return absl::StrCat(Quote(path_), ":", line - lines_.begin() + 1, ":", characters + 1);
+  return absl::StrCat(QuotePath(path_), ":", line - lines_.begin() + 1, ":", characters + 1);
 }
 
 size_t TextScan::Offset(int line, int column) const {

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostLabelsOfCounts = 100;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+// All in ASCII, so that a terminal is safe from the labels.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
 
 double Ratio(double a, double b, double otherwise = 0) { return b == 0 ? otherwise : a / b; }
 

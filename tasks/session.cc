@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<Adapter>> OpenAdapters(const std::vector<NamedAdapter
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& folder, DType compute, std::vector<NamedAdapter> adapters) {
-  if (!IsDirectory(folder)) return Error(Exit::kNoInput, absl::StrCat(Quote(folder), ": no such model folder"));
+  if (!IsDirectory(folder)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no such model folder"));
   auto session = std::unique_ptr<Session>(new Session());
   session->folder_ = folder;
   session->compute_ = compute;
@@ -91,7 +91,7 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   const ModelConfig& config = model_->config();
   if (adapters.empty() && !fresh.empty()) {
     return Error(Exit::kMismatch,
-                 absl::StrCat(Quote(base), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
+                 absl::StrCat(QuotePath(base), ": config.json describes ", UseOf(config.head), ", but the weights lack ", fresh.front()));
   }
   base_usable_ &= fresh.empty();
   fresh.insert(fresh.end(), except.begin(), except.end());
@@ -114,8 +114,8 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
   if (tokenizer.ok()) {
     tokenizer_ = *std::move(tokenizer);
     if (tokenizer_->vocab_size() > config().vocab) {
-      return Error(Exit::kMismatch,
-                   absl::StrCat(Quote(folder_), ": the tokenizer has ", tokenizer_->vocab_size(), " tokens, the model ", config().vocab));
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), ": the tokenizer has ", tokenizer_->vocab_size(),
+                                                 " tokens, the model ", config().vocab));
     }
   } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
     no_tokenizer_ = Annotate(tokenizer.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
@@ -141,7 +141,7 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
 
 absl::Status Session::Require(HeadKind head) const {
   if (config().head == head) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(Quote(folder_), " has ", UseOf(config().head)));
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), " has ", UseOf(config().head)));
 }
 
 absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {

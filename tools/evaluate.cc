@@ -20,8 +20,12 @@ struct Options {
 // The task as the run's own spec.textproto says; without one (a folder from elsewhere), the head's with default fields.
 absl::StatusOr<LoadedSpec> TaskOf(const std::string& folder, const ModelConfig& config) {
   const std::string path = JoinPath(folder, "spec.textproto");
-  if (PathExists(path)) return LoadSpec(path);
   LoadedSpec loaded;
+  if (PathExists(path)) {
+    ASSIGN_OR_RETURN(loaded, LoadVerifiedSpec(path, {}));
+    if (HeadOf(loaded.spec) == config.head) return loaded;
+    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": its task is not that of config.json beside it"));
+  }
   loaded.path = folder;
   TaskSpec& spec = loaded.spec;
   const int64_t most = std::min(config.max_positions - config.position_offset, 512);
@@ -65,7 +69,7 @@ absl::Status EvaluateModel(Options options) {
   if (ExitOf(loading.status()) == Exit::kNoInput) loading = Tokenizer::Load(both.base, spec.model().lowercase());
   ASSIGN_OR_RETURN(const auto tokenizer, std::move(loading));
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
-  ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(spec, spec.validation(), config, *tokenizer,
+  ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(loaded, spec.validation(), config, *tokenizer,
                                                       {.cache_dir = cache.path(), .progress = nullptr, .stop = nullptr}));
   for (const std::string& line : DescribeStore("data", built)) std::fprintf(stderr, "%s\n", line.c_str());
   std::optional<Masker> masker;

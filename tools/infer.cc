@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/number.h"
 #include "tasks/data/long_text.h"
 #include "tasks/training/setup.h"
 
@@ -145,12 +146,12 @@ std::string OpenObject(const InputRecord& record) { return record.id.empty() ? "
 
 void ReportCut(const CutTexts& cut, int64_t max_tokens) {
   const auto say = [&](int64_t texts, const std::string& what) {
-    if (texts == 0) return;
-    std::fprintf(stderr, "cloze: %lld texts were longer than the model's %lld tokens %s\n", (long long)texts, (long long)max_tokens,
-                 what.c_str());
+    if (texts > 0)
+      std::fprintf(stderr, "cloze: longer than the model's %lld tokens: %s, %s\n", (long long)max_tokens, Counted(texts, "text").c_str(),
+                   what.c_str());
   };
-  say(cut.texts, absl::StrCat("and lost ", cut.tokens, " tokens"));
-  say(cut.windows, "and were read in several windows");
+  say(cut.texts, absl::StrCat(Counted(cut.tokens, "token"), " cut off"));
+  say(cut.windows, "read in several windows");
 }
 
 }  // namespace cloze

@@ -81,11 +81,15 @@ void AddThreads(CLI::App* app, int* threads) {
   for (CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) AddThreads(command, threads);
 }
 
-absl::Status RunInMemory(const Run& run) {
+// What the standard library and oneDNN throw ends as a status too.
+absl::Status RunCaught(const Run& run) {
   try {
     return run();
   } catch (const std::bad_alloc&) {
     return Error(Exit::kLimit, "out of memory; a smaller model, a smaller batch.micro_tokens or shorter texts need less");
+  } catch (const std::exception& error) {
+    return Error(Exit::kLimit,
+                 absl::StrCat("the system refused: ", Quote(error.what()), "; is memory or the number of threads limited here?"));
   }
 }
 
@@ -119,7 +123,7 @@ int Main(int argc, char** argv) {
   SetThreads(threads);
   if (version) return Print(Version() + "\n");
   if (!run) return UsageExit(app, "a command is required");
-  const absl::Status status = RunInMemory(run);
+  const absl::Status status = RunCaught(run);
   if (status.ok() || IsReaderGone(status)) return 0;
   return Fail(status);
 }
@@ -127,4 +131,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace cloze
 
-int main(int argc, char** argv) { return cloze::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return cloze::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("cloze: out of memory\n", stderr);
+    return static_cast<int>(cloze::Exit::kLimit);
+  }
+}

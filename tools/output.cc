@@ -18,11 +18,6 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 16;
 constexpr char kReaderGone[] = "cloze/reader-gone";
 
-bool MustEscape(uint32_t c) {
-  return c < 0x20 || c == '"' || c == '\\' || (c >= 0x7F && c < 0xA0) || (c >= 0x200E && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
-         (c >= 0x2066 && c <= 0x2069);
-}
-
 void AppendEscaped(uint32_t c, std::string* out) {
   switch (c) {
     case '"': out->append("\\\""); return;
@@ -43,7 +38,7 @@ std::string JsonString(absl::string_view text) {
     const int n = DecodeUtf8(text, &c);
     if (n == 0) {
       out.append("\xEF\xBF\xBD");
-    } else if (MustEscape(c)) {
+    } else if (MustEscape(c) || c == '"' || c == '\\') {
       AppendEscaped(c, &out);
     } else {
       out.append(text.data(), n);

@@ -14,6 +14,8 @@
 
 #include "core/base/create.h"
 
+#include "core/base/utf8.h"
+
 namespace cloze {
 namespace {
 
@@ -218,20 +220,8 @@ absl::Status LineReader::Fill() {
 }
 
 absl::Status LineReader::CheckSignature() {
-  static constexpr struct {
-    absl::string_view bytes, name;
-  } kSignatures[] = {{"\xFF\xFE", "UTF-16 text"},
-                     {"\xFE\xFF", "UTF-16 text"},
-                     {"\x1F\x8B", "gzip data"},
-                     {"\xFD"
-                      "7zXZ",
-                      "xz data"},
-                     {"\x28\xB5\x2F\xFD", "zstd data"},
-                     {"PK\x03\x04", "a zip archive"}};
-  for (const auto& [bytes, name] : kSignatures) {
-    if (absl::string_view(buffer_).substr(0, bytes.size()) == bytes) {
-      return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", name, ", UTF-8 text expected; convert or unpack it first"));
-    }
+  if (const absl::string_view other = OtherFormat(buffer_); !other.empty()) {
+    return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", other, ", UTF-8 text expected; convert or unpack it first"));
   }
   has_bom_ = buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0;
   if (has_bom_) begin_ = position_ = 3;

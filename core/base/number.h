@@ -14,6 +14,9 @@ std::string Shortest(T value) {
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
+// "1 text", "2 texts".
+inline std::string Counted(long long n, const char* noun) { return std::to_string(n) + ' ' + noun + (n == 1 ? "" : "s"); }
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_BASE_NUMBER_H_

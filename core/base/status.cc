@@ -30,11 +30,6 @@ absl::StatusCode CodeOf(Exit exit) {
   return absl::StatusCode::kInternal;
 }
 
-bool MustEscape(uint32_t cp) {
-  return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || (cp >= 0x200E && cp <= 0x200F) || (cp >= 0x2028 && cp <= 0x202E) ||
-         (cp >= 0x2066 && cp <= 0x2069);
-}
-
 }  // namespace
 
 absl::Status Error(Exit exit, absl::string_view message) {

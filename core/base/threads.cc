@@ -4,9 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 namespace cloze {
 namespace {
@@ -54,8 +56,19 @@ void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
     for (int64_t i = 0; i < tasks; ++i) f(i);
     return;
   }
+  // An exception (memory that ran out) must not leave a parallel region: the first one is thrown again behind it.
+  std::exception_ptr thrown;
+  std::atomic<bool> failed = false;
 #pragma omp parallel for schedule(dynamic, 1)
-  for (int64_t i = 0; i < tasks; ++i) f(i);
+  for (int64_t i = 0; i < tasks; ++i) {
+    if (failed.load(std::memory_order_relaxed)) continue;
+    try {
+      f(i);
+    } catch (...) {
+      if (!failed.exchange(true)) thrown = std::current_exception();
+    }
+  }
+  if (failed) std::rethrow_exception(thrown);
 }
 
 void ParallelChunks(int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t, int64_t)> f) {

@@ -18,4 +18,35 @@ int DecodeUtf8(absl::string_view s, uint32_t* cp) {
   return *cp < kMin[n] || *cp > 0x10FFFF || (*cp >= 0xD800 && *cp < 0xE000) ? 0 : n;
 }
 
+bool MustEscape(uint32_t cp) {
+  return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x61C || (cp >= 0x200E && cp <= 0x200F) || (cp >= 0x2028 && cp <= 0x202E) ||
+         (cp >= 0x2066 && cp <= 0x2069);
+}
+
+absl::string_view OtherFormat(absl::string_view bytes) {
+  static constexpr struct {
+    absl::string_view bytes, name;
+  } kSignatures[] = {{"\xFF\xFE", "UTF-16 text"},
+                     {"\xFE\xFF", "UTF-16 text"},
+                     {"\x1F\x8B", "gzip data"},
+                     {"\xFD"
+                      "7zXZ",
+                      "xz data"},
+                     {"\x28\xB5\x2F\xFD", "zstd data"},
+                     {"BZh91AY&SY", "bzip2 data"},
+                     {"PK\x03\x04", "a zip archive"}};
+  for (const auto& signature : kSignatures) {
+    if (bytes.substr(0, signature.bytes.size()) == signature.bytes) return signature.name;
+  }
+  return "";
+}
+
+bool IsUtf8(absl::string_view s) {
+  uint32_t cp = 0;
+  for (int n = 0; !s.empty(); s.remove_prefix(n)) {
+    if ((n = DecodeUtf8(s, &cp)) == 0) return false;
+  }
+  return true;
+}
+
 }  // namespace cloze

@@ -61,10 +61,10 @@ absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text, absl::string_vi
   if (zero || !nlohmann::json::sax_parse(text.begin(), text.end(), &sax)) {
     const size_t end = std::min<size_t>(sax.at, text.size());
     const std::string line = sax.at == 0 ? "" : absl::StrCat(":", 1 + std::count(text.begin(), text.begin() + end, '\n'));
-    return Error(Exit::kData, absl::StrCat(Quote(path), line, ": ", sax.error));
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), line, ": ", sax.error));
   }
   nlohmann::json root = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object()) return Error(Exit::kData, absl::StrCat(Quote(path), ": a JSON object expected"));
+  if (!root.is_object()) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": a JSON object expected"));
   return root;
 }
 

@@ -46,7 +46,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
   ASSIGN_OR_RETURN(reader.fd_, OpenForRead(path));
   const auto bad = [&](absl::string_view what) {
-    return Error(Exit::kData, absl::StrCat(Quote(path), ": not a safetensors file: ", what));
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": not a safetensors file: ", what));
   };
   if (size < 8) return bad(absl::StrCat(size, " bytes, at least 8 expected"));
   uint64_t length = 0;
@@ -58,7 +58,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   RETURN_IF_ERROR(ReadAt(reader.fd_, path, 8, json.data(), json.size()));
   const int64_t begin = 8 + static_cast<int64_t>(length);
   auto header = ParseSafetensorsHeader(json, begin, size - begin);
-  if (!header.ok()) return Annotate(header.status(), Quote(path));
+  if (!header.ok()) return Annotate(header.status(), QuotePath(path));
   reader.header_ = *std::move(header);
   for (size_t i = 0; i < reader.tensors().size(); ++i) reader.index_[reader.tensors()[i].name] = i;
   return reader;
@@ -70,12 +70,12 @@ const TensorInfo* SafetensorsReader::Find(absl::string_view name) const {
 }
 
 absl::Status SafetensorsReader::Wrong(const TensorInfo& tensor, absl::string_view what) const {
-  return Error(Exit::kData, absl::StrCat(Quote(path_), ": tensor ", Quote(tensor.name), ": ", what));
+  return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": tensor ", Quote(tensor.name), ": ", what));
 }
 
 absl::StatusOr<const TensorInfo*> SafetensorsReader::Need(absl::string_view name, int64_t elements) const {
   const TensorInfo* tensor = Find(name);
-  if (tensor == nullptr) return Error(Exit::kData, absl::StrCat(Quote(path_), ": no tensor ", Quote(name)));
+  if (tensor == nullptr) return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": no tensor ", Quote(name)));
   if (tensor->elements() != elements)
     return Wrong(*tensor, absl::StrCat("shape ", ShapeString(tensor->shape), ", ", elements, " elements expected"));
   return tensor;
@@ -140,14 +140,14 @@ absl::StatusOr<TensorFolder> TensorFolder::Open(const std::string& folder) {
   const bool pickle = PathExists(JoinPath(folder, "pytorch_model.bin"));
   return Error(
       Exit::kNoInput,
-      absl::StrCat(Quote(folder), ": no model.safetensors",
+      absl::StrCat(QuotePath(folder), ": no model.safetensors",
                    pickle ? "; pytorch_model.bin is a program, not data, and is never read: save the model as safetensors first" : ""));
 }
 
 absl::Status TensorFolder::OpenShards(const std::string& folder, const std::string& index_path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(index_path, SafetensorsLimits::kHeader));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(index_path, SafetensorsLimits::kIndex));
   ASSIGN_OR_RETURN(const nlohmann::json index, ParseJson(text, index_path));
-  const auto bad = [&](absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(index_path), ": weight_map: ", what)); };
+  const auto bad = [&](absl::string_view what) { return Error(Exit::kData, absl::StrCat(QuotePath(index_path), ": weight_map: ", what)); };
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object()) return bad("an object of tensor names and file names expected");
   std::set<std::string> shards;
@@ -198,7 +198,7 @@ absl::Status TensorFolder::ReadF32(absl::string_view name, absl::Span<float> out
   for (const SafetensorsReader& file : files_) {
     if (file.Find(name) != nullptr) return file.ReadF32(name, out, values);
   }
-  return Error(Exit::kData, absl::StrCat(Quote(folder_), ": no tensor ", Quote(name)));
+  return Error(Exit::kData, absl::StrCat(QuotePath(folder_), ": no tensor ", Quote(name)));
 }
 
 }  // namespace cloze

@@ -93,6 +93,7 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
     if (level_ == 1) return BeginEntry(value);
     member_ = value;
     if (!members_.insert(value).second) return Fail(absl::StrCat("member ", Quote(value), " comes twice"));
+    if (static_cast<int64_t>(members_.size()) > SafetensorsLimits::kTensors) return Fail("too many members");
     if (in_metadata_ || value == "dtype" || value == "shape" || value == "data_offsets") return true;
     skipping_ = true;
     skip_level_ = level_;

@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kChunk = 1 << 18;  // elements, or bytes of a copy
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
 }
 
 int64_t Elements(absl::Span<const int64_t> shape) {
@@ -121,7 +121,7 @@ absl::Status ReplaceSafetensors(const std::string& path, const std::vector<Tenso
 }
 
 absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path, Metadata metadata) {
-  if (PathExists(path)) return Error(Exit::kCannotCreate, absl::StrCat(Quote(path), ": exists already"));
+  if (PathExists(path)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path), ": exists already"));
   SafetensorsStream stream;
   stream.path_ = path;
   stream.metadata_ = std::move(metadata);
@@ -143,10 +143,10 @@ absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const in
   } else {
     RETURN_IF_ERROR(CheckName(name));
     if (tensors_.size() == kMostTensors) {
-      return Error(Exit::kLimit, absl::StrCat(Quote(path_), ": more than ", kMostTensors, " tensors; split the input"));
+      return Error(Exit::kLimit, absl::StrCat(QuotePath(path_), ": more than ", kMostTensors, " tensors; split the input"));
     }
     if (!names_.emplace(name, tensors_.size()).second)
-      return Error(Exit::kData, absl::StrCat(Quote(path_), ": two tensors would be called ", Quote(name)));
+      return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": two tensors would be called ", Quote(name)));
     tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
   }
   RETURN_IF_ERROR(CheckFinite(name, data));

@@ -87,7 +87,8 @@ bool IsByteLevel(const Json& json) {
 absl::Status ReadByteLevel(const std::string& path, const Json& json, TokenizerData* data) {
   data->byte_level = true;
   if (const Json& normalizer = Member(json, "normalizer"); !normalizer.is_null()) {
-    return Wrong(path, absl::StrCat("normalizer: type ", Quote(StringOf(Member(normalizer, "type"))), "; a BPE is supported without one only"));
+    return Wrong(path,
+                 absl::StrCat("normalizer: type ", Quote(StringOf(Member(normalizer, "type"))), "; a BPE is supported without one only"));
   }
   RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "ByteLevel"));
   const Json& pre = Member(json, "pre_tokenizer");

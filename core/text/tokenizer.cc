@@ -296,12 +296,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& pa
   const std::string ids = JoinPath(path, "vocab.json"), merges = JoinPath(path, "merges.txt");
   const bool byte_level = folder && !from_json && !PathExists(vocab) && (PathExists(ids) || PathExists(merges));
   if (folder && !from_json && !PathExists(vocab) && !byte_level) {
-    return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": holds neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt"));
+    return Error(Exit::kNoInput,
+                 absl::StrCat(QuotePath(path), ": holds neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt"));
   }
   if (byte_level) {
     for (const std::string& file : {ids, merges}) {
       if (!PathExists(file))
-        return Error(Exit::kNoInput, absl::StrCat(Quote(file), ": missing; byte-level BPE needs vocab.json and merges.txt"));
+        return Error(Exit::kNoInput, absl::StrCat(QuotePath(file), ": missing; byte-level BPE needs vocab.json and merges.txt"));
     }
     RETURN_IF_ERROR(ReadVocabAndMerges(ids, merges, &data));
   } else if (from_json) {

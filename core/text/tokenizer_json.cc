@@ -41,7 +41,8 @@ absl::Status ReadAddedTokens(const std::string& path, const Json& json, Tokenize
     if (content.empty() || !id.is_number_unsigned()) return Wrong(path, "added_tokens: content and id expected");
     const bool normalized = !data->byte_level && BoolOf(Member(token, "normalized"), false);
     if (normalized || BoolOf(Member(token, "single_word"), false)) {
-      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ", normalized ? "normalized" : "single_word", " is not supported"));
+      return Wrong(path,
+                   absl::StrCat("added_tokens: ", Quote(content), ": ", normalized ? "normalized" : "single_word", " is not supported"));
     }
     added[id.get<uint64_t>()] = content;
     if (BoolOf(Member(token, "lstrip"), false)) data->lstrip.push_back(content);
@@ -91,7 +92,9 @@ absl::Status ReadPostProcessor(const std::string& path, const Json& json, Specia
   return names->cls.empty() || names->sep.empty() ? Wrong(path, "post_processor: cls and sep expected") : absl::OkStatus();
 }
 
-bool Holds(const std::vector<std::string>& list, const std::string& item) { return std::find(list.begin(), list.end(), item) != list.end(); }
+bool Holds(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
 
 OrderedJson TemplateItem(const char* kind, const std::string& id, int type) { return {{kind, {{"id", id}, {"type_id", type}}}}; }
 

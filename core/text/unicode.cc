@@ -61,15 +61,6 @@ int64_t CountCodePoints(absl::string_view text) {
   return count;
 }
 
-bool IsValidUtf8(absl::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = CodePointAt(text, at);
-    if (!c.valid) return false;
-    at += c.size;
-  }
-  return true;
-}
-
 bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
 bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
 bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }

@@ -28,8 +28,6 @@ void AppendUtf8(char32_t code_point, std::string* out);
 // How many code points `text` has, in the sense of CodePoint.
 int64_t CountCodePoints(absl::string_view text);
 
-bool IsValidUtf8(absl::string_view text);
-
 // Classes as Hugging Face's tokenizers has them. They follow an old Unicode version and must not change with the system's libraries: ids
 // would.
 bool IsRemoved(char32_t c);      // control, format, private use, U+FFFD

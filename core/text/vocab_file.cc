@@ -3,14 +3,14 @@
 #include <numeric>
 
 #include "core/base/file.h"
+#include "core/base/utf8.h"
 #include "core/text/tokenizer_data.h"
-#include "core/text/unicode.h"
 
 namespace cloze {
 namespace {
 
 std::string Place(const std::string& origin, bool lines, int64_t id) {
-  return lines ? absl::StrCat(Quote(origin), ":", id + 1) : absl::StrCat(Quote(origin), ": token ", id);
+  return lines ? absl::StrCat(QuotePath(origin), ":", id + 1) : absl::StrCat(QuotePath(origin), ": token ", id);
 }
 
 absl::Status CheckToken(const std::string& token) {
@@ -19,7 +19,7 @@ absl::Status CheckToken(const std::string& token) {
     return Error(Exit::kData,
                  absl::StrCat("token of ", token.size(), " bytes, at most ", kMaxTokenBytes, " are allowed; is this a vocabulary?"));
   }
-  if (!IsValidUtf8(token)) return Error(Exit::kData, absl::StrCat("token ", Quote(token), " is not UTF-8"));
+  if (!IsUtf8(token)) return Error(Exit::kData, absl::StrCat("token ", Quote(token), " is not UTF-8"));
   if (token.find_first_of("\n\r") != std::string::npos)
     return Error(Exit::kData, absl::StrCat("token ", Quote(token), " holds a line break"));
   return absl::OkStatus();
@@ -27,7 +27,7 @@ absl::Status CheckToken(const std::string& token) {
 
 absl::Status TooMany(const std::string& origin) {
   return Error(Exit::kLimit,
-               absl::StrCat(Quote(origin), ": at most ", kMaxTokens, " tokens and ", kMaxVocabBytes, " bytes of them are allowed"));
+               absl::StrCat(QuotePath(origin), ": at most ", kMaxTokens, " tokens and ", kMaxVocabBytes, " bytes of them are allowed"));
 }
 
 absl::Status CheckDuplicates(const std::string& origin, bool lines, const std::vector<std::string>& tokens) {
@@ -46,7 +46,7 @@ absl::Status FindSpecial(const std::string& origin, const std::vector<std::strin
   const auto has = [&](const std::string& token) { return std::find(tokens.begin(), tokens.end(), token) != tokens.end(); };
   if (!name->empty()) {
     if (has(*name)) return absl::OkStatus();
-    return Error(Exit::kData, absl::StrCat(Quote(origin), ": the ", role, " token ", Quote(*name), " is not in the vocabulary"));
+    return Error(Exit::kData, absl::StrCat(QuotePath(origin), ": the ", role, " token ", Quote(*name), " is not in the vocabulary"));
   }
   for (const char* spelling : spellings) {
     if (!has(spelling)) continue;
@@ -54,7 +54,7 @@ absl::Status FindSpecial(const std::string& origin, const std::vector<std::strin
     return absl::OkStatus();
   }
   if (!required) return absl::OkStatus();
-  return Error(Exit::kData, absl::StrCat(Quote(origin), ": no ", role, " token, ", *spellings.begin(), " or ", spellings.begin()[1],
+  return Error(Exit::kData, absl::StrCat(QuotePath(origin), ": no ", role, " token, ", *spellings.begin(), " or ", spellings.begin()[1],
                                          " expected; is this a BERT or RoBERTa vocabulary?"));
 }
 

@@ -22,7 +22,8 @@ constexpr const char* kByteLevelTokens[] = {"<s>", "<pad>", "</s>", "<unk>", "<m
 // Counts the words of text as they are written; the normal form is made once for each distinct word, at the end.
 class WordCounter {
  public:
-  explicit WordCounter(const VocabOptions& options) : normalizer_(options.normalizer), byte_level_(options.byte_level), limit_(options.memory_limit) {}
+  explicit WordCounter(const VocabOptions& options)
+      : normalizer_(options.normalizer), byte_level_(options.byte_level), limit_(options.memory_limit) {}
 
   absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress);
 

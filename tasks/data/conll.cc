@@ -1,8 +1,10 @@
 // CoNLL-U and CoNLL-2003 files, and writing them back with one column replaced.
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "core/base/utf8.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
@@ -19,10 +21,15 @@ std::vector<absl::string_view> SplitColumns(absl::string_view row) {
 
 bool AllDigits(absl::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos; }
 
+// A value that stays one column: blanks, line ends, control characters and bytes that are not UTF-8 become "_".
 std::string Sanitized(absl::string_view value, bool tabs) {
-  std::string out(value);
-  for (char& c : out) {
-    if (c == '\t' || c == '\n' || c == '\r' || (c == ' ' && !tabs)) c = '_';
+  std::string out;
+  while (!value.empty()) {
+    uint32_t cp = 0;
+    const int n = DecodeUtf8(value, &cp);
+    const bool odd = n == 0 || MustEscape(cp) || (cp == ' ' && !tabs);
+    absl::StrAppend(&out, odd ? "_" : value.substr(0, n));
+    value.remove_prefix(std::max(n, 1));
   }
   return out;
 }

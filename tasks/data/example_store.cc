@@ -42,7 +42,7 @@ absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, i
                                                vocab, " and ", labels, " expected, or for another kind of them"));
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
-  const bool sane = header.examples >= 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
+  const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
                     header.labels < kMost && header.token_bytes == (vocab <= 65536 ? 2 : 4);
   return sane ? absl::OkStatus() : Corrupt(folder, "header", "impossible sizes");
 }

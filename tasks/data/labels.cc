@@ -8,13 +8,14 @@
 
 #include "absl/strings/numbers.h"
 #include "tasks/data/iob1.h"
+#include "core/base/utf8.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
 namespace {
 
-constexpr size_t kMaxLabels = 65536, kMaxLabelBytes = 1024;
+constexpr size_t kMaxLabels = 10000, kMaxLabelBytes = 1024;
 
 // Adds a label; kData when it can hardly be one.
 absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label, std::set<std::string>* labels) {
@@ -22,6 +23,7 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
     return Error(Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(), " bytes, at most ", kMaxLabelBytes,
                                            " expected: \"", Quote(label), "\""));
   }
+  if (!IsUtf8(label)) return Error(Exit::kData, absl::StrCat(where, ": ", field, ": the label \"", Quote(label), "\" is not UTF-8"));
   labels->insert(label);
   if (labels->size() <= kMaxLabels) return absl::OkStatus();
   return Error(Exit::kData, absl::StrCat(where, ": ", field, ": more than ", kMaxLabels, " different labels; is it the right column?"));

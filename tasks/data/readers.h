@@ -158,7 +158,8 @@ class TaggedReader {
 };
 
 // The sentence's lines with column `column` (from 0; the number of columns appends one) of word w replaced by values[w]; everything else
-// stays as it is, byte for byte. Tabs and line ends inside values become "_", in columns between blanks also blanks.
+// stays as it is, byte for byte. Control characters (tabs and line ends too) inside values become "_", in columns between blanks also
+// blanks.
 std::string ReplaceColumn(const ConllSentence& sentence, int column, absl::Span<const std::string> values);
 
 }  // namespace cloze

@@ -248,12 +248,15 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   parser.AllowUnknownField(true);  // so that a newer version can say that it is one
   parser.SetRecursionLimit(32);
   TrainerState state;
-  if (!parser.ParseFromString(text, &state)) return Error(Exit::kData, absl::StrCat(Quote(path), ":", errors.text));
+  if (!parser.ParseFromString(text, &state)) return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(errors.text)));
   const int known = TrainerState().format_version();
   if (state.format_version() > known) {
     return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": format_version ", state.format_version(),
                                                " was written by a newer program, this one reads up to ", known));
   }
+  const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 && state.skipped_steps() <= state.step() &&
+                    state.skipped_in_a_row() >= 0 && state.total_steps() >= 0;
+  if (!sane) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": impossible numbers of steps or examples"));
   return state;
 }
 

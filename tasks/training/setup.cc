@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/number.h"
 #include "core/ops/kernels/kernels.h"
 #include "encoder/model_folder.h"
 
@@ -36,8 +37,23 @@ absl::StatusOr<std::vector<std::string>> LabelsOf(const TaskSpec& spec, const Mo
   return std::vector<std::string>();
 }
 
-absl::StatusOr<ModelConfig> EncoderConfig(const TaskSpec& spec, const Tokenizer& tokenizer) {
-  const ModelSpec& model = spec.model();
+// The field that says where the tokenizer is.
+std::string TokenizerField(const TaskSpec& spec) { return spec.model().tokenizer().empty() ? "model.start_from" : "model.tokenizer"; }
+
+// A field of the spec's task: "masked_lm.max_tokens".
+std::string TaskField(const TaskSpec& spec, absl::string_view field) {
+  const auto* task = TaskSpec::descriptor()->FindOneofByName("task");
+  return absl::StrCat(spec.GetReflection()->GetOneofFieldDescriptor(spec, task)->name(), ".", field);
+}
+
+// Errors that are about the spec (where files are, how they are read) get its place; those about a file's content have their own.
+absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status) {
+  const Exit exit = ExitOf(status);
+  return exit == Exit::kSpec || exit == Exit::kNoInput ? AtField(loaded, field, status) : status;
+}
+
+absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokenizer& tokenizer) {
+  const ModelSpec& model = loaded.spec.model();
   if (model.start_from().empty()) {
     ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(model.encoder()));
     config.vocab = tokenizer.vocab_size();
@@ -50,11 +66,9 @@ absl::StatusOr<ModelConfig> EncoderConfig(const TaskSpec& spec, const Tokenizer&
     config.attention_dropout = model.attention_dropout();
     return config;
   }
-  ASSIGN_OR_RETURN(ModelConfig config, LoadConfig(model.start_from()));
-  if (tokenizer.vocab_size() > config.vocab) {
-    return Error(Exit::kMismatch, absl::StrCat("the tokenizer has ", tokenizer.vocab_size(), " tokens, the model in ",
-                                               Quote(model.start_from()), " knows ", config.vocab));
-  }
+  auto config_or = LoadConfig(model.start_from());
+  if (!config_or.ok()) return AtField(loaded, "model.start_from", config_or.status());
+  ModelConfig config = *std::move(config_or);
   if (model.has_dropout()) config.dropout = model.dropout(), config.classifier_dropout = -1;
   if (model.has_attention_dropout()) config.attention_dropout = model.attention_dropout();
   return config;
@@ -96,6 +110,19 @@ absl::StatusOr<std::vector<float>> ClassWeights(const TaskSpec& spec, const Mode
   return weights;
 }
 
+// Do the tokens and positions of the data have rows in the model's tables?
+absl::Status CheckFit(const LoadedSpec& loaded, const ModelConfig& config, const Tokenizer& tokenizer) {
+  const TaskSpec& spec = loaded.spec;
+  if (tokenizer.vocab_size() > config.vocab) {
+    return AtField(
+        loaded, TokenizerField(spec),
+        Error(Exit::kMismatch, absl::StrCat("the tokenizer has ", tokenizer.vocab_size(), " tokens, the model knows ", config.vocab)));
+  }
+  if (MaxTokens(spec) <= config.max_tokens()) return absl::OkStatus();
+  return SpecError(loaded, TaskField(spec, "max_tokens"),
+                   absl::StrCat(MaxTokens(spec), ", but the model has ", config.max_tokens(), " positions"));
+}
+
 }  // namespace
 
 HeadKind HeadOf(const TaskSpec& spec) {
@@ -127,27 +154,34 @@ absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
   return compute == RuntimeSpec::BF16 ? DType::kBf16 : DType::kF32;
 }
 
-absl::StatusOr<BuiltStore> BuildStore(const TaskSpec& spec, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
                                       const BuildOptions& options) {
+  const TaskSpec& spec = loaded.spec;
+  RETURN_IF_ERROR(CheckFit(loaded, config, tokenizer));
+  absl::StatusOr<BuiltStore> built = Error(Exit::kSpec, "the spec names no task");
   switch (spec.task_case()) {
-    case TaskSpec::kMaskedLm: return BuildMaskedLm(data, spec.masked_lm(), tokenizer, options);
+    case TaskSpec::kMaskedLm: built = BuildMaskedLm(data, spec.masked_lm(), tokenizer, options); break;
     case TaskSpec::kSequenceClassification:
-      return BuildClassification(data, spec.sequence_classification(), config.labels, tokenizer, options);
-    case TaskSpec::kTokenTagging: return BuildTagging(data, spec.token_tagging(), config.labels, tokenizer, options);
+      built = BuildClassification(data, spec.sequence_classification(), config.labels, tokenizer, options);
+      break;
+    case TaskSpec::kTokenTagging: built = BuildTagging(data, spec.token_tagging(), config.labels, tokenizer, options); break;
     case TaskSpec::TASK_NOT_SET: break;
   }
-  return Error(Exit::kSpec, "the spec names no task");
+  if (!built.ok()) return AtData(loaded, &data == &spec.validation() ? "validation" : "train", built.status());
+  return built;
 }
 
-absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options) {
+absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options) {
   Setup setup;
+  const TaskSpec& spec = loaded.spec;
   const ModelSpec& model = spec.model();
-  ASSIGN_OR_RETURN(setup.tokenizer, Tokenizer::Load(model.tokenizer().empty() ? model.start_from() : model.tokenizer(), model.lowercase()));
-  ASSIGN_OR_RETURN(ModelConfig config, EncoderConfig(spec, *setup.tokenizer));
-  if (const int64_t most = config.max_positions - config.position_offset; MaxTokens(spec) > most) {
-    return Error(Exit::kSpec, absl::StrCat("max_tokens is ", MaxTokens(spec), ", but the model has only ", most, " positions"));
-  }
-  ASSIGN_OR_RETURN(config.labels, LabelsOf(spec, config, options.stop));
+  auto tokenizer = Tokenizer::Load(model.tokenizer().empty() ? model.start_from() : model.tokenizer(), model.lowercase());
+  if (!tokenizer.ok()) return AtField(loaded, TokenizerField(spec), tokenizer.status());
+  setup.tokenizer = *std::move(tokenizer);
+  ASSIGN_OR_RETURN(ModelConfig config, EncoderConfig(loaded, *setup.tokenizer));
+  auto labels = LabelsOf(spec, config, options.stop);
+  if (!labels.ok()) return AtData(loaded, "train", labels.status());
+  config.labels = *std::move(labels);
   config.head = HeadOf(spec);
   config.pooler = config.head == HeadKind::kSequenceClassification && spec.sequence_classification().pooler();
   config.crf = spec.token_tagging().crf();
@@ -164,16 +198,18 @@ absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options)
   }
   setup.config = config;
   if (spec.has_masked_lm()) {
-    ASSIGN_OR_RETURN(setup.masker, Masker::Create(spec.masked_lm(), *setup.tokenizer, spec.seed()));
+    auto masker = Masker::Create(spec.masked_lm(), *setup.tokenizer, spec.seed());
+    if (!masker.ok()) return AtField(loaded, TokenizerField(spec), masker.status());
+    setup.masker = *std::move(masker);
   }
-  ASSIGN_OR_RETURN(setup.train, BuildStore(spec, spec.train(), config, *setup.tokenizer, options));
+  ASSIGN_OR_RETURN(setup.train, BuildStore(loaded, spec.train(), config, *setup.tokenizer, options));
   ASSIGN_OR_RETURN(setup.class_weights, ClassWeights(spec, config, setup.train->store, &setup.notes));
   const auto note = [&](absl::string_view name, const BuiltStore& built) {
     for (std::string& line : DescribeStore(name, built)) setup.notes.push_back(std::move(line));
   };
   note("train", *setup.train);
   if (spec.validation().files_size() > 0) {
-    ASSIGN_OR_RETURN(setup.validation, BuildStore(spec, spec.validation(), config, *setup.tokenizer, options));
+    ASSIGN_OR_RETURN(setup.validation, BuildStore(loaded, spec.validation(), config, *setup.tokenizer, options));
     note("validation", *setup.validation);
   }
   return setup;
@@ -182,14 +218,16 @@ absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options)
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built) {
   const DataStats& s = built.store.stats();
   std::vector<std::string> lines = {
-      absl::StrCat(name, ": ", s.examples, " examples, ", s.tokens, " tokens", built.reused ? " (cached)" : "")};
+      absl::StrCat(name, ": ", Counted(s.examples, "example"), ", ", Counted(s.tokens, "token"), built.reused ? " (cached)" : "")};
   if (!built.note.empty()) lines.push_back(absl::StrCat(name, ": ", built.note));
-  if (s.truncated > 0 && s.cut_tokens > 0)
-    lines.push_back(absl::StrCat(name, ": ", s.truncated, " texts were too long, ", s.cut_tokens,
-                                 " tokens were cut off; raise max_tokens to keep them"));
-  if (s.truncated > 0 && s.cut_tokens == 0) lines.push_back(absl::StrCat(name, ": ", s.truncated, " texts are read in several windows"));
-  if (s.empty_words > 0) lines.push_back(absl::StrCat(name, ": ", s.empty_words, " words have no pieces and count as <unk>"));
-  if (s.invalid_bytes > 0) lines.push_back(absl::StrCat(name, ": ", s.invalid_bytes, " bytes are not UTF-8 and were dropped"));
+  if (s.truncated > 0 && s.cut_tokens > 0) {
+    lines.push_back(absl::StrCat(name, ": cut off because too long: ", Counted(s.cut_tokens, "token"), " of ", Counted(s.truncated, "text"),
+                                 "; raise max_tokens to keep them"));
+  }
+  if (s.truncated > 0 && s.cut_tokens == 0)
+    lines.push_back(absl::StrCat(name, ": read in several windows: ", Counted(s.truncated, "text")));
+  if (s.empty_words > 0) lines.push_back(absl::StrCat(name, ": without pieces, taken as <unk>: ", Counted(s.empty_words, "word")));
+  if (s.invalid_bytes > 0) lines.push_back(absl::StrCat(name, ": not UTF-8, dropped: ", Counted(s.invalid_bytes, "byte")));
   if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens) {
     lines.push_back(
         absl::StrCat(name, ": ", 100 * s.unknown_tokens / s.text_tokens, " % of the tokens are <unk>; does the vocabulary fit the text?"));

@@ -10,7 +10,7 @@
 #include "core/tensor/mat.h"
 #include "core/text/tokenizer.h"
 #include "encoder/config.h"
-#include "proto/task.pb.h"
+#include "proto/spec.h"
 #include "tasks/data/build.h"
 #include "tasks/masked_lm.h"
 
@@ -36,12 +36,13 @@ int64_t MaxTokens(const TaskSpec& spec);
 enum class Use { kTraining, kInference };
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 
-// Builds the store of `data` for the spec's task; labels as in `config`.
-absl::StatusOr<BuiltStore> BuildStore(const TaskSpec& spec, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
+// Builds the store of `data`, the spec's train or validation, for its task; labels as in `config`. An error when its tokens or lengths
+// do not fit the model.
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
                                       const BuildOptions& options);
 
-// Loads, learns labels, tokenises. `spec` has passed VerifySpec.
-absl::StatusOr<Setup> Prepare(const TaskSpec& spec, const BuildOptions& options);
+// Loads, learns labels, tokenises. The spec has passed VerifySpec; errors name its place.
+absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options);
 
 // Lines for the user about what went into a store.
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);

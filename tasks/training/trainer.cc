@@ -28,9 +28,11 @@ constexpr double kMostNorm = 1e19;
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const LoadedSpec& loaded, const Options& options) {
   RETURN_IF_ERROR(VerifySpec(loaded));
-  auto trainer = std::unique_ptr<Trainer>(new Trainer(loaded.spec, options));
+  auto trainer = std::unique_ptr<Trainer>(new Trainer(loaded, options));
   SetThreads(loaded.spec.runtime().threads() > 0 ? loaded.spec.runtime().threads() : Threads());
-  ASSIGN_OR_RETURN(trainer->compute_, ComputeOf(loaded.spec.runtime().compute(), Use::kTraining));
+  const auto compute = ComputeOf(loaded.spec.runtime().compute(), Use::kTraining);
+  if (!compute.ok()) return AtField(loaded, "runtime.compute", compute.status());
+  trainer->compute_ = *compute;
   if (const absl::Status status = trainer->Start(); !status.ok()) {
     trainer->Undo(ExitOf(status));
     return status;
@@ -76,7 +78,7 @@ absl::Status Trainer::PrepareRunDirectory() {
   if (options_.preparing != nullptr) {
     build.progress = [this](int64_t done, int64_t total) { options_.preparing("tokenising", done, total); };
   }
-  ASSIGN_OR_RETURN(setup_, Prepare(spec_, build));
+  ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build));
   return absl::OkStatus();
 }
 

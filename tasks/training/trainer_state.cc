@@ -11,6 +11,8 @@
 #include "core/ops/matmul.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
+#include "encoder/adapter.h"
+#include "encoder/model_folder.h"
 #include "tasks/training/checkpoint.h"
 #include "tasks/training/samples.h"
 #include "tasks/training/trainer.h"

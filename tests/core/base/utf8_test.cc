@@ -36,6 +36,7 @@ TEST(DecodeUtf8, RefusesWhatIsNotUtf8) {
         "\xF5\x80\x80\x80", "\xFE", "\xFF", "\xC3", "\xC3(", "\xE2\x82", "\xE2\x28\xA1", "\xF0\x9F\x98"}) {
     uint32_t cp = 0;
     EXPECT_EQ(DecodeUtf8(bytes, &cp), 0) << testing::PrintToString(bytes);
+    EXPECT_FALSE(IsUtf8("ok" + bytes)) << testing::PrintToString(bytes);
   }
 }
 

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets with clang, libFuzzer, AddressSanitizer and UBSan and runs each for some seconds, one after the other.
+#   tests/fuzz/run.sh SECONDS [TARGET...]      targets: safetensors json spec vocab text readers store state
+# Prints a line a target: seconds, executions, coverage, size of the corpus, findings. Inputs that fail, and the grown corpus, are kept in
+# build-fuzz/. Environment: CXX (clang++), TMPDIR. Ends with 1 when something was found.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
+shift
+targets=("$@")
+[ $# -gt 0 ] || targets=(safetensors json spec vocab text readers store state)
+
+cmake -S . -B build-fuzz -G Ninja -DCLOZE_FUZZ=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" \
+  -DCMAKE_CXX_COMPILER="${CXX:-clang++}" > build-fuzz.log 2>&1 || { cat build-fuzz.log; exit 1; }
+ninja -C build-fuzz "${targets[@]/%/_fuzz}" > build-fuzz.log 2>&1 || { tail -n 50 build-fuzz.log; exit 1; }
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:allocator_may_return_null=0} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+status=0
+for target in "${targets[@]}"; do
+  corpus=build-fuzz/corpus/$target artifacts=build-fuzz/findings/$target log=build-fuzz/$target.log
+  mkdir -p "$corpus" "$artifacts"
+  dictionary=()
+  [ -f "tests/fuzz/$target.dict" ] && dictionary=("-dict=tests/fuzz/$target.dict")
+  "build-fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 \
+    -artifact_prefix="$artifacts/" "${dictionary[@]}" "$corpus" "tests/fuzz/corpus/$target" > "$log" 2>&1 || status=1
+  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  coverage=$(grep -o 'cov: [0-9]* ft: [0-9]*' "$log" | tail -n 1)
+  peak=$(sed -n 's/^stat::peak_rss_mb: *//p' "$log")
+  found=$(find "$artifacts" -type f | wc -l)
+  echo "$target: $seconds s, ${executions:-0} executions, $coverage, $(find "$corpus" -type f | wc -l) inputs kept, peak ${peak:-?} MB, $found findings"
+done
+exit $status

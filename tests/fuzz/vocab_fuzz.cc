@@ -1,0 +1,44 @@
+// A vocab.txt: what is accepted tokenises, and is the same when it is written and read again. With 't' in front: a text to learn one from.
+#include "core/text/tokenizer.h"
+#include "core/text/vocab_trainer.h"
+#include "tests/fuzz/input.h"
+
+namespace cloze {
+namespace {
+
+void Learn(absl::string_view text) {
+  const fuzz::File file(text);
+  VocabOptions options;
+  options.size = 64;
+  options.min_count = 1;
+  const auto learned = TrainVocab({file.path()}, options, nullptr);
+  fuzz::CheckError(learned.status());
+  if (learned.ok()) CLOZE_CHECK(Tokenizer::Create(learned->tokens, options.normalizer).ok());
+}
+
+void Read(absl::string_view text) {
+  static const fuzz::Folder copy;
+  const fuzz::File file(text);
+  const auto tokenizer = Tokenizer::Load(file.path(), true);
+  fuzz::CheckError(tokenizer.status());
+  if (!tokenizer.ok()) return;
+  const std::string sample = absl::StrCat(text.substr(0, 4096), " a b");
+  const Encoding encoding = (*tokenizer)->Encode(sample);
+  for (const int32_t id : encoding.ids) CLOZE_CHECK(id >= 0 && id < (*tokenizer)->vocab_size());
+  CLOZE_CHECK((*tokenizer)->Save(copy.path(), 128).ok());
+  const auto again = Tokenizer::Load(copy.path(), true);
+  CLOZE_CHECK(again.ok() && (*again)->Encode(sample).ids == encoding.ids);
+}
+
+}  // namespace
+}  // namespace cloze
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  if (!text.empty() && text[0] == 't') {
+    cloze::Learn(text.substr(1));
+  } else {
+    cloze::Read(text);
+  }
+  return 0;
+}
