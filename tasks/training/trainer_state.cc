@@ -4,7 +4,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/ops.h"
 #include "core/ops/matmul.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
@@ -82,7 +82,7 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
   state.set_spec(PrintEffective(spec_));
   state.set_data_fingerprint(FingerprintOf(*setup_.train));
   state.set_matmul_version(MatmulLibrary());
-  state.set_isa(GetKernels().name);
+  state.set_isa(IsaName());
   state.set_compute(compute_ == DType::kF32 ? "f32" : "bf16");
   state.set_skipped_steps(skipped_);
   state.set_skipped_in_a_row(skipped_in_a_row_);
@@ -145,9 +145,9 @@ absl::Status Trainer::Resume() {
   if (state.has_best_value()) best_value_ = state.best_value();
   for (const auto& metric : state.best()) best_.values.emplace_back(metric.name(), metric.value());
   setup_.notes.push_back(absl::StrCat("resumed at step ", step_, " of ", total_steps_, " from ", found->path));
-  if (state.isa() != GetKernels().name || state.matmul_version() != MatmulLibrary()) {
+  if (state.isa() != IsaName() || state.matmul_version() != MatmulLibrary()) {
     setup_.notes.push_back(absl::StrCat("the checkpoint was written with ", state.isa(), " and ", state.matmul_version(), ", this run has ",
-                                        GetKernels().name, " and ", MatmulLibrary(), ": results may differ in the last bits"));
+                                        IsaName(), " and ", MatmulLibrary(), ": results may differ in the last bits"));
   }
   return absl::OkStatus();
 }
