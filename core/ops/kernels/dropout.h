@@ -34,12 +34,12 @@ CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
 inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* factor) {
   constexpr int kParts = kLanes / kHalf;
   const uint64_t example = d.example[row];
+  VL lane = {};
+  for (int l = 0; l < kHalf; ++l) lane[l] = l;
   for (int64_t group = 0; group * kDropoutGroup < n; ++group) {
     VL c0[kParts], c1[kParts], c2[kParts], c3[kParts];
     for (int i = 0; i < kParts; ++i) {
-      for (int l = 0; l < kHalf; ++l) {
-        c0[i][l] = static_cast<uint32_t>(d.position[row]) | static_cast<uint32_t>(group * kLanes + i * kHalf + l) << 16;
-      }
+      c0[i] = (static_cast<uint64_t>(group * kLanes + i * kHalf) + lane) << 16 | uint64_t{static_cast<uint32_t>(d.position[row])};
       c1[i] = uint64_t{d.stream} + VL{};
       c2[i] = (example & 0xFFFFFFFF) + VL{};
       c3[i] = (example >> 32) + VL{};
