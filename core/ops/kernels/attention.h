@@ -20,9 +20,9 @@ template <typename T>
 struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
   int64_t tokens, dim;
-  int64_t keys, width;      // tokens and head_dim in whole vectors
-  int64_t row;              // units of a packed row of head_dim
-  int64_t pairs;            // units that tokens make in a sum over tokens
+  int64_t keys, width;  // tokens and head_dim in whole vectors
+  int64_t row;          // units of a packed row of head_dim
+  int64_t pairs;        // units that tokens make in a sum over tokens
   float* next;
 
   explicit AttentionSizes(const AttentionArgs& a)
@@ -77,7 +77,8 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
 
 // c [rows, keys] = left right^T for packed rows `left` and a transposed matrix. What stands behind the tokens is set to `padding`.
 template <typename T>
-CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c, float padding) {
+CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c,
+                                float padding) {
   Gemm<kPair<T>>({rows, s.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t, s.keys, c, s.keys, false});
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t k = s.tokens; k < s.keys; ++k) c[r * s.keys + k] = padding;

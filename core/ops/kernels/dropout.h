@@ -50,9 +50,9 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
 #pragma GCC unroll 8
       for (int i = 0; i < kParts; ++i) {
         const VL p0 = MultiplyLow(c0[i], 0xD2511F53), p1 = MultiplyLow(c2[i], 0xCD9E8D57);
-        c0[i] = (p1 >> 32) ^ c1[i] ^ uint64_t{k0};
+        c0[i] = (p1 >> 32) ^ c1[i] ^ k0;
         c1[i] = p1;
-        c2[i] = (p0 >> 32) ^ c3[i] ^ uint64_t{k1};
+        c2[i] = (p0 >> 32) ^ c3[i] ^ k1;
         c3[i] = p0;
       }
     }

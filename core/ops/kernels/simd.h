@@ -60,7 +60,7 @@ CLOZE_INLINE VF Load(const bf16* p) {
   __builtin_memcpy(&h, p, sizeof(h));
   return (VF)(__builtin_convertvector(h, VU) << 16);
 }
-// Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes. (The instruction takes tiny numbers for 0.)
+// Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes. The instruction takes denormals for 0.
 CLOZE_INLINE VH Round(VF v) {
 #ifdef __AVX512BF16__
   return (VH)_mm512_cvtneps_pbh((__m512)v);
