@@ -7,11 +7,30 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
 
 namespace cloze {
 namespace {
+
+// Logical CPUs of one core in the kernel's notation, as "0,32"; "" when unknown.
+std::string Siblings(int cpu) {
+  char text[128] = "";
+  if (std::FILE* f = std::fopen(absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list").c_str(), "re")) {
+    if (std::fscanf(f, "%127s", text) != 1) text[0] = 0;
+    std::fclose(f);
+  }
+  return text;
+}
 
 // CPU quota of the control group in cores; 0 when there is none.
 double QuotaCores() {
@@ -33,41 +52,168 @@ double QuotaCores() {
   return quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
 }
 
+thread_local int t_index = 0;
+thread_local bool t_inside = false;  // a task of a loop
+
+void Pause() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+// Waits for `done` with the core kept, for some ten microseconds: longer than most gaps between loops, and shorter than what would hurt
+// another process that needs the core.
+template <typename F>
+bool Spin(F done) {
+  for (int i = 0; i < 1000; ++i) {
+    if (done()) return true;
+    Pause();
+  }
+  return false;
+}
+
+// Threads that stay between loops: an OpenMP region of its own that lasts, because at the borders of a region libgomp spins for
+// milliseconds, which costs several times the work when another process wants the core. A loop is over when its tasks are done, not when
+// every worker has shown up; so a worker whose core was taken away delays only the task that it holds.
+class Team {
+ public:
+  explicit Team(int workers) : workers_(workers) {
+    host_ = std::thread([this] {
+      omp_set_dynamic(0);
+#pragma omp parallel num_threads(workers_)
+      Work(omp_get_thread_num() + 1);
+    });
+  }
+
+  ~Team() {
+    stop_ = true;
+    loop_.fetch_add(1);
+    loop_.notify_all();
+    host_.join();
+  }
+
+  int workers() const { return workers_; }
+
+  void Run(uint32_t tasks, absl::FunctionRef<void(int64_t)> f) {
+    f_ = &f, tasks_ = tasks;
+    pending_.store(tasks, std::memory_order_relaxed);
+    const uint32_t loop = loop_.load() + 1;
+    open_.store(uint64_t{loop} << 32 | tasks);
+    loop_.store(loop);
+    loop_.notify_all();
+    t_inside = true;
+    Drain();
+    t_inside = false;
+    while (const uint32_t left = pending_.load()) {
+      if (!Spin([&] { return pending_.load() == 0; })) pending_.wait(left);
+    }
+  }
+
+ private:
+  void Work(int index) {
+    t_index = index;
+    t_inside = true;
+    SetLibraryThreads(1);
+    while (!stop_) {
+      const uint32_t loop = loop_.load();
+      Drain();
+      if (!Spin([&] { return loop_.load() != loop; })) loop_.wait(loop);
+    }
+  }
+
+  // Takes tasks as long as there are any. f_ and tasks_ are those of the loop that a taken task belongs to, which is not over before it.
+  void Drain() {
+    uint32_t done = 0;
+    for (uint64_t open = open_.load(); static_cast<uint32_t>(open) > 0;) {
+      if (!open_.compare_exchange_weak(open, open - 1)) continue;
+      (*f_)(tasks_ - static_cast<uint32_t>(open));
+      ++done;
+      open = open_.load();
+    }
+    if (done > 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
+  }
+
+  const int workers_;
+  absl::FunctionRef<void(int64_t)>* f_ = nullptr;
+  uint32_t tasks_ = 0;
+  std::atomic<uint64_t> open_{0};     // number of the loop << 32 | tasks that nobody has taken
+  std::atomic<uint32_t> loop_{0};     // number of the loop; what idle workers sleep on
+  std::atomic<uint32_t> pending_{0};  // tasks that are not done
+  std::atomic<bool> stop_{false};
+  std::thread host_;
+};
+
+// The team at work, for one loop at a time; `mutex` guards it. Never destroyed, so that it may sleep while the process ends.
+struct Pool {
+  std::mutex mutex;
+  std::unique_ptr<Team> team;
+  const int openmp = omp_get_max_threads();  // as the environment says
+  std::atomic<int> threads{openmp};
+};
+Pool& ThePool() {
+  static Pool* pool = new Pool;
+  return *pool;
+}
+
 }  // namespace
 
 int AvailableCores() {
   cpu_set_t set;
-  int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  int cores = 1;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    std::set<std::string> known;
+    cores = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &set)) continue;
+      const std::string siblings = Siblings(cpu);
+      cores += siblings.empty() || known.insert(siblings).second;
+    }
+  }
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) cores = std::min(cores, ThePool().openmp);
   if (const double quota = QuotaCores(); quota > 0) cores = std::min(cores, static_cast<int>(std::ceil(quota)));
   return std::max(cores, 1);
 }
 
 void SetThreads(int threads) {
-  omp_set_dynamic(0);
-  omp_set_num_threads(threads > 0 ? threads : AvailableCores());
+  Pool& pool = ThePool();
+  const std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.threads = threads > 0 ? threads : AvailableCores();
 }
 
-int Threads() { return omp_get_max_threads(); }
+int Threads() { return ThePool().threads; }
 
-int ThreadIndex() { return omp_get_thread_num(); }
+int ThreadIndex() { return t_index; }
+
+void SetLibraryThreads(int threads) {
+  ThePool();  // has read OpenMP's number before it changes
+  omp_set_num_threads(threads);
+}
 
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
-  if (tasks <= 1 || omp_in_parallel() || Threads() == 1) {
+  CLOZE_CHECK(tasks < int64_t{1} << 32);
+  Pool& pool = ThePool();
+  std::unique_lock<std::mutex> lock(pool.mutex, std::defer_lock);
+  if (tasks <= 1 || t_inside || Threads() == 1 || !lock.try_lock()) {
     for (int64_t i = 0; i < tasks; ++i) f(i);
     return;
   }
-  // An exception (memory that ran out) must not leave a parallel region: the first one is thrown again behind it.
+  const int workers = Threads() - 1;
+  if (pool.team == nullptr || pool.team->workers() != workers) {
+    pool.team.reset();
+    pool.team = std::make_unique<Team>(workers);
+  }
+  // An exception (memory that ran out) must not leave a worker: the first one is thrown again here.
   std::exception_ptr thrown;
   std::atomic<bool> failed = false;
-#pragma omp parallel for schedule(dynamic, 1)
-  for (int64_t i = 0; i < tasks; ++i) {
-    if (failed.load(std::memory_order_relaxed)) continue;
+  const auto guarded = [&](int64_t i) {
+    if (failed.load(std::memory_order_relaxed)) return;
     try {
       f(i);
     } catch (...) {
       if (!failed.exchange(true)) thrown = std::current_exception();
     }
-  }
+  };
+  pool.team->Run(static_cast<uint32_t>(tasks), guarded);
   if (failed) std::rethrow_exception(thrown);
 }
 

@@ -40,7 +40,7 @@ const Kernels& GetKernels() {
 
 int64_t AttentionScratch(int64_t tokens, int64_t head_dim) {
   const int64_t keys = (tokens + 15) / 16 * 16, width = (head_dim + 15) / 16 * 16;
-  return 7 * keys * width + 2 * kAttentionQueries * (keys + width) + keys + 128;
+  return 7 * keys * width + kAttentionQueries * (3 * keys + 3 * width + 1) + 2 * (keys + 128);
 }
 
 }  // namespace cloze

@@ -32,11 +32,17 @@ class Matmul {
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
   // dw [out, in] f32 += dy^T [out, n] x [n, in].
   void BackwardWeight(ConstMat dy, ConstMat x, Mat dw);
+  // Both at once; dx is neither x nor dy.
+  void Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate = false);
 
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
 
  private:
+  // Queue their tiles.
+  void AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate);
+  void AddWeight(ConstMat dy, ConstMat x, Mat dw);
+
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };

@@ -13,6 +13,9 @@
 
 namespace cloze {
 
+// Instruction set of the kernels in use: "avx512bf16", "avx512", "avx2" or "baseline".
+const char* IsaName();
+
 // What the randomness of each packed row hangs on: the global number of its example and its position inside. Arrays of [rows].
 struct RowKeys {
   const uint64_t* example = nullptr;

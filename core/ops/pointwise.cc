@@ -8,6 +8,8 @@
 
 namespace cloze {
 
+const char* IsaName() { return GetKernels().name; }
+
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {
   CLOZE_CHECK(u.cols == u.stride && y.cols == y.stride && u.type == y.type);
   const OpTimer timer("activation", [&] { return Traffic({u, y}); });

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/number.h"
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/ops.h"
 #include "encoder/model_folder.h"
 
 namespace cloze {
@@ -146,7 +146,7 @@ int64_t MaxTokens(const TaskSpec& spec) {
 }
 
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
-  const bool fast = std::string(GetKernels().name) == "avx512bf16";
+  const bool fast = absl::string_view(IsaName()) == "avx512bf16";
   if (compute == RuntimeSpec::BF16 && !fast) {
     return Error(Exit::kLimit, "compute bf16: this CPU has no AVX512_BF16 instructions; use f32 or auto");
   }

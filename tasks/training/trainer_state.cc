@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
-#include "core/ops/kernels/kernels.h"
 #include "core/ops/matmul.h"
+#include "core/ops/ops.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
 #include "encoder/adapter.h"
@@ -129,7 +129,7 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
   state.set_spec(PrintEffective(spec_));
   state.set_data_fingerprint(FingerprintOf(*setup_.train));
   state.set_matmul_version(MatmulLibrary());
-  state.set_isa(GetKernels().name);
+  state.set_isa(IsaName());
   state.set_compute(NameOf(compute_));
   state.set_skipped_steps(skipped_);
   const bool skipped = !recently_skipped_.recent().empty() && recently_skipped_.recent().back() == step_;
@@ -251,7 +251,7 @@ absl::Status Trainer::Resume() {
     return absl::StrCat(isa, ", ", library, ", ", compute);
   };
   const std::string then = made_with(state.isa(), state.matmul_version(), state.compute()),
-                    now = made_with(GetKernels().name, MatmulLibrary(), NameOf(compute_));
+                    now = made_with(IsaName(), MatmulLibrary(), NameOf(compute_));
   if (then != now) {
     setup_.notes.push_back(absl::StrCat("warning: the checkpoint was written with ", then, "; this run has ", now,
                                         ": its results will not have the same bits"));

@@ -1,6 +1,6 @@
 // Scaled dot-product attention of one sequence and head, forward and backward, block of queries by block of queries: never more than a
-// block of the [tokens, tokens] scores in memory. Bishop & Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Included
-// by table.cc.
+// block of the [tokens, tokens] scores in memory. Bishop & Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Products
+// are of bf16 where T is bf16 and the CPU multiplies it, of f32 otherwise; sums, softmax and statistics are f32. Included by table.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 #define CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 
@@ -15,118 +15,188 @@ constexpr int64_t kQueryBlock = kAttentionQueries;
 
 CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Sizes and pieces of the scratch memory. Padded to multiples of W; padding holds zeros wherever it is read.
-struct AttentionScratchMap {
-  int64_t tokens, dim, keys, width;  // keys, width: tokens and head_dim padded
-  float *query, *key_t, *value_t, *key, *value, *dkey, *dvalue;
-  float *p, *dp, *block_a, *block_b, *factor;
+// Sizes, padded to whole vectors; padding holds zeros wherever it is read. Memory is taken from the scratch in units (see gemm.h).
+template <typename T>
+struct AttentionSizes {
+  static constexpr int kPairs = kPair<T>;
+  int64_t tokens, dim;
+  int64_t keys, width;  // tokens and head_dim in whole vectors
+  int64_t row;          // units of a packed row of head_dim
+  int64_t pairs;        // units that tokens make in a sum over tokens
+  float* next;
 
-  AttentionScratchMap(const AttentionArgs& a)
-      : tokens(a.tokens), dim(a.head_dim), keys(RoundUp(a.tokens, 16)), width(RoundUp(a.head_dim, 16)) {
-    float* next = a.scratch;
-    const auto take = [&](int64_t n) { return (next += n) - n; };
-    key_t = take(width * keys), value_t = take(width * keys);
-    query = take(keys * width), key = take(keys * width), value = take(keys * width), dkey = take(keys * width),
-    dvalue = take(keys * width);
-    p = take(kQueryBlock * keys), dp = take(kQueryBlock * keys);
-    block_a = take(kQueryBlock * width), block_b = take(kQueryBlock * width);
-    factor = take(RoundUp(keys, kDropoutGroup));
-  }
+  explicit AttentionSizes(const AttentionArgs& a)
+      : tokens(a.tokens),
+        dim(a.head_dim),
+        keys(RoundUp(tokens, 16)),
+        width(RoundUp(dim, 16)),
+        row(RoundUp(Pairs(dim), 16)),
+        pairs(Pairs(tokens)),
+        next(a.scratch) {}
+  static int64_t Pairs(int64_t n) { return (n + kPairs - 1) / kPairs; }
+  float* Take(int64_t units) { return (next += units) - units; }
 };
 
-// to[r, c] = scale * from[r, c] for r < rows, c < cols; zero for the rest of `width` columns.
+// Rows of a matrix [rows, head_dim] T, packed: the left operand of sums over head_dim.
 template <typename T>
-CLOZE_INLINE void PackRows(int64_t rows, int64_t cols, const T* from, int64_t stride, float scale, float* to, int64_t width) {
-  for (int64_t r = 0; r < rows; ++r, from += stride, to += width) {
-    for (int64_t c = cols; c < width; ++c) to[c] = 0;
-    Sweep(cols, [&](auto at) { at.Set(to, at(from) * scale); });
+CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void* from, int64_t stride, float* to) {
+  using Packed = std::conditional_t<kPair<T> == 2, T, float>;
+  const int64_t padded = s.row * kPair<T>;
+  for (int64_t r = 0; r < rows; ++r, to += s.row) {
+    const T* source = static_cast<const T*>(from) + r * stride;
+    Packed* out = reinterpret_cast<Packed*>(to);
+    __builtin_memset(out + s.dim, 0, (padded - s.dim) * sizeof(Packed));
+    Sweep(s.dim, [&](auto at) { at.Set(out, at(source)); });
   }
 }
 
-// to[c, r] = from[r, c]; columns from `rows` to `keys` are zero. `from` packed [rows, width].
-CLOZE_INLINE void Transpose(int64_t rows, int64_t cols, const float* from, int64_t width, float* to, int64_t keys) {
-  for (int64_t r0 = 0; r0 < keys; r0 += 16) {
-    for (int64_t c = 0; c < cols; ++c) {
-      float* out = to + c * keys + r0;
-      for (int64_t r = r0; r < r0 + 16; ++r) out[r - r0] = r < rows ? from[r * width + c] : 0.0f;
+// The right operand of sums over rows: unit (k, c) holds element c of row k, or of rows 2k and 2k + 1. `rows` are packed rows; the result,
+// [Pairs(count), width], is `to` or, where it is the same, `rows`.
+template <typename T>
+CLOZE_INLINE const float* PackPairs(const AttentionSizes<T>& s, int64_t count, const float* rows, float* to) {
+  if constexpr (kPair<T> == 1) return rows;
+  for (int64_t r = 0; r < count; r += 2) {
+    const bf16 *even = reinterpret_cast<const bf16*>(rows + r * s.row), *odd = even + 2 * s.row;
+    float* out = to + r / 2 * s.width;
+    for (int64_t c = 0; c < s.width; c += W) {
+      const VU low = (VU)Load(even + c) >> 16, high = r + 1 < count ? (VU)Load(odd + c) : VU{};
+      Store(out + c, (VF)(low | high));
+    }
+  }
+  return to;
+}
+
+template <typename T>
+CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const float* from, const float* scale, void* to, int64_t stride) {
+  for (int64_t r = 0; r < rows; ++r, from += s.width) {
+    T* out = static_cast<T*>(to) + r * stride;
+    const float factor = scale == nullptr ? 1.0f : scale[r];
+    Sweep(s.dim, [&](auto at) { at.Set(out, at(from) * factor); });
+  }
+}
+
+// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix. What stands behind the tokens is set to `padding`.
+template <typename T>
+CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c,
+                                float padding) {
+  Gemm<kPair<T>>({rows, s.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t, s.keys, c, s.keys, false});
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = s.tokens; k < s.keys; ++k) c[r * s.keys + k] = padding;
+  }
+}
+
+constexpr float kNoScore = -3e38f;
+
+// Factors of dropout of query q, or null.
+CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, float* buffer) {
+  if (a.dropout.threshold == 0) return nullptr;
+  DropoutFactors(a.dropout, q, a.tokens, buffer);
+  return buffer;
+}
+
+struct SoftmaxSum {
+  float lse, inverse;
+};
+
+// A row of scores becomes exp(scaled score - largest) with dropout, as a packed row in place; divided by their sum before dropout it would
+// be the softmax.
+template <typename T>
+CLOZE_INLINE SoftmaxSum SoftmaxRow(const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
+  VF top = Splat(kNoScore);
+  for (int64_t c = 0; c < keys; c += W) top = Max(top, Load(row + c));
+  const float max = MaxLane(top) * a.scale;
+  if (a.probs != nullptr) {
+    float total = 0, *probs = a.probs + q * a.tokens;
+    Sweep(a.tokens, [&](auto at) { at.Set(probs, Exp(at(row) * a.scale - max)); });
+    for (int64_t c = 0; c < a.tokens; ++c) total += probs[c];
+    for (int64_t c = 0; c < a.tokens; ++c) probs[c] /= total;
+  }
+  using Packed = std::conditional_t<kPair<T> == 2, T, float>;
+  Packed* packed = reinterpret_cast<Packed*>(row);
+  const float* factor = ProbabilityFactors(a, q, buffer);
+  VF total = {};
+  for (int64_t c = 0; c < keys; c += W) {
+    VF e = Exp(Load(row + c) * a.scale - max);
+    total += e;
+    if (factor != nullptr) e *= Load(factor + c);
+    Store(packed + c, e);
+  }
+  const float sum = Sum(total);
+  return {max + __builtin_logf(sum), 1.0f / sum};
+}
+
+template <typename T>
+void AttentionForward(const AttentionArgs& a) {
+  AttentionSizes<T> s(a);
+  float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys), *value_rows = s.Take(s.keys * s.row),
+        *value_pairs = s.Take(s.keys * s.width), *p = s.Take(kQueryBlock * s.keys), *block = s.Take(kQueryBlock * s.width),
+        *factor = s.Take(RoundUp(s.keys, kDropoutGroup)), *inverse = s.Take(kQueryBlock);
+  PackRows(s, s.tokens, a.k, a.stride, rows);
+  Transpose(s.tokens, s.row, rows, key_t, s.keys);
+  PackRows(s, s.tokens, a.v, a.stride, value_rows);
+  const float* value = PackPairs(s, s.tokens, value_rows, value_pairs);
+  PackRows(s, s.tokens, a.q, a.stride, rows);
+  for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {
+    const int64_t count = MinI(kQueryBlock, s.tokens - q);
+    ProductOfRows(s, count, rows + q * s.row, key_t, p, kNoScore);
+    for (int64_t r = 0; r < count; ++r) {
+      const SoftmaxSum sum = SoftmaxRow<T>(a, s.keys, q + r, factor, p + r * s.keys);
+      a.lse[q + r] = sum.lse, inverse[r] = sum.inverse;
+    }
+    Gemm<kPair<T>>({count, s.width, s.pairs, p, s.keys, 1, value, s.width, block, s.width, false});
+    StoreRows(s, count, block, inverse, static_cast<T*>(a.out) + q * a.out_stride, a.out_stride);
+  }
+}
+
+// What one query of the backward pass makes of its scores and of d(dropped-out probability).
+struct ScoreGradient {
+  VF p, ds;  // dropped-out probability, d(unscaled score)
+};
+
+// ds = scale p (dp - sum over keys of p dp), and the sum is dout . out.
+CLOZE_INLINE ScoreGradient GradientAt(const AttentionArgs& a, VF score, VF dp, float lse, float dot, const float* factor) {
+  const VF p = Exp(score * a.scale - lse);
+  if (factor == nullptr) return {p, p * (dp - dot) * a.scale};
+  const VF f = Load(factor);
+  return {p * f, p * (dp * f - dot) * a.scale};
+}
+
+// Rows of a block of queries: `p` from scores to dropped-out probabilities and `dp` from their gradients to those of scores, both as left
+// operands of sums over queries; `ds` the latter as packed rows (f32: dp itself).
+template <typename T>
+CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count, const float* dot, float* p,
+                                 float* dp, float* ds, float* buffer) {
+  const int64_t row = s.keys, factors = RoundUp(s.keys, kDropoutGroup);
+  for (int64_t r = 0; r < count; r += kPair<T>) {
+    const float* factor = ProbabilityFactors(a, q + r, buffer);
+    const float lse = a.lse[q + r];
+    float *p0 = p + r * row, *dp0 = dp + r * row;
+    if constexpr (kPair<T> == 1) {
+      for (int64_t c = 0; c < s.keys; c += W) {
+        const ScoreGradient g = GradientAt(a, Load(p0 + c), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        Store(p0 + c, g.p), Store(dp0 + c, g.ds);
+      }
+    } else {
+      const bool two = r + 1 < count;
+      const float* factor1 = two ? ProbabilityFactors(a, q + r + 1, buffer + factors) : nullptr;
+      const float lse1 = two ? a.lse[q + r + 1] : 0;
+      bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
+      for (int64_t c = 0; c < s.keys; c += W) {
+        const ScoreGradient g = GradientAt(a, Load(p0 + c), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        ScoreGradient h = {};
+        if (two) {
+          h = GradientAt(a, Load(p0 + row + c), Load(dp0 + row + c), lse1, dot[r + 1], factor1 == nullptr ? nullptr : factor1 + c);
+          Store(ds1 + c, h.ds);
+        }
+        Store(p0 + c, PairBf16(g.p, h.p)), Store(dp0 + c, PairBf16(g.ds, h.ds));
+        Store(ds0 + c, g.ds);
+      }
     }
   }
 }
 
 template <typename T>
-CLOZE_INLINE void StoreRows(int64_t rows, int64_t cols, const float* from, int64_t width, T* to, int64_t stride) {
-  for (int64_t r = 0; r < rows; ++r, from += width, to += stride) {
-    Sweep(cols, [&](auto at) { at.Set(to, at(from)); });
-  }
-}
-
-// The scaled scores of `rows` queries from `q` on, into p [rows, keys].
-CLOZE_INLINE void Scores(const AttentionScratchMap& s, int64_t q, int64_t rows) {
-  Gemm({rows, s.keys, s.dim, s.query + q * s.width, s.width, 1, s.key_t, s.keys, s.p, s.keys, false});
-}
-
-// Factors of dropout of query q, or null.
-CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, const AttentionScratchMap& s, int64_t q) {
-  if (a.dropout.threshold == 0) return nullptr;
-  DropoutFactors(a.dropout, q, a.tokens, s.factor);
-  return s.factor;
-}
-
-// Softmax of a row in place, padding zeroed, dropout applied; returns the log-sum-exp.
-CLOZE_INLINE float SoftmaxRow(const AttentionArgs& a, const AttentionScratchMap& s, int64_t q, float* row) {
-  VF top = Splat(-3.4e38f);
-  const VF lowest = top;
-  Sweep(a.tokens, [&](auto at) { top = Max(top, at.Only(Splat(1.0f)) > VF{} ? at(row) : lowest); });
-  const float max = MaxLane(top);
-  VF total = {};
-  Sweep(a.tokens, [&](auto at) {
-    const VF e = at.Only(Exp(at(row) - max));
-    at.Set(row, e);
-    total += e;
-  });
-  for (int64_t c = a.tokens; c < s.keys; ++c) row[c] = 0;
-  const float sum = Sum(total), inverse = 1.0f / sum;
-  Sweep(a.tokens, [&](auto at) { at.Set(row, at(row) * inverse); });
-  if (a.probs != nullptr) __builtin_memcpy(a.probs + q * a.tokens, row, a.tokens * sizeof(float));
-  if (const float* factor = ProbabilityFactors(a, s, q)) {
-    Sweep(a.tokens, [&](auto at) { at.Set(row, at(row) * at(factor)); });
-  }
-  return max + __builtin_logf(sum);
-}
-
-template <typename T>
-void AttentionForward(const AttentionArgs& a) {
-  const AttentionScratchMap s(a);
-  PackRows(a.tokens, a.head_dim, static_cast<const T*>(a.q), a.stride, a.scale, s.query, s.width);
-  PackRows(a.tokens, a.head_dim, static_cast<const T*>(a.k), a.stride, 1.0f, s.key, s.width);
-  PackRows(a.tokens, a.head_dim, static_cast<const T*>(a.v), a.stride, 1.0f, s.value, s.width);
-  Transpose(a.tokens, a.head_dim, s.key, s.width, s.key_t, s.keys);
-  for (int64_t q = 0; q < a.tokens; q += kQueryBlock) {
-    const int64_t rows = MinI(kQueryBlock, a.tokens - q);
-    Scores(s, q, rows);
-    for (int64_t r = 0; r < rows; ++r) a.lse[q + r] = SoftmaxRow(a, s, q + r, s.p + r * s.keys);
-    Gemm({rows, s.width, a.tokens, s.p, s.keys, 1, s.value, s.width, s.block_a, s.width, false});
-    StoreRows(rows, a.head_dim, s.block_a, s.width, static_cast<T*>(a.out) + q * a.out_stride, a.out_stride);
-  }
-}
-
-// One query of the backward pass: `p` from scores to dropped-out probabilities, `dp` from d(dropped-out probability) to d(score).
-// ds = p (dp - sum over keys of p dp), and the sum is dout . out.
-CLOZE_INLINE void ScoreGradientRow(const AttentionArgs& a, const AttentionScratchMap& s, int64_t q, float dot, float* p, float* dp) {
-  const float lse = a.lse[q];
-  const float* factor = ProbabilityFactors(a, s, q);
-  Sweep(a.tokens, [&](auto at) {
-    const VF prob = Exp(at(p) - lse);
-    VF d = at(dp);
-    if (factor != nullptr) d *= at(factor);
-    at.Set(dp, prob * (d - dot));
-    at.Set(p, factor != nullptr ? prob * at(factor) : prob);
-  });
-  for (int64_t c = a.tokens; c < s.keys; ++c) p[c] = dp[c] = 0;
-}
-
-template <typename T>
-CLOZE_INLINE float DotRow(int64_t n, const float* a, const T* b) {
+CLOZE_INLINE float DotRow(int64_t n, const T* a, const T* b) {
   VF total = {};
   Sweep(n, [&](auto at) { total += at(a) * at(b); });
   return Sum(total);
@@ -135,31 +205,38 @@ CLOZE_INLINE float DotRow(int64_t n, const float* a, const T* b) {
 template <typename T>
 void AttentionBackward(const AttentionGradArgs& g) {
   const AttentionArgs& a = g.forward;
-  const AttentionScratchMap s(a);
-  PackRows(a.tokens, a.head_dim, static_cast<const T*>(a.q), a.stride, a.scale, s.query, s.width);
-  PackRows(a.tokens, a.head_dim, static_cast<const T*>(a.k), a.stride, 1.0f, s.key, s.width);
-  PackRows(a.tokens, a.head_dim, static_cast<const T*>(a.v), a.stride, 1.0f, s.value, s.width);
-  Transpose(a.tokens, a.head_dim, s.key, s.width, s.key_t, s.keys);
-  Transpose(a.tokens, a.head_dim, s.value, s.width, s.value_t, s.keys);
-  for (int64_t q = 0; q < a.tokens; q += kQueryBlock) {
-    const int64_t rows = MinI(kQueryBlock, a.tokens - q);
+  constexpr int pair = kPair<T>;
+  AttentionSizes<T> s(a);
+  float *query = s.Take(s.keys * s.row), *key_rows = s.Take(s.keys * s.row), *key_pairs = s.Take(s.keys * s.width),
+        *key_t = s.Take(s.row * s.keys), *value_t = s.Take(s.row * s.keys), *dkey = s.Take(s.keys * s.width),
+        *dvalue = s.Take(s.keys * s.width);
+  float *p = s.Take(kQueryBlock * s.keys), *dp = s.Take(kQueryBlock * s.keys), *ds = pair == 1 ? dp : s.Take(kQueryBlock * s.keys);
+  float *dout = s.Take(kQueryBlock * s.row), *block_pairs = s.Take(kQueryBlock * s.width), *block = s.Take(kQueryBlock * s.width),
+        *factor = s.Take(2 * RoundUp(s.keys, kDropoutGroup)), *dot = s.Take(kQueryBlock);
+  PackRows(s, s.tokens, a.v, a.stride, query);
+  Transpose(s.tokens, s.row, query, value_t, s.keys);
+  PackRows(s, s.tokens, a.k, a.stride, key_rows);
+  Transpose(s.tokens, s.row, key_rows, key_t, s.keys);
+  const float* key = PackPairs(s, s.tokens, key_rows, key_pairs);
+  PackRows(s, s.tokens, a.q, a.stride, query);
+  for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {
+    const int64_t count = MinI(kQueryBlock, s.tokens - q), depth = s.Pairs(count);
     const bool add = q > 0;
-    const T* out = static_cast<const T*>(a.out) + q * a.out_stride;
-    PackRows(rows, a.head_dim, static_cast<const T*>(g.dout) + q * a.out_stride, a.out_stride, 1.0f, s.block_a, s.width);
-    Scores(s, q, rows);
-    Gemm({rows, s.keys, s.dim, s.block_a, s.width, 1, s.value_t, s.keys, s.dp, s.keys, false});
-    for (int64_t r = 0; r < rows; ++r) {
-      const float dot = DotRow(a.head_dim, s.block_a + r * s.width, out + r * a.out_stride);
-      ScoreGradientRow(a, s, q + r, dot, s.p + r * s.keys, s.dp + r * s.keys);
-    }
-    Gemm({a.tokens, s.width, rows, s.p, 1, s.keys, s.block_a, s.width, s.dvalue, s.width, add});
-    Gemm({a.tokens, s.width, rows, s.dp, 1, s.keys, s.query + q * s.width, s.width, s.dkey, s.width, add});  // query carries the scale
-    Gemm({rows, s.width, a.tokens, s.dp, s.keys, 1, s.key, s.width, s.block_b, s.width, false});
-    PackRows(rows, a.head_dim, s.block_b, s.width, a.scale, s.block_b, s.width);
-    StoreRows(rows, a.head_dim, s.block_b, s.width, static_cast<T*>(g.dq) + q * a.stride, a.stride);
+    const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride, *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
+    for (int64_t r = 0; r < count; ++r) dot[r] = DotRow(s.dim, dout_rows + r * a.out_stride, out_rows + r * a.out_stride);
+    PackRows(s, count, dout_rows, a.out_stride, dout);
+    ProductOfRows(s, count, query + q * s.row, key_t, p, kNoScore);
+    ProductOfRows(s, count, dout, value_t, dp, 0);
+    ScoreGradients(a, s, q, count, dot, p, dp, ds, factor);
+    const float* right = PackPairs(s, count, dout, block_pairs);
+    Gemm<pair>({s.tokens, s.width, depth, p, 1, pair * s.keys, right, s.width, dvalue, s.width, add});
+    right = PackPairs(s, count, query + q * s.row, block_pairs);
+    Gemm<pair>({s.tokens, s.width, depth, dp, 1, pair * s.keys, right, s.width, dkey, s.width, add});
+    Gemm<pair>({count, s.width, s.pairs, ds, s.keys / pair, 1, key, s.width, block, s.width, false});
+    StoreRows(s, count, block, nullptr, static_cast<T*>(g.dq) + q * a.stride, a.stride);
   }
-  StoreRows(a.tokens, a.head_dim, s.dkey, s.width, static_cast<T*>(g.dk), a.stride);
-  StoreRows(a.tokens, a.head_dim, s.dvalue, s.width, static_cast<T*>(g.dv), a.stride);
+  StoreRows(s, s.tokens, dkey, nullptr, g.dk, a.stride);
+  StoreRows(s, s.tokens, dvalue, nullptr, g.dv, a.stride);
 }
 
 }  // namespace

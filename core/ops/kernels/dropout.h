@@ -13,39 +13,65 @@ namespace {
 constexpr int kDropoutGroup = 128;
 constexpr int kLanes = 16;
 
-typedef uint32_t U16x[kLanes];
+// Pairs of 64-bit lanes; only their low halves count.
+constexpr int kHalf = W / 2;
+typedef uint64_t VL __attribute__((vector_size(W * 4)));
+typedef uint32_t VLow __attribute__((vector_size(W * 2)));
 
-CLOZE_INLINE void PhiloxRound(U16x c0, U16x c1, U16x c2, U16x c3, uint32_t k0, uint32_t k1) {
-  for (int i = 0; i < kLanes; ++i) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c0[i], p1 = uint64_t{0xCD9E8D57} * c2[i];
-    c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
-    c1[i] = static_cast<uint32_t>(p1);
-    c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
-    c3[i] = static_cast<uint32_t>(p0);
-  }
+// Product of the low halves of the lanes.
+CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
+  const VL v = b + VL{};
+#if defined(__AVX512F__)
+  return (VL)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)v);  // unmasked, GCC 12 warns of its own header
+#elif defined(__AVX2__)
+  return (VL)_mm256_mul_epu32((__m256i)a, (__m256i)v);
+#else
+  return (VL)_mm_mul_epu32((__m128i)a, (__m128i)v);
+#endif
 }
 
 // factor[c] = 0 or d.scale for c < n; writes up to the next multiple of 128.
 inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* factor) {
+  constexpr int kParts = kLanes / kHalf;
   const uint64_t example = d.example[row];
+  VL lane = {};
+  for (int l = 0; l < kHalf; ++l) lane[l] = l;
   for (int64_t group = 0; group * kDropoutGroup < n; ++group) {
-    alignas(64) uint32_t c[4][kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      c[0][i] = static_cast<uint32_t>(d.position[row]) | static_cast<uint32_t>(group * kLanes + i) << 16;
-      c[1][i] = d.stream;
-      c[2][i] = static_cast<uint32_t>(example);
-      c[3][i] = static_cast<uint32_t>(example >> 32);
+    VL c0[kParts], c1[kParts], c2[kParts], c3[kParts];
+    for (int i = 0; i < kParts; ++i) {
+      c0[i] = (static_cast<uint64_t>(group * kLanes + i * kHalf) + lane) << 16 | uint64_t{static_cast<uint32_t>(d.position[row])};
+      c1[i] = uint64_t{d.stream} + VL{};
+      c2[i] = (example & 0xFFFFFFFF) + VL{};
+      c3[i] = (example >> 32) + VL{};
     }
     uint32_t k0 = d.key0, k1 = d.key1;
-    for (int round = 0; round < 10; ++round) {
-      PhiloxRound(c[0], c[1], c[2], c[3], k0, k1);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kParts; ++i) {
+        const VL p0 = MultiplyLow(c0[i], 0xD2511F53), p1 = MultiplyLow(c2[i], 0xCD9E8D57);
+        c0[i] = (p1 >> 32) ^ c1[i] ^ k0;
+        c1[i] = p1;
+        c2[i] = (p0 >> 32) ^ c3[i] ^ k1;
+        c3[i] = p0;
+      }
+    }
+    alignas(64) uint32_t words[4][kLanes];
+    for (int i = 0; i < kParts; ++i) {
+      const VL c[] = {c0[i], c1[i], c2[i], c3[i]};
+      for (int word = 0; word < 4; ++word) {
+        const VLow low = __builtin_convertvector(c[word], VLow);
+        __builtin_memcpy(&words[word][i * kHalf], &low, sizeof(low));
+      }
     }
     float* out = factor + group * kDropoutGroup;
     for (int s = 0; s < 8; ++s) {
-      const uint32_t shift = (s & 1) * 16;
-      for (int i = 0; i < kLanes; ++i) out[s * kLanes + i] = ((c[s / 2][i] >> shift) & 0xFFFF) >= d.threshold ? d.scale : 0.0f;
+      for (int i = 0; i < kLanes; i += W) {
+        VU bits;
+        __builtin_memcpy(&bits, &words[s / 2][i], sizeof(bits));
+        bits = s & 1 ? bits >> 16 : bits & 0xFFFFu;
+        Store(out + s * kLanes + i, (VI)bits >= static_cast<int32_t>(d.threshold) ? Splat(d.scale) : VF{});
+      }
     }
   }
 }

@@ -1,4 +1,4 @@
-// Small f32 matrix products inside attention. Only for core/ops/kernels/*.cc.
+// Small matrix products inside attention. Only for core/ops/kernels/*.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_GEMM_H_
 #define CLOZE_CORE_OPS_KERNELS_GEMM_H_
 
@@ -7,73 +7,127 @@
 namespace cloze {
 namespace {
 
+// Operands come in units of 32 bits: one f32, or, where the CPU multiplies bf16 (kPair 2), two bf16 that are neighbours in the sum.
+#ifdef __AVX512BF16__
+template <typename T>
+constexpr int kPair = sizeof(T) == 2 ? 2 : 1;
+#else
+template <typename T>
+constexpr int kPair = 1;
+#endif
+
+template <int pair>
+CLOZE_INLINE VF MultiplyAdd(VF sum, VF a, VF b) {
+#ifdef __AVX512BF16__
+  if constexpr (pair == 2) return (VF)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#endif
+  return sum + a * b;
+}
+
+CLOZE_INLINE VF SplatUnit(const float* p) {
+  int32_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  return AsFloat(bits + VI{});
+}
+
 constexpr int kTileRows = 6;
 constexpr int kTileVectors = W == 16 ? 4 : 2;
 
-// c[m, n] (+)= sum over k of a[m * a_row + k * a_col] * b[k * b_row + n]; m < M, n < N vectors.
-template <int M, int N>
-CLOZE_INLINE void Tile(int64_t depth, const float* a, int64_t a_row, int64_t a_col, const float* b, int64_t b_row, float* c, int64_t c_row,
-                       bool add) {
-  VF sum[M][N];
-#pragma GCC unroll 8
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) sum[i][j] = add ? Load(c + i * c_row + j * W) : VF{};
-  }
-  for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
-    VF right[N];
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) right[j] = Load(b + j * W);
-#pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) {
-      const VF left = Splat(a[i * a_row]);
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) sum[i][j] += left * right[j];
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) Store(c + i * c_row + j * W, sum[i][j]);
-  }
-}
-
 struct GemmArgs {
-  int64_t rows, cols, depth;  // cols a multiple of W
+  int64_t rows, cols, depth;  // cols a multiple of W; depth in units
   const float* a;
-  int64_t a_row, a_col;  // element (m, k) at a[m * a_row + k * a_col]
-  const float* b;
+  int64_t a_row, a_col;  // unit (m, k) at a[m * a_row + k * a_col]
+  const float* b;        // unit (k, n) at b[k * b_row + n]
   int64_t b_row;
   float* c;
   int64_t c_row;
   bool add;
 };
 
-template <int N>
+// c[m, n] (+)= sum over k of a[m, k] b[k, n] for M rows and N vectors of columns.
+template <int pair, int M, int N>
+CLOZE_INLINE void Tile(const GemmArgs& g, const float* a, const float* b, float* c) {
+  VF sum[M][N];
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) sum[i][j] = g.add ? Load(c + i * g.c_row + j * W) : VF{};
+  }
+  for (int64_t k = 0; k < g.depth; ++k, a += g.a_col, b += g.b_row) {
+    VF right[N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) right[j] = Load(b + j * W);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const VF left = SplatUnit(a + i * g.a_row);
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) sum[i][j] = MultiplyAdd<pair>(sum[i][j], left, right[j]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) Store(c + i * g.c_row + j * W, sum[i][j]);
+  }
+}
+
+// N vectors of columns from column n on; rows in tiles of nearly the same height.
+template <int pair, int N>
 void GemmColumns(const GemmArgs& g, int64_t n) {
   int64_t m = 0;
   const auto tile = [&]<int M>() {
-    Tile<M, N>(g.depth, g.a + m * g.a_row, g.a_row, g.a_col, g.b + n, g.b_row, g.c + m * g.c_row + n, g.c_row, g.add);
+    Tile<pair, M, N>(g, g.a + m * g.a_row, g.b + n, g.c + m * g.c_row + n);
     m += M;
   };
-  while (g.rows - m >= kTileRows) tile.template operator()<kTileRows>();
-  switch (g.rows - m) {
-    case 5: return tile.template operator()<5>();
-    case 4: return tile.template operator()<4>();
-    case 3: return tile.template operator()<3>();
-    case 2: return tile.template operator()<2>();
-    case 1: return tile.template operator()<1>();
+  for (int64_t tiles = (g.rows + kTileRows - 1) / kTileRows; tiles > 0; --tiles) {
+    switch ((g.rows - m + tiles - 1) / tiles) {
+      case 6: tile.template operator()<6>(); break;
+      case 5: tile.template operator()<5>(); break;
+      case 4: tile.template operator()<4>(); break;
+      case 3: tile.template operator()<3>(); break;
+      case 2: tile.template operator()<2>(); break;
+      case 1: tile.template operator()<1>(); break;
+    }
   }
 }
 
 // c (+)= a b on one thread.
-inline void Gemm(const GemmArgs& g) {
+template <int pair>
+void Gemm(const GemmArgs& g) {
   int64_t n = 0;
-  for (; n + kTileVectors * W <= g.cols; n += kTileVectors * W) GemmColumns<kTileVectors>(g, n);
+  for (; n + kTileVectors * W <= g.cols; n += kTileVectors * W) GemmColumns<pair, kTileVectors>(g, n);
   switch ((g.cols - n) / W) {
-    case 3: return GemmColumns<3>(g, n);
-    case 2: return GemmColumns<2>(g, n);
-    case 1: return GemmColumns<1>(g, n);
+    case 3: return GemmColumns<pair, 3>(g, n);
+    case 2: return GemmColumns<pair, 2>(g, n);
+    case 1: return GemmColumns<pair, 1>(g, n);
+  }
+}
+
+// to[c, r] = from[r, c], units: from [rows, cols], cols a multiple of 16, to [.., keys]; columns of `to` from rows to keys are zero.
+CLOZE_INLINE void Transpose(int64_t rows, int64_t cols, const float* from, float* to, int64_t keys) {
+  for (int64_t r0 = 0; r0 < keys; r0 += W) {
+    for (int64_t c0 = 0; c0 < cols; c0 += W) {
+      VF v[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) v[i] = r0 + i < rows ? Load(from + (r0 + i) * cols + c0) : VF{};
+#pragma GCC unroll 4
+      for (int half = 1; half < W; half *= 2) {
+        VI low, high;
+        for (int l = 0; l < W; ++l) {
+          low[l] = l & half ? l - half + W : l;
+          high[l] = l & half ? l + W : l + half;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) {
+          if (i & half) continue;
+          const VF a = v[i], b = v[i + half];
+          v[i] = __builtin_shuffle(a, b, low);
+          v[i + half] = __builtin_shuffle(a, b, high);
+        }
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) Store(to + (c0 + i) * keys + r0, v[i]);
+    }
   }
 }
 

@@ -44,7 +44,7 @@ struct NormGradArgs {
 constexpr int64_t kMaxDropoutRow = 16384;
 
 // Queries that attention handles at a time.
-constexpr int64_t kAttentionQueries = 48;
+constexpr int64_t kAttentionQueries = 64;
 
 // Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements apart.
 struct AttentionArgs {

@@ -116,35 +116,32 @@ void SumRows(int64_t rows, int64_t cols, const void* x, const int32_t* index, fl
 template <typename T>
 LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scale) {
   T* x = static_cast<T*>(logits);
-  VF top = Splat(-3.4e38f);
-  const VF lowest = top;
-  Sweep(n, [&](auto at) {
-    const VF v = at(x), there = at.Only(Splat(1.0f));
-    top = Max(top, there > VF{} ? v : lowest);
-  });
-  const float max = MaxLane(top);
+  const auto value = [](const T* p) {
+    const VF v = LoadPart(p, 1);
+    return v[0];
+  };
+  constexpr int64_t kBlock = 1024;  // the largest logit is looked for in blocks, then in the first block that has it
+  const VF lowest = Splat(-3.4e38f);
+  float max = -3.4e38f;
+  int64_t best = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    VF top = lowest;
+    Sweep(MinI(kBlock, n - begin), [&](auto at) { top = Max(top, at.Only(Splat(1.0f)) > VF{} ? at(x + begin) : lowest); });
+    if (const float here = MaxLane(top); here > max) max = here, best = begin;
+  }
+  for (int64_t c = best; c < n; ++c) {
+    if (value(x + c) != max) continue;
+    best = c;
+    break;
+  }
   VF total = {};
   Sweep(n, [&](auto at) { total += at.Only(Exp(at(x) - max)); });
-  const float sum = Sum(total);
-  float first;  // the target's logit as a float
-  VF t = LoadPart(x + target, 1);
-  __builtin_memcpy(&first, &t, sizeof(first));
-  int32_t best = 0;
-  for (int64_t c = 0; c < n; ++c) {
-    VF v = LoadPart(x + c, 1);
-    float f;
-    __builtin_memcpy(&f, &v, sizeof(f));
-    if (f == max) {
-      best = static_cast<int32_t>(c);
-      break;
-    }
-  }
-  const LossRow result = {__builtin_logf(sum) + max - first, best};
+  const float sum = Sum(total), first = value(x + target);
+  const LossRow result = {__builtin_logf(sum) + max - first, static_cast<int32_t>(best)};
   if (gradient_scale == 0.0f) return result;
   const float factor = gradient_scale / sum;
   Sweep(n, [&](auto at) { at.Set(x, Exp(at(x) - max) * factor); });
-  t = Splat(__builtin_expf(first - max) * factor - gradient_scale);
-  StorePart(x + target, t, 1);
+  StorePart(x + target, Splat(__builtin_expf(first - max) * factor - gradient_scale), 1);
   return result;
 }
 
@@ -179,13 +176,21 @@ void AdamW(const AdamArgs& a) {
 
 double SumSquares(int64_t n, const float* x) {
   typedef double VD __attribute__((vector_size(W * 8)));
-  VD total = {};
-  Sweep(n, [&](auto at) {
-    const VD v = __builtin_convertvector(at(x), VD);
-    total += v * v;
-  });
+  VD total[4] = {};
+  const auto add = [&](VF v, int i) {
+    const VD d = __builtin_convertvector(v, VD);
+    total[i] += d * d;
+  };
+  int64_t c = 0;
+  for (; c + 4 * W <= n; c += 4 * W) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) add(Load(x + c + i * W), i);
+  }
+  Sweep(n - c, [&](auto at) { add(at(x + c), 0); });
   double sum = 0;
-  for (int i = 0; i < W; ++i) sum += total[i];
+  for (const VD& t : total) {
+    for (int i = 0; i < W; ++i) sum += t[i];
+  }
   return sum;
 }
 
