@@ -49,21 +49,24 @@ absl::Status Predict(InferOptions options) {
   RETURN_IF_ERROR(ForEachRecords(options.input, [&](const std::vector<InputRecord>& records, LineWriter* writer) {
     std::vector<Query> queries;
     std::vector<size_t> owner, windows;  // of each query its record, of each record its queries
-    for (size_t r = 0; r < records.size(); ++r) {
-      ASSIGN_OR_RETURN(std::vector<Query> of_text, QueriesOfText(*session, records[r], options.input, &cut));
-      windows.push_back(of_text.size());
-      owner.insert(owner.end(), of_text.size(), r);
-      std::move(of_text.begin(), of_text.end(), std::back_inserter(queries));
+    absl::Status late;                   // of a wrong record; those before it are answered first
+    for (const InputRecord& record : records) {
+      absl::StatusOr<std::vector<Query>> of_text = QueriesOfText(*session, record, options.input, &cut);
+      late = of_text.status();
+      if (!late.ok()) break;
+      owner.insert(owner.end(), of_text->size(), windows.size());
+      windows.push_back(of_text->size());
+      std::move(of_text->begin(), of_text->end(), std::back_inserter(queries));
     }
-    std::vector<std::vector<float>> means(records.size(), std::vector<float>(config.labels.size()));
+    std::vector<std::vector<float>> means(windows.size(), std::vector<float>(config.labels.size()));
     RETURN_IF_ERROR(session->Logits(queries, [&](int64_t q, ConstMat logits) {
       for (int64_t c = 0; c < logits.cols; ++c) means[owner[q]][c] += logits.f32()[c];
     }));
-    for (size_t r = 0; r < records.size(); ++r) {
+    for (size_t r = 0; r < windows.size(); ++r) {
       for (float& x : means[r]) x /= windows[r];
       RETURN_IF_ERROR(writer->Write(Format(records[r], config, std::move(means[r]))));
     }
-    return absl::OkStatus();
+    return late;
   }));
   ReportCut(cut, TextTokens(*session));
   return absl::OkStatus();
