@@ -137,8 +137,9 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
   while (true) {
     RETURN_IF_ERROR(reader.Next(input.records, &records));
     if (records.empty()) return writer.Flush();
-    RETURN_IF_ERROR(f(records, &writer));
+    const absl::Status status = f(records, &writer);
     RETURN_IF_ERROR(writer.Flush());
+    RETURN_IF_ERROR(status);
   }
 }
 

@@ -50,22 +50,25 @@ absl::Status Predict(InferOptions options) {
     std::vector<size_t> owner, windows;       // of each query its record, of each record its queries
     std::vector<const ModelConfig*> configs;  // of each record
     std::vector<std::vector<float>> means;
-    for (size_t r = 0; r < records.size(); ++r) {
-      ASSIGN_OR_RETURN(std::vector<Query> of_text, QueriesOfText(*session, records[r], options.input, &cut));
-      windows.push_back(of_text.size());
-      configs.push_back(&session->config(of_text.front().adapter));
+    absl::Status late;  // of a wrong record; those before it are answered first
+    for (const InputRecord& record : records) {
+      absl::StatusOr<std::vector<Query>> of_text = QueriesOfText(*session, record, options.input, &cut);
+      late = of_text.status();
+      if (!late.ok()) break;
+      owner.insert(owner.end(), of_text->size(), windows.size());
+      windows.push_back(of_text->size());
+      configs.push_back(&session->config(of_text->front().adapter));
       means.emplace_back(configs.back()->labels.size());
-      owner.insert(owner.end(), of_text.size(), r);
-      std::move(of_text.begin(), of_text.end(), std::back_inserter(queries));
+      std::move(of_text->begin(), of_text->end(), std::back_inserter(queries));
     }
     RETURN_IF_ERROR(session->Logits(queries, [&](int64_t q, ConstMat logits) {
       for (int64_t c = 0; c < logits.cols; ++c) means[owner[q]][c] += logits.f32()[c];
     }));
-    for (size_t r = 0; r < records.size(); ++r) {
+    for (size_t r = 0; r < windows.size(); ++r) {
       for (float& x : means[r]) x /= windows[r];
       RETURN_IF_ERROR(writer->Write(Format(records[r], *configs[r], std::move(means[r]))));
     }
-    return absl::OkStatus();
+    return late;
   }));
   ReportCut(cut, TextTokens(*session));
   return absl::OkStatus();

@@ -39,6 +39,9 @@ for norm in post pre; do
     "$cloze" predict --compute f32 --model "$work/$norm-$kind" < "$work/sentences.txt" > "$work/$norm-$kind.out.jsonl"
   done
   "$cloze" predict --compute f32 --model "$work/$norm-number" < "$work/pairs.txt" > "$work/$norm-number.out.jsonl"
+  "$cloze" evaluate --compute f32 --model "$work/$norm-classifier" --data "$work/classes.tsv" > "$work/$norm-classifier.metrics.json" 2> /dev/null
+  "$cloze" evaluate --compute f32 --model "$work/$norm-several" --data "$work/several.jsonl" > "$work/$norm-several.metrics.json" 2> /dev/null
+  "$cloze" evaluate --compute f32 --model "$work/$norm-number" --data "$work/pairs.tsv" > "$work/$norm-number.metrics.json" 2> /dev/null
 done
 cp "$here/transformers_check.py" "$work/"
 $python "$sees/transformers_check.py" "$sees"

@@ -32,6 +32,26 @@ def scores_of(model, logits):
     return {"single_label_classification": lambda: logits.softmax(-1), "multi_label_classification": logits.sigmoid, "regression": lambda: logits}[kind]()
 
 
+def labelled(kind, model):
+    """The labelled texts, each with its target as transformers takes it."""
+    if kind == "several":
+        names = [model.config.id2label[c] for c in range(model.config.num_labels)]
+        return [([row["text"]], [float(n in row["label"]) for n in names]) for row in map(json.loads, lines("several.jsonl"))]
+    rows = [line.split("\t") for line in lines("pairs.tsv" if kind == "number" else "classes.tsv")[1:]]
+    return [(row[:-1], float(row[-1]) if kind == "number" else model.config.label2id[row[-1]]) for row in rows]
+
+
+def check_loss(norm, kind, model, tokenizer):
+    """The loss of `cloze evaluate` is the one by which transformers would train."""
+    losses = []
+    for texts, target in labelled(kind, model):
+        batch = tokenizer(*texts, truncation=True, max_length=24, return_tensors="pt")
+        with torch.no_grad():
+            losses.append(model(**batch, labels=torch.tensor([target])).loss)
+    ours = json.load(open(os.path.join(work, f"{norm}-{kind}.metrics.json")))["mse" if kind == "number" else "loss"]
+    compare(f"{norm}-{kind} loss", torch.tensor(ours), torch.stack(losses).mean())
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification}
@@ -48,6 +68,7 @@ for norm in ("post", "pre"):
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
         if cls is not AutoModelForSequenceClassification:
             continue
+        check_loss(norm, kind, model, tokenizer)
         texts = pairs if kind == "number" else [[s] for s in sentences]
         for i, (text, line) in enumerate(zip(texts, lines(f"{norm}-{kind}.out.jsonl"), strict=True)):
             batch = tokenizer(*text, truncation=True, max_length=24, return_tensors="pt")
