@@ -21,15 +21,15 @@ printf 'film\tNOUN\nwas\tVERB\n\nmovie\tNOUN\nis\tVERB\ndull\tADJ\n\n%.0s' $(seq
 printf 'The film was dull.\nA great, great joy!\nx\n' > "$work/sentences.txt"
 printf 'The film was dull.\tA great joy!\nA great, great joy! Is it the good movie of all the time and all the films to see?\tIt was a film.\n' > "$work/pairs.txt"
 "$cloze" vocab --text "$work/text.txt" --size 120 --out "$work/vocab" 2> /dev/null
+run() {  # name, data, model and task, more about the data
+  printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
+    "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
+  "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
+  "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
+  "$cloze" encode --compute f32 --model "$work/$norm-$1" --out "$work/$norm-$1.hidden.safetensors" < "$work/sentences.txt"
+}
 for norm in post pre; do
   encoder="encoder { preset: CUSTOM layers: 2 hidden: 48 heads: 3 intermediate: 96 max_positions: 32 norm: ${norm^^} }"
-  run() {  # name, data, model and task
-    printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
-      "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
-    "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
-    "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
-    "$cloze" encode --compute f32 --model "$work/$norm-$1" --out "$work/$norm-$1.hidden.safetensors" < "$work/sentences.txt"
-  }
   run mlm text.txt "model { tokenizer: \"$work/vocab\" $encoder } masked_lm { max_tokens: 24 }"
   run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
   run tagger tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 }"
@@ -43,5 +43,17 @@ for norm in post pre; do
   "$cloze" evaluate --compute f32 --model "$work/$norm-several" --data "$work/several.jsonl" > "$work/$norm-several.metrics.json" 2> /dev/null
   "$cloze" evaluate --compute f32 --model "$work/$norm-number" --data "$work/pairs.tsv" > "$work/$norm-number.metrics.json" 2> /dev/null
 done
+
+# RoBERTa: a folder that transformers made, with our byte-level BPE; masked-LM training goes on from it, then both labelled tasks.
+"$cloze" vocab --kind bpe --text "$work/text.txt" --size 330 --out "$work/bpe" 2> /dev/null
 cp "$here/transformers_check.py" "$work/"
-$python "$sees/transformers_check.py" "$sees"
+$python "$sees/transformers_check.py" "$sees" make-roberta
+cp "$work/bpe/"*.json "$work/bpe/merges.txt" "$work/roberta-start/"
+norm=roberta
+"$cloze" encode --compute f32 --model "$work/roberta-start" --out "$work/roberta-start.hidden.safetensors" < "$work/sentences.txt"
+"$cloze" tokenize --model "$work/roberta-start" < "$work/sentences.txt" > "$work/roberta-start.ids.jsonl"
+run mlm text.txt "model { start_from: \"$work/roberta-start\" } masked_lm { max_tokens: 24 unit: WORD }"
+run classifier classes.tsv "model { start_from: \"$work/roberta-mlm\" } sequence_classification { max_tokens: 24 }"
+run tagger tags.conll "model { start_from: \"$work/roberta-mlm\" } token_tagging { max_tokens: 24 }"
+"$cloze" predict --compute f32 --model "$work/roberta-classifier" < "$work/sentences.txt" > "$work/roberta-classifier.out.jsonl"
+$python "$sees/transformers_check.py" "$sees" check

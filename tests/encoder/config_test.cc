@@ -172,6 +172,7 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})", "label2id"},
       {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
       {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
+      {R"({"model_type":"roberta","max_position_embeddings":2})", "max_position_embeddings: no position is left"},
       {R"({"cloze":1})", "cloze"},
       {R"({"cloze":{"sinusoid_base":0}})", "sinusoid_base"},
   };
@@ -292,6 +293,26 @@ TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
   config.head = HeadKind::kMaskedLm;
   EXPECT_EQ(nlohmann::json::parse(FormatConfig(config))["architectures"][0], "RobertaPreLayerNormForMaskedLM");
   EXPECT_EQ(EncoderPrefix(config), "roberta_prelayernorm.");
+}
+
+TEST(FormatConfigTest, KeepsRoberta) {
+  const char* text = R"({"model_type":"roberta","architectures":["RobertaForSequenceClassification"],"vocab_size":100,"hidden_size":16,
+      "num_hidden_layers":2,"num_attention_heads":2,"intermediate_size":32,"max_position_embeddings":514,"type_vocab_size":1,
+      "layer_norm_eps":1e-5})";
+  const auto config = ParseConfig(text, "config.json");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->roberta);
+  EXPECT_EQ(config->pad_id, 1);
+  EXPECT_EQ(config->position_offset, 2);
+  EXPECT_EQ(config->max_tokens(), 512);
+  EXPECT_EQ(EncoderPrefix(*config), "roberta.");
+  const auto again = ParseConfig(FormatConfig(*config), "config.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(FormatConfig(*again), FormatConfig(*config));
+  const auto json = nlohmann::json::parse(FormatConfig(*config));
+  EXPECT_EQ(json["model_type"], "roberta");
+  EXPECT_EQ(json["architectures"][0], "RobertaForSequenceClassification");
+  EXPECT_FALSE(json.contains("cloze"));
 }
 
 }  // namespace

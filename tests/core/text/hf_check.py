@@ -7,6 +7,7 @@ hf_check.py tokens FOLDER CASES...   loads FOLDER (as Tokenizer::Save writes it)
 hf_check.py words FOLDER TEXT SIZE   trains a vocabulary on the file TEXT and compares it with FOLDER's vocab.txt
 hf_check.py tables                   asks the normaliser about each code point; prints a checksum for unicode_test.cc and ranges for
                                      unicode_tables.h
+hf_check.py letters                  prints the ranges of letter_tables.h
 """
 import json
 import os
@@ -92,6 +93,16 @@ def tables():
     return True
 
 
+# Letters and numbers are what the pattern of the byte-level pre-tokenizer keeps together with "a" and with "1".
+def letters():
+    from tokenizers import pre_tokenizers
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
+    points = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    ranges("kLetters", [c for c in points if len(split("a" + chr(c))) == 1])
+    ranges("kNumbers", [c for c in points if len(split("1" + chr(c))) == 1])
+    return True
+
+
 def main(arguments):
     if len(arguments) >= 3 and arguments[0] == "tokens":
         return tokens(arguments[1], arguments[2:])
@@ -99,6 +110,8 @@ def main(arguments):
         return words(*arguments[1:])
     if arguments == ["tables"]:
         return tables()
+    if arguments == ["letters"]:
+        return letters()
     print(__doc__)
     return False
 
