@@ -37,7 +37,7 @@ void Linear::Forward(const Step& step, ConstMat x, Mat y) const {
 }
 
 void Linear::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
-  if (trainable(step) && !dx.empty()) {
+  if (parts_.empty() && step.trained(weight_) && !dx.empty()) {
     return step.matmul.Backward(x, step.weight(weight_, count_), dy, step.weight_grad(weight_, count_), dx, add_dx);
   }
   BackwardWeight(step, x, dy);

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "core/base/utf8.h"
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
 #include "core/text/tokenizer_data.h"
@@ -51,7 +52,7 @@ void Append(const Encoding& from, size_t begin, size_t end, Encoding* to) {
 
 // Appends text with every invalid sequence replaced by U+FFFD.
 void AppendValid(absl::string_view text, std::string* out) {
-  if (IsValidUtf8(text)) {
+  if (IsUtf8(text)) {
     out->append(text.data(), text.size());
     return;
   }
