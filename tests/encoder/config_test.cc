@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/ops/kernels/kernels.h"
 #include "nlohmann/json.hpp"
+#include "proto/options.pb.h"
 
 namespace cloze {
 namespace {
@@ -237,6 +239,14 @@ TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
   config.head = HeadKind::kMaskedLm;
   EXPECT_EQ(nlohmann::json::parse(FormatConfig(config))["architectures"][0], "RobertaPreLayerNormForMaskedLM");
   EXPECT_EQ(EncoderPrefix(config), "roberta_prelayernorm.");
+}
+
+TEST(Config, TheWidestModelFitsTheKernels) {
+  const auto* hidden = EncoderSpec::descriptor()->FindFieldByName("hidden");
+  EXPECT_LE(hidden->options().GetExtension(limits).max(), kMaxDropoutRow);
+  const auto config = [](int64_t width) { return With(absl::StrCat("{\"hidden_size\": ", width, "}").c_str()); };
+  EXPECT_TRUE(ParseConfig(config(kMaxDropoutRow), "x").ok());
+  EXPECT_FALSE(ParseConfig(config(kMaxDropoutRow + 1), "x").ok());
 }
 
 }  // namespace
