@@ -1,8 +1,11 @@
 // `cloze`: one program, a sub-command for each thing to do.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <string>
 #include <vector>
@@ -93,6 +96,19 @@ absl::Status RunCaught(const Run& run) {
   }
 }
 
+// Memory that runs out inside of a destructor (nlohmann's takes some) cannot be thrown on.
+void OnTerminate() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    static constexpr char kMessage[] = "cloze: out of memory\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+    ::_exit(static_cast<int>(Exit::kLimit));
+  } catch (...) {
+  }
+  std::abort();
+}
+
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   OccupyStandardStreams();
@@ -132,6 +148,7 @@ int Main(int argc, char** argv) {
 }  // namespace cloze
 
 int main(int argc, char** argv) {
+  std::set_terminate(cloze::OnTerminate);
   try {
     return cloze::Main(argc, argv);
   } catch (const std::bad_alloc&) {

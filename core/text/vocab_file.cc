@@ -9,6 +9,8 @@
 namespace cloze {
 namespace {
 
+constexpr size_t kMaxAddedBytes = 256;
+
 std::string Place(const std::string& origin, bool lines, int64_t id) {
   return lines ? absl::StrCat(QuotePath(origin), ":", id + 1) : absl::StrCat(QuotePath(origin), ": token ", id);
 }
@@ -85,6 +87,12 @@ absl::Status CheckTokens(const std::string& origin, bool lines, TokenizerData* d
     bytes += tokens[id].size();
   }
   if (tokens.size() > kMaxTokens || bytes > kMaxVocabBytes) return TooMany(origin);
+  // Added tokens are looked for at each byte of a text.
+  for (const int32_t id : data->added) {
+    if (tokens[id].size() <= kMaxAddedBytes) continue;
+    return Error(Exit::kData,
+                 absl::StrCat(QuotePath(origin), ": added_tokens: ", Quote(tokens[id]), " is longer than ", kMaxAddedBytes, " bytes"));
+  }
   RETURN_IF_ERROR(CheckDuplicates(origin, lines, tokens));
   SpecialNames& names = data->names;
   RETURN_IF_ERROR(FindSpecial(origin, tokens, "unknown", {"[UNK]", "<unk>"}, true, &names.unk));

@@ -1,6 +1,8 @@
 // A lower bound that is nearly all of what a large model needs; see memory.h.
 #include "tasks/training/memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -25,7 +27,10 @@ int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
 }
 
 int64_t AvailableBytes() {
-  return std::min(Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), Lookup("/sys/fs/cgroup/memory.max", "%lld", 1));
+  rlimit limit = {};
+  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(kUnknown);
+  return std::min({Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), Lookup("/sys/fs/cgroup/memory.max", "%lld", 1),
+                   limited ? static_cast<int64_t>(limit.rlim_cur) : kUnknown});
 }
 
 }  // namespace

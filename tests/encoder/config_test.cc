@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/ops/kernels/kernels.h"
 #include "nlohmann/json.hpp"
+#include "proto/options.pb.h"
 
 namespace cloze {
 namespace {
@@ -313,6 +315,14 @@ TEST(FormatConfigTest, KeepsRoberta) {
   EXPECT_EQ(json["model_type"], "roberta");
   EXPECT_EQ(json["architectures"][0], "RobertaForSequenceClassification");
   EXPECT_FALSE(json.contains("cloze"));
+}
+
+TEST(Config, TheWidestModelFitsTheKernels) {
+  const auto* hidden = EncoderSpec::descriptor()->FindFieldByName("hidden");
+  EXPECT_LE(hidden->options().GetExtension(limits).max(), kMaxDropoutRow);
+  const auto config = [](int64_t width) { return With(absl::StrCat("{\"hidden_size\": ", width, "}").c_str()); };
+  EXPECT_TRUE(ParseConfig(config(kMaxDropoutRow), "x").ok());
+  EXPECT_FALSE(ParseConfig(config(kMaxDropoutRow + 1), "x").ok());
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 // The main program of a fuzz target where libFuzzer is not linked: runs the files of a folder, and what becomes of each when it is cut or a
 // byte of it changes. The mutations are the same in every run. With --out-of-memory: runs each file again and again, and lets the first,
 // the second ... allocation of memory fail, until none is left to fail.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -34,7 +39,7 @@ namespace {
 
 void Run(const std::string& bytes) { LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); }
 
-// Both return the number of inputs that were run.
+// Returns the number of inputs that were run.
 int64_t RunMutations(const std::string& seed, uint64_t number) {
   const cloze::Philox random(number, cloze::Purpose::kInit);
   for (int i = 0; i < kMutations && !seed.empty(); ++i) {
@@ -50,18 +55,39 @@ int64_t RunMutations(const std::string& seed, uint64_t number) {
   return kMutations;
 }
 
-int64_t RunOutOfMemory(const std::string& seed) {
-  int64_t runs = 0;
-  for (int64_t n = 0;; n += 1 + std::max<int64_t>(n - kExact, 0) / 50, ++runs) {
-    allocations_left = n;
+// nlohmann's destructor takes memory, and cannot say that there is none: the program ends with this code, as `cloze` does.
+constexpr int kOutOfMemory = 77;
+
+void RunOutOfMemory(const std::string& seed, int64_t* next) {
+  std::set_terminate([] { ::_exit(kOutOfMemory); });
+  for (bool failed = true; failed;) {
+    allocations_left = *next;
+    *next += 1 + std::max<int64_t>(*next - kExact, 0) / 50;
     try {
       Run(seed);
     } catch (const std::bad_alloc&) {
     }
-    const bool failed = allocations_left < 0;
+    failed = allocations_left < 0;
     allocations_left = -1;
-    if (!failed) return runs;
   }
+}
+
+// In processes of their own, since one may end so.
+int64_t RunOutOfMemory(const std::string& seed) {
+  auto* next = static_cast<int64_t*>(::mmap(nullptr, sizeof(int64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  for (int status = kOutOfMemory << 8; status != 0;) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      RunOutOfMemory(seed, next);
+      ::_exit(0);
+    }
+    ::waitpid(child, &status, 0);
+    const bool orderly = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kOutOfMemory);
+    if (orderly) continue;
+    std::fprintf(stderr, "allocation before %lld failed: status %d\n", static_cast<long long>(*next), status);
+    std::exit(1);
+  }
+  return *next;
 }
 
 }  // namespace
@@ -76,6 +102,7 @@ int main(int argc, char** argv) {
     std::ifstream in(paths[i], std::ios::binary);
     const std::string seed(std::istreambuf_iterator<char>(in), {});
     Run(seed);
+    if (out_of_memory) std::printf("%s\n", paths[i].filename().c_str()), std::fflush(stdout);
     runs += out_of_memory ? RunOutOfMemory(seed) : RunMutations(seed, i);
   }
   std::printf("%zu seeds, %lld runs\n", paths.size(), static_cast<long long>(runs));

@@ -11,7 +11,7 @@ void Learn(absl::string_view text) {
   VocabOptions options;
   options.size = 64;
   options.min_count = 1;
-  const auto learned = TrainVocab({file.path()}, options, nullptr);
+  const auto learned = TrainVocab({file.path()}, options, [](int64_t, int64_t) {});
   fuzz::CheckError(learned.status());
   if (learned.ok()) CLOZE_CHECK(Tokenizer::Create(learned->tokens, options.normalizer).ok());
 }

@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "core/base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/options.pb.h"
 
 namespace cloze {
 namespace {
@@ -173,6 +175,28 @@ TEST(VerifySpec, AllowsBothEndsOfARange) {
                                       "optimizer.beta2=0.9999999", "model.dropout=0.9"}))
                   .ok());
   EXPECT_FALSE(VerifySpec(*Overridden({"model.dropout=0.9001"})).ok());
+}
+
+// Names of numeric fields without both bounds, here and below; a seed may be anything.
+void CollectUnbounded(const google::protobuf::Descriptor* message, std::set<std::string>* names) {
+  for (int i = 0; i < message->field_count(); ++i) {
+    const auto* field = message->field(i);
+    if (field->message_type() != nullptr) {
+      CollectUnbounded(field->message_type(), names);
+      continue;
+    }
+    using Field = google::protobuf::FieldDescriptor;
+    const auto type = field->cpp_type();
+    if (type == Field::CPPTYPE_STRING || type == Field::CPPTYPE_BOOL || type == Field::CPPTYPE_ENUM) continue;
+    const Limits& limits = field->options().GetExtension(cloze::limits);
+    if (!limits.has_min() || !limits.has_max()) names->insert(field->full_name());
+  }
+}
+
+TEST(VerifySpec, EveryNumberHasARange) {
+  std::set<std::string> unbounded;
+  CollectUnbounded(TaskSpec::descriptor(), &unbounded);
+  EXPECT_EQ(unbounded, std::set<std::string>{"cloze.TaskSpec.seed"});
 }
 
 TEST(VerifySpec, ReportsAllErrorsAtOnce) {

@@ -292,6 +292,51 @@ TEST(OddInput, IsTaken) {
   EXPECT_THAT(tags.err, HasSubstr("train: 2 examples"));
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// A run that has a checkpoint, continued with too little memory, ends with one message, and the checkpoint is still good.
+TEST(OutOfMemory, LeavesTheCheckpointSound) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers reserve more addresses than a limit leaves";
+  const std::string folder = TemporaryFolder(), cd = "cd " + folder + "; ";
+  std::ofstream(folder + "/vocab.txt") << kVocab;
+  std::ofstream(folder + "/d.txt") << Repeat("a b ", 60000);
+  std::ofstream(folder + "/s.textproto")
+      << "model { tokenizer: 'vocab.txt' encoder { preset: CUSTOM layers: 2 hidden: 64 heads: 1 intermediate: 256 max_positions: 64 } } "
+         "masked_lm { max_tokens: 64 } train { files: 'd.txt' } batch { tokens: 80000 micro_tokens: 80000 } schedule { steps: 100000 } "
+         "output { directory: 'run' checkpoint_every_steps: 1 } runtime { threads: 1 compute: F32 }";
+  const std::string until = "n=0; until [ -e run/step-00000001 ] || [ $n -ge 600 ]; do sleep 0.1; n=$((n + 1)); done; ";
+  ASSERT_EQ(RunCloze("pretrain s.textproto >log 2>&1 & p=$!; " + until + "kill -TERM $p; wait $p", cd).exit, 75);
+  const RunResult starved = RunCloze("pretrain s.textproto", cd + "ulimit -v 300000; ");
+  EXPECT_EQ(starved.exit, 77) << starved.err;
+  EXPECT_THAT(starved.err, HasSubstr("memory"));
+  for (const std::string& name : Names(folder)) EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
+  const RunResult resumed = RunCloze("pretrain s.textproto >log 2>&1 & p=$!; sleep 1; kill -TERM $p; wait $p; cat log 1>&2", cd);
+  EXPECT_THAT(resumed.err, HasSubstr("resumed at step"));
+}
+
+// The program itself under limits at which it can hardly start: an exit code of ours, never an abort.
+TEST(OutOfMemory, EndsInOrderWhereverItRunsOut) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers reserve more addresses than a limit leaves";
+  const std::string folder = TemporaryFolder(), cd = "cd " + folder + "; ";
+  std::string tokens = kVocab;
+  for (int i = 0; i < 200000; ++i) tokens += "t" + std::to_string(i) + "\n";
+  std::ofstream(folder + "/vocab.txt") << tokens;
+  std::ofstream(folder + "/in") << Repeat("t1 t22 t333 a b\n", 20000);
+  int refused = 0;
+  for (const int kilobytes : {66000, 70000, 74000, 78000, 4000000}) {
+    const RunResult r = RunCloze("tokenize --threads 1 --model vocab.txt in", cd + "ulimit -v " + std::to_string(kilobytes) + "; ");
+    EXPECT_TRUE(r.exit == 0 || r.exit == 77) << kilobytes << ": " << r.exit << ' ' << r.err;
+    if (r.exit == 77) EXPECT_THAT(r.err, HasSubstr("memory"));
+    refused += r.exit != 0;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 5);
+}
+
 // I15: what a terminal or a program that reads the output would obey comes out escaped, wherever it stood.
 TEST(OddInput, IsEscapedInAllOutput) {
   const std::string payload = "\x1b[31m\x07\xE2\x80\xAE\xE2\x81\xA6\xC2\x9B\xFF<script>\"\\";
