@@ -31,7 +31,7 @@ absl::Status CheckModel(const std::string& folder, double* difference) {
   Model model(config, false);
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model.Load(folder, 0, &fresh));
-  if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": lacks ", fresh.front()));
+  if (!fresh.empty()) return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": lacks ", fresh.front()));
   if (!PathExists(JoinPath(folder, kSamplesName))) return absl::OkStatus();
   ASSIGN_OR_RETURN(*difference, CheckSamples(model, folder));
   return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::Status Check(Verdict* verdict) {
     RETURN_IF_ERROR(VerifyCheckpoint(folder));  // its name, too
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
-      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": ", kStateName, " is of step ", state.step()));
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
   }
   return CheckModel(folder, &verdict->difference);
 }
@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path) {
   }
   std::reverse(folders.begin(), folders.end());
   if (PathExists(JoinPath(path, "config.json")) || PathExists(JoinPath(path, kManifestName))) folders.insert(folders.begin(), path);
-  if (folders.empty()) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": neither a model nor a checkpoint"));
+  if (folders.empty()) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": neither a model nor a checkpoint"));
   std::vector<Verdict> verdicts;
   for (const std::string& folder : folders) {
     Verdict verdict;
