@@ -28,7 +28,7 @@ constexpr int64_t kMaxState = 64 << 20;
 using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(Quote(path), ": ", what, ": ", std::strerror(errno)));
+  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
 }
 
 // Differs from call to call and from process to process; whoever creates the name still fails if it exists.
@@ -79,7 +79,7 @@ std::string PathOf(const std::string& run_dir, int64_t step) { return JoinPath(r
 absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
   if (StepOf(BaseOf(path)) == manifest.step) return manifest;
-  return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": its MANIFEST is that of step ", manifest.step));
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is that of step ", manifest.step));
 }
 
 // Deletes a temporary folder of ours and the plain files in it.
@@ -96,7 +96,7 @@ absl::Status CheckSpace(const std::string& run_dir, int64_t bytes) {
   if (bytes <= 0 || ::statvfs(run_dir.c_str(), &info) != 0) return absl::OkStatus();
   const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize), need = 1.1 * static_cast<double>(bytes);
   if (free >= need) return absl::OkStatus();
-  return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free, a checkpoint needs %.0f MB", Quote(run_dir), free / 1e6, need / 1e6));
+  return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free, a checkpoint needs %.0f MB", QuotePath(run_dir), free / 1e6, need / 1e6));
 }
 
 // Makes `folder`, lets `write` fill it, adds its MANIFEST and makes all durable. After an error it is gone.
@@ -219,7 +219,7 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string&
     lines.push_back(absl::StrCat(CheckpointName(step), ": ", std::string(status.message())));
   }
   if (lines.empty()) return std::nullopt;
-  return Error(Exit::kMismatch, absl::StrCat(Quote(run_dir), ": no checkpoint is sound; move them away to start from zero\n  ",
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(run_dir), ": no checkpoint is sound; move them away to start from zero\n  ",
                                              absl::StrJoin(lines, "\n  ")));
 }
 
@@ -251,7 +251,7 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   if (!parser.ParseFromString(text, &state)) return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(errors.text)));
   const int known = TrainerState().format_version();
   if (state.format_version() > known) {
-    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": format_version ", state.format_version(),
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
                                                " was written by a newer program, this one reads up to ", known));
   }
   const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 && state.skipped_steps() <= state.step() &&

@@ -35,7 +35,7 @@ absl::StatusOr<Input> OpenFile(const std::string& path) {
   Input input;
   ASSIGN_OR_RETURN(input.fd, OpenForRead(path));
   struct stat info;
-  if (::fstat(input.fd.get(), &info) != 0) return Error(Exit::kIo, absl::StrCat(Quote(path), ": cannot stat: ", std::strerror(errno)));
+  if (::fstat(input.fd.get(), &info) != 0) return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat: ", std::strerror(errno)));
   input.length = info.st_size;
   return input;
 }
@@ -68,10 +68,10 @@ absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
-    if (!IsPlainName(name)) return Error(Exit::kInternal, absl::StrCat(Quote(path), ": not a name for a file of a checkpoint"));
+    if (!IsPlainName(name)) return Error(Exit::kInternal, absl::StrCat(QuotePath(path), ": not a name for a file of a checkpoint"));
     ASSIGN_OR_RETURN(const Input input, OpenFile(path));
     ASSIGN_OR_RETURN(std::string hash, HashFile(input, path));
-    if (::fsync(input.fd.get()) != 0) return Error(Exit::kIo, absl::StrCat(Quote(path), ": cannot fsync: ", std::strerror(errno)));
+    if (::fsync(input.fd.get()) != 0) return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot fsync: ", std::strerror(errno)));
     manifest.files.push_back({name, input.length, std::move(hash)});
   }
   return manifest;
@@ -85,7 +85,7 @@ std::string FormatManifest(const Manifest& manifest) {
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestName);
-  const auto bad = [&](absl::string_view what) { return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": ", what)); };
+  const auto bad = [&](absl::string_view what) { return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", what)); };
   const auto text = ReadFile(path, kMaxManifest);
   if (!text.ok()) return ExitOf(text.status()) == Exit::kIo ? text.status() : Error(Exit::kMismatch, text.status().message());
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
@@ -116,11 +116,12 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
     const auto input = OpenFile(path);
     if (!input.ok()) return ExitOf(input.status()) == Exit::kIo ? input.status() : Error(Exit::kMismatch, input.status().message());
     if (input->length != file.length) {
-      return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": ", input->length, " bytes, ", file.length, " were written"));
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", input->length, " bytes, ", file.length, " were written"));
     }
     if (!hashes) continue;
     ASSIGN_OR_RETURN(const std::string hash, HashFile(*input, path));
-    if (hash != file.hash) return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": damaged: its hash differs from what was written"));
+    if (hash != file.hash)
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": damaged: its hash differs from what was written"));
   }
   return absl::OkStatus();
 }

@@ -39,10 +39,10 @@ absl::Status CompareSpecs(const TaskSpec& old_spec, const TaskSpec& new_spec, co
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&differences);
   if (differencer.Compare(before, now)) return absl::OkStatus();
-  return Error(
-      Exit::kMismatch,
-      absl::StrCat("the run in ", Quote(directory), " was started with another spec; undo the difference, or start a new run from its ",
-                   "weights: --fork ", Quote(directory), " --set output.directory=...\n", absl::StripTrailingAsciiWhitespace(differences)));
+  return Error(Exit::kMismatch,
+               absl::StrCat("the run in ", QuotePath(directory),
+                            " was started with another spec; undo the difference, or start a new run from its ", "weights: --fork ",
+                            QuotePath(directory), " --set output.directory=...\n", absl::StripTrailingAsciiWhitespace(differences)));
 }
 
 // The content hash of a store is the end of its folder's name.
@@ -60,7 +60,8 @@ absl::Status DataChanged(const TrainerState& state, const std::vector<SourceFile
     what = absl::StrCat(QuotePath(now[i].path), " (", before.size(), " bytes then, ", now[i].size, " now)");
     break;
   }
-  return Error(Exit::kMismatch, absl::StrCat(what, " changed since ", Quote(checkpoint), " was written; choose another output.directory"));
+  return Error(Exit::kMismatch,
+               absl::StrCat(what, " changed since ", QuotePath(checkpoint), " was written; choose another output.directory"));
 }
 
 absl::Status CheckFinite(absl::string_view kind, const Param& param, const float* data) {
@@ -264,12 +265,12 @@ absl::Status Trainer::Fork() {
   ASSIGN_OR_RETURN(const std::optional<FoundCheckpoint> found, FindCheckpoint(options_.fork, &skipped));
   if (!found.has_value()) {
     return Error(Exit::kNoInput,
-                 absl::StrCat("--fork: ", Quote(options_.fork), " has no checkpoint; model.start_from takes model folders"));
+                 absl::StrCat("--fork: ", QuotePath(options_.fork), " has no checkpoint; model.start_from takes model folders"));
   }
   for (const std::string& line : skipped) setup_.notes.push_back(absl::StrCat("skipped ", line));
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(found->path, true));
   if (!SameTokens(*tokenizer, *setup_.tokenizer)) {
-    return Error(Exit::kMismatch, absl::StrCat("--fork: the vocabulary of ", Quote(found->path), " is not that of this run"));
+    return Error(Exit::kMismatch, absl::StrCat("--fork: the vocabulary of ", QuotePath(found->path), " is not that of this run"));
   }
   RETURN_IF_ERROR(model_->Load(found->path, spec_.seed(), &fresh));
   if (!fresh.empty()) setup_.notes.push_back(absl::StrCat("new in this model: ", absl::StrJoin(fresh, ", ")));

@@ -55,7 +55,7 @@ absl::Status Check(Verdict* verdict) {
     RETURN_IF_ERROR(VerifyCheckpoint(folder));  // its name, too
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
-      return Error(Exit::kMismatch, absl::StrCat(Quote(folder), ": ", kStateName, " is of step ", state.step()));
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
   }
   return CheckModel(folder, &verdict->difference);
 }
@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path) {
   std::reverse(folders.begin(), folders.end());
   if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) || PathExists(JoinPath(path, kManifestName)))
     folders.insert(folders.begin(), path);
-  if (folders.empty()) return Error(Exit::kNoInput, absl::StrCat(Quote(path), ": neither a model nor a checkpoint"));
+  if (folders.empty()) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": neither a model nor a checkpoint"));
   std::vector<Verdict> verdicts;
   for (const std::string& folder : folders) {
     Verdict verdict;
