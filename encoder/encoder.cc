@@ -15,6 +15,13 @@ Block::Names BlockNames(const ModelConfig& config, int i) {
           last ? prefix + "LayerNorm" : absl::StrCat(prefix, "encoder.layer.", i + 1, ".attention.LayerNorm")};
 }
 
+// Types of the rows; all 0 for a model that knows one type only, as RoBERTa.
+const std::vector<int32_t>& TypeRows(const ModelConfig& config, const Batch& batch, std::vector<int32_t>* zeros) {
+  if (config.token_types > 1) return batch.types;
+  zeros->assign(batch.types.size(), 0);
+  return *zeros;
+}
+
 }  // namespace
 
 Encoder::Encoder(ParamStore* store, const ModelConfig& config) : config_(config), pre_(config.norm == EncoderSpec::PRE) {
@@ -37,10 +44,10 @@ const std::vector<int32_t>& Encoder::PositionRows(const Step& step, std::vector<
 Stream Encoder::Embed(const Step& step, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = step.batch;
   const int64_t rows = b.padded_rows();
-  std::vector<int32_t> shifted;
+  std::vector<int32_t> shifted, zeros;
   Mat z = step.New(rows, config_.hidden), y = step.New(rows, config_.hidden);
   EmbeddingForward(step.params.value(words_), b.ids.data(), step.params.value(positions_), PositionRows(step, &shifted).data(),
-                   step.params.value(types_), b.types.data(), z);
+                   step.params.value(types_), TypeRows(config_, b, &zeros).data(), z);
   *embeddings = embedding_norm_.Forward(step, {}, z, {}, step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, y);
   if (!pre_) return {y, y};
   Mat normed = step.New(rows, config_.hidden);
@@ -87,10 +94,10 @@ void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   const DropoutSite dropout = step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(step, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
   const Batch& b = step.batch;
-  std::vector<int32_t> shifted;
+  std::vector<int32_t> shifted, zeros;
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), step.arena, step.params.grad(words_));
   EmbeddingBackward(d.y, PositionRows(step, &shifted).data(), b.tokens(), step.arena, step.params.grad(positions_));
-  EmbeddingBackward(d.y, b.types.data(), b.tokens(), step.arena, step.params.grad(types_));
+  EmbeddingBackward(d.y, TypeRows(config_, b, &zeros).data(), b.tokens(), step.arena, step.params.grad(types_));
   step.arena.Rewind(mark);
 }
 
