@@ -63,7 +63,7 @@ void AppendValid(absl::string_view text, std::string* out) {
   }
 }
 
-// The place of `piece` without the blanks around it, as Hugging Face trims offsets; keep_first: the first blank is not in the text.
+// The place of `piece` without the blanks around it, as Hugging Face trims offsets; keep_first: a lone blank is not in the text.
 Span Trim(absl::string_view piece, Span span, bool keep_first) {
   const auto blanks = [](absl::string_view s) {
     const size_t n = s.find_first_not_of(' ');
@@ -71,7 +71,7 @@ Span Trim(absl::string_view piece, Span span, bool keep_first) {
   };
   int64_t leading = blanks(piece);
   const int64_t trailing = leading == static_cast<int64_t>(piece.size()) ? leading : 0;  // no other token ends with a blank
-  if (leading > 0 && keep_first) --leading;
+  if (leading == 1 && keep_first) leading = 0;
   span.begin = std::min(span.begin + leading, span.end);
   if (trailing > 0 && span.end >= trailing) span.end = std::max(span.end - trailing, span.begin);
   return span;

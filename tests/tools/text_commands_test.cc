@@ -96,5 +96,24 @@ TEST(Vocab, RefusesWhatHoldsNoText) {
   EXPECT_EQ(RunCloze("vocab --size 3 --text x --out y").exit, 2);
 }
 
+TEST(Vocab, LearnsByteLevelBpe) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/text") << "low low lower lowest\nlow lower\n";
+  const std::string learn = "vocab --text " + folder + "/text --out " + folder + "/vocab --kind bpe ";
+  EXPECT_EQ(RunCloze(learn + "--size 264").exit, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/vocab/vocab.txt"));
+  const json line = json::parse(RunCloze("tokenize --model " + folder + "/vocab", "echo 'low low \xC3\xA9' | ").out);
+  EXPECT_EQ(line["tokens"][0], "<s>");
+  EXPECT_EQ(line["tokens"].back(), "</s>");
+  EXPECT_EQ(line["ids"].size(), 2 + 1 + 1 + 3u) << line;  // low, Ġlow, Ġ and two bytes
+  EXPECT_EQ(RunCloze(learn + "--size 264").exit, 0) << "the same again";
+  const RunResult other = RunCloze(learn + "--size 263");
+  EXPECT_EQ(other.exit, 73);
+  EXPECT_THAT(other.err, HasSubstr("holds another vocabulary"));
+  EXPECT_EQ(RunCloze(learn + "--size 264 --lowercase").exit, 2);
+  EXPECT_EQ(RunCloze(learn + "--size 100").exit, 78);
+  EXPECT_EQ(RunCloze("vocab --kind word --text x --out y").exit, 2);
+}
+
 }  // namespace
 }  // namespace cloze
