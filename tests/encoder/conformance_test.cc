@@ -418,7 +418,8 @@ std::shared_ptr<Kind> WholeKind(const ModelConfig& config, const std::vector<int
 
 Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   const auto kind = WholeKind(config, lengths);
-  Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 8 * config.layers, kind, RandomParams(*kind));
+  // Attention rounds its probabilities, forward and backward, and the gradients of its scores, too.
+  Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 12 * config.layers, kind, RandomParams(*kind));
   e.live_rows = -1;
   e.every_element = 4000;
   return WithReference(

@@ -2,6 +2,8 @@
 #ifndef CLOZE_CORE_OPS_KERNELS_GEMM_H_
 #define CLOZE_CORE_OPS_KERNELS_GEMM_H_
 
+#include <utility>
+
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {
@@ -103,28 +105,30 @@ void Gemm(const GemmArgs& g) {
   }
 }
 
+// Swaps, in every square of 2 x 2 pieces of `half` x `half`, the pieces off the diagonal.
+template <int half, int... lane>
+CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) {
+    if (i & half) continue;
+    const VF a = v[i], b = v[i + half];
+    v[i] = __builtin_shufflevector(a, b, (lane & half ? lane - half + W : lane)...);
+    v[i + half] = __builtin_shufflevector(a, b, (lane & half ? lane + W : lane + half)...);
+  }
+}
+
 // to[c, r] = from[r, c], units: from [rows, cols], cols a multiple of 16, to [.., keys]; columns of `to` from rows to keys are zero.
 CLOZE_INLINE void Transpose(int64_t rows, int64_t cols, const float* from, float* to, int64_t keys) {
+  constexpr auto lanes = std::make_integer_sequence<int, W>();
   for (int64_t r0 = 0; r0 < keys; r0 += W) {
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
       VF v[W];
 #pragma GCC unroll 16
       for (int i = 0; i < W; ++i) v[i] = r0 + i < rows ? Load(from + (r0 + i) * cols + c0) : VF{};
-#pragma GCC unroll 4
-      for (int half = 1; half < W; half *= 2) {
-        VI low, high;
-        for (int l = 0; l < W; ++l) {
-          low[l] = l & half ? l - half + W : l;
-          high[l] = l & half ? l + W : l + half;
-        }
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) {
-          if (i & half) continue;
-          const VF a = v[i], b = v[i + half];
-          v[i] = __builtin_shuffle(a, b, low);
-          v[i + half] = __builtin_shuffle(a, b, high);
-        }
-      }
+      SwapPieces<1>(v, lanes);
+      SwapPieces<2>(v, lanes);
+      if constexpr (W > 4) SwapPieces<4>(v, lanes);
+      if constexpr (W > 8) SwapPieces<8>(v, lanes);
 #pragma GCC unroll 16
       for (int i = 0; i < W; ++i) Store(to + (c0 + i) * keys + r0, v[i]);
     }
