@@ -181,7 +181,7 @@ void Session::ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<vo
     }
     batch.Pad();
     model_->arena().Reset();
-    f(absl::MakeSpan(order).subspan(first, last - first), model_->NewStep(batch, compute_, false, 0, adapter));
+    f(absl::MakeSpan(order).subspan(first, last - first), model_->NewStep(batch, compute_, false, 0, adapters_.empty() ? 0 : adapter));
   }
 }
 
