@@ -196,7 +196,7 @@ TEST_F(ProgramTest, TagsAreAllThatChangesInAFile) {
     ASSERT_EQ(r.exit, 0) << r.err;
     std::string back = r.out;
     for (const char* tag : {"NOUN", "VERB"}) {
-      for (size_t at = 0; (at = back.find(tag, at)) != std::string::npos; ++at) back.replace(at, 4, "?");
+      for (size_t at = 0; (at = back.find(tag, at)) != std::string::npos; ++at) back.replace(at, 4, 1, '?');
     }
     EXPECT_EQ(back, content);
     EXPECT_NE(r.out, content);

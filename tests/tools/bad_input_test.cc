@@ -8,6 +8,7 @@
 #include "core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "absl/strings/str_cat.h"
 #include "tests/tools/run.h"
 
 namespace cloze {
@@ -197,8 +198,9 @@ std::vector<Case> ModelCases() {
       R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2, "max_position_embeddings": 4})";
   const auto model = [&](const std::string& name, const std::string& header, const std::string& data, std::vector<std::string> says,
                          int exit = 65) {
-    const std::string length(1, static_cast<char>(header.size()));
-    const std::string file = length + std::string(1, static_cast<char>(header.size() >> 8)) + std::string(6, '\0') + header + data;
+    std::string file(8, '\0');
+    file[0] = static_cast<char>(header.size()), file[1] = static_cast<char>(header.size() >> 8);
+    absl::StrAppend(&file, header, data);
     return Case{name, {{"m/config.json", config}, {"m/model.safetensors", file}}, "encode --model m --out out.safetensors", exit, says};
   };
   const auto index = [&](const std::string& name, const std::string& json, std::vector<std::string> says, int exit = 65) {
@@ -323,14 +325,16 @@ TEST(OutOfMemory, EndsInOrderWhereverItRunsOut) {
   if (kSanitized) GTEST_SKIP() << "sanitizers reserve more addresses than a limit leaves";
   const std::string folder = TemporaryFolder(), cd = "cd " + folder + "; ";
   std::string tokens = kVocab;
-  for (int i = 0; i < 200000; ++i) tokens += "t" + std::to_string(i) + "\n";
+  for (int i = 0; i < 200000; ++i) tokens += absl::StrCat("t", i, "\n");
   std::ofstream(folder + "/vocab.txt") << tokens;
   std::ofstream(folder + "/in") << Repeat("t1 t22 t333 a b\n", 20000);
   int refused = 0;
   for (const int kilobytes : {66000, 70000, 74000, 78000, 4000000}) {
     const RunResult r = RunCloze("tokenize --threads 1 --model vocab.txt in", cd + "ulimit -v " + std::to_string(kilobytes) + "; ");
     EXPECT_TRUE(r.exit == 0 || r.exit == 77) << kilobytes << ": " << r.exit << ' ' << r.err;
-    if (r.exit == 77) EXPECT_THAT(r.err, HasSubstr("memory"));
+    if (r.exit == 77) {
+      EXPECT_THAT(r.err, HasSubstr("memory"));
+    }
     refused += r.exit != 0;
   }
   EXPECT_GT(refused, 0);
