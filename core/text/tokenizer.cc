@@ -201,6 +201,7 @@ int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64
       const absl::string_view part = absl::string_view(spelling).substr(piece.begin, piece.end - piece.begin);
       const bool keep_first = (blank && piece.begin == 0) || (data.trim_keeps_first && in_bytes.begin == 0);
       in_bytes = Trim(part, in_bytes, keep_first), in_chars = Trim(part, in_chars, keep_first);
+      if (in_chars.begin == in_chars.end) in_bytes.end = in_bytes.begin;  // of a blank that is not in the text nothing is left
     }
     Put(encoding, piece.id, 0, word, in_bytes, in_chars);
   }
