@@ -107,9 +107,8 @@ std::string Large(const AttentionMaps& maps, int layer, int head, int margin) {
 std::string Head(const AttentionMaps& maps) {
   std::string out = "<h1 id=\"top\">Attention by layer and head</h1>\n<p class=\"tokens\">";
   for (const std::string& token : maps.tokens) absl::StrAppend(&out, "<span>", HtmlEscape(token), "</span>");
-  absl::StrAppend(&out,
-                  "</p>\n<p class=\"legend\">A row is a token that looks, a column a token that is looked at, both in the order above; ",
-                  "a row sums to 1. Choose a map to see it large.");
+  absl::StrAppend(&out, "</p>\n<p class=\"legend\">A map for each layer (down) and head (across). Its rows are the tokens that look, its ",
+                  "columns those that are looked at; a row sums to 1. Choose a map to see it large.");
   for (const auto& [p, name] : {std::pair(0.01f, "1 %"), std::pair(0.05f, "5 %"), std::pair(0.25f, "25 %"), std::pair(1.0f, "100 %")})
     absl::StrAppend(&out, "<span style=\"background:", Colour(LevelOf(p)), "\"></span>", name);
   return out + "</p>\n";

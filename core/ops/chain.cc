@@ -169,10 +169,13 @@ bool BestSequence(ConstMat logits, const Chain& chain, int* best) {
       score[j] = most + logits.f32(t)[j];
     }
   }
-  for (int64_t j = 0; j < labels; ++j) score[j] += chain.end[j];
-  best[n - 1] = static_cast<int>(std::max_element(score.begin(), score.end()) - score.begin());
+  double most = kNever;
+  best[n - 1] = 0;
+  for (int64_t j = 0; j < labels; ++j) {
+    if (score[j] + chain.end[j] > most) most = score[j] + chain.end[j], best[n - 1] = static_cast<int>(j);
+  }
   for (int64_t t = n - 1; t > 0; --t) best[t - 1] = from[t * labels + best[t]];
-  return std::all_of(score.begin(), score.end(), [](double s) { return !std::isnan(s); }) && score[best[n - 1]] > kNever;
+  return most > kNever;
 }
 
 }  // namespace cloze

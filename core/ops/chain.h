@@ -27,7 +27,7 @@ LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* 
 void ChainMarginals(ConstMat logits, const Chain& chain, Mat p);
 
 // Viterbi: the sequence with the highest score, of equal ones that with the lowest labels at the end. False, with best[0, n) unspecified,
-// when all are forbidden or scores are not numbers. logits [n, L] f32, n > 0.
+// when all are forbidden, as sequences through NaN are. logits [n, L] f32, n > 0.
 bool BestSequence(ConstMat logits, const Chain& chain, int* best);
 
 }  // namespace cloze

@@ -54,6 +54,7 @@ std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const 
     windows.push_back(WindowOf(pieces, first, last, tokenizer.special()));
     int64_t next = last;
     while (overlap == Overlap::kHalf && next > first + 1 && pieces.of(next - 1, last) <= capacity / 2) --next;
+    while (last < n && pieces.of(next, last + 1) > capacity) ++next;  // a long word needs the room
     first = next;
   }
   return windows;

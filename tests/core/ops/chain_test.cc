@@ -88,8 +88,11 @@ TEST(Chain, SaysWhenThereIsNoBestSequence) {
   std::vector<int> best(3);
   EXPECT_TRUE(BestSequence(p.mat(), p.chain(), best.data()));
   p.logits[2] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(BestSequence(p.mat(), p.chain(), best.data()));
+  EXPECT_EQ(best[1], 1);
+  p.logits[3] = p.logits[2];
   EXPECT_FALSE(BestSequence(p.mat(), p.chain(), best.data()));
-  p.logits[2] = 0, p.end = {kNever, kNever};
+  p.logits[2] = p.logits[3] = 0, p.end = {kNever, kNever};
   EXPECT_FALSE(BestSequence(p.mat(), p.chain(), best.data()));
 }
 
