@@ -20,9 +20,9 @@ struct Step {
   bool training = false;  // dropout on
   DType compute = DType::kF32;
   int adapter = 0;                                 // whose LoRAs take part
-  const std::vector<ParamId>* replaced = nullptr;  // for each parameter the one that the adapter has in its place; null: none
+  const std::vector<ParamId>* replaced = nullptr;  // for each of the base the one that the adapter has in its place; null: none
 
-  ParamId in_use(ParamId id) const { return replaced == nullptr ? id : (*replaced)[id]; }
+  ParamId in_use(ParamId id) const { return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id : (*replaced)[id]; }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
   bool trained(ParamId id) const { return !params.grad(id).empty(); }
   // `count` adjacent weights [out, in] from `id` on as one.

@@ -23,10 +23,7 @@ absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, con
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
   const int64_t window = session.config().window, most = session.max_tokens();
   const int64_t max_tokens = window > 0 ? std::min(window, most) : most;
-  if (max_tokens < 3) {
-    return Error(Exit::kMismatch,
-                 absl::StrCat("the model sees ", max_tokens, " tokens at once; a word between two special tokens needs 3"));
-  }
+  CLOZE_CHECK(max_tokens >= 3);  // as every config has it: a word between two special tokens
   const int64_t labels = session.config().labels.size();
   std::vector<std::vector<WordTag>> tags;
   for (size_t begin = 0, end; begin < sentences.size(); begin = end) {

@@ -174,7 +174,7 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})", "label2id"},
       {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
       {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
-      {R"({"model_type":"roberta","max_position_embeddings":2})", "max_position_embeddings: no position is left"},
+      {R"({"model_type":"roberta","max_position_embeddings":2})", "max_position_embeddings: 2, at least 5 expected"},
       {R"({"cloze":1})", "cloze"},
       {R"({"cloze":{"sinusoid_base":0}})", "sinusoid_base"},
   };

@@ -189,13 +189,6 @@ TEST_F(TagWordsTest, ReadsEachWordWhereItHasMostContext) {
   }
 }
 
-TEST_F(TagWordsTest, AWindowSmallerThanAWordIsRefused) {
-  ModelConfig config = TaggerConfig({"A", "B"});
-  config.max_positions = 2;
-  const auto session = Open(config);
-  ExpectError(Tag(*session, {"a"}).status(), Exit::kMismatch, "sees 2 tokens at once");
-}
-
 TEST_F(TagWordsTest, WindowsAreThoseOfTraining) {
   ModelConfig config = TaggerConfig({"A", "B"});
   config.window = 5;

@@ -88,7 +88,7 @@ void CheckBytes(const Encoding& e, const std::vector<std::string>& texts, const 
   for (size_t i = 0; i < e.ids.size(); ++i) {
     if (e.words[i] < 0) continue;
     const std::string& text = texts[text_of[i]];
-    EXPECT_EQ(CountCodePoints(text.substr(0, e.bytes[i].begin)), e.chars[i].begin);
+    EXPECT_EQ(CountCodePoints(text.substr(0, e.bytes[i].begin)), e.chars[i].begin) << text;
     EXPECT_EQ(CountCodePoints(text.substr(0, e.bytes[i].end)), e.chars[i].end);
   }
 }

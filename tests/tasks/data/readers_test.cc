@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/philox.h"
+#include "core/base/utf8.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
@@ -406,7 +407,8 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
         }
       }
       if (name == std::string("a.conllu") || name == std::string("a.conll")) {
-        const bool sound = damaged.find('\r') == std::string::npos && Sentences(spec).ok();  // "\r" inside a tag becomes "_"
+        // What a reader of columns would trip over becomes "_" in a tag.
+        const bool sound = damaged.find('\r') == std::string::npos && IsUtf8(damaged) && Sentences(spec).ok();
         if (sound) {
           ASSERT_EQ(Rewrite(spec, Labels::kRequired, Same), damaged);
         }

@@ -166,7 +166,7 @@ TEST_F(TrainerTest, TrainsOnlyWhatTheSpecSays) {
   const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ");
   for (const std::string part : {"head_only: true", "last_layers: 1"}) {
     const std::string run = part.substr(0, 4);
-    const auto summary = Train(Spec(start + "trainable { " + part + " }", "classes.tsv", run, 40));
+    const auto summary = Train(Spec(start + "trainable { " + part + " }", "classes.tsv", run, 120));
     ASSERT_TRUE(summary.ok()) << summary.status();
     EXPECT_LT(summary->loss, 0.5) << part;
     for (const auto& [name, values] : TensorsOf(Path(run) + "/model.safetensors")) {
@@ -188,19 +188,19 @@ TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
   const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ",
                                          "trainable { lora { rank: 4 dropout: 0.1 targets: [QUERY, VALUE, OUTPUT] } }");
-  const auto straight = Train(Spec(start, "classes.tsv", "straight", 40));
+  const auto straight = Train(Spec(start, "classes.tsv", "straight", 120));
   ASSERT_TRUE(straight.ok()) << straight.status();
   EXPECT_LT(straight->loss, 0.5);
   EXPECT_THAT(progress_, HasSubstr("training "));
   for (const int stop : {1, 4, 9}) {
     SetThreads(stop % 3 + 1);
-    EXPECT_EQ(ExitOf(Train(Spec(start, "classes.tsv", "pieces", 40), stop).status()), Exit::kInterrupted);
+    EXPECT_EQ(ExitOf(Train(Spec(start, "classes.tsv", "pieces", 120), stop).status()), Exit::kInterrupted);
   }
-  ASSERT_TRUE(Train(Spec(start, "classes.tsv", "pieces", 40)).ok());
+  ASSERT_TRUE(Train(Spec(start, "classes.tsv", "pieces", 120)).ok());
   const std::string weights = "/adapter_model.safetensors";
   EXPECT_EQ(Read(Path("straight") + weights), Read(Path("pieces") + weights));
   EXPECT_FALSE(PathExists(Path("straight/model.safetensors")));
-  const std::string checkpoint = Path("straight/step-00000040");
+  const std::string checkpoint = Path("straight/step-00000120");
   EXPECT_FALSE(PathExists(checkpoint + "/model.safetensors"));
   EXPECT_EQ(TensorsOf(checkpoint + "/optimizer.safetensors").size(), 2 * TensorsOf(checkpoint + weights).size());
   const auto config = LoadConfig(Path("mlm"));
@@ -211,8 +211,8 @@ TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
   // A base that changed meanwhile is noticed.
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "other", 4)).ok());
   std::filesystem::copy(Path("other/model.safetensors"), Path("mlm"), std::filesystem::copy_options::overwrite_existing);
-  std::filesystem::remove_all(Path("pieces/step-00000040"));
-  ExpectError(Train(Spec(start, "classes.tsv", "pieces", 40)).status(), Exit::kMismatch, "another base");
+  std::filesystem::remove_all(Path("pieces/step-00000120"));
+  ExpectError(Train(Spec(start, "classes.tsv", "pieces", 120)).status(), Exit::kMismatch, "another base");
 }
 
 TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
@@ -259,7 +259,7 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   EXPECT_LT(*regression.best.Value("mse"), 0.05);
   EXPECT_TRUE(LoadConfig(Path("number.tsvkind: REG"))->reading.pairs);
   EXPECT_EQ(*run("long_texts: WINDOWS max_tokens: 10", "rare.tsv", "").best.Value("accuracy"), 1.0);
-  EXPECT_THAT(progress_, HasSubstr("60 texts are read in several windows"));
+  EXPECT_THAT(progress_, HasSubstr("read in several windows: 60 texts"));
   EXPECT_EQ(*run("balance_classes: true label_smoothing: 0.1", "classes.tsv", "").best.Value("accuracy"), 1.0);
   EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
 }
