@@ -20,7 +20,8 @@ h1 { font-size: 1.25em; margin: 0 0 .3em; }
 p { margin: .3em 0 .8em; max-width: 62em; }
 .tokens span { display: inline-block; margin: 0 .25em .25em 0; padding: 0 .35em; border: 1px solid #c9d3de; border-radius: 3px;
   font-family: ui-monospace, monospace; white-space: pre; }
-.legend span { display: inline-block; width: 1.1em; height: 1.1em; margin: 0 .3em 0 .9em; border: 1px solid #c9d3de; vertical-align: -.2em; }
+.legend span { display: inline-block; width: 1.1em; height: 1.1em; margin: 0 .3em 0 .9em; border: 1px solid #c9d3de;
+  vertical-align: -.2em; }
 .grid { display: grid; gap: 5px; max-width: 1500px; align-items: center; }
 .grid b { text-align: center; font-weight: 600; color: #4a5868; }
 .grid a { display: block; border: 1px solid #c9d3de; line-height: 0; }
