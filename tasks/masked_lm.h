@@ -52,8 +52,8 @@ class Masker {
   std::vector<float> span_cdf_;            // [longest_span] probability of a length of at most i + 1 words
 };
 
-// Cuts <class> x ... [<sep>] into pieces of at most max_tokens tokens, about equally long, each with its own <class> [<sep>]. One piece when
-// it is short enough.
+// Cuts <class> x ... [<sep>] into pieces of at most max_tokens tokens, about equally long, each with its own <class> [<sep>]. One piece
+// when it is short enough.
 std::vector<Example> SplitSequence(const Example& example, int64_t max_tokens, bool sep);
 
 }  // namespace cloze

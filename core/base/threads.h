@@ -18,8 +18,8 @@ int Threads();
 
 // Calls f(0) ... f(tasks - 1), each once, spread over the threads; returns when all are done. What f(i) computes must not depend on
 // which thread runs it, so that results have the same bits for any number of threads. Runs inline when there is one task or one thread,
-// inside another ParallelFor, or while another thread's ParallelFor has the team. What an f(i) throws is thrown again here; then some of the
-// others were not called.
+// inside another ParallelFor, or while another thread's ParallelFor has the team. What an f(i) throws is thrown again here; then some
+// of the others were not called.
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f);
 
 // Calls f(begin, end) for consecutive chunks of `chunk` (the last may be shorter) that cover [0, n).

@@ -13,8 +13,8 @@ namespace cloze {
 // Is the model of this tokenizer.json a BPE?
 bool IsByteLevel(const Json& json);
 
-// Model, pre-tokenizer and post-processor (RobertaProcessing, or a template of its shape). kData naming what differs from RoBERTa's, a merge
-// that is not two tokens, or one whose result is no token.
+// Model, pre-tokenizer and post-processor (RobertaProcessing, or a template of its shape). kData naming what differs from RoBERTa's, a
+// merge that is not two tokens, or one whose result is no token.
 absl::Status ReadByteLevel(const std::string& path, const Json& json, TokenizerData* data);
 
 // tokenizer.json of `data`, whose added tokens and vocabulary are given; `ids` of the special tokens.

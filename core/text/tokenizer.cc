@@ -45,11 +45,6 @@ void Put(Encoding* encoding, int32_t id, int32_t type, int32_t word, Span bytes,
   encoding->chars.push_back(chars);
 }
 
-// Appends tokens [begin, end) of `from`, as text number `type`.
-void Append(const Encoding& from, size_t begin, size_t end, Encoding* to) {
-  for (size_t i = begin; i < end; ++i) Put(to, from.ids[i], from.types[i], from.words[i], from.bytes[i], from.chars[i]);
-}
-
 // Appends text with every invalid sequence replaced by U+FFFD.
 void AppendValid(absl::string_view text, std::string* out) {
   if (IsUtf8(text)) {
@@ -288,34 +283,6 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(std::vector<std:
   return FromData("the vocabulary", false, &data);
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& path, bool lowercase) {
-  TokenizerData data;
-  data.options.lowercase = data.options.strip_accents = lowercase;
-  const bool folder = IsDirectory(path);
-  const std::string json = folder ? JoinPath(path, "tokenizer.json") : path;
-  const std::string config = JoinPath(path, "tokenizer_config.json"), vocab = folder ? JoinPath(path, "vocab.txt") : path;
-  const bool from_json = folder ? PathExists(json) : path.size() >= 5 && path.compare(path.size() - 5, 5, ".json") == 0;
-  const std::string ids = JoinPath(path, "vocab.json"), merges = JoinPath(path, "merges.txt");
-  const bool byte_level = folder && !from_json && !PathExists(vocab) && (PathExists(ids) || PathExists(merges));
-  if (folder && !from_json && !PathExists(vocab) && !byte_level) {
-    return Error(Exit::kNoInput,
-                 absl::StrCat(QuotePath(path), ": holds neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt"));
-  }
-  if (byte_level) {
-    for (const std::string& file : {ids, merges}) {
-      if (!PathExists(file))
-        return Error(Exit::kNoInput, absl::StrCat(QuotePath(file), ": missing; byte-level BPE needs vocab.json and merges.txt"));
-    }
-    RETURN_IF_ERROR(ReadVocabAndMerges(ids, merges, &data));
-  } else if (from_json) {
-    ASSIGN_OR_RETURN(data, ReadTokenizerJson(json));
-  } else {
-    ASSIGN_OR_RETURN(data.tokens, ReadVocabFile(vocab));
-  }
-  if (folder && PathExists(config)) RETURN_IF_ERROR(ReadTokenizerConfig(config, !from_json, &data));
-  return FromData(byte_level ? ids : from_json ? json : vocab, !from_json && !byte_level, &data);
-}
-
 absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) const {
   if (byte_level()) {
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.json"), VocabJson(rep_->data)));
@@ -374,45 +341,6 @@ Encoding Tokenizer::EncodeWords(absl::Span<const std::string> words, bool specia
   }
   if (special) Put(&encoding, rep_->special.sep, 0, -1, {}, {});
   return encoding;
-}
-
-int64_t FirstKept(int64_t count, Keep keep) { return keep == Keep::kHead ? count : keep == Keep::kTail ? 0 : count / 4; }
-
-int64_t Tokenizer::Truncate(Encoding* encoding, int64_t max_length, Keep keep) const {
-  const int64_t size = encoding->ids.size();
-  if (size <= max_length) return 0;
-  // The texts are [a, a_end) and [b, b_end); what is around them is kept.
-  const std::vector<int32_t>& words = encoding->words;
-  const auto find = [&](int64_t from, bool around) {
-    return std::find_if(words.begin() + from, words.end(), [&](int32_t word) { return (word < 0) == around; }) - words.begin();
-  };
-  const int64_t a = words[0] < 0 ? 1 : 0, a_end = find(a, true), b = find(a_end, false), b_end = find(b, true);
-  int64_t keep_a = a_end - a, keep_b = b_end - b;
-  const int64_t room = std::max<int64_t>(max_length - (size - keep_a - keep_b), 0);
-  max_length = std::max<int64_t>(max_length, 0);
-  if (b == size) {
-    keep_a = std::min(keep_a, room);
-  } else {
-    // As Hugging Face: the shorter text stays whole if it fits into half of the room, else both get half, the longer one the odd token.
-    // The reference stops to read a text after the word that reaches max_length.
-    const auto read = [&](int64_t begin, int64_t count) {
-      if (keep != Keep::kHead) return count;
-      int64_t n = std::min(count, max_length);
-      while (n > 0 && n < count && words[begin + n] == words[begin + n - 1]) ++n;
-      return n;
-    };
-    keep_a = read(a, keep_a), keep_b = read(b, keep_b);
-    int64_t& shorter = keep_a > keep_b ? keep_b : keep_a;
-    int64_t& longer = keep_a > keep_b ? keep_a : keep_b;
-    shorter = std::min(shorter, room / 2);
-    longer = std::min(longer, room - shorter);
-  }
-  Encoding cut;
-  Append(*encoding, 0, a + FirstKept(keep_a, keep), &cut);
-  if (a_end >= a) Append(*encoding, a_end - (keep_a - FirstKept(keep_a, keep)), b + FirstKept(keep_b, keep), &cut);
-  Append(*encoding, b_end - (keep_b - FirstKept(keep_b, keep)), size, &cut);
-  *encoding = std::move(cut);
-  return size - static_cast<int64_t>(encoding->ids.size());
 }
 
 std::string Tokenizer::Decode(absl::Span<const int32_t> ids) const {

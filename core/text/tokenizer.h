@@ -47,9 +47,11 @@ struct SpecialIds {
 class Tokenizer {
  public:
   // From a model folder (tokenizer.json, else vocab.txt, else vocab.json with merges.txt; tokenizer_config.json), a tokenizer.json, or a
-  // lone vocab.txt, for which `lowercase` says whether texts are lower-cased and stripped of accents. Special tokens that stand in a text are recognised as such.
+  // lone vocab.txt, for which `lowercase` says whether texts are lower-cased and stripped of accents. Special tokens that stand in
+  // a text are recognised as such.
   // kNoInput when nothing is there; kData with file and line for duplicates, blank lines, tokens over 1 KiB and missing special tokens, and
-  // with the component's name for a tokenizer.json that is neither BERT's nor RoBERTa's; kLimit for more than 10 million tokens or 128 MB of them.
+  // with the component's name for a tokenizer.json that is neither BERT's nor RoBERTa's; kLimit for more than 10 million tokens or
+  // 128 MB of them.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& path, bool lowercase);
   // From tokens in the order of their ids; special tokens are recognised by spelling: <pad> or [PAD], <unk>, <class> or [CLS], <sep>,
   // <mask>.
@@ -60,8 +62,8 @@ class Tokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> CreateBpe(std::vector<std::string> tokens,
                                                               std::vector<std::pair<int32_t, int32_t>> merges);
 
-  // Writes vocab.txt (byte-level: vocab.json and merges.txt), tokenizer.json, tokenizer_config.json and special_tokens_map.json into an existing folder. max_length: what
-  // `model_max_length` says. Each file is replaced whole.
+  // Writes vocab.txt (byte-level: vocab.json and merges.txt), tokenizer.json, tokenizer_config.json and special_tokens_map.json into an
+  // existing folder. max_length: what `model_max_length` says. Each file is replaced whole.
   absl::Status Save(const std::string& directory, int64_t max_length) const;
 
   // Tokens of `text`, with <class> first and <sep> last if `special`.

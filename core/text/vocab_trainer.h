@@ -27,10 +27,10 @@ struct VocabResult {
   // </s> <unk> <mask>, then bytes by their character's code point, merges.
   std::vector<std::string> tokens;
   std::vector<std::pair<int32_t, int32_t>> merges;  // byte-level only: ids of both tokens, in the order of learning
-  int64_t bytes = 0;  // read
-  int64_t words = 0;  // counted
-  int64_t distinct_words = 0;  // of these, normalised
-  int64_t dropped_words = 0;   // not counted: longer than 100 characters (always <unk>), or rare ones beyond memory_limit
+  int64_t bytes = 0;                                // read
+  int64_t words = 0;                                // counted
+  int64_t distinct_words = 0;                       // of these, normalised
+  int64_t dropped_words = 0;  // not counted: longer than 100 characters (always <unk>), or rare ones beyond memory_limit
 };
 
 // Reads `files` ("-" is standard input) line by line, in parallel, in bounded memory. The result depends only on the content, not on the

@@ -214,18 +214,17 @@ TEST_P(Golden, TwelveAdamWSteps) {
   EXPECT_EQ(number, 12);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Golden,
-                         testing::Values(Case{"masked_lm"}, Case{"masked_lm_relu", EncoderSpec::POST, EncoderSpec::RELU},
-                                         Case{"masked_lm_pre_norm", EncoderSpec::PRE},
-                                         Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
-                                              HeadKind::kSequenceClassification, 3},
-                                         Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7},
-                                         Case{"roberta_masked_lm", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kMaskedLm, 0, true},
-                                         Case{"roberta_sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
-                                              HeadKind::kSequenceClassification, 3, true},
-                                         Case{"roberta_token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7,
-                                              true}),
-                         [](const auto& info) { return std::string(info.param.folder); });
+INSTANTIATE_TEST_SUITE_P(
+    All, Golden,
+    testing::Values(Case{"masked_lm"}, Case{"masked_lm_relu", EncoderSpec::POST, EncoderSpec::RELU},
+                    Case{"masked_lm_pre_norm", EncoderSpec::PRE},
+                    Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kSequenceClassification, 3},
+                    Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7},
+                    Case{"roberta_masked_lm", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kMaskedLm, 0, true},
+                    Case{"roberta_sequence_classification", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kSequenceClassification, 3,
+                         true},
+                    Case{"roberta_token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7, true}),
+    [](const auto& info) { return std::string(info.param.folder); });
 
 }  // namespace
 }  // namespace cloze

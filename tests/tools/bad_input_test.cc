@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "absl/strings/str_cat.h"
 #include "tests/tools/run.h"
 
 namespace cloze {
@@ -195,7 +195,8 @@ std::vector<Case> ModelCases() {
   };
   const std::string special = "[UNK]\n[CLS]\n[SEP]\n";
   const std::string config =
-      R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2, "max_position_embeddings": 4})";
+      R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1,
+          "intermediate_size": 2, "max_position_embeddings": 4})";
   const auto model = [&](const std::string& name, const std::string& header, const std::string& data, std::vector<std::string> says,
                          int exit = 65) {
     std::string file(8, '\0');
@@ -247,13 +248,13 @@ std::vector<Case> ModelCases() {
            "encode --model m --out o",
            65,
            {"m/config.json: vocab_size: 4294967296"}},
-      Case{
-          "I14_two_positions",
-          {{"m/config.json",
-            R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 2, "max_position_embeddings": 2})"}},
-          "encode --model m --out o",
-          65,
-          {"m/config.json: max_position_embeddings: 2"}},
+      Case{"I14_two_positions",
+           {{"m/config.json",
+             R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1,
+          "intermediate_size": 2, "max_position_embeddings": 2})"}},
+           "encode --model m --out o",
+           65,
+           {"m/config.json: max_position_embeddings: 2"}},
       Case{"I12_config_depth",
            {{"m/config.json", "{\"a\":" + Repeat("[", 100000)}},
            "encode --model m --out o",

@@ -44,7 +44,8 @@ TEST(AttentionPage, ShowsEveryHeadWithEscapedTokens) {
   EXPECT_THAT(page, HasSubstr("M0 0h4v1h-4zM0 1h4v1h-4z"));  // rows of equal cells
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
   EXPECT_THAT(page, HasSubstr("averyveryvery\u2026</text>"));
-  for (const char* bad : {"<script", "http:", "https:", "url(", "src=", "javascript", "@import", "onload"}) EXPECT_THAT(page, Not(HasSubstr(bad)));
+  for (const char* bad : {"<script", "http:", "https:", "url(", "src=", "javascript", "@import", "onload"})
+    EXPECT_THAT(page, Not(HasSubstr(bad)));
 }
 
 TEST(AttentionPage, ManyTokensStaySmall) {

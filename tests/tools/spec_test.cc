@@ -21,7 +21,7 @@ TEST(SpecCommand, FindsNoFaultInOurSpecs) {
     EXPECT_EQ(result.out, entry.path().string() + ": ok\n");
     ++count;
   }
-  EXPECT_EQ(count, 7);
+  EXPECT_GE(count, 13);
 }
 
 TEST(SpecCommand, PrintsASpecThatPrintsTheSame) {

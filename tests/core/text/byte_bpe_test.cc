@@ -51,7 +51,8 @@ TEST(ByteSpelling, IsABijection) {
 class ByteLevel : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/cloze_bpe_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    folder_ =
+        testing::TempDir() + "/cloze_bpe_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -200,7 +201,8 @@ TEST_F(ByteLevel, SayWhichTokensGoOnAWord) {
 
 TEST_F(ByteLevel, AnyBytesAreEncoded) {
   const auto tokenizer = Load(kGolden);
-  for (const std::string& text : {std::string("\xFF\xFE x\xC3"), std::string(100000, 'a'), std::string(3000, '\n') + "x", std::string(2, '\0')}) {
+  for (const std::string& text :
+       {std::string("\xFF\xFE x\xC3"), std::string(100000, 'a'), std::string(3000, '\n') + "x", std::string(2, '\0')}) {
     const Encoding e = tokenizer->Encode(text);
     int64_t end = 0;
     for (size_t i = 1; i + 1 < e.ids.size(); ++i) {
@@ -251,7 +253,8 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   json = golden;
   json["model"]["vocab"]["zzz"] = 7000;
   refuse(json, "zzz must be below the number of tokens");
-  for (const auto& [field, value] : std::map<std::string, Json>{{"dropout", 0.1}, {"byte_fallback", true}, {"end_of_word_suffix", "</w>"}}) {
+  for (const auto& [field, value] :
+       std::map<std::string, Json>{{"dropout", 0.1}, {"byte_fallback", true}, {"end_of_word_suffix", "</w>"}}) {
     json = golden;
     json["model"][field] = value;
     refuse(json, "model: " + field + " is ");

@@ -1,0 +1,168 @@
+// Modules of encoder/ as the conformance test and the tests of whole models take them.
+#ifndef CLOZE_TESTS_ENCODER_MODULES_H_
+#define CLOZE_TESTS_ENCODER_MODULES_H_
+
+#include <functional>
+#include <memory>
+
+#include "encoder/encoder.h"
+#include "encoder/head.h"
+#include "tests/reference/conformance.h"
+#include "tests/reference/model.h"
+
+namespace cloze::reference {
+
+constexpr uint64_t kSeed = 9;
+
+struct Shape {
+  int32_t hidden = 8, heads = 2, layers = 2, intermediate = 12, vocab = 11;
+};
+
+inline ModelConfig ConfigOf(EncoderSpec::Norm norm, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
+  ModelConfig c;
+  c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate, c.vocab = s.vocab;
+  c.norm = norm, c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
+  c.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
+  c.max_positions = s.hidden <= 12 ? 9 : 140;
+  c.pooler = head == HeadKind::kSequenceClassification;
+  c.norm_epsilon = 1e-5;
+  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging) c.labels = {"a", "b", "c"};
+  return c;
+}
+
+// Sequences of these lengths; every third row has a target, or the first of each sequence.
+inline Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& config) {
+  Batch b;
+  std::mt19937 random(5);
+  const int32_t labels = config.labels.empty() ? config.vocab : config.labels.size();
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    for (int32_t i = 0; i < lengths[s]; ++i) {
+      const bool target = config.head == HeadKind::kSequenceClassification ? i == 0 : i % 3 == 0;
+      if (!target) continue;
+      b.rows.push_back(b.tokens() + i);
+      if (config.problem == Problem::kSingleLabel) b.targets.push_back(random() % labels);
+      for (int32_t l = 0; l < labels && config.problem != Problem::kSingleLabel; ++l)
+        b.values.push_back(config.problem == Problem::kMultiLabel ? random() % 2 : 0.25f * static_cast<float>(random() % 9));
+    }
+    std::vector<int32_t> ids(lengths[s]);
+    for (int32_t& id : ids) id = random() % config.vocab;
+    b.Add(ids, lengths[s] / 2, 1000 + s);
+  }
+  b.Pad();
+  return b;
+}
+
+// The module under test, built on a store: adds its parameters in its constructor, then runs passes.
+class Module {
+ public:
+  virtual ~Module() = default;
+  // Inputs before the parameters, and results for them and dout. Gradients only of those inputs; the parameters' are in the store.
+  virtual Result Run(const Step& step, Workspace& s, const Pass& p) const = 0;
+};
+
+// Everything an entry needs to know of a module.
+struct Kind {
+  ModelConfig config;
+  Batch batch;
+  std::vector<Input> inputs;  // before the parameters
+  std::function<std::unique_ptr<Module>(ParamStore*)> make;
+  std::function<bool(const std::string&)> frozen = [](const std::string&) { return false; };
+};
+
+inline void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values, const std::vector<Table<float>>& from, size_t first,
+                       ParamStore* store) {
+  for (ParamId id = 0; id < store->size(); ++id) std::copy(from[first + id].v.begin(), from[first + id].v.end(), store->value(id).f32());
+  CLOZE_CHECK(static_cast<int>(values.size()) == store->size());
+  store->Changed();
+}
+
+inline std::vector<std::pair<std::string, Table<float>>> RandomParams(const Kind& kind) {
+  ParamStore store;
+  const auto module = kind.make(&store);
+  std::vector<std::pair<std::string, Table<float>>> values;
+  for (ParamId id = 0; id < store.size(); ++id) {
+    const Param& p = store.param(id);
+    const bool gain = p.init == Init::kOne, table = p.name.find("embeddings.weight") != std::string::npos;
+    const float deviation = p.vector || table ? 0.3f : 1.0f / std::sqrt(static_cast<float>(p.cols));
+    values.emplace_back(p.name, RandomTable(p.rows, p.cols, 100 + id, deviation, gain ? 1 : 0));
+  }
+  return values;
+}
+
+inline Entry EntryOf(const std::string& name, DType type, double roundings, std::shared_ptr<const Kind> kind,
+                     const std::vector<std::pair<std::string, Table<float>>>& params) {
+  Entry e;
+  e.name = name + (type == DType::kF32 ? "" : "_bf16");
+  e.path = {4 * kind->batch.padded_rows(), roundings, type};
+  e.matmul = true;
+  e.live_rows = kind->batch.tokens();
+  e.inputs = kind->inputs;
+  const size_t first = e.inputs.size();
+  for (const auto& [param, value] : params) {
+    e.inputs.push_back({param, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
+    // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of summands as large as those of the query's
+    // bias.
+    if (param.ends_with("key.bias")) e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
+  }
+  e.run = [=](const Pass& p) {
+    ParamStore store;
+    const auto module = kind->make(&store);
+    for (ParamId id = 0; id < store.size(); ++id) {
+      if (kind->frozen(store.param(id).name)) store.Freeze(id);
+    }
+    store.Allocate(true);
+    FillParams(params, p.inputs, first, &store);
+    Workspace s(p.type);
+    const Step step = {store, s.matmul, s.arena, kind->batch, kSeed, true, p.type};
+    Result r = module->Run(step, s, p);
+    for (ParamId id = 0; id < store.size() && !p.dout.empty(); ++id) r.gradients.push_back(Workspace::Get(store.grad(id)));
+    return r;
+  };
+  return e;
+}
+
+struct EncoderModule : Module {
+  Encoder encoder;
+  EncoderModule(ParamStore* store, const ModelConfig& config) : encoder(store, config) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Encoder::Saved saved = encoder.Forward(step);
+    Result r = {{Workspace::Get(saved.y)}, {}};
+    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) encoder.Backward(step, saved, s.Put(p.dout[0]));
+    return r;
+  }
+};
+
+inline std::shared_ptr<Kind> EncoderKind(const ModelConfig& config, const std::vector<int32_t>& lengths) {
+  auto kind = std::make_shared<Kind>();
+  kind->config = config;
+  kind->batch = MakeBatch(lengths, config);
+  kind->make = [=](ParamStore* store) { return std::make_unique<EncoderModule>(store, config); };
+  return kind;
+}
+
+// Encoder and head: from ids to loss.
+struct WholeModule : Module {
+  Encoder encoder;
+  Head head;
+  WholeModule(ParamStore* store, const ModelConfig& config) : encoder(store, config), head(store, config, encoder.word_embeddings()) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Encoder::Saved saved = encoder.Forward(step);
+    Result r = {{Table<float>(1, 1, {static_cast<float>(head.Loss(step, saved.y, 0, {}).loss)})}, {}};
+    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) {
+      const Mat dy = s.arena.NewZero(saved.y.rows, saved.y.cols, p.type);
+      head.Loss(step, saved.y, p.dout[0].v[0], dy);
+      encoder.Backward(step, saved, dy);
+    }
+    return r;
+  }
+};
+
+inline std::shared_ptr<Kind> WholeKind(const ModelConfig& config, const std::vector<int32_t>& lengths) {
+  auto kind = EncoderKind(config, lengths);
+  kind->make = [=](ParamStore* store) { return std::make_unique<WholeModule>(store, config); };
+  return kind;
+}
+
+}  // namespace cloze::reference
+
+#endif  // CLOZE_TESTS_ENCODER_MODULES_H_
