@@ -14,7 +14,9 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int64_t kMaxJsonBytes = int64_t{64} << 20;
 constexpr int kMaxDepth = 64;
 
-absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", what)); }
+absl::Status Wrong(const std::string& path, absl::string_view what) {
+  return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", what));
+}
 
 // Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser has to recurse.
 bool TooDeep(absl::string_view text) {
