@@ -361,10 +361,9 @@ std::string FormatConfig(const ModelConfig& config) {
       {"vocab_size", config.vocab},
   };
   if (config.classifier_dropout >= 0) json["classifier_dropout"] = Decimal(config.classifier_dropout);
-  for (size_t i = 0; i < config.labels.size(); ++i) {
-    json["id2label"][std::to_string(i)] = config.labels[i];
-    json["label2id"][config.labels[i]] = i;
-  }
+  Json names = Json::object(), ids = Json::object();  // nlohmann's [] on null crashes when memory runs out
+  for (size_t i = 0; i < config.labels.size(); ++i) names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
+  if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);
   if (config.head == HeadKind::kSequenceClassification) json["problem_type"] = std::string(kProblems[static_cast<int>(config.problem)]);
   const Json own = OwnFields(config);
   if (!own.empty()) json["cloze"] = own;

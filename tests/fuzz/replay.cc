@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/philox.h"
+#include "core/base/threads.h"
 #include "tests/fuzz/input.h"
 
 namespace {
@@ -94,6 +95,7 @@ int64_t RunOutOfMemory(const std::string& seed) {
 
 int main(int argc, char** argv) {
   const bool out_of_memory = argc > 1 && std::string(argv[1]) == "--out-of-memory";
+  cloze::SetThreads(1);  // OpenMP's threads are not there after a fork
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(argv[argc - 1])) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());

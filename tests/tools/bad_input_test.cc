@@ -194,9 +194,11 @@ std::vector<Case> ModelCases() {
     return Case{"I12_" + name, {{"m/tokenizer.json", content}}, "tokenize --model m", 65, says};
   };
   const std::string special = "[UNK]\n[CLS]\n[SEP]\n";
-  const std::string config =
-      R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1,
-          "intermediate_size": 2, "max_position_embeddings": 4})";
+  const auto config_of = [](int positions) {
+    return absl::StrCat(R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, )",
+                        R"("intermediate_size": 2, "max_position_embeddings": )", positions, "}");
+  };
+  const std::string config = config_of(4);
   const auto model = [&](const std::string& name, const std::string& header, const std::string& data, std::vector<std::string> says,
                          int exit = 65) {
     std::string file(8, '\0');
@@ -249,12 +251,10 @@ std::vector<Case> ModelCases() {
            65,
            {"m/config.json: vocab_size: 4294967296"}},
       Case{"I14_two_positions",
-           {{"m/config.json",
-             R"({"model_type": "bert", "vocab_size": 8, "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1,
-          "intermediate_size": 2, "max_position_embeddings": 2})"}},
+           {{"m/config.json", config_of(2)}},
            "encode --model m --out o",
            65,
-           {"m/config.json: max_position_embeddings: 2"}},
+           {"config.json: max_position_embeddings: 2"}},
       Case{"I12_config_depth",
            {{"m/config.json", "{\"a\":" + Repeat("[", 100000)}},
            "encode --model m --out o",
