@@ -191,31 +191,6 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
   });
 }
 
-// A head on hidden states that are its input.
-struct HeadModule : Module {
-  Head head;
-  LabelWeights weights;
-  HeadModule(ParamStore* store, const ModelConfig& config, const LabelWeights& w = {})
-      : head(store, config,
-             config.head == HeadKind::kMaskedLm
-                 ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
-                 : -1),
-        weights(w) {}
-  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
-    const Mat hidden = s.Put(p.inputs[0]);
-    const double loss = head.Loss(step, hidden, 0, {}, weights).loss;
-    Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
-    if (p.dout.empty()) return r;
-    Mat d;
-    for (int i = 0; i < p.backwards; ++i) {
-      d = s.arena.NewZero(hidden.rows, hidden.cols, p.type);
-      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss) << "with and without gradients";
-    }
-    r.gradients = {Workspace::Get(d)};
-    return r;
-  }
-};
-
 std::string HeadName(const ModelConfig& config) {
   switch (config.head) {
     case HeadKind::kNone: return "none";
@@ -268,8 +243,6 @@ Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths,
   return WithReference(
       e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{Table<S>(1, 1, {m.Loss(m.Encoder())})}; });
 }
-
-constexpr HeadKind kHeads[] = {HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
 
 std::vector<Entry> Entries() {
   std::vector<Entry> all;

@@ -12,7 +12,8 @@
 
 namespace cloze::reference {
 
-constexpr uint64_t kSeed = 9;
+inline constexpr HeadKind kHeads[] = {HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
+inline constexpr uint64_t kSeed = 9;
 
 struct Shape {
   int32_t hidden = 8, heads = 2, layers = 2, intermediate = 12, vocab = 11;
@@ -139,6 +140,31 @@ inline std::shared_ptr<Kind> EncoderKind(const ModelConfig& config, const std::v
   kind->make = [=](ParamStore* store) { return std::make_unique<EncoderModule>(store, config); };
   return kind;
 }
+
+// A head on hidden states that are its input.
+struct HeadModule : Module {
+  Head head;
+  LabelWeights weights;
+  HeadModule(ParamStore* store, const ModelConfig& config, const LabelWeights& w = {})
+      : head(store, config,
+             config.head == HeadKind::kMaskedLm
+                 ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
+                 : -1),
+        weights(w) {}
+  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+    const Mat hidden = s.Put(p.inputs[0]);
+    const double loss = head.Loss(step, hidden, 0, {}, weights).loss;
+    Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
+    if (p.dout.empty()) return r;
+    Mat d;
+    for (int i = 0; i < p.backwards; ++i) {
+      d = s.arena.NewZero(hidden.rows, hidden.cols, p.type);
+      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss) << "with and without gradients";
+    }
+    r.gradients = {Workspace::Get(d)};
+    return r;
+  }
+};
 
 // Encoder and head: from ids to loss.
 struct WholeModule : Module {
