@@ -176,6 +176,7 @@ absl::Status TagConll(Session& session, const Tagger& tagger, const Options& opt
 
 absl::Status Tag(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kTokenTagging));
+  if (session->has_named()) return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
   Tagger tagger(*session);
   if (options.format == "conll" || options.format == "conllu") return TagConll(*session, tagger, options);
   if (!options.column.empty()) return UsageError("--column: only for --format conll and conllu");
