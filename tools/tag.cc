@@ -187,6 +187,7 @@ absl::Status TagLines(Tagger& tagger, Options options) {
 
 absl::Status Tag(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kTokenTagging));
+  if (session->has_named()) return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
   if (options.viterbi.value_or(false) && !IsBio(session->config().labels)) {
     return UsageError("--viterbi: the labels of this model are not BIO or IOBES, so there are no rules to keep");
   }
