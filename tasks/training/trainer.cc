@@ -11,6 +11,7 @@
 #include "core/base/threads.h"
 #include "encoder/model_folder.h"
 #include "tasks/evaluate.h"
+#include "tasks/training/checkpoint.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/schedule.h"
 
@@ -57,7 +58,7 @@ void Trainer::Undo(Exit why) {
 
 absl::Status Trainer::PrepareRunDirectory() {
   const std::string& directory = spec_.output().directory();
-  if (PathExists(Path("model.safetensors")) && !PathExists(Path("spec.textproto"))) {
+  if (PathExists(Path("model.safetensors")) && !PathExists(Path(kSpecName))) {
     return Error(Exit::kCannotCreate,
                  absl::StrCat(Quote(directory), ": holds a model that is not of a run; choose another output.directory"));
   }
@@ -101,7 +102,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   progress_ = std::make_unique<Progress>(
       Progress::Options{.log_path = Path("log.jsonl"), .total_steps = total_steps_, .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
-  RETURN_IF_ERROR(WriteFileAtomically(Path("spec.textproto"), PrintEffective(spec_)));
+  RETURN_IF_ERROR(WriteFileAtomically(Path(kSpecName), PrintEffective(spec_)));
   auto next = std::async(std::launch::async, [&] { return feed_->Next(next_example_); });
   while (true) {
     if (evaluation_due_ && !Stopped()) RETURN_IF_ERROR(EvaluateNow());
