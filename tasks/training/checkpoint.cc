@@ -52,12 +52,14 @@ int64_t StepOf(absl::string_view name) {
   return digits && CheckpointName(step) == std::string(name) ? step : -1;
 }
 
-// The process that made "step-00001234.tmp-<pid>-<hex>", or -1.
+// The process that made "step-00001234.tmp-<pid>-<hex>", or "spec.textproto.tmp-<pid>"; else -1.
 int64_t OwnerOf(const std::string& name) {
   const size_t dot = name.find(".tmp-");
-  if (dot == std::string::npos || StepOf(name.substr(0, dot)) < 0) return -1;
+  if (dot == std::string::npos) return -1;
   const std::vector<std::string> parts = absl::StrSplit(name.substr(dot + 5), '-');
   int32_t pid = -1;
+  if (name.substr(0, dot) == kSpecName) return parts.size() == 1 && absl::SimpleAtoi(parts[0], &pid) ? pid : -1;
+  if (StepOf(name.substr(0, dot)) < 0) return -1;
   const bool ours = parts.size() == 2 && parts[1].size() == 8 && parts[1].find_first_not_of("0123456789abcdef") == std::string::npos;
   return ours && absl::SimpleAtoi(parts[0], &pid) && pid > 0 ? pid : -1;
 }
@@ -229,7 +231,9 @@ void RemoveLeftovers(const std::string& run_dir) {
   for (const std::string& name : *names) {
     const int64_t pid = OwnerOf(name);
     const bool dead = pid == ::getpid() || (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH);
-    if (dead) RemoveTemporary(JoinPath(run_dir, name));
+    if (!dead) continue;
+    RemoveTemporary(JoinPath(run_dir, name));
+    if (StepOf(name.substr(0, name.find('.'))) < 0) ::unlink(JoinPath(run_dir, name).c_str());
   }
 }
 

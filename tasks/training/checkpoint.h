@@ -13,7 +13,8 @@
 
 namespace cloze {
 
-// Files of a checkpoint beside those of a model folder.
+// The spec in a run directory; files of a checkpoint beside those of a model folder.
+inline constexpr char kSpecName[] = "spec.textproto";
 inline constexpr char kStateName[] = "trainer.textproto", kMomentsName[] = "optimizer.safetensors";
 
 // A checkpoint whose content was verified.
@@ -46,7 +47,8 @@ absl::Status VerifyCheckpoint(const std::string& path);
 // one that does not. kMismatch when there are checkpoints and none verifies: a run never starts from zero over what is left of it.
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string& run_dir, std::vector<std::string>* skipped);
 
-// Deletes temporary checkpoint folders that dead processes left in `run_dir`. The caller holds the RunLock.
+// Deletes temporary checkpoint folders, and a half-written spec.textproto, that dead processes left in `run_dir`. The caller holds the
+// RunLock.
 void RemoveLeftovers(const std::string& run_dir);
 
 // Writes and reads `trainer.textproto` in a checkpoint. Reading: kMismatch for a newer format version, kData when it cannot be parsed.

@@ -13,6 +13,7 @@
 #include "encoder/model_folder.h"
 #include "encoder/trainable.h"
 #include "tasks/evaluate.h"
+#include "tasks/training/checkpoint.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/repeat.h"
 #include "tasks/training/schedule.h"
@@ -63,7 +64,7 @@ void Trainer::Undo(Exit why) {
 
 absl::Status Trainer::PrepareRunDirectory() {
   const std::string& directory = spec_.output().directory();
-  if (PathExists(Path("model.safetensors")) && !PathExists(Path("spec.textproto"))) {
+  if (PathExists(Path("model.safetensors")) && !PathExists(Path(kSpecName))) {
     return Error(Exit::kCannotCreate,
                  absl::StrCat(Quote(directory), ": holds a model that is not of a run; choose another output.directory"));
   }
@@ -123,7 +124,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   progress_ = std::make_unique<Progress>(Progress::Options{
       .log_path = Path("log.jsonl"), .total_steps = pace_->total_steps(), .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
-  RETURN_IF_ERROR(WriteFileAtomically(Path("spec.textproto"), PrintEffective(spec_)));
+  RETURN_IF_ERROR(WriteFileAtomically(Path(kSpecName), PrintEffective(spec_)));
   pace_->Start(seconds_);
   done_before_ = done_ = pace_->Done(step_);
   const auto fetch = [this](int64_t from, double at) {

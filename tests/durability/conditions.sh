@@ -132,7 +132,7 @@ same_bits "a log on a full disk"
 ok "a log on a full disk is given up; the run goes on"
 
 # A disk that has room for less and less: the run ends with 74 or finishes; what was announced is there; with more room it goes on.
-for kb in 60 120 200 280 360 440 520 700; do
+for kb in 60 200 400 800 1400 1700 2000 2300 2600 3000; do
   fresh
   mount -t tmpfs -o size=${kb}k tmpfs "$WORK/full"
   start --set output.directory="$WORK/full/run"

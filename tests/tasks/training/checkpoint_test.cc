@@ -249,8 +249,13 @@ TEST_F(CheckpointTest, RemovesOnlyLeftoversOfTheDead) {
   for (const std::string& name : kept) std::filesystem::create_directory(Path(name));
   std::filesystem::create_directory(Path(gone));
   std::ofstream(Path(gone) + "/model.safetensors") << "half";
+  const std::string spec = absl::StrCat("spec.textproto.tmp-", dead), foreign = absl::StrCat("notes.tmp-", dead);
+  std::ofstream(Path(spec)) << "half";
+  std::ofstream(Path(foreign)) << "x";
   RemoveLeftovers(run_);
   EXPECT_FALSE(PathExists(Path(gone)));
+  EXPECT_FALSE(PathExists(Path(spec)));
+  EXPECT_TRUE(PathExists(Path(foreign)));
   EXPECT_TRUE(PathExists(Path("target/precious")));
   for (const std::string& name : kept) EXPECT_TRUE(PathExists(Path(name))) << name;
 }
