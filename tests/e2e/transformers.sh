@@ -17,7 +17,7 @@ printf 'film\tNOUN\nwas\tVERB\n\nmovie\tNOUN\nis\tVERB\ndull\tADJ\n\n%.0s' $(seq
 printf 'The film was dull.\nA great, great joy!\nx\n' > "$work/sentences.txt"
 "$cloze" vocab --text "$work/text.txt" --size 120 --out "$work/vocab" 2> /dev/null
 run() {  # name, data, model and task
-  printf '%s train { files: "%s" } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
+  printf '%s train { files: "%s" } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } runtime { threads: 1 } output { directory: "%s" }\n' \
     "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
   "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
   "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
