@@ -22,7 +22,7 @@ printf 'The film was dull.\nA great, great joy!\nx\n' > "$work/sentences.txt"
 printf 'The film was dull.\tA great joy!\nA great, great joy! Is it the good movie of all the time and all the films to see?\tIt was a film.\n' > "$work/pairs.txt"
 "$cloze" vocab --text "$work/text.txt" --size 120 --out "$work/vocab" 2> /dev/null
 run() {  # name, data, model and task, more about the data
-  printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } output { directory: "%s" }\n' \
+  printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } runtime { threads: 1 } output { directory: "%s" }\n' \
     "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
   "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
   "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
