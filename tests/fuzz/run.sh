@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets with clang, libFuzzer, AddressSanitizer and UBSan and runs each for some seconds, one after the other.
+# Builds the fuzz targets with clang, libFuzzer, AddressSanitizer and UBSan (apt-get install clang libclang-rt-dev) and runs each for some
+# seconds, one after the other.
 #   tests/fuzz/run.sh SECONDS [TARGET...]      targets: safetensors json spec vocab text readers store state
 # Prints a line a target: seconds, executions, coverage, size of the corpus, findings. Inputs that fail, and the grown corpus, are kept in
 # build-fuzz/. Environment: CXX (clang++), TMPDIR. Ends with 1 when something was found.
