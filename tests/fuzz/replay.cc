@@ -33,6 +33,10 @@ void* operator new(size_t size) {
   if (void* p = std::malloc(std::max<size_t>(size, 1))) return p;
   throw std::bad_alloc();
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  if (allocations_left >= 0 && allocations_left-- == 0) return nullptr;
+  return std::malloc(std::max<size_t>(size, 1));
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
 
