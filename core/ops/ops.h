@@ -13,8 +13,10 @@
 
 namespace cloze {
 
-// Instruction set of the kernels in use: "avx512bf16", "avx512", "avx2" or "baseline".
+// Instruction set of the kernels in use: "amx", "avx512bf16", "avx512", "avx2" or "baseline".
 const char* IsaName();
+// Does it multiply bf16, so that it is the faster type?
+bool MultipliesBf16();
 
 // What the randomness of each packed row hangs on: the global number of its example and its position inside. Arrays of [rows].
 struct RowKeys {

@@ -9,6 +9,7 @@
 namespace cloze {
 
 const char* IsaName() { return GetKernels().name; }
+bool MultipliesBf16() { return GetKernels().multiplies_bf16; }
 
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {
   CLOZE_CHECK(u.cols == u.stride && y.cols == y.stride && u.type == y.type);

@@ -146,7 +146,7 @@ int64_t MaxTokens(const TaskSpec& spec) {
 }
 
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
-  const bool fast = absl::string_view(IsaName()) == "avx512bf16";
+  const bool fast = MultipliesBf16();
   if (compute == RuntimeSpec::BF16 && !fast) {
     return Error(Exit::kLimit, "compute bf16: this CPU has no AVX512_BF16 instructions; use f32 or auto");
   }

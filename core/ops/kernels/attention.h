@@ -19,8 +19,9 @@ CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to *
 template <typename T>
 struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
+  static constexpr int kKeys = kTiles<kPairs> ? 32 : 16;  // their number is a multiple of this
   int64_t tokens, dim;
-  int64_t keys, width;  // tokens and head_dim in whole vectors
+  int64_t keys, width;  // tokens and head_dim in whole vectors, or tiles
   int64_t row;          // units of a packed row of head_dim
   int64_t pairs;        // units that tokens make in a sum over tokens
   float* next;
@@ -28,7 +29,7 @@ struct AttentionSizes {
   explicit AttentionSizes(const AttentionArgs& a)
       : tokens(a.tokens),
         dim(a.head_dim),
-        keys(RoundUp(tokens, 16)),
+        keys(RoundUp(tokens, kKeys)),
         width(RoundUp(dim, 16)),
         row(RoundUp(Pairs(dim), 16)),
         pairs(Pairs(tokens)),
@@ -51,7 +52,7 @@ CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void*
 }
 
 // The right operand of sums over rows: unit (k, c) holds element c of row k, or of rows 2k and 2k + 1. `rows` are packed rows; the result,
-// [Pairs(count), width], is `to` or, where it is the same, `rows`.
+// [Pairs(count), width] with zeros behind it where Gemm wants whole tiles, is `to` or, where it is the same, `rows`.
 template <typename T>
 CLOZE_INLINE const float* PackPairs(const AttentionSizes<T>& s, int64_t count, const float* rows, float* to) {
   if constexpr (kPair<T> == 1) return rows;
@@ -62,6 +63,10 @@ CLOZE_INLINE const float* PackPairs(const AttentionSizes<T>& s, int64_t count, c
       const VU low = (VU)Load(even + c) >> 16, high = r + 1 < count ? (VU)Load(odd + c) : VU{};
       Store(out + c, (VF)(low | high));
     }
+  }
+  if constexpr (kTiles<kPair<T>>) {
+    const int64_t pairs = s.Pairs(count), whole = RoundUp(pairs, kTileUnits);
+    __builtin_memset(to + pairs * s.width, 0, (whole - pairs) * s.width * sizeof(float));
   }
   return to;
 }
@@ -127,12 +132,13 @@ CLOZE_INLINE SoftmaxSum SoftmaxRow(const AttentionArgs& a, int64_t keys, int64_t
 
 template <typename T>
 void AttentionForward(const AttentionArgs& a) {
+  [[maybe_unused]] const MatrixUnit<kPair<T>> unit;
   AttentionSizes<T> s(a);
   float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys), *value_rows = s.Take(s.keys * s.row),
         *value_pairs = s.Take(s.keys * s.width), *p = s.Take(kQueryBlock * s.keys), *block = s.Take(kQueryBlock * s.width),
         *factor = s.Take(RoundUp(s.keys, kDropoutGroup)), *inverse = s.Take(kQueryBlock);
   PackRows(s, s.tokens, a.k, a.stride, rows);
-  Transpose(s.tokens, s.row, rows, key_t, s.keys);
+  Transpose(s.tokens, s.row, rows, s.row, key_t, s.keys);
   PackRows(s, s.tokens, a.v, a.stride, value_rows);
   const float* value = PackPairs(s, s.tokens, value_rows, value_pairs);
   PackRows(s, s.tokens, a.q, a.stride, rows);
@@ -204,6 +210,7 @@ CLOZE_INLINE float DotRow(int64_t n, const T* a, const T* b) {
 
 template <typename T>
 void AttentionBackward(const AttentionGradArgs& g) {
+  [[maybe_unused]] const MatrixUnit<kPair<T>> unit;
   const AttentionArgs& a = g.forward;
   constexpr int pair = kPair<T>;
   AttentionSizes<T> s(a);
@@ -214,9 +221,9 @@ void AttentionBackward(const AttentionGradArgs& g) {
   float *dout = s.Take(kQueryBlock * s.row), *block_pairs = s.Take(kQueryBlock * s.width), *block = s.Take(kQueryBlock * s.width),
         *factor = s.Take(2 * RoundUp(s.keys, kDropoutGroup)), *dot = s.Take(kQueryBlock);
   PackRows(s, s.tokens, a.v, a.stride, query);
-  Transpose(s.tokens, s.row, query, value_t, s.keys);
+  Transpose(s.tokens, s.row, query, s.row, value_t, s.keys);
   PackRows(s, s.tokens, a.k, a.stride, key_rows);
-  Transpose(s.tokens, s.row, key_rows, key_t, s.keys);
+  Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
   const float* key = PackPairs(s, s.tokens, key_rows, key_pairs);
   PackRows(s, s.tokens, a.q, a.stride, query);
   for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/ops/kernels/amx.h"
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {
@@ -18,6 +19,26 @@ template <typename T>
 constexpr int kPair = 1;
 #endif
 
+// The products of pairs go to the matrix unit: rows, and units of a sum, in whole tiles. Rows of operands that are behind the last one are
+// anything, units of a sum behind the last one are zero.
+#ifdef __AMX_BF16__
+template <int pair>
+constexpr bool kTiles = pair == 2;
+#else
+template <int pair>
+constexpr bool kTiles = false;
+#endif
+
+// What Gemm<pair> needs alive around it.
+struct Nothing {};
+#ifdef __AMX_BF16__
+template <int pair>
+using MatrixUnit = std::conditional_t<kTiles<pair>, AmxTiles, Nothing>;
+#else
+template <int pair>
+using MatrixUnit = Nothing;
+#endif
+
 template <int pair>
 CLOZE_INLINE VF MultiplyAdd(VF sum, VF a, VF b) {
 #ifdef __AVX512BF16__
@@ -30,6 +51,37 @@ CLOZE_INLINE VF SplatUnit(const float* p) {
   int32_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));
   return AsFloat(bits + VI{});
+}
+
+// Swaps, in every square of 2 x 2 pieces of `half` x `half`, the pieces off the diagonal.
+template <int half, int... lane>
+CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) {
+    if (i & half) continue;
+    const VF a = v[i], b = v[i + half];
+    v[i] = __builtin_shufflevector(a, b, (lane & half ? lane - half + W : lane)...);
+    v[i + half] = __builtin_shufflevector(a, b, (lane & half ? lane + W : lane + half)...);
+  }
+}
+
+// to[c, r] = from[r, c], units: from [rows, cols], rows `stride` apart, cols a multiple of 16, to [.., keys]; columns of `to` from rows to
+// keys are zero.
+CLOZE_INLINE void Transpose(int64_t rows, int64_t cols, const float* from, int64_t stride, float* to, int64_t keys) {
+  constexpr auto lanes = std::make_integer_sequence<int, W>();
+  for (int64_t r0 = 0; r0 < keys; r0 += W) {
+    for (int64_t c0 = 0; c0 < cols; c0 += W) {
+      VF v[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) v[i] = r0 + i < rows ? Load(from + (r0 + i) * stride + c0) : VF{};
+      SwapPieces<1>(v, lanes);
+      SwapPieces<2>(v, lanes);
+      if constexpr (W > 4) SwapPieces<4>(v, lanes);
+      if constexpr (W > 8) SwapPieces<8>(v, lanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) Store(to + (c0 + i) * keys + r0, v[i]);
+    }
+  }
 }
 
 constexpr int kTileRows = 6;
@@ -93,45 +145,37 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
   }
 }
 
+#ifdef __AMX_BF16__
+inline void GemmOfTiles(const GemmArgs& g) {
+  const int64_t depth = (g.depth + kTileUnits - 1) / kTileUnits * kTileUnits;
+  alignas(64) float turned[2 * kTileUnits * kAmxMostDepth];  // rows of a left operand that stands by columns
+  for (int64_t m = 0; m < g.rows; m += 2 * kTileUnits) {
+    const bool two = m + kTileUnits < g.rows;
+    const float* a = g.a + m * g.a_row;
+    int64_t a_row = g.a_row;
+    if (g.a_col != 1) {
+      Transpose(g.depth, two ? 2 * kTileUnits : kTileUnits, a, g.a_col, turned, depth);
+      a = turned, a_row = depth;
+    }
+    float* c = g.c + m * g.c_row;
+    if (two) AmxRows<2>(g.cols, depth, a, a_row, g.b, g.b_row, c, g.c_row, g.add);
+    if (!two) AmxRows<1>(g.cols, depth, a, a_row, g.b, g.b_row, c, g.c_row, g.add);
+  }
+}
+#endif
+
 // c (+)= a b on one thread.
 template <int pair>
 void Gemm(const GemmArgs& g) {
+#ifdef __AMX_BF16__
+  if constexpr (kTiles<pair>) return GemmOfTiles(g);
+#endif
   int64_t n = 0;
   for (; n + kTileVectors * W <= g.cols; n += kTileVectors * W) GemmColumns<pair, kTileVectors>(g, n);
   switch ((g.cols - n) / W) {
     case 3: return GemmColumns<pair, 3>(g, n);
     case 2: return GemmColumns<pair, 2>(g, n);
     case 1: return GemmColumns<pair, 1>(g, n);
-  }
-}
-
-// Swaps, in every square of 2 x 2 pieces of `half` x `half`, the pieces off the diagonal.
-template <int half, int... lane>
-CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
-#pragma GCC unroll 16
-  for (int i = 0; i < W; ++i) {
-    if (i & half) continue;
-    const VF a = v[i], b = v[i + half];
-    v[i] = __builtin_shufflevector(a, b, (lane & half ? lane - half + W : lane)...);
-    v[i + half] = __builtin_shufflevector(a, b, (lane & half ? lane + W : lane + half)...);
-  }
-}
-
-// to[c, r] = from[r, c], units: from [rows, cols], cols a multiple of 16, to [.., keys]; columns of `to` from rows to keys are zero.
-CLOZE_INLINE void Transpose(int64_t rows, int64_t cols, const float* from, float* to, int64_t keys) {
-  constexpr auto lanes = std::make_integer_sequence<int, W>();
-  for (int64_t r0 = 0; r0 < keys; r0 += W) {
-    for (int64_t c0 = 0; c0 < cols; c0 += W) {
-      VF v[W];
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) v[i] = r0 + i < rows ? Load(from + (r0 + i) * cols + c0) : VF{};
-      SwapPieces<1>(v, lanes);
-      SwapPieces<2>(v, lanes);
-      if constexpr (W > 4) SwapPieces<4>(v, lanes);
-      if constexpr (W > 8) SwapPieces<8>(v, lanes);
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) Store(to + (c0 + i) * keys + r0, v[i]);
-    }
   }
 }
 

@@ -1,10 +1,11 @@
 # The kernels are compiled once per instruction set; kernels.cc picks one at start, so that one binary runs on any x86-64.
+set(isa_amx -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
 set(isa_avx512bf16 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprefer-vector-width=512)
 set(isa_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512)
 set(isa_avx2 -mavx2 -mfma)
 set(isa_baseline)
 file(GLOB kernel_sources CONFIGURE_DEPENDS core/ops/kernels/*.cc)
-foreach(isa avx512bf16 avx512 avx2 baseline)
+foreach(isa amx avx512bf16 avx512 avx2 baseline)
   add_library(cloze_kernels_${isa} OBJECT ${kernel_sources})
   target_include_directories(cloze_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR})
   # No sanitizers or library assertions here: nothing but plain loops over ranges that the callers have checked, and no inline

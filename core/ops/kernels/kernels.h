@@ -77,6 +77,7 @@ struct LossRow {
 // One table per instruction set. Index 0 of the pairs is f32, 1 is bf16.
 struct Kernels {
   const char* name;
+  bool multiplies_bf16;
   void (*norm[2])(const NormArgs&);
   void (*norm_grad[2])(const NormGradArgs&);
   // y = act(u), n elements.
@@ -107,7 +108,7 @@ struct Kernels {
 // Floats of scratch that one thread needs for attention over `tokens`, forward or backward.
 int64_t AttentionScratch(int64_t tokens, int64_t head_dim);
 
-// The best table this CPU can run; CLOZE_MAX_ISA=avx512|avx2|baseline in the environment lowers it (for tests and mixed clusters).
+// The best table this CPU can run; CLOZE_MAX_ISA=avx512bf16|avx512|avx2|baseline in the environment lowers it (for tests and mixed clusters).
 const Kernels& GetKernels();
 
 }  // namespace cloze

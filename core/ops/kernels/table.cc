@@ -14,6 +14,7 @@ namespace cloze {
 extern const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA);
 const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {
     .name = CLOZE_STRING(CLOZE_ISA),
+    .multiplies_bf16 = kPair<bf16> == 2,
     .norm = {NormForward<float>, NormForward<bf16>},
     .norm_grad = {NormBackward<float>, NormBackward<bf16>},
     .activation = {ActivationForward<float>, ActivationForward<bf16>},

@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-extern const Kernels kKernels_avx512bf16, kKernels_avx512, kKernels_avx2, kKernels_baseline;
+extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512, kKernels_avx2, kKernels_baseline;
 
 namespace reference {
 namespace {
@@ -23,6 +23,7 @@ std::vector<const Kernels*> Runnable() {
                       __builtin_cpu_supports("avx512dq");
   if (avx512) tables.push_back(&kKernels_avx512);
   if (avx512 && __builtin_cpu_supports("avx512bf16")) tables.push_back(&kKernels_avx512bf16);
+  if (&GetKernels() == &kKernels_amx) tables.push_back(&kKernels_amx);  // needs the system's leave, which GetKernels asks for
   return tables;
 }
 
