@@ -31,6 +31,8 @@ class Block {
   Block(ParamStore* store, const ModelConfig& config, const Names& names, int index);
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
+  // Multiplies the weights of queries by `gain`, and starts those of keys as the same.
+  void StartKeysAsQueries(ParamStore* store, float gain) const;
   // Does anything of it learn?
   bool trained(const Step& step) const { return attention_trained(step) || mlp_trained(step) || norm_b_.trained(step); }
 

@@ -318,6 +318,7 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec) {
   config.activation = spec.activation();
   config.norm_epsilon = spec.norm_epsilon();
   config.initializer_range = spec.initializer_range();
+  config.query_key_start = spec.query_key_start();
   return config;
 }
 

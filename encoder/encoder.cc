@@ -141,4 +141,9 @@ void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {
   store->Changed();
 }
 
+void Encoder::StartKeysAsQueries(ParamStore* store, float gain) const {
+  for (const Block& block : blocks_) block.StartKeysAsQueries(store, gain);
+  store->Changed();
+}
+
 }  // namespace cloze

@@ -42,6 +42,8 @@ class Encoder {
   // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd, of n / base^(i / hidden)
   // (Bishop & Bishop, eq. 12.25).
   void SetSinusoids(ParamStore* store, double amplitude) const;
+  // As Block has it, for each block.
+  void StartKeysAsQueries(ParamStore* store, float gain) const;
   ParamId position_embeddings() const { return positions_; }
 
  private:

@@ -20,6 +20,8 @@ class Linear {
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream);
 
   int64_t out() const { return out_; }
+  // The weight of the first name; those of the other names have the next ids.
+  ParamId weight() const { return weight_; }
   // Does anything of it learn?
   bool trained(const Step& step) const;
 

@@ -56,6 +56,7 @@ void Model::Initialize(uint64_t seed) {
   if (config_.positions == EncoderSpec::SINUSOIDAL) encoder_.SetSinusoids(&params_, 1);
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
   if (config_.positions == EncoderSpec::SINUSOIDAL_START) encoder_.SetSinusoids(&params_, std::sqrt(2.0) * config_.initializer_range);
+  if (config_.query_key_start > 0) encoder_.StartKeysAsQueries(&params_, config_.query_key_start);
   float* pad = params_.value(encoder_.word_embeddings()).f32(config_.pad_id);
   std::fill(pad, pad + config_.hidden, 0.0f);
 }

@@ -45,5 +45,21 @@ TEST(ModelTest, HeadsStartAsThoseOfHuggingFace) {
   EXPECT_EQ(MomentsOf(model, "classifier.bias").largest, 0);
 }
 
+TEST(ModelTest, KeysStartAsQueriesOnRequest) {
+  ModelConfig config;
+  config.vocab = 100, config.hidden = 64, config.layers = 2, config.heads = 2, config.intermediate = 128;
+  config.query_key_start = 2;
+  Model model(config, false);
+  model.Initialize(7);
+  for (const std::string layer : {"0", "1"}) {
+    const std::string self = absl::StrCat("bert.encoder.layer.", layer, ".attention.self.");
+    const ParamId query = model.params().Find(self + "query.weight"), key = model.params().Find(self + "key.weight");
+    const float *q = model.params().value(query).f32(), *k = model.params().value(key).f32();
+    EXPECT_TRUE(std::equal(q, q + 64 * 64, k));
+    EXPECT_NEAR(MomentsOf(model, self + "key.weight").deviation, 2 * 0.0176, 1e-3);
+    EXPECT_NEAR(MomentsOf(model, self + "value.weight").deviation, 0.0176, 5e-4);
+  }
+}
+
 }  // namespace
 }  // namespace cloze

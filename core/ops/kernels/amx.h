@@ -7,7 +7,7 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kTileUnits = 16;     // in a tile's row, and rows of a tile
+constexpr int64_t kTileUnits = 16;  // in a tile's row, and rows of a tile
 
 #ifdef __AMX_BF16__
 constexpr int64_t kAmxMostDepth = 32;  // units, of a left operand that stands by columns

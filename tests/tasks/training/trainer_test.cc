@@ -69,7 +69,7 @@ class TrainerTest : public FilesTest {
 
 TEST_F(TrainerTest, PretrainsPostAndPreNormAndSinusoids) {
   int run = 0;
-  for (const char* kind : {"", "norm: PRE ", "positions: SINUSOIDAL ", "positions: SINUSOIDAL_START ", "activation: RELU "}) {
+  for (const char* kind : {"", "norm: PRE ", "positions: SINUSOIDAL ", "positions: SINUSOIDAL_START query_key_start: 2 ", "activation: RELU "}) {
     const std::string folder = absl::StrCat("run", run++);
     const auto summary = Train(Spec(Mlm(kind), "text.txt", folder, 120));
     ASSERT_TRUE(summary.ok()) << summary.status();
