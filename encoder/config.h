@@ -34,7 +34,7 @@ struct ModelConfig {
   bool roberta = false;  // a post-norm model with RoBERTa's names, heads and positions; pre-norm models have them anyway
   EncoderSpec::Activation activation = EncoderSpec::GELU;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12, initializer_range = 0.02;
-  float query_key_start = 0;  // see EncoderSpec; of new encoders only, in no file
+  float query_key_start = 0;      // see EncoderSpec; of new encoders only, in no file
   float classifier_dropout = -1;  // < 0: as `dropout`
   int32_t pad_id = 0;
   int32_t position_offset = 0;  // first row used of the position table; RoBERTa kinds have pad_id + 1

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
+#include "core/ops/ops.h"
 
 namespace cloze {
 namespace {
@@ -101,12 +102,13 @@ int64_t Piece(int64_t n, int64_t most) {
 }
 
 // A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but there should be several, and none of more
-// than some milliseconds.
+// than some milliseconds. A matrix unit multiplies so fast that the copies count for more.
 struct GradientTile {
   int64_t rows, cols;
 };
 GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
-  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
+  static const bool amx = absl::string_view(IsaName()) == "amx";
+  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / (amx ? 4 : 8), (int64_t{1} << (amx ? 33 : 29)) / tokens));
   const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
   return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
 }

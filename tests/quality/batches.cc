@@ -1,6 +1,7 @@
 // Writes what a pretraining run would begin with and be fed, for another program to train on: batches SPEC STEPS OUT
 //   OUT/start/       model folder with the initial weights
-//   OUT/steps.jsonl  a line a step: {"rate": learning rate, "sequences": [[id, ...], ...], "rows": [row in the packed sequences, ...], "targets": [...]}
+//   OUT/steps.jsonl  a line a step: {"rate": learning rate, "sequences": [[id, ...], ...], "rows": [row in the packed sequences, ...],
+//   "targets": [...]}
 #include <cstdio>
 #include <fstream>
 

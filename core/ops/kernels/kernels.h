@@ -108,7 +108,8 @@ struct Kernels {
 // Floats of scratch that one thread needs for attention over `tokens`, forward or backward.
 int64_t AttentionScratch(int64_t tokens, int64_t head_dim);
 
-// The best table this CPU can run; CLOZE_MAX_ISA=avx512bf16|avx512|avx2|baseline in the environment lowers it (for tests and mixed clusters).
+// The best table this CPU can run; CLOZE_MAX_ISA=avx512bf16|avx512|avx2|baseline in the environment lowers it (for tests and mixed
+// clusters).
 const Kernels& GetKernels();
 
 }  // namespace cloze
