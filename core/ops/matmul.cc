@@ -346,7 +346,8 @@ std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();
   const auto isa = dnnl::get_effective_cpu_isa();
   const auto is = [&](dnnl::cpu_isa other) { return isa == other; };
-  const char* name = is(dnnl::cpu_isa::avx512_core_bf16)   ? "avx512_core_bf16"
+  const char* name = is(dnnl::cpu_isa::avx512_core_amx)    ? "avx512_core_amx"
+                     : is(dnnl::cpu_isa::avx512_core_bf16) ? "avx512_core_bf16"
                      : is(dnnl::cpu_isa::avx512_core_vnni) ? "avx512_core_vnni"
                      : is(dnnl::cpu_isa::avx512_core)      ? "avx512_core"
                      : is(dnnl::cpu_isa::avx2)             ? "avx2"
