@@ -123,13 +123,11 @@ TEST_F(PipeTest, AnswersKeepTheOrderOfTheLines) {
       if (i % 8 != 3) continue;
       std::ofstream(Path("one.jsonl")) << question << '\n';
       const json alone = json::parse(RunCloze(run, "cat " + Path("one.jsonl") + " | ").out), among = json::parse(answer);
-      ASSERT_EQ(alone.dump().size() > 20, true);
-      for (const char* name : {"score", "label", "tags", "words"}) {
-        if (!alone.contains(name)) continue;
-        if (alone[name].is_number()) EXPECT_NEAR(alone[name].get<double>(), among[name].get<double>(), 1e-5);
-        if (alone[name].is_string()) EXPECT_EQ(alone[name], among[name]);
-        if (alone[name].is_array()) EXPECT_EQ(alone[name].size(), among[name].size());
-      }
+      ASSERT_EQ(alone.size(), among.size());
+      EXPECT_EQ(alone.value("text", ""), among.value("text", ""));
+      EXPECT_EQ(alone.value("words", json()).size(), among.value("words", json()).size());
+      const json scores = alone.value("scores", json::object());
+      for (const auto& [label, score] : scores.items()) EXPECT_NEAR(score.get<double>(), among["scores"][label].get<double>(), 1e-5);
     }
   }
 }
