@@ -239,8 +239,11 @@ absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_leng
 
 absl::Status Session::Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  const auto labels = [&](const Query& q) { return config().head == HeadKind::kMaskedLm ? config().vocab : config(q.adapter).labels.size(); };
-  const auto size = [&](int64_t i) -> int64_t { return queries[i].rows.size() * labels(queries[i]); };
+  const bool tokens = config().head == HeadKind::kMaskedLm;
+  const auto size = [&](int64_t i) -> int64_t {
+    const Query& query = queries[i];
+    return query.rows.size() * (tokens ? config().vocab : config(query.adapter).labels.size());
+  };
   return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
     InOrder results(begin, end, f);
     return ForEachBatch(queries.subspan(begin, end - begin), true, [&](absl::Span<const int64_t> members, const Step& step) {

@@ -12,7 +12,8 @@ WordPiece::WordPiece(absl::Span<const std::string> tokens, int32_t unknown) : un
   for (const int32_t id : SortedIds(tokens)) {
     const absl::string_view token = tokens[id];
     whole.push_back({token, id});
-    if (token.size() > kPrefix.size() && token.substr(0, kPrefix.size()) == kPrefix) continuing.push_back({token.substr(kPrefix.size()), id});
+    if (token.size() > kPrefix.size() && token.substr(0, kPrefix.size()) == kPrefix)
+      continuing.push_back({token.substr(kPrefix.size()), id});
   }
   whole_ = Build(std::move(whole));
   continuing_ = Build(std::move(continuing));
