@@ -62,9 +62,9 @@ void Model::Initialize(uint64_t seed) {
 }
 
 absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
-                         const std::vector<std::string>& except) {
+                         const std::vector<std::string>& except, ReadWords words) {
   LoadReport report;
-  RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report, except));
+  RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report, except, words == ReadWords::kWhenUsed ? &words_ : nullptr));
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (IsLora(params_.param(id).name)) params_.Initialize(id, seed, config_.initializer_range);
   }

@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor/lazy_rows.h"
 #include "encoder/adapter.h"
 #include "encoder/encoder.h"
 #include "encoder/head.h"
 
 namespace cloze {
+
+// When a folder's table of word embeddings is read: with everything else, or row by row before the passes that need them.
+enum class ReadWords { kNow, kWhenUsed };
 
 // Not thread-safe: one pass at a time.
 class Model {
@@ -26,7 +30,12 @@ class Model {
   void Initialize(uint64_t seed);
   // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it. LoRAs start anew, parameters in `except`
   // keep their values. Errors as LoadWeights.
-  absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh, const std::vector<std::string>& except = {});
+  absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh, const std::vector<std::string>& except = {},
+                    ReadWords words = ReadWords::kNow);
+  // After Load with kWhenUsed: reads the embeddings of `ids` (below the vocabulary's size), as each pass needs those of its batch; or all.
+  // Errors of LazyRows::Read.
+  absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
+  absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
   const ModelConfig& config() const { return config_; }
   ParamStore& params() { return params_; }
@@ -55,6 +64,7 @@ class Model {
   Encoder encoder_;
   Head head_;
   std::vector<std::vector<ParamId>> replaced_;  // [adapters beside][parameters of the base]
+  LazyRows words_;
   Arena arena_;
   Matmul matmul_;
 };

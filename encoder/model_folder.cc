@@ -105,10 +105,10 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
 }
 
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report,
-                         const std::vector<std::string>& except) {
+                         const std::vector<std::string>& except, LazyRows* words) {
   *report = {};
-  ASSIGN_OR_RETURN(const TensorFolder files, TensorFolder::Open(folder));
-  const std::string prefix = EncoderPrefix(config);
+  ASSIGN_OR_RETURN(TensorFolder files, TensorFolder::Open(folder));
+  const std::string prefix = EncoderPrefix(config), word_embeddings = prefix + "embeddings.word_embeddings.weight";
   const Decoder decoder = DecoderNames(config);
   Tensors tensors;
   std::vector<std::string> wrong;
@@ -139,20 +139,26 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     reads.emplace_back(id, found->second);
   }
   if (!wrong.empty()) return Mismatch(folder, wrong);
+  std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
   for (const auto& [id, tensor] : reads) {
     const Param& param = store->param(id);
-    RETURN_IF_ERROR(files.ReadF32(tensor->name, store->values().subspan(param.offset, param.size())));
+    if (words != nullptr && !predicts_tokens && param.name == word_embeddings) {
+      later = {id, tensor};
+    } else {
+      RETURN_IF_ERROR(files.ReadF32(tensor->name, store->values().subspan(param.offset, param.size())));
+    }
   }
   store->Changed();
   for (const auto& [name, tensor] : tensors) {
     const bool weight = name == decoder.weight, bias = name == decoder.bias;
     if (predicts_tokens && (weight || bias)) {
-      const ParamId tied = store->Find(weight ? prefix + "embeddings.word_embeddings.weight" : decoder.tied_bias);
+      const ParamId tied = store->Find(weight ? word_embeddings : decoder.tied_bias);
       if (!skipped(store->param(tied).name)) RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, tied));
     } else if (store->Find(name) < 0 && !absl::EndsWith(name, "embeddings.position_ids")) {
       report->ignored.push_back(tensor->name);
     }
   }
+  if (later.second != nullptr) *words = LazyRows(std::move(files), later.second->name, store->value(later.first));
   return absl::OkStatus();
 }
 

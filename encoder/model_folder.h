@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/tensor/lazy_rows.h"
 #include "core/tensor/param_store.h"
 #include "encoder/config.h"
 
@@ -27,9 +28,10 @@ std::string CanonicalName(const std::string& name, const std::string& prefix);
 // Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as F32, F16, BF16 or F64, but for those of
 // adapters and the names in `except`. Names without the encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights
 // have to equal the tied ones. kMismatch lists all tensors of the encoder that are missing and all with another shape; kData when a value
-// is not finite. After an error the values are undefined.
+// is not finite. After an error the values are undefined. With `words` the table of word embeddings is left to it, unless the output layer
+// needs the whole of it.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report,
-                         const std::vector<std::string>& except = {});
+                         const std::vector<std::string>& except = {}, LazyRows* words = nullptr);
 
 // Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`, which is made when missing; each file is
 // replaced whole. kInternal when a

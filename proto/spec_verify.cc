@@ -1,4 +1,5 @@
 // What a spec must fulfil: ranges out of the (limits) of each field, and what fields demand of each other.
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -46,6 +47,10 @@ class Verifier {
   void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least = 2);
   void CheckClassification(const SequenceClassificationSpec& task);
   void CheckPairs(const SequenceClassificationSpec& task);
+  void CheckTagging(const TokenTaggingSpec& task);
+  // Weights of labels and smoothing; `never`: why this task cannot have them, or "".
+  template <typename Task>
+  void CheckWeights(const Task& task, const std::string& name, const std::string& never);
   void CheckData();
   void CheckRun();
   void CheckTargets();
@@ -140,19 +145,29 @@ void Verifier::CheckClassification(const SequenceClassificationSpec& task) {
   if (number && task.labels_size() > 1) Add(name + "labels", "REGRESSION learns one number; one name at most is allowed");
   if (task.kind() == SequenceClassificationSpec::MULTI_LABEL && task.label_separator().empty())
     Add(name + "label_separator", "is empty; MULTI_LABEL needs one");
-  if (task.class_weights_size() > 0) {
-    if (!single) Add(name + "class_weights", "is for SINGLE_LABEL only");
-    if (task.balance_classes()) Add(name + "balance_classes", "excludes class_weights; give one");
-    if (task.class_weights_size() != task.labels_size())
-      Add(name + "class_weights", absl::StrCat(task.class_weights_size(), " weights for ", task.labels_size(),
-                                               " labels; one for each of `labels` expected, which have to be given"));
-    bool any = false;
-    for (const float weight : task.class_weights()) any |= weight > 0;
-    if (!any) Add(name + "class_weights", "all are 0; nothing would be learned");
-  }
-  if (task.balance_classes() && !single) Add(name + "balance_classes", "is for SINGLE_LABEL only");
-  if (task.label_smoothing() > 0 && !single) Add(name + "label_smoothing", "is for SINGLE_LABEL only");
+  CheckWeights(task, name, single ? "" : "is for SINGLE_LABEL only");
   CheckPairs(task);
+}
+
+void Verifier::CheckTagging(const TokenTaggingSpec& task) {
+  CheckLabels(task.labels(), "token_tagging");
+  CheckWeights(task, "token_tagging.", task.crf() ? "is not possible with crf, whose loss is that of whole sequences" : "");
+}
+
+template <typename Task>
+void Verifier::CheckWeights(const Task& task, const std::string& name, const std::string& never) {
+  if (!never.empty()) {
+    if (task.class_weights_size() > 0) Add(name + "class_weights", never);
+    if (task.balance_classes()) Add(name + "balance_classes", never);
+    if (task.label_smoothing() > 0) Add(name + "label_smoothing", never);
+  }
+  if (task.class_weights_size() == 0) return;
+  if (task.balance_classes()) Add(name + "balance_classes", "excludes class_weights; give one");
+  if (task.class_weights_size() != task.labels_size())
+    Add(name + "class_weights", absl::StrCat(task.class_weights_size(), " weights for ", task.labels_size(),
+                                             " labels; one for each of `labels` expected, which have to be given"));
+  const bool any = std::any_of(task.class_weights().begin(), task.class_weights().end(), [](float weight) { return weight > 0; });
+  if (!any) Add(name + "class_weights", "all are 0; nothing would be learned");
 }
 
 void Verifier::CheckPairs(const SequenceClassificationSpec& task) {
@@ -175,7 +190,7 @@ void Verifier::CheckTask() {
       break;
     }
     case TaskSpec::kSequenceClassification: CheckClassification(spec_.sequence_classification()); break;
-    case TaskSpec::kTokenTagging: CheckLabels(spec_.token_tagging().labels(), "token_tagging"); break;
+    case TaskSpec::kTokenTagging: CheckTagging(spec_.token_tagging()); break;
     case TaskSpec::TASK_NOT_SET:
       Add("task", "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging {}");
       return;

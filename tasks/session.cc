@@ -13,6 +13,49 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kBatchTokens = 4096;
+constexpr int64_t kMostKept = 16 << 20;  // numbers that wait for their turn
+
+// Hands results on in the order of their indices, which come in another.
+class InOrder {
+ public:
+  InOrder(int64_t begin, int64_t end, absl::FunctionRef<void(int64_t, ConstMat)> f)
+      : begin_(begin), next_(begin), kept_(end - begin), sizes_(end - begin), f_(f) {}
+
+  void Put(int64_t i, ConstMat m) {
+    if (i > next_) {
+      for (int64_t r = 0; r < m.rows; ++r) kept_[i - begin_].insert(kept_[i - begin_].end(), m.f32(r), m.f32(r) + m.cols);
+      sizes_[i - begin_] = {m.rows, m.cols, true};
+      return;
+    }
+    f_(next_++, m);
+    for (; next_ - begin_ < kept_.size() && sizes_[next_ - begin_].there; ++next_) {
+      const Size& size = sizes_[next_ - begin_];
+      std::vector<float> values = std::move(kept_[next_ - begin_]);
+      f_(next_, View(static_cast<const float*>(values.data()), size.rows, size.cols));
+    }
+  }
+
+ private:
+  struct Size {
+    int64_t rows = 0, cols = 0;
+    bool there = false;
+  };
+  const int64_t begin_;
+  int64_t next_;
+  std::vector<std::vector<float>> kept_;
+  std::vector<Size> sizes_;
+  absl::FunctionRef<void(int64_t, ConstMat)> f_;
+};
+
+// f(begin, end) for consecutive queries that together have at most kMostKept numbers as results, size(i) each, or are but one.
+absl::Status ForEachWindow(int64_t queries, absl::FunctionRef<int64_t(int64_t)> size, absl::FunctionRef<absl::Status(int64_t, int64_t)> f) {
+  for (int64_t begin = 0, end; begin < queries; begin = end) {
+    int64_t sum = size(begin);
+    for (end = begin + 1; end < queries && sum + size(end) <= kMostKept; ++end) sum += size(end);
+    RETURN_IF_ERROR(f(begin, end));
+  }
+  return absl::OkStatus();
+}
 
 absl::string_view UseOf(HeadKind head) {
   switch (head) {
@@ -87,7 +130,8 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   if (!base_usable_) {
     for (const Param& param : adapters[0].whole()) except.push_back(param.name);
   }
-  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except));
+  const ReadWords words = adapters.empty() ? ReadWords::kWhenUsed : ReadWords::kNow;  // adapters check all weights of their base
+  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, words));
   const ModelConfig& config = model_->config();
   if (adapters.empty() && !fresh.empty()) {
     return Error(Exit::kMismatch,
@@ -149,6 +193,11 @@ absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {
   return tokenizer_.get();
 }
 
+absl::StatusOr<ConstMat> Session::WordEmbeddings() {
+  RETURN_IF_ERROR(model_->ReadAllEmbeddings());
+  return model().params().value(model().encoder().word_embeddings());
+}
+
 absl::Status Session::Check(absl::Span<const Query> queries) const {
   for (const Query& query : queries) {
     if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
@@ -164,11 +213,12 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
   return absl::OkStatus();
 }
 
-void Session::ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(absl::Span<const int64_t>, const Step&)> f) {
+absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_length,
+                                   absl::FunctionRef<void(absl::Span<const int64_t>, const Step&)> f) {
   std::vector<int64_t> order(queries.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return Resolve(queries[a].adapter) < Resolve(queries[b].adapter); });
+  const auto key = [&](int64_t i) { return std::pair(Resolve(queries[i].adapter), by_length ? queries[i].ids.size() : 0); };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
   for (size_t first = 0, last; first < order.size(); first = last) {
     Batch batch;
     const int adapter = Resolve(queries[order[first]].adapter);
@@ -180,48 +230,56 @@ void Session::ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<vo
       batch.Add(query.ids, query.second, 0);
     }
     batch.Pad();
+    RETURN_IF_ERROR(model_->ReadEmbeddings(batch.ids));
     model_->arena().Reset();
     f(absl::MakeSpan(order).subspan(first, last - first), model_->NewStep(batch, compute_, false, 0, adapters_.empty() ? 0 : adapter));
   }
+  return absl::OkStatus();
 }
 
 absl::Status Session::Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  const bool mixed = std::any_of(queries.begin(), queries.end(), [&](const Query& q) { return q.adapter != queries[0].adapter; });
-  std::vector<std::vector<float>> kept(mixed ? queries.size() : 0);  // until all before them are there
-  std::vector<int64_t> cols(kept.size());
-  ForEachBatch(queries, [&](absl::Span<const int64_t> members, const Step& step) {
-    const Mat hidden = model_->encoder().Infer(step, [](int, ConstMat) {});
-    const Mat logits = model_->head().Logits(step, hidden, step.batch.rows);
-    int64_t row = 0;
-    for (const int64_t i : members) {
-      const int64_t rows = queries[i].rows.size();
-      const ConstMat mine = Rows(ConstMat(logits), row, rows);
-      row += rows;
-      if (!mixed) f(i, mine);
-      if (mixed) kept[i].assign(mine.f32(), mine.f32() + rows * mine.cols), cols[i] = mine.cols;
-    }
+  const bool tokens = config().head == HeadKind::kMaskedLm;
+  const auto size = [&](int64_t i) -> int64_t {
+    const Query& query = queries[i];
+    return query.rows.size() * (tokens ? config().vocab : config(query.adapter).labels.size());
+  };
+  return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
+    InOrder results(begin, end, f);
+    return ForEachBatch(queries.subspan(begin, end - begin), true, [&](absl::Span<const int64_t> members, const Step& step) {
+      const Mat hidden = model_->encoder().Infer(step, [](int, ConstMat) {});
+      const Mat logits = model_->head().Logits(step, hidden, step.batch.rows);
+      int64_t row = 0;
+      for (const int64_t i : members) {
+        const int64_t rows = queries[begin + i].rows.size();
+        results.Put(begin + i, Rows(ConstMat(logits), row, rows));
+        row += rows;
+      }
+    });
   });
-  for (size_t i = 0; i < kept.size(); ++i) f(i, View(static_cast<const float*>(kept[i].data()), queries[i].rows.size(), cols[i]));
-  return absl::OkStatus();
 }
 
 absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last, absl::FunctionRef<void(int64_t, int, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  ForEachBatch(queries, [&](absl::Span<const int64_t> members, const Step& step) {
-    model_->encoder().Infer(step, [&](int layer, ConstMat hidden) {
-      if (only_last && layer != config().layers) return;
-      const Arena::Mark mark = step.arena.mark();
-      Mat f32 = step.arena.New(hidden.rows, hidden.cols, DType::kF32);
-      Convert(hidden, f32);
-      for (size_t m = 0; m < members.size(); ++m) {
-        const int64_t begin = step.batch.cu_seqlens[m];
-        f(members[m], layer, Rows(ConstMat(f32), begin, step.batch.cu_seqlens[m + 1] - begin));
-      }
-      step.arena.Rewind(mark);
+  const auto size = [&](int64_t i) -> int64_t { return only_last ? queries[i].ids.size() * config().hidden : 0; };
+  return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
+    const auto last = [&](int64_t i, ConstMat hidden) { f(i, config().layers, hidden); };
+    InOrder results(begin, end, last);
+    return ForEachBatch(queries.subspan(begin, end - begin), only_last, [&](absl::Span<const int64_t> members, const Step& step) {
+      model_->encoder().Infer(step, [&](int layer, ConstMat hidden) {
+        if (only_last && layer != config().layers) return;
+        const Arena::Mark mark = step.arena.mark();
+        Mat f32 = step.arena.New(hidden.rows, hidden.cols, DType::kF32);
+        Convert(hidden, f32);
+        for (size_t m = 0; m < members.size(); ++m) {
+          const int64_t first = step.batch.cu_seqlens[m], i = begin + members[m];
+          const ConstMat mine = Rows(ConstMat(f32), first, step.batch.cu_seqlens[m + 1] - first);
+          only_last ? results.Put(i, mine) : f(i, layer, mine);
+        }
+        step.arena.Rewind(mark);
+      });
     });
   });
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& query) {
@@ -230,10 +288,11 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
   std::vector<std::vector<float>> probs(config().layers, std::vector<float>(config().heads * n * n));
   std::vector<float*> layers;
   for (std::vector<float>& layer : probs) layers.push_back(layer.data());
-  ForEachBatch({&query, 1}, [&](absl::Span<const int64_t>, const Step& step) {
+  const auto pass = [&](absl::Span<const int64_t>, const Step& step) {
     model_->encoder().Infer(
         step, [](int, ConstMat) {}, layers);
-  });
+  };
+  RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));
   return probs;
 }
 

@@ -42,6 +42,8 @@ class Session {
   // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
   const Model& model() const { return *model_; }
+  // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
+  absl::StatusOr<ConstMat> WordEmbeddings();
   // Of queries that name no adapter.
   const ModelConfig& config() const { return config(default_); }
   const ModelConfig& config(int adapter) const { return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)]; }
@@ -52,12 +54,12 @@ class Session {
   // Longest sequence.
   int64_t max_tokens() const { return config().max_positions - config().position_offset; }
 
-  // f(i, logits [rows of query i, labels] f32) for each query in order.
+  // f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of like length pass through the model together.
   absl::Status Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t query, ConstMat logits)> f);
   // Attention of one sequence: for each layer [heads, tokens, tokens], each row the softmax of one token's scores.
   absl::StatusOr<std::vector<std::vector<float>>> Attention(const Query& query);
-  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then one a block. With only_last, the last
-  // layer only.
+  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then one a block; a layer at a time for some
+  // queries. With only_last, the last layer only, for each query in order.
   absl::Status Hidden(absl::Span<const Query> queries, bool only_last,
                       absl::FunctionRef<void(int64_t query, int layer, ConstMat hidden)> f);
 
@@ -68,8 +70,9 @@ class Session {
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries) const;
-  // f(members, step) for each batch of queries with these indices, which have one adapter.
-  void ForEachBatch(absl::Span<const Query> queries, absl::FunctionRef<void(absl::Span<const int64_t> members, const Step& step)> f);
+  // f(members, step) for each batch of queries with these indices, which have one adapter, and with `by_length` are sorted by length.
+  absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,
+                            absl::FunctionRef<void(absl::Span<const int64_t> members, const Step& step)> f);
 
   std::string folder_;
   std::unique_ptr<Tokenizer> tokenizer_;

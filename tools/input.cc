@@ -82,9 +82,13 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   return InputReader(std::move(reader), options);
 }
 
-absl::StatusOr<bool> InputReader::NextRecord(InputRecord* record) {
+absl::StatusOr<bool> InputReader::NextRecord(bool wait, InputRecord* record) {
   std::string line;
   do {
+    if (!wait) {
+      ASSIGN_OR_RETURN(const bool ready, reader_.Ready());
+      if (!ready) return false;
+    }
     ASSIGN_OR_RETURN(const bool more, reader_.Next(&line));
     if (!more) return false;
     if (reader_.continued()) {
@@ -102,12 +106,8 @@ absl::Status InputReader::Next(int64_t max_records, std::vector<InputRecord>* re
   if (!late_.ok()) return late_;
   const int64_t begin = reader_.position();
   while (records->size() < max_records && reader_.position() - begin < kBatchBytes) {
-    if (!records->empty()) {
-      ASSIGN_OR_RETURN(const bool ready, reader_.Ready());
-      if (!ready) break;
-    }
     InputRecord record;
-    const absl::StatusOr<bool> more = NextRecord(&record);
+    const absl::StatusOr<bool> more = NextRecord(records->empty(), &record);
     if (!more.ok()) late_ = more.status();
     if (!more.ok() || !*more) break;
     records->push_back(std::move(record));

@@ -57,7 +57,8 @@ class InputReader {
 
  private:
   InputReader(LineReader reader, InputOptions options) : reader_(std::move(reader)), options_(std::move(options)) {}
-  absl::StatusOr<bool> NextRecord(InputRecord* record);
+  // False when there is none: at the end, or without `wait` none yet.
+  absl::StatusOr<bool> NextRecord(bool wait, InputRecord* record);
 
   LineReader reader_;
   InputOptions options_;

@@ -22,8 +22,7 @@ class Embeddings {
     Embeddings e;
     ASSIGN_OR_RETURN(e.session_, Session::Open(folder, DType::kF32));
     ASSIGN_OR_RETURN(e.tokenizer_, e.session_->TokenizerOr());
-    const Model& model = e.session_->model();
-    e.table_ = model.params().value(model.encoder().word_embeddings());
+    ASSIGN_OR_RETURN(e.table_, e.session_->WordEmbeddings());
     return e;
   }
 

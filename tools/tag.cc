@@ -146,6 +146,31 @@ class Tagger {
   std::optional<SpanTags> spans_;
 };
 
+// Sentences of a CoNLL file as they are, and the column of each that is to be replaced.
+struct ConllBatch {
+  std::vector<ConllSentence> raw;
+  std::vector<std::vector<std::string>> words;
+  std::vector<int> columns;
+};
+
+// Puts into *batch the next sentence, waiting for it if need be, and those that are there without waiting. False at the end.
+absl::StatusOr<bool> ReadBatch(TaggedReader& reader, ConllBatch* batch) {
+  while (batch->raw.size() < kSentences) {
+    if (!batch->raw.empty()) {
+      ASSIGN_OR_RETURN(const bool ready, reader.Ready());
+      if (!ready) return true;
+    }
+    TaggedSentence sentence;
+    ConllSentence lines;
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence, &lines));
+    if (!more) return false;
+    batch->raw.push_back(std::move(lines));
+    batch->words.push_back(std::move(sentence.words));
+    batch->columns.push_back(reader.tags_column());
+  }
+  return true;
+}
+
 // CoNLL and CoNLL-U: the same file with one column replaced.
 absl::Status TagConll(Tagger& tagger, const Options& options) {
   DataSpec data;
@@ -153,27 +178,19 @@ absl::Status TagConll(Tagger& tagger, const Options& options) {
   data.set_format(options.format == "conllu" ? DataSpec::CONLLU : DataSpec::CONLL);
   if (!options.column.empty()) data.set_tags_field(options.column);
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kIgnored));
-  for (bool more = true; more;) {
-    std::vector<ConllSentence> raw;
-    std::vector<std::vector<std::string>> sentences;
-    std::vector<int> columns;
-    while (more && raw.size() < kSentences) {
-      TaggedSentence sentence;
-      ConllSentence lines;
-      ASSIGN_OR_RETURN(more, reader.Next(&sentence, &lines));
-      if (!more) break;
-      raw.push_back(std::move(lines));
-      sentences.push_back(std::move(sentence.words));
-      columns.push_back(reader.tags_column());
-    }
-    ASSIGN_OR_RETURN(const auto tags, tagger.TagSentences(sentences));
-    for (size_t s = 0; s < raw.size(); ++s) {
+  while (true) {
+    ConllBatch batch;
+    const absl::StatusOr<bool> more = ReadBatch(reader, &batch);
+    std::string out;  // with an error, that of the sentences before it
+    ASSIGN_OR_RETURN(const auto tags, tagger.TagSentences(batch.words));
+    for (size_t s = 0; s < tags.size(); ++s) {
       std::vector<std::string> values;
       for (const WordTag& tag : tags[s]) values.push_back(tagger.label(tag));
-      RETURN_IF_ERROR(WriteStdout(ReplaceColumn(raw[s], columns[s], values)));
+      out += ReplaceColumn(batch.raw[s], batch.columns[s], values);
     }
+    RETURN_IF_ERROR(WriteStdout(out));
+    if (!more.ok() || !*more) return more.status();
   }
-  return absl::OkStatus();
 }
 
 // Texts, words or ids: a line of JSON for each.

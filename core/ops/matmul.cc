@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
-#include "core/ops/ops.h"
+#include "core/ops/tiles.h"
 
 namespace cloze {
 namespace {
@@ -29,7 +29,7 @@ memory::desc Describe(int64_t rows, int64_t cols, DType type, int64_t row_stride
 memory::desc Describe(ConstMat m) { return Describe(m.rows, m.cols, m.type, m.stride, 1); }
 memory::desc DescribeTransposed(ConstMat m) { return Describe(m.cols, m.rows, m.type, 1, m.stride); }
 
-// Here and in MakePrimitive oneDNN 2.x and 3.x differ for us.
+// Here, in HasBias and in MakePrimitive oneDNN 2.x and 3.x differ for us.
 memory::dims DimsOf(const memory::desc& desc) {
 #if DNNL_VERSION_MAJOR >= 3
   return desc.get_dims();
@@ -43,6 +43,14 @@ struct Operands {
   bool accumulate;
 };
 
+bool HasBias(const Operands& o) {
+#if DNNL_VERSION_MAJOR >= 3
+  return !o.bias.is_zero();
+#else
+  return o.bias.data.ndims != 0;
+#endif
+}
+
 dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Operands& o) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -51,12 +59,11 @@ dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Ope
     post.append_sum(1.0f);
     attr.set_post_ops(post);
   }
+  const bool bias = HasBias(o);
 #if DNNL_VERSION_MAJOR >= 3
-  const bool bias = !o.bias.is_zero();
   return bias ? dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.bias, o.dst, attr)
               : dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.dst, attr);
 #else
-  const bool bias = o.bias.data.ndims != 0;
   return bias ? dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.bias, o.dst), attr, engine)
               : dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.dst), attr, engine);
 #endif
@@ -69,6 +76,7 @@ struct Cached {
   dnnl::matmul primitive;
   memory::desc src, weights, bias, dst;
   int64_t scratch;  // bytes
+  bool biased;
 };
 
 struct Packed {
@@ -82,47 +90,20 @@ struct Tile {
   const void* src;
   memory weights;
   const float* bias;
-  void* dst;
+  Mat dst;
+  bool apart;  // computed without gaps between its rows, then copied to its place
 };
 
-// oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend
-// on the shape alone, and each tile is a product on one thread. Its kernels are best by far (15 % on Zen 4) where a tile has all columns of
-// the result: so rows are cut, unless there are too few.
-int64_t TileRows(ConstMat dst, int64_t depth) {
-  if (dst.rows >= 1024) return 128;
-  if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read them often
-  return dst.rows >= 512 ? 64 : 32;
-}
-int64_t TileCols(ConstMat dst, int64_t depth) { return dst.rows >= 2 * TileRows(dst, depth) ? dst.cols : 256; }
-
-// n cut into the fewest equal pieces of at most `most`, each but the last a multiple of 64.
-int64_t Piece(int64_t n, int64_t most) {
-  const int64_t pieces = (n + most - 1) / most;
-  return std::min(n, (n + pieces * 64 - 1) / (pieces * 64) * 64);
-}
-
-// A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but there should be several, and none of more
-// than some milliseconds. A matrix unit multiplies so fast that the copies count for more.
-struct GradientTile {
-  int64_t rows, cols;
+// Arguments of a primitive on one thread. From tile to tile only their addresses change, as making them costs more than a small product.
+struct Arguments {
+  memory src, bias, dst, scratch;
+  std::unordered_map<int, memory> all;
 };
-GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
-  static const bool amx = absl::string_view(IsaName()) == "amx";
-  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / (amx ? 4 : 8), (int64_t{1} << (amx ? 33 : 29)) / tokens));
-  const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
-  return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
-}
 
 // Of a product with these operands: each of its three sizes stands in two of them.
 OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
   const double sizes = double(a.rows) * a.cols * b.rows * b.cols * c.rows * c.cols;
   return Traffic({a, b, c}, 2 * std::sqrt(sizes));
-}
-
-// f(begin, size) for the tiles of [0, n).
-template <typename F>
-void ForTiles(int64_t n, int64_t tile, F f) {
-  for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));
 }
 
 }  // namespace
@@ -133,8 +114,9 @@ struct Matmul::Rep {
   };
   struct Worker {
     dnnl::stream stream;
-    std::unique_ptr<char, Free> scratch;
-    int64_t size = 0;
+    std::unique_ptr<char, Free> scratch = nullptr, result = nullptr;  // of a primitive; of a tile that is computed apart
+    int64_t scratch_size = 0, result_size = 0;
+    std::unordered_map<const Cached*, Arguments> arguments = {};
   };
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
@@ -145,13 +127,15 @@ struct Matmul::Rep {
   std::vector<Tile> tiles;                       // of the product at hand
   std::vector<std::pair<memory, memory>> stale;  // what to pack before it: from, to
 
-  const Cached& Primitive(const Key& key, const Operands& operands) {
+  template <typename MakeOperands>
+  const Cached& Primitive(const Key& key, MakeOperands make) {
     if (const auto it = primitives.find(key); it != primitives.end()) return it->second;
     SetLibraryThreads(1);
+    const Operands operands = make();
     const auto pd = MakePrimitive(engine, operands);
     const int64_t scratch = pd.scratchpad_desc().get_size();
-    return primitives.emplace(key, Cached{dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst, scratch})
-        .first->second;
+    Cached made = {dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst, scratch, HasBias(operands)};
+    return primitives.emplace(key, std::move(made)).first->second;
   }
 
   // `plain` [k, n] f32 in the layout `wanted`.
@@ -182,28 +166,52 @@ struct Matmul::Rep {
     });
   }
 
+  Arguments& ArgumentsOf(const Cached& c, Worker& worker) {
+    const auto [it, added] = worker.arguments.try_emplace(&c);
+    Arguments& args = it->second;
+    if (!added) return args;
+    args.src = memory(c.src, engine, nullptr);
+    args.dst = memory(c.dst, engine, nullptr);
+    args.all = {{DNNL_ARG_SRC, args.src}, {DNNL_ARG_DST, args.dst}, {DNNL_ARG_WEIGHTS, memory()}};
+    if (c.biased) args.all.emplace(DNNL_ARG_BIAS, args.bias = memory(c.bias, engine, nullptr));
+    const memory::desc bytes({c.scratch}, memory::data_type::u8, memory::dims{1});
+    if (c.scratch > 0) args.all.emplace(DNNL_ARG_SCRATCHPAD, args.scratch = memory(bytes, engine, nullptr));
+    return args;
+  }
+
   void Execute(const Tile& tile) {
     const Cached& c = *tile.cached;
     Worker& worker = workers[ThreadIndex()];
-    std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, memory(c.src, engine, const_cast<void*>(tile.src))},
-                                            {DNNL_ARG_WEIGHTS, tile.weights},
-                                            {DNNL_ARG_DST, memory(c.dst, engine, tile.dst)}};
-    if (tile.bias != nullptr) args.emplace(DNNL_ARG_BIAS, memory(c.bias, engine, const_cast<float*>(tile.bias)));
-    if (c.scratch > 0) {
-      const memory::desc bytes({c.scratch}, memory::data_type::u8, memory::dims{1});
-      args.emplace(DNNL_ARG_SCRATCHPAD, memory(bytes, engine, worker.scratch.get()));
-    }
-    c.primitive.execute(worker.stream, args);
+    Arguments& args = ArgumentsOf(c, worker);
+    args.src.set_data_handle(const_cast<void*>(tile.src));
+    args.dst.set_data_handle(tile.apart ? worker.result.get() : tile.dst.data);
+    if (c.biased) args.bias.set_data_handle(const_cast<float*>(tile.bias));
+    if (c.scratch > 0) args.scratch.set_data_handle(worker.scratch.get());
+    args.all.at(DNNL_ARG_WEIGHTS) = tile.weights;
+    c.primitive.execute(worker.stream, args.all);
     worker.stream.wait();
+    if (!tile.apart) return;
+    const int64_t bytes = tile.dst.cols * SizeOf(tile.dst.type);
+    for (int64_t r = 0; r < tile.dst.rows; ++r) std::memcpy(Rows(tile.dst, r, 1).data, worker.result.get() + r * bytes, bytes);
+  }
+
+  static void Reserve(int64_t bytes, std::unique_ptr<char, Free>* memory, int64_t* size) {
+    if (bytes <= *size) return;
+    *size = (bytes + 4095) / 4096 * 4096;
+    memory->reset(static_cast<char*>(std::aligned_alloc(4096, *size)));
+    if (*memory == nullptr) throw std::bad_alloc();
   }
 
   void ReserveWorkers() {
-    int64_t scratch = 0;
-    for (const Tile& tile : tiles) scratch = std::max(scratch, tile.cached->scratch);
-    scratch = (scratch + 4095) / 4096 * 4096;
-    while (workers.size() < static_cast<size_t>(Threads())) workers.push_back({dnnl::stream(engine), nullptr});
+    int64_t scratch = 0, result = 0;
+    for (const Tile& tile : tiles) {
+      scratch = std::max(scratch, tile.cached->scratch);
+      if (tile.apart) result = std::max(result, tile.dst.rows * tile.dst.cols * SizeOf(tile.dst.type));
+    }
+    while (workers.size() < static_cast<size_t>(Threads())) workers.push_back({dnnl::stream(engine)});
     for (Worker& w : workers) {
-      if (w.size < scratch) w.scratch.reset(static_cast<char*>(std::aligned_alloc(4096, scratch))), w.size = scratch;
+      Reserve(scratch, &w.scratch, &w.scratch_size);
+      Reserve(result, &w.result, &w.result_size);
     }
   }
 
@@ -232,15 +240,22 @@ struct Matmul::Rep {
 
   // A tile of dst (+)= src weights, with w or w^T as weights.
   void AddTile(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool accumulate) {
-    const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, dst.stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
-    const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);
-    const memory::desc bias_desc = bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
-    const Cached& cached = Primitive(key, {Describe(src), any, bias_desc, Describe(dst), accumulate});
-    tiles.push_back({&cached, src.data, Pack(w, kind * 2 + int(src.type), plain, cached.weights), bias, dst.data});
+    const bool apart = dst.stride != dst.cols && !accumulate;
+    const int64_t stride = apart ? dst.cols : dst.stride;
+    const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
+    const Cached& cached = Primitive(key, [&]() -> Operands {
+      const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);
+      const memory::desc bias_desc = bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
+      return {Describe(src), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1), accumulate};
+    });
+    tiles.push_back({&cached, src.data, Pack(w, kind * 2 + int(src.type), plain, cached.weights), bias, dst, apart});
   }
 };
 
-Matmul::Matmul() : rep_(std::make_unique<Rep>()) { dnnl::set_primitive_cache_capacity(4096); }
+Matmul::Matmul() : rep_(std::make_unique<Rep>()) {
+  dnnl::set_primitive_cache_capacity(4096);
+  dnnl::set_jit_profiling_flags(0);  // else it looks for a profiler's library to load
+}
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
@@ -275,8 +290,10 @@ void Matmul::AddWeight(ConstMat dy, ConstMat x, Mat dw) {
       const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
       const Mat out = Columns(Rows(dw, row, rows), col, cols);
       const Key key = {2, x.rows, rows, cols, dy.stride, x.stride, int(x.type), int(dw.stride), false, true};
-      const Cached& cached = rep_->Primitive(key, {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true});
-      rep_->tiles.push_back({&cached, left.data, memory(cached.weights, rep_->engine, const_cast<void*>(right.data)), nullptr, out.data});
+      const Cached& cached = rep_->Primitive(
+          key, [&]() -> Operands { return {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true}; });
+      const memory weights(cached.weights, rep_->engine, const_cast<void*>(right.data));
+      rep_->tiles.push_back({&cached, left.data, weights, nullptr, out, false});
     });
   });
 }

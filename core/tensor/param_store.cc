@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <numbers>
@@ -13,14 +12,6 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kCacheLine = 16;  // floats
-
-float* AllocateZeroed(int64_t floats) {
-  const int64_t bytes = (std::max<int64_t>(floats, 1) * 4 + 63) / 64 * 64;
-  auto* p = static_cast<float*>(std::aligned_alloc(64, bytes));
-  if (p == nullptr) throw std::bad_alloc();
-  std::memset(p, 0, bytes);
-  return p;
-}
 
 int64_t Place(int64_t used, const Param& param) { return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
@@ -51,6 +42,13 @@ float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
 
 }  // namespace
 
+ParamStore::Buffer::Buffer(int64_t floats) {
+  if (floats == 0) return;
+  memory_.reset(static_cast<char*>(std::calloc(floats + kCacheLine, sizeof(float))));
+  if (memory_ == nullptr) throw std::bad_alloc();
+  data_ = memory_.get() + (64 - reinterpret_cast<uintptr_t>(memory_.get()) % 64) % 64;
+}
+
 ParamId ParamStore::AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent, Init init) {
   params_.push_back({.name = std::move(name), .rows = rows, .cols = cols, .decay = true, .adjacent = adjacent, .init = init});
   return size() - 1;
@@ -71,8 +69,8 @@ void ParamStore::Allocate(bool training) {
     param.grad_offset = Place(grads_size_, param);
     grads_size_ = param.grad_offset + param.size();
   }
-  values_.reset(AllocateZeroed(values_size_));
-  grads_.reset(grads_size_ > 0 ? AllocateZeroed(grads_size_) : nullptr);
+  values_ = Buffer(values_size_);
+  grads_ = Buffer(grads_size_);
   Changed();
 }
 

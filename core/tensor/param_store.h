@@ -74,11 +74,23 @@ class ParamStore {
   void TrainableChanged() { ++version_; }
 
  private:
-  struct Free {
-    void operator()(float* p) const { std::free(p); }
+  // Zeros from a cache line's start on. The system gives the pages of a large one as they are used.
+  class Buffer {
+   public:
+    Buffer() = default;
+    explicit Buffer(int64_t floats);
+    float* get() const { return reinterpret_cast<float*>(data_); }
+
+   private:
+    struct Free {
+      void operator()(char* p) const { std::free(p); }
+    };
+    std::unique_ptr<char, Free> memory_;
+    char* data_ = nullptr;
   };
+
   std::vector<Param> params_;
-  std::unique_ptr<float, Free> values_, grads_;
+  Buffer values_, grads_;
   int64_t values_size_ = 0, grads_size_ = 0;
   uint64_t version_ = 1, frozen_version_ = 1;
 };

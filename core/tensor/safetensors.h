@@ -67,6 +67,8 @@ class SafetensorsReader {
   // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another type or not out.size() elements, or
   // holds a NaN or an infinity (a double too large for f32 included) and `values` forbids them.
   absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+  // Reads only the out.size() elements from `first` on, which the tensor has to have.
+  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out, Values values = Values::kFinite) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI64(absl::string_view name, absl::Span<int64_t> out) const;
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
@@ -93,9 +95,11 @@ class TensorFolder {
   const TensorInfo* Find(absl::string_view name) const;
   // As SafetensorsReader does.
   absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out, Values values = Values::kFinite) const;
 
  private:
   absl::Status OpenShards(const std::string& folder, const std::string& index_path);
+  absl::StatusOr<const SafetensorsReader*> FileOf(absl::string_view name) const;
 
   std::string folder_;
   std::vector<SafetensorsReader> files_;

@@ -1,9 +1,9 @@
 // vocab.txt, and the checks that every vocabulary must pass.
 #include <algorithm>
-#include <numeric>
 
 #include "core/base/file.h"
 #include "core/base/utf8.h"
+#include "core/text/token_order.h"
 #include "core/text/tokenizer_data.h"
 
 namespace cloze {
@@ -33,9 +33,7 @@ absl::Status TooMany(const std::string& origin) {
 }
 
 absl::Status CheckDuplicates(const std::string& origin, bool lines, const std::vector<std::string>& tokens) {
-  std::vector<int32_t> order(tokens.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return tokens[a] != tokens[b] ? tokens[a] < tokens[b] : a < b; });
+  const std::vector<int32_t> order = SortedIds(tokens);
   const auto twice = std::adjacent_find(order.begin(), order.end(), [&](int32_t a, int32_t b) { return tokens[a] == tokens[b]; });
   if (twice == order.end()) return absl::OkStatus();
   return Error(Exit::kData, absl::StrCat(Place(origin, lines, twice[1]), ": token ", Quote(tokens[*twice]), " is a duplicate of ",

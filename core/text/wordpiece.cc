@@ -3,23 +3,23 @@
 
 #include <algorithm>
 
+#include "core/text/token_order.h"
+
 namespace cloze {
 
 WordPiece::WordPiece(absl::Span<const std::string> tokens, int32_t unknown) : unknown_(unknown) {
   std::vector<Entry> whole, continuing;
-  for (size_t id = 0; id < tokens.size(); ++id) {
+  for (const int32_t id : SortedIds(tokens)) {
     const absl::string_view token = tokens[id];
-    whole.push_back({token, static_cast<int32_t>(id)});
-    if (token.size() > kPrefix.size() && token.substr(0, kPrefix.size()) == kPrefix) {
-      continuing.push_back({token.substr(kPrefix.size()), static_cast<int32_t>(id)});
-    }
+    whole.push_back({token, id});
+    if (token.size() > kPrefix.size() && token.substr(0, kPrefix.size()) == kPrefix)
+      continuing.push_back({token.substr(kPrefix.size()), id});
   }
   whole_ = Build(std::move(whole));
   continuing_ = Build(std::move(continuing));
 }
 
 uint32_t WordPiece::Build(std::vector<Entry> entries) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
   struct Range {
     size_t begin, end, depth;
   };

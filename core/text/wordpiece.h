@@ -47,6 +47,7 @@ class WordPiece {
     int32_t id;
   };
 
+  // Entries in the order of their keys; the root of their trie.
   uint32_t Build(std::vector<Entry> entries);
   const Node* Child(const Node& node, uint8_t label) const;
 

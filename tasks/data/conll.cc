@@ -83,32 +83,48 @@ absl::Status ConllReader::ResolveColumns(int columns) {
                    absl::StrCat("tags_field: column ", tags_column_ + 1, " holds the words; there are ", columns, " columns"));
 }
 
-absl::StatusOr<bool> ConllReader::Next(TaggedSentence* sentence, ConllSentence* raw) {
-  *sentence = {};
-  if (raw != nullptr) *raw = {};
-  int64_t bytes = 0, lines = 0, first_line = 0;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, NextLine(&reader_, &line_));
-    if (!more) return !sentence->words.empty() || (raw != nullptr && !raw->lines.empty());
-    if (raw != nullptr) {
-      const bool bom = reader_.line_number() == 1 && reader_.has_bom();
-      raw->lines.push_back(absl::StrCat(bom ? "\xEF\xBB\xBF" : "", line_, reader_.line_end()));
-    }
-    bytes += line_.size(), ++lines;
-    const bool border = IsBlank(line_) || (!conllu_ && SplitColumns(line_)[0] == "-DOCSTART-");
-    if (border && !sentence->words.empty()) return true;
-    if (!border) RETURN_IF_ERROR(Take(sentence, raw));
-    if (first_line == 0 && !sentence->words.empty()) first_line = reader_.line_number();
-    if (sentence->words.empty() && (bytes > kRowBytes || lines > kMaxLooseLines)) {
-      if (raw != nullptr) return true;
-      bytes = lines = 0;
-    }
-    if (bytes > kMaxSentenceBytes || sentence->words.size() > kMaxWords) {
-      return DataError(
-          reader_.path(), first_line,
-          absl::StrCat("no blank line within ", kMaxWords, " words or ", kMaxSentenceBytes, " bytes; a sentence ends with a blank line"));
-    }
+absl::Status ConllReader::ReadRow(bool raw) {
+  Pending& p = pending_;
+  const std::vector<std::string>& words = p.sentence.words;
+  ASSIGN_OR_RETURN(const bool more, NextLine(&reader_, &line_));
+  p.whole = p.end = !more;
+  if (!more) return absl::OkStatus();
+  if (raw) {
+    const bool bom = reader_.line_number() == 1 && reader_.has_bom();
+    p.raw.lines.push_back(absl::StrCat(bom ? "\xEF\xBB\xBF" : "", line_, reader_.line_end()));
   }
+  p.bytes += line_.size(), ++p.lines;
+  const bool border = IsBlank(line_) || (!conllu_ && SplitColumns(line_)[0] == "-DOCSTART-");
+  p.whole = border && !words.empty();
+  if (p.whole) return absl::OkStatus();
+  if (!border) RETURN_IF_ERROR(Take());
+  if (p.first_line == 0 && !words.empty()) p.first_line = reader_.line_number();
+  if (words.empty() && (p.bytes > kRowBytes || p.lines > kMaxLooseLines)) {
+    p.whole = raw;
+    p.bytes = p.lines = 0;
+  }
+  if (p.bytes <= kMaxSentenceBytes && words.size() <= kMaxWords) return absl::OkStatus();
+  return DataError(
+      reader_.path(), p.first_line,
+      absl::StrCat("no blank line within ", kMaxWords, " words or ", kMaxSentenceBytes, " bytes; a sentence ends with a blank line"));
+}
+
+absl::StatusOr<bool> ConllReader::Next(TaggedSentence* sentence, ConllSentence* raw) {
+  while (!pending_.whole) RETURN_IF_ERROR(ReadRow(raw != nullptr));
+  const bool any = !pending_.end || !pending_.sentence.words.empty() || !pending_.raw.lines.empty();
+  *sentence = std::move(pending_.sentence);
+  if (raw != nullptr) *raw = std::move(pending_.raw);
+  pending_ = {};
+  return any;
+}
+
+absl::StatusOr<bool> ConllReader::Ready() {
+  while (!pending_.whole) {
+    ASSIGN_OR_RETURN(const bool ready, reader_.Ready());
+    if (!ready) return false;
+    RETURN_IF_ERROR(ReadRow(true));
+  }
+  return true;
 }
 
 absl::StatusOr<bool> ConllReader::SkipsRow(absl::string_view id) const {
@@ -118,7 +134,8 @@ absl::StatusOr<bool> ConllReader::SkipsRow(absl::string_view id) const {
   return DataError(reader_.path(), reader_.line_number(), absl::StrCat("ID: is \"", Quote(id), "\"; a number, 3-4 or 8.1 expected"));
 }
 
-absl::Status ConllReader::Take(TaggedSentence* sentence, ConllSentence* raw) {
+absl::Status ConllReader::Take() {
+  TaggedSentence& sentence = pending_.sentence;
   if (conllu_ && line_[0] == '#') return absl::OkStatus();
   const std::vector<absl::string_view> columns =
       conllu_ ? std::vector<absl::string_view>(absl::StrSplit(line_, '\t')) : SplitColumns(line_);
@@ -135,12 +152,12 @@ absl::Status ConllReader::Take(TaggedSentence* sentence, ConllSentence* raw) {
   }
   const absl::string_view word = columns[words_column_];
   if (word.empty()) return DataError(reader_.path(), line, "words_field: an empty word");
-  sentence->words.emplace_back(word);
-  sentence->lines.push_back(line);
-  if (raw != nullptr) raw->word_lines.push_back(raw->lines.size() - 1);
+  sentence.words.emplace_back(word);
+  sentence.lines.push_back(line);
+  pending_.raw.word_lines.push_back(static_cast<int32_t>(pending_.raw.lines.size()) - 1);
   if (labels_ == Labels::kIgnored) return absl::OkStatus();
   if (columns[tags_column_].empty()) return DataError(reader_.path(), line, "tags_field: an empty tag");
-  sentence->tags.emplace_back(columns[tags_column_]);
+  sentence.tags.emplace_back(columns[tags_column_]);
   return absl::OkStatus();
 }
 

@@ -259,6 +259,8 @@ absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence*
   return true;
 }
 
+absl::StatusOr<bool> TaggedReader::Ready() { return conll_ != nullptr ? conll_->Ready() : true; }
+
 std::string TaggedReader::Where(int64_t line) const { return files_.Where(line); }
 int TaggedReader::tags_column() const { return conll_ != nullptr ? conll_->tags_column() : -1; }
 int64_t TaggedReader::position() const {

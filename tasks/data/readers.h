@@ -140,6 +140,8 @@ class TaggedReader {
   // The next sentence, which has words. With `raw` (not for JSONL) also its lines; lines that belong to no sentence (the end of a file)
   // then come as a sentence without words, so that the lines of all sentences, side by side, are the files.
   absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw = nullptr);
+  // After a first Next with `raw`: would the next one return without waiting for a pipe or terminal? Reads what is there, never waits.
+  absl::StatusOr<bool> Ready();
   std::string Where(int64_t line) const;
   // Index from 0 of the column that holds the tags of the sentence returned last; -1 for JSONL.
   int tags_column() const;

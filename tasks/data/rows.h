@@ -87,17 +87,28 @@ int64_t PieceLength(absl::string_view text);
 class ConllReader {
  public:
   static absl::StatusOr<std::unique_ptr<ConllReader>> Open(const std::string& path, const DataSpec& spec, bool conllu, Labels labels);
-  // As TaggedReader::Next.
+  // As TaggedReader's.
   absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw);
+  absl::StatusOr<bool> Ready();
   int tags_column() const { return tags_column_; }
   int64_t position() const { return reader_.position(); }
 
  private:
+  // The sentence that is being read.
+  struct Pending {
+    TaggedSentence sentence;
+    ConllSentence raw;
+    int64_t bytes = 0, lines = 0, first_line = 0;
+    bool whole = false, end = false;  // was its last line read? Was it the file's?
+  };
+
   ConllReader(LineReader reader, const DataSpec& spec, bool conllu, Labels labels);
   absl::Status ResolveColumns(int columns);
   absl::StatusOr<int> Resolve(absl::string_view spec_field, const std::string& name, int fallback, int columns) const;
-  // Reads a line that is not blank into the sentence.
-  absl::Status Take(TaggedSentence* sentence, ConllSentence* raw);
+  // Reads the next line into the sentence, with `raw` as it is, too.
+  absl::Status ReadRow(bool raw);
+  // Takes apart a line that is not blank.
+  absl::Status Take();
   absl::StatusOr<bool> SkipsRow(absl::string_view id) const;
 
   LineReader reader_;
@@ -105,6 +116,7 @@ class ConllReader {
   bool conllu_;
   Labels labels_;
   int columns_ = 0, words_column_ = -1, tags_column_ = -1;
+  Pending pending_;
 };
 
 }  // namespace cloze

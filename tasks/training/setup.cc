@@ -100,8 +100,9 @@ absl::StatusOr<std::vector<float>> BalancedWeights(const ExampleStore& store, si
 // The weights of the labels in the loss, with a line that says them when they come from the data.
 absl::StatusOr<std::vector<float>> ClassWeights(const TaskSpec& spec, const ModelConfig& config, const ExampleStore& train,
                                                 std::vector<std::string>* notes) {
-  const SequenceClassificationSpec& task = spec.sequence_classification();
-  if (!task.balance_classes()) return std::vector<float>(task.class_weights().begin(), task.class_weights().end());
+  const auto& given = spec.has_token_tagging() ? spec.token_tagging().class_weights() : spec.sequence_classification().class_weights();
+  const bool balance = spec.has_token_tagging() ? spec.token_tagging().balance_classes() : spec.sequence_classification().balance_classes();
+  if (!balance) return std::vector<float>(given.begin(), given.end());
   ASSIGN_OR_RETURN(std::vector<float> weights, BalancedWeights(train, config.labels.size()));
   std::string line = "class weights:";
   for (size_t i = 0; i < std::min<size_t>(weights.size(), 20); ++i)
@@ -204,6 +205,8 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   }
   ASSIGN_OR_RETURN(setup.train, BuildStore(loaded, spec.train(), config, *setup.tokenizer, options));
   ASSIGN_OR_RETURN(setup.class_weights, ClassWeights(spec, config, setup.train->store, &setup.notes));
+  setup.label_smoothing =
+      spec.has_token_tagging() ? spec.token_tagging().label_smoothing() : spec.sequence_classification().label_smoothing();
   const auto note = [&](absl::string_view name, const BuiltStore& built) {
     for (std::string& line : DescribeStore(name, built)) setup.notes.push_back(std::move(line));
   };

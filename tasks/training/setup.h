@@ -22,7 +22,8 @@ struct Setup {
   std::optional<Masker> masker;  // masked_lm
   std::optional<BuiltStore> train, validation;
   std::vector<float> class_weights;  // of labels in the loss; empty: all 1
-  std::vector<std::string> notes;    // for the user: texts that were cut, stores that were rebuilt ...
+  float label_smoothing = 0;
+  std::vector<std::string> notes;  // for the user: texts that were cut, stores that were rebuilt ...
 };
 
 // Head of the task.

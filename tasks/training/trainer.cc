@@ -157,7 +157,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
 }
 
 double Trainer::ForwardBackward(const StepData& data) {
-  const LabelWeights weights = {setup_.class_weights, spec_.sequence_classification().label_smoothing()};
+  const LabelWeights weights = {setup_.class_weights, setup_.label_smoothing};
   double weight = 0, loss = 0;
   for (const Batch& batch : data.micro) weight += model_->head().LossWeight(batch, weights);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;

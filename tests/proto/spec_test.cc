@@ -244,6 +244,13 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_THAT(error({"repeat=3"}), HasSubstr("repeat: choosing the best of 3 runs needs held-out data"));
   EXPECT_THAT(error({"evaluation.patience=3"}), HasSubstr("evaluation.patience: ending a run early needs held-out data"));
   EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: one label"));
+  EXPECT_EQ(error({"token_tagging.labels=a,b", "token_tagging.class_weights=1,0", "token_tagging.label_smoothing=0.1"}), "");
+  EXPECT_THAT(error({"token_tagging.class_weights=1,2"}), HasSubstr("token_tagging.class_weights: 2 weights for 0 labels"));
+  EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.class_weights=0,0"}), HasSubstr("all are 0"));
+  for (const char* field : {"class_weights=1,2", "balance_classes=true", "label_smoothing=0.1"}) {
+    EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.crf=true", std::string("token_tagging.") + field}),
+                HasSubstr(" is not possible with crf"));
+  }
   EXPECT_THAT(error({std::string("output.directory=a\0b", 20)}), HasSubstr("output.directory: contains a NUL"));
   EXPECT_EQ(error({"model.encoder=", "model.start_from=x"}), "");
   EXPECT_THAT(error({"model.encoder=", "model.start_from=out"}), HasSubstr("which the run would overwrite"));

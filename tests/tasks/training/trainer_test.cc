@@ -265,6 +265,24 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
 }
 
+TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
+  std::string tags;
+  for (int i = 0; i < 40; ++i) tags += i % 4 == 0 ? "the\tD\ncat\tA\n\n" : "the\tD\ncat\tN\n\n";
+  Write("often.conll", tags);
+  const auto accuracy = [&](const std::string& weights) {
+    LoadedSpec spec = Spec(NewEncoder() + " token_tagging { max_tokens: 24 labels: [ 'A', 'D', 'N' ] " + weights + " }", "often.conll",
+                           "run" + weights.substr(0, 9), 60);
+    spec.spec.mutable_validation()->add_files(Path("often.conll"));
+    const auto summary = Train(spec);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary.ok() ? *summary->best.Value("accuracy") : 0;
+  };
+  EXPECT_NEAR(accuracy(""), 70 / 80.0, 1e-6);
+  EXPECT_NEAR(accuracy("class_weights: [ 9, 1, 1 ] label_smoothing: 0.1"), 50 / 80.0, 1e-6);
+  accuracy("balance_classes: true");
+  EXPECT_THAT(progress_, HasSubstr("class weights: A 2.66667, D 0.666667, N 0.888889"));
+}
+
 TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
   const auto spec = [&](const std::string& run) {
     LoadedSpec loaded = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 200);

@@ -1,0 +1,57 @@
+// Into which tiles a product is cut. Private to core/ops.
+#ifndef CLOZE_CORE_OPS_TILES_H_
+#define CLOZE_CORE_OPS_TILES_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "core/ops/ops.h"
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend
+// on the shape alone, and each tile is a product on one thread. Its kernels are best by far (15 % on Zen 4) where a tile has all columns of
+// the result: so rows are cut, unless there are too few.
+//
+// Its good kernels also want results without gaps between rows; what it has for others is half as fast in bf16, and makes all its code at
+// its first use, for 25 ms. So a tile of some columns is computed apart and copied.
+inline int64_t TileRows(ConstMat dst, int64_t depth) {
+  if (dst.rows >= 1024) return 128;
+  if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read them often
+  return dst.rows >= 512 ? 64 : 32;
+}
+inline int64_t TileCols(ConstMat dst, int64_t depth) {
+  if (dst.rows >= 2 * TileRows(dst, depth)) return dst.cols;
+  return dst.cols < 1024 ? 128 : 256;
+}
+
+// n cut into the fewest equal pieces of at most `most`, each but the last a multiple of 64.
+inline int64_t Piece(int64_t n, int64_t most) {
+  const int64_t pieces = (n + most - 1) / most;
+  return std::min(n, (n + pieces * 64 - 1) / (pieces * 64) * 64);
+}
+
+// A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but there should be several, and none of more
+// than some milliseconds. A matrix unit multiplies so fast that the copies count for more.
+struct GradientTile {
+  int64_t rows, cols;
+};
+inline GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
+  static const bool amx = absl::string_view(IsaName()) == "amx";
+  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / (amx ? 4 : 8), (int64_t{1} << (amx ? 33 : 29)) / tokens));
+  const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
+  return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
+}
+
+// f(begin, size) for the tiles of [0, n).
+template <typename F>
+void ForTiles(int64_t n, int64_t tile, F f) {
+  for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));
+}
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_TILES_H_
