@@ -92,7 +92,8 @@ int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read them often
   return dst.rows >= 512 ? 64 : 32;
 }
-int64_t TileCols(ConstMat dst, int64_t depth) { return dst.rows >= 2 * TileRows(dst, depth) ? dst.cols : 256; }
+constexpr int64_t kTileCols = 256;  // where there are few rows
+int64_t TileCols(ConstMat dst, int64_t depth) { return dst.rows >= 2 * TileRows(dst, depth) ? dst.cols : kTileCols; }
 
 // n cut into the fewest equal pieces of at most `most`, each but the last a multiple of 64.
 int64_t Piece(int64_t n, int64_t most) {
@@ -301,11 +302,23 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
   rep_->Run();
 }
 
+// Once whole and, where few rows are cut into columns, once more in tiles. The library rounds up to its blocks.
+int64_t Matmul::PackedBytes(int64_t out, int64_t in, DType type, bool backward) {
+  const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
+  return blocks(out) * blocks(in) * SizeOf(type) * ((backward ? in : out) > kTileCols ? 2 : 1);
+}
+
 int64_t Matmul::packed_bytes() const {
   int64_t bytes = 0;
   for (const auto& [key, copies] : rep_->packed) {
     for (const Packed& copy : copies) bytes += copy.data.get_desc().get_size();
   }
+  return bytes;
+}
+
+int64_t Matmul::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const Rep::Worker& worker : rep_->workers) bytes += worker.size;
   return bytes;
 }
 
