@@ -2,6 +2,11 @@
 
 namespace cloze {
 
+int64_t PaddedRows(int64_t rows) {
+  const int64_t multiple = rows < 64 ? 8 : 64;
+  return (rows + multiple - 1) / multiple * multiple;
+}
+
 void Batch::Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example) {
   const int64_t n = sequence.size();
   ids.insert(ids.end(), sequence.begin(), sequence.end());
@@ -14,8 +19,7 @@ void Batch::Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t exa
 }
 
 void Batch::Pad() {
-  const int64_t multiple = tokens() < 64 ? 8 : 64;
-  const int64_t padded = (tokens() + multiple - 1) / multiple * multiple;
+  const int64_t padded = PaddedRows(tokens());
   for (auto* field : {&ids, &types, &positions}) field->resize(padded, 0);
   row_examples.resize(padded, 0);
 }

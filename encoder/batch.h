@@ -9,6 +9,9 @@
 
 namespace cloze {
 
+// `rows` rounded up to a multiple of 64, below 64 to one of 8.
+int64_t PaddedRows(int64_t rows);
+
 // Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that few matrix shapes exist: they belong to
 // no sequence and carry no loss.
 struct Batch {
@@ -25,7 +28,7 @@ struct Batch {
   void Clear() { *this = Batch(); }
   // Appends a sequence; `second` is the index of its first token of type 1. Call before Pad().
   void Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example);
-  // Rounds the rows up: to multiples of 64, below 64 to multiples of 8.
+  // Makes the rows PaddedRows(tokens()).
   void Pad();
 };
 

@@ -42,6 +42,12 @@ class Block {
   // parameters; ends at the first that learns.
   void Backward(const Step& step, const Saved& saved, const Stream& d, bool need_dx) const;
 
+  // Take from a counting arena what Forward and Backward take.
+  void CountForward(const Step& step, const PassShape& shape) const;
+  void CountBackward(const Step& step, const PassShape& shape, bool need_dx) const;
+  // Most bytes of packed weights, with those for the gradients of activations or without.
+  int64_t PackedBytes(const Step& step, bool backward) const;
+
  private:
   bool attention_trained(const Step& step) const { return qkv_.trained(step) || attention_output_.trained(step); }
   bool mlp_trained(const Step& step) const { return norm_a_.trained(step) || intermediate_.trained(step) || output_.trained(step); }

@@ -98,9 +98,17 @@ Encoder::Saved Encoder::Forward(const Step& step) const {
   }
   for (int i = std::max(saved.lowest, 0); i < config_.layers; ++i) {
     const Stream next = NewStream(step);
-    saved.blocks.push_back(blocks_[i].Forward(step, stream, next));
+    const Arena::Mark mark = step.arena.mark();
+    const Block::Saved block = blocks_[i].Forward(step, stream, next);
+    if (step.recompute) {
+      step.arena.Rewind(mark);
+      saved.streams.push_back(stream);
+    } else {
+      saved.blocks.push_back(block);
+    }
     stream = next;
   }
+  if (step.recompute) saved.streams.push_back(stream);
   saved.y = stream.y;
   return saved;
 }
@@ -114,7 +122,14 @@ void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   Stream d = {dy, dy};
   if (pre_) d.residual = step.arena.NewZero(dy.rows, dy.cols, step.compute);
   const int first = std::max(saved.lowest, 0);
-  for (int i = config_.layers - 1; i >= first; --i) blocks_[i].Backward(step, saved.blocks[i - first], d, i > saved.lowest);
+  for (int i = config_.layers - 1; i >= first; --i) {
+    const Arena::Mark block = step.arena.mark();
+    const int at = i - first;
+    // Run again, a block writes the same bits to the stream behind it.
+    const Block::Saved s = step.recompute ? blocks_[i].Forward(step, saved.streams[at], saved.streams[at + 1]) : saved.blocks[at];
+    blocks_[i].Backward(step, s, d, i > saved.lowest);
+    step.arena.Rewind(block);
+  }
   if (saved.lowest < 0) EmbeddingsBackward(step, saved, d);
   step.arena.Rewind(mark);
 }

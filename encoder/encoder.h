@@ -14,7 +14,8 @@ class Encoder {
   // What backward needs. Lives in the arena of the forward pass.
   struct Saved {
     Norm::Saved embeddings, first;     // first: pre-norm models' norm before block 0
-    std::vector<Block::Saved> blocks;  // from `lowest` on
+    std::vector<Block::Saved> blocks;  // from `lowest` on; none when backward runs them again
+    std::vector<Stream> streams;       // then what goes into each of these blocks, and what comes out of the last
     int lowest = -1;                   // block that learns, with none below; -1: the embeddings do; the number of blocks: nothing does
     Mat y;                             // [rows, hidden] last hidden states
   };
@@ -37,6 +38,13 @@ class Encoder {
   // dy [rows, hidden] is overwritten. Adds to the gradients of all trainable parameters.
   void Backward(const Step& step, const Saved& saved, Mat dy) const;
 
+  // Take from a counting arena what Forward, Infer and Backward take (footprint.h).
+  void CountForward(const Step& step, const PassShape& shape) const;
+  void CountInfer(const Step& step, const PassShape& shape) const { CountBelow(step, shape, config_.layers); }
+  void CountBackward(const Step& step, const PassShape& shape) const;
+  // Most bytes of packed weights, for inference or training.
+  int64_t PackedBytes(const Step& step, bool training) const;
+
   // [vocab, hidden]; the masked-LM decoder is tied to it.
   ParamId word_embeddings() const { return words_; }
   // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd, of n / base^(i / hidden)
@@ -52,6 +60,9 @@ class Encoder {
   void Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
   Stream Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const;
   void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
+  void CountStream(const Step& step, int64_t rows) const;
+  void CountEmbed(const Step& step, int64_t rows) const;
+  void CountBelow(const Step& step, const PassShape& shape, int count) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
   // The batch's types; zeros for a model that has but one, where both texts of a pair are the same, as RoBERTa has it.
   const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;

@@ -11,11 +11,6 @@ namespace {
 constexpr int64_t kLogitBytes = 32 << 20;  // of one chunk of logits
 constexpr float kChainRate = 50;           // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
 
-int64_t PaddedRows(int64_t n) {
-  const int64_t multiple = n < 64 ? 8 : 64;
-  return (n + multiple - 1) / multiple * multiple;
-}
-
 struct Names {
   std::string dense, norm, decoder, bias;
 };
@@ -166,14 +161,18 @@ double Head::LossWeight(const Batch& batch, const LabelWeights& weights) const {
   return sum;
 }
 
+int64_t Head::ChunkOf(const Step& step, int64_t padded) const {
+  const int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(LogitType(step)) / labels_ / 64 * 64);
+  return has_chain() ? std::max(chunk, padded) : chunk;  // a sequence cannot be cut
+}
+
 LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights) const {
   const Arena::Mark mark = step.arena.mark();
   const absl::Span<const int32_t> rows = step.batch.rows;
   const Transformed t = Transform(step, hidden, rows);
   const int64_t count = rows.size();
-  const DType type = config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32;
-  int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(type) / labels_ / 64 * 64);
-  if (has_chain()) chunk = std::max(chunk, t.h.rows);  // a sequence cannot be cut
+  const DType type = LogitType(step);
+  const int64_t chunk = ChunkOf(step, t.h.rows);
   Mat logits = step.arena.New(std::min(chunk, t.h.rows), labels_, type);
   Mat narrow = type == step.compute ? Mat() : step.New(logits.rows, labels_);
   Mat dh = gradient_scale == 0 ? Mat() : step.New(t.h.rows, config_.hidden);

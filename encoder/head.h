@@ -31,6 +31,12 @@ class Head {
   // targets times labels for several labels at once.
   double LossWeight(const Batch& batch, const LabelWeights& weights) const;
 
+  // Take from a counting arena what Loss takes, with gradients (of `dhidden`, too, when it is needed) or without, and what Logits takes.
+  void CountLoss(const Step& step, int64_t targets, bool gradients, bool dhidden) const;
+  void CountLogits(const Step& step, int64_t targets) const;
+  // Most bytes of packed weights.
+  int64_t PackedBytes(const Step& step, bool training) const;
+
   // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is one.
   bool has_chain() const { return start_ >= 0; }
   Chain chain(const ParamStore& params) const;
@@ -45,6 +51,11 @@ class Head {
   LossSum LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const;
   Transformed Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
   void TransformBackward(const Step& step, const Transformed& t, Mat dh, absl::Span<const int32_t> rows, Mat dhidden) const;
+  void CountTransform(const Step& step, int64_t padded) const;
+  void CountTransformBackward(const Step& step, int64_t padded, bool dhidden) const;
+  // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
+  DType LogitType(const Step& step) const { return config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32; }
+  int64_t ChunkOf(const Step& step, int64_t padded) const;
   Weight decoder(const Step& step) const { return step.weight(decoder_); }
   LossSum ChainLossOf(const Step& step, Mat logits, float gradient_scale) const;
 

@@ -33,6 +33,10 @@ class Linear {
   void BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx = false) const;
   // Adds the gradients of the weight and of LoRAs unless they are frozen.
   void BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const;
+  // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
+  void Count(const Step& step, int64_t rows) const;
+  // Most bytes of packed weights, with those for BackwardData or without.
+  int64_t PackedBytes(const Step& step, bool backward) const;
   // [names * out] or null when frozen.
   float* bias_grad(const Step& step) const { return step.vector_grad(bias_); }
 

@@ -42,6 +42,11 @@ class Lora {
   // Adds the gradients of A and B unless they are frozen.
   void BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const;
 
+  // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
+  void Count(const Step& step, int64_t rows) const;
+  // Most bytes of packed weights.
+  int64_t PackedBytes(const Step& step) const;
+
  private:
   DropoutSite Site(const Step& step) const { return step.Site(dropout_, stream_); }
   ConstMat Dropped(const Step& step, ConstMat x) const;

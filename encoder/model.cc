@@ -10,6 +10,13 @@
 namespace cloze {
 
 Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trainable)
+    : Model(config, training, trainable, Memory::kAllocated) {}
+
+std::unique_ptr<Model> Model::LayOut(const ModelConfig& config, const TrainableSpec& trainable) {
+  return std::unique_ptr<Model>(new Model(config, true, trainable, Memory::kNone));
+}
+
+Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory)
     : config_(config), encoder_(&params_, config), head_(&params_, config, encoder_.word_embeddings()) {
   if (trainable.has_lora()) {
     const auto wanted = [&](const std::string& layer) { return IsTarget(trainable.lora(), layer); };
@@ -18,7 +25,7 @@ Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trai
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (!IsTrained(params_.param(id).name, config, trainable)) params_.Freeze(id);
   }
-  Allocate(training);
+  Allocate(training, memory);
 }
 
 Model::Model(const Adapter& adapter)
@@ -44,9 +51,10 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
   Allocate(false);
 }
 
-void Model::Allocate(bool training) {
+void Model::Allocate(bool training, Memory memory) {
   const bool sinusoids = config_.positions == EncoderSpec::SINUSOIDAL;
   if (sinusoids) params_.Freeze(encoder_.position_embeddings());
+  if (memory == Memory::kNone) return params_.LayOut(training);
   params_.Allocate(training);
   if (sinusoids) encoder_.SetSinusoids(&params_, 1);
 }

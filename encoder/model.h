@@ -26,6 +26,9 @@ class Model {
   // A base, for inference, with adapters beside it, from which each pass chooses by their number.
   Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
 
+  // The same laid out, without memory for parameters: for CountTraining and its like (footprint.h).
+  static std::unique_ptr<Model> LayOut(const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
+
   // Start values for all parameters, from the seed.
   void Initialize(uint64_t seed);
   // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it. LoRAs start anew, parameters in `except`
@@ -57,7 +60,9 @@ class Model {
   }
 
  private:
-  void Allocate(bool training);
+  enum class Memory { kAllocated, kNone };
+  Model(const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory);
+  void Allocate(bool training, Memory memory = Memory::kAllocated);
 
   ModelConfig config_;
   ParamStore params_;

@@ -26,6 +26,9 @@ class Norm {
   // dx_sum: null, or where the column sums of dx are added.
   void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in, const DropoutSite& in, const DropoutSite& out,
                 float* dx_sum, Mat dz, Mat dx) const;
+  // Take from a counting arena what they take.
+  void CountForward(const Step& step, int64_t rows) const;
+  void CountBackward(const Step& step, int64_t rows) const;
 
  private:
   NormParams params(const Step& step) const { return {step.vector(gain_), step.vector(bias_), epsilon_}; }

@@ -10,6 +10,13 @@
 
 namespace cloze {
 
+// Sizes of a pass.
+struct PassShape {
+  int64_t rows = 0;     // padded
+  int64_t longest = 0;  // tokens of a sequence
+  int64_t targets = 0;  // rows with a label
+};
+
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
 struct Step {
   const ParamStore& params;
@@ -21,10 +28,11 @@ struct Step {
   DType compute = DType::kF32;
   int adapter = 0;                                 // whose LoRAs take part
   const std::vector<ParamId>* replaced = nullptr;  // for each of the base the one that the adapter has in its place; null: none
+  bool recompute = false;  // forward keeps only what goes into each block, and backward runs it again: less memory, the same bits
 
   ParamId in_use(ParamId id) const { return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id : (*replaced)[id]; }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
-  bool trained(ParamId id) const { return !params.grad(id).empty(); }
+  bool trained(ParamId id) const { return params.param(id).grad_offset >= 0; }
   // `count` adjacent weights [out, in] from `id` on as one.
   Weight weight(ParamId id, int count = 1) const {
     ConstMat w = value(id);

@@ -43,8 +43,8 @@ absl::Status SpecError(const LoadedSpec& loaded, const std::string& field, absl:
 // `status`, which comes from what `field` names, with the same in front of its message; keeps the exit code. Ok stays ok.
 absl::Status AtField(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
 
-// `spec` with all defaults filled in, except where leaving a field out has a meaning of its own: sizes that the preset fills, and what the
-// folder of `model.start_from` says.
+// `spec` with all defaults filled in, except where leaving a field out has a meaning of its own: sizes that the preset fills, what the
+// folder of `model.start_from` says, and batch.micro_tokens, which the run chooses.
 TaskSpec EffectiveSpec(const TaskSpec& spec);
 
 // EffectiveSpec in text format, with a header for editors. Parses back to an equal EffectiveSpec.

@@ -143,6 +143,7 @@ void ExplainMessage(const pb::Descriptor* type, const std::string& prefix, const
 TaskSpec EffectiveSpec(const TaskSpec& spec) {
   TaskSpec effective = spec;
   FillDefaults(&effective);
+  if (!spec.batch().has_micro_tokens()) effective.mutable_batch()->clear_micro_tokens();
   if (!spec.model().start_from().empty()) {
     if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();

@@ -195,7 +195,7 @@ void Verifier::CheckTask() {
       Add("task", "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging {}");
       return;
   }
-  if (spec_.batch().micro_tokens() < MaxTokens()) {
+  if (spec_.batch().has_micro_tokens() && spec_.batch().micro_tokens() < MaxTokens()) {
     Add("batch.micro_tokens", absl::StrCat(spec_.batch().micro_tokens(), " is less than ", MaxTokensField(), " = ", MaxTokens(),
                                            "; one sequence must fit into a pass"));
   }

@@ -92,11 +92,18 @@ struct Training {
   DType compute;
 };
 
-absl::StatusOr<ModelConfig> TrainingConfig(const BenchOptions& o, HeadKind head, int seq) {
+absl::StatusOr<ModelConfig> TrainingConfig(const BenchOptions& o, HeadKind head, int count, int seq) {
   ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, head));
   config.dropout = config.attention_dropout = o.dropout;
   config.max_positions = std::max(config.max_positions, seq);
-  RETURN_IF_ERROR(CheckMemory(config, 0));
+  LoadedSpec loaded;
+  loaded.path = "bench";
+  loaded.spec.mutable_masked_lm()->set_max_tokens(seq);
+  loaded.spec.mutable_batch()->set_tokens(int64_t{count} * seq);
+  loaded.spec.mutable_batch()->set_micro_tokens(int64_t{count} * seq);
+  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
+  std::string note;
+  RETURN_IF_ERROR(ChooseMicroTokens(loaded, MemoryPlan(loaded.spec, config, types[0], {}), &note).status());
   return config;
 }
 
@@ -144,7 +151,7 @@ absl::StatusOr<std::vector<DType>> BenchTypes(const BenchOptions& o, bool all) {
 
 absl::Status BenchTrain(const BenchOptions& o) {
   const int count = o.batch > 0 ? o.batch : 64, seq = o.seq > 0 ? o.seq : 128;
-  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kMaskedLm, seq));
+  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kMaskedLm, count, seq));
   ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
   Training training(config, types[0]);
   const Philox philox(1, Purpose::kMask);
@@ -163,7 +170,7 @@ absl::Status BenchTrain(const BenchOptions& o) {
 absl::Status BenchFinetune(const BenchOptions& o) {
   const std::string data = o.data.empty() ? "sst2" : o.data;
   const int count = o.batch > 0 ? o.batch : data == "imdb" ? 8 : 32;
-  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, 512));
+  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, count, 512));
   ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
   Training training(config, types[0]);
   const Philox philox(1234, Purpose::kMask);

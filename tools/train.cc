@@ -7,6 +7,7 @@
 #include "tasks/training/repeat.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/plan.h"
 
 namespace cloze {
 namespace {
@@ -21,6 +22,7 @@ void OnSignal(int signal) {
 struct Options {
   std::string spec, fork;
   std::vector<std::string> overrides;
+  bool plan = false;
 };
 
 void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
@@ -45,6 +47,7 @@ absl::Status Train(const Options& options, bool pretrain) {
     return SpecError(loaded, task, absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
+  if (options.plan) return PrintPlan(loaded, &stop);
   const Trainer::Options how = {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr, .fork = options.fork};
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const RepeatSummary repeated, TrainRepeatedly(loaded, how));
@@ -68,6 +71,8 @@ void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bo
       ->add_option("--fork", options->fork,
                    "Run directory. A new run, in output.directory, begins at step 0 with the weights of that run's newest checkpoint.")
       ->type_name("DIR");
+  command->add_flag("--plan", options->plan,
+                    "Train nothing: print what memory and, by some seconds of real steps, what time the run would take.");
   command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
 }
 

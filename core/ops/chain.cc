@@ -12,7 +12,6 @@ namespace cloze {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-constexpr int64_t kParts = 16;  // sums of gradients, of as many sequences each
 
 // log sum exp x[i].
 double LogSum(absl::Span<const double> x) {
@@ -115,7 +114,7 @@ LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* 
   const int64_t labels = logits.cols, sequences = static_cast<int64_t>(cu_rows.size()) - 1, size = labels * (labels + 2);
   Mat f32 = arena.New(logits.rows, labels, DType::kF32);
   Convert(logits, f32);
-  const int64_t each = std::max<int64_t>((sequences + kParts - 1) / kParts, 1), parts = (sequences + each - 1) / each;
+  const int64_t each = std::max<int64_t>((sequences + kChainParts - 1) / kChainParts, 1), parts = (sequences + each - 1) / each;
   LossSum* sums = arena.NewArray<LossSum>(parts);
   double* gradients = arena.NewArray<double>(gradient_scale == 0 ? 0 : parts * size);
   ParallelFor(parts, [&](int64_t p) {

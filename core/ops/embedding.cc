@@ -21,6 +21,11 @@ struct Segment {
 
 }  // namespace
 
+int64_t EmbeddingScratch(int64_t rows, int64_t cols) {
+  const int64_t row = sizeof(int32_t) + sizeof(uint64_t) + sizeof(Segment) + sizeof(int64_t), arrays = 5;
+  return rows * row + rows / kSegment * cols * static_cast<int64_t>(sizeof(float)) + arrays * Arena::kAlignment;
+}
+
 void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type,
                       Mat x) {
   CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols && types.cols == x.cols);

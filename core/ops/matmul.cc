@@ -320,11 +320,23 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
   rep_->Run();
 }
 
+// Once whole and, where few rows are cut into columns, once more in tiles. The library rounds up to its blocks.
+int64_t Matmul::PackedBytes(int64_t out, int64_t in, DType type, bool backward) {
+  const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
+  return blocks(out) * blocks(in) * SizeOf(type) * ((backward ? in : out) > kLeastTileCols ? 2 : 1);
+}
+
 int64_t Matmul::packed_bytes() const {
   int64_t bytes = 0;
   for (const auto& [key, copies] : rep_->packed) {
     for (const Packed& copy : copies) bytes += copy.data.get_desc().get_size();
   }
+  return bytes;
+}
+
+int64_t Matmul::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const Rep::Worker& worker : rep_->workers) bytes += worker.size;
   return bytes;
 }
 

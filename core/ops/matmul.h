@@ -35,8 +35,12 @@ class Matmul {
   // Both at once; dx is neither x nor dy.
   void Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate = false);
 
+  // Most bytes that packing a weight [out, in] for activations of `type` takes: for Forward, or for BackwardData (`backward`).
+  static int64_t PackedBytes(int64_t out, int64_t in, DType type, bool backward);
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
+  // Bytes held as scratch of the threads.
+  int64_t scratch_bytes() const;
 
  private:
   // Queue their tiles.

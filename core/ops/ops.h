@@ -69,6 +69,8 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
                       Mat x);
 // dtable[ids[r]] += dx[r] for r < rows: sorted by id, each table row summed in the order of r.
 void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable);
+// Bytes of the arena that EmbeddingBackward of dx [rows, cols] takes at most.
+int64_t EmbeddingScratch(int64_t rows, int64_t cols);
 
 // Attention of packed sequences: sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]). qkv [rows, 3 heads dim], out [rows, heads dim]. Rows
 // behind the last sequence become 0. lse [heads, rows] is kept for backward.

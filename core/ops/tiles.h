@@ -23,9 +23,10 @@ inline int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read them often
   return dst.rows >= 512 ? 64 : 32;
 }
+inline constexpr int64_t kLeastTileCols = 128;  // where there are few rows
 inline int64_t TileCols(ConstMat dst, int64_t depth) {
   if (dst.rows >= 2 * TileRows(dst, depth)) return dst.cols;
-  return dst.cols < 1024 ? 128 : 256;
+  return dst.cols < 1024 ? kLeastTileCols : 2 * kLeastTileCols;
 }
 
 // n cut into the fewest equal pieces of at most `most`, each but the last a multiple of 64.

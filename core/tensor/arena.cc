@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t kHugePage = 2 << 20;
 
+int64_t WholePages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+
 char* AllocateBlock(int64_t bytes) {
   void* p = std::aligned_alloc(kHugePage, bytes);
   if (p == nullptr) throw std::bad_alloc();
@@ -28,9 +30,14 @@ Mat Arena::NewZero(int64_t rows, int64_t cols, DType type) {
 
 void* Arena::Allocate(int64_t bytes) {
   bytes = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  if (counting_) {
+    total_ += bytes;
+    peak_ = std::max(peak_, total_);
+    return nullptr;
+  }
   while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) ++block_, used_ = 0;
   if (block_ == blocks_.size()) {
-    const int64_t size = (std::max(bytes, total_ / 2) + kHugePage - 1) / kHugePage * kHugePage;
+    const int64_t size = WholePages(std::max(bytes, total_ / 2));
     blocks_.push_back({std::unique_ptr<char, Free>(AllocateBlock(size)), size});
     used_ = 0;
   }
@@ -54,6 +61,13 @@ void Arena::Reset() {
     blocks_.clear();
     blocks_.push_back({std::unique_ptr<char, Free>(AllocateBlock(size)), size});
   }
+  Rewind({0, 0, 0});
+}
+
+void Arena::Reserve(int64_t bytes) {
+  const int64_t size = WholePages(bytes);
+  blocks_.clear();
+  blocks_.push_back({std::unique_ptr<char, Free>(AllocateBlock(size)), size});
   Rewind({0, 0, 0});
 }
 

@@ -16,6 +16,13 @@ class Arena {
  public:
   static constexpr int64_t kAlignment = 64;
 
+  // An arena that has no memory and only counts: what it hands out is null, and must not be touched.
+  static Arena Counting() {
+    Arena arena;
+    arena.counting_ = true;
+    return arena;
+  }
+
   struct Mark {
     size_t block;
     int64_t used;
@@ -36,7 +43,11 @@ class Arena {
   void Rewind(Mark mark);
   // Frees everything.
   void Reset();
-  // Most bytes that were ever in use at once.
+  // Reset, and room for `bytes` in one block, so that passes which need no more never ask the system again. Pages that no pass touches cost
+  // nothing.
+  void Reserve(int64_t bytes);
+  // Bytes in use, and the most that were ever in use at once.
+  int64_t used() const { return total_; }
   int64_t peak() const { return peak_; }
 
  private:
@@ -51,6 +62,7 @@ class Arena {
   void* Allocate(int64_t bytes);
 
   std::vector<Block> blocks_;
+  bool counting_ = false;
   size_t block_ = 0;
   int64_t used_ = 0, total_ = 0, peak_ = 0;
 };

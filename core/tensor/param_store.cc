@@ -59,7 +59,7 @@ ParamId ParamStore::AddVector(std::string name, int64_t size, Init init, bool ad
   return this->size() - 1;
 }
 
-void ParamStore::Allocate(bool training) {
+void ParamStore::LayOut(bool training) {
   values_size_ = grads_size_ = 0;
   for (Param& param : params_) {
     param.trainable &= training;
@@ -69,6 +69,10 @@ void ParamStore::Allocate(bool training) {
     param.grad_offset = Place(grads_size_, param);
     grads_size_ = param.grad_offset + param.size();
   }
+}
+
+void ParamStore::Allocate(bool training) {
+  LayOut(training);
   values_ = Buffer(values_size_);
   grads_ = Buffer(grads_size_);
   Changed();

@@ -46,7 +46,9 @@ class ParamStore {
   void Freeze(ParamId id) { params_[id].trainable = false; }
   void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
 
-  // Reserves the buffers, zeroed. With `training`, also the gradients of trainable parameters.
+  // Decides where parameters and, with `training`, the gradients of trainable ones stand, without memory for them.
+  void LayOut(bool training);
+  // LayOut, and the buffers, zeroed.
   void Allocate(bool training);
   // Draws the start values of parameter `id` as its Init says, from Normal(0, stddev), or sets 0 or 1. Depends only on seed and name.
   void Initialize(ParamId id, uint64_t seed, float stddev);

@@ -21,6 +21,7 @@ struct BuildOptions {
   std::string cache_dir;                                      // made if missing
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the files tokenised so far; may be empty
   const std::atomic<bool>* stop = nullptr;                    // true: end with kInterrupted, nothing half-written
+  bool only_cached = false;                                   // kNoInput instead of building; changes nothing on disk
 };
 
 // A file as it was when it was read.

@@ -148,9 +148,14 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, con
   kind.key.AddNumber(kind.labels);
   AddTokenizer(tokenizer, &kind.key);
   RETURN_IF_ERROR(AddData(data, options, &kind.key));
-  RETURN_IF_ERROR(MakeDirectories(options.cache_dir));
   const std::string name = absl::StrCat(kind.name, "-", kind.key.Hex());
   const std::string folder = JoinPath(options.cache_dir, name);
+  if (options.only_cached) {
+    if (!PathExists(folder)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no token cache"));
+    ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
+    return BuiltStore{std::move(store), std::move(sources), true, ""};
+  }
+  RETURN_IF_ERROR(MakeDirectories(options.cache_dir));
   std::string note;
   if (PathExists(folder)) {
     absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);

@@ -1,17 +1,26 @@
-// A lower bound that is nearly all of what a large model needs; see memory.h.
 #include "tasks/training/memory.h"
 
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <limits>
+
+#include "core/base/threads.h"
+#include "encoder/footprint.h"
+#include "encoder/trainable.h"
+#include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMegabyte = 1000000;
+constexpr int64_t kMegabyte = 1000000, kFloat = sizeof(float);
+constexpr int64_t kRows = 64;  // passes are padded to multiples of it
+// Measured with oneDNN 2.6: the program with its libraries, kernels for a new number of rows, scratch of a thread for products, a token of
+// the vocabulary with its look-up, a token of a batch that is being fetched.
+constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch = 2 * kMegabyte, kVocabToken = 300, kBatchToken = 64;
 
 // The number that `pattern` finds in some line of a file of the system, times `unit`.
 int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
@@ -26,37 +35,128 @@ int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
   return value < 0 || value > kUnknown / unit ? kUnknown : value * unit;
 }
 
-int64_t AvailableBytes() {
+int64_t GroupBytes() {
+  const int64_t most = Lookup("/sys/fs/cgroup/memory.max", "%lld", 1), used = Lookup("/sys/fs/cgroup/memory.stat", "anon %lld", 1);
+  return most == kUnknown || used == kUnknown ? most : std::max<int64_t>(most - used, 0);
+}
+
+// What `ulimit -v` leaves.
+int64_t AddressBytes() {
   rlimit limit = {};
-  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(kUnknown);
-  return std::min({Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), Lookup("/sys/fs/cgroup/memory.max", "%lld", 1),
-                   limited ? static_cast<int64_t>(limit.rlim_cur) : kUnknown});
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kUnknown)) return kUnknown;
+  const int64_t used = Lookup("/proc/self/status", "VmSize: %lld", 1024);
+  return std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - (used == kUnknown ? 0 : used), 0);
+}
+
+int64_t AvailableBytes() { return std::min({Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), GroupBytes(), AddressBytes()}); }
+
+std::string InParts(const TrainingNeed& need) {
+  return absl::StrCat("weights ", Megabytes(need.weights), ", gradients and moments ", Megabytes(need.optimizer), ", packed weights ",
+                      Megabytes(need.packed), ", activations ", Megabytes(need.activations), ", scratch ", Megabytes(need.scratch),
+                      ", other ", Megabytes(need.other));
+}
+
+std::string Has(const TaskSpec& spec, int64_t limit) {
+  return absl::StrCat(spec.runtime().memory_limit_mb() > 0 ? "runtime.memory_limit_mb is " : "this machine has ", limit / kMegabyte,
+                      spec.runtime().memory_limit_mb() > 0 ? "" : " MB free");
+}
+
+std::string Hint(const TaskSpec& spec) {
+  return absl::StrCat("a smaller model.encoder, a smaller max_tokens", spec.runtime().recompute() ? "" : ", runtime.recompute",
+                      " or trainable, with which only a part learns, needs less");
 }
 
 }  // namespace
 
-int64_t TrainingBytes(const ModelConfig& config, const TrainableSpec& trainable) {
-  const int64_t hidden = config.hidden, intermediate = config.intermediate;
-  const int64_t embeddings = (int64_t{config.vocab} + config.max_positions + config.token_types) * hidden;
-  const int64_t block = 4 * hidden * hidden + 2 * hidden * intermediate + intermediate + 9 * hidden;
-  const int64_t all = embeddings + config.layers * block;
-  int64_t trained = all;
-  if (trainable.head_only()) trained = 0;
-  if (trainable.has_last_layers()) trained = trainable.last_layers() * block;
-  if (trainable.has_lora()) {
-    const LoraSpec& lora = trainable.lora();
-    trained = int64_t{config.layers} * (lora.targets().empty() ? 2 : lora.targets_size()) * lora.rank() * 2 * hidden +
-              (lora.embeddings() ? embeddings : 0);
-  }
-  return (all + 3 * trained) * static_cast<int64_t>(sizeof(float));  // weights; gradients and two moments
+std::string Megabytes(int64_t bytes) { return absl::StrCat((bytes + kMegabyte - 1) / kMegabyte, " MB"); }
+
+DataShape ShapeOf(const DataStats& stats) {
+  DataShape shape;
+  if (stats.examples > 0) shape.mean_length = double(stats.tokens) / stats.examples;
+  if (stats.words > 0 && stats.tokens > 0) shape.words = double(stats.words) / stats.tokens;
+  return shape;
 }
 
-absl::Status CheckMemory(const ModelConfig& config, int64_t limit_mb, const TrainableSpec& trainable) {
-  const int64_t need = TrainingBytes(config, trainable), limit = limit_mb > 0 ? limit_mb * kMegabyte : AvailableBytes();
-  if (need <= limit) return absl::OkStatus();
-  return Error(Exit::kLimit, absl::StrCat("weights, gradients and moments of the model need ", need / kMegabyte + 1, " MB, ",
-                                          limit_mb > 0 ? "runtime.memory_limit_mb is " : "this machine has ", limit / kMegabyte,
-                                          limit_mb > 0 ? "" : " free", "; a smaller model.encoder needs less"));
+MemoryPlan::MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data)
+    : spec_(spec), compute_(compute), data_(data), model_(Model::LayOut(config, spec.trainable())) {
+  const ParamCount count = CountParams(model_->params());
+  parameters_ = count.all, trained_ = count.trained;
+}
+
+int64_t MemoryPlan::MostTokens() const {
+  const BatchSpec& batch = spec_.batch();
+  const int64_t longest = MaxTokens(spec_);
+  return std::max(longest, batch.examples() > 0 ? batch.examples() * longest : batch.tokens());
+}
+
+int64_t MemoryPlan::Targets(int64_t rows, bool training) const {
+  const int64_t most = training && spec_.batch().examples() > 0 ? spec_.batch().examples() : rows;
+  const auto share = [&](double part) { return std::min<int64_t>(rows, std::ceil(part * rows) + 8); };
+  switch (spec_.task_case()) {
+    case TaskSpec::kMaskedLm: return share(double{spec_.masked_lm().mask_share()} + 1.0 / 32);
+    case TaskSpec::kSequenceClassification: return std::min(most, share(2 / std::max(data_.mean_length, 4.0)));
+    case TaskSpec::kTokenTagging: return share(1.25 * data_.words);
+    case TaskSpec::TASK_NOT_SET: break;
+  }
+  return rows;
+}
+
+TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
+  const int64_t longest = std::min(MaxTokens(spec_), micro_tokens), rows = PaddedRows(std::min(micro_tokens, MostTokens()));
+  const auto shape = [&](int64_t n, bool training) { return PassShape{n, longest, Targets(n, training)}; };
+  const PassBytes pass = CountTraining(*model_, shape(rows, true), compute_, spec_.runtime().recompute());
+  TrainingNeed need;
+  need.arena = pass.peak;
+  if (spec_.validation().files_size() > 0) {
+    need.arena = std::max(need.arena, CountInference(*model_, shape(PaddedRows(micro_tokens), false), compute_).peak);
+  }
+  need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
+  need.optimizer = kFloat * static_cast<int64_t>(model_->params().grads().size()) * (spec_.optimizer().ema_decay() > 0 ? 4 : 3);
+  need.packed = PackedBytes(*model_, compute_);
+  need.activations = pass.kept;
+  need.scratch = need.arena - pass.kept + kProductScratch * Threads();
+  need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab + 2 * kBatchToken * MostTokens();
+  return need;
+}
+
+int64_t MemoryPlan::Largest(int64_t bytes) const {
+  const int64_t longest = MaxTokens(spec_);
+  const int64_t most = std::max(longest, std::min(MostTokens(), BatchSpec::default_instance().micro_tokens()));
+  const auto fits = [&](int64_t tokens) { return Need(tokens).total() <= bytes; };
+  if (fits(most)) return most;
+  int64_t power = kRows;
+  while (power < most) power *= 2;
+  for (; power >= kRows; power /= 2) {
+    for (const int64_t tokens : {power, power * 3 / 4}) {
+      if (tokens < most && tokens >= longest && tokens % kRows == 0 && fits(tokens)) return tokens;
+    }
+  }
+  return longest < most && fits(longest) ? longest : 0;
+}
+
+int64_t MemoryLimit(const TaskSpec& spec) {
+  const int64_t limit = spec.runtime().memory_limit_mb();
+  return limit > 0 ? limit * kMegabyte : AvailableBytes();
+}
+
+absl::StatusOr<int64_t> ChooseMicroTokens(const LoadedSpec& loaded, const MemoryPlan& plan, std::string* note) {
+  const TaskSpec& spec = loaded.spec;
+  const int64_t limit = MemoryLimit(spec);
+  const bool given = spec.batch().has_micro_tokens();
+  if (given && plan.Need(spec.batch().micro_tokens()).total() <= limit) return spec.batch().micro_tokens();
+  const int64_t largest = plan.Largest(limit), wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnknown);
+  if (!given && largest == wish) return largest;
+  const TrainingNeed need = plan.Need(largest == 0 && !given ? MaxTokens(spec) : wish);
+  const std::string has = Has(spec, limit);
+  if (given || largest == 0) {
+    const std::string tokens = absl::StrCat(largest == 0 && !given ? MaxTokens(spec) : wish);
+    const std::string hint = largest > 0 ? absl::StrCat(largest, " would fit") : absl::StrCat("nothing fits; ", Hint(spec));
+    return AtField(loaded, "batch.micro_tokens",
+                   Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()), " of memory (",
+                                                    InParts(need), "), ", has, "; ", hint)));
+  }
+  *note = absl::StrCat("batch.micro_tokens: ", largest, ", as ", wish, " would need ", Megabytes(need.total()), " of memory, and ", has);
+  return largest;
 }
 
 }  // namespace cloze

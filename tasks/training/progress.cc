@@ -69,6 +69,7 @@ void Progress::Smooth(const StepStats& stats) {
   weight_ = weight_ * kDecay + 1;
   seconds_ = seconds_ * kDecay + elapsed;
   tokens_ = tokens_ * kDecay + stats.tokens;
+  wait_ = wait_ * kDecay + stats.data_wait;
   if (stats.skipped) return;
   loss_weight_ = loss_weight_ * kDecay + 1;
   loss_ = loss_ * kDecay + stats.loss;
@@ -104,6 +105,7 @@ void Progress::Step(const StepStats& stats) {
                                  {"grad_norm", stats.grad_norm},
                                  {"tokens", total_tokens_},
                                  {"tokens_per_second", tokens_ / seconds_},
+                                 {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},
                                  {"seconds", last_time_ - start_time_},
                                  {"memory_bytes", stats.memory_bytes}};
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;

@@ -19,6 +19,7 @@ struct StepStats {
   double learning_rate = 0, grad_norm = 0;
   double done = 0, seconds_left = 0;  // when the clock ends the run: share of the run, and time
   int64_t tokens = 0;                 // that the step saw
+  double data_wait = 0;               // seconds that it waited for its data
   int64_t memory_bytes = 0;           // most that the passes needed at once
   bool skipped = false;               // because its loss or gradient was not finite; always recorded
 };
@@ -68,7 +69,7 @@ class Progress {
   bool terminal_ = false;
   double start_time_ = 0, last_time_ = 0, last_draw_ = -1;
   // Means over about the last 20 steps: decaying sums of the values and of their weights.
-  double weight_ = 0, loss_weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0;
+  double weight_ = 0, loss_weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0, wait_ = 0;
   int64_t total_tokens_ = 0;
   size_t live_columns_ = 0;  // drawn and not yet ended
   Fd log_;

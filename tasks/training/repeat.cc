@@ -96,7 +96,8 @@ std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
 
 absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Trainer::Options& options) {
   RETURN_IF_ERROR(VerifySpec(loaded));
-  const TaskSpec& spec = loaded.spec;
+  LoadedSpec all = loaded;
+  const TaskSpec& spec = all.spec;
   const std::string& directory = spec.output().directory();
   ASSIGN_OR_RETURN(const RunLock lock, LockDirectory(directory));
   Progress say({});
@@ -104,7 +105,8 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Tr
   for (int i = 0; i < spec.repeat(); ++i) {
     const uint64_t seed = spec.seed() + i;
     say.Note(absl::StrCat("run ", i + 1, " of ", spec.repeat(), ": seed ", seed));
-    ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(SpecOf(loaded, seed), options));
+    ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(SpecOf(all, seed), options));
+    all.spec.mutable_batch()->set_micro_tokens(trainer->spec().batch().micro_tokens());  // one for all of them
     if (i == 0) RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "spec.textproto"), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, trainer->Run());
     ASSIGN_OR_RETURN(const double value, one.best.Value(one.metric));

@@ -28,6 +28,12 @@ int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch) {
   return static_cast<int64_t>(std::clamp(steps, 1.0, kMostSteps));
 }
 
+int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t total_steps) {
+  if (spec.evaluation().every_steps() > 0) return spec.evaluation().every_steps();
+  if (!spec.has_masked_lm()) return std::max<int64_t>(std::ceil(steps_per_epoch), 1);
+  return total_steps > 0 ? std::max<int64_t>(total_steps / kTimesARun, 1) : 0;
+}
+
 int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps) {
   const int64_t steps = spec.warmup_steps() > 0 ? spec.warmup_steps() : std::llround(double{spec.warmup_share()} * total_steps);
   return std::clamp<int64_t>(steps, 0, total_steps);

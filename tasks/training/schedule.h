@@ -11,6 +11,12 @@ namespace cloze {
 // Optimizer steps of the run: `steps`, or `epochs` passes of steps_per_epoch steps, rounded up. At least one.
 int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch);
 
+// How often a run evaluates and saves where the spec does not say.
+inline constexpr int kTimesARun = 10;
+
+// Steps between evaluations of a run of `total_steps` steps; 0 when the clock decides, and total_steps is 0.
+int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t total_steps);
+
 // Steps of the warm-up: `warmup_steps`, or `warmup_share` of the total, rounded. At most the total.
 int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps);
 

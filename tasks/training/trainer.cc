@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <future>
 #include <utility>
@@ -15,15 +16,17 @@
 #include "tasks/evaluate.h"
 #include "tasks/training/checkpoint.h"
 #include "tasks/training/memory.h"
+#include "tasks/training/pass.h"
 #include "tasks/training/repeat.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
 namespace {
 
-constexpr int kTimesARun = 10;  // evaluations and checkpoints, where the spec does not say
 // The square of a larger gradient is no f32, and would be kept in the second moment.
 constexpr double kMostNorm = 1e19;
+
+double SteadySeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -43,6 +46,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const LoadedSpec& loade
 
 absl::Status Trainer::Start() {
   RETURN_IF_ERROR(PrepareRunDirectory());
+  RETURN_IF_ERROR(FindRun());
+  RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
+  RETURN_IF_ERROR(ChooseMicroBatch());
   RETURN_IF_ERROR(InitializeModel());
   PlanSteps();
   RETURN_IF_ERROR(CheckMetric());
@@ -83,10 +89,19 @@ absl::Status Trainer::PrepareRunDirectory() {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::ChooseMicroBatch() {
+  const MemoryPlan plan(spec_, setup_.config, compute_, ShapeOf(setup_.train->store.stats()));
+  std::string note;
+  ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
+  if (!note.empty()) setup_.notes.push_back(note);
+  loaded_.spec.mutable_batch()->set_micro_tokens(tokens);
+  arena_bytes_ = plan.Need(tokens).arena;
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::InitializeModel() {
-  RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
-  RETURN_IF_ERROR(CheckMemory(setup_.config, spec_.runtime().memory_limit_mb(), spec_.trainable()));
   model_ = std::make_unique<Model>(setup_.config, true, spec_.trainable());
+  model_->arena().Reserve(arena_bytes_);
   if (spec_.model().start_from().empty()) {
     model_->Initialize(spec_.seed());
   } else {
@@ -108,9 +123,7 @@ void Trainer::PlanSteps() {
   const double per_epoch = feed_->StepsPerEpoch();
   pace_ = std::make_unique<Pace>(spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);
   const int64_t steps = pace_->total_steps();
-  evaluate_every_ = spec_.evaluation().every_steps();
-  if (evaluate_every_ == 0 && !spec_.has_masked_lm()) evaluate_every_ = std::max<int64_t>(std::ceil(per_epoch), 1);
-  if (evaluate_every_ == 0 && steps > 0) evaluate_every_ = std::max<int64_t>(steps / kTimesARun, 1);
+  evaluate_every_ = EvaluationInterval(spec_, per_epoch, steps);
   save_every_ = spec_.output().checkpoint_every_steps();
   if (save_every_ == 0 && steps > 0) save_every_ = std::max<int64_t>((steps + kTimesARun - 1) / kTimesARun, 1);
   if (pace_->timed()) setup_.notes.push_back("a run under schedule.time_budget_minutes depends on the clock: another run gives other bits");
@@ -140,10 +153,12 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
       progress_->Finish();
       return Error(Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(step_), "; the same command goes on from there"));
     }
+    const double asked = SteadySeconds();
     const absl::StatusOr<StepData> data = next.get();
+    const double waited = SteadySeconds() - asked;
     if (!data.ok()) return SaveBefore(data.status());
     next = fetch(data->next, pace_->Done(step_ + 1));
-    RETURN_IF_ERROR(TrainStep(*data));
+    RETURN_IF_ERROR(TrainStep(*data, waited));
     if (options_.after_step != nullptr) options_.after_step(step_);
     done_before_ = std::exchange(done_, pace_->Done(step_));
     evaluation_due_ = setup_.validation.has_value() && (done_ >= 1 || Due(evaluate_every_));
@@ -162,18 +177,12 @@ double Trainer::ForwardBackward(const StepData& data) {
   for (const Batch& batch : data.micro) weight += model_->head().LossWeight(batch, weights);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   for (const Batch& batch : data.micro) {
-    model_->arena().Reset();
-    const Step step = model_->NewStep(batch, compute_, true, spec_.seed());
-    const Encoder::Saved saved = model_->encoder().Forward(step);
-    const bool trained = model_->encoder().trained(step);
-    Mat dy = trained ? model_->arena().NewZero(saved.y.rows, saved.y.cols, compute_) : Mat();
-    loss += model_->head().Loss(step, saved.y, scale, dy, weights).loss;
-    if (scale != 0 && trained) model_->encoder().Backward(step, saved, dy);
+    loss += TrainingPass(*model_, batch, {compute_, spec_.seed(), scale, spec_.runtime().recompute(), weights});
   }
   return loss * scale;
 }
 
-absl::Status Trainer::TrainStep(const StepData& data) {
+absl::Status Trainer::TrainStep(const StepData& data, double waited) {
   const double loss = ForwardBackward(data);
   if (options_.on_gradients != nullptr) options_.on_gradients(step_ + 1, model_->params().grads());
   const double norm = optimizer_->GradNorm(), rate = pace_->Rate(spec_.optimizer().learning_rate(), step_);
@@ -193,6 +202,7 @@ absl::Status Trainer::TrainStep(const StepData& data) {
                    .done = pace_->Done(step_),
                    .seconds_left = pace_->SecondsLeft(),
                    .tokens = data.tokens,
+                   .data_wait = waited,
                    .memory_bytes = model_->arena().peak(),
                    .skipped = !finite});
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 
 #include "encoder/model.h"
 #include "proto/spec.h"
+#include "proto/state.pb.h"
 #include "tasks/feed.h"
 #include "tasks/metrics.h"
 #include "tasks/training/optimizer.h"
@@ -46,6 +47,9 @@ class Trainer {
   // earlier run is changed when it fails, and nothing is left of a new one but, when it was interrupted, finished parts of the token cache.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const LoadedSpec& loaded, const Options& options);
 
+  // The spec with what the run has chosen: batch.micro_tokens.
+  const TaskSpec& spec() const { return spec_; }
+
   // Trains to the last step. Call once.
   absl::StatusOr<Summary> Run();
 
@@ -56,6 +60,9 @@ class Trainer {
   // Leaves no trace of a run that Start could not begin.
   void Undo(Exit why);
   absl::Status PrepareRunDirectory();
+  // Looks for the newest checkpoint of this run, and takes over the micro-batch that the run has; kMismatch when its spec is another.
+  absl::Status FindRun();
+  absl::Status ChooseMicroBatch();
   absl::Status InitializeModel();
   void PlanSteps();
   absl::Status Resume();
@@ -63,7 +70,8 @@ class Trainer {
   absl::Status Fork();
   // Loss per target of the step, gradients accumulated.
   double ForwardBackward(const StepData& data);
-  absl::Status TrainStep(const StepData& data);
+  // `waited`: seconds that the data were waited for.
+  absl::Status TrainStep(const StepData& data, double waited);
   // Passes over a step whose loss or gradient (`what`) is not finite; an error when there are too many.
   absl::Status SkipStep(absl::string_view what);
   absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
@@ -91,12 +99,20 @@ class Trainer {
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
   std::string Path(absl::string_view name) const { return JoinPath(spec_.output().directory(), name); }
 
-  const LoadedSpec loaded_;
+  // A checkpoint to go on from.
+  struct Found {
+    std::string path;
+    TrainerState state;
+  };
+
+  LoadedSpec loaded_;
   const TaskSpec& spec_ = loaded_.spec;
   Options options_;
   std::optional<RunLock> lock_;
+  std::optional<Found> found_;
   Setup setup_;
   DType compute_ = DType::kF32;
+  int64_t arena_bytes_ = 0;  // that passes need
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Feed> feed_;

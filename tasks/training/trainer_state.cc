@@ -29,6 +29,7 @@ TaskSpec Essence(const TaskSpec& spec) {
   essence.mutable_train()->clear_files();  // their content is compared, not their names
   essence.mutable_runtime()->clear_threads();
   essence.mutable_runtime()->clear_memory_limit_mb();
+  essence.mutable_runtime()->clear_recompute();
   return essence;
 }
 
@@ -218,20 +219,28 @@ absl::Status Trainer::LoadCheckpoint(const std::string& folder) {
   return fresh.empty() ? absl::OkStatus() : Error(Exit::kMismatch, absl::StrCat(Quote(folder), " lacks ", fresh.front()));
 }
 
-absl::Status Trainer::Resume() {
+absl::Status Trainer::FindRun() {
   const std::string& directory = spec_.output().directory();
   RemoveLeftovers(directory);
   std::vector<std::string> skipped;
   ASSIGN_OR_RETURN(const std::optional<FoundCheckpoint> found, FindCheckpoint(directory, &skipped));
   for (const std::string& line : skipped) setup_.notes.push_back(absl::StrCat("skipped ", line));
-  if (!found.has_value()) return options_.fork.empty() ? absl::OkStatus() : Fork();
-  if (!options_.fork.empty()) setup_.notes.push_back("a run is here already and goes on; --fork is for new ones");
-  ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(found->path));
+  if (!found.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(TrainerState state, ReadTrainerState(found->path));
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state.spec(), JoinPath(found->path, kStateName)));
+  if (!spec_.batch().has_micro_tokens()) loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
   RETURN_IF_ERROR(CompareSpecs(before.spec, spec_, directory));
   if (state.data_fingerprint() != FingerprintOf(*setup_.train)) return DataChanged(state, setup_.train->sources, found->path);
-  RETURN_IF_ERROR(LoadCheckpoint(found->path));
-  RETURN_IF_ERROR(ReadMoments(JoinPath(found->path, kMomentsName), model_->params(), optimizer_.get()));
+  found_ = Found{found->path, std::move(state)};
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Resume() {
+  if (!found_.has_value()) return options_.fork.empty() ? absl::OkStatus() : Fork();
+  if (!options_.fork.empty()) setup_.notes.push_back("a run is here already and goes on; --fork is for new ones");
+  const auto& [path, state] = *found_;
+  RETURN_IF_ERROR(LoadCheckpoint(path));
+  RETURN_IF_ERROR(ReadMoments(JoinPath(path, kMomentsName), model_->params(), optimizer_.get()));
   step_ = saved_step_ = state.step();
   next_example_ = state.next_example();
   seconds_ = state.seconds();
@@ -247,7 +256,7 @@ absl::Status Trainer::Resume() {
   best_step_ = state.best_step();
   evaluation_due_ = state.evaluation_due() && setup_.validation.has_value();
   forked_from_ = state.forked_from();
-  setup_.notes.push_back(absl::StrCat("resumed at ", pace_->Describe(step_), " from ", found->path));
+  setup_.notes.push_back(absl::StrCat("resumed at ", pace_->Describe(step_), " from ", path));
   const auto made_with = [](absl::string_view isa, absl::string_view library, absl::string_view compute) {
     return absl::StrCat(isa, ", ", library, ", ", compute);
   };

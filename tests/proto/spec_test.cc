@@ -219,6 +219,8 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_THAT(error({"masked_lm.keep_share=0.6", "masked_lm.random_share=0.6"}), HasSubstr("keep_share + random_share is 1.2"));
   EXPECT_THAT(error({"masked_lm.max_tokens=513"}), HasSubstr("masked_lm.max_tokens: 513 is more than model.encoder.max_positions = 512"));
   EXPECT_THAT(error({"batch.micro_tokens=64"}), HasSubstr("batch.micro_tokens: 64 is less than masked_lm.max_tokens = 128"));
+  EXPECT_EQ(error({"batch.micro_tokens=128"}), "");
+  EXPECT_EQ(error({"masked_lm.max_tokens=10000", "model.encoder.max_positions=10000"}), "") << "a micro-batch that is not given grows";
   EXPECT_THAT(error({"model.start_from=x"}), HasSubstr("a.textproto:1:24: model.encoder: is not allowed together with model.start_from"));
   EXPECT_THAT(error({"model.tokenizer="}), HasSubstr("model.tokenizer: a new encoder needs one"));
   EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}), HasSubstr("11 is more than schedule.steps = 10"));

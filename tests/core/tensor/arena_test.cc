@@ -34,6 +34,30 @@ TEST(Arena, NewZeroClearsUsedMemory) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(clean.f32()[i], 0);
 }
 
+TEST(Arena, CountsWithoutMemory) {
+  Arena real, counting = Arena::Counting();
+  for (Arena* arena : {&real, &counting}) {
+    arena->New(3, 5, DType::kF32);
+    const Arena::Mark mark = arena->mark();
+    arena->NewArray<char>(1000);
+    arena->Rewind(mark);
+    arena->New(2, 7, DType::kBf16);
+  }
+  EXPECT_EQ(counting.peak(), real.peak());
+  EXPECT_EQ(counting.used(), real.used());
+  EXPECT_EQ(counting.NewArray<float>(int64_t{1} << 50), nullptr);
+}
+
+TEST(Arena, ReservesOneBlock) {
+  Arena arena;
+  arena.Reserve(3 << 20);
+  char* first = arena.NewArray<char>(1 << 20);
+  char* second = arena.NewArray<char>(2 << 20);
+  EXPECT_EQ(second - first, 1 << 20);
+  arena.Reset();
+  EXPECT_EQ(arena.NewArray<char>(64), first);
+}
+
 TEST(Arena, RewindGivesTheSameMemoryAgain) {
   Arena arena;
   int* kept = arena.NewArray<int>(100);

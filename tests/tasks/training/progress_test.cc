@@ -41,7 +41,8 @@ class ProgressTest : public testing::Test {
   void Steps(Progress* progress, int from, int to, double seconds = 0.5) {
     for (int step = from; step <= to; ++step) {
       now_ += seconds;
-      progress->Step({.step = step, .loss = 2, .learning_rate = 1e-4, .grad_norm = 3, .tokens = 1000, .memory_bytes = 5});
+      progress->Step(
+          {.step = step, .loss = 2, .learning_rate = 1e-4, .grad_norm = 3, .tokens = 1000, .data_wait = seconds / 5, .memory_bytes = 5});
     }
   }
   std::string Screen() { return *ReadFile(directory_ + "/screen", 1 << 20); }
@@ -107,6 +108,7 @@ TEST_F(ProgressTest, LogHoldsOneObjectALine) {
   EXPECT_EQ(records[1]["tokens"], 20000);
   EXPECT_NEAR(records[1]["tokens_per_second"].get<double>(), 2000, 1e-6);
   EXPECT_NEAR(records[1]["seconds"].get<double>(), 10, 1e-6);
+  EXPECT_NEAR(records[1]["data_wait_share"].get<double>(), 0.2, 1e-6);
   EXPECT_EQ(records[1]["memory_bytes"], 5);
 }
 

@@ -1,0 +1,32 @@
+// Forward and backward of one micro-batch.
+#ifndef CLOZE_TASKS_TRAINING_PASS_H_
+#define CLOZE_TASKS_TRAINING_PASS_H_
+
+#include "encoder/model.h"
+
+namespace cloze {
+
+struct PassOptions {
+  DType compute = DType::kF32;
+  uint64_t seed = 0;       // of dropout
+  float scale = 1;         // of the loss; 0: no gradients
+  bool recompute = false;  // as RuntimeSpec's
+  LabelWeights weights;
+};
+
+// Adds the gradients of all parameters that learn; returns the summed loss of the batch's targets, without the scale.
+inline double TrainingPass(Model& model, const Batch& batch, const PassOptions& options) {
+  model.arena().Reset();
+  Step step = model.NewStep(batch, options.compute, true, options.seed);
+  step.recompute = options.recompute;
+  const Encoder::Saved saved = model.encoder().Forward(step);
+  const bool trained = model.encoder().trained(step);
+  Mat dy = trained ? model.arena().NewZero(saved.y.rows, saved.y.cols, options.compute) : Mat();
+  const double loss = model.head().Loss(step, saved.y, options.scale, dy, options.weights).loss;
+  if (options.scale != 0 && trained) model.encoder().Backward(step, saved, dy);
+  return loss;
+}
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_PASS_H_

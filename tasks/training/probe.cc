@@ -1,0 +1,67 @@
+#include "tasks/training/probe.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/functional/function_ref.h"
+#include "tasks/feed.h"
+#include "tasks/training/optimizer.h"
+#include "tasks/training/pass.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kGrowth = 4;     // from one size of passes to the next
+constexpr int64_t kShortest = 64;  // tokens of the first
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double TimeOf(absl::FunctionRef<void()> work) {
+  const double start = Now();
+  work();
+  return Now() - start;
+}
+
+// The first pass of at most `tokens` tokens, of full-length sequences.
+absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const Setup& setup, int64_t tokens) {
+  BatchSpec size;
+  size.set_tokens(tokens);
+  size.set_micro_tokens(tokens);
+  ASSIGN_OR_RETURN(StepData step, Feed(setup.train->store, size, spec.seed(), setup.masker).Next(0, 1));
+  return std::move(step.micro.front());
+}
+
+}  // namespace
+
+absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const Setup& setup, DType compute, int64_t most_tokens, double seconds) {
+  Model model(setup.config, true, spec.trainable());
+  model.Initialize(spec.seed());
+  Optimizer optimizer(&model.params(), spec.optimizer());
+  const double start = Now();
+  Speed speed;
+  double last = 0;  // seconds of a pass of the size before
+  for (int64_t tokens = std::min(std::max(MaxTokens(spec), kShortest), most_tokens);; tokens = std::min(tokens * kGrowth, most_tokens)) {
+    ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, setup, tokens));
+    const float scale = 1.0f / static_cast<float>(std::max<int64_t>(batch.rows.size(), 1));
+    const auto pass = [&] { TrainingPass(model, batch, {compute, spec.seed(), scale, spec.runtime().recompute(), {}}); };
+    pass();  // writes kernels, touches memory
+    last = TimeOf(pass);
+    if (speed.pass_tokens == 0) {
+      speed.step_seconds = TimeOf([&] { optimizer.Step(1e-6, optimizer.GradNorm()); });
+      speed.step_seconds += std::max(TimeOf(pass) - last, 0.0);  // packs weights anew
+    }
+    const auto infer = [&] {
+      model.arena().Reset();
+      const Step step = model.NewStep(batch, compute);
+      model.head().Loss(step, model.encoder().Infer(step, [](int, ConstMat) {}), 0, {});
+    };
+    speed.tokens_per_second = batch.tokens() / last;
+    speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);
+    speed.pass_tokens = batch.tokens();
+    speed.seconds = Now() - start;
+    const double growth = double(std::min(tokens * kGrowth, most_tokens)) / tokens;
+    if (tokens >= most_tokens || speed.seconds + 2.5 * growth * last > seconds) return speed;
+  }
+}
+
+}  // namespace cloze

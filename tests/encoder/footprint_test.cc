@@ -1,0 +1,141 @@
+// What the plan of a pass counts is what the pass takes.
+#include "encoder/footprint.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/threads.h"
+#include "tests/encoder/modules.h"
+
+namespace cloze {
+namespace {
+
+using reference::ConfigOf;
+using reference::kSeed;
+using reference::MakeBatch;
+using reference::MatmulRuns;
+
+struct Case {
+  const char* name;
+  HeadKind head = HeadKind::kMaskedLm;
+  EncoderSpec::Norm norm = EncoderSpec::POST;
+  bool crf = false;
+  TrainableSpec trainable = {};
+  float dropout = 0.1f;
+};
+
+std::vector<Case> Cases() {
+  TrainableSpec head_only, last_layers, lora, wide_lora;
+  head_only.set_head_only(true);
+  last_layers.set_last_layers(1);
+  lora.mutable_lora()->set_rank(4);
+  wide_lora.mutable_lora()->set_dropout(0.1f);
+  for (const auto target : {LoraSpec::QUERY, LoraSpec::OUTPUT, LoraSpec::INTERMEDIATE}) wide_lora.mutable_lora()->add_targets(target);
+  const HeadKind mlm = HeadKind::kMaskedLm, text = HeadKind::kSequenceClassification, tag = HeadKind::kTokenTagging;
+  const auto post = EncoderSpec::POST, pre = EncoderSpec::PRE;
+  return {{"mlm"},
+          {"mlm pre-norm", mlm, pre},
+          {"mlm without dropout", mlm, post, false, {}, 0},
+          {"classification", text},
+          {"classification pre-norm", text, pre},
+          {"tagging", tag},
+          {"tagging crf", tag, post, true},
+          {"head only", text, post, false, head_only},
+          {"head only, tagging crf", tag, pre, true, head_only},
+          {"last layers", text, post, false, last_layers},
+          {"last layers pre-norm", tag, pre, false, last_layers},
+          {"lora", text, post, false, lora},
+          {"lora with dropout", tag, pre, true, wide_lora}};
+}
+
+Model MakeModel(const Case& c) {
+  ModelConfig config = ConfigOf(c.norm, {.hidden = 64, .heads = 2, .layers = 3, .intermediate = 256, .vocab = 900}, c.dropout, c.head);
+  config.crf = c.crf;
+  return Model(config, true, c.trainable);
+}
+
+// A training step's passes, as the trainer makes them.
+void Pass(Model& model, const Batch& batch, DType type, bool recompute) {
+  model.arena().Reset();
+  Step step = model.NewStep(batch, type, true, kSeed);
+  step.recompute = recompute;
+  const Encoder::Saved saved = model.encoder().Forward(step);
+  const bool trained = model.encoder().trained(step);
+  const Mat dy = trained ? model.arena().NewZero(saved.y.rows, saved.y.cols, type) : Mat();
+  model.head().Loss(step, saved.y, 0.5f, dy);
+  if (trained) model.encoder().Backward(step, saved, dy);
+}
+
+PassShape PassShapeOf(const Batch& batch) {
+  PassShape shape = {batch.padded_rows(), 0, static_cast<int64_t>(batch.rows.size())};
+  for (int64_t s = 0; s < batch.sequences(); ++s)
+    shape.longest = std::max<int64_t>(shape.longest, batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]);
+  return shape;
+}
+
+TEST(Footprint, IsWhatATrainingPassTakes) {
+  const std::vector<int32_t> lengths = {100, 120, 77, 3, 99};
+  for (const Case& c : Cases()) {
+    for (const DType type : {DType::kF32, DType::kBf16}) {
+      if (!MatmulRuns(type)) continue;
+      for (const bool recompute : {false, true}) {
+        for (const int threads : {1, 3}) {
+          SetThreads(threads);
+          Model model = MakeModel(c);
+          model.Initialize(3);
+          const Batch batch = MakeBatch(lengths, model.config());
+          Pass(model, batch, type, recompute);
+          const int64_t real = model.arena().peak();
+          const auto laid_out = Model::LayOut(model.config(), c.trainable);
+          const PassBytes counted = CountTraining(*laid_out, PassShapeOf(batch), type, recompute);
+          EXPECT_GE(counted.peak, real) << c.name << int(type) << recompute;
+          EXPECT_LE(counted.peak, real + real / 50) << c.name << int(type) << recompute;
+          EXPECT_LE(counted.kept, counted.peak);
+          EXPECT_GE(PackedBytes(*laid_out, type), model.matmul().packed_bytes()) << c.name;
+        }
+      }
+    }
+  }
+  SetThreads(1);
+}
+
+TEST(Footprint, IsWhatEvaluationTakes) {
+  for (const Case& c : Cases()) {
+    Model model = MakeModel(c);
+    const Batch batch = MakeBatch({100, 120, 77, 3, 99}, model.config());
+    const Step step = model.NewStep(batch, DType::kF32);
+    const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
+    if (c.head != HeadKind::kMaskedLm) model.head().Logits(step, hidden, batch.rows);
+    model.head().Loss(step, hidden, 0, {});
+    const PassBytes counted = CountInference(model, PassShapeOf(batch), DType::kF32);
+    EXPECT_GE(counted.peak, model.arena().peak()) << c.name;
+    EXPECT_LE(counted.peak, model.arena().peak() * 51 / 50) << c.name;
+  }
+}
+
+// The gradients of all parameters after two passes, one on top of the other.
+std::vector<float> Gradients(const Case& c, DType type, bool recompute, int64_t* peak) {
+  Model model = MakeModel(c);
+  model.Initialize(3);
+  for (const int32_t length : {120, 31}) Pass(model, MakeBatch({length, 17, length / 2}, model.config()), type, recompute);
+  *peak = model.arena().peak();
+  return {model.params().grads().begin(), model.params().grads().end()};
+}
+
+TEST(Recompute, GivesTheSameBitsWithLessMemory) {
+  for (const Case& c : Cases()) {
+    for (const DType type : {DType::kF32, DType::kBf16}) {
+      if (!MatmulRuns(type)) continue;
+      int64_t kept = 0, again = 0, threaded = 0;
+      const std::vector<float> expected = Gradients(c, type, false, &kept);
+      EXPECT_EQ(Gradients(c, type, true, &again), expected) << c.name;
+      SetThreads(3);
+      EXPECT_EQ(Gradients(c, type, true, &threaded), expected) << c.name;
+      SetThreads(1);
+      const bool whole = c.trainable.part_case() == TrainableSpec::PART_NOT_SET;
+      EXPECT_LE(again, whole ? kept * 3 / 4 : kept + kept / 50) << c.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,90 @@
+// `--plan`: what a run would need, without it.
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Plan : public testing::Test {
+ protected:
+  Plan() {
+    std::ofstream(folder_ + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n";
+    std::ofstream text(folder_ + "/d.txt"), classes(folder_ + "/c.tsv");
+    classes << "text\tlabel\n";
+    for (int i = 0; i < 300; ++i) {
+      text << "a bb a a b a b b a b\n\n";
+      classes << "a bb a " << (i % 2 ? "a\tx\n" : "b\ty\n");
+    }
+    text.close(), classes.close();
+    Write("m", "masked_lm { max_tokens: 32 } train { files: 'd.txt' } schedule { epochs: 2 } batch { tokens: 300 }");
+    Write("c", "sequence_classification { max_tokens: 32 } train { files: 'c.tsv' } validation { files: 'c.tsv' } batch { examples: 30 }");
+  }
+  void Write(const std::string& name, const std::string& rest) {
+    std::ofstream(folder_ + "/" + name) << "model { tokenizer: 'vocab.txt' encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 "
+                                           "intermediate: 64 max_positions: 32 } } output { directory: 'run' } "
+                                        << rest;
+  }
+  RunResult Cloze(const std::string& arguments) { return RunCloze(arguments, "cd " + folder_ + "; TMPDIR=" + folder_ + " "); }
+  size_t Files() { return std::distance(std::filesystem::directory_iterator(folder_), {}); }
+
+  const std::string folder_ = TemporaryFolder();
+};
+
+TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
+  const size_t files = Files();
+  const RunResult mlm = Cloze("pretrain --plan m");
+  EXPECT_EQ(mlm.exit, 0) << mlm.err;
+  for (const char* name : {"parameters", "weights", "optimizer", "packed weights", "activations", "scratch", "expected peak",
+                           "training data", "tokens/s", "time to finish"}) {
+    EXPECT_THAT(mlm.out, HasSubstr(name)) << mlm.out;
+  }
+  EXPECT_THAT(mlm.out, ContainsRegex("micro_tokens +300\n"));
+  EXPECT_THAT(mlm.out, ContainsRegex("steps +[0-9]+ +"));
+  EXPECT_THAT(mlm.out, HasSubstr("measured: steps of this model on these data"));
+  EXPECT_THAT(mlm.out, Not(HasSubstr("estimated by")));
+  const RunResult text = Cloze("finetune --plan c");
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_THAT(text.out, ContainsRegex("steps +30 "));
+  EXPECT_THAT(text.out, HasSubstr("of it for 3 evaluations"));
+  EXPECT_EQ(Files(), files) << "neither run directory nor scratch files";
+}
+
+TEST_F(Plan, KnowsWhatARunDoes) {
+  ASSERT_EQ(Cloze("finetune c --set schedule.epochs=1").exit, 0);
+  const RunResult again = Cloze("finetune --plan c --set schedule.epochs=1");
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_THAT(again.out, ContainsRegex("steps +10 "));
+  EXPECT_THAT(Cloze("finetune c --set schedule.epochs=1").out, HasSubstr("\"steps\": 10,"));
+}
+
+TEST_F(Plan, EstimatesLargeFilesByTheirBeginning) {
+  std::ofstream text(folder_ + "/d.txt", std::ios::app);
+  for (int i = 0; i < 300000; ++i) text << "a bb a a b a b b a b\n\n";
+  text.close();
+  const RunResult large = Cloze("pretrain --plan m");
+  EXPECT_EQ(large.exit, 0) << large.err;
+  EXPECT_THAT(large.out, HasSubstr("estimated by 2.1 of 6.6 MB"));
+  EXPECT_THAT(large.out, ContainsRegex("training data +3.[89]")) << large.out;  // 300,300 documents of 11 tokens, <class> and <sep>
+}
+
+TEST_F(Plan, RefusesWhatTheRunWouldRefuse) {
+  const RunResult small = Cloze("pretrain --plan m --set runtime.memory_limit_mb=1");
+  EXPECT_EQ(small.exit, 77);
+  EXPECT_THAT(small.out, HasSubstr("expected peak"));
+  EXPECT_THAT(small.out, Not(HasSubstr("time to finish")));
+  EXPECT_THAT(small.err, HasSubstr("batch.micro_tokens: 32 tokens in a pass need"));
+  EXPECT_EQ(Cloze("finetune --plan m").exit, 78);
+  EXPECT_EQ(Cloze("pretrain --plan m --set train.files=no.txt").exit, 66);
+  EXPECT_THAT(Cloze("pretrain --plan m --set schedule.time_budget_minutes=2").out, HasSubstr("within the time budget"));
+}
+
+}  // namespace
+}  // namespace cloze
