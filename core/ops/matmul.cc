@@ -336,7 +336,7 @@ int64_t Matmul::packed_bytes() const {
 
 int64_t Matmul::scratch_bytes() const {
   int64_t bytes = 0;
-  for (const Rep::Worker& worker : rep_->workers) bytes += worker.size;
+  for (const Rep::Worker& worker : rep_->workers) bytes += worker.scratch_size + worker.result_size;
   return bytes;
 }
 
