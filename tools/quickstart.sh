@@ -167,7 +167,10 @@ encoder_spec() {
   cat << END
 model {
   tokenizer: "$out/vocab"
-  encoder { layers: 4 hidden: 192 heads: 3 intermediate: 768 max_positions: 128 preset: CUSTOM }
+  encoder {
+    layers: 4 hidden: 192 heads: 3 intermediate: 768 max_positions: 128 preset: CUSTOM
+    norm: PRE norm_epsilon: 1e-5 positions: SINUSOIDAL_START sinusoid_base: 1000 initializer_range: 0.04 query_key_start: 2
+  }
   dropout: 0.05
   attention_dropout: 0.05
 }
@@ -175,8 +178,8 @@ masked_lm { max_tokens: 64 random_share: 0.1 keep_share: 0.1 }
 train { files: "$data/train.txt" documents: LINE }
 validation { files: "$data/heldout.txt" documents: LINE }
 evaluation { max_examples: 500 }
-batch { tokens: 4096 micro_tokens: 4096 }
-optimizer { learning_rate: 0.0015 beta2: 0.98 }
+batch { tokens: 2048 micro_tokens: 2048 }
+optimizer { learning_rate: 0.001 beta2: 0.98 epsilon: 1e-6 }
 END
 }
 
