@@ -150,7 +150,9 @@ absl::StatusOr<int64_t> ChooseMicroTokens(const LoadedSpec& loaded, const Memory
   const std::string has = Has(spec, limit);
   if (given || largest == 0) {
     const std::string tokens = absl::StrCat(largest == 0 && !given ? MaxTokens(spec) : wish);
-    const std::string hint = largest > 0 ? absl::StrCat(largest, " would fit") : absl::StrCat("nothing fits; ", Hint(spec));
+    const std::string hint =
+        largest > 0 ? absl::StrCat(largest, " would fit", spec.runtime().recompute() ? "" : ", and runtime.recompute needs less")
+                    : absl::StrCat("nothing fits; ", Hint(spec));
     return AtField(loaded, "batch.micro_tokens",
                    Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()), " of memory (",
                                                     InParts(need), "), ", has, "; ", hint)));
