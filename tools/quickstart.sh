@@ -16,7 +16,6 @@ pretrain_seconds=${CLOZE_PRETRAIN_SECONDS:-240}
 finetune_seconds=${CLOZE_FINETUNE_SECONDS:-75}
 wordnet=/usr/share/wordnet
 sentence_limit=200000  # sentences that the labelled tasks take at most
-probe_steps=8
 
 say() { printf '\n== %s\n' "$*" >&2; }
 fail() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
@@ -196,31 +195,11 @@ optimizer { learning_rate: 0.0004 }
 END
 }
 
-seconds() { date +%s.%N; }
-
-# Optimizer steps that fit into a time. Arguments: sub-command, spec, seconds. A few steps are timed, less those that one step alone takes (reading,
-# tokenising), in a folder that is thrown away.
-steps_for() {
-  local start middle end probe=$out/probe
-  rm -rf "$probe"
-  local fixed=(--set "output.cache_directory=$out/cache" --set evaluation.every_steps=1000000 --set evaluation.max_examples=1)
-  "$cloze" "$1" "$2" "${fixed[@]}" --set schedule.steps=1 --set "output.directory=$probe/a" > /dev/null 2> "$out/probe.log" || { cat "$out/probe.log" >&2; return 1; }
-  start=$(seconds)
-  "$cloze" "$1" "$2" "${fixed[@]}" --set schedule.steps=1 --set "output.directory=$probe/b" > /dev/null 2>&1
-  middle=$(seconds)
-  "$cloze" "$1" "$2" "${fixed[@]}" --set "schedule.steps=$((probe_steps + 1))" --set "output.directory=$probe/c" > /dev/null 2>&1
-  end=$(seconds)
-  rm -rf "$probe"
-  awk -v a="$start" -v b="$middle" -v c="$end" -v budget="$3" -v n=$probe_steps '
-    BEGIN { step = ((c - b) - (b - a)) / n; if (step < 0.001) step = 0.001; steps = int(budget / step); print (steps < 20 ? 20 : steps) }'
-}
-
-# Trains. Arguments: sub-command, spec, steps, name of the run.
+# Trains. Arguments: sub-command, spec, seconds, name of the run.
 train() {
   rm -rf "${out:?}/$4"
-  "$cloze" "$1" "$2" --set "schedule.steps=$3" --set "output.directory=$out/$4" --set "output.cache_directory=$out/cache" \
-    --set output.log_every_steps=$(($3 / 20 + 1)) --set "evaluation.every_steps=$(($3 / 4 + 1))" --set "output.checkpoint_every_steps=$(($3 / 2 + 1))" \
-    > "$out/$4.log"
+  "$cloze" "$1" "$2" --set "schedule.time_budget_minutes=$(awk -v s="$3" 'BEGIN { print s / 60 }')" --set "output.directory=$out/$4" \
+    --set "output.cache_directory=$out/cache" --set output.log_every_steps=100 --set evaluation.every_steps=500 > "$out/$4.log"
 }
 
 # Metrics on held-out data, into a JSON file. Arguments: name of the run, data.
@@ -249,7 +228,7 @@ cloze=$build/cloze
 say "data"
 data=$out/data
 mkdir -p "$out"
-rm -rf "${out:?}"/{data,cache,vocab,probe}
+rm -rf "${out:?}"/{data,cache,vocab}
 mkdir -p "$data"
 if [ $# -gt 0 ]; then text_data "$@"; else wordnet_data; fi
 for set in train heldout; do
@@ -265,8 +244,7 @@ say "vocabulary"
 
 say "pretraining, $pretrain_seconds seconds"
 encoder_spec > "$out/pretrain.textproto"
-steps=$(steps_for pretrain "$out/pretrain.textproto" "$pretrain_seconds")
-train pretrain "$out/pretrain.textproto" "$steps" pretrain
+train pretrain "$out/pretrain.textproto" "$pretrain_seconds" pretrain
 evaluate pretrain "$data/heldout.txt"
 
 say "fillings"
@@ -296,8 +274,7 @@ for task in "${tasks[@]}"; do
     tag) kind=token_tagging extension=conll ;;
   esac
   finetune_spec "$kind" "$extension" "$task" > "$out/$task.textproto"
-  steps=$(steps_for finetune "$out/$task.textproto" "$finetune_seconds")
-  train finetune "$out/$task.textproto" "$steps" "$task"
+  train finetune "$out/$task.textproto" "$finetune_seconds" "$task"
   evaluate "$task" "$data/$task-heldout.$extension"
 done
 
