@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -14,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "core/base/clock.h"
 #include "core/base/threads.h"
 #include "tools/bench.h"
 #include "tools/output.h"
@@ -23,8 +23,6 @@ namespace {
 
 constexpr double kForeign = 0.06;       // share of the machine that others may use
 constexpr double kChunkSeconds = 0.25;  // between two looks at the clock ticks of the machine
-
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double OwnSeconds() {
   double sum = 0;
@@ -76,17 +74,17 @@ double Timing::Sum() const { return std::accumulate(ms.begin(), ms.end(), 0.0); 
 
 Timing TimeSteps(absl::FunctionRef<void(int)> step, int reps, int warmup, double budget) {
   for (int i = 0; i < warmup; ++i) step(i);
-  const double processors = std::max(1u, std::thread::hardware_concurrency()), start = Seconds();
+  const double processors = std::max(1u, std::thread::hardware_concurrency()), start = SteadySeconds();
   Timing clean, all;
   double shares = 0;
   for (int i = 0, chunks = 1;; ++chunks) {
-    const double busy = BusySeconds(), own = OwnSeconds(), begin = Seconds();
+    const double busy = BusySeconds(), own = OwnSeconds(), begin = SteadySeconds();
     const int first = i;
     double now = begin;
     do {
-      const double before = Seconds();
+      const double before = SteadySeconds();
       step(warmup + i);
-      now = Seconds();
+      now = SteadySeconds();
       all.ms.push_back((now - before) * 1e3);
       all.steps.push_back(warmup + i++);
     } while (now - begin < kChunkSeconds && static_cast<int>(clean.ms.size()) + i - first < reps);

@@ -8,6 +8,7 @@
 #include "encoder/model.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/optimizer.h"
+#include "tasks/training/pass.h"
 #include "tasks/training/setup.h"
 #include "tools/bench.h"
 #include "tools/command.h"
@@ -78,12 +79,7 @@ struct Training {
   }
 
   void Step(const Batch& batch) {
-    model.arena().Reset();
-    const cloze::Step step = model.NewStep(batch, compute, true, 1);
-    const Encoder::Saved saved = model.encoder().Forward(step);
-    Mat dy = model.arena().NewZero(saved.y.rows, saved.y.cols, compute);
-    model.head().Loss(step, saved.y, 1.0f / batch.targets.size(), dy);
-    model.encoder().Backward(step, saved, dy);
+    TrainingPass(model, batch, {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size(), .weights = {}});
     optimizer->Step(1e-4, optimizer->GradNorm());
   }
 

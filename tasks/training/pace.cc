@@ -1,18 +1,13 @@
 #include "tasks/training/pace.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
-namespace {
-
-double SteadySeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 Pace::Pace(const ScheduleSpec& spec, int64_t total_steps, std::function<double()> clock)
     : spec_(spec),

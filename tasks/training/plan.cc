@@ -22,13 +22,9 @@ struct Looked {
   DataSample train, validation;
 };
 
-std::string CacheOf(const TaskSpec& spec) {
-  return spec.output().cache_directory().empty() ? JoinPath(spec.output().directory(), "cache") : spec.output().cache_directory();
-}
-
 // The token cache, when there is one of all data.
 absl::StatusOr<Looked> LookAtCache(const LoadedSpec& loaded, const PlanOptions& options) {
-  const std::string cache = CacheOf(loaded.spec);
+  const std::string cache = CacheFolder(loaded.spec);
   if (!PathExists(cache)) return Error(Exit::kNoInput, "no token cache");
   Looked looked;
   looked.train.data = loaded.spec.train(), looked.validation.data = loaded.spec.validation();

@@ -1,9 +1,9 @@
 #include "tasks/training/probe.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/clock.h"
 #include "tasks/feed.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"
@@ -14,12 +14,10 @@ namespace {
 constexpr int64_t kGrowth = 4;     // from one size of passes to the next
 constexpr int64_t kShortest = 64;  // tokens of the first
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 double TimeOf(absl::FunctionRef<void()> work) {
-  const double start = Now();
+  const double start = SteadySeconds();
   work();
-  return Now() - start;
+  return SteadySeconds() - start;
 }
 
 // The first pass of at most `tokens` tokens, of full-length sequences.
@@ -37,7 +35,7 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const Setup& setup, DTy
   Model model(setup.config, true, spec.trainable());
   model.Initialize(spec.seed());
   Optimizer optimizer(&model.params(), spec.optimizer());
-  const double start = Now();
+  const double start = SteadySeconds();
   Speed speed;
   double last = 0;  // seconds of a pass of the size before
   for (int64_t tokens = std::min(std::max(MaxTokens(spec), kShortest), most_tokens);; tokens = std::min(tokens * kGrowth, most_tokens)) {
@@ -58,7 +56,7 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const Setup& setup, DTy
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);
     speed.pass_tokens = batch.tokens();
-    speed.seconds = Now() - start;
+    speed.seconds = SteadySeconds() - start;
     const double growth = double(std::min(tokens * kGrowth, most_tokens)) / tokens;
     if (tokens >= most_tokens || speed.seconds + 2.5 * growth * last > seconds) return speed;
   }

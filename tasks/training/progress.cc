@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
+#include "core/base/clock.h"
 #include "core/base/utf8.h"
 
 namespace cloze {
@@ -20,8 +20,6 @@ namespace {
 constexpr double kDecay = 0.95;       // of the smoothed values, each step
 constexpr double kDrawSeconds = 0.1;  // between two drawings of the live line
 constexpr int kUsualWidth = 80;
-
-double SteadySeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // `text` on one line, with control characters, escapes and bad UTF-8 made visible.
 std::string Printable(absl::string_view text) {

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/file.h"
+#include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {
@@ -23,7 +24,7 @@ constexpr int64_t kMaxFile = int64_t{1} << 40;
 LoadedSpec SpecOf(const LoadedSpec& loaded, uint64_t seed) {
   LoadedSpec one = loaded;
   OutputSpec* output = one.spec.mutable_output();
-  if (output->cache_directory().empty()) output->set_cache_directory(JoinPath(output->directory(), "cache"));
+  output->set_cache_directory(CacheFolder(loaded.spec));
   output->set_directory(JoinPath(output->directory(), SeedFolder(seed)));
   one.spec.set_seed(seed);
   one.spec.clear_repeat();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/file.h"
 #include "core/base/number.h"
 #include "core/ops/ops.h"
 #include "encoder/model_folder.h"
@@ -144,6 +145,11 @@ int64_t MaxTokens(const TaskSpec& spec) {
     case TaskSpec::TASK_NOT_SET: break;
   }
   return 0;
+}
+
+std::string CacheFolder(const TaskSpec& spec) {
+  const std::string& given = spec.output().cache_directory();
+  return given.empty() ? JoinPath(spec.output().directory(), "cache") : given;
 }
 
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {

@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <future>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "encoder/adapter.h"
@@ -25,8 +25,6 @@ namespace {
 
 // The square of a larger gradient is no f32, and would be kept in the second moment.
 constexpr double kMostNorm = 1e19;
-
-double SteadySeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -80,8 +78,7 @@ absl::Status Trainer::PrepareRunDirectory() {
   }
   ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
   cache_is_new_ = !PathExists(Path("cache"));
-  const std::string& cache = spec_.output().cache_directory();
-  BuildOptions build = {.cache_dir = cache.empty() ? Path("cache") : cache, .progress = nullptr, .stop = options_.stop};
+  BuildOptions build = {.cache_dir = CacheFolder(spec_), .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
     build.progress = [this](int64_t done, int64_t total) { options_.preparing("tokenising", done, total); };
   }
