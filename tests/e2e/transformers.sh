@@ -33,10 +33,14 @@ for norm in post pre; do
   run mlm text.txt "model { tokenizer: \"$work/vocab\" $encoder } masked_lm { max_tokens: 24 }"
   run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
   run tagger tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 }"
+  run crf tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 crf: true }"
   run several several.jsonl "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 kind: MULTI_LABEL }"
   run number pairs.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 kind: REGRESSION }" 'text_pair_field: "other"'
   for kind in classifier several; do
     "$cloze" predict --compute f32 --model "$work/$norm-$kind" < "$work/sentences.txt" > "$work/$norm-$kind.out.jsonl"
+  done
+  for kind in tagger crf; do
+    "$cloze" tag --compute f32 --model "$work/$norm-$kind" < "$work/sentences.txt" > "$work/$norm-$kind.tags.jsonl"
   done
   "$cloze" predict --compute f32 --model "$work/$norm-number" < "$work/pairs.txt" > "$work/$norm-number.out.jsonl"
   "$cloze" evaluate --compute f32 --model "$work/$norm-classifier" --data "$work/classes.tsv" > "$work/$norm-classifier.metrics.json" 2> /dev/null

@@ -1,5 +1,5 @@
 """Loads what `cloze` saved in transformers and compares logits and tokenizer. Called by transformers.sh with the folder that it made."""
-import json, os, sys
+import itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -31,7 +31,8 @@ def compare(name, ours, theirs):
 
 def load(folder, cls):
     model, info = cls.from_pretrained(folder, output_loading_info=True)
-    assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], (folder, info)
+    extra = {"crf.start_transitions", "crf.transitions", "crf.end_transitions"} if folder.endswith("-crf") else set()
+    assert not info["missing_keys"] and set(info["unexpected_keys"]) == extra and not info["mismatched_keys"], (folder, info)
     if model.config.model_type != "roberta":
         return model.eval(), AutoTokenizer.from_pretrained(folder)
     # transformers 5.12.1 and tokenizers 0.23.1 disagree on RobertaProcessing's arguments; the file itself is read.
@@ -65,9 +66,33 @@ def check_loss(norm, kind, model, tokenizer):
     compare(f"{norm}-{kind} loss", torch.tensor(ours), torch.stack(losses).mean())
 
 
+def marginals(logits, file):
+    """Each word's label probabilities under a CRF, by adding up all paths."""
+    start, between, end = (file["crf." + name].double() for name in ("start_transitions", "transitions", "end_transitions"))
+    words, labels = logits.shape
+    paths = torch.tensor(list(itertools.product(range(labels), repeat=words)))
+    scores = start[paths[:, 0]] + end[paths[:, -1]] + between[paths[:, :-1], paths[:, 1:]].sum(1) + logits.double()[range(words), paths].sum(1)
+    chosen = torch.nn.functional.one_hot(paths, labels)
+    return (scores.softmax(0)[:, None, None] * chosen).sum(0).float()
+
+
+def check_tags(name, folder, model, tokenizer):
+    """The score of each word's label, from the logits of its first piece."""
+    for i, (text, line) in enumerate(zip(sentences, lines(f"{name}.tags.jsonl"), strict=True)):
+        words = json.loads(line)["words"]
+        batch = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+        starts = batch.pop("offset_mapping")[0, :, 0].tolist()
+        with torch.no_grad():
+            logits = model(**batch).logits[0, [starts.index(word["start"], 1) for word in words]]
+        p = marginals(logits, load_file(os.path.join(folder, "model.safetensors"))) if name.endswith("-crf") else logits.softmax(-1)
+        labels = [model.config.label2id[word["label"]] for word in words]
+        compare(f"{name} tags {i}", torch.tensor([word["score"] for word in words]), p[range(len(words)), labels])
+        assert name.endswith("-crf") or labels == logits.argmax(-1).tolist(), folder
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
-         "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification}
+         "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification}
 for norm in ("post", "pre", "roberta"):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
@@ -81,6 +106,8 @@ for norm in ("post", "pre", "roberta"):
             with torch.no_grad():
                 base = getattr(model, model.base_model_prefix)(torch.tensor([ids])).last_hidden_state[0]
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
+        if cls is AutoModelForTokenClassification and norm != "roberta":
+            check_tags(f"{norm}-{kind}", folder, model, tokenizer)
         if cls is not AutoModelForSequenceClassification:
             continue
         if norm != "roberta":
