@@ -43,7 +43,9 @@ void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
       ->type_name("[NAME=]DIR")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--compute", options->compute, "Type of activations: auto, f32 or bf16.")
+  command
+      ->add_option("--compute", options->compute,
+                   "f32; bf16: two to three times as fast where the CPU multiplies it, scores differ in the third digit; auto: f32.")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   if (input) AddInputOptions(command, &options->input);
 }

@@ -12,7 +12,8 @@ namespace cloze {
 namespace {
 
 std::string Line(absl::string_view name, absl::string_view value, absl::string_view remark = "") {
-  return absl::StrFormat(remark.empty() ? "%-18s %12s\n" : "%-18s %12s   %s\n", name, value, remark);
+  const std::string line = absl::StrFormat("%-18s %12s", name, value);
+  return absl::StrCat(line, remark.empty() ? "" : "   ", remark, "\n");
 }
 
 std::string LineOfMemory(absl::string_view name, int64_t bytes, absl::string_view remark = "") {
