@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -13,61 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
+#include "core/ops/kernels/kernels.h"
+#include "core/ops/onednn.h"
 #include "core/ops/tiles.h"
 
 namespace cloze {
 namespace {
 
 using dnnl::memory;
-
-memory::data_type TypeOf(DType type) { return type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16; }
-
-// [rows, cols] with the given strides.
-memory::desc Describe(int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
-  return memory::desc({rows, cols}, TypeOf(type), memory::dims{row_stride, col_stride});
-}
-memory::desc Describe(ConstMat m) { return Describe(m.rows, m.cols, m.type, m.stride, 1); }
-memory::desc DescribeTransposed(ConstMat m) { return Describe(m.cols, m.rows, m.type, 1, m.stride); }
-
-// Here, in HasBias and in MakePrimitive oneDNN 2.x and 3.x differ for us.
-memory::dims DimsOf(const memory::desc& desc) {
-#if DNNL_VERSION_MAJOR >= 3
-  return desc.get_dims();
-#else
-  return desc.dims();
-#endif
-}
-
-struct Operands {
-  memory::desc src, weights, bias, dst;  // bias: zero desc when absent
-  bool accumulate;
-};
-
-bool HasBias(const Operands& o) {
-#if DNNL_VERSION_MAJOR >= 3
-  return !o.bias.is_zero();
-#else
-  return o.bias.data.ndims != 0;
-#endif
-}
-
-dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Operands& o) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (o.accumulate) {
-    dnnl::post_ops post;
-    post.append_sum(1.0f);
-    attr.set_post_ops(post);
-  }
-  const bool bias = HasBias(o);
-#if DNNL_VERSION_MAJOR >= 3
-  return bias ? dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.bias, o.dst, attr)
-              : dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.dst, attr);
-#else
-  return bias ? dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.bias, o.dst), attr, engine)
-              : dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.dst), attr, engine);
-#endif
-}
 
 // What a cached primitive depends on: kind of product, sizes, strides, types, bias, accumulate.
 using Key = std::tuple<int, int64_t, int64_t, int64_t, int64_t, int64_t, int, int, bool, bool>;
@@ -123,9 +75,10 @@ struct Matmul::Rep {
   std::map<Key, Cached> primitives;
   // Packed copies of a tile of a weight; more than one when shapes want different layouts.
   std::map<std::pair<const void*, int>, std::vector<Packed>> packed;
-  std::vector<Worker> workers;                   // one a thread
-  std::vector<Tile> tiles;                       // of the product at hand
-  std::vector<std::pair<memory, memory>> stale;  // what to pack before it: from, to
+  std::vector<Worker> workers;                     // one a thread
+  std::vector<Tile> tiles;                         // of the product at hand
+  std::vector<std::pair<PackArgs, DType>> strips;  // what to pack before it
+  std::vector<std::pair<memory, memory>> stale;    // the same where the library lays it out in a way of its own: from, to
 
   template <typename MakeOperands>
   const Cached& Primitive(const Key& key, MakeOperands make) {
@@ -149,14 +102,29 @@ struct Matmul::Rep {
       copy = &copies.emplace_back(Packed{memory(wanted, engine), 0});
       std::memset(copy->data.get_data_handle(), 0, wanted.get_size());
     }
-    if (copy->version != w.version) AddStale(w, plain, copy->data);
+    if (copy->version != w.version) AddStale(w, kind, plain, copy->data);
     copy->version = w.version;
     return copy->data;
   }
 
+  // Cut so that a thread reads whole rows.
+  void AddStrips(ConstMat w, int kind, PackArgs args, void* to) {
+    const bool forward = kind < 2;
+    const DType type = DType(kind % 2);
+    args.depth_step = forward ? 1 : w.stride, args.cols_step = forward ? w.stride : 1;
+    ForTiles(w.rows, forward ? args.block_cols : args.block_depth, [&](int64_t row, int64_t rows) {
+      (forward ? args.cols : args.depth) = rows;
+      args.from = static_cast<const float*>(w.data) + row * w.stride;
+      const int64_t block = forward ? row / args.block_cols * args.cols_stride : row / args.block_depth * args.depth_stride;
+      args.to = static_cast<char*>(to) + block * SizeOf(type);
+      strips.emplace_back(args, type);
+    });
+  }
+
   // Cut into pieces for all threads.
-  void AddStale(const Weight& w, const memory::desc& plain, const memory& copy) {
+  void AddStale(const Weight& w, int kind, const memory::desc& plain, const memory& copy) {
     const memory::desc whole = copy.get_desc();
+    if (std::optional<PackArgs> blocks = BlocksOf(whole)) return AddStrips(w.w, kind, *blocks, copy.get_data_handle());
     const memory::dims dims = DimsOf(whole);
     ForTiles(dims[0], 2048, [&](int64_t k, int64_t depth) {
       ForTiles(dims[1], 384, [&](int64_t n, int64_t cols) {  // a multiple of every width of blocks
@@ -219,8 +187,10 @@ struct Matmul::Rep {
     const OpTimer timer("pack weights", [&] {
       OpCost cost;
       for (const auto& [from, to] : stale) cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
+      for (const auto& [args, type] : strips) cost.bytes += args.depth * args.cols * (4 + SizeOf(type));
       return cost;
     });
+    ParallelFor(strips.size(), [&](int64_t i) { GetKernels().pack[int(strips[i].second)](strips[i].first); });
     ParallelFor(stale.size(), [&](int64_t i) {
       auto& [from, to] = stale[i];
       dnnl::reorder(from, to).execute(workers[ThreadIndex()].stream, from, to);
@@ -232,9 +202,10 @@ struct Matmul::Rep {
   void Run() {
     SetLibraryThreads(1);
     ReserveWorkers();
-    if (!stale.empty()) PackStale();
+    if (!stale.empty() || !strips.empty()) PackStale();
     ParallelFor(tiles.size(), [&](int64_t i) { Execute(tiles[i]); });
     tiles.clear();
+    strips.clear();
     stale.clear();
   }
 
@@ -290,8 +261,9 @@ void Matmul::AddWeight(ConstMat dy, ConstMat x, Mat dw) {
       const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
       const Mat out = Columns(Rows(dw, row, rows), col, cols);
       const Key key = {2, x.rows, rows, cols, dy.stride, x.stride, int(x.type), int(dw.stride), false, true};
-      const Cached& cached = rep_->Primitive(
-          key, [&]() -> Operands { return {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true}; });
+      const Cached& cached = rep_->Primitive(key, [&]() -> Operands {
+        return {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true};
+      });
       const memory weights(cached.weights, rep_->engine, const_cast<void*>(right.data));
       rep_->tiles.push_back({&cached, left.data, weights, nullptr, out, false});
     });

@@ -1,4 +1,4 @@
-// Matrix products by oneDNN. The only user of dnnl.hpp is matmul.cc.
+// Matrix products by oneDNN, whose header only onednn.h includes.
 #ifndef CLOZE_CORE_OPS_MATMUL_H_
 #define CLOZE_CORE_OPS_MATMUL_H_
 

@@ -69,6 +69,17 @@ struct AdamArgs {
   float rate, beta1, beta2, epsilon, decay, grad_scale, correction1, correction2_root;
 };
 
+// A weight [depth, cols], given as f32 with one of its steps 1, laid out in blocks: element (k, n), at from[k * depth_step + n *
+// cols_step], goes to to[k / block_depth * depth_stride + n / block_cols * cols_stride + block], where with g = block_depth / kPackUnits (1
+// for f32, 2 for bf16) block = (k % block_depth / g * block_cols + n % block_cols) * g + k % g. Blocks, of 16 columns or a multiple, are
+// filled up with zeros.
+constexpr int64_t kPackUnits = 16;
+struct PackArgs {
+  int64_t depth, cols, depth_step, cols_step, block_depth, block_cols, depth_stride, cols_stride;
+  const float* from;
+  void* to;  // T
+};
+
 struct LossRow {
   float loss;
   int32_t best;  // index of the largest logit
@@ -101,6 +112,7 @@ struct Kernels {
   // y = a x + b y, n elements; b 0: y is not read.
   void (*combine[2])(int64_t n, float a, const void* x, float b, void* y);
   void (*convert[2][2])(int64_t n, const void* from, void* to);  // [from][to]
+  void (*pack[2])(const PackArgs&);
   void (*adamw)(const AdamArgs&);
   double (*sum_squares)(int64_t n, const float* x);
 };

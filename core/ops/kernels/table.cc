@@ -2,6 +2,7 @@
 #include "core/ops/kernels/attention.h"
 #include "core/ops/kernels/kernels.h"
 #include "core/ops/kernels/norm.h"
+#include "core/ops/kernels/pack.h"
 #include "core/ops/kernels/pointwise.h"
 
 #define CLOZE_STRING_INNER(x) #x
@@ -28,6 +29,7 @@ const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {
     .softmax_loss = {SoftmaxLoss<float>, SoftmaxLoss<bf16>},
     .combine = {Combine<float>, Combine<bf16>},
     .convert = {{Convert<float, float>, Convert<float, bf16>}, {Convert<bf16, float>, Convert<bf16, bf16>}},
+    .pack = {Pack<float>, Pack<bf16>},
     .adamw = AdamW,
     .sum_squares = SumSquares,
 };

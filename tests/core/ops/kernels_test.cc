@@ -144,6 +144,30 @@ TEST_P(Isa, Norm) {
   }
 }
 
+TEST_P(Isa, Pack) {
+  const int64_t group = type() == DType::kF32 ? 1 : 2, deep = group * kPackUnits;
+  for (const auto& [depth, cols] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {deep, 48}, {deep + 3, 49}, {3 * deep - 1, 20}}) {
+    for (const int64_t block : {16, 48}) {
+      for (const bool by_columns : {true, false}) {
+        const Table<float> weights = RandomTable(by_columns ? depth : cols, by_columns ? cols : depth, 6);
+        const int64_t across = (cols + block - 1) / block, down = (depth + deep - 1) / deep;
+        Guarded from(weights, DType::kF32), to(Table<float>(across * down, deep * block), type());
+        const int64_t step = weights.cols;
+        kernels().pack[int(type())]({depth, cols, by_columns ? step : 1, by_columns ? 1 : step, deep, block, deep * block,
+                                     down * deep * block, from.f32(), to.data()});
+        Table<float> expected(across * down, deep * block);
+        for (int64_t k = 0; k < depth; ++k) {
+          for (int64_t n = 0; n < cols; ++n) {
+            const int64_t inside = (k % deep / group * block + n % block) * group + k % group;
+            expected(n / block * down + k / deep, inside) = Round(by_columns ? weights(k, n) : weights(n, k), type());
+          }
+        }
+        EXPECT_EQ(to.Get().v, expected.v) << depth << " x " << cols << " in blocks of " << block << (by_columns ? ", by columns" : "");
+      }
+    }
+  }
+}
+
 TEST_P(Isa, Activation) {
   for (const ActivationKind kind : {ActivationKind::kGelu, ActivationKind::kGeluTanh, ActivationKind::kRelu, ActivationKind::kTanh}) {
     for (const int64_t cols : {1, 16, 37, 40}) {

@@ -1,0 +1,63 @@
+// Weights in the blocks that matrix libraries read. Included by table.cc.
+#ifndef CLOZE_CORE_OPS_KERNELS_PACK_H_
+#define CLOZE_CORE_OPS_KERNELS_PACK_H_
+
+#include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/kernels.h"
+#include "core/ops/kernels/simd.h"
+
+namespace cloze {
+namespace {
+
+// A block whose source has its columns side by side.
+template <typename T>
+CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, const float* from, float* to) {
+  for (int64_t unit = 0; unit < kPackUnits; ++unit, to += p.block_cols) {
+    for (int64_t n = 0; n < p.block_cols; n += W) {
+      const auto row = [&](int64_t k) {
+        if (k >= depth || n >= cols) return VF{};
+        const float* at = from + k * p.depth_step + n;
+        return n + W <= cols ? Load(at) : LoadPart(at, cols - n);
+      };
+      if constexpr (sizeof(T) == 2) Store(to + n, PairBf16(row(2 * unit), row(2 * unit + 1)));
+      if constexpr (sizeof(T) == 4) Store(to + n, row(unit));
+    }
+  }
+}
+
+// A block whose source has the terms of a sum side by side.
+template <typename T>
+CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, const float* from, float* to) {
+  for (int64_t n0 = 0; n0 < p.block_cols; n0 += kPackUnits) {
+    alignas(64) float rows[kPackUnits * kPackUnits] = {};
+    for (int64_t n = 0; n < MinI(kPackUnits, cols - n0); ++n) {
+      T* row = reinterpret_cast<T*>(rows + n * kPackUnits);
+      const float* at = from + (n0 + n) * p.cols_step;
+      Sweep(depth, [&](auto place) { place.Set(row, place(at)); });
+    }
+    alignas(64) float turned[kPackUnits * kPackUnits];
+    Transpose(kPackUnits, kPackUnits, rows, kPackUnits, turned, kPackUnits);
+    for (int64_t unit = 0; unit < kPackUnits; ++unit) {
+      for (int64_t n = 0; n < kPackUnits; n += W) Store(to + unit * p.block_cols + n0 + n, Load(turned + unit * kPackUnits + n));
+    }
+  }
+}
+
+template <typename T>
+void Pack(const PackArgs& p) {
+  for (int64_t n = 0; n < p.cols; n += p.block_cols) {
+    for (int64_t k = 0; k < p.depth; k += p.block_depth) {
+      const int64_t depth = MinI(p.block_depth, p.depth - k), cols = MinI(p.block_cols, p.cols - n);
+      const float* from = p.from + k * p.depth_step + n * p.cols_step;
+      T* block = static_cast<T*>(p.to) + k / p.block_depth * p.depth_stride + n / p.block_cols * p.cols_stride;
+      float* to = reinterpret_cast<float*>(block);
+      if (p.cols_step == 1) PackByColumns<T>(p, depth, cols, from, to);
+      if (p.cols_step != 1) PackByDepth<T>(p, depth, cols, from, to);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_PACK_H_

@@ -1,0 +1,91 @@
+// oneDNN, and where its versions 2.x and 3.x differ for us. Only for core/ops/*.cc.
+#ifndef CLOZE_CORE_OPS_ONEDNN_H_
+#define CLOZE_CORE_OPS_ONEDNN_H_
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+
+#include "core/ops/kernels/kernels.h"
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+inline dnnl::memory::data_type TypeOf(DType type) {
+  return type == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
+// [rows, cols] with the given strides.
+inline dnnl::memory::desc Describe(int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
+  return dnnl::memory::desc({rows, cols}, TypeOf(type), dnnl::memory::dims{row_stride, col_stride});
+}
+inline dnnl::memory::desc Describe(ConstMat m) { return Describe(m.rows, m.cols, m.type, m.stride, 1); }
+inline dnnl::memory::desc DescribeTransposed(ConstMat m) { return Describe(m.cols, m.rows, m.type, 1, m.stride); }
+
+inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return desc.get_dims();
+#else
+  return desc.dims();
+#endif
+}
+
+// Of a product's weights [depth, cols]: how they are blocked, where it is a way that kernels.h packs; sizes and strides of PackArgs are
+// set.
+inline std::optional<PackArgs> BlocksOf(const dnnl::memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return std::nullopt;
+  const auto count = desc.get_inner_nblks();
+  const dnnl::memory::dims blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs(), strides = desc.get_strides();
+  const bool wide = desc.get_data_type() == dnnl::memory::data_type::f32;
+#else
+  const auto& [strides, count, blocks, axes] = desc.data.format_desc.blocking;
+  if (desc.data.format_kind != dnnl_blocked || desc.data.extra.flags != 0 || desc.data.offset0 != 0) return std::nullopt;
+  const bool wide = desc.data.data_type == dnnl_f32;
+#endif
+  // Blocks of 16 (pairs) by some columns, as 16a64b of f32 and 16a64b2a of bf16.
+  if (count != (wide ? 2 : 3) || axes[0] != 0 || axes[1] != 1 || blocks[0] != kPackUnits) return std::nullopt;
+  if (!wide && (axes[2] != 0 || blocks[2] != 2)) return std::nullopt;
+  if (blocks[1] % 16 != 0) return std::nullopt;
+  const dnnl::memory::dims dims = DimsOf(desc);
+  PackArgs args = {};
+  args.depth = dims[0], args.cols = dims[1];
+  args.block_depth = wide ? kPackUnits : 2 * kPackUnits, args.block_cols = blocks[1];
+  args.depth_stride = strides[0], args.cols_stride = strides[1];
+  return args;
+}
+
+// Operands of dst (+)= src weights + bias.
+struct Operands {
+  dnnl::memory::desc src, weights, bias, dst;  // bias: zero desc when absent
+  bool accumulate;
+};
+
+inline bool HasBias(const Operands& o) {
+#if DNNL_VERSION_MAJOR >= 3
+  return !o.bias.is_zero();
+#else
+  return o.bias.data.ndims != 0;
+#endif
+}
+
+inline dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Operands& o) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (o.accumulate) {
+    dnnl::post_ops post;
+    post.append_sum(1.0f);
+    attr.set_post_ops(post);
+  }
+  const bool bias = HasBias(o);
+#if DNNL_VERSION_MAJOR >= 3
+  return bias ? dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.bias, o.dst, attr)
+              : dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.dst, attr);
+#else
+  return bias ? dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.bias, o.dst), attr, engine)
+              : dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.dst), attr, engine);
+#endif
+}
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_ONEDNN_H_
