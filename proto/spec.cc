@@ -1,6 +1,7 @@
 // Reading specs, and messages that point at the right place.
 #include "proto/spec.h"
 
+#include <google/protobuf/arena.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
@@ -157,7 +158,12 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&tree);
   pb::io::ArrayInputStream input(text.data(), text.size());
-  if (!parser.Parse(&input, &loaded.spec)) return ParseError(error, scan);
+  // Half-made messages are dropped with the arena: where memory ran out for a part of a oneof, a destructor would take it for there.
+  pb::Arena arena;
+  auto* spec = pb::Arena::CreateMessage<TaskSpec>(&arena);
+  if (!parser.Parse(&input, spec)) return ParseError(error, scan);
+  TaskSpec whole(*spec);
+  loaded.spec.Swap(&whole);
   Locate(loaded.spec, tree, scan, "", &loaded.where);
   return loaded;
 }

@@ -7,6 +7,11 @@ find_package(CLI11 2.1 REQUIRED)
 
 set(CLOZE_ONEDNN_ROOT "" CACHE PATH "Folder with the include and lib of a oneDNN to use instead of the system's")
 
+# Else the system's folders are enough, also where CMake thinks that clang's OpenMP is elsewhere.
+if(NOT CLOZE_ONEDNN_ROOT)
+  set(CMAKE_SKIP_BUILD_RPATH ON)
+endif()
+
 # Found by header and library: Debian 12's dnnl-config.cmake asks for OpenCL development files that we do not need. With a root, only there.
 function(cloze_find_library target header library root)
   if(root)
