@@ -14,6 +14,7 @@
 #include "core/ops/cost.h"
 #include "core/ops/kernels/kernels.h"
 #include "core/ops/onednn.h"
+#include "core/ops/panel_gradient.h"
 #include "core/ops/tiles.h"
 
 namespace cloze {
@@ -75,6 +76,7 @@ struct Matmul::Rep {
   std::map<Key, Cached> primitives;
   // Packed copies of a tile of a weight; more than one when shapes want different layouts.
   std::map<std::pair<const void*, int>, std::vector<Packed>> packed;
+  PanelGradient panel_gradient;
   std::vector<Worker> workers;                     // one a thread
   std::vector<Tile> tiles;                         // of the product at hand
   std::vector<std::pair<PackArgs, DType>> strips;  // what to pack before it
@@ -255,6 +257,7 @@ void Matmul::AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
 void Matmul::AddWeight(ConstMat dy, ConstMat x, Mat dw) {
   CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols && dw.type == DType::kF32 && x.type == dy.type);
   if (x.rows == 0) return;
+  if (PanelGradient::Runs(x.type)) return rep_->panel_gradient.Add(dy, x, dw);
   const GradientTile tile = TileOfGradient(dw, x.rows);
   ForTiles(dw.rows, tile.rows, [&](int64_t row, int64_t rows) {
     ForTiles(dw.cols, tile.cols, [&](int64_t col, int64_t cols) {
@@ -306,8 +309,10 @@ int64_t Matmul::packed_bytes() const {
   return bytes;
 }
 
+int64_t Matmul::GradientBytes(int64_t n, int64_t out, int64_t in, DType type) { return PanelGradient::Bytes(n, out, in, type); }
+
 int64_t Matmul::scratch_bytes() const {
-  int64_t bytes = 0;
+  int64_t bytes = rep_->panel_gradient.bytes();
   for (const Rep::Worker& worker : rep_->workers) bytes += worker.scratch_size + worker.result_size;
   return bytes;
 }

@@ -39,7 +39,9 @@ class Matmul {
   static int64_t PackedBytes(int64_t out, int64_t in, DType type, bool backward);
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
-  // Bytes held as scratch of the threads.
+  // Most bytes of scratch for BackwardWeight, beside those of the threads; a Matmul keeps them for the largest product.
+  static int64_t GradientBytes(int64_t n, int64_t out, int64_t in, DType type);
+  // Bytes held as scratch, of the threads and for BackwardWeight.
   int64_t scratch_bytes() const;
 
  private:

@@ -115,6 +115,11 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   need.packed = PackedBytes(*model_, compute_);
   need.activations = pass.kept;
   need.scratch = need.arena - pass.kept + kProductScratch * Threads();
+  const ModelConfig& config = model_->config();
+  const int64_t targets = Targets(rows, true);
+  need.scratch += std::max({Matmul::GradientBytes(rows, std::max(3 * config.hidden, config.intermediate), config.hidden, compute_),
+                            Matmul::GradientBytes(rows, config.hidden, config.intermediate, compute_),
+                            spec_.has_masked_lm() ? Matmul::GradientBytes(targets, config.vocab, config.hidden, compute_) : 0});
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab + 2 * kBatchToken * MostTokens();
   return need;
 }

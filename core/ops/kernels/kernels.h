@@ -80,6 +80,25 @@ struct PackArgs {
   void* to;  // T
 };
 
+// Columns of bf16 [tokens, cols] in panels of kPanelCols, for the matrix unit: of each kPanelTokens tokens a tile of the first half of the
+// columns, then one of the second: 16 x 16 units of two tokens each, by tokens and columns, or `turned`. Filled up with zeros.
+constexpr int64_t kPanelCols = 32, kPanelTokens = 32;
+struct PanelArgs {
+  int64_t tokens, cols, stride;
+  const void* from;
+  bool turned;
+  float* to;      // of the first panel
+  int64_t panel;  // floats from one panel to the next
+};
+// dw [rows, cols] += left^T right over `tiles` x kPanelTokens tokens; left is turned.
+struct GradientArgs {
+  int64_t tiles, rows, cols;
+  const float *left, *right;
+  int64_t panel;
+  float* dw;
+  int64_t stride;
+};
+
 struct LossRow {
   float loss;
   int32_t best;  // index of the largest logit
@@ -113,6 +132,9 @@ struct Kernels {
   void (*combine[2])(int64_t n, float a, const void* x, float b, void* y);
   void (*convert[2][2])(int64_t n, const void* from, void* to);  // [from][to]
   void (*pack[2])(const PackArgs&);
+  // Null where there is no matrix unit.
+  void (*gradient_panels)(const PanelArgs&) = nullptr;
+  void (*gradient)(const GradientArgs&) = nullptr;
   void (*adamw)(const AdamArgs&);
   double (*sum_squares)(int64_t n, const float* x);
 };

@@ -1,5 +1,6 @@
 // The kernels of one instruction set. One translation unit, so that the pieces inline into each other.
 #include "core/ops/kernels/attention.h"
+#include "core/ops/kernels/gradient.h"
 #include "core/ops/kernels/kernels.h"
 #include "core/ops/kernels/norm.h"
 #include "core/ops/kernels/pack.h"
@@ -30,6 +31,10 @@ const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {
     .combine = {Combine<float>, Combine<bf16>},
     .convert = {{Convert<float, float>, Convert<float, bf16>}, {Convert<bf16, float>, Convert<bf16, bf16>}},
     .pack = {Pack<float>, Pack<bf16>},
+#ifdef __AMX_BF16__
+    .gradient_panels = Panels,
+    .gradient = Gradient,
+#endif
     .adamw = AdamW,
     .sum_squares = SumSquares,
 };
