@@ -42,8 +42,8 @@ class Encoder {
   void CountForward(const Step& step, const PassShape& shape) const;
   void CountInfer(const Step& step, const PassShape& shape) const { CountBelow(step, shape, config_.layers); }
   void CountBackward(const Step& step, const PassShape& shape) const;
-  // Most bytes of packed weights, for inference or training.
-  int64_t PackedBytes(const Step& step, bool training) const;
+  // Most bytes of packed weights, for inference or training, of all blocks or, as they are alike, `shared`.
+  int64_t PackedBytes(const Step& step, bool training, bool shared) const;
 
   // [vocab, hidden]; the masked-LM decoder is tied to it.
   ParamId word_embeddings() const { return words_; }

@@ -149,10 +149,10 @@ void Encoder::CountBackward(const Step& step, const PassShape& shape) const {
   step.arena.Rewind(mark);
 }
 
-int64_t Encoder::PackedBytes(const Step& step, bool training) const {
+int64_t Encoder::PackedBytes(const Step& step, bool training, bool shared) const {
   const int lowest = training ? LowestTrained(step) : config_.layers;
   int64_t bytes = 0;
-  for (int i = 0; i < config_.layers; ++i) bytes += blocks_[i].PackedBytes(step, i >= lowest);
+  for (int i = shared ? config_.layers - 1 : 0; i < config_.layers; ++i) bytes += blocks_[i].PackedBytes(step, i >= lowest);
   return bytes;
 }
 
@@ -231,10 +231,10 @@ PassBytes CountInference(Model& model, const PassShape& shape, DType compute) {
   return bytes;
 }
 
-int64_t PackedBytes(Model& model, DType compute) {
+int64_t PackedBytes(Model& model, DType compute, bool shared) {
   Arena arena = Arena::Counting();
   const Step step = CountingStep(model, &arena, compute, true);
-  return model.encoder().PackedBytes(step, true) + model.head().PackedBytes(step, true);
+  return model.encoder().PackedBytes(step, true, shared) + model.head().PackedBytes(step, true);
 }
 
 }  // namespace cloze

@@ -17,8 +17,8 @@ PassBytes CountTraining(Model& model, const PassShape& shape, DType compute, boo
 // As evaluation does it: the encoder without gradients, then the head's loss and logits.
 PassBytes CountInference(Model& model, const PassShape& shape, DType compute);
 
-// Most bytes that packed weights take in the course of a training run.
-int64_t PackedBytes(Model& model, DType compute);
+// Most bytes that packed weights take in the course of a training run; `shared`: see Matmul::SharePacked.
+int64_t PackedBytes(Model& model, DType compute, bool shared);
 
 }  // namespace cloze
 

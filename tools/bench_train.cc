@@ -75,6 +75,7 @@ Batch TextBatch(const Philox& philox, int step, const std::vector<int64_t>& leng
 struct Training {
   Training(const ModelConfig& config, DType compute) : model(config, true), compute(compute) {
     model.Initialize(1);
+    model.matmul().SharePacked(true);
     optimizer = std::make_unique<Optimizer>(&model.params(), OptimizerSpec());
   }
 

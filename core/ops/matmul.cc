@@ -34,6 +34,7 @@ struct Cached {
 
 struct Packed {
   memory data;
+  const void* of = nullptr;
   uint64_t version = 0;
 };
 
@@ -74,8 +75,10 @@ struct Matmul::Rep {
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::map<Key, Cached> primitives;
-  // Packed copies of a tile of a weight; more than one when shapes want different layouts.
-  std::map<std::pair<const void*, int>, std::vector<Packed>> packed;
+  // Packed copies by the address of a tile of a weight, or by the tile's column where weights share; more than one when shapes want
+  // different layouts.
+  std::map<std::pair<uintptr_t, int>, std::vector<Packed>> packed;
+  bool share_packed = false;
   PanelGradient panel_gradient;
   std::vector<Worker> workers;                     // one a thread
   std::vector<Tile> tiles;                         // of the product at hand
@@ -93,19 +96,19 @@ struct Matmul::Rep {
     return primitives.emplace(key, std::move(made)).first->second;
   }
 
-  // `plain` [k, n] f32 in the layout `wanted`.
-  memory Pack(const Weight& w, int kind, const memory::desc& plain, const memory::desc& wanted) {
-    std::vector<Packed>& copies = packed[{w.w.data, kind}];
+  // `plain` [k, n] f32, from column `col` of a weight on, in the layout `wanted`.
+  memory Pack(const Weight& w, int kind, int64_t col, const memory::desc& plain, const memory::desc& wanted) {
+    std::vector<Packed>& copies = packed[{share_packed ? col : reinterpret_cast<uintptr_t>(w.w.data), kind}];
     Packed* copy = nullptr;
     for (Packed& p : copies) {
       if (p.data.get_desc() == wanted) copy = &p;
     }
     if (copy == nullptr) {
-      copy = &copies.emplace_back(Packed{memory(wanted, engine), 0});
+      copy = &copies.emplace_back(Packed{memory(wanted, engine)});
       std::memset(copy->data.get_data_handle(), 0, wanted.get_size());
     }
-    if (copy->version != w.version) AddStale(w, kind, plain, copy->data);
-    copy->version = w.version;
+    if (copy->of != w.w.data || copy->version != w.version) AddStale(w, kind, plain, copy->data);
+    copy->of = w.w.data, copy->version = w.version;
     return copy->data;
   }
 
@@ -211,8 +214,9 @@ struct Matmul::Rep {
     stale.clear();
   }
 
-  // A tile of dst (+)= src weights, with w or w^T as weights.
-  void AddTile(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool accumulate) {
+  // A tile of dst (+)= src weights, with w or w^T, from column `col` of the weights on.
+  void AddTile(int kind, ConstMat src, const Weight& w, int64_t col, const memory::desc& plain, const float* bias, Mat dst,
+               bool accumulate) {
     const bool apart = dst.stride != dst.cols && !accumulate;
     const int64_t stride = apart ? dst.cols : dst.stride;
     const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
@@ -221,7 +225,7 @@ struct Matmul::Rep {
       const memory::desc bias_desc = bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
       return {Describe(src), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1), accumulate};
     });
-    tiles.push_back({&cached, src.data, Pack(w, kind * 2 + int(src.type), plain, cached.weights), bias, dst, apart});
+    tiles.push_back({&cached, src.data, Pack(w, kind * 2 + int(src.type), col, plain, cached.weights), bias, dst, apart});
   }
 };
 
@@ -237,7 +241,7 @@ void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool
   ForTiles(y.cols, TileCols(y, x.cols), [&](int64_t col, int64_t cols) {
     const Weight part = {Rows(w.w, col, cols), w.version};
     ForTiles(y.rows, TileRows(y, x.cols), [&](int64_t row, int64_t rows) {
-      rep_->AddTile(0, Rows(x, row, rows), part, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col,
+      rep_->AddTile(0, Rows(x, row, rows), part, col, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col,
                     Columns(Rows(y, row, rows), col, cols), accumulate);
     });
   });
@@ -249,7 +253,7 @@ void Matmul::AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
   ForTiles(dx.cols, TileCols(dx, dy.cols), [&](int64_t col, int64_t cols) {
     const Weight part = {Columns(w.w, col, cols), w.version};
     ForTiles(dx.rows, TileRows(dx, dy.cols), [&](int64_t row, int64_t rows) {
-      rep_->AddTile(1, Rows(dy, row, rows), part, Describe(part.w), nullptr, Columns(Rows(dx, row, rows), col, cols), accumulate);
+      rep_->AddTile(1, Rows(dy, row, rows), part, col, Describe(part.w), nullptr, Columns(Rows(dx, row, rows), col, cols), accumulate);
     });
   });
 }
@@ -299,6 +303,11 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
 int64_t Matmul::PackedBytes(int64_t out, int64_t in, DType type, bool backward) {
   const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
   return blocks(out) * blocks(in) * SizeOf(type) * ((backward ? in : out) > kLeastTileCols ? 2 : 1);
+}
+
+void Matmul::SharePacked(bool share) {
+  if (share != rep_->share_packed) rep_->packed.clear();
+  rep_->share_packed = share;
 }
 
 int64_t Matmul::packed_bytes() const {

@@ -35,6 +35,8 @@ class Matmul {
   // Both at once; dx is neither x nor dy.
   void Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate = false);
 
+  // Whether weights of one shape share the place of their packed copy, for who uses each once before it changes. At first they do not.
+  void SharePacked(bool share);
   // Most bytes that packing a weight [out, in] for activations of `type` takes: for Forward, or for BackwardData (`backward`).
   static int64_t PackedBytes(int64_t out, int64_t in, DType type, bool backward);
   // Bytes held by packed weights.
@@ -45,7 +47,7 @@ class Matmul {
   int64_t scratch_bytes() const;
 
  private:
-  // Queue their tiles.
+  // Queue their tiles; AddWeight on a matrix unit does its work at once.
   void AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate);
   void AddWeight(ConstMat dy, ConstMat x, Mat dw);
 

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
-#include "core/ops/ops.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -36,13 +34,12 @@ inline int64_t Piece(int64_t n, int64_t most) {
 }
 
 // A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but there should be several, and none of more
-// than some milliseconds. A matrix unit multiplies so fast that the copies count for more.
+// than some milliseconds.
 struct GradientTile {
   int64_t rows, cols;
 };
 inline GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
-  static const bool amx = absl::string_view(IsaName()) == "amx";
-  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / (amx ? 4 : 8), (int64_t{1} << (amx ? 33 : 29)) / tokens));
+  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
   const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
   return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
 }

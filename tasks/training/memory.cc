@@ -112,7 +112,8 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   }
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
   need.optimizer = kFloat * static_cast<int64_t>(model_->params().grads().size()) * (spec_.optimizer().ema_decay() > 0 ? 4 : 3);
-  need.packed = PackedBytes(*model_, compute_);
+  need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;
+  need.packed = PackedBytes(*model_, compute_, need.one_pass);
   need.activations = pass.kept;
   need.scratch = need.arena - pass.kept + kProductScratch * Threads();
   const ModelConfig& config = model_->config();

@@ -22,6 +22,7 @@ struct TrainingNeed {
   int64_t scratch = 0;      // what the passes need on top at the fullest moment, and the threads for products
   int64_t other = 0;        // the program and the kernels that it writes, the vocabulary, batches at hand
   int64_t arena = 0;        // most of the model's arena: activations, and most of the scratch
+  bool one_pass = false;    // a step, in which every weight changes: copies of weights of one shape share their place
 
   int64_t total() const { return weights + optimizer + packed + activations + scratch + other; }  // expected peak of the process
 };

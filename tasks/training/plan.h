@@ -39,7 +39,7 @@ struct RunPlan {
   // Of the time.
   bool timed = false;  // the clock ends the run
   Speed speed;
-  double tokens_per_second = 0;  // of whole training steps
+  double tokens_per_second = 0;                      // of whole training steps
   double train_seconds = 0, evaluation_seconds = 0;  // under a time budget both are in the first
 };
 

@@ -92,13 +92,14 @@ absl::Status Trainer::ChooseMicroBatch() {
   ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
   if (!note.empty()) setup_.notes.push_back(note);
   loaded_.spec.mutable_batch()->set_micro_tokens(tokens);
-  arena_bytes_ = plan.Need(tokens).arena;
+  need_ = plan.Need(tokens);
   return absl::OkStatus();
 }
 
 absl::Status Trainer::InitializeModel() {
   model_ = std::make_unique<Model>(setup_.config, true, spec_.trainable());
-  model_->arena().Reserve(arena_bytes_);
+  model_->arena().Reserve(need_.arena);
+  model_->matmul().SharePacked(need_.one_pass);
   if (spec_.model().start_from().empty()) {
     model_->Initialize(spec_.seed());
   } else {

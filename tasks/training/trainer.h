@@ -13,6 +13,7 @@
 #include "proto/state.pb.h"
 #include "tasks/feed.h"
 #include "tasks/metrics.h"
+#include "tasks/training/memory.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pace.h"
 #include "tasks/training/progress.h"
@@ -112,7 +113,7 @@ class Trainer {
   std::optional<Found> found_;
   Setup setup_;
   DType compute_ = DType::kF32;
-  int64_t arena_bytes_ = 0;  // that passes need
+  TrainingNeed need_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Feed> feed_;

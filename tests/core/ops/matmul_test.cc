@@ -150,6 +150,28 @@ TEST(Matmul, PacksAgainWhenTheVersionChanges) {
   EXPECT_GE(s.matmul.packed_bytes(), bytes);
 }
 
+// Also where a product is cut into columns, whose packed parts must stay apart.
+TEST(Matmul, WeightsOfOneShapeCanShareTheirPlace) {
+  const Table<float> x = RandomTable(20, 300, 1), one = RandomTable(500, 300, 2), other = RandomTable(500, 300, 3);
+  Tables<float> results[2];
+  int64_t bytes[2];
+  for (const bool share : {false, true}) {
+    Workspace s(DType::kF32);
+    s.matmul.SharePacked(share);
+    const Mat xm = s.Put(x), a = s.Put(one), b = s.Put(other);
+    for (const Mat& w : {a, b, a}) {
+      const Mat y = s.New(20, 500), dx = s.New(20, 300);
+      s.matmul.Forward(xm, {w, 1}, nullptr, y);
+      s.matmul.BackwardData(y, {w, 1}, dx);
+      results[share].push_back(Workspace::Get(y));
+      results[share].push_back(Workspace::Get(dx));
+    }
+    bytes[share] = s.matmul.packed_bytes();
+  }
+  ExpectSameBits("shared", results[0], results[1]);
+  EXPECT_EQ(2 * bytes[1], bytes[0]);
+}
+
 TEST(Matmul, NoRowsIsNoWork) {
   Workspace s(DType::kF32);
   const Mat w = s.Put(RandomTable(3, 2, 1)), dw = s.arena.NewZero(3, 2, DType::kF32), x = s.New(0, 2), y = s.New(0, 3);

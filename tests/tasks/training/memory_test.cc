@@ -147,6 +147,7 @@ TEST(MemoryPlan, IsWhatTheProcessGrowsBy) {
     Model model(Config(128, 6), true);
     model.Initialize(1);
     model.arena().Reserve(need.arena);
+    model.matmul().SharePacked(need.one_pass);
     Optimizer optimizer(&model.params(), OptimizerSpec());
     Batch batch;
     for (int s = 0; s < 32; ++s) {
