@@ -28,10 +28,17 @@ class AmxTiles {
   AmxTiles& operator=(const AmxTiles&) = delete;
 };
 
-// c [16 M, 16 N] (+)= a b over `depth` units, a multiple of 16. Strides in units.
+// Where the tiles of an operand stand: the rows of a tile are `row` units apart, the operand's other tile is `other` units behind, and the
+// next ones in the sum `next`.
+struct AmxOperand {
+  const float* at;
+  int64_t row, other, next;
+};
+
+// c [16 M, 16 N] (+)= a b over `tiles` tiles. Strides in units.
 template <int M, int N>
-CLOZE_INLINE void AmxBlock(int64_t depth, const float* a, int64_t a_row, const float* b, int64_t b_row, float* c, int64_t c_row, bool add) {
-  const int64_t left = a_row * 4, right = b_row * 4, sums = c_row * 4;
+CLOZE_INLINE void AmxBlock(int64_t tiles, AmxOperand a, AmxOperand b, float* c, int64_t c_row, bool add) {
+  const int64_t left = a.row * 4, right = b.row * 4, sums = c_row * 4;
   float* c1 = c + kTileUnits * c_row;
   __asm__ volatile("" ::: "memory");  // the compiler does not know that tiles load from memory
   if (add) {
@@ -45,16 +52,16 @@ CLOZE_INLINE void AmxBlock(int64_t depth, const float* a, int64_t a_row, const f
     if constexpr (M == 2) _tile_zero(2);
     if constexpr (M == 2 && N == 2) _tile_zero(3);
   }
-  for (int64_t k = 0; k < depth; k += kTileUnits) {
-    _tile_loadd(4, a + k, left);
-    _tile_loadd(6, b + k * b_row, right);
+  for (; tiles > 0; --tiles, a.at += a.next, b.at += b.next) {
+    _tile_loadd(4, a.at, left);
+    _tile_loadd(6, b.at, right);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (N == 2) {
-      _tile_loadd(7, b + k * b_row + kTileUnits, right);
+      _tile_loadd(7, b.at + b.other, right);
       _tile_dpbf16ps(1, 4, 7);
     }
     if constexpr (M == 2) {
-      _tile_loadd(5, a + kTileUnits * a_row + k, left);
+      _tile_loadd(5, a.at + a.other, left);
       _tile_dpbf16ps(2, 5, 6);
       if constexpr (N == 2) _tile_dpbf16ps(3, 5, 7);
     }
@@ -65,13 +72,16 @@ CLOZE_INLINE void AmxBlock(int64_t depth, const float* a, int64_t a_row, const f
   if constexpr (M == 2 && N == 2) _tile_stored(3, c1 + kTileUnits, sums);
 }
 
-// 16 M rows of c, all columns (a multiple of 16).
+// 16 M rows of c, all columns, over `depth` units (both multiples of 16).
 template <int M>
 CLOZE_INLINE void AmxRows(int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b, int64_t b_row, float* c,
                           int64_t c_row, bool add) {
+  const int64_t tiles = depth / kTileUnits;
+  const AmxOperand left = {a, a_row, kTileUnits * a_row, kTileUnits};
+  AmxOperand right = {b, b_row, kTileUnits, kTileUnits * b_row};
   int64_t n = 0;
-  for (; n + 2 * kTileUnits <= cols; n += 2 * kTileUnits) AmxBlock<M, 2>(depth, a, a_row, b + n, b_row, c + n, c_row, add);
-  if (n < cols) AmxBlock<M, 1>(depth, a, a_row, b + n, b_row, c + n, c_row, add);
+  for (; n + 2 * kTileUnits <= cols; n += 2 * kTileUnits, right.at += 2 * kTileUnits) AmxBlock<M, 2>(tiles, left, right, c + n, c_row, add);
+  if (n < cols) AmxBlock<M, 1>(tiles, left, right, c + n, c_row, add);
 }
 
 #endif

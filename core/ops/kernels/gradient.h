@@ -50,27 +50,8 @@ void Panels(const PanelArgs& p) {
 
 // c [32, 32] += a^T b over `tiles` pairs of tiles.
 CLOZE_INLINE void GradientBlock(int64_t tiles, const float* a, const float* b, float* c, int64_t c_row) {
-  const int64_t sums = c_row * 4, row = 4 * kTileUnits;
-  float* c1 = c + kTileUnits * c_row;
-  __asm__ volatile("" ::: "memory");  // the compiler does not know that tiles load from memory
-  _tile_loadd(0, c, sums);
-  _tile_loadd(1, c + kTileUnits, sums);
-  _tile_loadd(2, c1, sums);
-  _tile_loadd(3, c1 + kTileUnits, sums);
-  for (; tiles > 0; --tiles, a += 2 * kTileFloats, b += 2 * kTileFloats) {
-    _tile_loadd(4, a, row);
-    _tile_loadd(6, b, row);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + kTileFloats, row);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + kTileFloats, row);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, c, sums);
-  _tile_stored(1, c + kTileUnits, sums);
-  _tile_stored(2, c1, sums);
-  _tile_stored(3, c1 + kTileUnits, sums);
+  constexpr int64_t pair = 2 * kTileFloats;
+  AmxBlock<2, 2>(tiles, {a, kTileUnits, kTileFloats, pair}, {b, kTileUnits, kTileFloats, pair}, c, c_row, true);
 }
 
 void Gradient(const GradientArgs& g) {
