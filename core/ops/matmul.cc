@@ -105,7 +105,7 @@ struct Matmul::Rep {
     }
     if (copy == nullptr) {
       copy = &copies.emplace_back(Packed{memory(wanted, engine)});
-      std::memset(copy->data.get_data_handle(), 0, wanted.get_size());
+      if (!BlocksOf(wanted)) std::memset(copy->data.get_data_handle(), 0, wanted.get_size());  // what fills blocks fills all of them
     }
     if (copy->of != w.w.data || copy->version != w.version) AddStale(w, kind, plain, copy->data);
     copy->of = w.w.data, copy->version = w.version;
