@@ -158,6 +158,13 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
   return probs;
 }
 
+// Of query i and key j of a sequence that begins at row `begin`: groups of four (up to 32 tokens) or two queries (up to 64) share the 128
+// elements of the first one's row.
+inline double ProbabilityFactor(const DropoutSite& site, int64_t begin, int64_t tokens, int64_t i, int64_t j) {
+  const int64_t share = tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1;
+  return DropoutFactor(site, begin + i / share * share, i % share * (128 / share) + j);
+}
+
 // out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs: null, or appended to as AttentionForward
 // orders them.
 template <typename S>
@@ -174,7 +181,7 @@ Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, 
       if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t j = begin; j < end; ++j) {
-          const S weight = p(i - begin, j - begin) * S(DropoutFactor(site, i, j - begin));
+          const S weight = p(i - begin, j - begin) * S(ProbabilityFactor(site, begin, end - begin, i - begin, j - begin));
           for (int64_t d = 0; d < dim; ++d) out(i, head * dim + d) += weight * qkv(j, 2 * hidden + head * dim + d);
         }
       }

@@ -46,7 +46,7 @@ CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void*
   for (int64_t r = 0; r < rows; ++r, to += s.row) {
     const T* source = static_cast<const T*>(from) + r * stride;
     Packed* out = reinterpret_cast<Packed*>(to);
-    __builtin_memset(out + s.dim, 0, (padded - s.dim) * sizeof(Packed));
+    if (padded > s.dim) __builtin_memset(out + s.dim, 0, (padded - s.dim) * sizeof(Packed));
     Sweep(s.dim, [&](auto at) { at.Set(out, at(source)); });
   }
 }
@@ -80,23 +80,27 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
   }
 }
 
-// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix. What stands behind the tokens is set to `padding`.
+// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix; 0 behind the tokens.
 template <typename T>
-CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c,
-                                float padding) {
+CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c) {
   Gemm<kPair<T>>({rows, s.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t, s.keys, c, s.keys, false});
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t k = s.tokens; k < s.keys; ++k) c[r * s.keys + k] = padding;
-  }
 }
 
 constexpr float kNoScore = -3e38f;
 
-// Factors of dropout of query q, or null.
+// Scores of the keys from c on; those behind the tokens lose against every other.
+CLOZE_INLINE VF Scores(const float* row, int64_t c, int64_t tokens) {
+  const VF score = Load(row + c);
+  return c + W <= tokens ? score : Lanes() < static_cast<int32_t>(tokens - c) ? score : Splat(kNoScore);
+}
+
+// Factors of dropout of query q, or null. Neighbouring queries of a short sequence share a group of numbers, made for the first of them, so
+// ask for all queries in order.
 CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, float* buffer) {
   if (a.dropout.threshold == 0) return nullptr;
-  DropoutFactors(a.dropout, q, a.tokens, buffer);
-  return buffer;
+  const int64_t share = QueriesOfGroup(a.tokens), first = q % share;
+  if (first == 0) DropoutFactors(a.dropout, q, share == 1 ? a.tokens : kDropoutGroup, buffer);
+  return buffer + first * (kDropoutGroup / share);
 }
 
 struct SoftmaxSum {
@@ -108,7 +112,7 @@ struct SoftmaxSum {
 template <typename T>
 CLOZE_INLINE SoftmaxSum SoftmaxRow(const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
   VF top = Splat(kNoScore);
-  for (int64_t c = 0; c < keys; c += W) top = Max(top, Load(row + c));
+  for (int64_t c = 0; c < keys; c += W) top = Max(top, Scores(row, c, a.tokens));
   const float max = MaxLane(top) * a.scale;
   if (a.probs != nullptr) {
     float total = 0, *probs = a.probs + q * a.tokens;
@@ -121,7 +125,7 @@ CLOZE_INLINE SoftmaxSum SoftmaxRow(const AttentionArgs& a, int64_t keys, int64_t
   const float* factor = ProbabilityFactors(a, q, buffer);
   VF total = {};
   for (int64_t c = 0; c < keys; c += W) {
-    VF e = Exp(Load(row + c) * a.scale - max);
+    VF e = Exp(Scores(row, c, a.tokens) * a.scale - max);
     total += e;
     if (factor != nullptr) e *= Load(factor + c);
     Store(packed + c, e);
@@ -144,7 +148,7 @@ void AttentionForward(const AttentionArgs& a) {
   PackRows(s, s.tokens, a.q, a.stride, rows);
   for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {
     const int64_t count = MinI(kQueryBlock, s.tokens - q);
-    ProductOfRows(s, count, rows + q * s.row, key_t, p, kNoScore);
+    ProductOfRows(s, count, rows + q * s.row, key_t, p);
     for (int64_t r = 0; r < count; ++r) {
       const SoftmaxSum sum = SoftmaxRow<T>(a, s.keys, q + r, factor, p + r * s.keys);
       a.lse[q + r] = sum.lse, inverse[r] = sum.inverse;
@@ -172,26 +176,26 @@ CLOZE_INLINE ScoreGradient GradientAt(const AttentionArgs& a, VF score, VF dp, f
 template <typename T>
 CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count, const float* dot, float* p,
                                  float* dp, float* ds, float* buffer) {
-  const int64_t row = s.keys, factors = RoundUp(s.keys, kDropoutGroup);
+  const int64_t row = s.keys, other = QueriesOfGroup(a.tokens) == 1 ? RoundUp(s.keys, kDropoutGroup) : 0;
   for (int64_t r = 0; r < count; r += kPair<T>) {
     const float* factor = ProbabilityFactors(a, q + r, buffer);
     const float lse = a.lse[q + r];
     float *p0 = p + r * row, *dp0 = dp + r * row;
     if constexpr (kPair<T> == 1) {
       for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g = GradientAt(a, Load(p0 + c), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
         Store(p0 + c, g.p), Store(dp0 + c, g.ds);
       }
     } else {
       const bool two = r + 1 < count;
-      const float* factor1 = two ? ProbabilityFactors(a, q + r + 1, buffer + factors) : nullptr;
+      const float* factor1 = two ? ProbabilityFactors(a, q + r + 1, buffer + other) : nullptr;
       const float lse1 = two ? a.lse[q + r + 1] : 0;
       bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
       for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g = GradientAt(a, Load(p0 + c), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
         ScoreGradient h = {};
         if (two) {
-          h = GradientAt(a, Load(p0 + row + c), Load(dp0 + row + c), lse1, dot[r + 1], factor1 == nullptr ? nullptr : factor1 + c);
+          h = GradientAt(a, Scores(p0 + row, c, s.tokens), Load(dp0 + row + c), lse1, dot[r + 1], factor1 == nullptr ? nullptr : factor1 + c);
           Store(ds1 + c, h.ds);
         }
         Store(p0 + c, PairBf16(g.p, h.p)), Store(dp0 + c, PairBf16(g.ds, h.ds));
@@ -232,8 +236,8 @@ void AttentionBackward(const AttentionGradArgs& g) {
     const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride, *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
     for (int64_t r = 0; r < count; ++r) dot[r] = DotRow(s.dim, dout_rows + r * a.out_stride, out_rows + r * a.out_stride);
     PackRows(s, count, dout_rows, a.out_stride, dout);
-    ProductOfRows(s, count, query + q * s.row, key_t, p, kNoScore);
-    ProductOfRows(s, count, dout, value_t, dp, 0);
+    ProductOfRows(s, count, query + q * s.row, key_t, p);
+    ProductOfRows(s, count, dout, value_t, dp);
     ScoreGradients(a, s, q, count, dot, p, dp, ds, factor);
     const float* right = PackPairs(s, count, dout, block_pairs);
     Gemm<pair>({s.tokens, s.width, depth, p, 1, pair * s.keys, right, s.width, dvalue, s.width, add});

@@ -46,6 +46,9 @@ constexpr int64_t kMaxDropoutRow = 16384;
 // Queries that attention handles at a time.
 constexpr int64_t kAttentionQueries = 64;
 
+// Queries of a sequence that share the elements of a row of dropout (of the first of them), 128 or 128 / queries elements each.
+constexpr int64_t QueriesOfGroup(int64_t tokens) { return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1; }
+
 // Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements apart.
 struct AttentionArgs {
   int64_t tokens, head_dim, stride, out_stride;
