@@ -35,7 +35,7 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
   };
   run(0);
   const double once = TimeSteps(run, 1, 0).Median();
-  const int reps = once > 2000 ? 5 : std::clamp(static_cast<int>(2000 / once), o.steps, 200);
+  const int reps = once > 2000 ? 5 : std::max(o.steps, static_cast<int>(std::min(200.0, 2000 / once)));
   const Timing timing = TimeSteps(run, reps, o.warmup, 12);
   BenchLine line(o, "infer_" + o.task, NameOf(type), o.encoder, count, seq);
   line.AddTiming(timing, double(count) * seq);
