@@ -38,6 +38,14 @@ struct AttentionSizes {
   float* Take(int64_t units) { return (next += units) - units; }
 };
 
+template <typename T>
+CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  int64_t c = 0;
+  for (; c + kLine <= n; c += kLine) __builtin_memcpy(to + c, from + c, 64);
+  if (c < n) __builtin_memcpy(to + c, from + c, (n - c) * sizeof(T));
+}
+
 // Rows of a matrix [rows, head_dim] T, packed: the left operand of sums over head_dim.
 template <typename T>
 CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void* from, int64_t stride, float* to) {
@@ -47,7 +55,11 @@ CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void*
     const T* source = static_cast<const T*>(from) + r * stride;
     Packed* out = reinterpret_cast<Packed*>(to);
     if (padded > s.dim) __builtin_memset(out + s.dim, 0, (padded - s.dim) * sizeof(Packed));
-    Sweep(s.dim, [&](auto at) { at.Set(out, at(source)); });
+    if constexpr (std::is_same_v<T, Packed>) {
+      CopyRow(s.dim, source, out);
+    } else {
+      Sweep(s.dim, [&](auto at) { at.Set(out, at(source)); });
+    }
   }
 }
 
@@ -60,7 +72,7 @@ CLOZE_INLINE const float* PackPairs(const AttentionSizes<T>& s, int64_t count, c
     const bf16 *even = reinterpret_cast<const bf16*>(rows + r * s.row), *odd = even + 2 * s.row;
     float* out = to + r / 2 * s.width;
     for (int64_t c = 0; c < s.width; c += W) {
-      const VU low = (VU)Load(even + c) >> 16, high = r + 1 < count ? (VU)Load(odd + c) : VU{};
+      const VU low = LoadBits(even + c), high = r + 1 < count ? LoadBits(odd + c) << 16 : VU{};
       Store(out + c, (VF)(low | high));
     }
   }

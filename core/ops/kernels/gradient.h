@@ -13,21 +13,15 @@ namespace {
 constexpr int64_t kTileFloats = kTileUnits * kTileUnits;
 constexpr int64_t kDeepTiles = 16;  // of a panel at a time: 32 KB, which stay in the nearest cache
 
-CLOZE_INLINE VU BitsOf(const bf16* p) {
-  VH h;
-  __builtin_memcpy(&h, p, sizeof(h));
-  return __builtin_convertvector(h, VU);
-}
-
 // A tile of 32 tokens of 16 columns: unit (k, n) holds tokens 2k and 2k + 1. What is not there is zero.
 CLOZE_INLINE void PanelTile(const PanelArgs& p, const bf16* from, int64_t tokens, int64_t cols, float* to) {
   for (int64_t unit = 0; unit < kTileUnits; ++unit) {
     const auto row = [&](int64_t token) {
       if (token >= tokens || cols <= 0) return VU{};
-      if (cols >= W) return BitsOf(from + token * p.stride);
+      if (cols >= W) return LoadBits(from + token * p.stride);
       bf16 part[W] = {};
       __builtin_memcpy(part, from + token * p.stride, cols * sizeof(bf16));
-      return BitsOf(part);
+      return LoadBits(part);
     };
     Store(to + unit * kTileUnits, (VF)(row(2 * unit) | row(2 * unit + 1) << 16));
   }

@@ -56,11 +56,22 @@ CLOZE_INLINE VF Load(const float* p) {
   return v;
 }
 CLOZE_INLINE void Store(float* p, VF v) { __builtin_memcpy(p, &v, sizeof(v)); }
-CLOZE_INLINE VF Load(const bf16* p) {
+// GCC 12 makes halves of the general conversion.
+CLOZE_INLINE VU Widen(VH h) {
+#if defined(__AVX512F__)
+  return (VU)_mm512_maskz_cvtepu16_epi32(-1, (__m256i)h);
+#elif defined(__AVX2__)
+  return (VU)_mm256_cvtepu16_epi32((__m128i)h);
+#else
+  return __builtin_convertvector(h, VU);
+#endif
+}
+CLOZE_INLINE VU LoadBits(const bf16* p) {
   VH h;
   __builtin_memcpy(&h, p, sizeof(h));
-  return (VF)(__builtin_convertvector(h, VU) << 16);
+  return Widen(h);
 }
+CLOZE_INLINE VF Load(const bf16* p) { return (VF)(LoadBits(p) << 16); }
 // Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes. The instruction takes denormals for 0.
 CLOZE_INLINE VH Round(VF v) {
 #ifdef __AVX512BF16__
@@ -76,7 +87,7 @@ CLOZE_INLINE void Store(bf16* p, VF v) {
 }
 // Lanes of two neighbours: `even` as bf16 in the low halves, `odd` in the high ones.
 CLOZE_INLINE VF PairBf16(VF even, VF odd) {
-  return (VF)(__builtin_convertvector(Round(even), VU) | __builtin_convertvector(Round(odd), VU) << 16);
+  return (VF)(Widen(Round(even)) | Widen(Round(odd)) << 16);
 }
 
 // The first n (< W) elements; the rest is 0.
