@@ -30,13 +30,12 @@ CLOZE_INLINE void PanelTile(const PanelArgs& p, const bf16* from, int64_t tokens
 void Panels(const PanelArgs& p) {
   const auto* from = static_cast<const bf16*>(p.from);
   alignas(64) float tile[kTileFloats];
-  for (int64_t n = 0; n < p.cols; n += kPanelCols) {
-    float* panel = p.to + n / kPanelCols * p.panel;
-    for (int64_t token = 0; token < p.tokens; token += kPanelTokens) {
-      for (int64_t half = 0; half < 2; ++half, panel += kTileFloats) {
-        const int64_t col = n + half * kTileUnits;
-        PanelTile(p, from + token * p.stride + col, p.tokens - token, p.cols - col, p.turned ? tile : panel);
-        if (p.turned) Transpose(kTileUnits, kTileUnits, tile, kTileUnits, panel, kTileUnits);
+  for (int64_t token = 0; token < p.tokens; token += kPanelTokens) {
+    for (int64_t n = 0; n < p.cols; n += kPanelCols) {
+      float* to = p.to + n / kPanelCols * p.panel + token / kPanelTokens * 2 * kTileFloats;
+      for (int64_t col = n; col < n + kPanelCols; col += kTileUnits, to += kTileFloats) {
+        PanelTile(p, from + token * p.stride + col, p.tokens - token, p.cols - col, p.turned ? tile : to);
+        if (p.turned) Transpose(kTileUnits, kTileUnits, tile, kTileUnits, to, kTileUnits);
       }
     }
   }
