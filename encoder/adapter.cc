@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kMaxConfig = 16 << 20;
-constexpr int32_t kMaxRank = 65536;
+constexpr int32_t kMaxRank = 65536, kMostLabels = 10'000;
 constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_model.safetensors";
 constexpr char kPrefix[] = "base_model.model.", kA[] = ".lora_A.weight", kB[] = ".lora_B.weight";
 constexpr char kFingerprint[] = "cloze_base";  // in the file's metadata: hash of the base's values
@@ -228,12 +228,13 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
                 {"num_hidden_layers", own.layers, base.layers},
                 {"num_attention_heads", own.heads, base.heads},
                 {"intermediate_size", own.intermediate, base.intermediate},
-                {"max_position_embeddings", own.max_positions, base.max_positions}};
+                {"max_position_embeddings", own.max_positions, base.max_positions},
+                {"type_vocab_size", own.token_types, base.token_types}};
   for (const auto& size : kSizes) {
     if (size.own != size.base)
       return Wrong(absl::StrCat("is an adapter for another base: its ", size.name, " is ", size.own, ", the base's ", size.base));
   }
-  if (own.norm != base.norm) return Wrong("is an adapter for another base: layer norm stands elsewhere");
+  if (own.norm != base.norm || own.roberta != base.roberta) return Wrong("is an adapter for another base: its model_type is another");
   config_ = own;
   config_.activation = base.activation;
   config_.norm_epsilon = base.norm_epsilon;
@@ -249,10 +250,12 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
     return Wrong(absl::StrCat("task_type ", Quote(file_.task), ", which no encoder has; SEQ_CLS and TOKEN_CLS can be computed"));
   config_.head = file_.task == "SEQ_CLS" ? HeadKind::kSequenceClassification : HeadKind::kTokenTagging;
   config_.pooler = config_.head == HeadKind::kSequenceClassification;
-  const char* classifier = base.norm == EncoderSpec::PRE && config_.pooler ? "classifier.out_proj.weight" : "classifier.weight";
+  const char* classifier = base.like_roberta() && config_.pooler ? "classifier.out_proj.weight" : "classifier.weight";
   const TensorInfo* weight = reader_.Find(absl::StrCat(kPrefix, classifier));
   if (weight == nullptr) return Wrong(absl::StrCat("has no ", kPrefix, classifier, ", so no labels"));
-  const size_t labels = weight->shape.empty() ? 0 : weight->shape[0];
+  if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] > kMostLabels)
+    return Wrong(absl::StrCat("does not fit the base: ", kPrefix, classifier, " has shape ", ShapeString(weight->shape)));
+  const size_t labels = weight->shape[0];
   if (config_.head == base.head && labels == base.labels.size()) return absl::OkStatus();
   config_.labels.clear();
   for (size_t i = 0; i < labels; ++i) config_.labels.push_back(absl::StrCat("LABEL_", i));
@@ -273,7 +276,7 @@ absl::Status Adapter::Name() {
 absl::Status Adapter::MatchLora(const std::string& name, const TensorInfo& tensor, const ParamStore& model) const {
   const std::string layer = LayerName(name);
   const ParamId id = model.Find(layer + ".weight");
-  if (id < 0 || LayerOf(name, config_) < 0 || LayerOf(name, config_) >= config_.layers)
+  if (id < 0 || model.param(id).vector || LayerOf(name, config_) < 0 || LayerOf(name, config_) >= config_.layers)
     return Wrong(absl::StrCat("is an adapter for another base: it adds to ", Quote(layer), ", which the base does not have"));
   const bool a = absl::EndsWith(name, kA);
   if (tensors_.count(layer + (a ? kB : kA)) == 0) return Wrong(absl::StrCat(Quote(layer), ": has only one of lora_A and lora_B"));
@@ -330,7 +333,7 @@ absl::Status Adapter::CheckBase(const ParamHashes& base) const {
 absl::Status Adapter::Load(const std::string& prefix, ParamStore* store) const {
   for (const auto& [name, tensor] : tensors_) {
     const ParamId id = store->Find(prefix + name);
-    CLOZE_CHECK(id >= 0);
+    if (id < 0) return Wrong(absl::StrCat(Quote(tensor->name), ": is not part of this model"));
     const Param& param = store->param(id);
     RETURN_IF_ERROR(reader_.ReadF32(tensor->name, store->values().subspan(param.offset, param.size())));
   }

@@ -44,7 +44,7 @@ class Fields {
   const absl::Status& status() const { return status_; }
 
   void Fail(absl::string_view field, absl::string_view what) {
-    if (status_.ok()) status_ = Error(Exit::kData, absl::StrCat(Quote(path_), ": ", field, ": ", what));
+    if (status_.ok()) status_ = Error(Exit::kData, absl::StrCat(QuotePath(path_), ": ", field, ": ", what));
   }
 
   // The member, or nullptr when it is missing or null.

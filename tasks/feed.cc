@@ -49,7 +49,6 @@ absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
       const int64_t tokens = sequences[i].ids.size();
       if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens()) step.micro.emplace_back();
       AddExample(sequences[i], number, &step.micro.back());
-      step.targets += sequences[i].rows.size();
     }
     step.tokens += length;
   }

@@ -18,7 +18,6 @@ struct StepData {
   std::vector<Batch> micro;
   int64_t next = 0;    // global number of the first example of the following step
   int64_t tokens = 0;  // without padding rows
-  int64_t targets = 0;
 };
 
 // Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed permutation, so that a position is one

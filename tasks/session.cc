@@ -59,7 +59,7 @@ absl::Status ForEachWindow(int64_t queries, absl::FunctionRef<int64_t(int64_t)> 
 
 absl::string_view UseOf(HeadKind head) {
   switch (head) {
-    case HeadKind::kNone: return "no head: only `cloze encode` can use it, or fine-tune it";
+    case HeadKind::kNone: return "no head: `cloze encode`, neighbors, analogy and attention can use it, or fine-tune it";
     case HeadKind::kMaskedLm: return "a masked-LM head: use `cloze fill-mask`, or fine-tune it";
     case HeadKind::kSequenceClassification: return "a head for whole texts: use `cloze predict`";
     case HeadKind::kTokenTagging: return "a tagger: use `cloze tag`";
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<Adapter>> OpenAdapters(const std::vector<NamedAdapter
     ASSIGN_OR_RETURN(Adapter opened, Adapter::Open(adapter.folder, base));
     adapters.push_back(std::move(opened));
     const ModelConfig &first = adapters.front().config(), &last = adapters.back().config();
-    if (last.head == first.head && last.pooler == first.pooler) continue;
+    if (last.head == first.head && last.pooler == first.pooler && last.crf == first.crf) continue;
     return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapter.folder), " has another kind of head than ",
                                                QuotePath(named.front().folder), "; one command takes adapters of one kind"));
   }
@@ -175,7 +175,7 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
     if (adapters_[i].name == name) return static_cast<int>(i);
     if (!adapters_[i].name.empty()) names.push_back(adapters_[i].name);
   }
-  const std::string known = absl::StrCat("one of ", absl::StrJoin(names, ", "));
+  const std::string known = names.empty() ? "none was given, as --adapter NAME=DIR" : absl::StrCat("one of ", absl::StrJoin(names, ", "));
   if (!name.empty())
     return Error(Exit::kData, absl::StrCat("\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names), "; ", known));
   if (!base_usable_)

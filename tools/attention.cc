@@ -1,5 +1,6 @@
 // `cloze attention`: what each token of a text looks at, drawn.
 #include <cstdio>
+#include <filesystem>
 
 #include "core/base/file.h"
 #include "tools/attention_page.h"
@@ -20,6 +21,9 @@ absl::Status DrawAttention(Options options) {
   if (!options.force && PathExists(options.out)) {
     return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; --force replaces it"));
   }
+  std::error_code ignored;
+  if (PathExists(options.out) && !std::filesystem::is_regular_file(options.out, ignored))
+    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": is not a file that can be replaced"));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kNone));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());

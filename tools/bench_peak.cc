@@ -10,7 +10,6 @@
 #include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
-#include "tasks/training/setup.h"
 #include "tools/bench.h"
 
 namespace cloze {

@@ -46,7 +46,10 @@ void AddBench(CLI::App& app, Run* run);
 
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.
 inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides) {
-  command->add_option("--set", *overrides, "Override a field of the spec, e.g. optimizer.learning_rate=1e-4. Repeatable.")
+  command
+      ->add_option(
+          "--set", *overrides,
+          "Override a field of the spec, e.g. optimizer.learning_rate=1e-4; a list with commas, train.files=a.tsv,b.tsv. Repeatable.")
       ->type_name("FIELD=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

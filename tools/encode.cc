@@ -1,5 +1,4 @@
 // `cloze encode`: vectors of texts, as safetensors.
-#include <algorithm>
 
 #include "core/tensor/safetensors_writer.h"
 #include "tools/infer.h"
@@ -51,7 +50,7 @@ absl::Status Encode(Options options) {
     number += records.size();
     return status;
   }));
-  ReportCut(cut, session->max_tokens());
+  ReportCut(cut);
   return out.Finish();
 }
 

@@ -1,4 +1,5 @@
 // `cloze evaluate`: metrics of a model on held-out data, as JSON.
+#include <algorithm>
 #include <optional>
 
 #include "encoder/model_folder.h"
@@ -6,6 +7,7 @@
 #include "tasks/evaluate.h"
 #include "tasks/training/setup.h"
 #include "tools/infer.h"
+#include "tools/stop.h"
 #include "tools/temporary_folder.h"
 
 namespace cloze {
@@ -24,7 +26,7 @@ absl::StatusOr<LoadedSpec> TaskOf(const std::string& folder, const ModelConfig& 
   if (PathExists(path)) {
     ASSIGN_OR_RETURN(loaded, LoadVerifiedSpec(path, {}));
     if (HeadOf(loaded.spec) == config.head) return loaded;
-    return Error(Exit::kMismatch, absl::StrCat(Quote(path), ": its task is not that of config.json beside it"));
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its task is not that of config.json beside it"));
   }
   loaded.path = folder;
   TaskSpec& spec = loaded.spec;
@@ -41,7 +43,7 @@ absl::StatusOr<LoadedSpec> TaskOf(const std::string& folder, const ModelConfig& 
       break;
     }
     case HeadKind::kTokenTagging: spec.mutable_token_tagging()->set_max_tokens(most); break;
-    case HeadKind::kNone: return Error(Exit::kMismatch, absl::StrCat(Quote(folder), " has no head; there is nothing to evaluate"));
+    case HeadKind::kNone: return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), " has no head; there is nothing to evaluate"));
   }
   return loaded;
 }
@@ -55,6 +57,10 @@ absl::StatusOr<LoadedSpec> SpecOf(const Options& options, const ModelConfig& con
   for (const std::string& file : options.data) data.add_files(file);
   *loaded.spec.mutable_validation() = data;
   for (const std::string& assignment : options.overrides) RETURN_IF_ERROR(ApplyOverride(&loaded, absl::StrCat("validation.", assignment)));
+  const DataSpec& read = loaded.spec.validation();
+  if (!std::equal(read.files().begin(), read.files().end(), options.data.begin(), options.data.end()))
+    return Error(Exit::kUsage, "--set files: --data names the files");
+  if (read.max_examples() < 0) return SpecError(loaded, "validation.max_examples", "0 or more expected");
   return loaded;
 }
 
@@ -68,9 +74,10 @@ absl::Status EvaluateModel(Options options) {
   auto loading = Tokenizer::Load(options.infer.model, spec.model().lowercase());
   if (ExitOf(loading.status()) == Exit::kNoInput) loading = Tokenizer::Load(both.base, spec.model().lowercase());
   ASSIGN_OR_RETURN(const auto tokenizer, std::move(loading));
+  const std::atomic<bool>* stop = StopOnSignals();
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
   ASSIGN_OR_RETURN(const BuiltStore built, BuildStore(loaded, spec.validation(), config, *tokenizer,
-                                                      {.cache_dir = cache.path(), .progress = nullptr, .stop = nullptr}));
+                                                      {.cache_dir = cache.path(), .progress = nullptr, .stop = stop}));
   for (const std::string& line : DescribeStore("data", built)) std::fprintf(stderr, "%s\n", line.c_str());
   std::optional<Masker> masker;
   if (spec.has_masked_lm()) {
@@ -79,7 +86,8 @@ absl::Status EvaluateModel(Options options) {
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(options.infer.compute), Use::kInference));
   ASSIGN_OR_RETURN(
       const MetricResults results,
-      Evaluate(*model, built.store, {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr, .viterbi = options.viterbi}));
+      Evaluate(*model, built.store,
+               {.compute = compute, .masker = masker.has_value() ? &*masker : nullptr, .stop = stop, .viterbi = options.viterbi}));
   return WriteStdout(results.ToJson() + "\n");
 }
 

@@ -60,6 +60,7 @@ absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vecto
     }
     all_cut->texts += cut.texts;
     all_cut->tokens += cut.tokens;
+    all_cut->max_tokens = cut.max_tokens;
     queries.push_back(std::move(query));
   }
   absl::Status written;
@@ -82,14 +83,14 @@ absl::Status FillMask(Options options) {
   };
   if (options.texts.empty()) {
     RETURN_IF_ERROR(ForEachRecords(options.infer.input, fill));
-    ReportCut(cut, session->max_tokens());
+    ReportCut(cut);
     return absl::OkStatus();
   }
   std::vector<InputRecord> records;
   for (const std::string& text : options.texts) records.emplace_back().text = text;
   LineWriter writer;
   RETURN_IF_ERROR(fill(records, &writer));
-  ReportCut(cut, session->max_tokens());
+  ReportCut(cut);
   return writer.Flush();
 }
 

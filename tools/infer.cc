@@ -23,13 +23,19 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
 }
 
 std::string Where(const InputOptions& input, const InputRecord& record) {
-  return absl::StrCat(input.path == "-" ? "standard input" : Quote(input.path), ":", record.line);
+  return absl::StrCat(input.path == "-" ? "standard input" : QuotePath(input.path), ":", record.line);
 }
 
 absl::StatusOr<int> AdapterOf(const Session& session, const InputRecord& record, const InputOptions& input) {
-  auto adapter = session.AdapterNamed(session.has_named() ? record.adapter : "");
+  auto adapter = session.AdapterNamed(record.adapter);
   if (!adapter.ok()) return Annotate(adapter.status(), Where(input, record));
   return adapter;
+}
+
+// Longest text that the classifier reads.
+int64_t TextTokens(const Session& session, int adapter) {
+  const int64_t trained = session.config(adapter).reading.max_tokens;
+  return trained > 0 ? std::min(trained, session.max_tokens()) : session.max_tokens();
 }
 
 }  // namespace
@@ -95,6 +101,7 @@ absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& r
   query.adapter = adapter;
   cut->texts += dropped > 0;
   cut->tokens += dropped;
+  cut->max_tokens = session.max_tokens();
   return query;
 }
 
@@ -114,22 +121,22 @@ absl::StatusOr<std::vector<Query>> QueriesOfText(const Session& session, const I
     return Error(Exit::kData, absl::StrCat(Where(input, record), ": one text; this model was trained on pairs, so \"text_pair\" (or, in ",
                                            "text lines, a tab and the second text) is expected"));
   }
+  if (reading.max_tokens > 0 && !reading.pairs && pair) {
+    return Error(Exit::kData, absl::StrCat(Where(input, record), ": a pair of texts; this model was trained on single ones"));
+  }
   const auto tokenizer = session.TokenizerOr();
   if (!tokenizer.ok()) return Annotate(tokenizer.status(), Where(input, record));
+  const int64_t most = TextTokens(session, adapter);
   int64_t dropped = 0;
   for (TextSequence& sequence :
-       SequencesOfText(**tokenizer, record.text, pair ? &record.text_pair : nullptr, TextTokens(session), reading.long_texts, &dropped)) {
+       SequencesOfText(**tokenizer, record.text, pair ? &record.text_pair : nullptr, most, reading.long_texts, &dropped)) {
     queries.push_back({.ids = std::move(sequence.ids), .second = sequence.second, .rows = {0}, .adapter = adapter});
   }
   cut->texts += dropped > 0;
   cut->tokens += dropped;
   cut->windows += queries.size() > 1;
+  if (dropped > 0 || queries.size() > 1) cut->max_tokens = most;
   return queries;
-}
-
-int64_t TextTokens(const Session& session) {
-  const int64_t trained = session.config().reading.max_tokens;
-  return trained > 0 ? std::min(trained, session.max_tokens()) : session.max_tokens();
 }
 
 absl::Status ForEachRecords(const InputOptions& input, const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f) {
@@ -147,11 +154,11 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
 
 std::string OpenObject(const InputRecord& record) { return record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "); }
 
-void ReportCut(const CutTexts& cut, int64_t max_tokens) {
+void ReportCut(const CutTexts& cut) {
   const auto say = [&](int64_t texts, const std::string& what) {
     if (texts > 0)
-      std::fprintf(stderr, "cloze: longer than the model's %lld tokens: %s, %s\n", (long long)max_tokens, Counted(texts, "text").c_str(),
-                   what.c_str());
+      std::fprintf(stderr, "cloze: longer than the model's %lld tokens: %s, %s\n", (long long)cut.max_tokens,
+                   Counted(texts, "text").c_str(), what.c_str());
   };
   say(cut.texts, absl::StrCat(Counted(cut.tokens, "token"), " cut off"));
   say(cut.windows, "read in several windows");

@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, Head
 // Texts that did not fit, for ReportCut.
 struct CutTexts {
   int64_t texts = 0, tokens = 0, windows = 0;  // cut, their tokens that were left out, read in several windows
+  int64_t max_tokens = 0;                      // what the last of them had to fit in
 };
 
 // The query of a record, cut to the model's length. Errors name the input's line.
@@ -54,11 +55,8 @@ absl::Status ForEachRecords(const InputOptions& input, const std::function<absl:
 // `{"id": ..., ` or `{`.
 std::string OpenObject(const InputRecord& record);
 
-// Longest text that the classifier reads.
-int64_t TextTokens(const Session& session);
-
 // Says on stderr how many texts were cut or read in windows, if any.
-void ReportCut(const CutTexts& cut, int64_t max_tokens);
+void ReportCut(const CutTexts& cut);
 
 }  // namespace cloze
 

@@ -93,11 +93,11 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, InputRecord* record) {
     if (!more) return false;
     if (reader_.continued()) {
       return Error(Exit::kData,
-                   absl::StrCat(Quote(reader_.path()), ":", reader_.line_number(), ": a line of more than ", kMaxLineBytes, " bytes"));
+                   absl::StrCat(QuotePath(reader_.path()), ":", reader_.line_number(), ": a line of more than ", kMaxLineBytes, " bytes"));
     }
   } while (IsBlank(line));
   record->line = reader_.line_number();
-  RETURN_IF_ERROR(Annotate(Parse(std::move(line), options_, record), absl::StrCat(Quote(reader_.path()), ":", record->line)));
+  RETURN_IF_ERROR(Annotate(Parse(std::move(line), options_, record), absl::StrCat(QuotePath(reader_.path()), ":", record->line)));
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "tools/output.h"
 
 namespace cloze {
@@ -142,6 +143,7 @@ absl::Status Handler::Finish(bool parsed) {
 }  // namespace
 
 absl::Status ParseInputJson(const std::string& json, InputRecord* record) {
+  if (absl::StrContains(json, '\0')) return Error(Exit::kData, "a zero byte");  // the parser would take it for the end
   Handler handler(record);
   return handler.Finish(nlohmann::json::sax_parse(json, &handler));
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -109,6 +110,26 @@ void OnTerminate() {
   std::abort();
 }
 
+constexpr char kMark = '\x01';
+
+void TakeMarksAway(CLI::App* app) {
+  const auto unmarked = [](std::string word) { return !word.empty() && word.front() == kMark ? word.substr(1) : word; };
+  for (CLI::Option* option : app->get_options([](const CLI::Option* o) { return o->get_items_expected_max() > 0; }))
+    option->transform(unmarked, "");
+  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) TakeMarksAway(command);
+}
+
+// CLI11 takes "[a, b]" for the list of a and b; here it is what the user wrote, "[MASK]" above all: a mark hides the bracket from CLI11.
+void KeepBrackets(CLI::App* app, std::vector<std::string>* words) {
+  bool any = false;
+  for (std::string& word : *words) {
+    if (word.size() < 2 || word.front() != '[' || word.back() != ']') continue;
+    word.insert(word.begin(), kMark);
+    any = true;
+  }
+  if (any) TakeMarksAway(app);
+}
+
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   OccupyStandardStreams();
@@ -128,8 +149,11 @@ int Main(int argc, char** argv) {
     }
     return "";
   };
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  KeepBrackets(&app, &words);
+  std::reverse(words.begin(), words.end());
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     return Print(Help(Deepest(&app)));
   } catch (const CLI::ParseError& error) {

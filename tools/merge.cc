@@ -1,4 +1,8 @@
 // `cloze merge`: a model folder of a base and an adapter.
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "core/base/file.h"
 #include "core/text/tokenizer.h"
 #include "encoder/adapter.h"
@@ -15,13 +19,28 @@ struct Options {
 };
 
 // The tokenizer of the adapter's folder, else of the base's; neither may have one.
-absl::Status SaveTokenizer(const Options& options, const std::string& base, const ModelConfig& config) {
+absl::Status SaveTokenizer(const Options& options, const std::string& out, const std::string& base, const ModelConfig& config) {
   for (const std::string& folder : {options.adapter, base}) {
     const auto tokenizer = Tokenizer::Load(folder, true);
-    if (tokenizer.ok()) return (*tokenizer)->Save(options.out, config.max_tokens());
+    if (tokenizer.ok()) return (*tokenizer)->Save(out, config.max_tokens());
     if (ExitOf(tokenizer.status()) != Exit::kNoInput) return tokenizer.status();
   }
   return absl::OkStatus();
+}
+
+// Beside its place, and then there in one step.
+absl::Status WriteFolder(const Options& options, const std::string& base, const Model& model) {
+  std::string out = options.out;
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+  const std::string aside = absl::StrCat(out, ".tmp-", ::getpid());
+  absl::Status status = SaveWeights(aside, model.config(), model.params());
+  if (status.ok()) status = SaveTokenizer(options, aside, base, model.config());
+  if (status.ok()) status = SyncDirectory(aside);
+  if (status.ok()) status = RenameNew(aside, out);
+  if (status.ok()) return SyncDirectory(DirectoryOf(out));
+  std::error_code ignored;
+  std::filesystem::remove_all(aside, ignored);
+  return status;
 }
 
 absl::Status Merge(const Options& options) {
@@ -33,8 +52,7 @@ absl::Status Merge(const Options& options) {
   if (PathExists(options.out)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; name a new folder"));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   MergeLora(file.lora, &model->params());
-  RETURN_IF_ERROR(SaveWeights(options.out, model->config(), model->params()));
-  RETURN_IF_ERROR(SaveTokenizer(options, base, model->config()));
+  RETURN_IF_ERROR(WriteFolder(options, base, *model));
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));
 }
 

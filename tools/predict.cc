@@ -70,7 +70,7 @@ absl::Status Predict(InferOptions options) {
     }
     return late;
   }));
-  ReportCut(cut, TextTokens(*session));
+  ReportCut(cut);
   return absl::OkStatus();
 }
 

@@ -3,7 +3,7 @@
 # Does nothing, and needs no network, when all are there.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libdnnl-dev libprotobuf-dev protobuf-compiler libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev
+packages=(g++ cmake ninja-build libdnnl-dev libprotobuf-dev protobuf-compiler libabsl-dev libgtest-dev libgmock-dev
           nlohmann-json3-dev libutf8proc-dev libcli11-dev libxxhash-dev "$@")
 
 if ! command -v dpkg-query > /dev/null; then

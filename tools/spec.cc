@@ -18,7 +18,7 @@ struct Options {
 
 absl::Status Check(const Options& options) {
   RETURN_IF_ERROR(LoadVerifiedSpec(options.file, options.overrides).status());
-  return WriteStdout(absl::StrCat(Quote(options.file), ": ok\n"));
+  return WriteStdout(absl::StrCat(QuotePath(options.file), ": ok\n"));
 }
 
 absl::Status PrintSpec(const Options& options) {
@@ -44,9 +44,8 @@ void AddSpec(CLI::App& app, Run* run) {
   CLI::App* spec = app.add_subcommand("spec", "Check, print or explain task specs.");
   spec->require_subcommand(1);
   auto options = std::make_shared<Options>();
-  AddOne(spec, options, "check", "Say whether a spec is right, and all that is wrong.")->callback([=] {
-    *run = [=] { return Check(*options); };
-  });
+  AddOne(spec, options, "check", "Say whether a spec is right: the first word that cannot be read, or all that does not fit.")
+      ->callback([=] { *run = [=] { return Check(*options); }; });
   AddOne(spec, options, "print", "Print a spec with all defaults filled in.")->callback([=] {
     *run = [=] { return PrintSpec(*options); };
   });

@@ -1,23 +1,16 @@
 // `cloze pretrain` and `cloze finetune`: run a spec.
-#include <csignal>
-#include <cstdio>
-
 #include <unistd.h>
+
+#include <cstdio>
 
 #include "tasks/training/repeat.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/plan.h"
+#include "tools/stop.h"
 
 namespace cloze {
 namespace {
-
-std::atomic<bool> stop = false;
-
-// The first signal asks the run to save and end; the second one ends it at once.
-void OnSignal(int signal) {
-  if (stop.exchange(true)) ::_exit(128 + signal);
-}
 
 struct Options {
   std::string spec, fork;
@@ -46,9 +39,9 @@ absl::Status Train(const Options& options, bool pretrain) {
     const std::string task = !pretrain ? "masked_lm" : loaded.spec.has_token_tagging() ? "token_tagging" : "sequence_classification";
     return SpecError(loaded, task, absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   }
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnSignal);
-  if (options.plan) return PrintPlan(loaded, &stop);
-  const Trainer::Options how = {.preparing = ShowPreparing, .stop = &stop, .after_step = nullptr, .fork = options.fork};
+  const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
+  if (options.plan) return PrintPlan(loaded, stop);
+  const Trainer::Options how = {.preparing = ShowPreparing, .stop = stop, .after_step = nullptr, .fork = options.fork};
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const RepeatSummary repeated, TrainRepeatedly(loaded, how));
     return WriteStdout(Describe(loaded.spec, repeated));

@@ -23,23 +23,15 @@ struct Options {
   bool force = false;
 };
 
-bool SameIds(const Tokenizer& a, const Tokenizer& b) {
-  if (a.vocab_size() != b.vocab_size() || a.other_rules() != b.other_rules()) return false;
-  for (int32_t id = 0; id < a.vocab_size(); ++id) {
-    if (a.token(id) != b.token(id)) return false;
-  }
-  return true;
-}
-
 // An existing vocabulary is only replaced by the same one: models depend on its ids.
 absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) {
   for (const char* name : {"vocab.txt", "vocab.json"}) {
     const std::string path = JoinPath(options.out, name);
     if (options.force || !PathExists(path)) continue;
     const auto old = Tokenizer::Load(options.out, true);
-    if (old.ok() && SameIds(**old, tokenizer)) continue;
+    if (old.ok() && tokenizer.SameIds(**old)) continue;
     return Error(Exit::kCannotCreate,
-                 absl::StrCat(Quote(path), ": holds another vocabulary, on which models may depend; name another --out, or --force"));
+                 absl::StrCat(QuotePath(path), ": holds another vocabulary, on which models may depend; name another --out, or --force"));
   }
   return absl::OkStatus();
 }
@@ -57,7 +49,7 @@ absl::Status TrainAndSave(const Options& options) {
   RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(tokenizer->Save(options.out, options.max_length));
-  std::string report = absl::StrCat(Quote(options.out), ": ", result.tokens.size(), " tokens from ", result.words, " words (",
+  std::string report = absl::StrCat(QuotePath(options.out), ": ", result.tokens.size(), " tokens from ", result.words, " words (",
                                     result.distinct_words, " different) in ", result.bytes, " bytes\n");
   if (result.dropped_words > 0) absl::StrAppend(&report, result.dropped_words, " rare words were not counted, to stay within memory\n");
   if (result.tokens.size() > options.vocab.size) absl::StrAppend(&report, "more than --size: every frequent character is a token\n");
@@ -73,7 +65,7 @@ absl::Status Vocab(Options options) {
   options.vocab.normalizer.strip_accents = options.strip_accents < 0 ? options.vocab.normalizer.lowercase : options.strip_accents > 0;
   if (options.out.empty()) return UsageError("--out: a folder expected");
   if (PathExists(options.out) && !IsDirectory(options.out))
-    return Error(Exit::kCannotCreate, absl::StrCat(Quote(options.out), ": is not a folder"));
+    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": is not a folder"));
   return TrainAndSave(options);
 }
 

@@ -167,11 +167,15 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
   DIR* dir = ::opendir(directory.c_str());
   if (dir == nullptr) return Errno(Exit::kNoInput, "cannot open the directory", directory);
   std::vector<std::string> names;
+  errno = 0;
   while (const dirent* entry = ::readdir(dir)) {
     const std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
   }
+  const absl::Status status = errno == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot read the directory", directory);
   ::closedir(dir);
+  RETURN_IF_ERROR(status);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -229,7 +233,7 @@ absl::Status LineReader::CheckSignature() {
 }
 
 absl::StatusOr<bool> LineReader::Ready() {
-  while (!end_ && buffer_.find('\n', begin_) == std::string::npos && buffer_.size() - begin_ < max_line_) {
+  while (!end_ && buffer_.find('\n', begin_) == std::string::npos && buffer_.size() - begin_ <= max_line_) {
     pollfd input = {fd_.get(), POLLIN, 0};
     if (::poll(&input, 1, 0) <= 0) return false;
     RETURN_IF_ERROR(Fill());
@@ -254,7 +258,7 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
       continued_ = false;
       return true;
     }
-    if (buffer_.size() - begin_ >= max_line_) {
+    if (buffer_.size() - begin_ > max_line_) {
       size_t cut = max_line_;  // not inside a UTF-8 sequence
       for (int back = 0; back < 4 && cut > 1 && (buffer_[begin_ + cut] & 0xC0) == 0x80; ++back) --cut;
       line->assign(buffer_, begin_, cut);

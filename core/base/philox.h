@@ -8,7 +8,7 @@
 namespace cloze {
 
 // What a random number is for; part of the key. Numbers never change meaning.
-enum class Purpose : uint32_t { kInit = 1, kMask = 2, kDropout = 3, kShuffle = 4, kHeadInit = 5 };
+enum class Purpose : uint32_t { kInit = 1, kMask = 2, kDropout = 3, kShuffle = 4 };
 
 class Philox {
  public:

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/control_group.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -32,24 +33,31 @@ std::string Siblings(int cpu) {
   return text;
 }
 
-// CPU quota of the control group in cores; 0 when there is none.
-double QuotaCores() {
-  long long quota = -1, period = 0;
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    char text[32] = "";
-    if (std::fscanf(f, "%31s %lld", text, &period) == 2 && std::strcmp(text, "max") != 0) std::sscanf(text, "%lld", &quota);
+// The one number that a file of the system begins with, or -1.
+long long NumberIn(const char* path) {
+  long long number = -1;
+  if (std::FILE* f = std::fopen(path, "re")) {
+    if (std::fscanf(f, "%lld", &number) != 1) number = -1;
     std::fclose(f);
-  } else {
-    if (std::FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re")) {
-      if (std::fscanf(q, "%lld", &quota) != 1) quota = -1;
-      std::fclose(q);
-    }
-    if (std::FILE* p = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re")) {
-      if (std::fscanf(p, "%lld", &period) != 1) period = 0;
-      std::fclose(p);
-    }
   }
-  return quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
+  return number;
+}
+
+// The least CPU quota of the control groups in cores; 0 when there is none.
+double QuotaCores() {
+  constexpr char kOld[] = "/sys/fs/cgroup/cpu/cpu.cfs_";  // of version 1
+  long long quota = NumberIn(absl::StrCat(kOld, "quota_us").c_str()), period = NumberIn(absl::StrCat(kOld, "period_us").c_str());
+  double least = quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
+  for (const std::string& group : ControlGroups()) {
+    std::FILE* f = std::fopen((group + "/cpu.max").c_str(), "re");
+    if (f == nullptr) continue;
+    const bool limited = std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0;  // else "max"
+    std::fclose(f);
+    if (!limited) continue;
+    const double cores = static_cast<double>(quota) / period;
+    least = least > 0 ? std::min(least, cores) : cores;
+  }
+  return least;
 }
 
 thread_local int t_index = 0;

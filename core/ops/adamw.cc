@@ -1,5 +1,4 @@
 // The optimizer's sweep and the norm it clips by.
-#include <algorithm>
 #include <cmath>
 #include <vector>
 

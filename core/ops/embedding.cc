@@ -1,6 +1,5 @@
 // Sum of three look-ups, and its backward by sorted segments.
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"

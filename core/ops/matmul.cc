@@ -320,12 +320,6 @@ int64_t Matmul::packed_bytes() const {
 
 int64_t Matmul::GradientBytes(int64_t n, int64_t out, int64_t in, DType type) { return PanelGradient::Bytes(n, out, in, type); }
 
-int64_t Matmul::scratch_bytes() const {
-  int64_t bytes = rep_->panel_gradient.bytes();
-  for (const Rep::Worker& worker : rep_->workers) bytes += worker.scratch_size + worker.result_size;
-  return bytes;
-}
-
 struct PeakProduct::Rep {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};

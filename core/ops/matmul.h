@@ -43,8 +43,6 @@ class Matmul {
   int64_t packed_bytes() const;
   // Most bytes of scratch for BackwardWeight, beside those of the threads; a Matmul keeps them for the largest product.
   static int64_t GradientBytes(int64_t n, int64_t out, int64_t in, DType type);
-  // Bytes held as scratch, of the threads and for BackwardWeight.
-  int64_t scratch_bytes() const;
 
  private:
   // Queue their tiles; AddWeight on a matrix unit does its work at once.

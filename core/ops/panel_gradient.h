@@ -20,7 +20,6 @@ class PanelGradient {
   void Add(ConstMat dy, ConstMat x, Mat dw);
   // Bytes of panels that Add takes, once for all sizes.
   static int64_t Bytes(int64_t tokens, int64_t out, int64_t in, DType type);
-  int64_t bytes() const { return size_; }
 
  private:
   struct Free {

@@ -156,6 +156,7 @@ absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const in
 
 absl::Status SafetensorsStream::Finish() {
   const std::string header = FormatHeader(tensors_, metadata_), temporary = TemporaryName(path_);
+  ::unlink(temporary.c_str());  // left by a dead process that had our number
   RETURN_IF_ERROR(CreateFile(temporary, [&](const Fd& fd) {
     RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
     std::vector<char> buffer(std::min(size_, kChunk));

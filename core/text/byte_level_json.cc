@@ -47,7 +47,7 @@ absl::Status ReadMerges(const std::string& path, const Json& merges, TokenizerDa
     const Json& m = merges[i];
     const bool pair = m.is_array() && m.size() == 2 && m[0].is_string() && m[1].is_string();
     const absl::Status status = pair ? reader.Add(StringOf(m[0]), StringOf(m[1])) : reader.Add(StringOf(m));
-    if (!status.ok()) return Annotate(status, absl::StrCat(Quote(path), ": model: merges[", i, "]"));
+    if (!status.ok()) return Annotate(status, absl::StrCat(QuotePath(path), ": model: merges[", i, "]"));
   }
   return absl::OkStatus();
 }
@@ -110,7 +110,7 @@ absl::Status ReadVocabAndMerges(const std::string& vocab, const std::string& mer
     if (!more) break;
     if (line.rfind("#version", 0) == 0 || line.empty()) continue;
     if (absl::Status status = reader.Add(line); !status.ok()) {
-      return Annotate(status, absl::StrCat(Quote(merges), ":", lines.line_number()));
+      return Annotate(status, absl::StrCat(QuotePath(merges), ":", lines.line_number()));
     }
   }
   data->lstrip = {"<mask>"};  // as RobertaTokenizer has it

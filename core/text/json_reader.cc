@@ -1,5 +1,6 @@
 #include "core/text/json_reader.h"
 
+#include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/text/tokenizer_data.h"
 
@@ -31,13 +32,15 @@ bool TooDeep(absl::string_view text) {
 
 }  // namespace
 
-absl::Status Wrong(const std::string& path, absl::string_view what) { return Error(Exit::kData, absl::StrCat(Quote(path), ": ", what)); }
+absl::Status Wrong(const std::string& path, absl::string_view what) {
+  return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", what));
+}
 
 absl::StatusOr<Json> ReadJsonObject(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxJsonBytes));
   if (TooDeep(text)) return Wrong(path, absl::StrCat("nested deeper than ", kMaxDepth, " levels"));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Wrong(path, "not valid JSON");
+  if (json.is_discarded() || absl::StrContains(text, '\0')) return Wrong(path, "not valid JSON");
   if (!json.is_object()) return Wrong(path, "a JSON object expected");
   return json;
 }
@@ -62,7 +65,7 @@ absl::Status CheckType(const std::string& path, const Json& json, const char* co
 
 absl::Status ReadVocabObject(const std::string& path, const char* what, const Json& vocab, std::vector<std::string>* tokens) {
   if (!vocab.is_object()) return Wrong(path, absl::StrCat(what, ": an object of tokens and ids expected"));
-  if (vocab.size() > kMaxTokens) return Error(Exit::kLimit, absl::StrCat(Quote(path), ": more than ", kMaxTokens, " tokens"));
+  if (vocab.size() > kMaxTokens) return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": more than ", kMaxTokens, " tokens"));
   tokens->assign(vocab.size(), "");
   for (const auto& [token, id] : vocab.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/text/unicode.h"
 

@@ -284,6 +284,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(std::vector<std:
 }
 
 absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) const {
+  // First what says all, and what Load asks first: whoever is stopped in between leaves no mixture.
+  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "tokenizer.json"), TokenizerJson(rep_->data, rep_->special_ids)));
   if (byte_level()) {
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.json"), VocabJson(rep_->data)));
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "merges.txt"), MergesText(rep_->data)));
@@ -293,8 +295,7 @@ absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) c
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.txt"), vocab));
   }
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "special_tokens_map.json"), SpecialTokensMapJson(rep_->data)));
-  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "tokenizer_config.json"), TokenizerConfigJson(rep_->data, max_length)));
-  return WriteFileAtomically(JoinPath(directory, "tokenizer.json"), TokenizerJson(rep_->data, rep_->special_ids));
+  return WriteFileAtomically(JoinPath(directory, "tokenizer_config.json"), TokenizerConfigJson(rep_->data, max_length));
 }
 
 void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) const {
@@ -381,6 +382,12 @@ std::string Tokenizer::other_rules() const {
   if (!d.byte_level) return "";
   return absl::StrCat(MergesText(d), d.add_prefix_space, d.drops_unknown, absl::StrJoin(d.lstrip, " "), " | ",
                       absl::StrJoin(d.rstrip, " "));
+}
+
+bool Tokenizer::SameIds(const Tokenizer& other) const {
+  bool same = vocab_size() == other.vocab_size() && other_rules() == other.other_rules();
+  for (int32_t id = 0; same && id < vocab_size(); ++id) same = token(id) == other.token(id);
+  return same;
 }
 
 bool Tokenizer::is_special(int32_t id) const { return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id); }

@@ -94,6 +94,8 @@ class Tokenizer {
   bool byte_level() const;
   // Whatever decides ids besides tokens, special tokens and options; for cache keys.
   std::string other_rules() const;
+  // Do both have the same tokens and other_rules()?
+  bool SameIds(const Tokenizer& other) const;
 
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;

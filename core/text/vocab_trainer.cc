@@ -159,7 +159,7 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files, co
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
   if (words.empty())
-    return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : Quote(files[0]), ": no words to learn a vocabulary from"));
+    return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : QuotePath(files[0]), ": no words to learn a vocabulary from"));
   const auto& special = options.byte_level ? kByteLevelTokens : kSpecialTokens;
   result.tokens.assign(std::begin(special), std::end(special));
   LearnMerges(words, merges, &result.tokens, options.byte_level ? &result.merges : nullptr);

@@ -2,7 +2,6 @@
 #include "core/text/word_counts.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/text/word_hash.h"
 

@@ -2,7 +2,6 @@
 #ifndef CLOZE_CORE_TEXT_WORDPIECE_H_
 #define CLOZE_CORE_TEXT_WORDPIECE_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

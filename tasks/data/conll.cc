@@ -87,12 +87,11 @@ absl::Status ConllReader::ReadRow(bool raw) {
   Pending& p = pending_;
   const std::vector<std::string>& words = p.sentence.words;
   ASSIGN_OR_RETURN(const bool more, NextLine(&reader_, &line_));
+  const std::string mark = raw && !started_ && reader_.has_bom() ? "\xEF\xBB\xBF" : "";
+  started_ = true;
   p.whole = p.end = !more;
+  if (raw && (more || !mark.empty())) p.raw.lines.push_back(more ? absl::StrCat(mark, line_, reader_.line_end()) : mark);
   if (!more) return absl::OkStatus();
-  if (raw) {
-    const bool bom = reader_.line_number() == 1 && reader_.has_bom();
-    p.raw.lines.push_back(absl::StrCat(bom ? "\xEF\xBB\xBF" : "", line_, reader_.line_end()));
-  }
   p.bytes += line_.size(), ++p.lines;
   const bool border = IsBlank(line_) || (!conllu_ && SplitColumns(line_)[0] == "-DOCSTART-");
   p.whole = border && !words.empty();

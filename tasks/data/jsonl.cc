@@ -1,6 +1,7 @@
 // JSONL files: one object a line, read by a SAX handler that keeps only the wanted members and bounds the depth.
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
@@ -92,6 +93,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
 // Parses `json` into the handler's values; all wanted members must be there.
 absl::Status Parse(const std::string& path, int64_t line, const std::string& json, const std::vector<Field>& fields, Handler* handler) {
+  if (absl::StrContains(json, '\0')) return DataError(path, line, "a zero byte");  // the parser would take it for the end
   if (!nlohmann::json::sax_parse(json, handler)) return DataError(path, line, handler->error());
   for (size_t i = 0; i < fields.size(); ++i) {
     if (handler->values()[i].kind != Value::kMissing) continue;

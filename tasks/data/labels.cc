@@ -7,8 +7,8 @@
 #include <set>
 
 #include "absl/strings/numbers.h"
-#include "tasks/data/iob1.h"
 #include "core/base/utf8.h"
+#include "tasks/data/iob1.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"
 
@@ -32,10 +32,10 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set,
                                                 size_t least = 2) {
   std::vector<std::string> labels(set.begin(), set.end());
+  if (labels.empty()) return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), ": no examples"));
   if (labels.size() < least) {
     return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
-                                           " different labels, at least ", least, " expected",
-                                           labels.empty() ? "" : absl::StrCat("; there is ", ListNames(labels))));
+                                           " different labels, at least ", least, " expected", "; there is ", ListNames(labels)));
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {
@@ -103,8 +103,8 @@ int32_t LabelIds::Find(const std::string& label) const {
 }
 
 absl::Status LabelIds::Unknown(absl::string_view where, absl::string_view field, const std::string& label) const {
-  return Error(Exit::kData,
-               absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ", ListNames(labels_), " expected"));
+  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ", ListNames(labels_),
+                                         " expected; a run whose spec lists all `labels` can learn it"));
 }
 
 }  // namespace cloze

@@ -113,7 +113,7 @@ class ConllReader {
 
   LineReader reader_;
   std::string words_field_, tags_field_, line_;
-  bool conllu_;
+  bool conllu_, started_ = false;
   Labels labels_;
   int columns_ = 0, words_column_ = -1, tags_column_ = -1;
   Pending pending_;

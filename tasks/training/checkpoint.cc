@@ -203,6 +203,11 @@ absl::Status SaveModel(const std::string& run_dir, int64_t step, Write write, in
   return status.ok() ? SyncDirectory(run_dir) : status;
 }
 
+absl::Status VerifyModel(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run_dir));
+  return CheckFiles(run_dir, manifest, /*hashes=*/true);
+}
+
 absl::Status VerifyCheckpoint(const std::string& path) {
   ASSIGN_OR_RETURN(const Manifest manifest, ManifestOf(path));
   return CheckFiles(path, manifest, /*hashes=*/true);

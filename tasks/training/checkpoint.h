@@ -40,6 +40,9 @@ absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, absl::Func
 absl::Status SaveModel(const std::string& run_dir, int64_t step, absl::FunctionRef<absl::Status(const std::string& folder)> write,
                        int64_t expected_bytes = 0);
 
+// Checks every file that SaveModel put into `run_dir` against its MANIFEST. kMismatch or kNoInput names the file.
+absl::Status VerifyModel(const std::string& run_dir);
+
 // Checks every file of a checkpoint against its MANIFEST. kMismatch names the file.
 absl::Status VerifyCheckpoint(const std::string& path);
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "core/base/control_group.h"
 #include "core/base/threads.h"
 #include "encoder/footprint.h"
 #include "encoder/trainable.h"
@@ -35,9 +36,15 @@ int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
   return value < 0 || value > kUnknown / unit ? kUnknown : value * unit;
 }
 
+// What the control groups leave.
 int64_t GroupBytes() {
-  const int64_t most = Lookup("/sys/fs/cgroup/memory.max", "%lld", 1), used = Lookup("/sys/fs/cgroup/memory.stat", "anon %lld", 1);
-  return most == kUnknown || used == kUnknown ? most : std::max<int64_t>(most - used, 0);
+  int64_t least = kUnknown;
+  for (const std::string& group : ControlGroups()) {
+    const int64_t most = Lookup((group + "/memory.max").c_str(), "%lld", 1);
+    const int64_t used = Lookup((group + "/memory.stat").c_str(), "anon %lld", 1);
+    if (most != kUnknown) least = std::min(least, std::max<int64_t>(most - (used == kUnknown ? 0 : used), 0));
+  }
+  return least;
 }
 
 // What `ulimit -v` leaves.
@@ -62,7 +69,7 @@ std::string Has(const TaskSpec& spec, int64_t limit) {
 }
 
 std::string Hint(const TaskSpec& spec) {
-  return absl::StrCat("a smaller model.encoder, a smaller max_tokens", spec.runtime().recompute() ? "" : ", runtime.recompute",
+  return absl::StrCat("a smaller model.encoder, max_tokens or batch", spec.runtime().recompute() ? "" : ", runtime.recompute",
                       " or trainable, with which only a part learns, needs less");
 }
 

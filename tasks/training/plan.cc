@@ -122,6 +122,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   if (setup.validation.has_value()) plan.validation = Estimate(spec.validation(), looked->validation, *setup.validation);
 
   TakeOver(&loaded);
+  RETURN_IF_ERROR(VerifySpec(loaded));
   const MemoryPlan memory(spec, setup.config, plan.compute, ShapeOf(setup.train->store.stats()));
   plan.parameters = memory.parameters(), plan.trained = memory.trained();
   plan.limit = MemoryLimit(spec);

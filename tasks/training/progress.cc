@@ -184,7 +184,7 @@ void Progress::AppendLog(const std::string& record) {
 
 void Progress::LogFailed(absl::string_view what) {
   if (!warned_)
-    PrintLine(absl::StrCat("warning: ", Quote(options_.log_path), ": cannot write the log: ", what, "; the run goes on without it"));
+    PrintLine(absl::StrCat("warning: ", QuotePath(options_.log_path), ": cannot write the log: ", what, "; the run goes on without it"));
   warned_ = true;
 }
 

@@ -32,15 +32,17 @@ LoadedSpec SpecOf(const LoadedSpec& loaded, uint64_t seed) {
 }
 
 absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
-  RETURN_IF_ERROR(MakeDirectories(directory));
+  ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
     const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, "spec.textproto"));
-    if (model || absl::StartsWith(name, "step-"))
-      return Error(Exit::kCannotCreate, absl::StrCat(Quote(directory), ": holds ", model ? "a model that is not of a run" : "a single run",
-                                                     "; choose another output.directory"));
+    if (!model && !absl::StartsWith(name, "step-")) continue;
+    lock.Undo();
+    return Error(Exit::kCannotCreate,
+                 absl::StrCat(QuotePath(directory), ": holds ", model ? "a model that is not of a run" : "a single run",
+                              "; choose another output.directory"));
   }
-  return RunLock::Acquire(directory);
+  return lock;
 }
 
 // Makes `to` the same file as `from`, or a copy of it, in one step.
@@ -54,7 +56,7 @@ absl::Status Replace(const std::string& from, const std::string& to) {
   const bool renamed = std::rename(temporary.c_str(), to.c_str()) == 0;
   const int error = errno;
   ::unlink(temporary.c_str());  // is still there when both were the same file before
-  return renamed ? absl::OkStatus() : Error(Exit::kIo, absl::StrCat(Quote(to), ": cannot replace: ", std::strerror(error)));
+  return renamed ? absl::OkStatus() : Error(Exit::kIo, absl::StrCat(QuotePath(to), ": cannot replace: ", std::strerror(error)));
 }
 
 // The model folder of a run, without what is the run's own; the metrics come last.
@@ -100,13 +102,16 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Tr
   LoadedSpec all = loaded;
   const TaskSpec& spec = all.spec;
   const std::string& directory = spec.output().directory();
-  ASSIGN_OR_RETURN(const RunLock lock, LockDirectory(directory));
+  ASSIGN_OR_RETURN(RunLock lock, LockDirectory(directory));
   Progress say({});
   RepeatSummary summary;
   for (int i = 0; i < spec.repeat(); ++i) {
     const uint64_t seed = spec.seed() + i;
     say.Note(absl::StrCat("run ", i + 1, " of ", spec.repeat(), ": seed ", seed));
-    ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(SpecOf(all, seed), options));
+    const auto trainer_or = Trainer::Create(SpecOf(all, seed), options);
+    if (!trainer_or.ok() && i == 0) lock.Undo();
+    RETURN_IF_ERROR(trainer_or.status());
+    const auto& trainer = *trainer_or;
     all.spec.mutable_batch()->set_micro_tokens(trainer->spec().batch().micro_tokens());  // one for all of them
     if (i == 0) RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "spec.textproto"), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, trainer->Run());

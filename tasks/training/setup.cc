@@ -60,8 +60,8 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
     config.vocab = tokenizer.vocab_size();
     config.pad_id = std::max(tokenizer.special().pad, 0);
     if (config.norm == EncoderSpec::PRE) {  // as RoBERTa counts positions
+      config.max_positions += config.pad_id + 1 - config.position_offset;
       config.position_offset = config.pad_id + 1;
-      config.max_positions += config.position_offset;
     }
     config.dropout = model.dropout();
     config.attention_dropout = model.attention_dropout();
@@ -185,6 +185,11 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   auto tokenizer = Tokenizer::Load(model.tokenizer().empty() ? model.start_from() : model.tokenizer(), model.lowercase());
   if (!tokenizer.ok()) return AtField(loaded, TokenizerField(spec), tokenizer.status());
   setup.tokenizer = *std::move(tokenizer);
+  if (!model.tokenizer().empty() && !model.start_from().empty()) {
+    const auto own = Tokenizer::Load(model.start_from(), model.lowercase());
+    if (own.ok() && !(*own)->SameIds(*setup.tokenizer))
+      return AtField(loaded, TokenizerField(spec), Error(Exit::kMismatch, "has other tokens than the model in model.start_from"));
+  }
   ASSIGN_OR_RETURN(ModelConfig config, EncoderConfig(loaded, *setup.tokenizer));
   auto labels = LabelsOf(spec, config, options.stop);
   if (!labels.ok()) return AtData(loaded, "train", labels.status());

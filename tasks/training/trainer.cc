@@ -55,7 +55,7 @@ absl::Status Trainer::Start() {
 
 void Trainer::Undo(Exit why) {
   if (!lock_.has_value()) return;
-  const std::string cache = Path("cache");
+  const std::string cache = CacheFolder(spec_);
   const auto stores = ListDirectory(cache);
   if (cache_is_new_ && stores.ok()) {
     for (const std::string& store : *stores) {
@@ -70,14 +70,15 @@ absl::Status Trainer::PrepareRunDirectory() {
   const std::string& directory = spec_.output().directory();
   if (PathExists(Path("model.safetensors")) && !PathExists(Path(kSpecName))) {
     return Error(Exit::kCannotCreate,
-                 absl::StrCat(Quote(directory), ": holds a model that is not of a run; choose another output.directory"));
+                 absl::StrCat(QuotePath(directory), ": holds a model that is not of a run; choose another output.directory"));
   }
   if (PathExists(Path(SeedFolder(spec_.seed())))) {
-    return Error(Exit::kCannotCreate,
-                 absl::StrCat(Quote(directory), ": holds runs of a spec with `repeat`; choose another output.directory, or repeat them"));
+    return Error(
+        Exit::kCannotCreate,
+        absl::StrCat(QuotePath(directory), ": holds runs of a spec with `repeat`; choose another output.directory, or repeat them"));
   }
   ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
-  cache_is_new_ = !PathExists(Path("cache"));
+  cache_is_new_ = !PathExists(CacheFolder(spec_));
   BuildOptions build = {.cache_dir = CacheFolder(spec_), .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
     build.progress = [this](int64_t done, int64_t total) { options_.preparing("tokenising", done, total); };
@@ -162,7 +163,12 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     evaluation_due_ = setup_.validation.has_value() && (done_ >= 1 || Due(evaluate_every_));
   }
   progress_->Finish();
-  if (!best_value_.has_value()) {
+  const absl::Status sound = best_value_.has_value() ? VerifyModel(spec_.output().directory()) : absl::OkStatus();
+  if (!sound.ok() && best_step_ != step_) {
+    return Error(Exit::kMismatch, absl::StrCat(sound.message(), "\nthe best model, of step ", best_step_,
+                                               ", is damaged, and no checkpoint holds it; train again in another output.directory"));
+  }
+  if (!sound.ok() || !best_value_.has_value()) {
     optimizer_->SwapAverage();
     RETURN_IF_ERROR(SaveBest());
   }
@@ -242,7 +248,7 @@ absl::Status Trainer::EvaluateNow() {
   const absl::Status status = EvaluateWeights();
   optimizer_->SwapAverage();
   progress_->SkipTime();
-  return status;
+  return status.ok() ? status : SaveBefore(status);  // with the evaluation still due
 }
 
 absl::Status Trainer::EvaluateWeights() {
@@ -259,7 +265,7 @@ absl::Status Trainer::EvaluateWeights() {
     if (const absl::Status status = SaveBest(); !status.ok()) {
       std::swap(best_, *results);
       best_step_ = before;
-      return SaveBefore(status);  // with the evaluation still due
+      return status;
     }
     best_value_ = value;
   }

@@ -89,12 +89,6 @@ std::vector<TensorData> Moments(const ParamStore& params, Optimizer& optimizer) 
 
 const char* NameOf(DType compute) { return compute == DType::kF32 ? "f32" : "bf16"; }
 
-bool SameTokens(const Tokenizer& a, const Tokenizer& b) {
-  bool same = a.vocab_size() == b.vocab_size();
-  for (int32_t id = 0; same && id < a.vocab_size(); ++id) same = a.token(id) == b.token(id);
-  return same;
-}
-
 absl::Status ReadMoments(const std::string& path, const ParamStore& params, Optimizer* optimizer) {
   ASSIGN_OR_RETURN(const SafetensorsReader reader, SafetensorsReader::Open(path));
   for (const TensorData& t : Moments(params, *optimizer)) {
@@ -216,7 +210,7 @@ absl::Status Trainer::LoadCheckpoint(const std::string& folder) {
   }
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model_->Load(folder, spec_.seed(), &fresh));
-  return fresh.empty() ? absl::OkStatus() : Error(Exit::kMismatch, absl::StrCat(Quote(folder), " lacks ", fresh.front()));
+  return fresh.empty() ? absl::OkStatus() : Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), " lacks ", fresh.front()));
 }
 
 absl::Status Trainer::FindRun() {
@@ -230,6 +224,7 @@ absl::Status Trainer::FindRun() {
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state.spec(), JoinPath(found->path, kStateName)));
   if (!spec_.batch().has_micro_tokens()) loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
   RETURN_IF_ERROR(CompareSpecs(before.spec, spec_, directory));
+  RETURN_IF_ERROR(VerifySpec(loaded_));
   if (state.data_fingerprint() != FingerprintOf(*setup_.train)) return DataChanged(state, setup_.train->sources, found->path);
   found_ = Found{found->path, std::move(state)};
   return absl::OkStatus();
@@ -278,7 +273,7 @@ absl::Status Trainer::Fork() {
   }
   for (const std::string& line : skipped) setup_.notes.push_back(absl::StrCat("skipped ", line));
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(found->path, true));
-  if (!SameTokens(*tokenizer, *setup_.tokenizer)) {
+  if (!tokenizer->SameIds(*setup_.tokenizer)) {
     return Error(Exit::kMismatch, absl::StrCat("--fork: the vocabulary of ", QuotePath(found->path), " is not that of this run"));
   }
   RETURN_IF_ERROR(model_->Load(found->path, spec_.seed(), &fresh));

@@ -1,13 +1,17 @@
 #include "tasks/training/verify.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/adapter.h"
 #include "encoder/model.h"
 #include "tasks/training/checkpoint.h"
 #include "tasks/training/manifest.h"
+#include "tasks/training/repeat.h"
 #include "tasks/training/samples.h"
 
 namespace cloze {
@@ -52,7 +56,8 @@ absl::Status Check(Verdict* verdict) {
     if (PathExists(path)) RETURN_IF_ERROR(CheckNumbers(path, &verdict->numbers));
   }
   if (checkpoint) {
-    RETURN_IF_ERROR(VerifyCheckpoint(folder));  // its name, too
+    if (folder.substr(folder.rfind('/') + 1) != CheckpointName(verdict->step))
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": its MANIFEST is that of step ", verdict->step));
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
       return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
@@ -62,11 +67,19 @@ absl::Status Check(Verdict* verdict) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path) {
+absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (path == "." || absl::EndsWith(path, "..") || absl::EndsWith(path, "/.")) path = AbsolutePath(path);  // a checkpoint's name matters
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   std::vector<std::string> folders;
+  std::vector<Verdict> of_seeds;
   for (const std::string& name : names) {
     if (IsCheckpointName(name)) folders.push_back(JoinPath(path, name));
+    uint64_t seed = 0;
+    if (!absl::StartsWith(name, "seed-") || !absl::SimpleAtoi(name.substr(5), &seed) || SeedFolder(seed) != name) continue;
+    ASSIGN_OR_RETURN(std::vector<Verdict> verdicts, VerifyRun(JoinPath(path, name)));
+    std::move(verdicts.begin(), verdicts.end(), std::back_inserter(of_seeds));
   }
   std::reverse(folders.begin(), folders.end());
   if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) || PathExists(JoinPath(path, kManifestName)))
@@ -79,6 +92,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path) {
     verdict.status = Check(&verdict);
     if (PathExists(folder)) verdicts.push_back(std::move(verdict));
   }
+  std::move(of_seeds.begin(), of_seeds.end(), std::back_inserter(verdicts));
   return verdicts;
 }
 

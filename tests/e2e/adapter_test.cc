@@ -126,6 +126,8 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
               "another kind of head");
   ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") + " --adapter a=" + Path("kind"), kTexts, 2,
               "two adapters are named a");
+  ExpectError("predict --model " + Path("mood") + " --input-format jsonl", R"(echo '{"text": "a", "adapter": "x"}' | )", 65,
+              "none was given");
   ExpectError("predict --model " + Path("base") + " --adapter " + Path("absent"), kTexts, 66, "absent");
   ExpectError("predict --model " + Path("base") + " --adapter " + Path("vocab"), kTexts, 66, "adapter_config.json");
   ExpectError("merge --adapter " + Path("mood") + " --model " + Path("wide") + " --out " + Path("no"), "", 76, "another base");

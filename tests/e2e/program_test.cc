@@ -77,6 +77,10 @@ TEST_F(ProgramTest, FillsMasks) {
   EXPECT_EQ(lines[0]["masks"][0][0]["token"], "film");
   EXPECT_EQ(lines[1]["masks"].size(), 2);
   EXPECT_EQ(RunCloze("fill-mask --model " + Path("mlm") + " nothing").exit, 65);
+  const RunResult brackets = RunCloze("fill-mask --model " + Path("mlm") + " '[MASK], a [MASK]' 'a [MASK] joy'");
+  ASSERT_EQ(brackets.exit, 0) << brackets.err;
+  ASSERT_EQ(Lines(brackets.out).size(), 2);
+  EXPECT_EQ(Lines(brackets.out)[0]["masks"].size(), 2);
 }
 
 TEST_F(ProgramTest, PredictsAndEvaluates) {

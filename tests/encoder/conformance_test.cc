@@ -174,7 +174,8 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
   const auto kind = EncoderKind(config, lengths);
   kind->make = [=](ParamStore* store) { return std::make_unique<LoraEncoderModule>(store, config); };
   kind->frozen = [](const std::string& name) { return !IsLora(name); };
-  const Entry e = EntryOf("LoraEncoder_" + NormName(config), type, 8 * config.layers, kind, RandomParams(*kind));
+  // Twice the encoder's roundings and more: each linear layer makes x A, its product with B and the sum of both, and so back.
+  const Entry e = EntryOf("LoraEncoder_" + NormName(config), type, 16 * config.layers, kind, RandomParams(*kind));
   return WithReference(e, kind, []<typename S>(reference::Model<S> m, const Tables<S>&) {
     for (auto& [name, a] : m.params) {
       if (!name.ends_with(".lora_A.weight")) continue;

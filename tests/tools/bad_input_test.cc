@@ -102,7 +102,7 @@ std::vector<Case> DataCases() {
       tsv("I2_long_line", "text\tlabel\n" + std::string(20 << 20, 'a') + "\tx\n", {"d.tsv:2: the line is longer than 16777216 bytes"}),
       text("I3_empty_file", "", {"d.txt: 0 usable examples"}),
       text("I3_only_blanks", "\n \n\t\n\r\n  ", {"d.txt: 0 usable examples"}),
-      tsv("I3_header_only", "text\tlabel\n", {"d.tsv: label_field: 0 different labels"}),
+      tsv("I3_header_only", "text\tlabel\n", {"d.tsv: no examples"}),
       text("I4_utf16",
            std::string("\xFF\xFE"
                        "a\0\n\0",

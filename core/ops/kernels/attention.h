@@ -106,6 +106,8 @@ CLOZE_INLINE VF Scores(const float* row, int64_t c, int64_t tokens) {
   return c + W <= tokens ? score : Lanes() < static_cast<int32_t>(tokens - c) ? score : Splat(kNoScore);
 }
 
+CLOZE_INLINE int64_t QueriesOfGroup(int64_t tokens) { return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1; }
+
 // Factors of dropout of query q, or null. Neighbouring queries of a short sequence share a group of numbers, made for the first of them, so
 // ask for all queries in order.
 CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, float* buffer) {
@@ -195,7 +197,8 @@ CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>
     float *p0 = p + r * row, *dp0 = dp + r * row;
     if constexpr (kPair<T> == 1) {
       for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        const ScoreGradient g =
+            GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
         Store(p0 + c, g.p), Store(dp0 + c, g.ds);
       }
     } else {
@@ -204,10 +207,12 @@ CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>
       const float lse1 = two ? a.lse[q + r + 1] : 0;
       bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
       for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        const ScoreGradient g =
+            GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
         ScoreGradient h = {};
         if (two) {
-          h = GradientAt(a, Scores(p0 + row, c, s.tokens), Load(dp0 + row + c), lse1, dot[r + 1], factor1 == nullptr ? nullptr : factor1 + c);
+          h = GradientAt(a, Scores(p0 + row, c, s.tokens), Load(dp0 + row + c), lse1, dot[r + 1],
+                         factor1 == nullptr ? nullptr : factor1 + c);
           Store(ds1 + c, h.ds);
         }
         Store(p0 + c, PairBf16(g.p, h.p)), Store(dp0 + c, PairBf16(g.ds, h.ds));

@@ -1,4 +1,4 @@
-# The kernels are compiled once per instruction set; kernels.cc picks one at start, so that one binary runs on any x86-64.
+# The kernels are compiled once per instruction set; core/ops/dispatch.cc picks one at start, so that one binary runs on any x86-64.
 set(isa_amx -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
 set(isa_avx512bf16 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprefer-vector-width=512)
 set(isa_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512)
@@ -12,6 +12,6 @@ foreach(isa amx avx512bf16 avx512 avx2 baseline)
   # function of a header may be compiled for a newer CPU than the one that runs it.
   target_compile_options(cloze_kernels_${isa} PRIVATE -O3 -Wall -Wextra -Wno-psabi -fno-math-errno -fno-trapping-math -ffp-contract=fast
     -fno-exceptions -fno-rtti ${isa_${isa}})
-  target_compile_definitions(cloze_kernels_${isa} PRIVATE CLOZE_ISA=${isa} CLOZE_ISA_${isa})
+  target_compile_definitions(cloze_kernels_${isa} PRIVATE CLOZE_ISA=${isa})
   target_sources(cloze_ops PRIVATE $<TARGET_OBJECTS:cloze_kernels_${isa}>)
 endforeach()

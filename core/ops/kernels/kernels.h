@@ -46,9 +46,6 @@ constexpr int64_t kMaxDropoutRow = 16384;
 // Queries that attention handles at a time.
 constexpr int64_t kAttentionQueries = 64;
 
-// Queries of a sequence that share the elements of a row of dropout (of the first of them), 128 or 128 / queries elements each.
-constexpr int64_t QueriesOfGroup(int64_t tokens) { return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1; }
-
 // Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements apart.
 struct AttentionArgs {
   int64_t tokens, head_dim, stride, out_stride;
@@ -57,8 +54,10 @@ struct AttentionArgs {
   float* lse;             // [tokens] log-sum-exp of the scaled scores
   float* probs;           // [tokens, tokens] or null: probabilities before dropout, for looking inside
   float scale;
-  RowDropout dropout;  // example and position of row 0 on; stream holds the head
-  float* scratch;      // AttentionScratch(tokens, head_dim) floats
+  // Example and position of row 0 on; stream holds the head. Of a short sequence neighbouring queries share the row of the first of them:
+  // up to 32 tokens 4 with 32 elements each, up to 64 tokens 2 with 64.
+  RowDropout dropout;
+  float* scratch;  // AttentionScratch(tokens, head_dim) floats
 };
 struct AttentionGradArgs {
   AttentionArgs forward;

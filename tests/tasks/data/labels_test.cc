@@ -44,7 +44,7 @@ TEST_F(LabelsTest, OnlyOfTheExamplesThatAreUsed) {
 TEST_F(LabelsTest, TooFewOrTooMany) {
   ExpectError(LearnClassLabels(Data("a.tsv", "text\tlabel\na\tx\nb\tx\n"), {}).status(), Exit::kData,
               "a.tsv: label_field: 1 different labels, at least 2 expected; there is \"x\"");
-  ExpectError(LearnTags(Data("a.conll", "\n")).status(), Exit::kData, "a.conll: tags_field: 0 different labels, at least 2 expected");
+  ExpectError(LearnTags(Data("a.conll", "\n")).status(), Exit::kData, "a.conll: no examples");
   std::string many = "text\tlabel\n";
   for (int i = 0; i <= 10000; ++i) many += "a\t" + std::to_string(i) + "\n";
   ExpectError(LearnClassLabels(Data("a.tsv", many), {}).status(), Exit::kData,

@@ -1,5 +1,6 @@
 // Whole training runs of a tiny encoder: they learn, resume with the same bits, and stop cleanly.
 #include "tasks/training/repeat.h"
+#include "tasks/training/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +70,8 @@ class TrainerTest : public FilesTest {
 
 TEST_F(TrainerTest, PretrainsPostAndPreNormAndSinusoids) {
   int run = 0;
-  for (const char* kind : {"", "norm: PRE ", "positions: SINUSOIDAL ", "positions: SINUSOIDAL_START query_key_start: 2 ", "activation: RELU "}) {
+  for (const char* kind :
+       {"", "norm: PRE ", "positions: SINUSOIDAL ", "positions: SINUSOIDAL_START query_key_start: 2 ", "activation: RELU "}) {
     const std::string folder = absl::StrCat("run", run++);
     const auto summary = Train(Spec(Mlm(kind), "text.txt", folder, 120));
     ASSERT_TRUE(summary.ok()) << summary.status();
@@ -311,6 +313,24 @@ TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
   EXPECT_EQ(again->steps, straight->steps);
 }
 
+TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "last", 8)).ok());
+  const std::string weights = Weights("last");
+  std::filesystem::remove(Path("last/config.json"));
+  std::filesystem::resize_file(Path("last/model.safetensors"), 5);
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "last", 8)).ok());  // from the last checkpoint
+  EXPECT_EQ(Weights("last"), weights);
+  EXPECT_TRUE(LoadConfig(Path("last")).ok());
+  LoadedSpec early = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "early", 200);
+  early.spec.mutable_validation()->add_files(Path("classes.tsv"));
+  early.spec.mutable_evaluation()->set_every_steps(5);
+  early.spec.mutable_evaluation()->set_patience(3);
+  ASSERT_TRUE(Train(early).ok());
+  ASSERT_TRUE(Train(early).ok());
+  std::filesystem::remove(Path("early/vocab.txt"));
+  ExpectError(Train(early).status(), Exit::kMismatch, "is damaged, and no checkpoint holds it");
+}
+
 TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   const auto spec = [&](const std::string& run) {
     LoadedSpec loaded = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 8);
@@ -341,6 +361,10 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   EXPECT_EQ(Read(Path("straight/metrics.json")), Read(Path(best + "/metrics.json")));
   EXPECT_TRUE(LoadConfig(Path("straight")).ok());
   EXPECT_THAT(Read(Path("straight/repeat.json")), HasSubstr("\"deviation\""));
+  const auto verdicts = VerifyRun(Path("straight"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_GE(verdicts->size(), 7);  // the best model, and of each seed its model and checkpoints
+  for (const Verdict& verdict : *verdicts) EXPECT_TRUE(verdict.status.ok()) << verdict.folder << ": " << verdict.status;
   int stops = 0;
   absl::StatusOr<RepeatSummary> pieces;
   while (!(pieces = repeat("pieces", 5)).ok()) {
