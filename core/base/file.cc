@@ -8,22 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "core/base/create.h"
-
 #include "core/base/utf8.h"
 
 namespace cloze {
-namespace {
-
-absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
-}
-
-}  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -91,51 +81,17 @@ absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, in
   return absl::OkStatus();
 }
 
-Exit ExitOfCreate(int error) { return error == ENOSPC || error == EDQUOT || error == EIO ? Exit::kIo : Exit::kCannotCreate; }
-
 absl::Status MakeDirectories(const std::string& path) {
   std::vector<std::string> made;
   return MakeDirectories(path, &made);
 }
 
-absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made) {
-  for (size_t at = 1; at <= path.size(); ++at) {
-    if (at < path.size() && path[at] != '/') continue;
-    const std::string part = path.substr(0, at);
-    if (IsDirectory(part)) continue;
-    if (::mkdir(part.c_str(), 0777) == 0) {
-      made->push_back(part);
-      RETURN_IF_ERROR(SyncDirectory(DirectoryOf(part)));
-      continue;
-    }
-    const int error = errno;
-    if (IsDirectory(part)) continue;  // another process was faster
-    errno = error;
-    return Errno(ExitOfCreate(error), "cannot make the directory", part);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd.ok()) return Errno(ExitOfCreate(errno), "cannot create", path);
-  absl::Status status = WriteAll(fd, path, content.data(), content.size());
-  if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
-  if (status.ok()) status = fd.Close(path);
-  if (!status.ok()) ::unlink(path.c_str());
-  return status;
+  return CreateFile(path, [&](const Fd& fd) { return WriteAll(fd, path, content.data(), content.size()); });
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
-  const std::string temporary = absl::StrCat(path, ".tmp-", ::getpid());
-  ::unlink(temporary.c_str());  // left by a dead process that had our number
-  absl::Status status = WriteNewFile(temporary, content);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = Errno(Exit::kIo, "cannot rename to", path);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return SyncDirectory(DirectoryOf(path));
+  return ReplaceFile(path, [&](const std::string& temporary) { return WriteNewFile(temporary, content); });
 }
 
 absl::Status RenameNew(const std::string& from, const std::string& to) {

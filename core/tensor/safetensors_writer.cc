@@ -21,10 +21,6 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 18;  // elements, or bytes of a copy
 
-absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
-}
-
 int64_t Elements(absl::Span<const int64_t> shape) {
   int64_t n = 1;
   for (const int64_t dimension : shape) n *= dimension;
@@ -68,19 +64,6 @@ absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& t
   return absl::OkStatus();
 }
 
-// Creates `path`, lets `write` fill it, fsyncs and closes it; removes it when anything fails.
-absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd.ok()) return Errno(ExitOfCreate(errno), "cannot create", path);
-  absl::Status status = write(fd);
-  if (status.ok() && ::fsync(fd.get()) != 0) status = Errno(Exit::kIo, "cannot fsync", path);
-  if (status.ok()) status = fd.Close(path);
-  if (!status.ok()) ::unlink(path.c_str());
-  return status;
-}
-
-std::string TemporaryName(const std::string& path) { return absl::StrCat(path, ".tmp-", ::getpid()); }
-
 absl::Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__") return absl::OkStatus();
   return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": not a name that a file can have"));
@@ -109,15 +92,7 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorD
 }
 
 absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
-  const std::string temporary = TemporaryName(path);
-  ::unlink(temporary.c_str());  // left by a dead process that had our number
-  RETURN_IF_ERROR(WriteSafetensors(temporary, tensors, metadata));
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const absl::Status status = Errno(Exit::kIo, "cannot rename to", path);
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return SyncDirectory(DirectoryOf(path));
+  return ReplaceFile(path, [&](const std::string& temporary) { return WriteSafetensors(temporary, tensors, metadata); });
 }
 
 absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path, Metadata metadata) {
@@ -156,7 +131,6 @@ absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const in
 
 absl::Status SafetensorsStream::Finish() {
   const std::string header = FormatHeader(tensors_, metadata_), temporary = TemporaryName(path_);
-  ::unlink(temporary.c_str());  // left by a dead process that had our number
   RETURN_IF_ERROR(CreateFile(temporary, [&](const Fd& fd) {
     RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
     std::vector<char> buffer(std::min(size_, kChunk));

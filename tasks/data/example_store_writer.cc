@@ -18,10 +18,6 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 
-absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
-}
-
 // The labels or values of an example as they are stored.
 std::vector<LabelRecord> RecordsOf(const Example& example, Targets targets, int32_t num_labels) {
   std::vector<LabelRecord> records;

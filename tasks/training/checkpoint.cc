@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "core/base/file.h"
+#include "core/base/create.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "tasks/training/manifest.h"
@@ -26,10 +26,6 @@ namespace {
 constexpr int64_t kMaxState = 64 << 20;
 
 using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
-
-absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
-}
 
 // Differs from call to call and from process to process; whoever creates the name still fails if it exists.
 std::string UniqueSuffix() {

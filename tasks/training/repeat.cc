@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "core/base/file.h"
+#include "core/base/create.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
@@ -47,8 +47,7 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
 
 // Makes `to` the same file as `from`, or a copy of it, in one step.
 absl::Status Replace(const std::string& from, const std::string& to) {
-  const std::string temporary = absl::StrCat(to, ".tmp-", ::getpid());
-  ::unlink(temporary.c_str());
+  const std::string temporary = TemporaryName(to);
   if (::link(from.c_str(), temporary.c_str()) != 0) {
     ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
     return WriteFileAtomically(to, content);

@@ -15,6 +15,7 @@
 #include "encoder/model.h"
 #include "encoder/model_folder.h"
 #include "encoder/trainable.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -68,12 +69,6 @@ void ExpectNear(const std::vector<float>& a, const std::vector<float>& b) {
 
 class AdapterTest : public testing::Test {
  protected:
-  AdapterTest() {
-    char name[] = "/tmp/cloze_adapter_XXXXXX";
-    EXPECT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  ~AdapterTest() override { std::filesystem::remove_all(folder_); }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
 
   // A base, and an adapter of it in which every parameter is random; returns the model of both.
@@ -103,7 +98,8 @@ class AdapterTest : public testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr("adapter"));
   }
 
-  std::string folder_;
+  const TestFolder own_;
+  const std::string folder_ = own_.path();
 };
 
 TEST_F(AdapterTest, HasTheNamesOfPeft) {

@@ -14,6 +14,7 @@
 #include "core/tensor/safetensors_writer.h"
 #include "encoder/encoder.h"
 #include "encoder/head.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -52,17 +53,6 @@ struct Params {
 
 class ModelFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/cloze_model_folder_XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    const auto names = ListDirectory(folder_);
-    for (const std::string& name : *names) ::unlink(JoinPath(folder_, name).c_str());
-    ::rmdir(folder_.c_str());
-  }
-
   // Writes the tensors of `params` again after `edit` has changed the list.
   template <typename Edit>
   void Rewrite(const Params& params, Edit edit) {
@@ -76,7 +66,8 @@ class ModelFolderTest : public ::testing::Test {
     ASSERT_TRUE(ReplaceSafetensors(JoinPath(folder_, "model.safetensors"), tensors).ok());
   }
 
-  std::string folder_;
+  const TestFolder own_;
+  const std::string folder_ = own_.path();
 };
 
 TensorData* Tensor(std::vector<TensorData>* tensors, const std::string& name) {

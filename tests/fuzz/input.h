@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "tests/test_folder.h"
 
 // The entry that libFuzzer calls; tests/fuzz/replay.cc calls it in ordinary tests.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -58,20 +59,12 @@ class File {
 };
 
 // A folder of files, which goes away with the program; one a target.
-class Folder {
+class Folder : public TestFolder {
  public:
-  Folder() : path_((std::filesystem::temp_directory_path() / "cloze-fuzz-XXXXXX").string()) {
-    CLOZE_CHECK(::mkdtemp(path_.data()) != nullptr);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
   void Write(absl::string_view name, absl::string_view bytes) const {
-    std::FILE* file = std::fopen(JoinPath(path_, name).c_str(), "wb");
+    std::FILE* file = std::fopen(JoinPath(path(), name).c_str(), "wb");
     CLOZE_CHECK(file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fclose(file) == 0);
   }
-
- private:
-  std::string path_;
 };
 
 // An error must have one of our exit codes, none of our own bugs', and a message for a human: short, and safe for a terminal.

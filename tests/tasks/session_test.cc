@@ -8,6 +8,7 @@
 #include "encoder/model_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -16,9 +17,6 @@ namespace {
 class SessionTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/cloze-session-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
     ModelConfig config;
     config.vocab = 300, config.hidden = 32, config.layers = 2, config.heads = 2, config.intermediate = 64, config.max_positions = 96;
     config.head = HeadKind::kSequenceClassification;
@@ -36,8 +34,6 @@ class SessionTest : public testing::Test {
       queries_.push_back(std::move(query));
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::unique_ptr<Session> Open(DType compute = DType::kF32) {
     auto session = Session::Open(folder_, compute);
     EXPECT_TRUE(session.ok()) << session.status();
@@ -58,7 +54,8 @@ class SessionTest : public testing::Test {
     return results;
   }
 
-  std::string folder_;
+  const TestFolder own_;
+  const std::string folder_ = own_.path();
   std::vector<float> table_;
   std::vector<Query> queries_;
 };

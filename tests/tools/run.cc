@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "gtest/gtest.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -23,20 +24,12 @@ std::string Content(const std::string& path) {
   return out.str();
 }
 
-struct Folder {
-  Folder() : path(std::filesystem::temp_directory_path() / "cloze-tools-XXXXXX") {
-    if (mkdtemp(path.data()) == nullptr) std::abort();
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 }  // namespace
 
 std::string TemporaryFolder() {
-  static Folder folder;
+  static const TestFolder folder;
   static int count = 0;
-  const std::string path = folder.path + "/" + std::to_string(count++);
+  const std::string path = folder.path() + "/" + std::to_string(count++);
   std::filesystem::create_directory(path);
   return path;
 }

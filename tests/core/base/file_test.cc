@@ -1,4 +1,5 @@
 #include "core/base/file.h"
+#include "tests/test_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -16,17 +17,14 @@ using testing::HasSubstr;
 
 class FileTest : public testing::Test {
  protected:
-  FileTest() {
-    std::string path = testing::TempDir() + "/file-XXXXXX";
-    directory_ = ::mkdtemp(path.data());
-  }
   std::string Path(const std::string& name) { return directory_ + "/" + name; }
   std::string Make(const std::string& name, const std::string& content) {
     EXPECT_TRUE(WriteNewFile(Path(name), content).ok());
     return Path(name);
   }
 
-  std::string directory_;
+  const TestFolder own_;
+  const std::string directory_ = own_.path();
 };
 
 TEST_F(FileTest, WritesAndReads) {

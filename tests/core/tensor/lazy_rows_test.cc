@@ -10,6 +10,7 @@
 #include "core/tensor/safetensors_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -21,14 +22,9 @@ constexpr int64_t kRows = 10, kCols = 60;
 class LazyRowsTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/cloze-lazy-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
     stored_.resize(kRows * kCols);
     std::iota(stored_.begin(), stored_.end(), 1);  // up to 600, which 16 bits hold well enough
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void Store(FileType type) {
     std::filesystem::remove(Path());
     ASSERT_TRUE(WriteSafetensors(Path(), {{"a", {3}, FileType::kF32, stored_.data()}, {"t", {kRows, kCols}, type, stored_.data()}}).ok());
@@ -46,7 +42,8 @@ class LazyRowsTest : public testing::Test {
     return rows;
   }
 
-  std::string folder_;
+  const TestFolder own_;
+  const std::string folder_ = own_.path();
   std::vector<float> stored_, table_ = std::vector<float>(kRows * kCols, -9);
 };
 

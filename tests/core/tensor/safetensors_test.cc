@@ -11,6 +11,7 @@
 
 #include "core/tensor/half.h"
 #include "core/tensor/safetensors_writer.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -20,16 +21,6 @@ using ::testing::HasSubstr;
 
 class SafetensorsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/cloze_safetensors_XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    const auto names = ListDirectory(folder_);
-    for (const std::string& name : *names) ::unlink(JoinPath(folder_, name).c_str());
-    ::rmdir(folder_.c_str());
-  }
   std::string Path(const std::string& name = "model.safetensors") { return JoinPath(folder_, name); }
   void Put(const std::string& content, const std::string& name = "model.safetensors") {
     ::unlink(Path(name).c_str());  // truncating would wait for the disk
@@ -41,7 +32,8 @@ class SafetensorsTest : public ::testing::Test {
     return SafetensorsReader::Open(Path()).status();
   }
 
-  std::string folder_;
+  const TestFolder own_;
+  const std::string folder_ = own_.path();
 };
 
 std::string U64(uint64_t n) { return std::string(reinterpret_cast<const char*>(&n), 8); }

@@ -14,6 +14,7 @@
 
 #include "core/base/file.h"
 #include "tasks/training/run_lock.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -24,13 +25,6 @@ using ::testing::IsEmpty;
 
 class CheckpointTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/cloze_checkpoint_XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    run_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(run_); }
-
   std::string Path(const std::string& name) { return JoinPath(run_, name); }
   std::vector<std::string> Names() { return *ListDirectory(run_); }
   static absl::Status Write(const std::string& folder, const std::string& content) {
@@ -49,7 +43,8 @@ class CheckpointTest : public ::testing::Test {
     return found->has_value() ? (*found)->step : -1;
   }
 
-  std::string run_;
+  const TestFolder own_;
+  const std::string run_ = own_.path();
 };
 
 TEST_F(CheckpointTest, SavesAndFindsTheNewest) {

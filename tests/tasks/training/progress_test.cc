@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -22,11 +23,7 @@ using testing::StartsWith;
 // A folder of this test's own, and a clock that is moved by hand.
 class ProgressTest : public testing::Test {
  protected:
-  ProgressTest() {
-    std::string path = testing::TempDir() + "/progress-XXXXXX";
-    directory_ = ::mkdtemp(path.data());
-    screen_ = Fd(::open((directory_ + "/screen").c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
-  }
+  ProgressTest() { screen_ = Fd(::open((directory_ + "/screen").c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)); }
 
   Progress::Options Options(int width) {
     Progress::Options options;
@@ -73,7 +70,8 @@ class ProgressTest : public testing::Test {
     return rows;
   }
 
-  std::string directory_;
+  const TestFolder own_;
+  const std::string directory_ = own_.path();
   Fd screen_;
   double now_ = 1000;
 };
