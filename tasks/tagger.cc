@@ -1,14 +1,11 @@
 #include "tasks/tagger.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kMostLogits = int64_t{1} << 28;  // held at once: 1 GB
-
-constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
 // A window of a sentence in its query.
 struct Place {
@@ -41,17 +38,9 @@ absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, con
       }
     }
     std::vector<float> logits(first.back() * labels);
-    std::vector<int64_t> context(first.back(), -1);  // of each word in the window that it was read off
     RETURN_IF_ERROR(session.Logits(queries, [&](int64_t q, ConstMat rows) {
-      const Place& place = places[q];
-      const int64_t word = first[place.sentence] + place.first_word;
-      const bool opens = place.first_word == 0, closes = word + rows.rows == first[place.sentence + 1];
-      for (int64_t i = 0; i < rows.rows; ++i) {  // nothing is missing at the sentence's own borders
-        const int64_t mine = std::min(opens ? kAll : i, closes ? kAll : rows.rows - 1 - i);
-        if (mine <= context[word + i]) continue;
-        context[word + i] = mine;
-        std::copy_n(rows.f32(i), labels, logits.data() + (word + i) * labels);
-      }
+      const int64_t word = first[places[q].sentence] + places[q].first_word;
+      for (int64_t i = 0; i < rows.rows; ++i) std::copy_n(rows.f32(i), labels, logits.data() + (word + i) * labels);
     }));
     for (size_t s = 0; s + 1 < first.size(); ++s) {
       tags.push_back(decoder.Decode(View(static_cast<const float*>(logits.data()) + first[s] * labels, first[s + 1] - first[s], labels)));

@@ -284,12 +284,12 @@ absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded
   return absl::OkStatus();
 }
 
-absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, bool iob1, const Tokenizer& tokenizer,
-                         const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) {
+absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, bool iob1, Overlap overlap,
+                         const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
   const auto read = [&](LabelledWords* item, int64_t* bytes) { return ReadWords(&reader, labels, iob1, item, bytes); };
   const auto encode = [&](const LabelledWords& item, EncodedWords* out) {
-    out->windows = CutIntoWindows(tokenizer, item.words, max_tokens, &out->counts);
+    out->windows = CutIntoWindows(tokenizer, item.words, max_tokens, &out->counts, overlap);
     for (const std::string& word : item.words) out->invalid += CountInvalidUtf8(word);
   };
   const auto consume = [&](const LabelledWords& item, const EncodedWords& encoded) -> absl::StatusOr<bool> {
@@ -340,15 +340,16 @@ absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const Seque
 }
 
 absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task, const std::vector<std::string>& labels,
-                                        const Tokenizer& tokenizer, const BuildOptions& options) {
+                                        const Tokenizer& tokenizer, const BuildOptions& options, Overlap overlap) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, /*sep=*/true, /*mask=*/false, /*unk=*/true));
   ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels));
   ASSIGN_OR_RETURN(const bool iob1, IsIob1(data, labels, options));
   StoreKind kind = KindOf("tagging", tokenizer, labels, task.max_tokens(), true);
   if (iob1) kind.key.AddText("iob1");
+  if (overlap == Overlap::kHalf) kind.key.AddText("overlap");
   ASSIGN_OR_RETURN(BuiltStore built,
                    OpenOrBuild(data, std::move(kind), tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
-                     return FillTagging(data, task.max_tokens(), ids, iob1, tokenizer, options, writer, stats);
+                     return FillTagging(data, task.max_tokens(), ids, iob1, overlap, tokenizer, options, writer, stats);
                    }));
   if (iob1) absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", "the tags are IOB1 (spans begin with I); they are read as IOB2");
   return built;

@@ -14,6 +14,7 @@
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
 #include "tasks/data/labels.h"
+#include "tasks/data/windows.h"
 
 namespace cloze {
 
@@ -55,10 +56,10 @@ absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const Seque
                                                const std::vector<std::string>& labels, const Tokenizer& tokenizer,
                                                const BuildOptions& options);
 
-// <class> words <sep>; a word's label stands at its first piece. A long sentence becomes consecutive windows, of which all but the first
-// say `continues`. IOB1 tags count as IOB2 ones where the labels have a B; a note says so.
+// <class> words <sep>; a word's label stands at its first piece. A long sentence becomes windows, of which all but the first say
+// `continues`; each word has its label in one of them (`overlap`). IOB1 tags count as IOB2 ones where the labels have a B; a note says so.
 absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task, const std::vector<std::string>& labels,
-                                        const Tokenizer& tokenizer, const BuildOptions& options);
+                                        const Tokenizer& tokenizer, const BuildOptions& options, Overlap overlap = Overlap::kNone);
 
 // The files of `data` as they are now.
 absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data);

@@ -40,6 +40,22 @@ Window WindowOf(const Pieces& pieces, int64_t first, int64_t last, const Special
   return window;
 }
 
+// Leaves each word to the window in which the nearer end is farthest; nothing is missing at the ends of the sentence itself.
+void Share(std::vector<Window>* windows) {
+  std::vector<int64_t> begins = {0};
+  for (size_t i = 0; i + 1 < windows->size(); ++i) {
+    const Window &left = (*windows)[i], &right = (*windows)[i + 1];
+    const int64_t end = left.first_word + static_cast<int64_t>(left.rows.size());
+    begins.push_back((end - 1 + right.first_word) / 2 + 1);
+  }
+  for (size_t i = 0; i < windows->size(); ++i) {
+    Window& window = (*windows)[i];
+    if (i + 1 < windows->size()) window.rows.resize(begins[i + 1] - window.first_word);
+    window.rows.erase(window.rows.begin(), window.rows.begin() + (begins[i] - window.first_word));
+    window.first_word = begins[i];
+  }
+}
+
 }  // namespace
 
 std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
@@ -57,6 +73,7 @@ std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const 
     while (last < n && pieces.of(next, last + 1) > capacity) ++next;  // a long word needs the room
     first = next;
   }
+  Share(&windows);
   return windows;
 }
 

@@ -11,7 +11,8 @@
 
 namespace cloze {
 
-// <class> pieces <sep> of consecutive words: the first piece of word `first_word + k` stands at rows[k].
+// <class> pieces <sep> of consecutive words: the first piece of word `first_word + k` stands at rows[k]. Words that another window owns
+// have no row.
 struct Window {
   std::vector<int32_t> ids, rows;
   int64_t first_word = 0;
@@ -25,7 +26,8 @@ struct WindowCounts {
   int64_t unknown_tokens = 0;
 };
 
-// kNone: every word is in exactly one window. kHalf: each window begins half a window before the end of the one before.
+// kNone: every word is in exactly one window, as learning wants it. kHalf: each window begins half a window before the end of the one
+// before, and owns the words of which it sees the most on both sides, as reading wants it.
 enum class Overlap { kNone, kHalf };
 
 // Windows of at most max_tokens (at least 3), cut at word borders, in which every word is whole, but for words that are longer than a

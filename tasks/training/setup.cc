@@ -171,7 +171,10 @@ absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const DataSpec& 
     case TaskSpec::kSequenceClassification:
       built = BuildClassification(data, spec.sequence_classification(), config.labels, tokenizer, options);
       break;
-    case TaskSpec::kTokenTagging: built = BuildTagging(data, spec.token_tagging(), config.labels, tokenizer, options); break;
+    case TaskSpec::kTokenTagging:  // judged as `cloze tag` reads
+      built = BuildTagging(data, spec.token_tagging(), config.labels, tokenizer, options,
+                           &data == &spec.validation() ? Overlap::kHalf : Overlap::kNone);
+      break;
     case TaskSpec::TASK_NOT_SET: break;
   }
   if (!built.ok()) return AtData(loaded, &data == &spec.validation() ? "validation" : "train", built.status());

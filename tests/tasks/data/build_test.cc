@@ -299,12 +299,12 @@ TEST_F(BuildTest, OverlappingWindowsSeeEveryWordWithContext) {
     int64_t end = 0;
     for (const Window& window : windows) {
       EXPECT_LE(window.ids.size(), max_tokens);
-      EXPECT_LE(window.first_word, end);
-      EXPECT_GE(window.first_word, 0);
-      EXPECT_TRUE(max_tokens != 21 || end == 0 || window.first_word < end) << "no overlap";
-      const int64_t last = window.first_word + window.rows.size();
-      EXPECT_GT(last, end);
-      end = last;
+      ASSERT_EQ(window.first_word, end);  // every word has one owner
+      ASSERT_FALSE(window.rows.empty());
+      const int64_t left = window.rows.front() - 1, right = window.ids.size() - 2 - window.rows.back();
+      EXPECT_TRUE(max_tokens != 21 || end == 0 || left > 1) << left;
+      end += window.rows.size();
+      EXPECT_TRUE(max_tokens != 21 || end == words.size() || right > 1) << right;
     }
     EXPECT_EQ(end, words.size());
     EXPECT_EQ(windows.size() == 1, max_tokens == 4000);
