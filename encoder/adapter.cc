@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/tensor/json.h"
 #include "core/tensor/safetensors_writer.h"
@@ -130,8 +131,8 @@ std::string FormatAdapterConfig(const ModelConfig& config, const LoraSpec& spec,
                {"init_lora_weights", true},
                {"layers_pattern", nullptr},
                {"layers_to_transform", nullptr},
-               {"lora_alpha", alpha},
-               {"lora_dropout", spec.dropout()},
+               {"lora_alpha", Decimal(alpha)},
+               {"lora_dropout", Decimal(spec.dropout())},
                {"modules_to_save", modules},
                {"peft_type", "LORA"},
                {"r", spec.rank()},

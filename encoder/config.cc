@@ -2,10 +2,10 @@
 #include "encoder/config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "core/base/number.h"
 #include "core/tensor/json.h"
 
 namespace cloze {
@@ -245,15 +245,6 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
     fields.Fail("id2label",
                 absl::StrCat(config->labels.size(), " labels, but problem_type is regression; one number can be learned, not more"));
   }
-}
-
-// The double whose shortest decimal form is that of `x`.
-double Decimal(float x) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), x).ptr;
-  double value = x;
-  std::from_chars(text, end, value);
-  return value;
 }
 
 // Name of the class of transformers that computes the same.

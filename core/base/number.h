@@ -17,6 +17,14 @@ std::string Shortest(T value) {
 // "1 text", "2 texts".
 inline std::string Counted(long long n, const char* noun) { return std::to_string(n) + ' ' + noun + (n == 1 ? "" : "s"); }
 
+// The double whose shortest decimal is that of `x`: 0.1 for 0.1f.
+inline double Decimal(float x) {
+  const std::string text = Shortest(x);
+  double value = x;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_BASE_NUMBER_H_

@@ -24,7 +24,6 @@ class LabelIds {
   // kSpec when a label is empty or there twice.
   static absl::StatusOr<LabelIds> Create(std::vector<std::string> labels);
   int32_t size() const { return labels_.size(); }
-  const std::vector<std::string>& labels() const { return labels_; }
   // Id of a label; -1 when it is not known.
   int32_t Find(const std::string& label) const;
   // kData for a label that is not known: "where: field: unknown label ...", with the first 20 known ones.
