@@ -1,13 +1,15 @@
 # Generated C++ of the specs, and their descriptors with comments (for `cloze spec explain`) as a C++ array.
 set(cloze_protos proto/options.proto proto/task.proto proto/state.proto)
 set(proto_cc)
+set(proto_h)  # outputs too, else what includes them is rebuilt one build too late
 foreach(p ${cloze_protos})
-  string(REPLACE .proto .pb.cc cc ${p})
-  list(APPEND proto_cc ${PROJECT_BINARY_DIR}/${cc})
+  string(REPLACE .proto .pb stem ${p})
+  list(APPEND proto_cc ${PROJECT_BINARY_DIR}/${stem}.cc)
+  list(APPEND proto_h ${PROJECT_BINARY_DIR}/${stem}.h)
 endforeach()
 set(descriptors ${PROJECT_BINARY_DIR}/proto/descriptors.binpb)
 add_custom_command(
-  OUTPUT ${proto_cc} ${descriptors}
+  OUTPUT ${proto_cc} ${proto_h} ${descriptors}
   COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${PROJECT_BINARY_DIR}
           --include_source_info --include_imports --descriptor_set_out=${descriptors} ${cloze_protos}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
