@@ -17,6 +17,7 @@
 #include "encoder/head.h"
 #include "encoder/model_folder.h"
 #include "encoder/trainable.h"
+#include "proto/spec.h"
 
 namespace cloze {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kMaxConfig = 16 << 20;
-constexpr int32_t kMaxRank = 65536, kMostLabels = 10'000;
+constexpr int32_t kMaxRank = 65536;
 constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_model.safetensors";
 constexpr char kPrefix[] = "base_model.model.", kA[] = ".lora_A.weight", kB[] = ".lora_B.weight";
 constexpr char kFingerprint[] = "cloze_base";  // in the file's metadata: hash of the base's values
@@ -254,7 +255,7 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   const char* classifier = base.like_roberta() && config_.pooler ? "classifier.out_proj.weight" : "classifier.weight";
   const TensorInfo* weight = reader_.Find(absl::StrCat(kPrefix, classifier));
   if (weight == nullptr) return Wrong(absl::StrCat("has no ", kPrefix, classifier, ", so no labels"));
-  if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] > kMostLabels)
+  if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] > kMaxLabels)
     return Wrong(absl::StrCat("does not fit the base: ", kPrefix, classifier, " has shape ", ShapeString(weight->shape)));
   const size_t labels = weight->shape[0];
   if (config_.head == base.head && labels == base.labels.size()) return absl::OkStatus();

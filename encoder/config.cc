@@ -7,13 +7,13 @@
 #include "absl/strings/ascii.h"
 #include "core/base/number.h"
 #include "core/tensor/json.h"
+#include "proto/spec.h"
 
 namespace cloze {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int32_t kMaxLabels = 10'000;
 constexpr char kPost[] = "bert", kRoberta[] = "roberta", kPre[] = "roberta-prelayernorm";
 // problem_type of each Problem.
 constexpr absl::string_view kProblems[] = {"single_label_classification", "multi_label_classification", "regression"};

@@ -12,6 +12,9 @@
 
 namespace cloze {
 
+// Most labels of a task, and the longest.
+inline constexpr int kMaxLabels = 10'000, kMaxLabelBytes = 1024;
+
 // A spec, and where each of its fields was said.
 struct LoadedSpec {
   TaskSpec spec;
@@ -33,6 +36,9 @@ absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment);
 
 // Checks every range and all that fields demand of each other. kSpec with one line for each error. Does not look at other files.
 absl::Status VerifySpec(const LoadedSpec& loaded);
+
+// The ranges alone, for a spec that is not one of a run.
+absl::Status VerifyRanges(const LoadedSpec& loaded);
 
 // LoadSpec, all of `overrides`, VerifySpec.
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(const std::string& path, const std::vector<std::string>& overrides);

@@ -1,5 +1,4 @@
 // `cloze encode`: vectors of texts, as safetensors.
-
 #include "core/tensor/safetensors_writer.h"
 #include "tools/infer.h"
 

@@ -60,7 +60,7 @@ absl::StatusOr<LoadedSpec> SpecOf(const Options& options, const ModelConfig& con
   const DataSpec& read = loaded.spec.validation();
   if (!std::equal(read.files().begin(), read.files().end(), options.data.begin(), options.data.end()))
     return Error(Exit::kUsage, "--set files: --data names the files");
-  if (read.max_examples() < 0) return SpecError(loaded, "validation.max_examples", "0 or more expected");
+  RETURN_IF_ERROR(VerifyRanges(loaded));
   return loaded;
 }
 

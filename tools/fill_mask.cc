@@ -44,23 +44,20 @@ std::string Fillings(const Tokenizer& tokenizer, const float* logits, int64_t vo
 }
 
 absl::Status Fill(Session& session, const Tokenizer& tokenizer, const std::vector<InputRecord>& records, const Options& options,
-                  CutTexts* all_cut, LineWriter* writer) {
+                  CutTexts* cut, LineWriter* writer) {
   std::vector<Query> queries;
   for (InputRecord record : records) {
     record.text = WithOwnMask(record.text, tokenizer);
-    CutTexts cut;
-    ASSIGN_OR_RETURN(Query query, QueryOfRecord(session, record, options.infer.input, &cut));
+    const int64_t cut_before = cut->texts;
+    ASSIGN_OR_RETURN(Query query, QueryOfRecord(session, record, options.infer.input, cut));
     for (size_t i = 0; i < query.ids.size(); ++i) {
       if (query.ids[i] == tokenizer.special().mask) query.rows.push_back(static_cast<int32_t>(i));
     }
     if (query.rows.empty()) {
       const std::string where = record.line > 0 ? absl::StrCat("standard input:", record.line, ": ") : "";
       return Error(Exit::kData, absl::StrCat(where, "no ", tokenizer.token(tokenizer.special().mask), " in \"", Quote(record.text), "\"",
-                                             cut.texts > 0 ? " after cutting it to the model's length" : ""));
+                                             cut->texts > cut_before ? " after cutting it to the model's length" : ""));
     }
-    all_cut->texts += cut.texts;
-    all_cut->tokens += cut.tokens;
-    all_cut->max_tokens = cut.max_tokens;
     queries.push_back(std::move(query));
   }
   absl::Status written;

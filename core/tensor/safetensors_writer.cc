@@ -8,10 +8,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <set>
 
-#include "absl/functional/function_ref.h"
 #include "core/base/create.h"
 #include "core/tensor/half.h"
 #include "nlohmann/json.hpp"

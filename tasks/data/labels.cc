@@ -8,14 +8,13 @@
 
 #include "absl/strings/numbers.h"
 #include "core/base/utf8.h"
+#include "proto/spec.h"
 #include "tasks/data/iob1.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
 namespace {
-
-constexpr size_t kMaxLabels = 10000, kMaxLabelBytes = 1024;
 
 // Adds a label; kData when it can hardly be one.
 absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label, std::set<std::string>* labels) {
@@ -32,10 +31,11 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set,
                                                 size_t least = 2) {
   std::vector<std::string> labels(set.begin(), set.end());
-  if (labels.empty()) return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), ": no examples"));
   if (labels.size() < least) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", field, ": ", labels.size(),
-                                           " different labels, at least ", least, " expected", "; there is ", ListNames(labels)));
+    const std::string where = absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
+    if (labels.empty()) return Error(Exit::kData, where + "no examples");
+    return Error(Exit::kData, absl::StrCat(where, field, ": ", labels.size(), " different labels, at least ", least, " expected; there is ",
+                                           ListNames(labels)));
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {

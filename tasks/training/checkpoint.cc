@@ -76,8 +76,8 @@ std::string PathOf(const std::string& run_dir, int64_t step) { return JoinPath(r
 // The manifest, when the folder is the checkpoint of its name.
 absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
-  if (StepOf(BaseOf(path)) == manifest.step) return manifest;
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is that of step ", manifest.step));
+  RETURN_IF_ERROR(CheckCheckpointName(path, manifest.step));
+  return manifest;
 }
 
 // Deletes a temporary folder of ours and the plain files in it.
@@ -197,6 +197,11 @@ absl::Status SaveModel(const std::string& run_dir, int64_t step, Write write, in
   }
   RemoveTemporary(temporary);
   return status.ok() ? SyncDirectory(run_dir) : status;
+}
+
+absl::Status CheckCheckpointName(const std::string& path, int64_t step) {
+  if (StepOf(BaseOf(path)) == step) return absl::OkStatus();
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is that of step ", step));
 }
 
 absl::Status VerifyModel(const std::string& run_dir) {

@@ -26,6 +26,8 @@ struct FoundCheckpoint {
 // Name of the folder of a step.
 std::string CheckpointName(int64_t step);
 bool IsCheckpointName(absl::string_view name);
+// kMismatch unless the folder has the name of the step that its MANIFEST tells.
+absl::Status CheckCheckpointName(const std::string& path, int64_t step);
 
 // Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of each), makes all of it durable and gives it
 // its name in `run_dir`; only when that is done, ok comes back. Then deletes the oldest checkpoints so that `keep` sound ones stay, after

@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "core/base/create.h"
 #include "tasks/training/setup.h"
 
@@ -96,6 +98,11 @@ std::string Json(const RepeatSummary& summary) {
 
 std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
 
+bool IsSeedFolder(absl::string_view name) {
+  uint64_t seed = 0;
+  return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) && absl::StrCat(seed) == name;
+}
+
 absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Trainer::Options& options) {
   RETURN_IF_ERROR(VerifySpec(loaded));
   LoadedSpec all = loaded;
@@ -107,13 +114,14 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Tr
   for (int i = 0; i < spec.repeat(); ++i) {
     const uint64_t seed = spec.seed() + i;
     say.Note(absl::StrCat("run ", i + 1, " of ", spec.repeat(), ": seed ", seed));
-    const auto trainer_or = Trainer::Create(SpecOf(all, seed), options);
-    if (!trainer_or.ok() && i == 0) lock.Undo();
-    RETURN_IF_ERROR(trainer_or.status());
-    const auto& trainer = *trainer_or;
-    all.spec.mutable_batch()->set_micro_tokens(trainer->spec().batch().micro_tokens());  // one for all of them
+    const auto trainer = Trainer::Create(SpecOf(all, seed), options);
+    if (!trainer.ok()) {
+      if (i == 0) lock.Undo();
+      return trainer.status();
+    }
+    all.spec.mutable_batch()->set_micro_tokens((*trainer)->spec().batch().micro_tokens());  // one for all of them
     if (i == 0) RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "spec.textproto"), PrintEffective(spec)));
-    ASSIGN_OR_RETURN(Trainer::Summary one, trainer->Run());
+    ASSIGN_OR_RETURN(Trainer::Summary one, (*trainer)->Run());
     ASSIGN_OR_RETURN(const double value, one.best.Value(one.metric));
     summary.runs.push_back({seed, value, std::move(one)});
   }

@@ -23,6 +23,7 @@ struct RepeatSummary {
 
 // Name of a run's folder in the run directory: "seed-7".
 std::string SeedFolder(uint64_t seed);
+bool IsSeedFolder(absl::string_view name);
 
 // Trains `repeat` runs one after the other, each in its folder and resumable as any; then links the best one's files into the run
 // directory (copies where links cannot be made), each in one step, and writes repeat.json. All runs share one token cache. Errors as

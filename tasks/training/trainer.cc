@@ -163,16 +163,21 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     evaluation_due_ = setup_.validation.has_value() && (done_ >= 1 || Due(evaluate_every_));
   }
   progress_->Finish();
-  const absl::Status sound = best_value_.has_value() ? VerifyModel(spec_.output().directory()) : absl::OkStatus();
-  if (!sound.ok() && best_step_ != step_) {
-    return Error(Exit::kMismatch, absl::StrCat(sound.message(), "\nthe best model, of step ", best_step_,
-                                               ", is damaged, and no checkpoint holds it; train again in another output.directory"));
-  }
-  if (!sound.ok() || !best_value_.has_value()) {
-    optimizer_->SwapAverage();
-    RETURN_IF_ERROR(SaveBest());
-  }
+  RETURN_IF_ERROR(FinishModel());
   return Summary{step_, last_loss_, setup_.validation.has_value() ? metric_ : "", best_};
+}
+
+absl::Status Trainer::FinishModel() {
+  if (best_value_.has_value()) {
+    const absl::Status sound = VerifyModel(spec_.output().directory());
+    if (sound.ok()) return sound;
+    if (best_step_ != step_) {
+      return Error(Exit::kMismatch, absl::StrCat(sound.message(), "\nthe best model, of step ", best_step_,
+                                                 ", is damaged, and no checkpoint holds it; train again in another output.directory"));
+    }
+  }
+  optimizer_->SwapAverage();
+  return SaveBest();
 }
 
 double Trainer::ForwardBackward(const StepData& data) {

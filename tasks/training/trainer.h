@@ -85,6 +85,8 @@ class Trainer {
   absl::Status EvaluateNow();
   absl::Status EvaluateWeights();
   absl::Status SaveBest();
+  // Sees to it that the run directory holds the best model: without an evaluation the last one, which also replaces it when it is damaged.
+  absl::Status FinishModel();
   // Is it time for what happens every `every` steps, or, when nobody knows the number of steps, ten times a run?
   bool Due(int64_t every) const;
   absl::Status Save();

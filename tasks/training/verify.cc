@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/adapter.h"
@@ -56,8 +55,7 @@ absl::Status Check(Verdict* verdict) {
     if (PathExists(path)) RETURN_IF_ERROR(CheckNumbers(path, &verdict->numbers));
   }
   if (checkpoint) {
-    if (folder.substr(folder.rfind('/') + 1) != CheckpointName(verdict->step))
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": its MANIFEST is that of step ", verdict->step));
+    RETURN_IF_ERROR(CheckCheckpointName(folder, verdict->step));
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
       return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
@@ -76,10 +74,11 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
   std::vector<Verdict> of_seeds;
   for (const std::string& name : names) {
     if (IsCheckpointName(name)) folders.push_back(JoinPath(path, name));
-    uint64_t seed = 0;
-    if (!absl::StartsWith(name, "seed-") || !absl::SimpleAtoi(name.substr(5), &seed) || SeedFolder(seed) != name) continue;
-    ASSIGN_OR_RETURN(std::vector<Verdict> verdicts, VerifyRun(JoinPath(path, name)));
-    std::move(verdicts.begin(), verdicts.end(), std::back_inserter(of_seeds));
+    if (!IsSeedFolder(name)) continue;
+    auto verdicts = VerifyRun(JoinPath(path, name));
+    if (ExitOf(verdicts.status()) == Exit::kNoInput) continue;  // was stopped before its first checkpoint
+    RETURN_IF_ERROR(verdicts.status());
+    std::move(verdicts->begin(), verdicts->end(), std::back_inserter(of_seeds));
   }
   std::reverse(folders.begin(), folders.end());
   if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) || PathExists(JoinPath(path, kManifestName)))

@@ -1,9 +1,6 @@
 #include "tasks/session.h"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
 
 #include "encoder/model_folder.h"
 #include "gmock/gmock.h"

@@ -38,6 +38,7 @@ struct AttentionSizes {
   float* Take(int64_t units) { return (next += units) - units; }
 };
 
+// By whole cache lines, as the row is loaded afterwards.
 template <typename T>
 CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
   constexpr int64_t kLine = 64 / sizeof(T);

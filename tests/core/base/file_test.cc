@@ -1,5 +1,4 @@
 #include "core/base/file.h"
-#include "tests/test_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -8,6 +7,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {

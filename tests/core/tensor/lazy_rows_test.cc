@@ -1,7 +1,5 @@
 #include "core/tensor/lazy_rows.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <limits>
