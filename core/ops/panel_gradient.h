@@ -3,9 +3,8 @@
 #define CLOZE_CORE_OPS_PANEL_GRADIENT_H_
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 
+#include "core/base/large_memory.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -22,11 +21,7 @@ class PanelGradient {
   static int64_t Bytes(int64_t tokens, int64_t out, int64_t in, DType type);
 
  private:
-  struct Free {
-    void operator()(float* p) const { std::free(p); }
-  };
-  std::unique_ptr<float, Free> panels_;
-  int64_t size_ = 0;
+  LargeMemory panels_;
 };
 
 }  // namespace cloze

@@ -1,10 +1,7 @@
 #include "core/tensor/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 namespace cloze {
 namespace {
@@ -12,13 +9,6 @@ namespace {
 constexpr int64_t kHugePage = 2 << 20;
 
 int64_t WholePages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
-
-char* AllocateBlock(int64_t bytes) {
-  void* p = std::aligned_alloc(kHugePage, bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  ::madvise(p, bytes, MADV_HUGEPAGE);
-  return static_cast<char*>(p);
-}
 
 }  // namespace
 
@@ -35,13 +25,12 @@ void* Arena::Allocate(int64_t bytes) {
     peak_ = std::max(peak_, total_);
     return nullptr;
   }
-  while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) ++block_, used_ = 0;
+  while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].bytes()) ++block_, used_ = 0;
   if (block_ == blocks_.size()) {
-    const int64_t size = WholePages(std::max(bytes, total_ / 2));
-    blocks_.push_back({std::unique_ptr<char, Free>(AllocateBlock(size)), size});
+    blocks_.emplace_back(WholePages(std::max(bytes, total_ / 2)));
     used_ = 0;
   }
-  void* p = blocks_[block_].data.get() + used_;
+  void* p = blocks_[block_].get() + used_;
   used_ += bytes;
   total_ += bytes;
   peak_ = std::max(peak_, total_);
@@ -57,17 +46,16 @@ void Arena::Rewind(Mark mark) {
 void Arena::Reset() {
   if (blocks_.size() > 1) {
     int64_t size = 0;
-    for (const Block& block : blocks_) size += block.size;
+    for (const LargeMemory& block : blocks_) size += block.bytes();
     blocks_.clear();
-    blocks_.push_back({std::unique_ptr<char, Free>(AllocateBlock(size)), size});
+    blocks_.emplace_back(size);
   }
   Rewind({0, 0, 0});
 }
 
 void Arena::Reserve(int64_t bytes) {
-  const int64_t size = WholePages(bytes);
   blocks_.clear();
-  blocks_.push_back({std::unique_ptr<char, Free>(AllocateBlock(size)), size});
+  blocks_.emplace_back(WholePages(bytes));
   Rewind({0, 0, 0});
 }
 

@@ -3,10 +3,9 @@
 #define CLOZE_CORE_TENSOR_ARENA_H_
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
+#include "core/base/large_memory.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -51,17 +50,9 @@ class Arena {
   int64_t peak() const { return peak_; }
 
  private:
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
-  };
-  struct Block {
-    std::unique_ptr<char, Free> data;
-    int64_t size;
-  };
-
   void* Allocate(int64_t bytes);
 
-  std::vector<Block> blocks_;
+  std::vector<LargeMemory> blocks_;
   bool counting_ = false;
   size_t block_ = 0;
   int64_t used_ = 0, total_ = 0, peak_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <numbers>
 
 #include "core/base/threads.h"
@@ -42,13 +41,6 @@ float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
 
 }  // namespace
 
-ParamStore::Buffer::Buffer(int64_t floats) {
-  if (floats == 0) return;
-  memory_.reset(static_cast<char*>(std::calloc(floats + kCacheLine, sizeof(float))));
-  if (memory_ == nullptr) throw std::bad_alloc();
-  data_ = memory_.get() + (64 - reinterpret_cast<uintptr_t>(memory_.get()) % 64) % 64;
-}
-
 ParamId ParamStore::AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent, Init init) {
   params_.push_back({.name = std::move(name), .rows = rows, .cols = cols, .decay = true, .adjacent = adjacent, .init = init});
   return size() - 1;
@@ -73,14 +65,14 @@ void ParamStore::LayOut(bool training) {
 
 void ParamStore::Allocate(bool training) {
   LayOut(training);
-  values_ = Buffer(values_size_);
-  grads_ = Buffer(grads_size_);
+  values_ = LargeMemory(values_size_ * sizeof(float), training);  // at inference few rows of tables are read
+  grads_ = LargeMemory(grads_size_ * sizeof(float));
   Changed();
 }
 
 void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
   const Param& param = params_[id];
-  float* out = values_.get() + param.offset;
+  float* out = at(values_) + param.offset;
   if (param.init == Init::kZero || param.init == Init::kOne) {
     std::fill(out, out + param.size(), param.init == Init::kOne ? 1.0f : 0.0f);
   } else {
@@ -105,7 +97,7 @@ ParamId ParamStore::Find(const std::string& name) const {
 
 Mat ParamStore::grad(ParamId id) const {
   const Param& param = params_[id];
-  return param.grad_offset < 0 ? Mat() : View(grads_.get() + param.grad_offset, param.rows, param.cols);
+  return param.grad_offset < 0 ? Mat() : View(at(grads_) + param.grad_offset, param.rows, param.cols);
 }
 
 }  // namespace cloze

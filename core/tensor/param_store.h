@@ -3,12 +3,11 @@
 #define CLOZE_CORE_TENSOR_PARAM_STORE_H_
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/large_memory.h"
 #include "core/base/philox.h"
 #include "core/tensor/mat.h"
 
@@ -58,16 +57,16 @@ class ParamStore {
   // Id of `name`, or -1.
   ParamId Find(const std::string& name) const;
 
-  Mat value(ParamId id) { return View(values_.get() + params_[id].offset, params_[id].rows, params_[id].cols); }
+  Mat value(ParamId id) { return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols); }
   ConstMat value(ParamId id) const {
-    return View(static_cast<const float*>(values_.get()) + params_[id].offset, params_[id].rows, params_[id].cols);
+    return View(static_cast<const float*>(at(values_)) + params_[id].offset, params_[id].rows, params_[id].cols);
   }
   // Empty when the parameter is not trainable.
   Mat grad(ParamId id) const;
 
-  absl::Span<float> values() { return {values_.get(), static_cast<size_t>(values_size_)}; }
-  absl::Span<const float> values() const { return {values_.get(), static_cast<size_t>(values_size_)}; }
-  absl::Span<float> grads() const { return {grads_.get(), static_cast<size_t>(grads_size_)}; }
+  absl::Span<float> values() { return {at(values_), static_cast<size_t>(values_size_)}; }
+  absl::Span<const float> values() const { return {at(values_), static_cast<size_t>(values_size_)}; }
+  absl::Span<float> grads() const { return {at(grads_), static_cast<size_t>(grads_size_)}; }
 
   // Grows whenever the values have changed; packed copies compare it. Whoever writes values calls Changed() afterwards, or
   // TrainableChanged() when it wrote no frozen ones.
@@ -76,23 +75,10 @@ class ParamStore {
   void TrainableChanged() { ++version_; }
 
  private:
-  // Zeros from a cache line's start on. The system gives the pages of a large one as they are used.
-  class Buffer {
-   public:
-    Buffer() = default;
-    explicit Buffer(int64_t floats);
-    float* get() const { return reinterpret_cast<float*>(data_); }
-
-   private:
-    struct Free {
-      void operator()(char* p) const { std::free(p); }
-    };
-    std::unique_ptr<char, Free> memory_;
-    char* data_ = nullptr;
-  };
+  static float* at(const LargeMemory& memory) { return memory.as<float>().data(); }
 
   std::vector<Param> params_;
-  Buffer values_, grads_;
+  LargeMemory values_, grads_;
   int64_t values_size_ = 0, grads_size_ = 0;
   uint64_t version_ = 1, frozen_version_ = 1;
 };

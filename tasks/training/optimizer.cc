@@ -15,7 +15,7 @@ constexpr int64_t kPiece = 1 << 17;
 }  // namespace
 
 Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::function<int(const std::string&)>& layer, int layers)
-    : store_(store), spec_(spec), m_(store->grads().size()), v_(store->grads().size()) {
+    : store_(store), spec_(spec), m_(store->grads().size() * sizeof(float)), v_(m_.bytes()) {
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
@@ -24,9 +24,9 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::fu
       pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay, p.rate * rate});
   }
   if (spec_.ema_decay() > 0) {
-    average_.resize(m_.size());
+    average_ = LargeMemory(m_.bytes());
     const float* values = store_->values().data();
-    for (const Piece& p : pieces_) std::copy_n(values + p.value, p.n, average_.data() + p.grad);
+    for (const Piece& p : pieces_) std::copy_n(values + p.value, p.n, average().data() + p.grad);
   }
 }
 
@@ -41,35 +41,35 @@ void Optimizer::Step(double rate, double norm) {
              .grad_scale = spec_.clip_norm() > 0 ? static_cast<float>(std::min(1.0, spec_.clip_norm() / (norm + 1e-6))) : 1.0f,
              .bias_correction = spec_.bias_correction(),
              .step = ++steps_};
-  const OpTimer timer("adamw", [&] { return OpCost{.bytes = 8.0 * sizeof(float) * m_.size()}; });
+  const OpTimer timer("adamw", [&] { return OpCost{.bytes = 8.0 * m_.bytes()}; });
   float *values = store_->values().data(), *grads = store_->grads().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const Piece& p = pieces_[i];
     AdamW mine = a;
     mine.rate *= p.rate;
     mine.decay = p.decay ? spec_.weight_decay() : 0;
-    AdamWStep(mine, values + p.value, grads + p.grad, m_.data() + p.grad, v_.data() + p.grad, p.n);
+    AdamWStep(mine, values + p.value, grads + p.grad, m().data() + p.grad, v().data() + p.grad, p.n);
   });
   UpdateAverage();
   store_->TrainableChanged();
 }
 
 void Optimizer::UpdateAverage() {
-  if (average_.empty()) return;
+  if (average().empty()) return;
   const auto rate = static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
   const float* values = store_->values().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const float* value = values + pieces_[i].value;
-    float* average = average_.data() + pieces_[i].grad;
+    float* average = this->average().data() + pieces_[i].grad;
     for (int64_t j = 0; j < pieces_[i].n; ++j) average[j] += rate * (value[j] - average[j]);
   });
 }
 
 void Optimizer::SwapAverage() {
-  if (average_.empty()) return;
+  if (average().empty()) return;
   float* values = store_->values().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
-    std::swap_ranges(values + pieces_[i].value, values + pieces_[i].value + pieces_[i].n, average_.data() + pieces_[i].grad);
+    std::swap_ranges(values + pieces_[i].value, values + pieces_[i].value + pieces_[i].n, average().data() + pieces_[i].grad);
   });
   store_->TrainableChanged();
 }

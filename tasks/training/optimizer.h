@@ -30,10 +30,10 @@ class Optimizer {
   // Steps taken; the power in the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  std::vector<float>& m() { return m_; }
-  std::vector<float>& v() { return v_; }
+  absl::Span<float> m() { return m_.as<float>(); }
+  absl::Span<float> v() { return v_.as<float>(); }
   // Moving average of the weights; empty without ema_decay. It starts as the weights that the store had at construction.
-  std::vector<float>& average() { return average_; }
+  absl::Span<float> average() { return average_.as<float>(); }
 
  private:
   struct Piece {
@@ -46,7 +46,7 @@ class Optimizer {
   ParamStore* store_;
   OptimizerSpec spec_;
   std::vector<Piece> pieces_;  // the units of parallel work
-  std::vector<float> m_, v_, average_;
+  LargeMemory m_, v_, average_;
   int64_t steps_ = 0;
 };
 

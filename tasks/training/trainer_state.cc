@@ -78,10 +78,10 @@ std::vector<TensorData> Moments(const ParamStore& params, Optimizer& optimizer) 
   for (ParamId id = 0; id < params.size(); ++id) {
     const Param& p = params.param(id);
     if (!p.trainable) continue;
-    for (auto& [prefix, data] :
-         {std::pair("m.", &optimizer.m()), std::pair("v.", &optimizer.v()), std::pair("ema.", &optimizer.average())}) {
-      if (data->empty()) continue;
-      tensors.push_back({.name = prefix + p.name, .shape = {p.rows, p.cols}, .type = FileType::kF32, .data = data->data() + p.grad_offset});
+    for (const auto& [prefix, data] :
+         {std::pair("m.", optimizer.m()), std::pair("v.", optimizer.v()), std::pair("ema.", optimizer.average())}) {
+      if (data.empty()) continue;
+      tensors.push_back({.name = prefix + p.name, .shape = {p.rows, p.cols}, .type = FileType::kF32, .data = data.data() + p.grad_offset});
     }
   }
   return tensors;
