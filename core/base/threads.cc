@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/control_group.h"
@@ -82,10 +83,11 @@ bool Spin(F done) {
 
 // Threads that stay between loops: an OpenMP region of its own that lasts, because at the borders of a region libgomp spins for
 // milliseconds, which costs several times the work when another process wants the core. A loop is over when its tasks are done, not when
-// every worker has shown up; so a worker whose core was taken away delays only the task that it holds.
+// every worker has shown up; so a worker whose core was taken away delays only the task that it holds. Each thread begins with its own
+// share, tasks side by side: what one loop wrote for some rows, the next one reads on the same core.
 class Team {
  public:
-  explicit Team(int workers) : workers_(workers) {
+  explicit Team(int workers) : workers_(workers), open_(workers + 1) {
     host_ = std::thread([this] {
       omp_set_dynamic(0);
 #pragma omp parallel num_threads(workers_)
@@ -106,7 +108,7 @@ class Team {
     f_ = &f, tasks_ = tasks;
     pending_.store(tasks, std::memory_order_relaxed);
     const uint32_t loop = loop_.load() + 1;
-    open_.store(uint64_t{loop} << 32 | tasks);
+    for (uint32_t share = 0; share < open_.size(); ++share) open_[share].left = uint64_t{loop} << 32 | (End(share) - End(share - 1));
     loop_.store(loop);
     loop_.notify_all();
     t_inside = true;
@@ -129,22 +131,34 @@ class Team {
     }
   }
 
-  // Takes tasks as long as there are any. f_ and tasks_ are those of the loop that a taken task belongs to, which is not over before it.
+  // Number of the first task behind a share.
+  uint32_t End(uint32_t share) const { return uint64_t{tasks_} * (share + 1) / open_.size(); }
+
+  // Takes tasks as long as there are any, first those of its own share. f_ and tasks_ are those of the loop that a taken task belongs to,
+  // which is not over before it.
   void Drain() {
     uint32_t done = 0;
-    for (uint64_t open = open_.load(); static_cast<uint32_t>(open) > 0;) {
-      if (!open_.compare_exchange_weak(open, open - 1)) continue;
-      (*f_)(tasks_ - static_cast<uint32_t>(open));
-      ++done;
-      open = open_.load();
+    for (uint32_t i = 0; i < open_.size(); ++i) {
+      const uint32_t share = (t_index + i) % open_.size();
+      std::atomic<uint64_t>& left = open_[share].left;
+      for (uint64_t open = left.load(); static_cast<uint32_t>(open) > 0;) {
+        if (!left.compare_exchange_weak(open, open - 1)) continue;
+        (*f_)(End(share) - static_cast<uint32_t>(open));
+        ++done;
+        open = left.load();
+      }
     }
     if (done > 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
   }
 
+  struct alignas(64) Share {
+    std::atomic<uint64_t> left{0};  // number of the loop << 32 | tasks that nobody has taken
+  };
+
   const int workers_;
   absl::FunctionRef<void(int64_t)>* f_ = nullptr;
   uint32_t tasks_ = 0;
-  std::atomic<uint64_t> open_{0};     // number of the loop << 32 | tasks that nobody has taken
+  std::vector<Share> open_;           // one a thread
   std::atomic<uint32_t> loop_{0};     // number of the loop; what idle workers sleep on
   std::atomic<uint32_t> pending_{0};  // tasks that are not done
   std::atomic<bool> stop_{false};
