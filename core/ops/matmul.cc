@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <tuple>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/large_memory.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
 #include "core/ops/kernels/kernels.h"
@@ -33,6 +33,9 @@ struct Cached {
 };
 
 struct Packed {
+  explicit Packed(LargeMemory memory) : bytes(std::move(memory)) {}
+
+  LargeMemory bytes;
   memory data;
   const void* of = nullptr;
   uint64_t version = 0;
@@ -63,13 +66,9 @@ OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
 }  // namespace
 
 struct Matmul::Rep {
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
-  };
   struct Worker {
     dnnl::stream stream;
-    std::unique_ptr<char, Free> scratch = nullptr, result = nullptr;  // of a primitive; of a tile that is computed apart
-    int64_t scratch_size = 0, result_size = 0;
+    LargeMemory scratch = {}, result = {};  // of a primitive; of a tile that is computed apart
     std::unordered_map<const Cached*, Arguments> arguments = {};
   };
 
@@ -80,10 +79,11 @@ struct Matmul::Rep {
   std::map<std::pair<uintptr_t, int>, std::vector<Packed>> packed;
   bool share_packed = false;
   PanelGradient panel_gradient;
-  std::vector<Worker> workers;                     // one a thread
-  std::vector<Tile> tiles;                         // of the product at hand
-  std::vector<std::pair<PackArgs, DType>> strips;  // what to pack before it
-  std::vector<std::pair<memory, memory>> stale;    // the same where the library lays it out in a way of its own: from, to
+  std::vector<Worker> workers;                          // one a thread
+  std::vector<Tile> tiles;                              // of the product at hand
+  std::vector<std::pair<ProductArgs, DType>> products;  // the same on the matrix unit, with the type of the result
+  std::vector<std::pair<PackArgs, DType>> strips;       // what to pack before it
+  std::vector<std::pair<memory, memory>> stale;         // the same where the library lays it out in a way of its own: from, to
 
   template <typename MakeOperands>
   const Cached& Primitive(const Key& key, MakeOperands make) {
@@ -104,8 +104,8 @@ struct Matmul::Rep {
       if (p.data.get_desc() == wanted) copy = &p;
     }
     if (copy == nullptr) {
-      copy = &copies.emplace_back(Packed{memory(wanted, engine)});
-      if (!BlocksOf(wanted)) std::memset(copy->data.get_data_handle(), 0, wanted.get_size());  // what fills blocks fills all of them
+      copy = &copies.emplace_back(LargeMemory(wanted.get_size()));
+      copy->data = memory(wanted, engine, copy->bytes.get());
     }
     if (copy->of != w.w.data || copy->version != w.version) AddStale(w, kind, plain, copy->data);
     copy->of = w.w.data, copy->version = w.version;
@@ -168,23 +168,17 @@ struct Matmul::Rep {
     for (int64_t r = 0; r < tile.dst.rows; ++r) std::memcpy(Rows(tile.dst, r, 1).data, worker.result.get() + r * bytes, bytes);
   }
 
-  static void Reserve(int64_t bytes, std::unique_ptr<char, Free>* memory, int64_t* size) {
-    if (bytes <= *size) return;
-    *size = (bytes + 4095) / 4096 * 4096;
-    memory->reset(static_cast<char*>(std::aligned_alloc(4096, *size)));
-    if (*memory == nullptr) throw std::bad_alloc();
-  }
-
   void ReserveWorkers() {
     int64_t scratch = 0, result = 0;
+    for (const auto& [p, type] : products) scratch = std::max<int64_t>(scratch, ProductScratch(p.rows, p.depth) * sizeof(float));
     for (const Tile& tile : tiles) {
       scratch = std::max(scratch, tile.cached->scratch);
       if (tile.apart) result = std::max(result, tile.dst.rows * tile.dst.cols * SizeOf(tile.dst.type));
     }
     while (workers.size() < static_cast<size_t>(Threads())) workers.push_back({dnnl::stream(engine)});
     for (Worker& w : workers) {
-      Reserve(scratch, &w.scratch, &w.scratch_size);
-      Reserve(result, &w.result, &w.result_size);
+      if (scratch > w.scratch.bytes()) w.scratch = LargeMemory(scratch);
+      if (result > w.result.bytes()) w.result = LargeMemory(result);
     }
   }
 
@@ -208,10 +202,36 @@ struct Matmul::Rep {
     SetLibraryThreads(1);
     ReserveWorkers();
     if (!stale.empty() || !strips.empty()) PackStale();
-    ParallelFor(tiles.size(), [&](int64_t i) { Execute(tiles[i]); });
+    const int64_t count = tiles.size();
+    ParallelFor(count + products.size(), [&](int64_t i) {
+      if (i < count) return Execute(tiles[i]);
+      ProductArgs mine = products[i - count].first;
+      mine.scratch = reinterpret_cast<float*>(workers[ThreadIndex()].scratch.get());
+      GetKernels().product[int(products[i - count].second)](mine);
+    });
     tiles.clear();
+    products.clear();
     strips.clear();
     stale.clear();
+  }
+
+  // Whether the CPU's matrix unit has dst (+)= src weights, where results have the same bits however they are cut.
+  static bool HasProduct(ConstMat src) {
+    return src.type == DType::kBf16 && GetKernels().product[0] != nullptr && src.cols % 32 == 0 && src.stride % 2 == 0;
+  }
+
+  void AddProducts(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool add) {
+    const memory weights =
+        Pack(w, kind * 2 + 1, 0, plain, memory::desc({src.cols, dst.cols}, memory::data_type::bf16, memory::format_tag::BA16a32b2a));
+    ForPieces(dst.rows, kProductRows, 32, [&](int64_t row, int64_t rows) {
+      ForTiles(dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
+        const Mat to = Columns(Rows(dst, row, rows), col, cols);
+        const auto* blocks = static_cast<const char*>(weights.get_data_handle()) + col * src.cols * 2;
+        products.push_back({{rows, cols, src.cols, src.stride, dst.stride, Rows(src, row, rows).data, blocks,
+                             bias == nullptr ? nullptr : bias + col, to.data, add, nullptr},
+                            dst.type});
+      });
+    });
   }
 
   // A tile of dst (+)= src weights, with w or w^T, from column `col` of the weights on.
@@ -238,6 +258,10 @@ Matmul::~Matmul() = default;
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
   CLOZE_CHECK(x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
   const OpTimer timer("matmul", [&] { return ProductCost(x, w.w, y); });
+  if (Rep::HasProduct(x)) {
+    rep_->AddProducts(0, x, w, DescribeTransposed(w.w), bias, y, accumulate);
+    return rep_->Run();
+  }
   ForTiles(y.cols, TileCols(y, x.cols), [&](int64_t col, int64_t cols) {
     const Weight part = {Rows(w.w, col, cols), w.version};
     ForTiles(y.rows, TileRows(y, x.cols), [&](int64_t row, int64_t rows) {
@@ -250,6 +274,7 @@ void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool
 
 void Matmul::AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
   CLOZE_CHECK(dy.cols == w.w.rows && dx.cols == w.w.cols && dy.rows == dx.rows && w.w.type == DType::kF32);
+  if (Rep::HasProduct(dy)) return rep_->AddProducts(1, dy, w, Describe(w.w), nullptr, dx, accumulate);
   ForTiles(dx.cols, TileCols(dx, dy.cols), [&](int64_t col, int64_t cols) {
     const Weight part = {Columns(w.w, col, cols), w.version};
     ForTiles(dx.rows, TileRows(dx, dy.cols), [&](int64_t row, int64_t rows) {

@@ -1,7 +1,6 @@
 #include "core/ops/panel_gradient.h"
 
 #include <algorithm>
-#include <new>
 
 #include "core/base/threads.h"
 #include "core/ops/kernels/kernels.h"
@@ -29,9 +28,10 @@ struct Operand {
 
 void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
   const int64_t pieces = Ceil(operands.begin()->from.rows, kTokens);
-  ParallelFor(pieces * static_cast<int64_t>(operands.size()), [&](int64_t i) {
-    const Operand& o = operands.begin()[i / pieces];
-    const int64_t token = i % pieces * kTokens;
+  const auto count = static_cast<int64_t>(operands.size());
+  ParallelFor(pieces * count, [&](int64_t i) {
+    const Operand& o = operands.begin()[i % count];
+    const int64_t token = i / count * kTokens;
     const ConstMat rows = Rows(o.from, token, std::min(kTokens, o.from.rows - token));
     GetKernels().gradient_panels({rows.rows, rows.cols, rows.stride, rows.data, o.turned, o.to + PanelFloats(token), panel});
   });
@@ -59,14 +59,10 @@ int64_t PanelGradient::Bytes(int64_t tokens, int64_t out, int64_t in, DType type
 }
 
 void PanelGradient::Add(ConstMat dy, ConstMat x, Mat dw) {
-  if (const int64_t bytes = Bytes(x.rows, dw.rows, dw.cols, x.type); bytes > size_) {
-    size_ = Ceil(bytes, 4096) * 4096;
-    panels_.reset(static_cast<float*>(std::aligned_alloc(4096, size_)));
-    if (panels_ == nullptr) throw std::bad_alloc();
-  }
+  if (const int64_t bytes = Bytes(x.rows, dw.rows, dw.cols, x.type); bytes > panels_.bytes()) panels_ = LargeMemory(bytes);
   ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
     const int64_t panel = PanelFloats(tokens);
-    float* right = panels_.get();
+    float* right = panels_.as<float>().data();
     float* left = right + Ceil(dw.cols, kPanelCols) * panel;
     ForTiles(dw.rows, kMostRows, [&](int64_t row, int64_t rows) {
       const Operand dy_rows = {Columns(Rows(dy, token, tokens), row, rows), true, left};

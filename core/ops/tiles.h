@@ -33,6 +33,16 @@ inline int64_t Piece(int64_t n, int64_t most) {
   return std::min(n, (n + pieces * 64 - 1) / (pieces * 64) * 64);
 }
 
+// f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`; they differ by one unit.
+template <typename F>
+void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
+  const int64_t units = (n + unit - 1) / unit, pieces = (n + most - 1) / most;
+  for (int64_t i = 0; i < pieces; ++i) {
+    const int64_t begin = units * i / pieces * unit;
+    f(begin, std::min(n, units * (i + 1) / pieces * unit) - begin);
+  }
+}
+
 // A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but there should be several, and none of more
 // than some milliseconds.
 struct GradientTile {

@@ -101,6 +101,19 @@ struct GradientArgs {
   int64_t stride;
 };
 
+// y [rows, cols] (+)= x w + bias, x [rows, depth] bf16, depth a multiple of 32, rows at most kProductRows and cols kProductCols. w holds
+// blocks of 32 by 32 as PackArgs has them, those of the same columns side by side.
+constexpr int64_t kProductRows = 128, kProductCols = 256;
+struct ProductArgs {
+  int64_t rows, cols, depth, x_stride, y_stride;
+  const void *x, *w;
+  const float* bias;  // or null
+  void* y;            // T
+  bool add;
+  float* scratch;  // ProductScratch(rows, depth) floats
+};
+inline int64_t ProductScratch(int64_t rows, int64_t depth) { return (rows + 31) / 32 * 32 * kProductCols + (rows < 32 ? 16 * depth : 0); }
+
 struct LossRow {
   float loss;
   int32_t best;  // index of the largest logit
@@ -137,6 +150,7 @@ struct Kernels {
   // Null where there is no matrix unit.
   void (*gradient_panels)(const PanelArgs&) = nullptr;
   void (*gradient)(const GradientArgs&) = nullptr;
+  void (*product[2])(const ProductArgs&) = {};
   void (*adamw)(const AdamArgs&);
   double (*sum_squares)(int64_t n, const float* x);
 };

@@ -9,6 +9,8 @@
 namespace cloze {
 namespace {
 
+constexpr int64_t kPackAhead = 256;  // elements; rows are too many for the CPU to foresee all
+
 // A block whose source has its columns side by side.
 template <typename T>
 CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, const float* from, float* to) {
@@ -17,6 +19,7 @@ CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, 
       const auto row = [&](int64_t k) {
         if (k >= depth || n >= cols) return VF{};
         const float* at = from + k * p.depth_step + n;
+        __builtin_prefetch(at + kPackAhead);
         return n + W <= cols ? Load(at) : LoadPart(at, cols - n);
       };
       if constexpr (sizeof(T) == 2) Store(to + n, PairBf16(row(2 * unit), row(2 * unit + 1)));
@@ -33,6 +36,8 @@ CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, co
     for (int64_t n = 0; n < MinI(kPackUnits, cols - n0); ++n) {
       T* row = reinterpret_cast<T*>(rows + n * kPackUnits);
       const float* at = from + (n0 + n) * p.cols_step;
+      __builtin_prefetch(at + kPackAhead);
+      __builtin_prefetch(at + kPackAhead + 16);
       Sweep(depth, [&](auto place) { place.Set(row, place(at)); });
     }
     alignas(64) float turned[kPackUnits * kPackUnits];

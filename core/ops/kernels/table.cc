@@ -5,6 +5,7 @@
 #include "core/ops/kernels/norm.h"
 #include "core/ops/kernels/pack.h"
 #include "core/ops/kernels/pointwise.h"
+#include "core/ops/kernels/product.h"
 
 #define CLOZE_STRING_INNER(x) #x
 #define CLOZE_STRING(x) CLOZE_STRING_INNER(x)
@@ -34,6 +35,7 @@ const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {
 #ifdef __AMX_BF16__
     .gradient_panels = Panels,
     .gradient = Gradient,
+    .product = {Product<float>, Product<bf16>},
 #endif
     .adamw = AdamW,
     .sum_squares = SumSquares,

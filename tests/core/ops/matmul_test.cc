@@ -52,7 +52,7 @@ class MatmulShapes : public testing::TestWithParam<std::tuple<Shape, DType, bool
   // A matrix, or columns in the middle of a wider one.
   Mat Place(Workspace& s, const Table<float>& t, DType type) const {
     if (!std::get<2>(GetParam())) return s.Put(t, type);
-    const int64_t before = 3, after = 6;
+    const int64_t before = 3, after = 5;
     Table<float> wide(t.rows, before + t.cols + after);
     for (float& x : wide.v) x = 1e30f;
     for (int64_t r = 0; r < t.rows; ++r) {
@@ -124,7 +124,9 @@ TEST_P(MatmulShapes, WritesOnlyItsColumns) {
 INSTANTIATE_TEST_SUITE_P(All, MatmulShapes,
                          testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1},
                                                           Shape{8, 24, 40}, Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257},
-                                                          Shape{200, 40, 1031}, Shape{1100, 24, 300}),
+                                                          Shape{200, 40, 1031}, Shape{1100, 24, 300}, Shape{5, 32, 64}, Shape{16, 64, 32},
+                                                          Shape{20, 96, 320}, Shape{41, 544, 288}, Shape{300, 1056, 96},
+                                                          Shape{150, 96, 1056}),
                                           testing::Values(DType::kF32, DType::kBf16), testing::Bool()),
                          [](const auto& info) {
                            const Shape& s = std::get<0>(info.param);

@@ -1,0 +1,70 @@
+// Products of activations with packed weights on the matrix unit (AMX). Included by table.cc.
+#ifndef CLOZE_CORE_OPS_KERNELS_PRODUCT_H_
+#define CLOZE_CORE_OPS_KERNELS_PRODUCT_H_
+
+#include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/kernels.h"
+
+namespace cloze {
+namespace {
+
+#ifdef __AMX_BF16__
+
+constexpr int64_t kBlock = 2 * kTileUnits;  // rows and columns of sums at a time
+constexpr int64_t kBlockFloats = kBlock * kBlock;
+constexpr int64_t kProductDepth = 512;  // terms of a sum at a time: of 32 columns of weights 32 KB, which stay in the nearest cache
+
+// Rows [row, row + rows) and columns [col, col + cols) of y (+)= sums + bias.
+template <typename T>
+CLOZE_INLINE void FinishBlock(const ProductArgs& p, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums) {
+  for (int64_t r = 0; r < rows; ++r) {
+    T* y = static_cast<T*>(p.y) + (row + r) * p.y_stride + col;
+    Sweep(cols, [&](auto place) {
+      VF v = Load(sums + r * kBlock + place.c);
+      if (p.bias != nullptr) v += place(p.bias + col);
+      if (p.add) v += place(y);
+      place.Set(y, v);
+    });
+  }
+}
+
+// Where fewer rows are left than a block has, it begins earlier and its first rows are not used.
+template <typename T>
+void Product(const ProductArgs& p) {
+  const AmxTiles unit;
+  const auto* x = static_cast<const bf16*>(p.x);
+  int64_t x_stride = p.x_stride, x_rows = p.rows;
+  if (p.rows < kTileUnits || (p.rows > kTileUnits && p.rows < kBlock)) {  // nor is there an earlier one
+    bf16* copy = reinterpret_cast<bf16*>(p.scratch + kProductCols * kBlock);
+    x_rows = p.rows < kTileUnits ? kTileUnits : kBlock;
+    __builtin_memset(copy, 0, x_rows * p.depth * sizeof(bf16));
+    for (int64_t r = 0; r < p.rows; ++r) __builtin_memcpy(copy + r * p.depth, x + r * x_stride, p.depth * sizeof(bf16));
+    x = copy, x_stride = p.depth;
+  }
+  for (int64_t k = 0; k < p.depth; k += kProductDepth) {
+    const int64_t depth = MinI(kProductDepth, p.depth - k);
+    for (int64_t n = 0; n < p.cols; n += kBlock) {
+      const float* w = static_cast<const float*>(p.w) + n / 2 * p.depth + k / 2 * kBlock;
+      for (int64_t m = 0; m < p.rows; m += kBlock) {
+        const bool half = p.rows - m <= kTileUnits;
+        const int64_t begin = MinI(m, x_rows - (half ? kTileUnits : kBlock));
+        float* sums = p.scratch + (m / kBlock * kProductCols + n) * kBlock;
+        const AmxOperand a = {reinterpret_cast<const float*>(x + begin * x_stride + k), x_stride / 2, kTileUnits * x_stride / 2,
+                              kTileUnits};
+        const AmxOperand b = {w, kBlock, kTileUnits, kTileUnits * kBlock};
+        if (half) AmxBlock<1, 2>(depth / kBlock, a, b, sums, kBlock, k > 0);
+        if (!half) AmxBlock<2, 2>(depth / kBlock, a, b, sums, kBlock, k > 0);
+        if (k + depth < p.depth) continue;
+        __asm__ volatile("" ::: "memory");  // nor that they store there
+        FinishBlock<T>(p, m, MinI(kBlock, p.rows - m), n, MinI(kBlock, p.cols - n), sums + (m - begin) * kBlock);
+      }
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_PRODUCT_H_
