@@ -11,7 +11,6 @@ namespace {
 #ifdef __AMX_BF16__
 
 constexpr int64_t kBlock = 2 * kTileUnits;  // rows and columns of sums at a time
-constexpr int64_t kBlockFloats = kBlock * kBlock;
 constexpr int64_t kProductDepth = 512;  // terms of a sum at a time: of 32 columns of weights 32 KB, which stay in the nearest cache
 
 // Rows [row, row + rows) and columns [col, col + cols) of y (+)= sums + bias.
