@@ -9,7 +9,7 @@
 
 #include "core/base/profile.h"
 #include "core/base/threads.h"
-#include "core/ops/matmul.h"
+#include "core/ops/peak_product.h"
 #include "tools/bench.h"
 
 namespace cloze {

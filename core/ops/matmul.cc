@@ -215,15 +215,16 @@ struct Matmul::Rep {
     stale.clear();
   }
 
-  // Whether the CPU's matrix unit has dst (+)= src weights, where results have the same bits however they are cut.
-  static bool HasProduct(ConstMat src) {
-    return src.type == DType::kBf16 && GetKernels().product[0] != nullptr && src.cols % 32 == 0 && src.stride % 2 == 0;
+  // Whether the CPU's matrix unit has sums of `depth` terms, where results have the same bits however they are cut.
+  static bool HasProduct(DType type, int64_t depth) {
+    return type == DType::kBf16 && GetKernels().product[0] != nullptr && depth % kProductBlock == 0;
   }
+  static bool HasProduct(ConstMat src) { return HasProduct(src.type, src.cols) && src.stride % 2 == 0; }
 
   void AddProducts(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool add) {
     const memory weights =
         Pack(w, kind * 2 + 1, 0, plain, memory::desc({src.cols, dst.cols}, memory::data_type::bf16, memory::format_tag::BA16a32b2a));
-    ForPieces(dst.rows, kProductRows, 32, [&](int64_t row, int64_t rows) {
+    ForPieces(dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
       ForTiles(dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
         const Mat to = Columns(Rows(dst, row, rows), col, cols);
         const auto* blocks = static_cast<const char*>(weights.get_data_handle()) + col * src.cols * 2;
@@ -324,10 +325,12 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
   rep_->Run();
 }
 
-// Once whole and, where few rows are cut into columns, once more in tiles. The library rounds up to its blocks.
+// Once for the matrix unit. Else once whole and, where few rows are cut into columns, once more in tiles; the library rounds up to its
+// blocks.
 int64_t Matmul::PackedBytes(int64_t out, int64_t in, DType type, bool backward) {
   const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
-  return blocks(out) * blocks(in) * SizeOf(type) * ((backward ? in : out) > kLeastTileCols ? 2 : 1);
+  const bool once = Rep::HasProduct(type, backward ? out : in) || (backward ? in : out) <= kLeastTileCols;
+  return blocks(out) * blocks(in) * SizeOf(type) * (once ? 1 : 2);
 }
 
 void Matmul::SharePacked(bool share) {
@@ -344,37 +347,6 @@ int64_t Matmul::packed_bytes() const {
 }
 
 int64_t Matmul::GradientBytes(int64_t n, int64_t out, int64_t in, DType type) { return PanelGradient::Bytes(n, out, in, type); }
-
-struct PeakProduct::Rep {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
-  dnnl::matmul primitive;
-  std::unordered_map<int, memory> args;
-};
-
-PeakProduct::PeakProduct(int64_t m, int64_t n, int64_t k, DType type) : rep_(std::make_unique<Rep>()) {
-  SetLibraryThreads(Threads());
-  const auto any = [&](int64_t rows, int64_t cols) { return memory::desc({rows, cols}, TypeOf(type), memory::format_tag::any); };
-  const auto pd = MakePrimitive(rep_->engine, {any(m, k), any(k, n), memory::desc(), Describe(m, n, type, n, 1), false});
-  rep_->primitive = dnnl::matmul(pd);
-  const auto filled = [&](const memory::desc& desc) {
-    memory out(desc, rep_->engine);
-    auto* words = static_cast<uint16_t*>(out.get_data_handle());
-    for (size_t i = 0; i < desc.get_size() / 2; ++i) words[i] = static_cast<uint16_t>(0x3F00 + i % 113);  // about 1, in either type
-    return out;
-  };
-  rep_->args = {{DNNL_ARG_SRC, filled(pd.src_desc())},
-                {DNNL_ARG_WEIGHTS, filled(pd.weights_desc())},
-                {DNNL_ARG_DST, filled(pd.dst_desc())},
-                {DNNL_ARG_SCRATCHPAD, memory(pd.scratchpad_desc(), rep_->engine)}};
-}
-PeakProduct::~PeakProduct() = default;
-
-void PeakProduct::Run() {
-  SetLibraryThreads(Threads());
-  rep_->primitive.execute(rep_->stream, rep_->args);
-  rep_->stream.wait();
-}
 
 std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();

@@ -53,21 +53,6 @@ class Matmul {
   std::unique_ptr<Rep> rep_;
 };
 
-// A product x [m, k] w [k, n] as the library does it best: all threads at once, both operands laid out as it likes. The ceiling of what
-// Matmul can reach.
-class PeakProduct {
- public:
-  PeakProduct(int64_t m, int64_t n, int64_t k, DType type);
-  ~PeakProduct();
-  PeakProduct(const PeakProduct&) = delete;
-  PeakProduct& operator=(const PeakProduct&) = delete;
-  void Run();
-
- private:
-  struct Rep;
-  std::unique_ptr<Rep> rep_;
-};
-
 // Library, version and instruction set, as "oneDNN 2.6.3 (avx512_core_bf16)".
 std::string MatmulLibrary();
 

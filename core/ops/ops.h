@@ -5,6 +5,7 @@
 #define CLOZE_CORE_OPS_OPS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/types/span.h"
 #include "core/ops/kernels/kernels.h"
@@ -13,8 +14,9 @@
 
 namespace cloze {
 
-// Instruction set of the kernels in use: "amx", "avx512bf16", "avx512", "avx2" or "baseline".
-const char* IsaName();
+// What the bits of results hang on beside MatmulLibrary(): instruction set, version and compiler of the kernels in use, as "amx 2,
+// GCC 12.2.0".
+std::string KernelsName();
 // Does it multiply bf16, so that it is the faster type?
 bool MultipliesBf16();
 

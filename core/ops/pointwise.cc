@@ -1,14 +1,26 @@
 // Activation, column sums, conversion, gather and scatter.
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
 #include "core/ops/ops.h"
 #include "core/ops/reduce.h"
 
 namespace cloze {
+namespace {
 
-const char* IsaName() { return GetKernels().name; }
+// Grows with every change of the code of core/ops that changes the bits of a result.
+constexpr int kKernelsVersion = 2;
+#ifdef __clang__
+constexpr char kCompiler[] = __VERSION__;
+#else
+constexpr char kCompiler[] = "GCC " __VERSION__;
+#endif
+
+}  // namespace
+
+std::string KernelsName() { return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler); }
 bool MultipliesBf16() { return GetKernels().multiplies_bf16; }
 
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {

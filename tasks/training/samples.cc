@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/file.h"
-#include "core/ops/ops.h"
 #include "core/ops/matmul.h"
+#include "core/ops/ops.h"
 #include "core/tensor/safetensors_writer.h"
 #include "tasks/training/setup.h"
 
@@ -81,7 +81,7 @@ absl::Status WriteSamples(Model& model, DType compute, const std::string& folder
       {{.name = "lengths", .shape = {n}, .type = FileType::kI32, .data = samples.lengths.data()},
        {.name = "ids", .shape = {static_cast<int64_t>(samples.ids.size())}, .type = FileType::kI32, .data = samples.ids.data()},
        {.name = "outputs", .shape = {n, static_cast<int64_t>(outputs.size()) / n}, .type = FileType::kF32, .data = outputs.data()}},
-      {{"compute", compute == DType::kF32 ? "f32" : "bf16"}, {"isa", IsaName()}, {"matmul", MatmulLibrary()}});
+      {{"compute", compute == DType::kF32 ? "f32" : "bf16"}, {"kernels", KernelsName()}, {"matmul", MatmulLibrary()}});
 }
 
 absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {
@@ -92,7 +92,7 @@ absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {
     return found == file.metadata().end() ? std::string() : found->second;
   };
   const bool bf16 = said("compute") == "bf16", can = ComputeOf(RuntimeSpec::BF16, Use::kTraining).ok();
-  const bool same = said("isa") == IsaName() && said("matmul") == MatmulLibrary() && (!bf16 || can);
+  const bool same = said("kernels") == KernelsName() && said("matmul") == MatmulLibrary() && (!bf16 || can);
   const std::vector<float> now = Outputs(model, bf16 && can ? DType::kBf16 : DType::kF32, samples);
   std::vector<float> stored(now.size());
   RETURN_IF_ERROR(file.ReadF32("outputs", absl::MakeSpan(stored)));

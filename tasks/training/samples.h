@@ -2,8 +2,8 @@
 //
 // samples.safetensors holds `lengths` I32 [n], `ids` I32 [sum of lengths], and `outputs` F32 [n, columns]: for each sequence the logits of
 // one token (<class> for text classifiers, else the middle one), the first 32 at most; for a model without a head its last hidden state
-// instead. The inputs are made up from numbers, not from anybody's text. Metadata: `compute` (f32 or bf16), `isa` and `matmul`, with which
-// the outputs were computed.
+// instead. The inputs are made up from numbers, not from anybody's text. Metadata: `compute` (f32 or bf16), `kernels` and `matmul`, with
+// which the outputs were computed.
 #ifndef CLOZE_TASKS_TRAINING_SAMPLES_H_
 #define CLOZE_TASKS_TRAINING_SAMPLES_H_
 

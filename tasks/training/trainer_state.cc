@@ -125,7 +125,7 @@ absl::Status Trainer::WriteState(const std::string& folder) const {
   state.set_spec(PrintEffective(spec_));
   state.set_data_fingerprint(FingerprintOf(*setup_.train));
   state.set_matmul_version(MatmulLibrary());
-  state.set_isa(IsaName());
+  state.set_isa(KernelsName());
   state.set_compute(NameOf(compute_));
   state.set_skipped_steps(skipped_);
   const bool skipped = !recently_skipped_.recent().empty() && recently_skipped_.recent().back() == step_;
@@ -252,11 +252,11 @@ absl::Status Trainer::Resume() {
   evaluation_due_ = state.evaluation_due() && setup_.validation.has_value();
   forked_from_ = state.forked_from();
   setup_.notes.push_back(absl::StrCat("resumed at ", pace_->Describe(step_), " from ", path));
-  const auto made_with = [](absl::string_view isa, absl::string_view library, absl::string_view compute) {
-    return absl::StrCat(isa, ", ", library, ", ", compute);
+  const auto made_with = [](absl::string_view kernels, absl::string_view library, absl::string_view compute) {
+    return absl::StrCat(kernels, ", ", library, ", ", compute);
   };
   const std::string then = made_with(state.isa(), state.matmul_version(), state.compute()),
-                    now = made_with(IsaName(), MatmulLibrary(), NameOf(compute_));
+                    now = made_with(KernelsName(), MatmulLibrary(), NameOf(compute_));
   if (then != now) {
     setup_.notes.push_back(absl::StrCat("warning: the checkpoint was written with ", then, "; this run has ", now,
                                         ": its results will not have the same bits"));

@@ -101,9 +101,10 @@ struct GradientArgs {
   int64_t stride;
 };
 
-// y [rows, cols] (+)= x w + bias, x [rows, depth] bf16, depth a multiple of 32, rows at most kProductRows and cols kProductCols. w holds
-// blocks of 32 by 32 as PackArgs has them, those of the same columns side by side.
-constexpr int64_t kProductRows = 128, kProductCols = 256;
+// y [rows, cols] (+)= x w + bias, x [rows, depth] bf16, depth a multiple of kProductBlock, rows at most kProductRows and cols kProductCols.
+// w holds blocks of kProductBlock squared as PackArgs has them, those of the same columns side by side. Where rows cut a product into
+// pieces, they begin at multiples of kProductBlock.
+constexpr int64_t kProductBlock = 32, kProductRows = 128, kProductCols = 256;
 struct ProductArgs {
   int64_t rows, cols, depth, x_stride, y_stride;
   const void *x, *w;
@@ -112,7 +113,9 @@ struct ProductArgs {
   bool add;
   float* scratch;  // ProductScratch(rows, depth) floats
 };
-inline int64_t ProductScratch(int64_t rows, int64_t depth) { return (rows + 31) / 32 * 32 * kProductCols + (rows < 32 ? 16 * depth : 0); }
+inline int64_t ProductScratch(int64_t rows, int64_t depth) {
+  return (rows + kProductBlock - 1) / kProductBlock * kProductBlock * kProductCols + (rows < kProductBlock ? kProductBlock * depth / 2 : 0);
+}
 
 struct LossRow {
   float loss;

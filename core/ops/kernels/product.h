@@ -10,7 +10,6 @@ namespace {
 
 #ifdef __AMX_BF16__
 
-constexpr int64_t kBlock = 2 * kTileUnits;  // rows and columns of sums at a time
 constexpr int64_t kProductDepth = 512;  // terms of a sum at a time: of 32 columns of weights 32 KB, which stay in the nearest cache
 
 // Rows [row, row + rows) and columns [col, col + cols) of y (+)= sums + bias.
@@ -19,7 +18,7 @@ CLOZE_INLINE void FinishBlock(const ProductArgs& p, int64_t row, int64_t rows, i
   for (int64_t r = 0; r < rows; ++r) {
     T* y = static_cast<T*>(p.y) + (row + r) * p.y_stride + col;
     Sweep(cols, [&](auto place) {
-      VF v = Load(sums + r * kBlock + place.c);
+      VF v = Load(sums + r * kProductBlock + place.c);
       if (p.bias != nullptr) v += place(p.bias + col);
       if (p.add) v += place(y);
       place.Set(y, v);
@@ -33,29 +32,29 @@ void Product(const ProductArgs& p) {
   const AmxTiles unit;
   const auto* x = static_cast<const bf16*>(p.x);
   int64_t x_stride = p.x_stride, x_rows = p.rows;
-  if (p.rows < kTileUnits || (p.rows > kTileUnits && p.rows < kBlock)) {  // nor is there an earlier one
-    bf16* copy = reinterpret_cast<bf16*>(p.scratch + kProductCols * kBlock);
-    x_rows = p.rows < kTileUnits ? kTileUnits : kBlock;
+  if (p.rows < kTileUnits || (p.rows > kTileUnits && p.rows < kProductBlock)) {  // nor is there an earlier one
+    bf16* copy = reinterpret_cast<bf16*>(p.scratch + kProductCols * kProductBlock);
+    x_rows = p.rows < kTileUnits ? kTileUnits : kProductBlock;
     __builtin_memset(copy, 0, x_rows * p.depth * sizeof(bf16));
     for (int64_t r = 0; r < p.rows; ++r) __builtin_memcpy(copy + r * p.depth, x + r * x_stride, p.depth * sizeof(bf16));
     x = copy, x_stride = p.depth;
   }
   for (int64_t k = 0; k < p.depth; k += kProductDepth) {
     const int64_t depth = MinI(kProductDepth, p.depth - k);
-    for (int64_t n = 0; n < p.cols; n += kBlock) {
-      const float* w = static_cast<const float*>(p.w) + n / 2 * p.depth + k / 2 * kBlock;
-      for (int64_t m = 0; m < p.rows; m += kBlock) {
+    for (int64_t n = 0; n < p.cols; n += kProductBlock) {
+      const float* w = static_cast<const float*>(p.w) + n / 2 * p.depth + k / 2 * kProductBlock;
+      for (int64_t m = 0; m < p.rows; m += kProductBlock) {
         const bool half = p.rows - m <= kTileUnits;
-        const int64_t begin = MinI(m, x_rows - (half ? kTileUnits : kBlock));
-        float* sums = p.scratch + (m / kBlock * kProductCols + n) * kBlock;
+        const int64_t begin = MinI(m, x_rows - (half ? kTileUnits : kProductBlock));
+        float* sums = p.scratch + (m / kProductBlock * kProductCols + n) * kProductBlock;
         const AmxOperand a = {reinterpret_cast<const float*>(x + begin * x_stride + k), x_stride / 2, kTileUnits * x_stride / 2,
                               kTileUnits};
-        const AmxOperand b = {w, kBlock, kTileUnits, kTileUnits * kBlock};
-        if (half) AmxBlock<1, 2>(depth / kBlock, a, b, sums, kBlock, k > 0);
-        if (!half) AmxBlock<2, 2>(depth / kBlock, a, b, sums, kBlock, k > 0);
+        const AmxOperand b = {w, kProductBlock, kTileUnits, kTileUnits * kProductBlock};
+        if (half) AmxBlock<1, 2>(depth / kProductBlock, a, b, sums, kProductBlock, k > 0);
+        if (!half) AmxBlock<2, 2>(depth / kProductBlock, a, b, sums, kProductBlock, k > 0);
         if (k + depth < p.depth) continue;
         __asm__ volatile("" ::: "memory");  // nor that they store there
-        FinishBlock<T>(p, m, MinI(kBlock, p.rows - m), n, MinI(kBlock, p.cols - n), sums + (m - begin) * kBlock);
+        FinishBlock<T>(p, m, MinI(kProductBlock, p.rows - m), n, MinI(kProductBlock, p.cols - n), sums + (m - begin) * kProductBlock);
       }
     }
   }

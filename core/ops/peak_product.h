@@ -1,0 +1,28 @@
+// The ceiling of what Matmul can reach.
+#ifndef CLOZE_CORE_OPS_PEAK_PRODUCT_H_
+#define CLOZE_CORE_OPS_PEAK_PRODUCT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// A product x [m, k] w [k, n] as the library does it best: all threads at once, both operands laid out as it likes.
+class PeakProduct {
+ public:
+  PeakProduct(int64_t m, int64_t n, int64_t k, DType type);
+  ~PeakProduct();
+  PeakProduct(const PeakProduct&) = delete;
+  PeakProduct& operator=(const PeakProduct&) = delete;
+  void Run();
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_PEAK_PRODUCT_H_
