@@ -40,8 +40,11 @@ void Linear::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool ad
   if (parts_.empty() && step.trained(weight_) && !dx.empty()) {
     return step.matmul.Backward(x, step.weight(weight_, count_), dy, step.weight_grad(weight_, count_), dx, add_dx);
   }
-  BackwardWeight(step, x, dy);
-  BackwardData(step, dy, dx, add_dx);
+  if (step.trained(weight_)) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
+  if (!dx.empty()) step.matmul.BackwardData(dy, step.weight(weight_, count_), dx, add_dx);
+  for (const Part& part : parts_) {
+    if (part.adapter == step.adapter) part.lora.Backward(step, x, Columns(dy, part.column, part.cols), dx);
+  }
 }
 
 void Linear::BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx) const {

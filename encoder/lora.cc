@@ -69,9 +69,29 @@ void Lora::Forward(const Step& step, ConstMat x, Mat y) const {
   step.arena.Rewind(mark);
 }
 
-void Lora::BackwardData(const Step& step, ConstMat dy, Mat dx) const {
+void Lora::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const {
   const Arena::Mark mark = step.arena.mark();
   const Mat dh = Gradient(step, dy);
+  if (trained(step)) AddWeights(step, x, dy, dh);
+  if (!dx.empty()) AddData(step, dh, dx);
+  step.arena.Rewind(mark);
+}
+
+void Lora::BackwardData(const Step& step, ConstMat dy, Mat dx) const {
+  const Arena::Mark mark = step.arena.mark();
+  AddData(step, Gradient(step, dy), dx);
+  step.arena.Rewind(mark);
+}
+
+void Lora::BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const {
+  if (!trained(step)) return;
+  const Arena::Mark mark = step.arena.mark();
+  AddWeights(step, x, dy, Gradient(step, dy));
+  step.arena.Rewind(mark);
+}
+
+void Lora::AddData(const Step& step, ConstMat dh, Mat dx) const {
+  const Arena::Mark mark = step.arena.mark();
   const DropoutSite site = Site(step);
   if (site.p <= 0) {
     step.matmul.BackwardData(dh, step.weight(a_), dx, true);
@@ -84,15 +104,14 @@ void Lora::BackwardData(const Step& step, ConstMat dy, Mat dx) const {
   step.arena.Rewind(mark);
 }
 
-void Lora::BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const {
-  if (!trained(step)) return;
+void Lora::AddWeights(const Step& step, ConstMat x, ConstMat dy, ConstMat dh) const {
   const Arena::Mark mark = step.arena.mark();
   const ConstMat dropped = Dropped(step, x);
   Mat h = step.New(x.rows, rank_);
   step.matmul.Forward(dropped, step.weight(a_), nullptr, h);
   Combine(scale_, h, 0, h);
   step.matmul.BackwardWeight(dy, h, step.weight_grad(b_));
-  step.matmul.BackwardWeight(Gradient(step, dy), dropped, step.weight_grad(a_));
+  step.matmul.BackwardWeight(dh, dropped, step.weight_grad(a_));
   step.arena.Rewind(mark);
 }
 

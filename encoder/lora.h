@@ -37,6 +37,8 @@ class Lora {
 
   // x [n, in]; y [n, out] is added to.
   void Forward(const Step& step, ConstMat x, Mat y) const;
+  // Both of the following; dx may be empty.
+  void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const;
   // dy [n, out]; dx [n, in] is added to.
   void BackwardData(const Step& step, ConstMat dy, Mat dx) const;
   // Adds the gradients of A and B unless they are frozen.
@@ -51,6 +53,8 @@ class Lora {
   DropoutSite Site(const Step& step) const { return step.Site(dropout_, stream_); }
   ConstMat Dropped(const Step& step, ConstMat x) const;
   Mat Gradient(const Step& step, ConstMat dy) const;
+  void AddData(const Step& step, ConstMat dh, Mat dx) const;
+  void AddWeights(const Step& step, ConstMat x, ConstMat dy, ConstMat dh) const;
 
   ParamId a_, b_;
   int64_t rank_;
