@@ -48,6 +48,9 @@ void AddBench(CLI::App& app, Run* run) {
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   bench->add_option("--dropout", o->dropout, "train, finetune: probability.")->check(CLI::Range(0.0, 0.9))->capture_default_str();
   bench->add_option("--data", o->data, "finetune: lengths as in sst2 or imdb. Default: sst2.");
+  bench->add_option("--lora", o->lora, "finetune: the whole model learns, or LoRA of rank 8 on query and value or all linear layers.")
+      ->check(CLI::IsMember({"none", "qv", "all"}))
+      ->capture_default_str();
   bench->add_option("--task", o->task, "infer: cls or tag.")->check(CLI::IsMember({"cls", "tag"}))->capture_default_str();
   bench->add_option("--text", o->text, "tokenize: a text file. Default: made-up words.");
   bench->add_option("--megabytes", o->megabytes, "tokenize: of the text to use.")->check(CLI::Range(0.01, 1e5))->capture_default_str();

@@ -73,9 +73,10 @@ Batch TextBatch(const Philox& philox, int step, const std::vector<int64_t>& leng
 
 // A model in training.
 struct Training {
-  Training(const ModelConfig& config, DType compute) : model(config, true), compute(compute) {
+  Training(const ModelConfig& config, DType compute, const TrainableSpec& trainable = {})
+      : model(config, true, trainable), compute(compute) {
     model.Initialize(1);
-    model.matmul().SharePacked(true);
+    model.matmul().SharePacked(!trainable.has_lora());
     optimizer = std::make_unique<Optimizer>(&model.params(), OptimizerSpec());
   }
 
@@ -88,6 +89,14 @@ struct Training {
   std::unique_ptr<Optimizer> optimizer;
   DType compute;
 };
+
+TrainableSpec TrainableOf(const BenchOptions& o) {
+  TrainableSpec spec;
+  if (o.lora == "none") return spec;
+  LoraSpec* lora = spec.mutable_lora();
+  for (int t = LoraSpec::Target_MIN; o.lora == "all" && t <= LoraSpec::Target_MAX; ++t) lora->add_targets(static_cast<LoraSpec::Target>(t));
+  return spec;
+}
 
 absl::StatusOr<ModelConfig> TrainingConfig(const BenchOptions& o, HeadKind head, int count, int seq) {
   ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, head));
@@ -169,7 +178,7 @@ absl::Status BenchFinetune(const BenchOptions& o) {
   const int count = o.batch > 0 ? o.batch : data == "imdb" ? 8 : 32;
   ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, count, 512));
   ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
-  Training training(config, types[0]);
+  Training training(config, types[0], TrainableOf(o));
   const Philox philox(1234, Purpose::kMask);
   const auto lengths = [&](int i) { return TextLengths(philox, data, i, count); };
   const auto step = [&](int i) { training.Step(TextBatch(philox, i, lengths(i), config.vocab)); };
@@ -182,7 +191,8 @@ absl::Status BenchFinetune(const BenchOptions& o) {
     flop += 3 * ForwardFlop(config, n, count);
     longest.push_back(*std::max_element(n.begin(), n.end()));
   }
-  BenchLine line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data), count, std::lround(Mean(longest)));
+  const std::string part = o.lora == "none" ? "" : absl::StrCat("/lora-", o.lora);
+  BenchLine line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data, part), count, std::lround(Mean(longest)));
   line.AddTiming(timing, tokens / timing.Sum() * timing.Median()).Add("examples_per_s", count * timing.ms.size() / timing.Sum() * 1e3);
   line.Add("pad_share", 0).Add("dropout", o.dropout);
   RETURN_IF_ERROR(line.AddFlop(flop, timing.Sum(), types[0]).Write());
