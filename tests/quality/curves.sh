@@ -3,8 +3,7 @@
 # loss curves, smoothed over 100 steps. Dropout is 0, so that the three differ by rounding alone.
 #   tests/quality/curves.sh TEXT [STEPS]      # one document a line
 # A second f32 run, with the kernels of another instruction set, shows how far rounding in the last bit alone drives two runs apart.
-# Fails where bf16 and the nearer of the f32 runs are ever more than 0.02 nats apart, or f32 and PyTorch more than 0.01. Without PyTorch only
-# the first is looked at.
+# Fails where bf16 and f32 are ever more than 0.02 nats apart, or f32 and PyTorch more than 0.01. Without PyTorch only the first is looked at.
 # CLOZE, BATCHES: the programs; CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES as tests/e2e/transformers.sh has them.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -59,6 +58,7 @@ compare() {
       exit !(n >= 100 && most <= bound)
     }'
 }
-compare f32_avx2 "$work/f32_avx2.jsonl" f32 "$work/f32.jsonl" 1
-compare bf16 "$work/bf16.jsonl" f32 "$work/f32.jsonl" 0.02 || compare bf16 "$work/bf16.jsonl" f32_avx2 "$work/f32_avx2.jsonl" 0.02
+compare f32_avx2 "$work/f32_avx2.jsonl" f32 "$work/f32.jsonl" none || true
+compare bf16 "$work/bf16.jsonl" f32_avx2 "$work/f32_avx2.jsonl" none || true
+compare bf16 "$work/bf16.jsonl" f32 "$work/f32.jsonl" 0.02
 [ ! -s "$work/torch.jsonl" ] || compare f32 "$work/f32.jsonl" PyTorch "$work/torch.jsonl" 0.01
