@@ -69,9 +69,9 @@ Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& ou
 void Block::FeedForwardBackward(const Step& step, const Saved& s, ConstMat dm, Mat dy1) const {
   const Arena::Mark mark = step.arena.mark();
   Mat du = step.New(dm.rows, config_.intermediate), act = step.New(dm.rows, config_.intermediate);
-  output_.BackwardData(step, dm, du);
+  output_.Backward(step, {}, dm, du);
   ActivationBackward(activation_, s.u, du, intermediate_.bias_grad(step), step.arena, act, du);
-  output_.BackwardWeight(step, act, dm);
+  output_.Backward(step, act, dm, {});
   intermediate_.Backward(step, s.y1, du, dy1, !pre_);
   step.arena.Rewind(mark);
 }

@@ -37,28 +37,13 @@ void Linear::Forward(const Step& step, ConstMat x, Mat y) const {
 }
 
 void Linear::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
-  if (parts_.empty() && step.trained(weight_) && !dx.empty()) {
-    return step.matmul.Backward(x, step.weight(weight_, count_), dy, step.weight_grad(weight_, count_), dx, add_dx);
-  }
-  if (step.trained(weight_)) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
-  if (!dx.empty()) step.matmul.BackwardData(dy, step.weight(weight_, count_), dx, add_dx);
+  const bool weights = !x.empty() && step.trained(weight_), data = !dx.empty();
+  const Weight w = step.weight(weight_, count_);
+  if (weights && data) step.matmul.Backward(x, w, dy, step.weight_grad(weight_, count_), dx, add_dx);
+  if (weights && !data) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
+  if (!weights && data) step.matmul.BackwardData(dy, w, dx, add_dx);
   for (const Part& part : parts_) {
     if (part.adapter == step.adapter) part.lora.Backward(step, x, Columns(dy, part.column, part.cols), dx);
-  }
-}
-
-void Linear::BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx) const {
-  if (dx.empty()) return;
-  step.matmul.BackwardData(dy, step.weight(weight_, count_), dx, add_dx);
-  for (const Part& part : parts_) {
-    if (part.adapter == step.adapter) part.lora.BackwardData(step, Columns(dy, part.column, part.cols), dx);
-  }
-}
-
-void Linear::BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const {
-  if (step.trained(weight_)) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
-  for (const Part& part : parts_) {
-    if (part.adapter == step.adapter) part.lora.BackwardWeight(step, x, Columns(dy, part.column, part.cols));
   }
 }
 

@@ -27,15 +27,12 @@ class Linear {
 
   // x [n, in], y [n, names * out].
   void Forward(const Step& step, ConstMat x, Mat y) const;
-  // Both of the following. The bias's gradient is the caller's, who has dy's column sums from another pass: bias_grad().
+  // Adds the gradients of the weight and of LoRAs unless they are frozen or x is empty; the bias's is the caller's, who has dy's column
+  // sums from another pass: bias_grad(). dx [n, in] is overwritten, or added to with `add_dx`; empty: not needed.
   void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
-  // dx [n, in] is overwritten, or added to with `add_dx`; empty: not needed.
-  void BackwardData(const Step& step, ConstMat dy, Mat dx, bool add_dx = false) const;
-  // Adds the gradients of the weight and of LoRAs unless they are frozen.
-  void BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const;
   // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
   void Count(const Step& step, int64_t rows) const;
-  // Most bytes of packed weights, with those for BackwardData or without.
+  // Most bytes of packed weights, with those for dx or without.
   int64_t PackedBytes(const Step& step, bool backward) const;
   // [names * out] or null when frozen.
   float* bias_grad(const Step& step) const { return step.vector_grad(bias_); }

@@ -70,23 +70,12 @@ void Lora::Forward(const Step& step, ConstMat x, Mat y) const {
 }
 
 void Lora::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const {
+  const bool weights = !x.empty() && trained(step), data = !dx.empty();
+  if (!weights && !data) return;
   const Arena::Mark mark = step.arena.mark();
   const Mat dh = Gradient(step, dy);
-  if (trained(step)) AddWeights(step, x, dy, dh);
-  if (!dx.empty()) AddData(step, dh, dx);
-  step.arena.Rewind(mark);
-}
-
-void Lora::BackwardData(const Step& step, ConstMat dy, Mat dx) const {
-  const Arena::Mark mark = step.arena.mark();
-  AddData(step, Gradient(step, dy), dx);
-  step.arena.Rewind(mark);
-}
-
-void Lora::BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const {
-  if (!trained(step)) return;
-  const Arena::Mark mark = step.arena.mark();
-  AddWeights(step, x, dy, Gradient(step, dy));
+  if (weights) AddWeights(step, x, dy, dh);
+  if (data) AddData(step, dh, dx);
   step.arena.Rewind(mark);
 }
 

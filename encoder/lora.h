@@ -37,12 +37,8 @@ class Lora {
 
   // x [n, in]; y [n, out] is added to.
   void Forward(const Step& step, ConstMat x, Mat y) const;
-  // Both of the following; dx may be empty.
+  // dy [n, out]. Adds the gradients of A and B unless they are frozen or x is empty; dx [n, in] is added to unless it is empty.
   void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const;
-  // dy [n, out]; dx [n, in] is added to.
-  void BackwardData(const Step& step, ConstMat dy, Mat dx) const;
-  // Adds the gradients of A and B unless they are frozen.
-  void BackwardWeight(const Step& step, ConstMat x, ConstMat dy) const;
 
   // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
   void Count(const Step& step, int64_t rows) const;
