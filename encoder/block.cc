@@ -40,30 +40,42 @@ DropoutSite Block::Site(const Step& step, DropoutPlace place) const {
   return step.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout, DropoutStream(place, index_));
 }
 
-Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& out, float* probs) const {
+Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& out, const std::optional<TargetRows>& targets,
+                            float* probs) const {
   const int64_t rows = in.y.rows, hidden = config_.hidden;
   Saved s;
+  s.targets = targets;
   s.x = in.y;
   s.qkv = step.New(rows, 3 * hidden);
   qkv_.Forward(step, in.y, s.qkv);
-  s.context = step.New(rows, hidden);
+  s.context = s.picked = step.New(rows, hidden);
   s.lse = step.arena.NewArray<float>(rows * config_.heads);
   AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse,
                    probs);
+  if (!targets.has_value()) {
+    AfterAttention(step, in.residual, out, &s);
+  } else {
+    s.picked = targets->Gather(step, s.context);
+    AfterAttention(targets->Narrow(step), targets->Gather(step, in.residual), out, &s);
+  }
+  return s;
+}
+
+void Block::AfterAttention(const Step& step, ConstMat residual, const Stream& out, Saved* s) const {
+  const int64_t rows = s->picked.rows, hidden = config_.hidden;
   Mat z1 = step.New(rows, hidden);
-  attention_output_.Forward(step, s.context, z1);
-  s.y1 = step.New(rows, hidden);
-  s.norm_a = norm_a_.Forward(step, z1, in.residual, Site(step, DropoutPlace::kAttentionOutput), {}, z1, s.y1);
-  s.u = step.New(rows, config_.intermediate);
-  intermediate_.Forward(step, s.y1, s.u);
+  attention_output_.Forward(step, s->picked, z1);
+  s->y1 = step.New(rows, hidden);
+  s->norm_a = norm_a_.Forward(step, z1, residual, Site(step, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
+  s->u = step.New(rows, config_.intermediate);
+  intermediate_.Forward(step, s->y1, s->u);
   Mat z2 = pre_ ? out.residual : step.New(rows, hidden);
   const Arena::Mark mark = step.arena.mark();
   Mat act = step.New(rows, config_.intermediate);
-  ActivationForward(activation_, s.u, act);
+  ActivationForward(activation_, s->u, act);
   output_.Forward(step, act, z2);
   step.arena.Rewind(mark);
-  s.norm_b = norm_b_.Forward(step, z2, pre_ ? z1 : s.y1, Site(step, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
-  return s;
+  s->norm_b = norm_b_.Forward(step, z2, pre_ ? z1 : s->y1, Site(step, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
 }
 
 void Block::FeedForwardBackward(const Step& step, const Saved& s, ConstMat dm, Mat dy1) const {
@@ -76,10 +88,14 @@ void Block::FeedForwardBackward(const Step& step, const Saved& s, ConstMat dm, M
   step.arena.Rewind(mark);
 }
 
-void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat da, Mat dx) const {
+void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat dcontext, Mat dx) const {
   const Arena::Mark mark = step.arena.mark();
-  Mat dcontext = step.New(da.rows, config_.hidden), dqkv = step.New(da.rows, 3 * config_.hidden);
-  attention_output_.Backward(step, s.context, da, dcontext);
+  Mat dqkv = step.New(s.qkv.rows, s.qkv.cols);
+  if (s.targets.has_value()) {
+    Mat all = step.New(s.context.rows, s.context.cols);
+    s.targets->Scatter(dcontext, all);
+    dcontext = all;
+  }
   cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention),
                            step.arena, dqkv);
   AddColumnSums(dqkv, step.arena, qkv_.bias_grad(step));
@@ -89,22 +105,28 @@ void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat da, Mat
 
 // dz is the gradient of a residual sum, dx the part that goes through dropout into the layer. Post-norm, the gradient of the layer's input
 // is added onto dz, after everything that reads dz as dx.
-void Block::Backward(const Step& step, const Saved& s, const Stream& d, bool need_dx) const {
+void Block::Backward(const Step& step, const Saved& s, const Stream& d, const Stream& d_in) const {
   const Arena::Mark mark = step.arena.mark();
-  const bool dropout = step.training && config_.dropout > 0;
+  const Step late = s.targets.has_value() ? s.targets->Narrow(step) : step;
+  const bool dropout = step.training && config_.dropout > 0, need_dx = !d_in.y.empty();
   const int64_t rows = d.y.rows, hidden = config_.hidden;
   Mat dz = pre_ ? d.residual : d.y;
   Mat dx = dropout ? step.New(rows, hidden) : Mat();
   const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved, const Linear& linear, ConstMat dy) {
-    norm.Backward(step, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(step, place), {}, linear.bias_grad(step), dz, dx);
+    norm.Backward(late, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(late, place), {}, linear.bias_grad(step), dz, dx);
     return dropout ? ConstMat(dx) : ConstMat(dz);
   };
   const bool attention = need_dx || attention_trained(step);
   const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
-  if (attention || mlp_trained(step)) FeedForwardBackward(step, s, dm, d.y);
+  if (attention || mlp_trained(step)) FeedForwardBackward(late, s, dm, d.y);
   if (attention || norm_a_.trained(step)) {
     const ConstMat da = through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
-    if (attention) AttentionBackward(step, s, da, need_dx ? d.y : Mat());
+    if (s.targets.has_value() && need_dx) s.targets->Scatter(dz, d_in.residual);
+    if (attention) {
+      Mat dcontext = step.New(rows, hidden);
+      attention_output_.Backward(late, s.picked, da, dcontext);
+      AttentionBackward(step, s, dcontext, d_in.y);
+    }
   }
   step.arena.Rewind(mark);
 }

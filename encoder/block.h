@@ -2,9 +2,12 @@
 #ifndef CLOZE_ENCODER_BLOCK_H_
 #define CLOZE_ENCODER_BLOCK_H_
 
+#include <optional>
+
 #include "encoder/config.h"
 #include "encoder/linear.h"
 #include "encoder/norm.h"
+#include "encoder/target_rows.h"
 
 namespace cloze {
 
@@ -19,8 +22,9 @@ struct Stream {
 class Block {
  public:
   struct Saved {
-    ConstMat x;  // input of attention
-    Mat qkv, context, y1, u;
+    std::optional<TargetRows> targets;  // whose rows alone the block has from `picked` on; none: all
+    ConstMat x;                         // input of attention
+    Mat qkv, context, picked, y1, u;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
   };
@@ -36,15 +40,16 @@ class Block {
   // Does anything of it learn?
   bool trained(const Step& step) const { return attention_trained(step) || mlp_trained(step) || norm_b_.trained(step); }
 
-  // Writes out.y and, pre-norm, out.residual. `probs` as in AttentionForward.
-  Saved Forward(const Step& step, const Stream& in, const Stream& out, float* probs = nullptr) const;
-  // From the gradient of out to the gradient of in, in place: d.y and, pre-norm, d.residual are read and overwritten. `need_dx` false: only
-  // parameters; ends at the first that learns.
-  void Backward(const Step& step, const Saved& saved, const Stream& d, bool need_dx) const;
+  // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs` as in AttentionForward.
+  Saved Forward(const Step& step, const Stream& in, const Stream& out, const std::optional<TargetRows>& targets = {},
+                float* probs = nullptr) const;
+  // From the gradient of out, d, to that of in, d_in: d.y and, pre-norm, d.residual are read and overwritten. d_in is d itself unless the
+  // block has targets. Without d_in only parameters; ends at the first that learns.
+  void Backward(const Step& step, const Saved& saved, const Stream& d, const Stream& d_in) const;
 
   // Take from a counting arena what Forward and Backward take.
-  void CountForward(const Step& step, const PassShape& shape) const;
-  void CountBackward(const Step& step, const PassShape& shape, bool need_dx) const;
+  void CountForward(const Step& step, const PassShape& shape, bool targets) const;
+  void CountBackward(const Step& step, const PassShape& shape, bool targets, bool need_dx) const;
   // Most bytes of packed weights, with those for the gradients of activations or without.
   int64_t PackedBytes(const Step& step, bool backward) const;
 
@@ -53,7 +58,9 @@ class Block {
   bool mlp_trained(const Step& step) const { return norm_a_.trained(step) || intermediate_.trained(step) || output_.trained(step); }
   DropoutSite Site(const Step& step, DropoutPlace place) const;
   void FeedForwardBackward(const Step& step, const Saved& saved, ConstMat dm, Mat dy1) const;
-  void AttentionBackward(const Step& step, const Saved& saved, ConstMat da, Mat dx) const;
+  // From `picked` on; `step` is that of the targets, if there are any.
+  void AfterAttention(const Step& step, ConstMat residual, const Stream& out, Saved* saved) const;
+  void AttentionBackward(const Step& step, const Saved& saved, ConstMat dcontext, Mat dx) const;
 
   ModelConfig config_;
   int index_;

@@ -51,11 +51,15 @@ int Encoder::LowestTrained(const Step& step) const {
   return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.trained(step); }) - blocks_.begin();
 }
 
-Stream Encoder::NewStream(const Step& step) const {
+Stream Encoder::NewStream(const Step& step, int64_t rows) const {
   Stream stream;
-  stream.y = step.New(step.batch.padded_rows(), config_.hidden);
-  stream.residual = pre_ ? step.New(stream.y.rows, config_.hidden) : stream.y;
+  stream.y = step.New(rows, config_.hidden);
+  stream.residual = pre_ ? step.New(rows, config_.hidden) : stream.y;
   return stream;
+}
+
+std::optional<TargetRows> Encoder::TargetsOf(int block, const std::optional<TargetRows>& targets) const {
+  return block + 1 == config_.layers ? targets : std::nullopt;
 }
 
 void Encoder::Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
@@ -70,15 +74,19 @@ void Encoder::Embed(const Step& step, const Stream& out, Norm::Saved* embeddings
 }
 
 // The stream after `count` blocks; keeps nothing else, so that memory does not grow with their number.
-Stream Encoder::Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const {
-  Stream stream = NewStream(step), next = count > 0 ? NewStream(step) : Stream();
+Stream Encoder::Below(const Step& step, int count, const std::optional<TargetRows>& targets, Observer observe,
+                      const std::vector<float*>& probs) const {
+  const int64_t rows = step.batch.padded_rows();
+  Stream stream = NewStream(step, rows), next = count > 0 ? NewStream(step, rows) : Stream();
   const Arena::Mark mark = step.arena.mark();
   Norm::Saved embeddings, first;
   Embed(step, stream, &embeddings, &first);
   step.arena.Rewind(mark);
   observe(0, stream.residual);
   for (int i = 0; i < count; ++i) {
-    blocks_[i].Forward(step, stream, next, probs.empty() ? nullptr : probs[i]);
+    const std::optional<TargetRows> narrow = TargetsOf(i, targets);
+    if (narrow.has_value()) next = {Rows(next.y, 0, narrow->padded()), Rows(next.residual, 0, narrow->padded())};
+    blocks_[i].Forward(step, stream, next, narrow, probs.empty() ? nullptr : probs[i]);
     step.arena.Rewind(mark);
     std::swap(stream, next);
     observe(i + 1, i + 1 == config_.layers ? stream.y : stream.residual);
@@ -89,17 +97,19 @@ Stream Encoder::Below(const Step& step, int count, Observer observe, const std::
 Encoder::Saved Encoder::Forward(const Step& step) const {
   Saved saved;
   saved.lowest = LowestTrained(step);
+  saved.targets.emplace(step);
   Stream stream;
   if (saved.lowest < 0) {
-    stream = NewStream(step);
+    stream = NewStream(step, step.batch.padded_rows());
     Embed(step, stream, &saved.embeddings, &saved.first);
   } else {
-    stream = Below(step, saved.lowest, [](int, ConstMat) {}, {});
+    stream = Below(step, saved.lowest, saved.targets, [](int, ConstMat) {});
   }
   for (int i = std::max(saved.lowest, 0); i < config_.layers; ++i) {
-    const Stream next = NewStream(step);
+    const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
+    const Stream next = NewStream(step, narrow.has_value() ? narrow->padded() : stream.y.rows);
     const Arena::Mark mark = step.arena.mark();
-    const Block::Saved block = blocks_[i].Forward(step, stream, next);
+    const Block::Saved block = blocks_[i].Forward(step, stream, next, narrow);
     if (step.recompute) {
       step.arena.Rewind(mark);
       saved.streams.push_back(stream);
@@ -113,8 +123,12 @@ Encoder::Saved Encoder::Forward(const Step& step) const {
   return saved;
 }
 
-Mat Encoder::Infer(const Step& step, Observer observe, const std::vector<float*>& probs) const {
-  return Below(step, config_.layers, observe, probs).y;
+Mat Encoder::Infer(const Step& step) const {
+  return Below(step, config_.layers, TargetRows(step), [](int, ConstMat) {}).y;
+}
+
+void Encoder::Observe(const Step& step, Observer observe, const std::vector<float*>& probs) const {
+  Below(step, config_.layers, {}, observe, probs);
 }
 
 void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
@@ -123,12 +137,16 @@ void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   if (pre_) d.residual = step.arena.NewZero(dy.rows, dy.cols, step.compute);
   const int first = std::max(saved.lowest, 0);
   for (int i = config_.layers - 1; i >= first; --i) {
+    const bool need_dx = i > saved.lowest;
+    const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
+    const Stream d_in = !need_dx ? Stream() : narrow.has_value() ? NewStream(step, step.batch.padded_rows()) : d;
     const Arena::Mark block = step.arena.mark();
     const int at = i - first;
     // Run again, a block writes the same bits to the stream behind it.
-    const Block::Saved s = step.recompute ? blocks_[i].Forward(step, saved.streams[at], saved.streams[at + 1]) : saved.blocks[at];
-    blocks_[i].Backward(step, s, d, i > saved.lowest);
+    const Block::Saved s = step.recompute ? blocks_[i].Forward(step, saved.streams[at], saved.streams[at + 1], narrow) : saved.blocks[at];
+    blocks_[i].Backward(step, s, d, d_in);
     step.arena.Rewind(block);
+    d = d_in;
   }
   if (saved.lowest < 0) EmbeddingsBackward(step, saved, d);
   step.arena.Rewind(mark);

@@ -17,7 +17,8 @@ class Encoder {
     std::vector<Block::Saved> blocks;  // from `lowest` on; none when backward runs them again
     std::vector<Stream> streams;       // then what goes into each of these blocks, and what comes out of the last
     int lowest = -1;                   // block that learns, with none below; -1: the embeddings do; the number of blocks: nothing does
-    Mat y;                             // [rows, hidden] last hidden states
+    std::optional<TargetRows> targets;
+    Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
   // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block. [rows, hidden], valid during the call.
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
@@ -30,17 +31,18 @@ class Encoder {
   // Does anything of it learn? If not, nobody needs the gradient of its result.
   bool trained(const Step& step) const { return LowestTrained(step) < config_.layers; }
 
-  // Last hidden states [rows, hidden] of the batch, and what backward needs.
+  // Last hidden states of the batch's targets, and what backward needs.
   Saved Forward(const Step& step) const;
-  // The same numbers; keeps nothing but the result, so that memory does not grow with the number of blocks. probs: null, or one pointer a
-  // block as in AttentionForward.
-  Mat Infer(const Step& step, Observer observe, const std::vector<float*>& probs = {}) const;
-  // dy [rows, hidden] is overwritten. Adds to the gradients of all trainable parameters.
+  // The same numbers [padded targets, hidden]; keeps nothing but the result, so that memory does not grow with the number of blocks.
+  Mat Infer(const Step& step) const;
+  // Shows all hidden states, and keeps nothing. probs: none, or one pointer a block as in AttentionForward.
+  void Observe(const Step& step, Observer observe, const std::vector<float*>& probs = {}) const;
+  // dy [padded targets, hidden] is overwritten. Adds to the gradients of all trainable parameters.
   void Backward(const Step& step, const Saved& saved, Mat dy) const;
 
   // Take from a counting arena what Forward, Infer and Backward take (footprint.h).
   void CountForward(const Step& step, const PassShape& shape) const;
-  void CountInfer(const Step& step, const PassShape& shape) const { CountBelow(step, shape, config_.layers); }
+  void CountInfer(const Step& step, const PassShape& shape) const;
   void CountBackward(const Step& step, const PassShape& shape) const;
   // Most bytes of packed weights, for inference or training, of all blocks or, as they are alike, `shared`.
   int64_t PackedBytes(const Step& step, bool training, bool shared) const;
@@ -56,9 +58,12 @@ class Encoder {
 
  private:
   int LowestTrained(const Step& step) const;
-  Stream NewStream(const Step& step) const;
+  Stream NewStream(const Step& step, int64_t rows) const;
+  // The last block's; none for the others.
+  std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const;
   void Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
-  Stream Below(const Step& step, int count, Observer observe, const std::vector<float*>& probs) const;
+  Stream Below(const Step& step, int count, const std::optional<TargetRows>& targets, Observer observe,
+               const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
   void CountStream(const Step& step, int64_t rows) const;
   void CountEmbed(const Step& step, int64_t rows) const;

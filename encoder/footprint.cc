@@ -7,6 +7,14 @@
 #include "core/ops/scratch.h"
 
 namespace cloze {
+namespace {
+
+void CountTargets(const Step& step, int64_t targets) {
+  step.arena.NewArray<uint64_t>(PaddedRows(targets));
+  step.arena.NewArray<int32_t>(PaddedRows(targets));
+}
+
+}  // namespace
 
 void Norm::CountForward(const Step& step, int64_t rows) const {
   step.arena.NewArray<float>(rows);
@@ -42,13 +50,14 @@ int64_t Linear::PackedBytes(const Step& step, bool backward) const {
   return bytes;
 }
 
-void Block::CountForward(const Step& step, const PassShape& shape) const {
-  const int64_t rows = shape.rows, hidden = config_.hidden;
-  step.New(rows, 3 * hidden);
-  qkv_.Count(step, rows);
-  step.New(rows, hidden);
-  step.arena.NewArray<float>(rows * config_.heads);
+void Block::CountForward(const Step& step, const PassShape& shape, bool targets) const {
+  const int64_t rows = targets ? PaddedRows(shape.targets) : shape.rows, hidden = config_.hidden;
+  step.New(shape.rows, 3 * hidden);
+  qkv_.Count(step, shape.rows);
+  step.New(shape.rows, hidden);
+  step.arena.NewArray<float>(shape.rows * config_.heads);
   CountAttention(step.arena, shape.longest, config_.head_dim());
+  for (int i = 0; targets && i < 2; ++i) step.New(rows, hidden);
   step.New(rows, hidden);
   attention_output_.Count(step, rows);
   step.New(rows, hidden);
@@ -63,8 +72,8 @@ void Block::CountForward(const Step& step, const PassShape& shape) const {
   norm_b_.CountForward(step, rows);
 }
 
-void Block::CountBackward(const Step& step, const PassShape& shape, bool need_dx) const {
-  const int64_t rows = shape.rows, hidden = config_.hidden;
+void Block::CountBackward(const Step& step, const PassShape& shape, bool targets, bool need_dx) const {
+  const int64_t rows = targets ? PaddedRows(shape.targets) : shape.rows, hidden = config_.hidden;
   const Arena::Mark mark = step.arena.mark();
   if (step.training && config_.dropout > 0) step.New(rows, hidden);
   norm_b_.CountBackward(step, rows);
@@ -81,11 +90,12 @@ void Block::CountBackward(const Step& step, const PassShape& shape, bool need_dx
   if (attention || norm_a_.trained(step)) norm_a_.CountBackward(step, rows);
   if (attention) {
     step.New(rows, hidden);
-    step.New(rows, 3 * hidden);
     attention_output_.Count(step, rows);
+    step.New(shape.rows, 3 * hidden);
+    if (targets) step.New(shape.rows, hidden);
     CountAttention(step.arena, shape.longest, config_.head_dim());
-    CountColumnSums(step.arena, rows, 3 * hidden);
-    qkv_.Count(step, rows);
+    CountColumnSums(step.arena, shape.rows, 3 * hidden);
+    qkv_.Count(step, shape.rows);
   }
   step.arena.Rewind(mark);
 }
@@ -112,12 +122,20 @@ void Encoder::CountBelow(const Step& step, const PassShape& shape, int count) co
   const Arena::Mark mark = step.arena.mark();
   CountEmbed(step, shape.rows);
   step.arena.Rewind(mark);
-  if (count > 0) blocks_[0].CountForward(step, shape);  // all blocks are of one shape
-  step.arena.Rewind(mark);
+  for (int i = 0; i < count; ++i) {
+    blocks_[i].CountForward(step, shape, i + 1 == config_.layers);
+    step.arena.Rewind(mark);
+  }
+}
+
+void Encoder::CountInfer(const Step& step, const PassShape& shape) const {
+  CountTargets(step, shape.targets);
+  CountBelow(step, shape, config_.layers);
 }
 
 void Encoder::CountForward(const Step& step, const PassShape& shape) const {
   const int lowest = LowestTrained(step);
+  CountTargets(step, shape.targets);
   if (lowest < 0) {
     CountStream(step, shape.rows);
     CountEmbed(step, shape.rows);
@@ -125,9 +143,10 @@ void Encoder::CountForward(const Step& step, const PassShape& shape) const {
     CountBelow(step, shape, lowest);
   }
   for (int i = std::max(lowest, 0); i < config_.layers; ++i) {
-    CountStream(step, shape.rows);
+    const bool last = i + 1 == config_.layers;
+    CountStream(step, last ? PaddedRows(shape.targets) : shape.rows);
     const Arena::Mark mark = step.arena.mark();
-    blocks_[i].CountForward(step, shape);
+    blocks_[i].CountForward(step, shape, last);
     if (step.recompute) step.arena.Rewind(mark);
   }
 }
@@ -135,11 +154,13 @@ void Encoder::CountForward(const Step& step, const PassShape& shape) const {
 void Encoder::CountBackward(const Step& step, const PassShape& shape) const {
   const Arena::Mark mark = step.arena.mark();
   const int lowest = LowestTrained(step);
-  if (pre_) step.New(shape.rows, config_.hidden);
+  if (pre_) step.New(PaddedRows(shape.targets), config_.hidden);
   for (int i = config_.layers - 1; i >= std::max(lowest, 0); --i) {
+    const bool last = i + 1 == config_.layers;
+    if (last && i > lowest) CountStream(step, shape.rows);
     const Arena::Mark block = step.arena.mark();
-    if (step.recompute) blocks_[i].CountForward(step, shape);
-    blocks_[i].CountBackward(step, shape, i > lowest);
+    if (step.recompute) blocks_[i].CountForward(step, shape, last);
+    blocks_[i].CountBackward(step, shape, last, i > lowest);
     step.arena.Rewind(block);
   }
   if (lowest < 0) {
@@ -157,23 +178,21 @@ int64_t Encoder::PackedBytes(const Step& step, bool training, bool shared) const
 }
 
 void Head::CountTransform(const Step& step, int64_t padded) const {
-  step.New(padded, config_.hidden);
-  for (int i = 0; dense_on_ && i < 2; ++i) step.New(padded, config_.hidden);
-  step.New(padded, config_.hidden);
+  for (int i = 0; i < (dropout_before_ ? 1 : 0) + (dense_on_ ? 2 : 0) + 1; ++i) step.New(padded, config_.hidden);
   if (norm_on_) norm_.CountForward(step, padded);
 }
 
-void Head::CountTransformBackward(const Step& step, int64_t padded, bool dhidden) const {
+void Head::CountTransformBackward(const Step& step, int64_t padded) const {
   if (norm_on_) norm_.CountBackward(step, padded);
   if (!dense_on_) return;
   step.New(padded, config_.hidden);
   CountColumnSums(step.arena, padded, config_.hidden);
-  if (dhidden) step.New(padded, config_.hidden);
 }
 
-void Head::CountLoss(const Step& step, int64_t targets, bool gradients, bool dhidden) const {
+void Head::CountLoss(const Step& step, int64_t targets, bool gradients) const {
   const Arena::Mark mark = step.arena.mark();
   const int64_t padded = PaddedRows(targets), rows = std::min(ChunkOf(step, padded), padded);
+  CountTargets(step, targets);
   CountTransform(step, padded);
   step.arena.New(rows, labels_, LogitType(step));
   if (LogitType(step) != step.compute) step.New(rows, labels_);
@@ -181,7 +200,7 @@ void Head::CountLoss(const Step& step, int64_t targets, bool gradients, bool dhi
   CountRowLoss(step.arena, rows);
   if (has_chain()) CountChainLoss(step.arena, rows, labels_, gradients);
   if (gradients) CountColumnSums(step.arena, rows, labels_);
-  if (gradients) CountTransformBackward(step, padded, dhidden);
+  if (gradients) CountTransformBackward(step, padded);
   step.arena.Rewind(mark);
 }
 
@@ -213,8 +232,8 @@ PassBytes CountTraining(Model& model, const PassShape& shape, DType compute, boo
   model.encoder().CountForward(step, shape);
   PassBytes bytes = {.kept = arena.used()};
   const bool trained = model.encoder().trained(step);
-  if (trained) step.New(shape.rows, model.config().hidden);
-  model.head().CountLoss(step, shape.targets, true, trained);
+  if (trained) step.New(PaddedRows(shape.targets), model.config().hidden);
+  model.head().CountLoss(step, shape.targets, true);
   if (trained) model.encoder().CountBackward(step, shape);
   bytes.peak = arena.peak();
   return bytes;
@@ -226,7 +245,7 @@ PassBytes CountInference(Model& model, const PassShape& shape, DType compute) {
   model.encoder().CountInfer(step, shape);
   PassBytes bytes = {.kept = arena.used()};
   if (model.config().head != HeadKind::kMaskedLm) model.head().CountLogits(step, shape.targets);
-  model.head().CountLoss(step, shape.targets, false, false);
+  model.head().CountLoss(step, shape.targets, false);
   bytes.peak = arena.peak();
   return bytes;
 }

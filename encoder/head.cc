@@ -34,10 +34,10 @@ Names HeadNames(const ModelConfig& config) {
 }  // namespace
 
 struct Head::Transformed {
-  Mat gathered, u, act;  // input of dense, its output, its activation; act is gathered when there is no dense
-  Mat h;                 // [padded, hidden] what the decoder sees
+  ConstMat x;  // [rows, hidden] input of dense
+  Mat u, act;  // its output, its activation
+  Mat h;       // what the decoder sees
   Norm::Saved norm;
-  Batch keys;  // randomness of the gathered rows
 };
 
 Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings) : config_(config) {
@@ -66,58 +66,50 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   }
 }
 
-Head::Transformed Head::Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const {
+DropoutSite Head::Site(const Step& step, DropoutPlace place) const {
+  return step.Site(config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutStream(place));
+}
+
+Head::Transformed Head::Transform(const Step& step, ConstMat hidden) const {
   Transformed t;
-  const int64_t padded = PaddedRows(rows.size());
-  t.keys.row_examples.resize(padded);
-  t.keys.positions.resize(padded);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    t.keys.row_examples[i] = step.batch.row_examples[rows[i]];
-    t.keys.positions[i] = step.batch.positions[rows[i]];
+  const auto matrix = [&] { return step.New(hidden.rows, config_.hidden); };
+  t.x = hidden;
+  if (dropout_before_) {
+    Mat dropped = matrix();
+    Dropout(hidden, Site(step, DropoutPlace::kHeadInput), dropped);
+    t.x = dropped;
   }
-  const RowKeys keys = {t.keys.row_examples.data(), t.keys.positions.data()};
-  const float p = config_.head == HeadKind::kMaskedLm ? 0 : step.training ? config_.head_dropout() : 0;
-  t.gathered = step.arena.NewZero(padded, config_.hidden, step.compute);
-  GatherRows(hidden, rows, t.gathered);
-  if (dropout_before_) Dropout(t.gathered, {p, step.seed, DropoutStream(DropoutPlace::kHeadInput), keys}, t.gathered);
-  t.act = t.gathered;
   if (dense_on_) {
-    t.u = step.New(padded, config_.hidden);
-    t.act = step.New(padded, config_.hidden);
-    dense_.Forward(step, t.gathered, t.u);
+    t.u = matrix();
+    t.act = matrix();
+    dense_.Forward(step, t.x, t.u);
     ActivationForward(activation_, t.u, t.act);
   }
-  t.h = step.New(padded, config_.hidden);
+  t.h = matrix();
   if (norm_on_) {
     t.norm = norm_.Forward(step, {}, t.act, {}, {}, t.act, t.h);
   } else {
-    Dropout(t.act, {p, step.seed, DropoutStream(DropoutPlace::kHeadOutput), keys}, t.h);
+    Dropout(dense_on_ ? ConstMat(t.act) : t.x, Site(step, DropoutPlace::kHeadOutput), t.h);
   }
   return t;
 }
 
-void Head::TransformBackward(const Step& step, const Transformed& t, Mat dh, absl::Span<const int32_t> rows, Mat dhidden) const {
-  const RowKeys keys = {t.keys.row_examples.data(), t.keys.positions.data()};
-  const float p = config_.head == HeadKind::kMaskedLm ? 0 : step.training ? config_.head_dropout() : 0;
+void Head::TransformBackward(const Step& step, const Transformed& t, Mat dh, Mat dhidden) const {
   if (norm_on_) {
     norm_.Backward(step, t.norm, dh, {}, {}, {}, nullptr, dh, {});
-  } else {
-    Dropout(dh, {p, step.seed, DropoutStream(DropoutPlace::kHeadOutput), keys}, dh);
+  } else if (dense_on_ || !dhidden.empty()) {
+    Dropout(dh, Site(step, DropoutPlace::kHeadOutput), dense_on_ ? dh : dhidden);
   }
-  Mat dx = dhidden.empty() ? Mat() : dh;
   if (dense_on_) {
     Mat act = step.New(dh.rows, dh.cols);
     ActivationBackward(activation_, t.u, dh, dense_.bias_grad(step), step.arena, act, dh);
-    if (!dx.empty()) dx = step.New(dh.rows, dh.cols);
-    dense_.Backward(step, t.gathered, dh, dx);
+    dense_.Backward(step, t.x, dh, dhidden);
   }
-  if (dx.empty()) return;
-  if (dropout_before_) Dropout(dx, {p, step.seed, DropoutStream(DropoutPlace::kHeadInput), keys}, dx);
-  ScatterRows(dx, rows, dhidden);
+  if (dropout_before_ && !dhidden.empty()) Dropout(dhidden, Site(step, DropoutPlace::kHeadInput), dhidden);
 }
 
-Mat Head::Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const {
-  const Transformed t = Transform(step, hidden, rows);
+Mat Head::Logits(const Step& step, ConstMat hidden) const {
+  const Transformed t = Transform(step, hidden);
   Mat logits = step.arena.New(t.h.rows, decoder(step).w.rows, DType::kF32);
   step.matmul.Forward(t.h, decoder(step), step.vector(bias_), logits);
   return logits;
@@ -168,9 +160,10 @@ int64_t Head::ChunkOf(const Step& step, int64_t padded) const {
 
 LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights) const {
   const Arena::Mark mark = step.arena.mark();
-  const absl::Span<const int32_t> rows = step.batch.rows;
-  const Transformed t = Transform(step, hidden, rows);
-  const int64_t count = rows.size();
+  const Step late = TargetRows(step).Narrow(step);
+  const Transformed t = Transform(late, hidden);
+  const int64_t count = step.batch.rows.size();
+  CLOZE_CHECK(hidden.rows == PaddedRows(count));
   const DType type = LogitType(step);
   const int64_t chunk = ChunkOf(step, t.h.rows);
   Mat logits = step.arena.New(std::min(chunk, t.h.rows), labels_, type);
@@ -195,7 +188,7 @@ LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat 
     if (Mat grad = step.weight_grad(decoder_); !grad.empty()) step.matmul.BackwardWeight(part, h, grad);
     step.matmul.BackwardData(part, decoder(step), Rows(dh, begin, padded));
   }
-  if (gradient_scale != 0 && count > 0) TransformBackward(step, t, dh, rows, dhidden);
+  if (gradient_scale != 0 && count > 0) TransformBackward(late, t, dh, dhidden);
   step.arena.Rewind(mark);
   return sum;
 }

@@ -19,20 +19,19 @@ class Head {
   // config.head says which; kNone makes an empty head that must not be used.
   Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
 
-  // logits [rows.size() rounded up, labels of the adapter in use] f32 of hidden[rows]; without dropout. Rows behind rows.size() are
-  // meaningless.
-  Mat Logits(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
+  // hidden [n, hidden] -> logits [n, labels of the adapter in use] f32; without dropout.
+  Mat Logits(const Step& step, ConstMat hidden) const;
 
-  // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are those of labels. With gradient_scale != 0
-  // also adds the gradients of all parameters and writes the gradient of hidden [rows, hidden] times the scale to dhidden, which is zero
-  // before; empty: not needed. Logits are made in chunks of rows, so that memory does not grow with rows x vocab.
+  // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are those of labels. hidden [padded targets,
+  // hidden] as the encoder has it. With gradient_scale != 0 also adds the gradients of all parameters and writes that of hidden times the
+  // scale to dhidden, of its shape; empty: not needed. Logits are made in chunks of rows, so that memory does not grow with rows x vocab.
   LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights = {}) const;
   // What the batch's part of the loss has to be divided by in the end, summed over all batches of a step: targets, their weights, or
   // targets times labels for several labels at once.
   double LossWeight(const Batch& batch, const LabelWeights& weights) const;
 
-  // Take from a counting arena what Loss takes, with gradients (of `dhidden`, too, when it is needed) or without, and what Logits takes.
-  void CountLoss(const Step& step, int64_t targets, bool gradients, bool dhidden) const;
+  // Take from a counting arena what Loss takes, with gradients or without, and what Logits takes.
+  void CountLoss(const Step& step, int64_t targets, bool gradients) const;
   void CountLogits(const Step& step, int64_t targets) const;
   // Most bytes of packed weights.
   int64_t PackedBytes(const Step& step, bool training) const;
@@ -49,10 +48,12 @@ class Head {
   struct Transformed;
   // Loss of `logits`, those of targets `first` on, with their gradient in place.
   LossSum LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const;
-  Transformed Transform(const Step& step, ConstMat hidden, absl::Span<const int32_t> rows) const;
-  void TransformBackward(const Step& step, const Transformed& t, Mat dh, absl::Span<const int32_t> rows, Mat dhidden) const;
+  // `step` is that of the targets.
+  Transformed Transform(const Step& step, ConstMat hidden) const;
+  void TransformBackward(const Step& step, const Transformed& t, Mat dh, Mat dhidden) const;
+  DropoutSite Site(const Step& step, DropoutPlace place) const;
   void CountTransform(const Step& step, int64_t padded) const;
-  void CountTransformBackward(const Step& step, int64_t padded, bool dhidden) const;
+  void CountTransformBackward(const Step& step, int64_t padded) const;
   // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
   DType LogitType(const Step& step) const { return config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32; }
   int64_t ChunkOf(const Step& step, int64_t padded) const;

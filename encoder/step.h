@@ -28,6 +28,7 @@ struct Step {
   DType compute = DType::kF32;
   int adapter = 0;                                 // whose LoRAs take part
   const std::vector<ParamId>* replaced = nullptr;  // for each of the base the one that the adapter has in its place; null: none
+  RowKeys keys = {};                               // of the rows that modules see; none: the batch's
   bool recompute = false;  // forward keeps only what goes into each block, and backward runs it again: less memory, the same bits
 
   ParamId in_use(ParamId id) const { return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id : (*replaced)[id]; }
@@ -47,7 +48,8 @@ struct Step {
 
   // Dropout at place `stream`: a number that no other place of the model has.
   DropoutSite Site(float p, uint32_t stream) const {
-    return {training ? p : 0, seed, stream, {batch.row_examples.data(), batch.positions.data()}};
+    const bool all = keys.example == nullptr;
+    return {training ? p : 0, seed, stream, all ? RowKeys{batch.row_examples.data(), batch.positions.data()} : keys};
   }
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };

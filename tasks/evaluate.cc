@@ -43,7 +43,7 @@ class LabelCounter : public Counter {
 
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = step.batch;
-    const Mat logits = Rows(head_.Logits(step, hidden, batch.rows), 0, batch.rows.size());
+    const Mat logits = Rows(head_.Logits(step, hidden), 0, batch.rows.size());
     loss_ +=
         head_.has_chain() ? head_.Loss(step, hidden, 0, {}).loss : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, step.arena).loss;
     count_ += logits.rows;
@@ -91,7 +91,7 @@ class TextCounter : public Counter {
 
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = step.batch;
-    const Mat logits = head_.Logits(step, hidden, batch.rows);
+    const Mat logits = head_.Logits(step, hidden);
     const size_t width = batch.values.size() / batch.sequences();
     for (int64_t s = 0; s < batch.sequences(); ++s) {
       if (!continues[s]) Flush();
@@ -171,7 +171,7 @@ absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, 
     batch.Pad();
     model.arena().Reset();
     const Step step = model.NewStep(batch, options.compute);
-    const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
+    const Mat hidden = model.encoder().Infer(step);
     counter->Add(step, hidden, continues);
     batch.Clear();
     continues.clear();

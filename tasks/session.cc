@@ -247,8 +247,8 @@ absl::Status Session::Logits(absl::Span<const Query> queries, absl::FunctionRef<
   return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
     InOrder results(begin, end, f);
     return ForEachBatch(queries.subspan(begin, end - begin), true, [&](absl::Span<const int64_t> members, const Step& step) {
-      const Mat hidden = model_->encoder().Infer(step, [](int, ConstMat) {});
-      const Mat logits = model_->head().Logits(step, hidden, step.batch.rows);
+      const Mat hidden = model_->encoder().Infer(step);
+      const Mat logits = model_->head().Logits(step, hidden);
       int64_t row = 0;
       for (const int64_t i : members) {
         const int64_t rows = queries[begin + i].rows.size();
@@ -266,7 +266,7 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last, ab
     const auto last = [&](int64_t i, ConstMat hidden) { f(i, config().layers, hidden); };
     InOrder results(begin, end, last);
     return ForEachBatch(queries.subspan(begin, end - begin), only_last, [&](absl::Span<const int64_t> members, const Step& step) {
-      model_->encoder().Infer(step, [&](int layer, ConstMat hidden) {
+      model_->encoder().Observe(step, [&](int layer, ConstMat hidden) {
         if (only_last && layer != config().layers) return;
         const Arena::Mark mark = step.arena.mark();
         Mat f32 = step.arena.New(hidden.rows, hidden.cols, DType::kF32);
@@ -289,7 +289,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
   std::vector<float*> layers;
   for (std::vector<float>& layer : probs) layers.push_back(layer.data());
   const auto pass = [&](absl::Span<const int64_t>, const Step& step) {
-    model_->encoder().Infer(
+    model_->encoder().Observe(
         step, [](int, ConstMat) {}, layers);
   };
   RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));

@@ -71,7 +71,7 @@ double MemoryBandwidth();
 
 // Shape of options.encoder, with a vocabulary of options.vocab or 30522. kUsage for an unknown name.
 absl::StatusOr<ModelConfig> BenchConfig(const BenchOptions& options, HeadKind head);
-// Multiplications and additions that a forward pass needs over sequences of `lengths`, with the head on `rows` rows.
+// Multiplications and additions that a forward pass needs over sequences of `lengths`, with `rows` targets.
 double ForwardFlop(const ModelConfig& config, const std::vector<int64_t>& lengths, double rows);
 // Types to measure: the one that --compute says; for "auto" what training would choose, or with `all` every one that this CPU has.
 absl::StatusOr<std::vector<DType>> BenchTypes(const BenchOptions& options, bool all);

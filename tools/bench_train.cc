@@ -138,7 +138,9 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   const double hidden = c.hidden;
   double tokens = 0, squares = 0;
   for (const double n : lengths) tokens += n, squares += n * n;
-  const double encoder = 2 * tokens * c.layers * (4 * hidden * hidden + 2 * hidden * c.intermediate) + 4.0 * c.layers * squares * hidden;
+  const double after_attention = hidden * hidden + 2 * hidden * c.intermediate;  // of the last layer, for `rows` alone
+  const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) - (tokens - rows) * after_attention;
+  const double encoder = 2 * linear + 4.0 * c.layers * squares * hidden;
   switch (c.head) {
     case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;

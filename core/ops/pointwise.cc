@@ -10,8 +10,8 @@
 namespace cloze {
 namespace {
 
-// Grows with every change of the code of core/ops that changes the bits of a result.
-constexpr int kKernelsVersion = 2;
+// Grows with every change of the code of core/ops or encoder that changes the bits of a result.
+constexpr int kKernelsVersion = 3;
 #ifdef __clang__
 constexpr char kCompiler[] = __VERSION__;
 #else

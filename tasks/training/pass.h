@@ -21,7 +21,7 @@ inline double TrainingPass(Model& model, const Batch& batch, const PassOptions& 
   step.recompute = options.recompute;
   const Encoder::Saved saved = model.encoder().Forward(step);
   const bool trained = model.encoder().trained(step);
-  Mat dy = trained ? model.arena().NewZero(saved.y.rows, saved.y.cols, options.compute) : Mat();
+  Mat dy = trained ? step.New(saved.y.rows, saved.y.cols) : Mat();
   const double loss = model.head().Loss(step, saved.y, options.scale, dy, options.weights).loss;
   if (options.scale != 0 && trained) model.encoder().Backward(step, saved, dy);
   return loss;

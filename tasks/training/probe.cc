@@ -51,7 +51,7 @@ absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const Setup& setup, DTy
     const auto infer = [&] {
       model.arena().Reset();
       const Step step = model.NewStep(batch, compute);
-      model.head().Loss(step, model.encoder().Infer(step, [](int, ConstMat) {}), 0, {});
+      model.head().Loss(step, model.encoder().Infer(step), 0, {});
     };
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);

@@ -42,13 +42,13 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   batch.Pad();
   model.arena().Reset();
   const Step step = model.NewStep(batch, compute);
-  const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
-  Mat all = head == HeadKind::kNone ? step.arena.New(hidden.rows, hidden.cols, DType::kF32) : model.head().Logits(step, hidden, batch.rows);
+  const Mat hidden = model.encoder().Infer(step);
+  Mat all = head == HeadKind::kNone ? step.arena.New(hidden.rows, hidden.cols, DType::kF32) : model.head().Logits(step, hidden);
   if (head == HeadKind::kNone) Convert(hidden, all);
   const int64_t columns = std::min(kColumns, head == HeadKind::kNone ? all.cols : model.head().labels());
   std::vector<float> outputs;
   for (size_t i = 0; i < batch.rows.size(); ++i) {
-    const float* row = all.f32(head == HeadKind::kNone ? batch.rows[i] : i);
+    const float* row = all.f32(i);
     outputs.insert(outputs.end(), row, row + columns);
   }
   return outputs;

@@ -56,8 +56,8 @@ std::vector<float> Logits(Model& model, int adapter = 0) {
   const Batch batch = Sentences();
   model.arena().Reset();
   const Step step = model.NewStep(batch, DType::kF32, false, 0, adapter);
-  const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
-  const Mat logits = model.head().Logits(step, hidden, batch.rows);
+  const Mat hidden = model.encoder().Infer(step);
+  const Mat logits = model.head().Logits(step, hidden);
   return {logits.f32(), logits.f32() + 2 * logits.cols};
 }
 

@@ -127,7 +127,7 @@ struct BlockModule : Module {
     for (int i = 0; i < p.backwards; ++i) {
       d.y = s.Put(p.dout[0]);
       d.residual = pre ? s.Put(p.dout[1]) : d.y;
-      block.Backward(step, saved, d, p.need_dx);
+      block.Backward(step, saved, d, p.need_dx ? d : Stream());
     }
     r.gradients = {p.need_dx ? Workspace::Get(d.y) : Table<float>()};
     if (pre) r.gradients.push_back(Workspace::Get(d.residual));
@@ -157,10 +157,21 @@ Entry BlockEntry(const std::string& name, const ModelConfig& config, const std::
 
 std::string NormName(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "pre_" : "post_"; }
 
+// As EncoderModule has it.
+template <typename S>
+Table<S> OnlyTargets(const reference::Model<S>& m) {
+  const Table<S> y = m.Encoder();
+  Table<S> targets(y.rows, y.cols);
+  for (const int32_t r : m.batch.rows) {
+    for (int64_t c = 0; c < y.cols; ++c) targets(r, c) = y(r, c);
+  }
+  return targets;
+}
+
 Entry EncoderEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   const auto kind = EncoderKind(config, lengths);
   const Entry e = EntryOf("Encoder_" + NormName(config) + name, type, 5 * config.layers, kind, RandomParams(*kind));
-  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{m.Encoder()}; });
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{OnlyTargets(m)}; });
 }
 
 // The encoder with LoRA on every linear layer, where W and W + s B A are both parameters of the reference.
@@ -188,7 +199,7 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
         }
       }
     }
-    return Tables<S>{m.Encoder()};
+    return Tables<S>{OnlyTargets(m)};
   });
 }
 

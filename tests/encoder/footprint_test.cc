@@ -60,7 +60,7 @@ void Pass(Model& model, const Batch& batch, DType type, bool recompute) {
   step.recompute = recompute;
   const Encoder::Saved saved = model.encoder().Forward(step);
   const bool trained = model.encoder().trained(step);
-  const Mat dy = trained ? model.arena().NewZero(saved.y.rows, saved.y.cols, type) : Mat();
+  const Mat dy = trained ? step.New(saved.y.rows, saved.y.cols) : Mat();
   model.head().Loss(step, saved.y, 0.5f, dy);
   if (trained) model.encoder().Backward(step, saved, dy);
 }
@@ -105,8 +105,8 @@ TEST(Footprint, IsWhatEvaluationTakes) {
     Model model = MakeModel(c);
     const Batch batch = MakeBatch({100, 120, 77, 3, 99}, model.config());
     const Step step = model.NewStep(batch, DType::kF32);
-    const Mat hidden = model.encoder().Infer(step, [](int, ConstMat) {});
-    if (c.head != HeadKind::kMaskedLm) model.head().Logits(step, hidden, batch.rows);
+    const Mat hidden = model.encoder().Infer(step);
+    if (c.head != HeadKind::kMaskedLm) model.head().Logits(step, hidden);
     model.head().Loss(step, hidden, 0, {});
     const PassBytes counted = CountInference(model, PassShapeOf(batch), DType::kF32);
     EXPECT_GE(counted.peak, model.arena().peak()) << c.name;

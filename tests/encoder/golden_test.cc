@@ -108,7 +108,7 @@ class Golden : public testing::TestWithParam<Case> {
     arena_.Reset();
     const Step step = NewStep(batch, true);
     const Encoder::Saved saved = encoder_.Forward(step);
-    Mat dy = arena_.NewZero(saved.y.rows, saved.y.cols, DType::kF32);
+    Mat dy = step.New(saved.y.rows, saved.y.cols);
     const LossSum loss = head_.Loss(step, saved.y, 1.0f / batch.targets.size(), dy);
     encoder_.Backward(step, saved, dy);
     return loss.loss / batch.targets.size();
@@ -141,7 +141,7 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
       for (int64_t c = 0; c < hidden; ++c) ASSERT_NEAR(y.f32(r)[c], expected[p.place[r] * hidden + c], 1e-5) << index << " row " << r;
     }
   };
-  const Mat y = encoder_.Infer(step, observe, pointers);
+  encoder_.Observe(step, observe, pointers);
   EXPECT_EQ(seen, config_.layers + 1);
   for (int layer = 0; layer < config_.layers; ++layer) {
     const auto expected = Floats(reference, "attentions." + std::to_string(layer));
@@ -154,11 +154,14 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
       }
     }
   }
-  std::vector<int32_t> rows;
+  Batch wanted = p.batch;
+  std::vector<int32_t>& rows = wanted.rows;
+  rows.clear();
   for (size_t r = 0; r < p.place.size(); ++r) {
     if (!sequence() || p.place[r] % longest == 0) rows.push_back(static_cast<int32_t>(r));
   }
-  const Mat logits = head_.Logits(step, y, rows);
+  const Step logits_step = NewStep(wanted, false);
+  const Mat logits = head_.Logits(logits_step, encoder_.Infer(logits_step));
   const auto expected = Floats(reference, "logits");
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t row = sequence() ? static_cast<int64_t>(i) : p.place[rows[i]];

@@ -122,13 +122,16 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings, std:
   return e;
 }
 
+// Hidden states of rows with a target, and zeros in the others.
 struct EncoderModule : Module {
   Encoder encoder;
   EncoderModule(ParamStore* store, const ModelConfig& config) : encoder(store, config) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
     const Encoder::Saved saved = encoder.Forward(step);
-    Result r = {{Workspace::Get(saved.y)}, {}};
-    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) encoder.Backward(step, saved, s.Put(p.dout[0]));
+    const Mat y = step.New(step.batch.padded_rows(), saved.y.cols);
+    saved.targets->Scatter(saved.y, y);
+    Result r = {{Workspace::Get(y)}, {}};
+    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) encoder.Backward(step, saved, saved.targets->Gather(step, s.Put(p.dout[0])));
     return r;
   }
 };
@@ -152,16 +155,19 @@ struct HeadModule : Module {
                  : -1),
         weights(w) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
-    const Mat hidden = s.Put(p.inputs[0]);
+    const TargetRows targets(step);
+    const Mat hidden = targets.Gather(step, s.Put(p.inputs[0]));
     const double loss = head.Loss(step, hidden, 0, {}, weights).loss;
     Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
     if (p.dout.empty()) return r;
     Mat d;
     for (int i = 0; i < p.backwards; ++i) {
-      d = s.arena.NewZero(hidden.rows, hidden.cols, p.type);
+      d = step.New(hidden.rows, hidden.cols);
       EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss) << "with and without gradients";
     }
-    r.gradients = {Workspace::Get(d)};
+    const Mat all = s.Put(p.inputs[0]);
+    targets.Scatter(d, all);
+    r.gradients = {Workspace::Get(all)};
     return r;
   }
 };
@@ -175,7 +181,7 @@ struct WholeModule : Module {
     const Encoder::Saved saved = encoder.Forward(step);
     Result r = {{Table<float>(1, 1, {static_cast<float>(head.Loss(step, saved.y, 0, {}).loss)})}, {}};
     for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) {
-      const Mat dy = s.arena.NewZero(saved.y.rows, saved.y.cols, p.type);
+      const Mat dy = s.New(saved.y.rows, saved.y.cols);
       head.Loss(step, saved.y, p.dout[0].v[0], dy);
       encoder.Backward(step, saved, dy);
     }

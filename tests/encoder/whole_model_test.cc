@@ -36,8 +36,7 @@ TEST_P(WholeModel, InferIsForward) {
       SetThreads(threads);
       Workspace a(type), b(type);
       results.push_back(Workspace::Get(module.encoder.Forward({store, a.matmul, a.arena, kind->batch, kSeed, false, type}).y));
-      results.push_back(
-          Workspace::Get(module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type}, [](int, ConstMat) {})));
+      results.push_back(Workspace::Get(module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type})));
     }
     SetThreads(1);
     for (size_t i = 1; i < results.size(); ++i) ExpectSameBits("Infer", {results[0]}, {results[i]});
@@ -150,15 +149,18 @@ TEST_P(WholeModel, LogitsInChunks) {
   const auto run = [&](const std::vector<std::pair<int, int>>& parts) {
     Workspace s(DType::kF32);
     std::fill(store.grads().begin(), store.grads().end(), 0.0f);
-    const Mat h = s.Put(hidden), d = s.arena.NewZero(h.rows, h.cols, DType::kF32);
+    const Mat all = s.Put(hidden), dall = s.arena.NewZero(all.rows, all.cols, DType::kF32);
     double loss = 0;
     for (const auto& [begin, end] : parts) {
       Batch part = batch;
       part.rows.assign(batch.rows.begin() + begin, batch.rows.begin() + end);
       part.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + end);
-      loss += module.head.Loss({store, s.matmul, s.arena, part, kSeed, true, DType::kF32}, h, 0.5f, d).loss;
+      const Step step = {store, s.matmul, s.arena, part, kSeed, true, DType::kF32};
+      const Mat h = TargetRows(step).Gather(step, all), d = step.New(h.rows, h.cols);
+      loss += module.head.Loss(step, h, 0.5f, d).loss;
+      ScatterRows(Rows(d, 0, part.rows.size()), part.rows, dall);
     }
-    Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(d)};
+    Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(dall)};
     r.emplace_back(1, store.grads().size(), std::vector<float>(store.grads().begin(), store.grads().end()));
     return r;
   };
