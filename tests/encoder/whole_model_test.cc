@@ -56,6 +56,20 @@ TEST_P(WholeModel, PaddingRowsCountForNothing) {
   }
 }
 
+TEST_P(WholeModel, ABatchWithoutTargetsHasNoLossAndNoGradient) {
+  for (const DType type : {DType::kF32, DType::kBf16}) {
+    if (!MatmulRuns(type)) continue;
+    auto kind = WholeKind(Config(HeadKind::kMaskedLm), {5, 17, 20});
+    kind->batch.rows.clear();
+    kind->batch.targets.clear();
+    const Result r = Run(kind, type);
+    EXPECT_EQ(r.outputs[0].v[0], 0);
+    for (const Table<float>& gradient : r.gradients) {
+      for (const float x : gradient.v) ASSERT_EQ(x, 0);
+    }
+  }
+}
+
 // Sequences do not see each other, and dropout hangs on the example, not on the place in the batch.
 TEST_P(WholeModel, LossIsTheSumOfItsSequences) {
   for (const HeadKind head : kHeads) {
