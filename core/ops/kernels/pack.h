@@ -9,17 +9,19 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kPackAhead = 256;  // elements; rows are too many for the CPU to foresee all
+// A block reads a little of each of many rows, more of them than the CPU foresees. So each read asks for what stands `ahead` of it to come
+// to the second level of cache: at the same place of the rows behind these, which are packed next, or further on where rows are long.
+constexpr int64_t kMostAhead = 1 << 15, kAheadInRow = 256;
 
 // A block whose source has its columns side by side.
 template <typename T>
-CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, const float* from, float* to) {
+CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
   for (int64_t unit = 0; unit < kPackUnits; ++unit, to += p.block_cols) {
     for (int64_t n = 0; n < p.block_cols; n += W) {
       const auto row = [&](int64_t k) {
         if (k >= depth || n >= cols) return VF{};
         const float* at = from + k * p.depth_step + n;
-        __builtin_prefetch(at + kPackAhead);
+        __builtin_prefetch(at + ahead, 0, 2);
         return n + W <= cols ? Load(at) : LoadPart(at, cols - n);
       };
       if constexpr (sizeof(T) == 2) Store(to + n, PairBf16(row(2 * unit), row(2 * unit + 1)));
@@ -30,14 +32,14 @@ CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, 
 
 // A block whose source has the terms of a sum side by side.
 template <typename T>
-CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, const float* from, float* to) {
+CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
   for (int64_t n0 = 0; n0 < p.block_cols; n0 += kPackUnits) {
     alignas(64) float rows[kPackUnits * kPackUnits] = {};
     for (int64_t n = 0; n < MinI(kPackUnits, cols - n0); ++n) {
       T* row = reinterpret_cast<T*>(rows + n * kPackUnits);
       const float* at = from + (n0 + n) * p.cols_step;
-      __builtin_prefetch(at + kPackAhead);
-      __builtin_prefetch(at + kPackAhead + 16);
+      __builtin_prefetch(at + ahead, 0, 2);
+      __builtin_prefetch(at + ahead + 16, 0, 2);
       Sweep(depth, [&](auto place) { place.Set(row, place(at)); });
     }
     alignas(64) float turned[kPackUnits * kPackUnits];
@@ -50,14 +52,15 @@ CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, co
 
 template <typename T>
 void Pack(const PackArgs& p) {
+  const int64_t all = p.cols_step == 1 ? p.depth * p.depth_step : p.cols * p.cols_step, ahead = all <= kMostAhead ? all : kAheadInRow;
   for (int64_t n = 0; n < p.cols; n += p.block_cols) {
     for (int64_t k = 0; k < p.depth; k += p.block_depth) {
       const int64_t depth = MinI(p.block_depth, p.depth - k), cols = MinI(p.block_cols, p.cols - n);
       const float* from = p.from + k * p.depth_step + n * p.cols_step;
       T* block = static_cast<T*>(p.to) + k / p.block_depth * p.depth_stride + n / p.block_cols * p.cols_stride;
       float* to = reinterpret_cast<float*>(block);
-      if (p.cols_step == 1) PackByColumns<T>(p, depth, cols, from, to);
-      if (p.cols_step != 1) PackByDepth<T>(p, depth, cols, from, to);
+      if (p.cols_step == 1) PackByColumns<T>(p, depth, cols, from, ahead, to);
+      if (p.cols_step != 1) PackByDepth<T>(p, depth, cols, from, ahead, to);
     }
   }
 }
