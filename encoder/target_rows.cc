@@ -32,7 +32,7 @@ Mat TargetRows::Gather(const Step& step, ConstMat x) const {
 void TargetRows::Scatter(ConstMat dy, Mat dx) const {
   CLOZE_CHECK(dx.cols == dx.stride);
   std::memset(dx.data, 0, dx.rows * dx.cols * SizeOf(dx.type));
-  ScatterRows(Rows(dy, 0, rows_.size()), rows_, dx);
+  ScatterRows(dy, rows_, dx);
 }
 
 }  // namespace cloze

@@ -51,13 +51,17 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y) {
   CLOZE_CHECK(x.cols == y.cols && x.type == y.type && y.rows >= static_cast<int64_t>(rows.size()));
   const OpTimer timer("gather", [&] { return Traffic({y, y}); });
-  for (size_t i = 0; i < rows.size(); ++i) std::memcpy(Rows(y, i, 0).data, Rows(x, rows[i], 0).data, x.cols * SizeOf(x.type));
+  ParallelChunks(rows.size(), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::memcpy(Rows(y, i, 0).data, Rows(x, rows[i], 0).data, x.cols * SizeOf(x.type));
+  });
 }
 
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
   const OpTimer timer("gather", [&] { return Traffic({dy, dy}); });
-  for (size_t i = 0; i < rows.size(); ++i) std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
+  ParallelChunks(rows.size(), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
+  });
 }
 
 void Combine(float a, ConstMat x, float b, Mat y) {

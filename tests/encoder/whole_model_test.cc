@@ -172,7 +172,7 @@ TEST_P(WholeModel, LogitsInChunks) {
       const Step step = {store, s.matmul, s.arena, part, kSeed, true, DType::kF32};
       const Mat h = TargetRows(step).Gather(step, all), d = step.New(h.rows, h.cols);
       loss += module.head.Loss(step, h, 0.5f, d).loss;
-      ScatterRows(Rows(d, 0, part.rows.size()), part.rows, dall);
+      ScatterRows(d, part.rows, dall);
     }
     Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(dall)};
     r.emplace_back(1, store.grads().size(), std::vector<float>(store.grads().begin(), store.grads().end()));

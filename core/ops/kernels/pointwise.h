@@ -9,10 +9,10 @@
 namespace cloze {
 namespace {
 
-// Value and slope of an activation at u. GELU: u Phi(u). Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))) (Hendrycks & Gimpel).
 struct ValueAndSlope {
   VF value, slope;
 };
+
 // Highest power first.
 template <int n>
 CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
@@ -20,6 +20,7 @@ CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
   for (int i = 1; i < n; ++i) p = p * x + c[i];
   return p;
 }
+
 // GELU for results in bf16, value to 2e-6 (beyond 8 to 3e-8 u) and slope to 2e-5, in half the time: Phi(u) - 1/2 and the slope less 1/2 are
 // z times polynomials in 2 (z / 5)^2 - 1, of least greatest error on |u| <= 5, where z = u; beyond, z = +-5.
 CLOZE_INLINE ValueAndSlope RoughGelu(VF u) {
@@ -31,6 +32,7 @@ CLOZE_INLINE ValueAndSlope RoughGelu(VF u) {
   return {u * (p * z + 0.5f), s * z + 0.5f};
 }
 
+// Value and slope of an activation at u. GELU: u Phi(u). Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))) (Hendrycks & Gimpel).
 template <typename T, ActivationKind kind>
 CLOZE_INLINE ValueAndSlope Activate(VF u) {
   if constexpr (kind == ActivationKind::kGelu && sizeof(T) == 2) {
