@@ -1,5 +1,5 @@
-// Adapter folders as PEFT keeps them: adapter_config.json and adapter_model.safetensors. Ours also have the config.json of base and adapter
-// together, for its head and labels.
+// Adapter folders as PEFT keeps them: adapter_config.json and adapter_model.safetensors. Ours also
+// have the config.json of base and adapter together, for its head and labels.
 #ifndef CLOZE_ENCODER_ADAPTER_H_
 #define CLOZE_ENCODER_ADAPTER_H_
 
@@ -22,7 +22,8 @@ struct AdapterConfig {
   std::string base;  // base_model_name_or_path; may be empty
   std::string task;  // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
 };
-// kNoInput when it is missing, kData when it is wrong, kMismatch for kinds of adapters that cannot be computed (DoRA, trained biases ...).
+// kNoInput when it is missing, kData when it is wrong, kMismatch for kinds of adapters that cannot
+// be computed (DoRA, trained biases ...).
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 
 // The folder of the base that an adapter folder names. kNoInput when it is not there.
@@ -35,7 +36,8 @@ ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);
 // An adapter that fits its base by names and shapes.
 class Adapter {
  public:
-  // kMismatch names what does not fit a base of this shape. Errors of ReadAdapterConfig and SafetensorsReader::Open.
+  // kMismatch names what does not fit a base of this shape. Errors of ReadAdapterConfig and
+  // SafetensorsReader::Open.
   static absl::StatusOr<Adapter> Open(const std::string& folder, const ModelConfig& base);
 
   const std::string& folder() const { return folder_; }
@@ -58,8 +60,11 @@ class Adapter {
   absl::Status JoinForeign(const ModelConfig& base);
   absl::Status Name();
   absl::Status Match();
-  absl::Status MatchLora(const std::string& name, const TensorInfo& tensor, const ParamStore& model) const;
-  absl::Status Wrong(absl::string_view what) const { return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), ": ", what)); }
+  absl::Status MatchLora(
+      const std::string& name, const TensorInfo& tensor, const ParamStore& model) const;
+  absl::Status Wrong(absl::string_view what) const {
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), ": ", what));
+  }
 
   std::string folder_;
   AdapterConfig file_;
@@ -69,10 +74,10 @@ class Adapter {
   std::vector<Param> whole_;
 };
 
-// Writes every trained parameter of `store` as an adapter of the model in `base`; files are replaced whole. kInternal when a value is not
-// finite.
-absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec, const std::string& base,
-                         const ParamStore& store);
+// Writes every trained parameter of `store` as an adapter of the model in `base`; files are
+// replaced whole. kInternal when a value is not finite.
+absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec,
+    const std::string& base, const ParamStore& store);
 
 // W += s B A for each LoRA of the store (without prefix), whose own parameters stay.
 void MergeLora(const LoraSpec& spec, ParamStore* store);

@@ -12,14 +12,15 @@ namespace cloze {
 // `rows` rounded up to a multiple of 64, below 64 to one of 8.
 int64_t PaddedRows(int64_t rows);
 
-// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that few matrix shapes exist: they belong to
-// no sequence and carry no loss.
+// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that
+// few matrix shapes exist: they belong to no sequence and carry no loss.
 struct Batch {
   std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
-  std::vector<uint64_t> row_examples;          // global number of each row's example; keys all randomness
-  std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
-  std::vector<int32_t> rows, targets;          // [targets] rows with a label, ascending, and their labels
-  std::vector<float> values;                   // [targets, labels] instead of `targets`: 0 or 1 for each of several labels, or numbers
+  std::vector<uint64_t> row_examples;  // global number of each row's example; keys all randomness
+  std::vector<int32_t> cu_seqlens = {0};  // [sequences + 1] first row of each sequence
+  std::vector<int32_t> rows, targets;  // [targets] rows with a label, ascending, and their labels
+  std::vector<float> values;  // [targets, labels] instead of `targets`: 0 or 1 for each of several
+                              // labels, or numbers
 
   int64_t tokens() const { return cu_seqlens.back(); }
   int64_t padded_rows() const { return static_cast<int64_t>(ids.size()); }

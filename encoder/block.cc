@@ -12,7 +12,8 @@ ActivationKind ActivationOf(const ModelConfig& config) {
 }
 
 Block::Block(ParamStore* store, const ModelConfig& config, const Names& names, int index)
-    : config_(config), index_(index), pre_(config.norm == EncoderSpec::PRE), activation_(ActivationOf(config)) {
+    : config_(config), index_(index), pre_(config.norm == EncoderSpec::PRE),
+      activation_(ActivationOf(config)) {
   const int64_t hidden = config.hidden;
   const std::string self = names.layer + "attention.self.";
   qkv_ = Linear(store, {self + "query", self + "key", self + "value"}, hidden, hidden);
@@ -37,11 +38,12 @@ void Block::StartKeysAsQueries(ParamStore* store, float gain) const {
 }
 
 DropoutSite Block::Site(const Step& step, DropoutPlace place) const {
-  return step.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout, DropoutStream(place, index_));
+  return step.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
+      DropoutStream(place, index_));
 }
 
-Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& out, const std::optional<TargetRows>& targets,
-                            float* probs) const {
+Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& out,
+    const std::optional<TargetRows>& targets, float* probs) const {
   const int64_t rows = in.y.rows, hidden = config_.hidden;
   Saved s;
   s.targets = targets;
@@ -50,8 +52,8 @@ Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& ou
   qkv_.Forward(step, in.y, s.qkv);
   s.context = s.picked = step.New(rows, hidden);
   s.lse = step.arena.NewArray<float>(rows * config_.heads);
-  AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse,
-                   probs);
+  AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads},
+      Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse, probs);
   if (!targets.has_value()) {
     AfterAttention(step, in.residual, out, &s);
   } else {
@@ -66,7 +68,8 @@ void Block::AfterAttention(const Step& step, ConstMat residual, const Stream& ou
   Mat z1 = step.New(rows, hidden);
   attention_output_.Forward(step, s->picked, z1);
   s->y1 = step.New(rows, hidden);
-  s->norm_a = norm_a_.Forward(step, z1, residual, Site(step, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
+  s->norm_a = norm_a_.Forward(
+      step, z1, residual, Site(step, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
   s->u = step.New(rows, config_.intermediate);
   intermediate_.Forward(step, s->y1, s->u);
   Mat z2 = pre_ ? out.residual : step.New(rows, hidden);
@@ -75,7 +78,8 @@ void Block::AfterAttention(const Step& step, ConstMat residual, const Stream& ou
   ActivationForward(activation_, s->u, act);
   output_.Forward(step, act, z2);
   step.arena.Rewind(mark);
-  s->norm_b = norm_b_.Forward(step, z2, pre_ ? z1 : s->y1, Site(step, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
+  s->norm_b = norm_b_.Forward(
+      step, z2, pre_ ? z1 : s->y1, Site(step, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
 }
 
 void Block::FeedForwardBackward(const Step& step, const Saved& s, ConstMat dm, Mat dy1) const {
@@ -96,15 +100,17 @@ void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat dcontex
     s.targets->Scatter(dcontext, all);
     dcontext = all;
   }
-  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention),
-                           step.arena, dqkv);
+  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse,
+      {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena,
+      dqkv);
   AddColumnSums(dqkv, step.arena, qkv_.bias_grad(step));
   qkv_.Backward(step, s.x, dqkv, dx, !pre_);
   step.arena.Rewind(mark);
 }
 
-// dz is the gradient of a residual sum, dx the part that goes through dropout into the layer. Post-norm, the gradient of the layer's input
-// is added onto dz, after everything that reads dz as dx.
+// dz is the gradient of a residual sum, dx the part that goes through dropout into the layer.
+// Post-norm, the gradient of the layer's input is added onto dz, after everything that reads dz as
+// dx.
 void Block::Backward(const Step& step, const Saved& s, const Stream& d, const Stream& d_in) const {
   const Arena::Mark mark = step.arena.mark();
   const Step late = s.targets.has_value() ? s.targets->Narrow(step) : step;
@@ -112,15 +118,18 @@ void Block::Backward(const Step& step, const Saved& s, const Stream& d, const St
   const int64_t rows = d.y.rows, hidden = config_.hidden;
   Mat dz = pre_ ? d.residual : d.y;
   Mat dx = dropout ? step.New(rows, hidden) : Mat();
-  const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved, const Linear& linear, ConstMat dy) {
-    norm.Backward(late, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(late, place), {}, linear.bias_grad(step), dz, dx);
+  const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved,
+                           const Linear& linear, ConstMat dy) {
+    norm.Backward(late, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(late, place), {},
+        linear.bias_grad(step), dz, dx);
     return dropout ? ConstMat(dx) : ConstMat(dz);
   };
   const bool attention = need_dx || attention_trained(step);
   const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
   if (attention || mlp_trained(step)) FeedForwardBackward(late, s, dm, d.y);
   if (attention || norm_a_.trained(step)) {
-    const ConstMat da = through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
+    const ConstMat da =
+        through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
     if (s.targets.has_value() && need_dx) s.targets->Scatter(dz, d_in.residual);
     if (attention) {
       Mat dcontext = step.New(rows, hidden);

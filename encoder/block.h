@@ -11,19 +11,21 @@
 
 namespace cloze {
 
-// What flows from block to block: y, the normed input of the next layer, and the residual stream. They are the same matrix in a post-norm
-// model.
+// What flows from block to block: y, the normed input of the next layer, and the residual stream.
+// They are the same matrix in a post-norm model.
 struct Stream {
   Mat y, residual;  // [rows, hidden]
 };
 
-// Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z + attention(y), z2 = z1 + mlp(norm_a(z1)), y2 =
-// norm_b(z2), where norm_b is the norm before the next block or after the last (Bishop & Bishop, section 12.1.7).
+// Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z +
+// attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where norm_b is the norm before the
+// next block or after the last (Bishop & Bishop, section 12.1.7).
 class Block {
  public:
   struct Saved {
-    std::optional<TargetRows> targets;  // whose rows alone the block has from `picked` on; none: all
-    ConstMat x;                         // input of attention
+    std::optional<TargetRows>
+        targets;  // whose rows alone the block has from `picked` on; none: all
+    ConstMat x;   // input of attention
     Mat qkv, context, picked, y1, u;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
@@ -38,13 +40,17 @@ class Block {
   // Multiplies the weights of queries by `gain`, and starts those of keys as the same.
   void StartKeysAsQueries(ParamStore* store, float gain) const;
   // Does anything of it learn?
-  bool trained(const Step& step) const { return attention_trained(step) || mlp_trained(step) || norm_b_.trained(step); }
+  bool trained(const Step& step) const {
+    return attention_trained(step) || mlp_trained(step) || norm_b_.trained(step);
+  }
 
-  // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs` as in AttentionForward.
-  Saved Forward(const Step& step, const Stream& in, const Stream& out, const std::optional<TargetRows>& targets = {},
-                float* probs = nullptr) const;
-  // From the gradient of out, d, to that of in, d_in: d.y and, pre-norm, d.residual are read and overwritten. d_in is d itself unless the
-  // block has targets. Without d_in only parameters; ends at the first that learns.
+  // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs` as in
+  // AttentionForward.
+  Saved Forward(const Step& step, const Stream& in, const Stream& out,
+      const std::optional<TargetRows>& targets = {}, float* probs = nullptr) const;
+  // From the gradient of out, d, to that of in, d_in: d.y and, pre-norm, d.residual are read and
+  // overwritten. d_in is d itself unless the block has targets. Without d_in only parameters; ends
+  // at the first that learns.
   void Backward(const Step& step, const Saved& saved, const Stream& d, const Stream& d_in) const;
 
   // Take from a counting arena what Forward and Backward take.
@@ -54,8 +60,12 @@ class Block {
   int64_t PackedBytes(const Step& step, bool backward) const;
 
  private:
-  bool attention_trained(const Step& step) const { return qkv_.trained(step) || attention_output_.trained(step); }
-  bool mlp_trained(const Step& step) const { return norm_a_.trained(step) || intermediate_.trained(step) || output_.trained(step); }
+  bool attention_trained(const Step& step) const {
+    return qkv_.trained(step) || attention_output_.trained(step);
+  }
+  bool mlp_trained(const Step& step) const {
+    return norm_a_.trained(step) || intermediate_.trained(step) || output_.trained(step);
+  }
   DropoutSite Site(const Step& step, DropoutPlace place) const;
   void FeedForwardBackward(const Step& step, const Saved& saved, ConstMat dm, Mat dy1) const;
   // From `picked` on; `step` is that of the targets, if there are any.

@@ -16,7 +16,8 @@ using Json = nlohmann::json;
 
 constexpr char kPost[] = "bert", kRoberta[] = "roberta", kPre[] = "roberta-prelayernorm";
 // problem_type of each Problem.
-constexpr absl::string_view kProblems[] = {"single_label_classification", "multi_label_classification", "regression"};
+constexpr absl::string_view kProblems[] = {
+    "single_label_classification", "multi_label_classification", "regression"};
 
 struct Size {
   int32_t layers, hidden;
@@ -34,9 +35,12 @@ Size PresetSize(EncoderSpec::Preset preset) {
   return {0, 0};
 }
 
-absl::Status SpecError(absl::string_view what) { return Error(Exit::kSpec, absl::StrCat("model.encoder.", what)); }
+absl::Status SpecError(absl::string_view what) {
+  return Error(Exit::kSpec, absl::StrCat("model.encoder.", what));
+}
 
-// One config.json, read field by field. The first thing that is wrong stays in status(); later reads do no harm.
+// One config.json, read field by field. The first thing that is wrong stays in status(); later
+// reads do no harm.
 class Fields {
  public:
   Fields(const Json& json, absl::string_view path) : json_(json), path_(path) {}
@@ -44,7 +48,8 @@ class Fields {
   const absl::Status& status() const { return status_; }
 
   void Fail(absl::string_view field, absl::string_view what) {
-    if (status_.ok()) status_ = Error(Exit::kData, absl::StrCat(QuotePath(path_), ": ", field, ": ", what));
+    if (status_.ok())
+      status_ = Error(Exit::kData, absl::StrCat(QuotePath(path_), ": ", field, ": ", what));
   }
 
   // The member, or nullptr when it is missing or null.
@@ -56,18 +61,23 @@ class Fields {
   void Integer(const char* field, bool required, int64_t low, int64_t high, int32_t* out) {
     const Json* value = Find(field);
     if (value == nullptr) return required ? Fail(field, "missing") : void();
-    const bool fits = value->is_number_unsigned() && value->get<uint64_t>() >= static_cast<uint64_t>(low) &&
+    const bool fits = value->is_number_unsigned() &&
+                      value->get<uint64_t>() >= static_cast<uint64_t>(low) &&
                       value->get<uint64_t>() <= static_cast<uint64_t>(high);
     if (!fits)
-      return Fail(field, absl::StrCat(Quote(value->dump(-1, ' ', true)), ", a whole number from ", low, " to ", high, " expected"));
+      return Fail(field, absl::StrCat(Quote(value->dump(-1, ' ', true)), ", a whole number from ",
+                             low, " to ", high, " expected"));
     *out = static_cast<int32_t>(value->get<uint64_t>());
   }
 
   void Number(const char* field, double low, double high, float* out) {
     const Json* value = Find(field);
     if (value == nullptr) return;
-    const bool fits = value->is_number() && value->get<double>() >= low && value->get<double>() <= high;
-    if (!fits) return Fail(field, absl::StrCat(Quote(value->dump(-1, ' ', true)), ", a number from ", low, " to ", high, " expected"));
+    const bool fits =
+        value->is_number() && value->get<double>() >= low && value->get<double>() <= high;
+    if (!fits)
+      return Fail(field, absl::StrCat(Quote(value->dump(-1, ' ', true)), ", a number from ", low,
+                             " to ", high, " expected"));
     *out = static_cast<float>(value->get<double>());
   }
 
@@ -97,15 +107,19 @@ void ReadKind(Fields& fields, ModelConfig* config) {
   config->norm = type == kPre ? EncoderSpec::PRE : EncoderSpec::POST;
   config->roberta = type == kRoberta;
   if (type != kPre && type != kPost && type != kRoberta) {
-    fields.Fail("model_type", type.empty() ? "missing"
-                                           : absl::StrCat(Quote(type), ", \"", kPost, "\", \"", kRoberta, "\" or \"", kPre,
-                                                          "\" expected; other kinds cannot be loaded"));
+    fields.Fail("model_type",
+        type.empty() ? "missing"
+                     : absl::StrCat(Quote(type), ", \"", kPost, "\", \"", kRoberta, "\" or \"",
+                           kPre, "\" expected; other kinds cannot be loaded"));
   }
-  if (fields.Bool("is_decoder", false)) fields.Fail("is_decoder", "true; only encoders can be loaded");
-  if (fields.Bool("add_cross_attention", false)) fields.Fail("add_cross_attention", "true; only encoders can be loaded");
+  if (fields.Bool("is_decoder", false))
+    fields.Fail("is_decoder", "true; only encoders can be loaded");
+  if (fields.Bool("add_cross_attention", false))
+    fields.Fail("add_cross_attention", "true; only encoders can be loaded");
   const std::string positions = fields.String("position_embedding_type");
   if (!positions.empty() && positions != "absolute") {
-    fields.Fail("position_embedding_type", absl::StrCat(Quote(positions), ", \"absolute\" expected; other kinds cannot be computed"));
+    fields.Fail("position_embedding_type",
+        absl::StrCat(Quote(positions), ", \"absolute\" expected; other kinds cannot be computed"));
   }
 }
 
@@ -113,15 +127,11 @@ void ReadActivation(Fields& fields, ModelConfig* config) {
   static constexpr struct {
     absl::string_view name;
     EncoderSpec::Activation kind;
-  } kNames[] = {{"", EncoderSpec::GELU},
-                {"gelu", EncoderSpec::GELU},
-                {"gelu_python", EncoderSpec::GELU},
-                {"gelu_new", EncoderSpec::GELU_TANH},
-                {"gelu_pytorch_tanh", EncoderSpec::GELU_TANH},
-                {"gelu_fast", EncoderSpec::GELU_TANH},
-                {"gelu_accurate", EncoderSpec::GELU_TANH},
-                {"gelu_python_tanh", EncoderSpec::GELU_TANH},
-                {"relu", EncoderSpec::RELU}};
+  } kNames[] = {{"", EncoderSpec::GELU}, {"gelu", EncoderSpec::GELU},
+      {"gelu_python", EncoderSpec::GELU}, {"gelu_new", EncoderSpec::GELU_TANH},
+      {"gelu_pytorch_tanh", EncoderSpec::GELU_TANH}, {"gelu_fast", EncoderSpec::GELU_TANH},
+      {"gelu_accurate", EncoderSpec::GELU_TANH}, {"gelu_python_tanh", EncoderSpec::GELU_TANH},
+      {"relu", EncoderSpec::RELU}};
   const std::string name = fields.String("hidden_act");
   for (const auto& known : kNames) {
     if (known.name == absl::string_view(name)) {
@@ -129,7 +139,8 @@ void ReadActivation(Fields& fields, ModelConfig* config) {
       return;
     }
   }
-  fields.Fail("hidden_act", absl::StrCat(Quote(name), " cannot be computed; gelu, gelu_new and relu can"));
+  fields.Fail(
+      "hidden_act", absl::StrCat(Quote(name), " cannot be computed; gelu, gelu_new and relu can"));
 }
 
 void ReadSizes(Fields& fields, ModelConfig* config) {
@@ -150,12 +161,15 @@ void ReadSizes(Fields& fields, ModelConfig* config) {
   if (config->like_roberta()) config->position_offset = config->pad_id + 1;
   if (!fields.status().ok()) return;
   if (config->hidden % config->heads != 0) {
-    fields.Fail("num_attention_heads", absl::StrCat(config->heads, " does not divide hidden_size ", config->hidden));
+    fields.Fail("num_attention_heads",
+        absl::StrCat(config->heads, " does not divide hidden_size ", config->hidden));
   }
-  if (config->pad_id >= config->vocab) fields.Fail("pad_token_id", absl::StrCat(config->pad_id, ", vocab_size is ", config->vocab));
+  if (config->pad_id >= config->vocab)
+    fields.Fail("pad_token_id", absl::StrCat(config->pad_id, ", vocab_size is ", config->vocab));
   if (config->max_tokens() < 3) {
-    fields.Fail("max_position_embeddings", absl::StrCat(config->max_positions, ", at least ", config->position_offset + 3, " expected",
-                                                        config->position_offset > 0 ? "; positions start at pad_token_id + 1" : ""));
+    fields.Fail("max_position_embeddings",
+        absl::StrCat(config->max_positions, ", at least ", config->position_offset + 3, " expected",
+            config->position_offset > 0 ? "; positions start at pad_token_id + 1" : ""));
   }
 }
 
@@ -163,12 +177,14 @@ void ReadHead(Fields& fields, ModelConfig* config) {
   const Json* architectures = fields.Find("architectures");
   std::string name;
   if (architectures != nullptr) {
-    const bool strings = architectures->is_array() && (architectures->empty() || architectures->front().is_string());
+    const bool strings =
+        architectures->is_array() && (architectures->empty() || architectures->front().is_string());
     if (!strings) return fields.Fail("architectures", "a list of class names expected");
     if (!architectures->empty()) name = architectures->front().get<std::string>();
   }
   const auto ends_with = [&](absl::string_view end) {
-    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), std::string(end)) == 0;
+    return name.size() >= end.size() &&
+           name.compare(name.size() - end.size(), end.size(), std::string(end)) == 0;
   };
   if (ends_with("ForMaskedLM") || ends_with("ForPreTraining")) config->head = HeadKind::kMaskedLm;
   if (ends_with("ForSequenceClassification")) config->head = HeadKind::kSequenceClassification;
@@ -182,7 +198,8 @@ void ReadOwn(Fields& fields, absl::string_view path, ModelConfig* config) {
   if (json == nullptr) return;
   if (!json->is_object()) return fields.Fail("cloze", "an object expected");
   Fields own(*json, path);
-  if (own.String("head") == "sequence_classification") config->head = HeadKind::kSequenceClassification;
+  if (own.String("head") == "sequence_classification")
+    config->head = HeadKind::kSequenceClassification;
   config->pooler = own.Bool("pooler", config->pooler);
   if (own.String("positions") == "sinusoidal") config->positions = EncoderSpec::SINUSOIDAL;
   own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
@@ -193,20 +210,25 @@ void ReadOwn(Fields& fields, absl::string_view path, ModelConfig* config) {
   own.Number("threshold", 0, 1, &config->reading.threshold);
   config->reading.pairs = own.Bool("pairs", false);
   const std::string long_texts = absl::AsciiStrToUpper(own.String("long_texts"));
-  if (!long_texts.empty() && !SequenceClassificationSpec::LongTexts_Parse(long_texts, &config->reading.long_texts))
-    own.Fail("long_texts", absl::StrCat(Quote(long_texts), ", head, tail, head_tail or windows expected"));
+  if (!long_texts.empty() &&
+      !SequenceClassificationSpec::LongTexts_Parse(long_texts, &config->reading.long_texts))
+    own.Fail("long_texts",
+        absl::StrCat(Quote(long_texts), ", head, tail, head_tail or windows expected"));
   if (!own.status().ok()) fields.Fail("cloze", own.status().message());
 }
 
 void ReadLabels(Fields& fields, ModelConfig* config) {
-  if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging) return;
+  if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging)
+    return;
   const std::string problem = fields.String("problem_type");
   const bool sequence = config->head == HeadKind::kSequenceClassification;
-  const auto* const known = std::find(std::begin(kProblems), std::end(kProblems), absl::string_view(problem));
+  const auto* const known =
+      std::find(std::begin(kProblems), std::end(kProblems), absl::string_view(problem));
   if (!problem.empty() && (known == std::end(kProblems) || !sequence) && problem != kProblems[0]) {
     return fields.Fail("problem_type",
-                       absl::StrCat(Quote(problem), ", \"", kProblems[0], "\"",
-                                    sequence ? absl::StrCat(", \"", kProblems[1], "\" or \"", kProblems[2], "\"") : "", " expected"));
+        absl::StrCat(Quote(problem), ", \"", kProblems[0], "\"",
+            sequence ? absl::StrCat(", \"", kProblems[1], "\" or \"", kProblems[2], "\"") : "",
+            " expected"));
   }
   if (!problem.empty()) config->problem = static_cast<Problem>(known - std::begin(kProblems));
   const Json* names = fields.Find("id2label");
@@ -223,8 +245,10 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
     for (size_t i = 0; i < names->size(); ++i) {
       const auto entry = names->find(std::to_string(i));
       if (entry == names->end())
-        return fields.Fail("id2label", absl::StrCat("no \"", i, "\", ids from 0 to ", names->size() - 1, " expected"));
-      if (!entry->is_string()) return fields.Fail("id2label", absl::StrCat("\"", i, "\": a string expected"));
+        return fields.Fail("id2label",
+            absl::StrCat("no \"", i, "\", ids from 0 to ", names->size() - 1, " expected"));
+      if (!entry->is_string())
+        return fields.Fail("id2label", absl::StrCat("\"", i, "\": a string expected"));
       config->labels.push_back(entry->get<std::string>());
       if (!seen.insert(config->labels.back()).second)
         return fields.Fail("id2label", absl::StrCat(Quote(config->labels.back()), " comes twice"));
@@ -233,23 +257,30 @@ void ReadLabels(Fields& fields, ModelConfig* config) {
   const Json* ids = fields.Find("label2id");
   for (size_t i = 0; ids != nullptr && i < config->labels.size(); ++i) {
     const auto id = ids->find(config->labels[i]);
-    const bool same = ids->size() == config->labels.size() && id != ids->end() && id->is_number_unsigned() && id->get<uint64_t>() == i;
-    if (!same) return fields.Fail("label2id", absl::StrCat("does not fit id2label at ", Quote(config->labels[i])));
+    const bool same = ids->size() == config->labels.size() && id != ids->end() &&
+                      id->is_number_unsigned() && id->get<uint64_t>() == i;
+    if (!same)
+      return fields.Fail(
+          "label2id", absl::StrCat("does not fit id2label at ", Quote(config->labels[i])));
   }
   if (config->labels.empty()) fields.Fail("id2label", "no labels");
   if (!sequence) return;
   const bool one = config->labels.size() == 1;
   if (problem.empty() && one) config->problem = Problem::kRegression;  // as transformers takes it
-  if (config->problem == Problem::kSingleLabel && one) fields.Fail("id2label", "one label leaves nothing to choose");
+  if (config->problem == Problem::kSingleLabel && one)
+    fields.Fail("id2label", "one label leaves nothing to choose");
   if (config->problem == Problem::kRegression && !one) {
     fields.Fail("id2label",
-                absl::StrCat(config->labels.size(), " labels, but problem_type is regression; one number can be learned, not more"));
+        absl::StrCat(config->labels.size(),
+            " labels, but problem_type is regression; one number can be learned, not more"));
   }
 }
 
 // Name of the class of transformers that computes the same.
 std::string Architecture(const ModelConfig& config) {
-  const std::string family = config.norm == EncoderSpec::PRE ? "RobertaPreLayerNorm" : config.roberta ? "Roberta" : "Bert";
+  const std::string family = config.norm == EncoderSpec::PRE ? "RobertaPreLayerNorm"
+                             : config.roberta                ? "Roberta"
+                                                             : "Bert";
   switch (config.head) {
     case HeadKind::kNone: break;
     case HeadKind::kMaskedLm: return family + "ForMaskedLM";
@@ -271,11 +302,13 @@ Json OwnFields(const ModelConfig& config) {
     if (!config.viterbi) own["viterbi"] = false;
     if (config.window > 0) own["window"] = config.window;
   }
-  if (config.positions == EncoderSpec::SINUSOIDAL) own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
+  if (config.positions == EncoderSpec::SINUSOIDAL)
+    own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
   if (!classifier) return own;
   if (config.reading.max_tokens > 0) own["max_tokens"] = config.reading.max_tokens;
   if (config.reading.long_texts != SequenceClassificationSpec::HEAD)
-    own["long_texts"] = absl::AsciiStrToLower(SequenceClassificationSpec::LongTexts_Name(config.reading.long_texts));
+    own["long_texts"] = absl::AsciiStrToLower(
+        SequenceClassificationSpec::LongTexts_Name(config.reading.long_texts));
   if (config.reading.pairs) own["pairs"] = true;
   if (config.problem == Problem::kMultiLabel) own["threshold"] = Decimal(config.reading.threshold);
   return own;
@@ -286,19 +319,22 @@ Json OwnFields(const ModelConfig& config) {
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec) {
   const Size preset = PresetSize(spec.preset());
   const bool custom = spec.preset() == EncoderSpec::CUSTOM;
-  const bool complete = spec.has_layers() && spec.has_hidden() && spec.has_heads() && spec.has_intermediate();
-  if (custom && !complete) return SpecError("preset: CUSTOM, so layers, hidden, heads and intermediate have to be set");
+  const bool complete =
+      spec.has_layers() && spec.has_hidden() && spec.has_heads() && spec.has_intermediate();
+  if (custom && !complete)
+    return SpecError("preset: CUSTOM, so layers, hidden, heads and intermediate have to be set");
   ModelConfig config;
   config.layers = spec.has_layers() ? spec.layers() : preset.layers;
   config.hidden = spec.has_hidden() ? spec.hidden() : preset.hidden;
   if (!spec.has_heads() && config.hidden % 64 != 0) {
-    return SpecError(
-        absl::StrCat("heads: not set, and hidden ", config.hidden, " is not a multiple of 64; set heads to a divisor of hidden"));
+    return SpecError(absl::StrCat("heads: not set, and hidden ", config.hidden,
+        " is not a multiple of 64; set heads to a divisor of hidden"));
   }
   config.heads = spec.has_heads() ? spec.heads() : config.hidden / 64;
   config.intermediate = spec.has_intermediate() ? spec.intermediate() : 4 * config.hidden;
   if (config.heads < 1 || config.hidden % config.heads != 0) {
-    return SpecError(absl::StrCat("heads: ", config.heads, " does not divide hidden ", config.hidden));
+    return SpecError(
+        absl::StrCat("heads: ", config.heads, " does not divide hidden ", config.hidden));
   }
   config.norm = spec.norm();
   config.position_offset = config.norm == EncoderSpec::PRE ? 1 : 0;
@@ -352,18 +388,24 @@ std::string FormatConfig(const ModelConfig& config) {
       {"type_vocab_size", config.token_types},
       {"vocab_size", config.vocab},
   };
-  if (config.classifier_dropout >= 0) json["classifier_dropout"] = Decimal(config.classifier_dropout);
-  Json names = Json::object(), ids = Json::object();  // nlohmann's [] on null crashes when memory runs out
-  for (size_t i = 0; i < config.labels.size(); ++i) names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
+  if (config.classifier_dropout >= 0)
+    json["classifier_dropout"] = Decimal(config.classifier_dropout);
+  Json names = Json::object(),
+       ids = Json::object();  // nlohmann's [] on null crashes when memory runs out
+  for (size_t i = 0; i < config.labels.size(); ++i)
+    names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
   if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);
-  if (config.head == HeadKind::kSequenceClassification) json["problem_type"] = std::string(kProblems[static_cast<int>(config.problem)]);
+  if (config.head == HeadKind::kSequenceClassification)
+    json["problem_type"] = std::string(kProblems[static_cast<int>(config.problem)]);
   const Json own = OwnFields(config);
   if (!own.empty()) json["cloze"] = own;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string EncoderPrefix(const ModelConfig& config) {
-  return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm." : config.roberta ? "roberta." : "bert.";
+  return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm."
+         : config.roberta                ? "roberta."
+                                         : "bert.";
 }
 
 }  // namespace cloze

@@ -9,26 +9,36 @@ namespace cloze {
 namespace {
 
 Block::Names BlockNames(const ModelConfig& config, int i) {
-  const std::string prefix = EncoderPrefix(config), layer = absl::StrCat(prefix, "encoder.layer.", i, ".");
-  if (config.norm == EncoderSpec::POST) return {layer, layer + "attention.output.LayerNorm", layer + "output.LayerNorm"};
+  const std::string prefix = EncoderPrefix(config),
+                    layer = absl::StrCat(prefix, "encoder.layer.", i, ".");
+  if (config.norm == EncoderSpec::POST)
+    return {layer, layer + "attention.output.LayerNorm", layer + "output.LayerNorm"};
   const bool last = i + 1 == config.layers;
   return {layer, layer + "intermediate.LayerNorm",
-          last ? prefix + "LayerNorm" : absl::StrCat(prefix, "encoder.layer.", i + 1, ".attention.LayerNorm")};
+      last ? prefix + "LayerNorm"
+           : absl::StrCat(prefix, "encoder.layer.", i + 1, ".attention.LayerNorm")};
 }
 
 }  // namespace
 
-Encoder::Encoder(ParamStore* store, const ModelConfig& config) : config_(config), pre_(config.norm == EncoderSpec::PRE) {
+Encoder::Encoder(ParamStore* store, const ModelConfig& config)
+    : config_(config), pre_(config.norm == EncoderSpec::PRE) {
   const std::string prefix = EncoderPrefix(config), embeddings = prefix + "embeddings.";
   words_ = store->AddMatrix(embeddings + "word_embeddings.weight", config.vocab, config.hidden);
-  positions_ = store->AddMatrix(embeddings + "position_embeddings.weight", config.max_positions, config.hidden);
-  types_ = store->AddMatrix(embeddings + "token_type_embeddings.weight", config.token_types, config.hidden);
+  positions_ = store->AddMatrix(
+      embeddings + "position_embeddings.weight", config.max_positions, config.hidden);
+  types_ = store->AddMatrix(
+      embeddings + "token_type_embeddings.weight", config.token_types, config.hidden);
   embedding_norm_ = Norm(store, embeddings + "LayerNorm", config.hidden, config.norm_epsilon);
-  if (pre_) first_norm_ = Norm(store, prefix + "encoder.layer.0.attention.LayerNorm", config.hidden, config.norm_epsilon);
-  for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, BlockNames(config, i), i);
+  if (pre_)
+    first_norm_ = Norm(
+        store, prefix + "encoder.layer.0.attention.LayerNorm", config.hidden, config.norm_epsilon);
+  for (int i = 0; i < config.layers; ++i)
+    blocks_.emplace_back(store, config, BlockNames(config, i), i);
 }
 
-const std::vector<int32_t>& Encoder::PositionRows(const Step& step, std::vector<int32_t>* shifted) const {
+const std::vector<int32_t>& Encoder::PositionRows(
+    const Step& step, std::vector<int32_t>* shifted) const {
   if (config_.position_offset == 0) return step.batch.positions;
   *shifted = step.batch.positions;
   for (int32_t& p : *shifted) p += config_.position_offset;
@@ -48,7 +58,9 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
 int Encoder::LowestTrained(const Step& step) const {
   const bool tables = step.trained(words_) || step.trained(positions_) || step.trained(types_);
   if (tables || embedding_norm_.trained(step) || (pre_ && first_norm_.trained(step))) return -1;
-  return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.trained(step); }) - blocks_.begin();
+  return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return block.trained(step);
+  }) - blocks_.begin();
 }
 
 Stream Encoder::NewStream(const Step& step, int64_t rows) const {
@@ -58,24 +70,27 @@ Stream Encoder::NewStream(const Step& step, int64_t rows) const {
   return stream;
 }
 
-std::optional<TargetRows> Encoder::TargetsOf(int block, const std::optional<TargetRows>& targets) const {
+std::optional<TargetRows> Encoder::TargetsOf(
+    int block, const std::optional<TargetRows>& targets) const {
   return block + 1 == config_.layers ? targets : std::nullopt;
 }
 
-void Encoder::Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
+void Encoder::Embed(
+    const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = step.batch;
   std::vector<int32_t> shifted, zeros;
   Mat z = step.New(out.y.rows, config_.hidden);
-  EmbeddingForward(step.value(words_), b.ids.data(), step.value(positions_), PositionRows(step, &shifted).data(), step.value(types_),
-                   TypeRows(step, &zeros).data(), z);
-  *embeddings =
-      embedding_norm_.Forward(step, {}, z, {}, step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
+  EmbeddingForward(step.value(words_), b.ids.data(), step.value(positions_),
+      PositionRows(step, &shifted).data(), step.value(types_), TypeRows(step, &zeros).data(), z);
+  *embeddings = embedding_norm_.Forward(step, {}, z, {},
+      step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
   if (pre_) *first = first_norm_.Forward(step, {}, out.residual, {}, {}, out.residual, out.y);
 }
 
-// The stream after `count` blocks; keeps nothing else, so that memory does not grow with their number.
-Stream Encoder::Below(const Step& step, int count, const std::optional<TargetRows>& targets, Observer observe,
-                      const std::vector<float*>& probs) const {
+// The stream after `count` blocks; keeps nothing else, so that memory does not grow with their
+// number.
+Stream Encoder::Below(const Step& step, int count, const std::optional<TargetRows>& targets,
+    Observer observe, const std::vector<float*>& probs) const {
   const int64_t rows = step.batch.padded_rows();
   Stream stream = NewStream(step, rows), next = count > 0 ? NewStream(step, rows) : Stream();
   const Arena::Mark mark = step.arena.mark();
@@ -85,7 +100,8 @@ Stream Encoder::Below(const Step& step, int count, const std::optional<TargetRow
   observe(0, stream.residual);
   for (int i = 0; i < count; ++i) {
     const std::optional<TargetRows> narrow = TargetsOf(i, targets);
-    if (narrow.has_value()) next = {Rows(next.y, 0, narrow->padded()), Rows(next.residual, 0, narrow->padded())};
+    if (narrow.has_value())
+      next = {Rows(next.y, 0, narrow->padded()), Rows(next.residual, 0, narrow->padded())};
     blocks_[i].Forward(step, stream, next, narrow, probs.empty() ? nullptr : probs[i]);
     step.arena.Rewind(mark);
     std::swap(stream, next);
@@ -139,11 +155,15 @@ void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
   for (int i = config_.layers - 1; i >= first; --i) {
     const bool need_dx = i > saved.lowest;
     const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
-    const Stream d_in = !need_dx ? Stream() : narrow.has_value() ? NewStream(step, step.batch.padded_rows()) : d;
+    const Stream d_in = !need_dx             ? Stream()
+                        : narrow.has_value() ? NewStream(step, step.batch.padded_rows())
+                                             : d;
     const Arena::Mark block = step.arena.mark();
     const int at = i - first;
     // Run again, a block writes the same bits to the stream behind it.
-    const Block::Saved s = step.recompute ? blocks_[i].Forward(step, saved.streams[at], saved.streams[at + 1], narrow) : saved.blocks[at];
+    const Block::Saved s =
+        step.recompute ? blocks_[i].Forward(step, saved.streams[at], saved.streams[at + 1], narrow)
+                       : saved.blocks[at];
     blocks_[i].Backward(step, s, d, d_in);
     step.arena.Rewind(block);
     d = d_in;
@@ -159,16 +179,20 @@ void Encoder::EmbeddingsBackward(const Step& step, const Saved& saved, const Str
   const Batch& b = step.batch;
   std::vector<int32_t> shifted, zeros;
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), step.arena, step.params.grad(words_));
-  EmbeddingBackward(d.y, PositionRows(step, &shifted).data(), b.tokens(), step.arena, step.params.grad(positions_));
-  EmbeddingBackward(d.y, TypeRows(step, &zeros).data(), b.tokens(), step.arena, step.params.grad(types_));
+  EmbeddingBackward(d.y, PositionRows(step, &shifted).data(), b.tokens(), step.arena,
+      step.params.grad(positions_));
+  EmbeddingBackward(
+      d.y, TypeRows(step, &zeros).data(), b.tokens(), step.arena, step.params.grad(types_));
 }
 
 void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {
   Mat table = store->value(positions_);
   for (int64_t n = 0; n < table.rows; ++n) {
     for (int64_t i = 0; i < table.cols; ++i) {
-      const double angle = n / std::pow(double{config_.sinusoid_base}, double(i - i % 2) / table.cols);
-      table.f32(n)[i] = static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
+      const double angle =
+          n / std::pow(double{config_.sinusoid_base}, double(i - i % 2) / table.cols);
+      table.f32(n)[i] =
+          static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
     }
   }
   store->Changed();

@@ -15,12 +15,15 @@ class Encoder {
   struct Saved {
     Norm::Saved embeddings, first;     // first: pre-norm models' norm before block 0
     std::vector<Block::Saved> blocks;  // from `lowest` on; none when backward runs them again
-    std::vector<Stream> streams;       // then what goes into each of these blocks, and what comes out of the last
-    int lowest = -1;                   // block that learns, with none below; -1: the embeddings do; the number of blocks: nothing does
+    std::vector<Stream>
+        streams;      // then what goes into each of these blocks, and what comes out of the last
+    int lowest = -1;  // block that learns, with none below; -1: the embeddings do; the number of
+                      // blocks: nothing does
     std::optional<TargetRows> targets;
     Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
-  // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block. [rows, hidden], valid during the call.
+  // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block.
+  // [rows, hidden], valid during the call.
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
 
   // Adds its parameters under Hugging Face's names.
@@ -33,9 +36,11 @@ class Encoder {
 
   // Last hidden states of the batch's targets, and what backward needs.
   Saved Forward(const Step& step) const;
-  // The same numbers [padded targets, hidden]; keeps nothing but the result, so that memory does not grow with the number of blocks.
+  // The same numbers [padded targets, hidden]; keeps nothing but the result, so that memory does
+  // not grow with the number of blocks.
   Mat Infer(const Step& step) const;
-  // Shows all hidden states, and keeps nothing. probs: none, or one pointer a block as in AttentionForward.
+  // Shows all hidden states, and keeps nothing. probs: none, or one pointer a block as in
+  // AttentionForward.
   void Observe(const Step& step, Observer observe, const std::vector<float*>& probs = {}) const;
   // dy [padded targets, hidden] is overwritten. Adds to the gradients of all trainable parameters.
   void Backward(const Step& step, const Saved& saved, Mat dy) const;
@@ -44,13 +49,14 @@ class Encoder {
   void CountForward(const Step& step, const PassShape& shape) const;
   void CountInfer(const Step& step, const PassShape& shape) const;
   void CountBackward(const Step& step, const PassShape& shape) const;
-  // Most bytes of packed weights, for inference or training, of all blocks or, as they are alike, `shared`.
+  // Most bytes of packed weights, for inference or training, of all blocks or, as they are alike,
+  // `shared`.
   int64_t PackedBytes(const Step& step, bool training, bool shared) const;
 
   // [vocab, hidden]; the masked-LM decoder is tied to it.
   ParamId word_embeddings() const { return words_; }
-  // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd, of n / base^(i / hidden)
-  // (Bishop & Bishop, eq. 12.25).
+  // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd,
+  // of n / base^(i / hidden) (Bishop & Bishop, eq. 12.25).
   void SetSinusoids(ParamStore* store, double amplitude) const;
   // As Block has it, for each block.
   void StartKeysAsQueries(ParamStore* store, float gain) const;
@@ -61,15 +67,17 @@ class Encoder {
   Stream NewStream(const Step& step, int64_t rows) const;
   // The last block's; none for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const;
-  void Embed(const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
-  Stream Below(const Step& step, int count, const std::optional<TargetRows>& targets, Observer observe,
-               const std::vector<float*>& probs = {}) const;
+  void Embed(
+      const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
+  Stream Below(const Step& step, int count, const std::optional<TargetRows>& targets,
+      Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
   void CountStream(const Step& step, int64_t rows) const;
   void CountEmbed(const Step& step, int64_t rows) const;
   void CountBelow(const Step& step, const PassShape& shape, int count) const;
   const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
-  // The batch's types; zeros for a model that has but one, where both texts of a pair are the same, as RoBERTa has it.
+  // The batch's types; zeros for a model that has but one, where both texts of a pair are the same,
+  // as RoBERTa has it.
   const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;

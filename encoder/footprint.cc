@@ -1,5 +1,5 @@
-// Each function here mirrors the one of the module whose name it has behind Count, allocation by allocation;
-// tests/encoder/footprint_test.cc holds them together.
+// Each function here mirrors the one of the module whose name it has behind Count, allocation by
+// allocation; tests/encoder/footprint_test.cc holds them together.
 #include "encoder/footprint.h"
 
 #include <algorithm>
@@ -21,7 +21,9 @@ void Norm::CountForward(const Step& step, int64_t rows) const {
   step.arena.NewArray<float>(rows);
 }
 
-void Norm::CountBackward(const Step& step, int64_t rows) const { CountNormBackward(step.arena, rows, step.params.param(gain_).cols); }
+void Norm::CountBackward(const Step& step, int64_t rows) const {
+  CountNormBackward(step.arena, rows, step.params.param(gain_).cols);
+}
 
 void Lora::Count(const Step& step, int64_t rows) const {
   const Arena::Mark mark = step.arena.mark();
@@ -34,7 +36,8 @@ int64_t Lora::PackedBytes(const Step& step) const {
   int64_t bytes = 0;
   for (const ParamId id : {a_, b_}) {
     const Param& p = step.params.param(id);
-    for (const bool backward : {false, true}) bytes += Matmul::PackedBytes(p.rows, p.cols, step.compute, backward);
+    for (const bool backward : {false, true})
+      bytes += Matmul::PackedBytes(p.rows, p.cols, step.compute, backward);
   }
   return bytes;
 }
@@ -72,7 +75,8 @@ void Block::CountForward(const Step& step, const PassShape& shape, bool targets)
   norm_b_.CountForward(step, rows);
 }
 
-void Block::CountBackward(const Step& step, const PassShape& shape, bool targets, bool need_dx) const {
+void Block::CountBackward(
+    const Step& step, const PassShape& shape, bool targets, bool need_dx) const {
   const int64_t rows = targets ? PaddedRows(shape.targets) : shape.rows, hidden = config_.hidden;
   const Arena::Mark mark = step.arena.mark();
   if (step.training && config_.dropout > 0) step.New(rows, hidden);
@@ -102,7 +106,8 @@ void Block::CountBackward(const Step& step, const PassShape& shape, bool targets
 
 int64_t Block::PackedBytes(const Step& step, bool backward) const {
   int64_t bytes = 0;
-  for (const Linear* linear : {&qkv_, &attention_output_, &intermediate_, &output_}) bytes += linear->PackedBytes(step, backward);
+  for (const Linear* linear : {&qkv_, &attention_output_, &intermediate_, &output_})
+    bytes += linear->PackedBytes(step, backward);
   return bytes;
 }
 
@@ -173,12 +178,14 @@ void Encoder::CountBackward(const Step& step, const PassShape& shape) const {
 int64_t Encoder::PackedBytes(const Step& step, bool training, bool shared) const {
   const int lowest = training ? LowestTrained(step) : config_.layers;
   int64_t bytes = 0;
-  for (int i = shared ? config_.layers - 1 : 0; i < config_.layers; ++i) bytes += blocks_[i].PackedBytes(step, i >= lowest);
+  for (int i = shared ? config_.layers - 1 : 0; i < config_.layers; ++i)
+    bytes += blocks_[i].PackedBytes(step, i >= lowest);
   return bytes;
 }
 
 void Head::CountTransform(const Step& step, int64_t padded) const {
-  for (int i = 0; i < (dropout_before_ ? 1 : 0) + (dense_on_ ? 2 : 0) + 1; ++i) step.New(padded, config_.hidden);
+  for (int i = 0; i < (dropout_before_ ? 1 : 0) + (dense_on_ ? 2 : 0) + 1; ++i)
+    step.New(padded, config_.hidden);
   if (norm_on_) norm_.CountForward(step, padded);
 }
 
@@ -220,7 +227,12 @@ namespace {
 
 Step CountingStep(Model& model, Arena* arena, DType compute, bool training) {
   static const Batch none;
-  return {.params = model.params(), .matmul = model.matmul(), .arena = *arena, .batch = none, .training = training, .compute = compute};
+  return {.params = model.params(),
+      .matmul = model.matmul(),
+      .arena = *arena,
+      .batch = none,
+      .training = training,
+      .compute = compute};
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kLogitBytes = 32 << 20;  // of one chunk of logits
-constexpr float kChainRate = 50;           // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
+constexpr float kChainRate =
+    50;  // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
 
 struct Names {
   std::string dense, norm, decoder, bias;
@@ -21,10 +22,12 @@ Names HeadNames(const ModelConfig& config) {
     case HeadKind::kNone: return {};
     case HeadKind::kMaskedLm:
       return roberta ? Names{"lm_head.dense", "lm_head.layer_norm", "", "lm_head.bias"}
-                     : Names{"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "", "cls.predictions.bias"};
+                     : Names{"cls.predictions.transform.dense",
+                           "cls.predictions.transform.LayerNorm", "", "cls.predictions.bias"};
     case HeadKind::kSequenceClassification:
       if (!config.pooler) return {"", "", "classifier.weight", "classifier.bias"};
-      return roberta ? Names{"classifier.dense", "", "classifier.out_proj.weight", "classifier.out_proj.bias"}
+      return roberta ? Names{"classifier.dense", "", "classifier.out_proj.weight",
+                           "classifier.out_proj.bias"}
                      : Names{"bert.pooler.dense", "", "classifier.weight", "classifier.bias"};
     case HeadKind::kTokenTagging: return {"", "", "classifier.weight", "classifier.bias"};
   }
@@ -40,7 +43,8 @@ struct Head::Transformed {
   Norm::Saved norm;
 };
 
-Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings) : config_(config) {
+Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings)
+    : config_(config) {
   if (config.head == HeadKind::kNone) return;
   const Names names = HeadNames(config);
   const int first = store->size();
@@ -67,7 +71,8 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
 }
 
 DropoutSite Head::Site(const Step& step, DropoutPlace place) const {
-  return step.Site(config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutStream(place));
+  return step.Site(
+      config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutStream(place));
 }
 
 Head::Transformed Head::Transform(const Step& step, ConstMat hidden) const {
@@ -105,7 +110,8 @@ void Head::TransformBackward(const Step& step, const Transformed& t, Mat dh, Mat
     ActivationBackward(activation_, t.u, dh, dense_.bias_grad(step), step.arena, act, dh);
     dense_.Backward(step, t.x, dh, dhidden);
   }
-  if (dropout_before_ && !dhidden.empty()) Dropout(dhidden, Site(step, DropoutPlace::kHeadInput), dhidden);
+  if (dropout_before_ && !dhidden.empty())
+    Dropout(dhidden, Site(step, DropoutPlace::kHeadInput), dhidden);
 }
 
 Mat Head::Logits(const Step& step, ConstMat hidden) const {
@@ -123,15 +129,20 @@ LossSum Head::ChainLossOf(const Step& step, Mat logits, float gradient_scale) co
   const Batch& batch = step.batch;
   std::vector<int32_t> words = {0};  // first target of each sequence
   for (int64_t s = 0; s < batch.sequences(); ++s) {
-    words.push_back(std::lower_bound(batch.rows.begin(), batch.rows.end(), batch.cu_seqlens[s + 1]) - batch.rows.begin());
+    words.push_back(
+        std::lower_bound(batch.rows.begin(), batch.rows.end(), batch.cu_seqlens[s + 1]) -
+        batch.rows.begin());
   }
   const bool training = gradient_scale != 0;
-  const ChainGrads grads =
-      training ? ChainGrads{step.vector_grad(start_), step.vector_grad(between_), step.vector_grad(end_)} : ChainGrads();
-  return ChainLoss(logits, words, batch.targets.data(), chain(step.params), gradient_scale, grads, step.arena);
+  const ChainGrads grads = training ? ChainGrads{step.vector_grad(start_),
+                                          step.vector_grad(between_), step.vector_grad(end_)}
+                                    : ChainGrads();
+  return ChainLoss(
+      logits, words, batch.targets.data(), chain(step.params), gradient_scale, grads, step.arena);
 }
 
-LossSum Head::LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const {
+LossSum Head::LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale,
+    const LabelWeights& weights) const {
   if (has_chain()) return ChainLossOf(step, logits, gradient_scale);
   const int32_t* targets = step.batch.targets.data() + first;
   const float* values = step.batch.values.data() + first * labels_;
@@ -139,7 +150,8 @@ LossSum Head::LossOf(const Step& step, Mat logits, int64_t first, float gradient
     case Problem::kSingleLabel:
       if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, step.arena);
       return WeightedCrossEntropy(logits, targets, weights, gradient_scale, step.arena);
-    case Problem::kMultiLabel: return BinaryCrossEntropy(logits, values, gradient_scale, step.arena);
+    case Problem::kMultiLabel:
+      return BinaryCrossEntropy(logits, values, gradient_scale, step.arena);
     case Problem::kRegression: return SquaredError(logits, values, gradient_scale, step.arena);
   }
   CLOZE_CHECK(false);
@@ -154,11 +166,13 @@ double Head::LossWeight(const Batch& batch, const LabelWeights& weights) const {
 }
 
 int64_t Head::ChunkOf(const Step& step, int64_t padded) const {
-  const int64_t chunk = std::max<int64_t>(64, kLogitBytes / SizeOf(LogitType(step)) / labels_ / 64 * 64);
+  const int64_t chunk =
+      std::max<int64_t>(64, kLogitBytes / SizeOf(LogitType(step)) / labels_ / 64 * 64);
   return has_chain() ? std::max(chunk, padded) : chunk;  // a sequence cannot be cut
 }
 
-LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights) const {
+LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden,
+    const LabelWeights& weights) const {
   const Arena::Mark mark = step.arena.mark();
   const Step late = TargetRows(step).Narrow(step);
   const Transformed t = Transform(late, hidden);
@@ -185,7 +199,8 @@ LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat 
       Convert(part, Rows(narrow, 0, padded));
       part = Rows(narrow, 0, padded);
     }
-    if (Mat grad = step.weight_grad(decoder_); !grad.empty()) step.matmul.BackwardWeight(part, h, grad);
+    if (Mat grad = step.weight_grad(decoder_); !grad.empty())
+      step.matmul.BackwardWeight(part, h, grad);
     step.matmul.BackwardData(part, decoder(step), Rows(dh, begin, padded));
   }
   if (gradient_scale != 0 && count > 0) TransformBackward(late, t, dh, dhidden);

@@ -1,4 +1,5 @@
-// What turns hidden states into logits, for every task: gather rows, a small transform, a linear layer, softmax cross entropy.
+// What turns hidden states into logits, for every task: gather rows, a small transform, a linear
+// layer, softmax cross entropy.
 #ifndef CLOZE_ENCODER_HEAD_H_
 #define CLOZE_ENCODER_HEAD_H_
 
@@ -12,8 +13,9 @@
 
 namespace cloze {
 
-// masked_lm: norm(act(dense)), decoder tied to the word embeddings; sequence_classification: optional tanh(dense) on <class>;
-// token_tagging: nothing before the classifier, and optionally a linear chain over its labels behind it. Dropout where Hugging Face has it.
+// masked_lm: norm(act(dense)), decoder tied to the word embeddings; sequence_classification:
+// optional tanh(dense) on <class>; token_tagging: nothing before the classifier, and optionally a
+// linear chain over its labels behind it. Dropout where Hugging Face has it.
 class Head {
  public:
   // config.head says which; kNone makes an empty head that must not be used.
@@ -22,12 +24,15 @@ class Head {
   // hidden [n, hidden] -> logits [n, labels of the adapter in use] f32; without dropout.
   Mat Logits(const Step& step, ConstMat hidden) const;
 
-  // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are those of labels. hidden [padded targets,
-  // hidden] as the encoder has it. With gradient_scale != 0 also adds the gradients of all parameters and writes that of hidden times the
-  // scale to dhidden, of its shape; empty: not needed. Logits are made in chunks of rows, so that memory does not grow with rows x vocab.
-  LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden, const LabelWeights& weights = {}) const;
-  // What the batch's part of the loss has to be divided by in the end, summed over all batches of a step: targets, their weights, or
-  // targets times labels for several labels at once.
+  // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are
+  // those of labels. hidden [padded targets, hidden] as the encoder has it. With gradient_scale !=
+  // 0 also adds the gradients of all parameters and writes that of hidden times the scale to
+  // dhidden, of its shape; empty: not needed. Logits are made in chunks of rows, so that memory
+  // does not grow with rows x vocab.
+  LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden,
+      const LabelWeights& weights = {}) const;
+  // What the batch's part of the loss has to be divided by in the end, summed over all batches of a
+  // step: targets, their weights, or targets times labels for several labels at once.
   double LossWeight(const Batch& batch, const LabelWeights& weights) const;
 
   // Take from a counting arena what Loss takes, with gradients or without, and what Logits takes.
@@ -36,7 +41,8 @@ class Head {
   // Most bytes of packed weights.
   int64_t PackedBytes(const Step& step, bool training) const;
 
-  // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is one.
+  // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is
+  // one.
   bool has_chain() const { return start_ >= 0; }
   Chain chain(const ParamStore& params) const;
 
@@ -47,7 +53,8 @@ class Head {
  private:
   struct Transformed;
   // Loss of `logits`, those of targets `first` on, with their gradient in place.
-  LossSum LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale, const LabelWeights& weights) const;
+  LossSum LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale,
+      const LabelWeights& weights) const;
   // `step` is that of the targets.
   Transformed Transform(const Step& step, ConstMat hidden) const;
   void TransformBackward(const Step& step, const Transformed& t, Mat dh, Mat dhidden) const;
@@ -55,7 +62,9 @@ class Head {
   void CountTransform(const Step& step, int64_t padded) const;
   void CountTransformBackward(const Step& step, int64_t padded) const;
   // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
-  DType LogitType(const Step& step) const { return config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32; }
+  DType LogitType(const Step& step) const {
+    return config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32;
+  }
   int64_t ChunkOf(const Step& step, int64_t padded) const;
   Weight decoder(const Step& step) const { return step.weight(decoder_); }
   LossSum ChainLossOf(const Step& step, Mat logits, float gradient_scale) const;
@@ -65,8 +74,9 @@ class Head {
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;
-  ParamId decoder_ = -1, bias_ = -1;              // [labels, hidden], [labels]
-  ParamId start_ = -1, between_ = -1, end_ = -1;  // of the chain: [labels], [labels, labels], [labels]
+  ParamId decoder_ = -1, bias_ = -1;  // [labels, hidden], [labels]
+  ParamId start_ = -1, between_ = -1,
+          end_ = -1;  // of the chain: [labels], [labels, labels], [labels]
   int64_t labels_ = 0;
   std::vector<std::string> names_;
 };

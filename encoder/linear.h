@@ -9,14 +9,16 @@
 
 namespace cloze {
 
-// Several layers with the same input can be joined into one product: their weights are adjacent row blocks, each under its own name.
+// Several layers with the same input can be joined into one product: their weights are adjacent row
+// blocks, each under its own name.
 class Linear {
  public:
   Linear() = default;
   // Adds NAME.weight [out, in] and NAME.bias [out] for each name.
   Linear(ParamStore* store, const std::vector<std::string>& names, int64_t in, int64_t out);
 
-  // Adds a LoRA to each of the layers that the plan wants; their places of dropout are `stream` and the following.
+  // Adds a LoRA to each of the layers that the plan wants; their places of dropout are `stream` and
+  // the following.
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream);
 
   int64_t out() const { return out_; }
@@ -27,8 +29,9 @@ class Linear {
 
   // x [n, in], y [n, names * out].
   void Forward(const Step& step, ConstMat x, Mat y) const;
-  // Adds the gradients of the weight and of LoRAs unless they are frozen or x is empty; the bias's is the caller's, who has dy's column
-  // sums from another pass: bias_grad(). dx [n, in] is overwritten, or added to with `add_dx`; empty: not needed.
+  // Adds the gradients of the weight and of LoRAs unless they are frozen or x is empty; the bias's
+  // is the caller's, who has dy's column sums from another pass: bias_grad(). dx [n, in] is
+  // overwritten, or added to with `add_dx`; empty: not needed.
   void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
   // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
   void Count(const Step& step, int64_t rows) const;

@@ -15,7 +15,9 @@ bool EndsAs(LoraSpec::Target target, const std::string& layer) {
     case LoraSpec::VALUE: return absl::EndsWith(layer, ".attention.self.value");
     case LoraSpec::ATTENTION_OUTPUT: return absl::EndsWith(layer, ".attention.output.dense");
     case LoraSpec::INTERMEDIATE: return absl::EndsWith(layer, ".intermediate.dense");
-    case LoraSpec::OUTPUT: return absl::EndsWith(layer, ".output.dense") && !absl::EndsWith(layer, ".attention.output.dense");
+    case LoraSpec::OUTPUT:
+      return absl::EndsWith(layer, ".output.dense") &&
+             !absl::EndsWith(layer, ".attention.output.dense");
   }
   CLOZE_CHECK(false);
 }
@@ -28,19 +30,23 @@ float LoraScale(const LoraSpec& spec) {
 }
 
 bool IsTarget(const LoraSpec& spec, const std::string& layer) {
-  if (spec.targets().empty()) return EndsAs(LoraSpec::QUERY, layer) || EndsAs(LoraSpec::VALUE, layer);
+  if (spec.targets().empty())
+    return EndsAs(LoraSpec::QUERY, layer) || EndsAs(LoraSpec::VALUE, layer);
   return std::any_of(spec.targets().begin(), spec.targets().end(),
-                     [&](int target) { return EndsAs(static_cast<LoraSpec::Target>(target), layer); });
+      [&](int target) { return EndsAs(static_cast<LoraSpec::Target>(target), layer); });
 }
 
-bool IsLora(const std::string& param) { return absl::EndsWith(param, ".lora_A.weight") || absl::EndsWith(param, ".lora_B.weight"); }
+bool IsLora(const std::string& param) {
+  return absl::EndsWith(param, ".lora_A.weight") || absl::EndsWith(param, ".lora_B.weight");
+}
 
-Lora::Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in, int64_t out, uint32_t stream)
-    : a_(store->AddMatrix(absl::StrCat(plan.prefix, layer, ".lora_A.weight"), plan.spec.rank(), in, false, Init::kUniform)),
-      b_(store->AddMatrix(absl::StrCat(plan.prefix, layer, ".lora_B.weight"), out, plan.spec.rank(), false, Init::kZero)),
-      rank_(plan.spec.rank()),
-      scale_(LoraScale(plan.spec)),
-      dropout_(plan.spec.dropout()),
+Lora::Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in,
+    int64_t out, uint32_t stream)
+    : a_(store->AddMatrix(absl::StrCat(plan.prefix, layer, ".lora_A.weight"), plan.spec.rank(), in,
+          false, Init::kUniform)),
+      b_(store->AddMatrix(absl::StrCat(plan.prefix, layer, ".lora_B.weight"), out, plan.spec.rank(),
+          false, Init::kZero)),
+      rank_(plan.spec.rank()), scale_(LoraScale(plan.spec)), dropout_(plan.spec.dropout()),
       stream_(stream) {}
 
 // dropout(x); x itself when there is none.

@@ -13,9 +13,10 @@ namespace cloze {
 // Which linear layers of a model get a LoRA, and of which kind.
 struct LoraPlan {
   LoraSpec spec;
-  std::function<bool(const std::string& layer)> wanted;  // by the layer's name, "bert.encoder.layer.0.attention.self.query"
-  int adapter = 0;                                       // the number by which a Step chooses it
-  std::string prefix;                                    // before its parameters' names; "" or ends with "/"
+  std::function<bool(const std::string& layer)>
+      wanted;          // by the layer's name, "bert.encoder.layer.0.attention.self.query"
+  int adapter = 0;     // the number by which a Step chooses it
+  std::string prefix;  // before its parameters' names; "" or ends with "/"
 };
 
 // s in y = W x + s B A x.
@@ -25,19 +26,25 @@ bool IsTarget(const LoraSpec& spec, const std::string& layer);
 // Is it a parameter of a LoRA, by the end of its name?
 bool IsLora(const std::string& param);
 // Is it one that model folders do not have: of a LoRA, or with a prefix, all of which end with "/"?
-inline bool IsOfAdapter(const std::string& param) { return IsLora(param) || param.find('/') != std::string::npos; }
+inline bool IsOfAdapter(const std::string& param) {
+  return IsLora(param) || param.find('/') != std::string::npos;
+}
 
-// y += s B A dropout(x). A [rank, in] starts as Kaiming-uniform (a = sqrt(5)) and B [out, rank] as zero, as in PEFT.
+// y += s B A dropout(x). A [rank, in] starts as Kaiming-uniform (a = sqrt(5)) and B [out, rank] as
+// zero, as in PEFT.
 class Lora {
  public:
-  // Adds PREFIX LAYER.lora_A.weight and .lora_B.weight. Dropout is at the place `stream` of the model.
-  Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in, int64_t out, uint32_t stream);
+  // Adds PREFIX LAYER.lora_A.weight and .lora_B.weight. Dropout is at the place `stream` of the
+  // model.
+  Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in, int64_t out,
+      uint32_t stream);
 
   bool trained(const Step& step) const { return step.trained(a_); }
 
   // x [n, in]; y [n, out] is added to.
   void Forward(const Step& step, ConstMat x, Mat y) const;
-  // dy [n, out]. Adds the gradients of A and B unless they are frozen or x is empty; dx [n, in] is added to unless it is empty.
+  // dy [n, out]. Adds the gradients of A and B unless they are frozen or x is empty; dx [n, in] is
+  // added to unless it is empty.
   void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const;
 
   // Takes from a counting arena what any of them takes for `rows` rows and gives it back.

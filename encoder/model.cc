@@ -16,11 +16,14 @@ std::unique_ptr<Model> Model::LayOut(const ModelConfig& config, const TrainableS
   return std::unique_ptr<Model>(new Model(config, true, trainable, Memory::kNone));
 }
 
-Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory)
-    : config_(config), encoder_(&params_, config), head_(&params_, config, encoder_.word_embeddings()) {
+Model::Model(
+    const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory)
+    : config_(config), encoder_(&params_, config),
+      head_(&params_, config, encoder_.word_embeddings()) {
   if (trainable.has_lora()) {
     const auto wanted = [&](const std::string& layer) { return IsTarget(trainable.lora(), layer); };
-    encoder_.AddLora(&params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0, .prefix = ""});
+    encoder_.AddLora(
+        &params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0, .prefix = ""});
   }
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (!IsTrained(params_.param(id).name, config, trainable)) params_.Freeze(id);
@@ -29,7 +32,8 @@ Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trai
 }
 
 Model::Model(const Adapter& adapter)
-    : config_(adapter.config()), encoder_(&params_, config_), head_(&params_, config_, encoder_.word_embeddings()) {
+    : config_(adapter.config()), encoder_(&params_, config_),
+      head_(&params_, config_, encoder_.word_embeddings()) {
   encoder_.AddLora(&params_, adapter.Plan(0, ""));
   Allocate(false);
 }
@@ -45,7 +49,8 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
       const ParamId id = params_.Find(p.name);
       const std::string name = Prefix(i) + p.name;
       CLOZE_CHECK(id >= 0);
-      replaced_.back()[id] = p.vector ? params_.AddVector(name, p.cols, p.init) : params_.AddMatrix(name, p.rows, p.cols);
+      replaced_.back()[id] = p.vector ? params_.AddVector(name, p.cols, p.init)
+                                      : params_.AddMatrix(name, p.rows, p.cols);
     }
   }
   Allocate(false);
@@ -60,29 +65,34 @@ void Model::Allocate(bool training, Memory memory) {
 }
 
 void Model::Initialize(uint64_t seed) {
-  for (ParamId id = 0; id < params_.size(); ++id) params_.Initialize(id, seed, config_.initializer_range);
+  for (ParamId id = 0; id < params_.size(); ++id)
+    params_.Initialize(id, seed, config_.initializer_range);
   if (config_.positions == EncoderSpec::SINUSOIDAL) encoder_.SetSinusoids(&params_, 1);
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
-  if (config_.positions == EncoderSpec::SINUSOIDAL_START) encoder_.SetSinusoids(&params_, std::sqrt(2.0) * config_.initializer_range);
+  if (config_.positions == EncoderSpec::SINUSOIDAL_START)
+    encoder_.SetSinusoids(&params_, std::sqrt(2.0) * config_.initializer_range);
   if (config_.query_key_start > 0) encoder_.StartKeysAsQueries(&params_, config_.query_key_start);
   float* pad = params_.value(encoder_.word_embeddings()).f32(config_.pad_id);
   std::fill(pad, pad + config_.hidden, 0.0f);
 }
 
 absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
-                         const std::vector<std::string>& except, ReadWords words) {
+    const std::vector<std::string>& except, ReadWords words) {
   LoadReport report;
-  RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report, except, words == ReadWords::kWhenUsed ? &words_ : nullptr));
+  RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report, except,
+      words == ReadWords::kWhenUsed ? &words_ : nullptr));
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (IsLora(params_.param(id).name)) params_.Initialize(id, seed, config_.initializer_range);
   }
-  for (const std::string& name : report.initialised) params_.Initialize(params_.Find(name), seed, config_.initializer_range);
+  for (const std::string& name : report.initialised)
+    params_.Initialize(params_.Find(name), seed, config_.initializer_range);
   *fresh = report.initialised;
   params_.Changed();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& base, const std::string& adapter) {
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(
+    const std::string& base, const std::string& adapter) {
   ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(base));
   std::vector<std::string> fresh, whole;
   std::unique_ptr<Model> model;
@@ -98,8 +108,9 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& base, const 
     RETURN_IF_ERROR(opened.Load("", &model->params()));
   }
   if (fresh.empty()) return model;
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapter.empty() ? base : adapter), ": the weights lack ", fresh.front(),
-                                             adapter.empty() ? "" : ", and so do those of the base"));
+  return Error(Exit::kMismatch,
+      absl::StrCat(QuotePath(adapter.empty() ? base : adapter), ": the weights lack ",
+          fresh.front(), adapter.empty() ? "" : ", and so do those of the base"));
 }
 
 }  // namespace cloze

@@ -13,7 +13,8 @@
 
 namespace cloze {
 
-// When a folder's table of word embeddings is read: with everything else, or row by row before the passes that need them.
+// When a folder's table of word embeddings is read: with everything else, or row by row before the
+// passes that need them.
 enum class ReadWords { kNow, kWhenUsed };
 
 // Not thread-safe: one pass at a time.
@@ -27,16 +28,17 @@ class Model {
   Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
 
   // The same laid out, without memory for parameters: for CountTraining and its like (footprint.h).
-  static std::unique_ptr<Model> LayOut(const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
+  static std::unique_ptr<Model> LayOut(
+      const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 
   // Start values for all parameters, from the seed.
   void Initialize(uint64_t seed);
-  // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it. LoRAs start anew, parameters in `except`
-  // keep their values. Errors as LoadWeights.
-  absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh, const std::vector<std::string>& except = {},
-                    ReadWords words = ReadWords::kNow);
-  // After Load with kWhenUsed: reads the embeddings of `ids` (below the vocabulary's size), as each pass needs those of its batch; or all.
-  // Errors of LazyRows::Read.
+  // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it.
+  // LoRAs start anew, parameters in `except` keep their values. Errors as LoadWeights.
+  absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
+      const std::vector<std::string>& except = {}, ReadWords words = ReadWords::kNow);
+  // After Load with kWhenUsed: reads the embeddings of `ids` (below the vocabulary's size), as each
+  // pass needs those of its batch; or all. Errors of LazyRows::Read.
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
@@ -54,9 +56,11 @@ class Model {
   ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
 
   // A pass over `batch`, which must outlive it, with an adapter (-1: none).
-  Step NewStep(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0, int adapter = 0) {
+  Step NewStep(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
+      int adapter = 0) {
     const bool beside = adapter >= 0 && !replaced_.empty();
-    return {params_, matmul_, arena_, batch, seed, training, compute, adapter, beside ? &replaced_[adapter] : nullptr};
+    return {params_, matmul_, arena_, batch, seed, training, compute, adapter,
+        beside ? &replaced_[adapter] : nullptr};
   }
 
  private:
@@ -74,9 +78,10 @@ class Model {
   Matmul matmul_;
 };
 
-// A model for inference: that of the folder `base`, together with the adapter in the folder `adapter` unless that is empty. kMismatch when
-// the weights lack a part of the head.
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& base, const std::string& adapter);
+// A model for inference: that of the folder `base`, together with the adapter in the folder
+// `adapter` unless that is empty. kMismatch when the weights lack a part of the head.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(
+    const std::string& base, const std::string& adapter);
 
 }  // namespace cloze
 

@@ -14,29 +14,32 @@ namespace cloze {
 
 // What LoadWeights found beside what was asked for.
 struct LoadReport {
-  std::vector<std::string> initialised;  // parameters of the head that the folder lacks; they keep the values that they had
+  std::vector<std::string> initialised;  // parameters of the head that the folder lacks; they keep
+                                         // the values that they had
   std::vector<std::string> ignored;      // tensors of the folder that this model has no use for
 };
 
-// The config of a folder. Errors of ParseConfig; kNoInput when config.json or the weights are missing; kMismatch when it holds an adapter,
-// or describes a model far larger than the weights, so that nobody reserves memory for it.
+// The config of a folder. Errors of ParseConfig; kNoInput when config.json or the weights are
+// missing; kMismatch when it holds an adapter, or describes a model far larger than the weights, so
+// that nobody reserves memory for it.
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 
 // A tensor's name with the encoder's prefix and today's spelling.
 std::string CanonicalName(const std::string& name, const std::string& prefix);
 
-// Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as F32, F16, BF16 or F64, but for those of
-// adapters and the names in `except`. Names without the encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights
-// have to equal the tied ones. kMismatch lists all tensors of the encoder that are missing and all with another shape; kData when a value
-// is not finite. After an error the values are undefined. With `words` the table of word embeddings is left to it, unless the output layer
-// needs the whole of it.
-absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store, LoadReport* report,
-                         const std::vector<std::string>& except = {}, LazyRows* words = nullptr);
+// Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as
+// F32, F16, BF16 or F64, but for those of adapters and the names in `except`. Names without the
+// encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights have to equal
+// the tied ones. kMismatch lists all tensors of the encoder that are missing and all with another
+// shape; kData when a value is not finite. After an error the values are undefined. With `words`
+// the table of word embeddings is left to it, unless the output layer needs the whole of it.
+absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
+    LoadReport* report, const std::vector<std::string>& except = {}, LazyRows* words = nullptr);
 
-// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`, which is made when missing; each file is
-// replaced whole. kInternal when a
-// value is not finite.
-absl::Status SaveWeights(const std::string& folder, const ModelConfig& config, const ParamStore& store);
+// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`,
+// which is made when missing; each file is replaced whole. kInternal when a value is not finite.
+absl::Status SaveWeights(
+    const std::string& folder, const ModelConfig& config, const ParamStore& store);
 
 }  // namespace cloze
 

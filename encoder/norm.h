@@ -1,4 +1,5 @@
-// Layer norm with the residual sum and dropout that surround it: z = residual + dropout(x), y = norm(z).
+// Layer norm with the residual sum and dropout that surround it: z = residual + dropout(x), y =
+// norm(z).
 #ifndef CLOZE_ENCODER_NORM_H_
 #define CLOZE_ENCODER_NORM_H_
 
@@ -22,16 +23,19 @@ class Norm {
   bool trained(const Step& step) const { return step.trained(gain_) || step.trained(bias_); }
 
   // x and residual as in NormForward; z may be x's memory.
-  Saved Forward(const Step& step, ConstMat x, ConstMat residual, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y) const;
+  Saved Forward(const Step& step, ConstMat x, ConstMat residual, const DropoutSite& in,
+      const DropoutSite& out, Mat z, Mat y) const;
   // dx_sum: null, or where the column sums of dx are added.
-  void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in, const DropoutSite& in, const DropoutSite& out,
-                float* dx_sum, Mat dz, Mat dx) const;
+  void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in,
+      const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz, Mat dx) const;
   // Take from a counting arena what they take.
   void CountForward(const Step& step, int64_t rows) const;
   void CountBackward(const Step& step, int64_t rows) const;
 
  private:
-  NormParams params(const Step& step) const { return {step.vector(gain_), step.vector(bias_), epsilon_}; }
+  NormParams params(const Step& step) const {
+    return {step.vector(gain_), step.vector(bias_), epsilon_};
+  }
 
   ParamId gain_ = -1, bias_ = -1;
   float epsilon_ = 0;

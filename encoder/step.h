@@ -26,12 +26,17 @@ struct Step {
   uint64_t seed = 0;      // of dropout
   bool training = false;  // dropout on
   DType compute = DType::kF32;
-  int adapter = 0;                                 // whose LoRAs take part
-  const std::vector<ParamId>* replaced = nullptr;  // for each of the base the one that the adapter has in its place; null: none
-  RowKeys keys = {};                               // of the rows that modules see; none: the batch's
-  bool recompute = false;  // forward keeps only what goes into each block, and backward runs it again: less memory, the same bits
+  int adapter = 0;  // whose LoRAs take part
+  const std::vector<ParamId>* replaced =
+      nullptr;        // for each of the base the one that the adapter has in its place; null: none
+  RowKeys keys = {};  // of the rows that modules see; none: the batch's
+  bool recompute = false;  // forward keeps only what goes into each block, and backward runs it
+                           // again: less memory, the same bits
 
-  ParamId in_use(ParamId id) const { return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id : (*replaced)[id]; }
+  ParamId in_use(ParamId id) const {
+    return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id
+                                                                               : (*replaced)[id];
+  }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
   bool trained(ParamId id) const { return params.param(id).grad_offset >= 0; }
   // `count` adjacent weights [out, in] from `id` on as one.
@@ -49,13 +54,14 @@ struct Step {
   // Dropout at place `stream`: a number that no other place of the model has.
   DropoutSite Site(float p, uint32_t stream) const {
     const bool all = keys.example == nullptr;
-    return {training ? p : 0, seed, stream, all ? RowKeys{batch.row_examples.data(), batch.positions.data()} : keys};
+    return {training ? p : 0, seed, stream,
+        all ? RowKeys{batch.row_examples.data(), batch.positions.data()} : keys};
   }
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };
 
-// Numbers of the places with dropout: four a block, and four before the first for embeddings and head. Attention adds the head below
-// bit 12, LoRA the linear layer.
+// Numbers of the places with dropout: four a block, and four before the first for embeddings and
+// head. Attention adds the head below bit 12, LoRA the linear layer.
 enum class DropoutPlace : uint32_t {
   kEmbeddings = 0,
   kHeadInput = 1,

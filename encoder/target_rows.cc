@@ -5,7 +5,8 @@
 
 namespace cloze {
 
-TargetRows::TargetRows(const Step& step) : rows_(step.batch.rows), padded_(PaddedRows(rows_.size())) {
+TargetRows::TargetRows(const Step& step)
+    : rows_(step.batch.rows), padded_(PaddedRows(rows_.size())) {
   uint64_t* example = step.arena.NewArray<uint64_t>(padded_);
   int32_t* position = step.arena.NewArray<int32_t>(padded_);
   for (size_t i = 0; i < rows_.size(); ++i) {

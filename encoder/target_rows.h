@@ -6,8 +6,9 @@
 
 namespace cloze {
 
-// A batch's `rows`, one behind the other and padded as a batch is: nobody reads the last hidden states of others, so what follows the last
-// attention is computed for them alone. Does not own its arrays; lives as long as the arena's pass.
+// A batch's `rows`, one behind the other and padded as a batch is: nobody reads the last hidden
+// states of others, so what follows the last attention is computed for them alone. Does not own its
+// arrays; lives as long as the arena's pass.
 class TargetRows {
  public:
   explicit TargetRows(const Step& step);

@@ -13,7 +13,8 @@ int LayerOf(const std::string& param, const ModelConfig& config) {
   if (absl::StartsWith(param, prefix + "embeddings.")) return -1;
   if (absl::StartsWith(param, prefix + "LayerNorm.")) return config.layers - 1;
   int number = config.layers;
-  if (absl::StartsWith(param, layer)) std::from_chars(param.data() + layer.size(), param.data() + param.size(), number);
+  if (absl::StartsWith(param, layer))
+    std::from_chars(param.data() + layer.size(), param.data() + param.size(), number);
   return std::clamp(number, 0, config.layers);
 }
 
@@ -23,20 +24,24 @@ bool IsTrained(const std::string& param, const ModelConfig& config, const Traina
     case TrainableSpec::PART_NOT_SET: return true;
     case TrainableSpec::kHeadOnly: return layer == config.layers || !spec.head_only();
     case TrainableSpec::kLastLayers: return layer >= config.layers - spec.last_layers();
-    case TrainableSpec::kLora: return layer == config.layers || IsLora(param) || (layer < 0 && spec.lora().embeddings());
+    case TrainableSpec::kLora:
+      return layer == config.layers || IsLora(param) || (layer < 0 && spec.lora().embeddings());
   }
   CLOZE_CHECK(false);
 }
 
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config) {
   if (spec.last_layers() > config.layers) {
-    return Error(Exit::kSpec, absl::StrCat("trainable.last_layers is ", spec.last_layers(), ", the model has ", config.layers));
+    return Error(Exit::kSpec, absl::StrCat("trainable.last_layers is ", spec.last_layers(),
+                                  ", the model has ", config.layers));
   }
   const auto& targets = spec.lora().targets();
-  const bool wide = std::find(targets.begin(), targets.end(), LoraSpec::OUTPUT) != targets.end() && config.intermediate > kMaxDropoutRow;
+  const bool wide = std::find(targets.begin(), targets.end(), LoraSpec::OUTPUT) != targets.end() &&
+                    config.intermediate > kMaxDropoutRow;
   if (wide && spec.lora().dropout() > 0) {
-    return Error(Exit::kSpec, absl::StrCat("trainable.lora.dropout: the input of OUTPUT has ", config.intermediate,
-                                           " columns, dropout takes at most ", kMaxDropoutRow, "; set it to 0"));
+    return Error(Exit::kSpec,
+        absl::StrCat("trainable.lora.dropout: the input of OUTPUT has ", config.intermediate,
+            " columns, dropout takes at most ", kMaxDropoutRow, "; set it to 0"));
   }
   return absl::OkStatus();
 }

@@ -10,7 +10,8 @@
 
 namespace cloze {
 
-// The layer that a parameter belongs to by its name: -1 the embeddings, 0 ... layers - 1 the blocks, layers the head.
+// The layer that a parameter belongs to by its name: -1 the embeddings, 0 ... layers - 1 the
+// blocks, layers the head.
 int LayerOf(const std::string& param, const ModelConfig& config);
 
 // Does the parameter learn, as `spec` says?

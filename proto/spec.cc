@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
-#include "core/base/utf8.h"
 #include "core/base/suggest.h"
+#include "core/base/utf8.h"
 #include "proto/text_scan.h"
 
 namespace cloze {
@@ -60,11 +60,13 @@ std::vector<std::string> FieldNames(const pb::Descriptor* message) {
   return names;
 }
 
-// Finds the enum field named `field` anywhere in the spec; protobuf's message does not say in which message it stands.
+// Finds the enum field named `field` anywhere in the spec; protobuf's message does not say in which
+// message it stands.
 const pb::EnumDescriptor* FindEnum(const pb::Descriptor* message, const std::string& field) {
   for (int i = 0; i < message->field_count(); ++i) {
     const pb::FieldDescriptor* candidate = message->field(i);
-    if (candidate->enum_type() != nullptr && candidate->name() == field) return candidate->enum_type();
+    if (candidate->enum_type() != nullptr && candidate->name() == field)
+      return candidate->enum_type();
     if (candidate->message_type() == nullptr) continue;
     if (const pb::EnumDescriptor* found = FindEnum(candidate->message_type(), field)) return found;
   }
@@ -78,29 +80,34 @@ std::vector<std::string> ValueNames(const pb::EnumDescriptor* type) {
 }
 
 std::string UnknownField(const std::string& type, const std::string& name) {
-  const pb::Descriptor* message = TaskSpec::descriptor()->file()->pool()->FindMessageTypeByName(type);
+  const pb::Descriptor* message =
+      TaskSpec::descriptor()->file()->pool()->FindMessageTypeByName(type);
   if (message == nullptr) return absl::StrCat("unknown field \"", Quote(name), "\"");
   const std::vector<std::string> names = FieldNames(message);
-  return absl::StrCat("unknown field \"", Quote(name), "\" in ", message->name(), DidYouMean(name, names), "; its fields are ",
-                      absl::StrJoin(names, ", "));
+  return absl::StrCat("unknown field \"", Quote(name), "\" in ", message->name(),
+      DidYouMean(name, names), "; its fields are ", absl::StrJoin(names, ", "));
 }
 
 std::string UnknownValue(const std::string& value, const std::string& field) {
   const pb::EnumDescriptor* type = FindEnum(TaskSpec::descriptor(), field);
   if (type == nullptr) return absl::StrCat("unknown value \"", Quote(value), "\" of ", field);
   const std::vector<std::string> names = ValueNames(type);
-  return absl::StrCat("unknown value \"", Quote(value), "\" of ", field, DidYouMean(value, names), "; one of ", absl::StrJoin(names, ", "));
+  return absl::StrCat("unknown value \"", Quote(value), "\" of ", field, DidYouMean(value, names),
+      "; one of ", absl::StrJoin(names, ", "));
 }
 
-// Protobuf points at the token after the one it means, and knows no names but the wrong one: both are put right here.
+// Protobuf points at the token after the one it means, and knows no names but the wrong one: both
+// are put right here.
 absl::Status ParseError(const FirstError& error, const TextScan& scan) {
   const Complaint complaint = Dissect(error.message());
   const std::vector<std::string>& names = complaint.names;
   const size_t offset = scan.Offset(error.line(), error.column());
   const auto at = [&](const std::string& name, const std::string& message) {
-    return Error(Exit::kSpec, absl::StrCat(scan.Where(scan.LastWordBefore(name, offset)), ": ", message));
+    return Error(
+        Exit::kSpec, absl::StrCat(scan.Where(scan.LastWordBefore(name, offset)), ": ", message));
   };
-  if (names.size() == 2 && absl::StrContains(complaint.text, "has no field named")) return at(names[1], UnknownField(names[0], names[1]));
+  if (names.size() == 2 && absl::StrContains(complaint.text, "has no field named"))
+    return at(names[1], UnknownField(names[0], names[1]));
   if (names.size() == 2 && absl::StartsWith(complaint.text, "Unknown enumeration value")) {
     return at(names[0], UnknownValue(names[0], names[1]));
   }
@@ -108,32 +115,35 @@ absl::Status ParseError(const FirstError& error, const TextScan& scan) {
     return at(names[0], absl::StrCat("field \"", Quote(names[0]), "\" is given twice"));
   }
   if (names.size() == 3 && absl::StrContains(complaint.text, "another member of oneof")) {
-    return at(names[0],
-              absl::StrCat("\"", Quote(names[0]), "\" and \"", Quote(names[1]), "\" exclude each other; give one ", Quote(names[2])));
+    return at(names[0], absl::StrCat("\"", Quote(names[0]), "\" and \"", Quote(names[1]),
+                            "\" exclude each other; give one ", Quote(names[2])));
   }
   return Error(Exit::kSpec, absl::StrCat(scan.Where(offset), ": ", Quote(complaint.text)));
 }
 
 // Notes where each field of `message` was said.
-void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tree, const TextScan& scan, const std::string& prefix,
-            std::map<std::string, std::string>* where) {
+void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tree,
+    const TextScan& scan, const std::string& prefix, std::map<std::string, std::string>* where) {
   std::vector<const pb::FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   for (const pb::FieldDescriptor* field : fields) {
     const std::string name = prefix + field->name();
     const auto note = [&](const std::string& key, int index) {
       const pb::TextFormat::ParseLocation location = tree.GetLocation(field, index);
-      if (location.line >= 0) (*where)[key] = scan.Where(scan.Offset(location.line, location.column));
+      if (location.line >= 0)
+        (*where)[key] = scan.Where(scan.Offset(location.line, location.column));
     };
     if (field->is_repeated()) {
       note(name, 0);
-      for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) note(absl::StrCat(name, "[", i, "]"), i);
+      for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i)
+        note(absl::StrCat(name, "[", i, "]"), i);
       continue;
     }
     note(name, -1);
     if (field->message_type() == nullptr) continue;
     const pb::TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, -1);
-    if (nested != nullptr) Locate(message.GetReflection()->GetMessage(message, field), *nested, scan, name + ".", where);
+    if (nested != nullptr)
+      Locate(message.GetReflection()->GetMessage(message, field), *nested, scan, name + ".", where);
   }
 }
 
@@ -141,10 +151,12 @@ void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tre
 
 absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& path) {
   if (text.size() > kMaxBytes) {
-    return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": ", text.size(), " bytes, a spec has at most ", kMaxBytes));
+    return Error(Exit::kSpec,
+        absl::StrCat(QuotePath(path), ": ", text.size(), " bytes, a spec has at most ", kMaxBytes));
   }
   if (const absl::string_view other = OtherFormat(text); !other.empty()) {
-    return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": is ", other, ", a text file expected; convert or unpack it first"));
+    return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": is ", other,
+                                  ", a text file expected; convert or unpack it first"));
   }
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) text.remove_prefix(3);
   TextScan scan(text, path);
@@ -158,7 +170,8 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&tree);
   pb::io::ArrayInputStream input(text.data(), text.size());
-  // Half-made messages are dropped with the arena: where memory ran out for a part of a oneof, a destructor would take it for there.
+  // Half-made messages are dropped with the arena: where memory ran out for a part of a oneof, a
+  // destructor would take it for there.
   pb::Arena arena;
   auto* spec = pb::Arena::CreateMessage<TaskSpec>(&arena);
   if (!parser.Parse(&input, spec)) return ParseError(error, scan);
@@ -170,25 +183,32 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 
 absl::StatusOr<LoadedSpec> LoadSpec(const std::string& path) {
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
-  if (size > kMaxBytes) return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": ", size, " bytes, a spec has at most ", kMaxBytes));
+  if (size > kMaxBytes)
+    return Error(Exit::kSpec,
+        absl::StrCat(QuotePath(path), ": ", size, " bytes, a spec has at most ", kMaxBytes));
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
   return ParseSpec(text, path);
 }
 
-absl::StatusOr<LoadedSpec> LoadVerifiedSpec(const std::string& path, const std::vector<std::string>& overrides) {
+absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
+    const std::string& path, const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(LoadedSpec loaded, LoadSpec(path));
-  for (const std::string& assignment : overrides) RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
+  for (const std::string& assignment : overrides)
+    RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
   RETURN_IF_ERROR(VerifySpec(loaded));
   return loaded;
 }
 
-absl::Status SpecError(const LoadedSpec& loaded, const std::string& field, absl::string_view message) {
+absl::Status SpecError(
+    const LoadedSpec& loaded, const std::string& field, absl::string_view message) {
   return AtField(loaded, field, Error(Exit::kSpec, message));
 }
 
-absl::Status AtField(const LoadedSpec& loaded, const std::string& field, const absl::Status& status) {
+absl::Status AtField(
+    const LoadedSpec& loaded, const std::string& field, const absl::Status& status) {
   std::string where = QuotePath(loaded.path);
-  for (std::string path = field; !path.empty(); path.resize(path.find_last_of(".[") == std::string::npos ? 0 : path.find_last_of(".["))) {
+  for (std::string path = field; !path.empty();
+       path.resize(path.find_last_of(".[") == std::string::npos ? 0 : path.find_last_of(".["))) {
     if (const auto found = loaded.where.find(path); found != loaded.where.end()) {
       where = found->second;
       break;

@@ -29,15 +29,18 @@ absl::StatusOr<T> Integer(absl::string_view value) {
   T number = 0;
   if (LooksOctal(value)) return Expected("a number without a leading 0", value);
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc::result_out_of_range) return Expected(absl::StrCat("a whole number of ", sizeof(T) * 8, " bits"), value);
-  if (error != std::errc() || end != value.data() + value.size()) return Expected("a whole number", value);
+  if (error == std::errc::result_out_of_range)
+    return Expected(absl::StrCat("a whole number of ", sizeof(T) * 8, " bits"), value);
+  if (error != std::errc() || end != value.data() + value.size())
+    return Expected("a whole number", value);
   return number;
 }
 
 absl::StatusOr<float> Real(absl::string_view value) {
   float number = 0;
   if (LooksOctal(value)) return Expected("a number without a leading 0", value);
-  if (!absl::SimpleAtof(value, &number) || !std::isfinite(number)) return Expected("a finite number", value);
+  if (!absl::SimpleAtof(value, &number) || !std::isfinite(number))
+    return Expected("a finite number", value);
   return number;
 }
 
@@ -47,32 +50,38 @@ absl::StatusOr<bool> Truth(absl::string_view value) {
   return Expected("true or false", value);
 }
 
-absl::StatusOr<const pb::EnumValueDescriptor*> EnumValue(const pb::EnumDescriptor* type, absl::string_view value) {
-  if (const pb::EnumValueDescriptor* found = type->FindValueByName(std::string(value))) return found;
+absl::StatusOr<const pb::EnumValueDescriptor*> EnumValue(
+    const pb::EnumDescriptor* type, absl::string_view value) {
+  if (const pb::EnumValueDescriptor* found = type->FindValueByName(std::string(value)))
+    return found;
   std::vector<std::string> names;
   for (int i = 0; i < type->value_count(); ++i) names.push_back(type->value(i)->name());
-  return Error(Exit::kSpec,
-               absl::StrCat("unknown value \"", Quote(value), "\"", DidYouMean(value, names), "; one of ", absl::StrJoin(names, ", ")));
+  return Error(Exit::kSpec, absl::StrCat("unknown value \"", Quote(value), "\"",
+                                DidYouMean(value, names), "; one of ", absl::StrJoin(names, ", ")));
 }
 
-absl::Status SetMessage(const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
+absl::Status SetMessage(
+    const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
   const pb::Reflection* reflection = message->GetReflection();
   if (!value.empty() && value != "{}") {
-    return Error(Exit::kSpec, absl::StrCat("is a message (", field->message_type()->name(), "), not a value; set one of its fields (",
-                                           field->name(), ".", field->message_type()->field(0)->name(), "=...), {} or nothing"));
+    return Error(Exit::kSpec, absl::StrCat("is a message (", field->message_type()->name(),
+                                  "), not a value; set one of its fields (", field->name(), ".",
+                                  field->message_type()->field(0)->name(), "=...), {} or nothing"));
   }
   reflection->ClearField(message, field);
   if (value == "{}") reflection->MutableMessage(message, field);
   return absl::OkStatus();
 }
 
-absl::Status SetRepeated(const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
+absl::Status SetRepeated(
+    const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
   const pb::Reflection* reflection = message->GetReflection();
   reflection->ClearField(message, field);
   if (value.empty()) return absl::OkStatus();
   for (const absl::string_view item : absl::StrSplit(value, ',')) {
     if (field->enum_type() != nullptr) {
-      ASSIGN_OR_RETURN(const pb::EnumValueDescriptor* const chosen, EnumValue(field->enum_type(), item));
+      ASSIGN_OR_RETURN(
+          const pb::EnumValueDescriptor* const chosen, EnumValue(field->enum_type(), item));
       reflection->AddEnum(message, field, chosen);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
       ASSIGN_OR_RETURN(const float number, Real(item));
@@ -90,7 +99,9 @@ absl::Status SetField(const FieldDescriptor* field, absl::string_view value, pb:
   if (field->is_repeated()) return SetRepeated(field, value, message);
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE: return SetMessage(field, value, message);
-    case FieldDescriptor::CPPTYPE_STRING: reflection->SetString(message, field, std::string(value)); return absl::OkStatus();
+    case FieldDescriptor::CPPTYPE_STRING:
+      reflection->SetString(message, field, std::string(value));
+      return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_INT32: {
       ASSIGN_OR_RETURN(const int32_t number, Integer<int32_t>(value));
       reflection->SetInt32(message, field, number);
@@ -117,7 +128,8 @@ absl::Status SetField(const FieldDescriptor* field, absl::string_view value, pb:
       return absl::OkStatus();
     }
     case FieldDescriptor::CPPTYPE_ENUM: {
-      ASSIGN_OR_RETURN(const pb::EnumValueDescriptor* const chosen, EnumValue(field->enum_type(), value));
+      ASSIGN_OR_RETURN(
+          const pb::EnumValueDescriptor* const chosen, EnumValue(field->enum_type(), value));
       reflection->SetEnum(message, field, chosen);
       return absl::OkStatus();
     }
@@ -134,11 +146,13 @@ absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message
     if (field == nullptr) {
       std::vector<std::string> names;
       for (int j = 0; j < type->field_count(); ++j) names.push_back(type->field(j)->name());
-      return Error(Exit::kSpec, absl::StrCat("unknown field \"", Quote(parts[i]), "\" in ", type->name(), DidYouMean(parts[i], names),
-                                             "; its fields are ", absl::StrJoin(names, ", ")));
+      return Error(Exit::kSpec,
+          absl::StrCat("unknown field \"", Quote(parts[i]), "\" in ", type->name(),
+              DidYouMean(parts[i], names), "; its fields are ", absl::StrJoin(names, ", ")));
     }
     if (i + 1 == parts.size()) return SetField(field, value, message);
-    if (field->message_type() == nullptr) return Error(Exit::kSpec, absl::StrCat("\"", parts[i], "\" is a value and has no fields"));
+    if (field->message_type() == nullptr)
+      return Error(Exit::kSpec, absl::StrCat("\"", parts[i], "\" is a value and has no fields"));
     message = message->GetReflection()->MutableMessage(message, field);
   }
   return absl::OkStatus();
@@ -149,14 +163,16 @@ absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message
 absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment) {
   const std::string where = absl::StrCat("--set ", Quote(assignment));
   const size_t equals = assignment.find('=');
-  if (equals == absl::string_view::npos) return Error(Exit::kSpec, absl::StrCat(where, ": a field, \"=\" and a value expected"));
+  if (equals == absl::string_view::npos)
+    return Error(Exit::kSpec, absl::StrCat(where, ": a field, \"=\" and a value expected"));
   const absl::string_view path = assignment.substr(0, equals);
   TaskSpec changed = loaded->spec;
   RETURN_IF_ERROR(Annotate(Assign(path, assignment.substr(equals + 1), &changed), where));
   loaded->spec.Swap(&changed);
   const std::string key(path);
   const auto inside = [&](const std::string& name) {
-    return name.size() > key.size() && name.starts_with(key) && (name[key.size()] == '.' || name[key.size()] == '[');
+    return name.size() > key.size() && name.starts_with(key) &&
+           (name[key.size()] == '.' || name[key.size()] == '[');
   };
   std::erase_if(loaded->where, [&](const auto& entry) { return inside(entry.first); });
   loaded->where[key] = where;

@@ -1,4 +1,5 @@
-// What a spec must fulfil: ranges out of the (limits) of each field, and what fields demand of each other.
+// What a spec must fulfil: ranges out of the (limits) of each field, and what fields demand of each
+// other.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -46,7 +47,8 @@ class Verifier {
   void CheckTask();
   void CheckModel();
   void CheckEncoder(const EncoderSpec& encoder);
-  void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least = 2);
+  void CheckLabels(
+      const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least = 2);
   void CheckClassification(const SequenceClassificationSpec& task);
   void CheckPairs(const SequenceClassificationSpec& task);
   void CheckTagging(const TokenTaggingSpec& task);
@@ -73,9 +75,12 @@ void Verifier::CheckRange(T value, const FieldDescriptor* field, const std::stri
   const bool low = limits.has_min() && value < static_cast<T>(limits.min());
   const bool high = limits.has_max() && value > static_cast<T>(limits.max());
   if (finite && !low && !high) return;
-  const std::string range = limits.has_min() && limits.has_max() ? absl::StrCat(Shortest(limits.min()), " to ", Shortest(limits.max()))
-                                                                 : std::string("a finite number");
-  Add(path, absl::StrCat(Shortest(value), finite ? " is out of range; " : " is not finite; ", range, unit, " is allowed"));
+  const std::string range =
+      limits.has_min() && limits.has_max()
+          ? absl::StrCat(Shortest(limits.min()), " to ", Shortest(limits.max()))
+          : std::string("a finite number");
+  Add(path, absl::StrCat(Shortest(value), finite ? " is out of range; " : " is not finite; ", range,
+                unit, " is allowed"));
 }
 
 void Verifier::CheckFields(const pb::Message& message, const std::string& prefix) {
@@ -99,11 +104,21 @@ void Verifier::CheckFields(const pb::Message& message, const std::string& prefix
       continue;
     }
     switch (field->cpp_type()) {
-      case FieldDescriptor::CPPTYPE_MESSAGE: CheckFields(reflection->GetMessage(message, field), path + "."); break;
-      case FieldDescriptor::CPPTYPE_INT32: CheckRange(reflection->GetInt32(message, field), field, path); break;
-      case FieldDescriptor::CPPTYPE_INT64: CheckRange(reflection->GetInt64(message, field), field, path); break;
-      case FieldDescriptor::CPPTYPE_FLOAT: CheckRange(reflection->GetFloat(message, field), field, path); break;
-      case FieldDescriptor::CPPTYPE_STRING: check_string(reflection->GetString(message, field), path); break;
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        CheckFields(reflection->GetMessage(message, field), path + ".");
+        break;
+      case FieldDescriptor::CPPTYPE_INT32:
+        CheckRange(reflection->GetInt32(message, field), field, path);
+        break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        CheckRange(reflection->GetInt64(message, field), field, path);
+        break;
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        CheckRange(reflection->GetFloat(message, field), field, path);
+        break;
+      case FieldDescriptor::CPPTYPE_STRING:
+        check_string(reflection->GetString(message, field), path);
+        break;
       default: break;
     }
   }
@@ -121,21 +136,26 @@ int64_t Verifier::MaxTokens() const {
 
 std::string Verifier::MaxTokensField() const {
   const pb::OneofDescriptor* task = TaskSpec::descriptor()->FindOneofByName("task");
-  return absl::StrCat(spec_.GetReflection()->GetOneofFieldDescriptor(spec_, task)->name(), ".max_tokens");
+  return absl::StrCat(
+      spec_.GetReflection()->GetOneofFieldDescriptor(spec_, task)->name(), ".max_tokens");
 }
 
-void Verifier::CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least) {
+void Verifier::CheckLabels(
+    const pb::RepeatedPtrField<std::string>& labels, const std::string& task, int least) {
   std::set<std::string> seen;
   for (int i = 0; i < labels.size(); ++i) {
     const std::string path = absl::StrCat(task, ".labels[", i, "]");
     if (labels[i].empty()) Add(path, "is empty");
     if (labels[i].size() > kMaxLabelBytes || !IsUtf8(labels[i]))
       Add(path, absl::StrCat("is not at most ", kMaxLabelBytes, " bytes of UTF-8"));
-    if (!seen.insert(labels[i]).second) Add(path, absl::StrCat("label \"", Quote(labels[i]), "\" is given twice"));
+    if (!seen.insert(labels[i]).second)
+      Add(path, absl::StrCat("label \"", Quote(labels[i]), "\" is given twice"));
   }
-  if (labels.size() > kMaxLabels) Add(absl::StrCat(task, ".labels"), absl::StrCat("more than ", kMaxLabels, " labels"));
+  if (labels.size() > kMaxLabels)
+    Add(absl::StrCat(task, ".labels"), absl::StrCat("more than ", kMaxLabels, " labels"));
   if (labels.size() == 1 && least > 1) {
-    Add(absl::StrCat(task, ".labels"), "one label is nothing to learn; give at least two, or none to learn them from the data");
+    Add(absl::StrCat(task, ".labels"),
+        "one label is nothing to learn; give at least two, or none to learn them from the data");
   }
 }
 
@@ -144,7 +164,8 @@ void Verifier::CheckClassification(const SequenceClassificationSpec& task) {
   const bool single = task.kind() == SequenceClassificationSpec::SINGLE_LABEL;
   const bool number = task.kind() == SequenceClassificationSpec::REGRESSION;
   CheckLabels(task.labels(), "sequence_classification", single ? 2 : 1);
-  if (number && task.labels_size() > 1) Add(name + "labels", "REGRESSION learns one number; one name at most is allowed");
+  if (number && task.labels_size() > 1)
+    Add(name + "labels", "REGRESSION learns one number; one name at most is allowed");
   if (task.kind() == SequenceClassificationSpec::MULTI_LABEL && task.label_separator().empty())
     Add(name + "label_separator", "is empty; MULTI_LABEL needs one");
   CheckWeights(task, name, single ? "" : "is for SINGLE_LABEL only");
@@ -153,7 +174,8 @@ void Verifier::CheckClassification(const SequenceClassificationSpec& task) {
 
 void Verifier::CheckTagging(const TokenTaggingSpec& task) {
   CheckLabels(task.labels(), "token_tagging");
-  CheckWeights(task, "token_tagging.", task.crf() ? "is not possible with crf, whose loss is that of whole sequences" : "");
+  CheckWeights(task, "token_tagging.",
+      task.crf() ? "is not possible with crf, whose loss is that of whole sequences" : "");
 }
 
 template <typename Task>
@@ -166,40 +188,54 @@ void Verifier::CheckWeights(const Task& task, const std::string& name, const std
   if (task.class_weights_size() == 0) return;
   if (task.balance_classes()) Add(name + "balance_classes", "excludes class_weights; give one");
   if (task.class_weights_size() != task.labels_size())
-    Add(name + "class_weights", absl::StrCat(task.class_weights_size(), " weights for ", task.labels_size(),
-                                             " labels; one for each of `labels` expected, which have to be given"));
-  const bool any = std::any_of(task.class_weights().begin(), task.class_weights().end(), [](float weight) { return weight > 0; });
+    Add(name + "class_weights",
+        absl::StrCat(task.class_weights_size(), " weights for ", task.labels_size(),
+            " labels; one for each of `labels` expected, which have to be given"));
+  const bool any = std::any_of(task.class_weights().begin(), task.class_weights().end(),
+      [](float weight) { return weight > 0; });
   if (!any) Add(name + "class_weights", "all are 0; nothing would be learned");
 }
 
 void Verifier::CheckPairs(const SequenceClassificationSpec& task) {
-  const bool train = !spec_.train().text_pair_field().empty(), validation = !spec_.validation().text_pair_field().empty();
+  const bool train = !spec_.train().text_pair_field().empty(),
+             validation = !spec_.validation().text_pair_field().empty();
   if (train && task.long_texts() == SequenceClassificationSpec::WINDOWS)
-    Add("sequence_classification.long_texts", "WINDOWS is for single texts; HEAD, TAIL or HEAD_TAIL can cut pairs");
+    Add("sequence_classification.long_texts",
+        "WINDOWS is for single texts; HEAD, TAIL or HEAD_TAIL can cut pairs");
   if (train != validation && spec_.validation().files_size() > 0)
     Add(train ? "validation.text_pair_field" : "train.text_pair_field",
-        absl::StrCat("is not given, but ", train ? "train" : "validation", " has one; both read pairs, or none"));
+        absl::StrCat("is not given, but ", train ? "train" : "validation",
+            " has one; both read pairs, or none"));
 }
 
 void Verifier::CheckTask() {
   switch (spec_.task_case()) {
     case TaskSpec::kMaskedLm: {
       const float sum = spec_.masked_lm().keep_share() + spec_.masked_lm().random_share();
-      if (sum > 1) Add("masked_lm.random_share", absl::StrCat("keep_share + random_share is ", Shortest(sum), ", at most 1 is allowed"));
-      if (const int from = spec_.masked_lm().warmup_from_tokens(); from > MaxTokens() || (from > 0 && from < 8)) {
-        Add("masked_lm.warmup_from_tokens", absl::StrCat(from, " is not between 8 and max_tokens = ", MaxTokens()));
+      if (sum > 1)
+        Add("masked_lm.random_share",
+            absl::StrCat("keep_share + random_share is ", Shortest(sum), ", at most 1 is allowed"));
+      if (const int from = spec_.masked_lm().warmup_from_tokens();
+          from > MaxTokens() || (from > 0 && from < 8)) {
+        Add("masked_lm.warmup_from_tokens",
+            absl::StrCat(from, " is not between 8 and max_tokens = ", MaxTokens()));
       }
       break;
     }
-    case TaskSpec::kSequenceClassification: CheckClassification(spec_.sequence_classification()); break;
+    case TaskSpec::kSequenceClassification:
+      CheckClassification(spec_.sequence_classification());
+      break;
     case TaskSpec::kTokenTagging: CheckTagging(spec_.token_tagging()); break;
     case TaskSpec::TASK_NOT_SET:
-      Add("task", "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging {}");
+      Add("task",
+          "no task is given; name one of masked_lm {}, sequence_classification {}, token_tagging "
+          "{}");
       return;
   }
   if (spec_.batch().has_micro_tokens() && spec_.batch().micro_tokens() < MaxTokens()) {
-    Add("batch.micro_tokens", absl::StrCat(spec_.batch().micro_tokens(), " is less than ", MaxTokensField(), " = ", MaxTokens(),
-                                           "; one sequence must fit into a pass"));
+    Add("batch.micro_tokens",
+        absl::StrCat(spec_.batch().micro_tokens(), " is less than ", MaxTokensField(), " = ",
+            MaxTokens(), "; one sequence must fit into a pass"));
   }
 }
 
@@ -229,29 +265,38 @@ void Verifier::CheckEncoder(const EncoderSpec& encoder) {
     Add("model.encoder.heads", absl::StrCat(encoder.heads(), " does not divide hidden = ", hidden));
   }
   if (MaxTokens() > encoder.max_positions()) {
-    Add(MaxTokensField(), absl::StrCat(MaxTokens(), " is more than model.encoder.max_positions = ", encoder.max_positions()));
+    Add(MaxTokensField(), absl::StrCat(MaxTokens(), " is more than model.encoder.max_positions = ",
+                              encoder.max_positions()));
   }
 }
 
 void Verifier::CheckModel() {
   const ModelSpec& model = spec_.model();
   if (!model.start_from().empty()) {
-    if (model.has_encoder()) Add("model.encoder", "is not allowed together with model.start_from, whose folder has the shape; give one");
+    if (model.has_encoder())
+      Add("model.encoder",
+          "is not allowed together with model.start_from, whose folder has the shape; give one");
     return;
   }
   if (!model.has_encoder()) {
-    Add("model", "has neither start_from nor encoder; give the folder to start from, or encoder {} for a new one");
+    Add("model",
+        "has neither start_from nor encoder; give the folder to start from, or encoder {} for a "
+        "new one");
     return;
   }
-  if (model.tokenizer().empty()) Add("model.tokenizer", "a new encoder needs one: the folder that `cloze vocab` wrote, or a vocab.txt");
+  if (model.tokenizer().empty())
+    Add("model.tokenizer",
+        "a new encoder needs one: the folder that `cloze vocab` wrote, or a vocab.txt");
   CheckEncoder(model.encoder());
 }
 
 void Verifier::CheckData() {
   if (spec_.train().files().empty()) Add("train.files", "no file is given; name at least one");
-  for (const auto& [name, data] : {std::pair("train", &spec_.train()), std::pair("validation", &spec_.validation())}) {
+  for (const auto& [name, data] :
+      {std::pair("train", &spec_.train()), std::pair("validation", &spec_.validation())}) {
     for (int i = 0; i < data->files_size(); ++i) {
-      if (data->files(i).empty()) Add(absl::StrCat(name, ".files[", i, "]"), "is empty; a path expected");
+      if (data->files(i).empty())
+        Add(absl::StrCat(name, ".files[", i, "]"), "is empty; a path expected");
     }
   }
 }
@@ -262,7 +307,8 @@ void Verifier::CheckTargets() {
   for (int i = 0; i < targets.size(); ++i) {
     if (!seen.insert(targets[i]).second) {
       Add(absl::StrCat("trainable.lora.targets[", i, "]"),
-          absl::StrCat(LoraSpec::Target_Name(static_cast<LoraSpec::Target>(targets[i])), " is given twice"));
+          absl::StrCat(
+              LoraSpec::Target_Name(static_cast<LoraSpec::Target>(targets[i])), " is given twice"));
     }
   }
 }
@@ -270,29 +316,41 @@ void Verifier::CheckTargets() {
 void Verifier::CheckRun() {
   const ScheduleSpec& schedule = spec_.schedule();
   if (schedule.steps() > 0 && schedule.warmup_steps() > schedule.steps()) {
-    Add("schedule.warmup_steps", absl::StrCat(schedule.warmup_steps(), " is more than schedule.steps = ", schedule.steps()));
+    Add("schedule.warmup_steps",
+        absl::StrCat(schedule.warmup_steps(), " is more than schedule.steps = ", schedule.steps()));
   }
   if (spec_.trainable().has_lora() && spec_.model().start_from().empty()) {
-    Add("trainable.lora", "is an addition to a model that exists; name its folder in model.start_from");
+    Add("trainable.lora",
+        "is an addition to a model that exists; name its folder in model.start_from");
   }
   CheckTargets();
   if (spec_.validation().files().empty()) {
     const std::string hint = " needs held-out data; name validation.files";
-    if (spec_.repeat() > 1) Add("repeat", absl::StrCat("choosing the best of ", spec_.repeat(), " runs", hint));
+    if (spec_.repeat() > 1)
+      Add("repeat", absl::StrCat("choosing the best of ", spec_.repeat(), " runs", hint));
     if (spec_.evaluation().patience() > 0) Add("evaluation.patience", "ending a run early" + hint);
   }
   if (schedule.time_budget_minutes() > 0 && schedule.warmup_steps() > 0) {
-    Add("schedule.warmup_steps", "does not go with time_budget_minutes, whose steps nobody knows beforehand; give warmup_share");
+    Add("schedule.warmup_steps",
+        "does not go with time_budget_minutes, whose steps nobody knows beforehand; give "
+        "warmup_share");
   }
-  if (spec_.output().directory().empty()) Add("output.directory", "is not given; name the folder that the run writes");
-  if (!spec_.model().start_from().empty() && spec_.output().directory() == spec_.model().start_from()) {
-    Add("output.directory", "is the folder of model.start_from, which the run would overwrite; name another");
+  if (spec_.output().directory().empty())
+    Add("output.directory", "is not given; name the folder that the run writes");
+  if (!spec_.model().start_from().empty() &&
+      spec_.output().directory() == spec_.model().start_from()) {
+    Add("output.directory",
+        "is the folder of model.start_from, which the run would overwrite; name another");
   }
 }
 
 }  // namespace
 
-absl::Status VerifySpec(const LoadedSpec& loaded) { return Verifier(loaded).Run(/*ranges_alone=*/false); }
-absl::Status VerifyRanges(const LoadedSpec& loaded) { return Verifier(loaded).Run(/*ranges_alone=*/true); }
+absl::Status VerifySpec(const LoadedSpec& loaded) {
+  return Verifier(loaded).Run(/*ranges_alone=*/false);
+}
+absl::Status VerifyRanges(const LoadedSpec& loaded) {
+  return Verifier(loaded).Run(/*ranges_alone=*/true);
+}
 
 }  // namespace cloze

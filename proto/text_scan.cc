@@ -12,12 +12,14 @@ bool IsWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 // Is `c` the sign in a number such as 5e-05, whose front is `number`?
 bool IsExponentSign(absl::string_view number, char c) {
-  return (c == '-' || c == '+') && (absl::ascii_isdigit(number[0]) || number[0] == '.') && (number.back() == 'e' || number.back() == 'E');
+  return (c == '-' || c == '+') && (absl::ascii_isdigit(number[0]) || number[0] == '.') &&
+         (number.back() == 'e' || number.back() == 'E');
 }
 
 }  // namespace
 
-TextScan::TextScan(absl::string_view text, std::string path) : text_(text), path_(std::move(path)), lines_{0} {
+TextScan::TextScan(absl::string_view text, std::string path)
+    : text_(text), path_(std::move(path)), lines_{0} {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\n') lines_.push_back(i + 1);
   }
@@ -26,15 +28,16 @@ TextScan::TextScan(absl::string_view text, std::string path) : text_(text), path
 // First byte after the string that starts at `at`; protobuf ends a string at the end of its line.
 size_t TextScan::SkipString(size_t at) const {
   const char quote = text_[at++];
-  while (at < text_.size() && text_[at] != quote && text_[at] != '\n') at += text_[at] == '\\' ? 2 : 1;
+  while (at < text_.size() && text_[at] != quote && text_[at] != '\n')
+    at += text_[at] == '\\' ? 2 : 1;
   return std::min(at + 1, text_.size());
 }
 
 absl::Status TextScan::CheckNumber(size_t begin, size_t end) const {
   const absl::string_view word = text_.substr(begin, end - begin);
   if (word.size() < 2 || word[0] != '0' || !absl::ascii_isdigit(word[1])) return absl::OkStatus();
-  return Error(Exit::kSpec,
-               absl::StrCat(Where(begin), ": number ", Quote(word), " starts with 0, which would be read as octal; leave the 0 away"));
+  return Error(Exit::kSpec, absl::StrCat(Where(begin), ": number ", Quote(word),
+                                " starts with 0, which would be read as octal; leave the 0 away"));
 }
 
 absl::Status TextScan::Check(int max_depth) {
@@ -48,14 +51,17 @@ absl::Status TextScan::Check(int max_depth) {
       i = SkipString(i);
     } else if (IsWord(c)) {
       const size_t begin = i;
-      while (i < text_.size() && (IsWord(text_[i]) || IsExponentSign(text_.substr(begin, i - begin), text_[i]))) ++i;
+      while (i < text_.size() &&
+             (IsWord(text_[i]) || IsExponentSign(text_.substr(begin, i - begin), text_[i])))
+        ++i;
       words_.emplace_back(begin, i);
       RETURN_IF_ERROR(CheckNumber(begin, i));
     } else {
       if (c == '{' || c == '<') ++depth;
       if (c == '}' || c == '>') depth = std::max(depth - 1, 0);
       if (depth > max_depth) {
-        return Error(Exit::kSpec, absl::StrCat(Where(i), ": messages nest deeper than ", max_depth));
+        return Error(
+            Exit::kSpec, absl::StrCat(Where(i), ": messages nest deeper than ", max_depth));
       }
       ++i;
     }
@@ -67,7 +73,8 @@ std::string TextScan::Where(size_t offset) const {
   offset = std::min(offset, text_.size());
   const auto line = std::upper_bound(lines_.begin(), lines_.end(), offset) - 1;
   const absl::string_view before = text_.substr(*line, offset - *line);
-  const auto characters = std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; });
+  const auto characters =
+      std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; });
   return absl::StrCat(QuotePath(path_), ":", line - lines_.begin() + 1, ":", characters + 1);
 }
 
@@ -75,13 +82,15 @@ size_t TextScan::Offset(int line, int column) const {
   if (line < 0) return 0;
   if (line >= lines_.size()) return text_.size();
   size_t offset = lines_[line];
-  for (int at = 0; at < column && offset < text_.size() && text_[offset] != '\n'; ++offset) at += text_[offset] == '\t' ? 8 - at % 8 : 1;
+  for (int at = 0; at < column && offset < text_.size() && text_[offset] != '\n'; ++offset)
+    at += text_[offset] == '\t' ? 8 - at % 8 : 1;
   return offset;
 }
 
 size_t TextScan::LastWordBefore(absl::string_view name, size_t offset) const {
   for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
-    if (word->first < offset && text_.substr(word->first, word->second - word->first) == name) return word->first;
+    if (word->first < offset && text_.substr(word->first, word->second - word->first) == name)
+      return word->first;
   }
   return offset;
 }

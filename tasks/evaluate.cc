@@ -16,14 +16,17 @@ constexpr uint64_t kHeldOut = uint64_t{1} << 62;
 class Counter {
  public:
   virtual ~Counter() = default;
-  // A batch with its last hidden states. `continues`: for each sequence, does it go on the one before?
+  // A batch with its last hidden states. `continues`: for each sequence, does it go on the one
+  // before?
   virtual void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) = 0;
   virtual MetricResults Results() = 0;
 };
 
 class MaskedLmCounter : public Counter {
  public:
-  MaskedLmCounter(const Head& head, const DataStats& stats) : head_(head) { metric_.AddText(stats.text_tokens, stats.bytes); }
+  MaskedLmCounter(const Head& head, const DataStats& stats) : head_(head) {
+    metric_.AddText(stats.text_tokens, stats.bytes);
+  }
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>&) override {
     const LossSum loss = head_.Loss(step, hidden, 0, {});
     metric_.Add(loss.loss, loss.correct, step.batch.rows.size());
@@ -44,8 +47,9 @@ class LabelCounter : public Counter {
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = step.batch;
     const Mat logits = Rows(head_.Logits(step, hidden), 0, batch.rows.size());
-    loss_ +=
-        head_.has_chain() ? head_.Loss(step, hidden, 0, {}).loss : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, step.arena).loss;
+    loss_ += head_.has_chain()
+                 ? head_.Loss(step, hidden, 0, {}).loss
+                 : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, step.arena).loss;
     count_ += logits.rows;
     int64_t i = 0;
     for (int64_t s = 0; s < batch.sequences(); ++s) {
@@ -67,7 +71,8 @@ class LabelCounter : public Counter {
  private:
   void Flush() {
     if (labels_.empty()) return;
-    const ConstMat logits = View(static_cast<const float*>(logits_.data()), labels_.size(), head_.labels());
+    const ConstMat logits =
+        View(static_cast<const float*>(logits_.data()), labels_.size(), head_.labels());
     std::vector<int> predicted;
     for (const WordTag& tag : decoder_.Decode(logits)) predicted.push_back(tag.label);
     tags_.Add(labels_, predicted);
@@ -87,7 +92,8 @@ class LabelCounter : public Counter {
 class TextCounter : public Counter {
  public:
   TextCounter(const Head& head, const ModelConfig& config)
-      : head_(head), config_(config), single_(config.labels), several_(config.labels), mean_(config.labels.size()) {}
+      : head_(head), config_(config), single_(config.labels), several_(config.labels),
+        mean_(config.labels.size()) {}
 
   void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = step.batch;
@@ -154,7 +160,8 @@ class TextCounter : public Counter {
 
 }  // namespace
 
-absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, const EvaluateOptions& options) {
+absl::StatusOr<MetricResults> Evaluate(
+    Model& model, const ExampleStore& store, const EvaluateOptions& options) {
   std::unique_ptr<Counter> counter;
   if (model.config().head == HeadKind::kMaskedLm) {
     counter = std::make_unique<MaskedLmCounter>(model.head(), store.stats());
@@ -163,7 +170,8 @@ absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, 
   } else {
     counter = std::make_unique<LabelCounter>(model, options.viterbi);
   }
-  const int64_t examples = options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
+  const int64_t examples =
+      options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
   Batch batch;
   std::vector<bool> continues;
   const auto run = [&] {
@@ -178,7 +186,8 @@ absl::StatusOr<MetricResults> Evaluate(Model& model, const ExampleStore& store, 
   };
   Example example;
   for (int64_t i = 0; i < examples; ++i) {
-    if (options.stop != nullptr && *options.stop) return Error(Exit::kInterrupted, "stopped while evaluating");
+    if (options.stop != nullptr && *options.stop)
+      return Error(Exit::kInterrupted, "stopped while evaluating");
     RETURN_IF_ERROR(store.Read(i, &example));
     if (options.masker != nullptr) options.masker->Apply(kHeldOut + i, &example);
     if (batch.tokens() + static_cast<int64_t>(example.ids.size()) > options.batch_tokens) run();

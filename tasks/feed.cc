@@ -5,11 +5,14 @@
 namespace cloze {
 namespace {
 
-constexpr int kPieceShift = 48;         // a piece of an example draws randomness of its own: example number + piece << kPieceShift
+constexpr int kPieceShift =
+    48;  // a piece of an example draws randomness of its own: example number + piece << kPieceShift
 constexpr int64_t kLengthMultiple = 8;  // of sequences that grow
 
 // In a straight line from `from` to `to` over the first `share` of the run.
-double Grow(double from, double to, double share, double done) { return done >= share ? to : from + (to - from) * done / share; }
+double Grow(double from, double to, double share, double done) {
+  return done >= share ? to : from + (to - from) * done / share;
+}
 
 }  // namespace
 
@@ -23,8 +26,10 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
 
 std::vector<Example> Feed::Sequences(const Example& example, double done) const {
   const MaskedLmSpec* spec = masker_.has_value() ? &masker_->spec() : nullptr;
-  if (spec == nullptr || spec->warmup_from_tokens() == 0 || done >= spec->warmup_share()) return {example};
-  const auto longest = static_cast<int64_t>(Grow(spec->warmup_from_tokens(), spec->max_tokens(), spec->warmup_share(), done));
+  if (spec == nullptr || spec->warmup_from_tokens() == 0 || done >= spec->warmup_share())
+    return {example};
+  const auto longest = static_cast<int64_t>(
+      Grow(spec->warmup_from_tokens(), spec->max_tokens(), spec->warmup_share(), done));
   return SplitSequence(example, longest / kLengthMultiple * kLengthMultiple, spec->append_sep());
 }
 
@@ -37,7 +42,9 @@ absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
   for (int64_t count = 0;; ++count, ++next) {
     if (spec_.examples() > 0 && count == most_examples) break;
     const int64_t epoch = next / store_.size(), place = next % store_.size();
-    const int64_t index = spec_.shuffle() ? PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch)) : place;
+    const int64_t index =
+        spec_.shuffle() ? PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch))
+                        : place;
     RETURN_IF_ERROR(store_.Read(index, &example));
     std::vector<Example> sequences = Sequences(example, done);
     int64_t length = 0;
@@ -47,7 +54,8 @@ absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
       const uint64_t number = next + (i << kPieceShift);
       if (masker_.has_value()) masker_->Apply(number, &sequences[i]);
       const int64_t tokens = sequences[i].ids.size();
-      if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens()) step.micro.emplace_back();
+      if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens())
+        step.micro.emplace_back();
       AddExample(sequences[i], number, &step.micro.back());
     }
     step.tokens += length;
@@ -59,7 +67,8 @@ absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
 
 double Feed::StepsPerEpoch() const {
   const double mean_share = 1 - spec_.warmup_share() * (1 - spec_.warmup_from()) / 2;
-  const double full = spec_.examples() > 0 ? double(store_.size()) / spec_.examples() : double(store_.tokens()) / spec_.tokens();
+  const double full = spec_.examples() > 0 ? double(store_.size()) / spec_.examples()
+                                           : double(store_.tokens()) / spec_.tokens();
   return full / mean_share;
 }
 

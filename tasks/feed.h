@@ -20,16 +20,18 @@ struct StepData {
   int64_t tokens = 0;  // without padding rows
 };
 
-// Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed permutation, so that a position is one
-// integer and any position is reached in O(1). Const methods are thread-safe.
+// Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed
+// permutation, so that a position is one integer and any position is reached in O(1). Const methods
+// are thread-safe.
 class Feed {
  public:
   // The store must outlive the feed. `masker` only for masked_lm.
-  Feed(const ExampleStore& store, const BatchSpec& spec, uint64_t seed, std::optional<Masker> masker)
+  Feed(
+      const ExampleStore& store, const BatchSpec& spec, uint64_t seed, std::optional<Masker> masker)
       : store_(store), spec_(spec), order_(seed, Purpose::kShuffle), masker_(std::move(masker)) {}
 
-  // The step that begins with example `next` when the share `done` of the run, 0 to 1, is done: as many examples as the spec's tokens or
-  // examples allow by then, at least one. Batches are padded.
+  // The step that begins with example `next` when the share `done` of the run, 0 to 1, is done: as
+  // many examples as the spec's tokens or examples allow by then, at least one. Batches are padded.
   absl::StatusOr<StepData> Next(int64_t next, double done) const;
 
   // Mean number of optimizer steps that one pass over the store takes in the course of a run.

@@ -23,10 +23,13 @@ std::vector<float> GeometricCdf(double mean, int longest) {
 
 }  // namespace
 
-absl::StatusOr<Masker> Masker::Create(const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed) {
+absl::StatusOr<Masker> Masker::Create(
+    const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed) {
   Masker masker(spec, seed);
   masker.mask_ = tokenizer.special().mask;
-  if (masker.mask_ < 0) return Error(Exit::kSpec, "the vocabulary has no <mask> (or [MASK]) token, masked_lm needs one");
+  if (masker.mask_ < 0)
+    return Error(
+        Exit::kSpec, "the vocabulary has no <mask> (or [MASK]) token, masked_lm needs one");
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     masker.special_.push_back(tokenizer.is_special(id));
     masker.continues_.push_back(tokenizer.continues_word(id));
@@ -40,7 +43,8 @@ absl::StatusOr<Masker> Masker::Create(const MaskedLmSpec& spec, const Tokenizer&
 void Masker::Apply(uint64_t example, Example* e) const {
   e->rows.clear();
   e->labels.clear();
-  const int64_t ordinary = std::count_if(e->ids.begin(), e->ids.end(), [&](int32_t id) { return !special_[id]; });
+  const int64_t ordinary =
+      std::count_if(e->ids.begin(), e->ids.end(), [&](int32_t id) { return !special_[id]; });
   if (ordinary == 0) return;
   const auto count = std::max<int64_t>(1, std::lround(spec_.mask_share() * ordinary));
   std::vector<Pick> picks;
@@ -53,18 +57,23 @@ void Masker::Apply(uint64_t example, Example* e) const {
   for (const auto& [row, decider] : picks) {
     e->rows.push_back(row);
     e->labels.push_back(e->ids[row]);
-    const float u = Philox::Uniform(philox_(example, static_cast<uint32_t>(decider), kTokenStream)[1]);
+    const float u =
+        Philox::Uniform(philox_(example, static_cast<uint32_t>(decider), kTokenStream)[1]);
     if (u < spec_.keep_share()) continue;
     const uint32_t word = philox_(example, static_cast<uint32_t>(row), kTokenStream)[2];
-    e->ids[row] = u < spec_.keep_share() + spec_.random_share() ? ordinary_[Philox::Below(word, ordinary_.size())] : mask_;
+    e->ids[row] = u < spec_.keep_share() + spec_.random_share()
+                      ? ordinary_[Philox::Below(word, ordinary_.size())]
+                      : mask_;
   }
 }
 
-std::vector<Masker::Pick> Masker::PickTokens(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
+std::vector<Masker::Pick> Masker::PickTokens(
+    uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
   std::vector<std::pair<uint32_t, int32_t>> candidates;  // random word, position
   for (size_t i = 0; i < ids.size(); ++i) {
     if (special_[ids[i]]) continue;
-    candidates.emplace_back(philox_(example, static_cast<uint32_t>(i), kTokenStream)[0], static_cast<int32_t>(i));
+    candidates.emplace_back(
+        philox_(example, static_cast<uint32_t>(i), kTokenStream)[0], static_cast<int32_t>(i));
   }
   std::nth_element(candidates.begin(), candidates.begin() + count - 1, candidates.end());
   std::vector<Pick> picks;
@@ -85,7 +94,8 @@ std::vector<Masker::Word> Masker::Words(const std::vector<int32_t>& ids) const {
   return words;
 }
 
-std::vector<Masker::Pick> Masker::PickWords(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
+std::vector<Masker::Pick> Masker::PickWords(
+    uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
   std::vector<Word> words = Words(ids);
   std::vector<std::pair<uint32_t, size_t>> order;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -104,22 +114,27 @@ std::vector<Masker::Pick> Masker::PickWords(uint64_t example, const std::vector<
 }
 
 int Masker::SpanLength(uint32_t random) const {
-  return 1 + std::upper_bound(span_cdf_.begin(), span_cdf_.end() - 1, Philox::Uniform(random)) - span_cdf_.begin();
+  return 1 + std::upper_bound(span_cdf_.begin(), span_cdf_.end() - 1, Philox::Uniform(random)) -
+         span_cdf_.begin();
 }
 
-std::vector<Masker::Pick> Masker::PickSpans(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
+std::vector<Masker::Pick> Masker::PickSpans(
+    uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
   const std::vector<Word> words = Words(ids);
   std::vector<bool> taken(words.size());
   std::vector<Pick> picks;
-  for (int64_t attempt = 0, n = words.size(); count > 0 && attempt < kAttemptsPerWord * n; ++attempt) {
+  for (int64_t attempt = 0, n = words.size(); count > 0 && attempt < kAttemptsPerWord * n;
+       ++attempt) {
     const Philox::Block b = philox_(example, static_cast<uint32_t>(attempt), kSpanStream);
-    const int64_t first = Philox::Below(b[1], n), end = std::min<int64_t>(first + SpanLength(b[0]), n);
+    const int64_t first = Philox::Below(b[1], n),
+                  end = std::min<int64_t>(first + SpanLength(b[0]), n);
     for (int64_t w = first; w < end; ++w) {
       const bool adjacent = w == first || words[w].begin == words[w - 1].end;
       if (taken[w] || !adjacent || (words[w].size() > count && !picks.empty())) break;
       taken[w] = true;
       count -= words[w].size();
-      for (int32_t row = words[w].begin; row < words[w].end; ++row) picks.push_back({row, words[first].begin});
+      for (int32_t row = words[w].begin; row < words[w].end; ++row)
+        picks.push_back({row, words[first].begin});
     }
   }
   return picks;
@@ -132,7 +147,8 @@ std::vector<Example> SplitSequence(const Example& example, int64_t max_tokens, b
   const int64_t count = (inner + room - 1) / room;
   std::vector<Example> pieces(count);
   for (int64_t i = 0; i < count; ++i) {
-    const auto begin = ids.begin() + 1 + inner * i / count, end = ids.begin() + 1 + inner * (i + 1) / count;
+    const auto begin = ids.begin() + 1 + inner * i / count,
+               end = ids.begin() + 1 + inner * (i + 1) / count;
     pieces[i].ids.push_back(ids.front());
     pieces[i].ids.insert(pieces[i].ids.end(), begin, end);
     if (sep) pieces[i].ids.push_back(ids.back());

@@ -12,15 +12,19 @@
 
 namespace cloze {
 
-// Draws from Philox(seed, example, position) only: the same example number always gives the same mask.
+// Draws from Philox(seed, example, position) only: the same example number always gives the same
+// mask.
 class Masker {
  public:
   // kSpec when the vocabulary has no <mask>.
-  static absl::StatusOr<Masker> Create(const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed);
+  static absl::StatusOr<Masker> Create(
+      const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
-  // Picks max(1, round(mask_share * n)) of the example's n ordinary tokens; each becomes <mask>, stays, or becomes a random ordinary token.
-  // Sets rows (ascending) and labels (the original ids). An example of special tokens only gets none. Whole words and spans that would be
-  // more than that are left out or cut at a word's end, so that fewer tokens may be picked; only a first word is taken however long it is.
+  // Picks max(1, round(mask_share * n)) of the example's n ordinary tokens; each becomes <mask>,
+  // stays, or becomes a random ordinary token. Sets rows (ascending) and labels (the original ids).
+  // An example of special tokens only gets none. Whole words and spans that would be more than that
+  // are left out or cut at a word's end, so that fewer tokens may be picked; only a first word is
+  // taken however long it is.
   void Apply(uint64_t example, Example* e) const;
 
   const MaskedLmSpec& spec() const { return spec_; }
@@ -39,21 +43,25 @@ class Masker {
 
   Masker(const MaskedLmSpec& spec, uint64_t seed) : spec_(spec), philox_(seed, Purpose::kMask) {}
   std::vector<Word> Words(const std::vector<int32_t>& ids) const;
-  std::vector<Pick> PickTokens(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
-  std::vector<Pick> PickWords(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
-  std::vector<Pick> PickSpans(uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
+  std::vector<Pick> PickTokens(
+      uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
+  std::vector<Pick> PickWords(
+      uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
+  std::vector<Pick> PickSpans(
+      uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
   int SpanLength(uint32_t random) const;
 
   MaskedLmSpec spec_;
   Philox philox_;
   int32_t mask_ = -1;
-  std::vector<bool> special_, continues_;  // [vocab] continues_: goes on the word of the token before
-  std::vector<int32_t> ordinary_;          // ids that are not special
-  std::vector<float> span_cdf_;            // [longest_span] probability of a length of at most i + 1 words
+  std::vector<bool> special_,
+      continues_;                  // [vocab] continues_: goes on the word of the token before
+  std::vector<int32_t> ordinary_;  // ids that are not special
+  std::vector<float> span_cdf_;    // [longest_span] probability of a length of at most i + 1 words
 };
 
-// Cuts <class> x ... [<sep>] into pieces of at most max_tokens tokens, about equally long, each with its own <class> [<sep>]. One piece
-// when it is short enough.
+// Cuts <class> x ... [<sep>] into pieces of at most max_tokens tokens, about equally long, each
+// with its own <class> [<sep>]. One piece when it is short enough.
 std::vector<Example> SplitSequence(const Example& example, int64_t max_tokens, bool sep);
 
 }  // namespace cloze

@@ -19,7 +19,9 @@ constexpr size_t kMostLabelsOfCounts = 100;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // All in ASCII, so that a terminal is safe from the labels.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
 
 double Ratio(double a, double b, double otherwise = 0) { return b == 0 ? otherwise : a / b; }
 
@@ -28,17 +30,20 @@ struct Scores {
 };
 
 Scores ScoresOf(int64_t right, int64_t labelled, int64_t predicted) {
-  return {Ratio(right, predicted), Ratio(right, labelled), Ratio(2.0 * right, labelled + predicted)};
+  return {
+      Ratio(right, predicted), Ratio(right, labelled), Ratio(2.0 * right, labelled + predicted)};
 }
 
 Json Row(const char* key, const std::string& name, const Scores& scores, int64_t support) {
-  return {{key, name}, {"precision", scores.precision}, {"recall", scores.recall}, {"f1", scores.f1}, {"support", support}};
+  return {{key, name}, {"precision", scores.precision}, {"recall", scores.recall},
+      {"f1", scores.f1}, {"support", support}};
 }
 
 // Pearson's correlation; NaN when either side is constant.
 double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
   const double n = x.size();
-  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n, mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n,
+               mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
   double xx = 0, yy = 0, xy = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     xx += (x[i] - mean_x) * (x[i] - mean_x);
@@ -61,11 +66,14 @@ std::vector<double> Ranks(const std::vector<double>& x) {
   return ranks;
 }
 
-uint64_t Key(int label, int predicted) { return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted); }
+uint64_t Key(int label, int predicted) {
+  return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted);
+}
 
 MetricResults WordResults(const ConfusionMatrix& confusion) {
   MetricResults results;
-  results.values = {{"accuracy", confusion.Accuracy()}, {"macro_f1", confusion.MacroF1()}, {"mcc", confusion.Mcc()}};
+  results.values = {{"accuracy", confusion.Accuracy()}, {"macro_f1", confusion.MacroF1()},
+      {"mcc", confusion.Mcc()}};
   results.tables = {{"per_class", confusion.PerClassJson()}, {"confusion", confusion.CountsJson()}};
   return results;
 }
@@ -80,13 +88,15 @@ absl::StatusOr<double> MetricResults::Value(const std::string& name) const {
     if (known == name) return value;
     names.push_back(known);
   }
-  return Error(Exit::kSpec, absl::StrCat("evaluation.metric: there is no metric \"", Quote(name), "\"; this task has ",
-                                         absl::StrJoin(names, ", "), DidYouMean(name, names)));
+  return Error(
+      Exit::kSpec, absl::StrCat("evaluation.metric: there is no metric \"", Quote(name),
+                       "\"; this task has ", absl::StrJoin(names, ", "), DidYouMean(name, names)));
 }
 
 std::string MetricResults::ToJson() const {
   std::vector<std::string> members;
-  for (const auto& [name, value] : values) members.push_back(absl::StrCat(Dump(name), ":", Dump(value)));
+  for (const auto& [name, value] : values)
+    members.push_back(absl::StrCat(Dump(name), ":", Dump(value)));
   for (const auto& [name, json] : tables) members.push_back(absl::StrCat(Dump(name), ":", json));
   return absl::StrCat("{", absl::StrJoin(members, ","), "}");
 }
@@ -100,7 +110,8 @@ std::string MetricResults::ToLine() const {
 }
 
 bool LargerIsBetter(const std::string& name) {
-  return name != "loss" && name != "perplexity" && name != "bits_per_byte" && name != "mse" && name != "mae";
+  return name != "loss" && name != "perplexity" && name != "bits_per_byte" && name != "mse" &&
+         name != "mae";
 }
 
 bool IsBetter(const std::string& name, double value, double best) {
@@ -109,7 +120,8 @@ bool IsBetter(const std::string& name, double value, double best) {
 }
 
 ConfusionMatrix::ConfusionMatrix(std::vector<std::string> labels)
-    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()), predicted_(labels_.size()) {}
+    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()),
+      predicted_(labels_.size()) {}
 
 void ConfusionMatrix::Add(int label, int predicted) {
   CLOZE_CHECK(label >= 0 && label < labels_.size() && predicted >= 0 && predicted < labels_.size());
@@ -157,7 +169,8 @@ double ConfusionMatrix::Mcc() const {
 std::string ConfusionMatrix::PerClassJson() const {
   Json rows = Json::array();
   for (size_t i = 0; i < labels_.size(); ++i)
-    rows.push_back(Row("label", labels_[i], ScoresOf(right_[i], true_[i], predicted_[i]), true_[i]));
+    rows.push_back(
+        Row("label", labels_[i], ScoresOf(right_[i], true_[i], predicted_[i]), true_[i]));
   return Dump(rows);
 }
 
@@ -166,7 +179,8 @@ std::string ConfusionMatrix::CountsJson() const {
   Json counts = Json::array();
   for (size_t label = 0; label < labels_.size(); ++label) {
     Json row = Json::array();
-    for (size_t predicted = 0; predicted < labels_.size(); ++predicted) row.push_back(count(label, predicted));
+    for (size_t predicted = 0; predicted < labels_.size(); ++predicted)
+      row.push_back(count(label, predicted));
     counts.push_back(row);
   }
   return Dump({{"labels", labels_}, {"counts", counts}});
@@ -175,7 +189,8 @@ std::string ConfusionMatrix::CountsJson() const {
 MetricResults ClassificationMetric::Results() const { return WordResults(confusion_); }
 
 MultiLabelMetric::MultiLabelMetric(std::vector<std::string> labels)
-    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()), predicted_(labels_.size()) {}
+    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()),
+      predicted_(labels_.size()) {}
 
 void MultiLabelMetric::Add(absl::Span<const float> labels, const std::vector<bool>& predicted) {
   CLOZE_CHECK(labels.size() == labels_.size() && predicted.size() == labels_.size());
@@ -204,8 +219,7 @@ MetricResults MultiLabelMetric::Results() const {
   }
   MetricResults results;
   results.values = {{"micro_f1", Ratio(2.0 * right, labelled + predicted, kNaN)},
-                    {"macro_f1", Ratio(f1, present, kNaN)},
-                    {"accuracy", Ratio(total_right_, total_, kNaN)}};
+      {"macro_f1", Ratio(f1, present, kNaN)}, {"accuracy", Ratio(total_right_, total_, kNaN)}};
   results.tables = {{"per_class", Dump(rows)}};
   return results;
 }
@@ -225,9 +239,8 @@ MetricResults RegressionMetric::Results() const {
   const double n = values_.size();
   MetricResults results;
   results.values = {{"pearson", Correlation(values_, predicted_)},
-                    {"spearman", Correlation(Ranks(values_), Ranks(predicted_))},
-                    {"mse", Ratio(squares, n, kNaN)},
-                    {"mae", Ratio(distances, n, kNaN)}};
+      {"spearman", Correlation(Ranks(values_), Ranks(predicted_))},
+      {"mse", Ratio(squares, n, kNaN)}, {"mae", Ratio(distances, n, kNaN)}};
   return results;
 }
 
@@ -245,10 +258,9 @@ void MaskedLmMetric::AddText(int64_t tokens, int64_t bytes) {
 MetricResults MaskedLmMetric::Results() const {
   const double loss = Ratio(loss_sum_, count_, kNaN);
   MetricResults results;
-  results.values = {{"loss", loss},
-                    {"perplexity", std::exp(loss)},
-                    {"accuracy", Ratio(correct_, count_, kNaN)},
-                    {"bits_per_byte", loss * Ratio(tokens_, bytes_ * std::log(2.0), kNaN)}};
+  results.values = {{"loss", loss}, {"perplexity", std::exp(loss)},
+      {"accuracy", Ratio(correct_, count_, kNaN)},
+      {"bits_per_byte", loss * Ratio(tokens_, bytes_ * std::log(2.0), kNaN)}};
   results.tables = {{"masked_tokens", absl::StrCat(count_)}};
   return results;
 }
@@ -268,7 +280,8 @@ void TaggingMetric::Add(absl::Span<const int> labels, absl::Span<const int> pred
   Count(tags_->Strict(labels), tags_->Strict(predicted), &strict_);
 }
 
-void TaggingMetric::Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted, std::vector<SpanCounts>* counts) {
+void TaggingMetric::Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted,
+    std::vector<SpanCounts>* counts) {
   for (const TagSpan& span : predicted) ++(*counts)[span.type].predicted;
   size_t at = 0;  // both are in the order of their begins, which are distinct
   for (const TagSpan& span : labels) {
@@ -280,7 +293,8 @@ void TaggingMetric::Count(const std::vector<TagSpan>& labels, const std::vector<
 
 TaggingMetric::SpanCounts TaggingMetric::Sum(const std::vector<SpanCounts>& counts) {
   SpanCounts sum;
-  for (const SpanCounts& c : counts) sum = {sum.right + c.right, sum.labelled + c.labelled, sum.predicted + c.predicted};
+  for (const SpanCounts& c : counts)
+    sum = {sum.right + c.right, sum.labelled + c.labelled, sum.predicted + c.predicted};
   return sum;
 }
 
@@ -289,14 +303,14 @@ MetricResults TaggingMetric::Results() const {
   if (!tags_.has_value()) return results;
   const SpanCounts lenient = Sum(lenient_), strict = Sum(strict_);
   const Scores scores = ScoresOf(lenient.right, lenient.labelled, lenient.predicted);
-  results.values.insert(results.values.begin(), {{"span_f1", scores.f1},
-                                                 {"span_precision", scores.precision},
-                                                 {"span_recall", scores.recall},
-                                                 {"strict_span_f1", ScoresOf(strict.right, strict.labelled, strict.predicted).f1}});
+  results.values.insert(results.values.begin(),
+      {{"span_f1", scores.f1}, {"span_precision", scores.precision}, {"span_recall", scores.recall},
+          {"strict_span_f1", ScoresOf(strict.right, strict.labelled, strict.predicted).f1}});
   Json types = Json::array();
   for (size_t i = 0; i < lenient_.size(); ++i) {
     const SpanCounts& c = lenient_[i];
-    types.push_back(Row("type", tags_->types()[i], ScoresOf(c.right, c.labelled, c.predicted), c.labelled));
+    types.push_back(
+        Row("type", tags_->types()[i], ScoresOf(c.right, c.labelled, c.predicted), c.labelled));
   }
   results.tables.insert(results.tables.begin(), {"per_type", Dump(types)});
   return results;

@@ -1,4 +1,5 @@
-// How good predictions are. Metrics take predictions one by one; their memory does not grow with the data (but for Spearman's correlation).
+// How good predictions are. Metrics take predictions one by one; their memory does not grow with
+// the data (but for Spearman's correlation).
 #ifndef CLOZE_TASKS_METRICS_H_
 #define CLOZE_TASKS_METRICS_H_
 
@@ -17,12 +18,14 @@ namespace cloze {
 
 // Named numbers, and tables that only people and JSON readers look at.
 struct MetricResults {
-  // In the order to print. The first is the one by which the best model is kept unless the spec names another. NaN: nothing was counted.
+  // In the order to print. The first is the one by which the best model is kept unless the spec
+  // names another. NaN: nothing was counted.
   std::vector<std::pair<std::string, double>> values;
   // Tables (per_class, per_type, confusion ...), each as JSON text.
   std::vector<std::pair<std::string, std::string>> tables;
 
-  // The value called `name`; of an empty name, the first one. kSpec with the known names when there is none.
+  // The value called `name`; of an empty name, the first one. kSpec with the known names when there
+  // is none.
   absl::StatusOr<double> Value(const std::string& name) const;
   // One JSON object: the values, then the tables. NaN becomes null. Without line breaks.
   std::string ToJson() const;
@@ -30,12 +33,14 @@ struct MetricResults {
   std::string ToLine() const;
 };
 
-// Is a larger value of metric `name` better? Not so for loss, perplexity, bits_per_byte, mse and mae.
+// Is a larger value of metric `name` better? Not so for loss, perplexity, bits_per_byte, mse and
+// mae.
 bool LargerIsBetter(const std::string& name);
 // Is `value` of metric `name` better than `best`? NaN never is, and anything is better than NaN.
 bool IsBetter(const std::string& name, double value, double best);
 
-// Counts of (label, predicted label). Holds only pairs that occur, so that many labels cost nothing.
+// Counts of (label, predicted label). Holds only pairs that occur, so that many labels cost
+// nothing.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::vector<std::string> labels);
@@ -48,15 +53,17 @@ class ConfusionMatrix {
   const std::vector<std::string>& labels() const { return labels_; }
   // Share of right predictions; NaN when there are none.
   double Accuracy() const;
-  // Harmonic mean of precision and recall, averaged over the labels that occur in the data or in the predictions.
+  // Harmonic mean of precision and recall, averaged over the labels that occur in the data or in
+  // the predictions.
   double MacroF1() const;
-  // Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as chance; 0 when either side has one label
-  // only.
+  // Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as
+  // chance; 0 when either side has one label only.
   double Mcc() const;
 
   // [{"label", "precision", "recall", "f1", "support"}, ...]
   std::string PerClassJson() const;
-  // {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for more than 100 labels.
+  // {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for more than 100
+  // labels.
   std::string CountsJson() const;
 
  private:
@@ -77,8 +84,9 @@ class ClassificationMetric {
   ConfusionMatrix confusion_;
 };
 
-// sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1 over the labels that occur in the data or in the
-// predictions, accuracy (texts whose labels are all right); table per_class.
+// sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1 over the
+// labels that occur in the data or in the predictions, accuracy (texts whose labels are all right);
+// table per_class.
 class MultiLabelMetric {
  public:
   explicit MultiLabelMetric(std::vector<std::string> labels);
@@ -92,8 +100,9 @@ class MultiLabelMetric {
   int64_t total_ = 0, total_right_ = 0;
 };
 
-// sequence_classification of a number: Pearson's and Spearman's correlation (ties have their mean rank) of values and predictions, mean
-// squared error and mean absolute error. Correlations are NaN when either side is constant. Keeps all values: 16 bytes a text.
+// sequence_classification of a number: Pearson's and Spearman's correlation (ties have their mean
+// rank) of values and predictions, mean squared error and mean absolute error. Correlations are NaN
+// when either side is constant. Keeps all values: 16 bytes a text.
 class RegressionMetric {
  public:
   void Add(double value, double predicted);
@@ -103,12 +112,14 @@ class RegressionMetric {
   std::vector<double> values_, predicted_;
 };
 
-// masked_lm: loss (nats per masked token), perplexity (e^loss), accuracy of the masked tokens, and bits_per_byte.
+// masked_lm: loss (nats per masked token), perplexity (e^loss), accuracy of the masked tokens, and
+// bits_per_byte.
 //
 //   bits_per_byte = loss * tokens / (ln 2 * bytes)
 //
-// charges each of the text's tokens (special ones aside) with the mean loss of the masked ones. So it is a pseudo measure, not a code
-// length; it compares models with different vocabularies on the same text at the same mask_share. NaN when no text was counted.
+// charges each of the text's tokens (special ones aside) with the mean loss of the masked ones. So
+// it is a pseudo measure, not a code length; it compares models with different vocabularies on the
+// same text at the same mask_share. NaN when no text was counted.
 class MaskedLmMetric {
  public:
   // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
@@ -122,8 +133,9 @@ class MaskedLmMetric {
   int64_t correct_ = 0, count_ = 0, tokens_ = 0, bytes_ = 0;
 };
 
-// token_tagging: accuracy, macro_f1, mcc of words; when IsBio(labels) also span_f1 (first), span_precision and span_recall, read leniently
-// as conlleval and seqeval do, and strict_span_f1. Tables per_class, per_type (lenient), confusion.
+// token_tagging: accuracy, macro_f1, mcc of words; when IsBio(labels) also span_f1 (first),
+// span_precision and span_recall, read leniently as conlleval and seqeval do, and strict_span_f1.
+// Tables per_class, per_type (lenient), confusion.
 class TaggingMetric {
  public:
   explicit TaggingMetric(std::vector<std::string> labels);
@@ -135,7 +147,8 @@ class TaggingMetric {
   struct SpanCounts {
     int64_t right = 0, labelled = 0, predicted = 0;
   };
-  static void Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted, std::vector<SpanCounts>* counts);
+  static void Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted,
+      std::vector<SpanCounts>* counts);
   static SpanCounts Sum(const std::vector<SpanCounts>& counts);
 
   ConfusionMatrix confusion_;

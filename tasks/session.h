@@ -15,8 +15,8 @@ namespace cloze {
 
 inline constexpr int kDefaultAdapter = -2;
 
-// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the index of the first token of type 1,
-// `adapter` what Session::AdapterNamed gave.
+// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the
+// index of the first token of type 1, `adapter` what Session::AdapterNamed gave.
 struct Query {
   std::vector<int32_t> ids;
   int64_t second = 0;
@@ -32,9 +32,11 @@ struct NamedAdapter {
 // Not thread-safe.
 class Session {
  public:
-  // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and kMismatch for a folder that is missing,
-  // broken or lacks the head that it claims, and for adapters that do not fit.
-  static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute, std::vector<NamedAdapter> adapters = {});
+  // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and
+  // kMismatch for a folder that is missing, broken or lacks the head that it claims, and for
+  // adapters that do not fit.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(
+      const std::string& folder, DType compute, std::vector<NamedAdapter> adapters = {});
 
   // kMismatch unless the model has this head; the message says what it is for.
   absl::Status Require(HeadKind head) const;
@@ -46,22 +48,29 @@ class Session {
   absl::StatusOr<ConstMat> WordEmbeddings();
   // Of queries that name no adapter.
   const ModelConfig& config() const { return config(default_); }
-  const ModelConfig& config(int adapter) const { return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)]; }
+  const ModelConfig& config(int adapter) const {
+    return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)];
+  }
   // Can queries name adapters?
   bool has_named() const { return !adapters_.empty(); }
-  // The number of an adapter for queries; "": of those that name none. kData when there is no such adapter, or the base needs one.
+  // The number of an adapter for queries; "": of those that name none. kData when there is no such
+  // adapter, or the base needs one.
   absl::StatusOr<int> AdapterNamed(const std::string& name) const;
   // Longest sequence.
   int64_t max_tokens() const { return config().max_positions - config().position_offset; }
 
-  // f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of like length pass through the model together.
-  absl::Status Logits(absl::Span<const Query> queries, absl::FunctionRef<void(int64_t query, ConstMat logits)> f);
-  // Attention of one sequence: for each layer [heads, tokens, tokens], each row the softmax of one token's scores.
+  // f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of like length
+  // pass through the model together.
+  absl::Status Logits(
+      absl::Span<const Query> queries, absl::FunctionRef<void(int64_t query, ConstMat logits)> f);
+  // Attention of one sequence: for each layer [heads, tokens, tokens], each row the softmax of one
+  // token's scores.
   absl::StatusOr<std::vector<std::vector<float>>> Attention(const Query& query);
-  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then one a block; a layer at a time for some
-  // queries. With only_last, the last layer only, for each query in order.
+  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then
+  // one a block; a layer at a time for some queries. With only_last, the last layer only, for each
+  // query in order.
   absl::Status Hidden(absl::Span<const Query> queries, bool only_last,
-                      absl::FunctionRef<void(int64_t query, int layer, ConstMat hidden)> f);
+      absl::FunctionRef<void(int64_t query, int layer, ConstMat hidden)> f);
 
  private:
   Session() = default;
@@ -70,9 +79,10 @@ class Session {
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries) const;
-  // f(members, step) for each batch of queries with these indices, which have one adapter, and with `by_length` are sorted by length.
+  // f(members, step) for each batch of queries with these indices, which have one adapter, and with
+  // `by_length` are sorted by length.
   absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,
-                            absl::FunctionRef<void(absl::Span<const int64_t> members, const Step& step)> f);
+      absl::FunctionRef<void(absl::Span<const int64_t> members, const Step& step)> f);
 
   std::string folder_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -94,7 +104,8 @@ float Logistic(float x);
 // Of several labels those whose probability is at least `threshold`.
 std::vector<bool> Chosen(absl::Span<const float> logits, float threshold);
 
-// The query of an encoding, cut to max_tokens; *cut (may be null) gets the number of tokens that were dropped.
+// The query of an encoding, cut to max_tokens; *cut (may be null) gets the number of tokens that
+// were dropped.
 Query QueryOf(const Tokenizer& tokenizer, Encoding encoding, int64_t max_tokens, int64_t* cut);
 
 }  // namespace cloze

@@ -25,7 +25,8 @@ bool IsTag(absl::string_view label) {
 
 bool IsBio(absl::Span<const std::string> labels) {
   const auto opens = [](const std::string& label) { return label[0] == 'B' || label[0] == 'I'; };
-  return std::all_of(labels.begin(), labels.end(), IsTag) && std::any_of(labels.begin(), labels.end(), opens);
+  return std::all_of(labels.begin(), labels.end(), IsTag) &&
+         std::any_of(labels.begin(), labels.end(), opens);
 }
 
 SpanTags::SpanTags(absl::Span<const std::string> labels) {
@@ -40,7 +41,8 @@ SpanTags::SpanTags(absl::Span<const std::string> labels) {
   for (const std::string& label : labels) {
     Tag tag;
     tag.prefix = label[0] == 'L' ? 'E' : label[0] == 'U' ? 'S' : label[0];
-    if (tag.prefix != 'O') tag.type = std::lower_bound(types_.begin(), types_.end(), TypeOf(label)) - types_.begin();
+    if (tag.prefix != 'O')
+      tag.type = std::lower_bound(types_.begin(), types_.end(), TypeOf(label)) - types_.begin();
     closed_ = closed_ || tag.prefix == 'E' || tag.prefix == 'S';
     if (tag.prefix == 'B') opened_[tag.type] = true;
     if (tag.prefix == 'E') ended_[tag.type] = true;
@@ -62,7 +64,8 @@ bool SpanTags::Ends(Tag last, Tag tag) {
 
 bool SpanTags::Follows(int from, int to) const {
   const Tag last = from < 0 ? Tag() : tags_[from], tag = to < 0 ? Tag() : tags_[to];
-  const bool inside = last.prefix == 'B' || last.prefix == 'I', goes_on = tag.prefix == 'I' || tag.prefix == 'E';
+  const bool inside = last.prefix == 'B' || last.prefix == 'I',
+             goes_on = tag.prefix == 'I' || tag.prefix == 'E';
   if (inside && goes_on && tag.type == last.type) return true;
   if (inside && ended_[last.type]) return false;
   return !goes_on || !opened_[tag.type];
@@ -88,8 +91,10 @@ std::vector<TagSpan> SpanTags::Strict(absl::Span<const int> tags) const {
     const Tag first = tags_[tags[i]];
     int64_t end = i + 1;
     if (first.prefix == 'B') {
-      while (end < n && tags_[tags[end]].prefix == 'I' && tags_[tags[end]].type == first.type) ++end;
-      const bool closes = end < n && tags_[tags[end]].prefix == 'E' && tags_[tags[end]].type == first.type;
+      while (end < n && tags_[tags[end]].prefix == 'I' && tags_[tags[end]].type == first.type)
+        ++end;
+      const bool closes =
+          end < n && tags_[tags[end]].prefix == 'E' && tags_[tags[end]].type == first.type;
       if (closes) ++end;
       if (closes || !closed_) spans.push_back({i, end, first.type});
     } else if (first.prefix == 'S') {

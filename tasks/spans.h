@@ -17,23 +17,27 @@ struct TagSpan {
   bool operator==(const TagSpan&) const = default;
 };
 
-// Are these the tags of a span scheme: each "O", or one of B I E S (L U) with "-type" behind it (or B I E S alone), with a B or an I among
-// them?
+// Are these the tags of a span scheme: each "O", or one of B I E S (L U) with "-type" behind it (or
+// B I E S alone), with a B or an I among them?
 bool IsBio(absl::Span<const std::string> labels);
 
-// Reads spans off tags, which are indices into the labels given to the constructor. Const and thread-safe.
+// Reads spans off tags, which are indices into the labels given to the constructor. Const and
+// thread-safe.
 class SpanTags {
  public:
   // `labels` as IsBio() accepts them.
   explicit SpanTags(absl::Span<const std::string> labels);
 
-  // As conlleval and seqeval's default: a span also starts at an I or E behind O, and wherever the type changes.
+  // As conlleval and seqeval's default: a span also starts at an I or E behind O, and wherever the
+  // type changes.
   std::vector<TagSpan> Lenient(absl::Span<const int> tags) const;
-  // Only spans that keep the scheme's rules: B I*; with E or S among the labels, B I* E and S. Others are dropped.
+  // Only spans that keep the scheme's rules: B I*; with E or S among the labels, B I* E and S.
+  // Others are dropped.
   std::vector<TagSpan> Strict(absl::Span<const int> tags) const;
 
-  // May tag `to` stand behind `from` by the scheme's rules? -1 stands for the border before the first and behind the last word. An I may
-  // open a span only of a type without B; where there is an E, a span has to be closed.
+  // May tag `to` stand behind `from` by the scheme's rules? -1 stands for the border before the
+  // first and behind the last word. An I may open a span only of a type without B; where there is
+  // an E, a span has to be closed.
   bool Follows(int from, int to) const;
 
   // Sorted names of the types; "_" for tags without one.

@@ -8,7 +8,8 @@
 
 namespace cloze {
 
-TagDecoder::TagDecoder(const Model& model, std::optional<bool> viterbi) : crf_(model.head().has_chain()) {
+TagDecoder::TagDecoder(const Model& model, std::optional<bool> viterbi)
+    : crf_(model.head().has_chain()) {
   const std::vector<std::string>& labels = model.config().labels;
   const int64_t n = labels.size();
   const bool rules = viterbi.value_or(model.config().viterbi) && IsBio(labels);
@@ -39,7 +40,9 @@ std::vector<WordTag> TagDecoder::Decode(ConstMat logits) const {
   const bool sequence = words > 0 && !start_.empty() && BestSequence(logits, chain(), best.data());
   std::vector<float> p(words * labels);
   for (int64_t w = 0; w < words; ++w) {
-    if (!sequence) best[w] = static_cast<int>(std::max_element(logits.f32(w), logits.f32(w) + labels) - logits.f32(w));
+    if (!sequence)
+      best[w] =
+          static_cast<int>(std::max_element(logits.f32(w), logits.f32(w) + labels) - logits.f32(w));
     std::copy_n(logits.f32(w), labels, p.data() + w * labels);
     Softmax(p.data() + w * labels, labels);
   }

@@ -17,12 +17,15 @@ struct WordTag {
 // Const and thread-safe. Knows the model's chain as it was at construction.
 class TagDecoder {
  public:
-  // `viterbi`: keep the rules of a span scheme (SpanTags::Follows)? Nothing: as the model's config says. Labels of no scheme have no rules.
+  // `viterbi`: keep the rules of a span scheme (SpanTags::Follows)? Nothing: as the model's config
+  // says. Labels of no scheme have no rules.
   explicit TagDecoder(const Model& model, std::optional<bool> viterbi = std::nullopt);
 
-  // logits [words, labels] f32 of one whole sentence. Without rules and chain, the best label of each word; else the best sequence of
-  // labels; of words alone again when the rules leave no sequence (BIES labels without O or S on one word). Scores: the softmax probability
-  // of the chosen label at its word; of a model with a chain (CRF) its marginal probability there, among the sequences that keep the rules.
+  // logits [words, labels] f32 of one whole sentence. Without rules and chain, the best label of
+  // each word; else the best sequence of labels; of words alone again when the rules leave no
+  // sequence (BIES labels without O or S on one word). Scores: the softmax probability of the
+  // chosen label at its word; of a model with a chain (CRF) its marginal probability there, among
+  // the sequences that keep the rules.
   std::vector<WordTag> Decode(ConstMat logits) const;
 
  private:

@@ -14,8 +14,9 @@ struct Place {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, const TagDecoder& decoder,
-                                                           absl::Span<const std::vector<std::string>> sentences, WindowCounts* counts) {
+absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session,
+    const TagDecoder& decoder, absl::Span<const std::vector<std::string>> sentences,
+    WindowCounts* counts) {
   RETURN_IF_ERROR(session.Require(HeadKind::kTokenTagging));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
   const int64_t window = session.config().window, most = session.max_tokens();
@@ -31,7 +32,8 @@ absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, con
       const int64_t words = sentences[end].size();
       if (end > begin && (first.back() + words) * labels > kMostLogits) break;
       first.push_back(first.back() + words);
-      for (Window& w : CutIntoWindows(*tokenizer, sentences[end], max_tokens, counts, Overlap::kHalf)) {
+      for (Window& w :
+          CutIntoWindows(*tokenizer, sentences[end], max_tokens, counts, Overlap::kHalf)) {
         const int64_t length = w.ids.size();
         places.push_back({static_cast<int64_t>(end - begin), w.first_word});
         queries.push_back({std::move(w.ids), length, std::move(w.rows)});
@@ -40,10 +42,13 @@ absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session, con
     std::vector<float> logits(first.back() * labels);
     RETURN_IF_ERROR(session.Logits(queries, [&](int64_t q, ConstMat rows) {
       const int64_t word = first[places[q].sentence] + places[q].first_word;
-      for (int64_t i = 0; i < rows.rows; ++i) std::copy_n(rows.f32(i), labels, logits.data() + (word + i) * labels);
+      for (int64_t i = 0; i < rows.rows; ++i)
+        std::copy_n(rows.f32(i), labels, logits.data() + (word + i) * labels);
     }));
     for (size_t s = 0; s + 1 < first.size(); ++s) {
-      tags.push_back(decoder.Decode(View(static_cast<const float*>(logits.data()) + first[s] * labels, first[s + 1] - first[s], labels)));
+      tags.push_back(
+          decoder.Decode(View(static_cast<const float*>(logits.data()) + first[s] * labels,
+              first[s + 1] - first[s], labels)));
     }
   }
   return tags;

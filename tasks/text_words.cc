@@ -27,7 +27,8 @@ std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view 
     run.bytes.end = byte, run.chars.end = character;
     const size_t before = words.size();
     while (next < seen.size() && seen[next].bytes.begin < byte) words.push_back(seen[next++]);
-    const bool covered = words.size() > before || (!words.empty() && words.back().bytes.end > run.bytes.begin);
+    const bool covered =
+        words.size() > before || (!words.empty() && words.back().bytes.end > run.bytes.begin);
     if (run.bytes.begin < byte && !covered) words.push_back(run);
   };
   int64_t character = 0;
@@ -46,7 +47,8 @@ std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view 
 
 std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWord>& words) {
   std::vector<std::string> slices;
-  for (const TextWord& w : words) slices.emplace_back(text.substr(w.bytes.begin, w.bytes.end - w.bytes.begin));
+  for (const TextWord& w : words)
+    slices.emplace_back(text.substr(w.bytes.begin, w.bytes.end - w.bytes.begin));
   return slices;
 }
 

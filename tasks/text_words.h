@@ -14,8 +14,9 @@ struct TextWord {
   Span bytes, chars;  // chars in code points, as Encoding has them
 };
 
-// Words as the tokenizer splits them, and of each run between white space in which it sees none (control characters, marks without a
-// letter) the whole run. So no run is without a word; words are in order and do not overlap.
+// Words as the tokenizer splits them, and of each run between white space in which it sees none
+// (control characters, marks without a letter) the whole run. So no run is without a word; words
+// are in order and do not overlap.
 std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view text);
 
 // The parts of `text` that are these words.

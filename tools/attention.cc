@@ -19,34 +19,42 @@ struct Options {
 
 absl::Status DrawAttention(Options options) {
   if (!options.force && PathExists(options.out)) {
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; --force replaces it"));
+    return Error(
+        Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; --force replaces it"));
   }
   std::error_code ignored;
   if (PathExists(options.out) && !std::filesystem::is_regular_file(options.out, ignored))
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": is not a file that can be replaced"));
+    return Error(Exit::kCannotCreate,
+        absl::StrCat(QuotePath(options.out), ": is not a file that can be replaced"));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kNone));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());
   int64_t cut = 0;
   const Query query = QueryOf(*tokenizer, tokenizer->Encode(options.text), most, &cut);
-  AttentionMaps maps = {.text = options.text, .tokens = {}, .heads = session->config().heads, .probs = {}};
+  AttentionMaps maps = {
+      .text = options.text, .tokens = {}, .heads = session->config().heads, .probs = {}};
   for (const int32_t id : query.ids) maps.tokens.push_back(tokenizer->token(id));
   ASSIGN_OR_RETURN(maps.probs, session->Attention(query));
   RETURN_IF_ERROR(WriteFileAtomically(options.out, AttentionPage(maps)));
-  if (cut > 0) std::fprintf(stderr, "cloze: the text has %lld tokens more than the %lld that are drawn\n", (long long)cut, (long long)most);
-  std::fprintf(stderr, "%s: %zu layers x %d heads, %zu tokens; open it in a browser\n", options.out.c_str(), maps.probs.size(), maps.heads,
-               maps.tokens.size());
+  if (cut > 0)
+    std::fprintf(stderr, "cloze: the text has %lld tokens more than the %lld that are drawn\n",
+        (long long)cut, (long long)most);
+  std::fprintf(stderr, "%s: %zu layers x %d heads, %zu tokens; open it in a browser\n",
+      options.out.c_str(), maps.probs.size(), maps.heads, maps.tokens.size());
   return absl::OkStatus();
 }
 
 }  // namespace
 
 void AddAttention(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("attention", "Draw the attention maps of a text, by layer and head, as one HTML page.");
+  CLI::App* command = app.add_subcommand(
+      "attention", "Draw the attention maps of a text, by layer and head, as one HTML page.");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
   command->add_option("text", options->text, "The text.")->required();
-  command->add_option("--out", options->out, "The page to write; it needs no network and no script.")->required();
+  command
+      ->add_option("--out", options->out, "The page to write; it needs no network and no script.")
+      ->required();
   command->add_flag("--force", options->force, "Replace a page that exists.");
   command->callback([=] { *run = [=] { return DrawAttention(*options); }; });
 }

@@ -35,7 +35,9 @@ text { font: 13px ui-monospace, monospace; fill: #1b2430; }
 )";
 
 std::string Id(int layer, int head) { return absl::StrCat("l", layer + 1, "h", head + 1); }
-std::string Name(int layer, int head) { return absl::StrCat("Layer ", layer + 1, ", head ", head + 1); }
+std::string Name(int layer, int head) {
+  return absl::StrCat("Layer ", layer + 1, ", head ", head + 1);
+}
 
 int LevelOf(float p) {
   if (!(p >= 0.001f)) return 0;
@@ -45,7 +47,9 @@ int LevelOf(float p) {
 // From the paper to deep blue.
 std::string Colour(int level) {
   const double x = double(level) / (kLevels - 1);
-  const auto mix = [&](int from, int to) { return static_cast<int>(std::lround(from + (to - from) * x)); };
+  const auto mix = [&](int from, int to) {
+    return static_cast<int>(std::lround(from + (to - from) * x));
+  };
   return absl::StrCat("rgb(", mix(255, 8), ",", mix(255, 48), ",", mix(255, 107), ")");
 }
 
@@ -56,12 +60,14 @@ std::string Map(const float* p, int64_t n, const std::string& id) {
     for (int64_t x = 0, end; x < n; x = end) {
       const int level = LevelOf(p[y * n + x]);
       for (end = x + 1; end < n && LevelOf(p[y * n + end]) == level;) ++end;
-      if (level > 0) absl::StrAppend(&paths[level], "M", x, " ", y, "h", end - x, "v1h-", end - x, "z");
+      if (level > 0)
+        absl::StrAppend(&paths[level], "M", x, " ", y, "h", end - x, "v1h-", end - x, "z");
     }
   }
   std::string out = absl::StrCat("<symbol id=\"m-", id, "\" viewBox=\"0 0 ", n, " ", n, "\">");
   for (int level = 1; level < kLevels; ++level) {
-    if (!paths[level].empty()) absl::StrAppend(&out, "<path class=\"c", level, "\" d=\"", paths[level], "\"/>");
+    if (!paths[level].empty())
+      absl::StrAppend(&out, "<path class=\"c", level, "\" d=\"", paths[level], "\"/>");
   }
   return out + "</symbol>\n";
 }
@@ -86,31 +92,41 @@ std::string Sides(const std::vector<std::string>& tokens) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string token = HtmlEscape(Short(tokens[i]));
     const int64_t middle = kCell * static_cast<int64_t>(i) + kCell / 2;
-    absl::StrAppend(&out, "<text x=\"-6\" y=\"", middle + 4, "\" text-anchor=\"end\">", token, "</text>");
-    absl::StrAppend(&out, "<text transform=\"translate(", middle + 4, " -6) rotate(-90)\">", token, "</text>");
+    absl::StrAppend(
+        &out, "<text x=\"-6\" y=\"", middle + 4, "\" text-anchor=\"end\">", token, "</text>");
+    absl::StrAppend(
+        &out, "<text transform=\"translate(", middle + 4, " -6) rotate(-90)\">", token, "</text>");
   }
-  return absl::StrCat(out, "<rect width=\"", size, "\" height=\"", size, "\" fill=\"none\" stroke=\"#c9d3de\"/></symbol>\n");
+  return absl::StrCat(out, "<rect width=\"", size, "\" height=\"", size,
+      "\" fill=\"none\" stroke=\"#c9d3de\"/></symbol>\n");
 }
 
 std::string Large(const AttentionMaps& maps, int layer, int head, int margin) {
   const int layers = maps.probs.size(), all = layers * maps.heads, at = layer * maps.heads + head;
-  const int64_t size = kCell * static_cast<int64_t>(maps.tokens.size()), whole = size + margin + kCell;
+  const int64_t size = kCell * static_cast<int64_t>(maps.tokens.size()),
+                whole = size + margin + kCell;
   const auto link = [&](int to, const char* text) {
-    return absl::StrCat("<a href=\"#", Id((to + all) % all / maps.heads, (to + all) % all % maps.heads), "\">", text, "</a>");
+    return absl::StrCat("<a href=\"#",
+        Id((to + all) % all / maps.heads, (to + all) % all % maps.heads), "\">", text, "</a>");
   };
-  return absl::StrCat("<section class=\"large\" id=\"", Id(layer, head), "\"><a href=\"#top\">\u2715 all maps</a>",
-                      link(at - 1, "\u2190 previous"), link(at + 1, "next \u2192"), "<b>", Name(layer, head),
-                      "</b>\n<svg role=\"img\" aria-label=\"", Name(layer, head), "\" viewBox=\"", -margin, " ", -margin, " ", whole, " ",
-                      whole, "\"><use href=\"#m-", Id(layer, head), "\" width=\"", size, "\" height=\"", size,
-                      "\"/><use href=\"#sides\"/></svg></section>\n");
+  return absl::StrCat("<section class=\"large\" id=\"", Id(layer, head),
+      "\"><a href=\"#top\">\u2715 all maps</a>", link(at - 1, "\u2190 previous"),
+      link(at + 1, "next \u2192"), "<b>", Name(layer, head),
+      "</b>\n<svg role=\"img\" aria-label=\"", Name(layer, head), "\" viewBox=\"", -margin, " ",
+      -margin, " ", whole, " ", whole, "\"><use href=\"#m-", Id(layer, head), "\" width=\"", size,
+      "\" height=\"", size, "\"/><use href=\"#sides\"/></svg></section>\n");
 }
 
 std::string Head(const AttentionMaps& maps) {
   std::string out = "<h1 id=\"top\">Attention by layer and head</h1>\n<p class=\"tokens\">";
-  for (const std::string& token : maps.tokens) absl::StrAppend(&out, "<span>", HtmlEscape(token), "</span>");
-  absl::StrAppend(&out, "</p>\n<p class=\"legend\">A map for each layer (down) and head (across). Its rows are the tokens that look, its ",
-                  "columns those that are looked at; a row sums to 1. Choose a map to see it large.");
-  for (const auto& [p, name] : {std::pair(0.01f, "1 %"), std::pair(0.05f, "5 %"), std::pair(0.25f, "25 %"), std::pair(1.0f, "100 %")})
+  for (const std::string& token : maps.tokens)
+    absl::StrAppend(&out, "<span>", HtmlEscape(token), "</span>");
+  absl::StrAppend(&out,
+      "</p>\n<p class=\"legend\">A map for each layer (down) and head (across). Its rows are the "
+      "tokens that look, its ",
+      "columns those that are looked at; a row sums to 1. Choose a map to see it large.");
+  for (const auto& [p, name] : {std::pair(0.01f, "1 %"), std::pair(0.05f, "5 %"),
+           std::pair(0.25f, "25 %"), std::pair(1.0f, "100 %")})
     absl::StrAppend(&out, "<span style=\"background:", Colour(LevelOf(p)), "\"></span>", name);
   return out + "</p>\n";
 }
@@ -121,23 +137,28 @@ std::string AttentionPage(const AttentionMaps& maps) {
   const int layers = maps.probs.size();
   const int64_t n = maps.tokens.size();
   int letters = 1;
-  for (const std::string& token : maps.tokens) letters = std::max<int>(letters, CountCodePoints(Short(token)));
+  for (const std::string& token : maps.tokens)
+    letters = std::max<int>(letters, CountCodePoints(Short(token)));
   std::string body = Head(maps), symbols = Sides(maps.tokens), large;
-  absl::StrAppend(&body, "<div class=\"grid\" style=\"grid-template-columns:2.2em repeat(", maps.heads, ",1fr)\">\n<b></b>");
+  absl::StrAppend(&body, "<div class=\"grid\" style=\"grid-template-columns:2.2em repeat(",
+      maps.heads, ",1fr)\">\n<b></b>");
   for (int head = 0; head < maps.heads; ++head) absl::StrAppend(&body, "<b>", head + 1, "</b>");
   for (int layer = 0; layer < layers; ++layer) {
     absl::StrAppend(&body, "\n<b>", layer + 1, "</b>");
     for (int head = 0; head < maps.heads; ++head) {
       const std::string id = Id(layer, head), name = Name(layer, head);
       symbols += Map(maps.probs[layer].data() + head * n * n, n, id);
-      absl::StrAppend(&body, "<a href=\"#", id, "\" title=\"", name, "\"><svg role=\"img\" aria-label=\"", name, "\" viewBox=\"0 0 ", n,
-                      " ", n, "\"><use href=\"#m-", id, "\"/></svg></a>\n");
+      absl::StrAppend(&body, "<a href=\"#", id, "\" title=\"", name,
+          "\"><svg role=\"img\" aria-label=\"", name, "\" viewBox=\"0 0 ", n, " ", n,
+          "\"><use href=\"#m-", id, "\"/></svg></a>\n");
       large += Large(maps, layer, head, 10 + 8 * letters);
     }
   }
   std::string style = kStyle;
-  for (int level = 1; level < kLevels; ++level) absl::StrAppend(&style, ".c", level, " { fill: ", Colour(level), "; }\n");
-  absl::StrAppend(&body, "</div>\n", large, "<svg width=\"0\" height=\"0\" aria-hidden=\"true\">\n", symbols, "</svg>\n");
+  for (int level = 1; level < kLevels; ++level)
+    absl::StrAppend(&style, ".c", level, " { fill: ", Colour(level), "; }\n");
+  absl::StrAppend(&body, "</div>\n", large, "<svg width=\"0\" height=\"0\" aria-hidden=\"true\">\n",
+      symbols, "</svg>\n");
   return HtmlPage("Attention: " + maps.text, style, body);
 }
 

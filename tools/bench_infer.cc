@@ -21,7 +21,8 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
   const Philox philox(1, Purpose::kMask);
   std::vector<std::vector<int32_t>> sequences(count);
   for (int s = 0; s < count; ++s) {
-    for (int i = 0; i < seq; ++i) sequences[s].push_back(5 + Philox::Below(philox(s, i, 0)[0], config.vocab - 5));
+    for (int i = 0; i < seq; ++i)
+      sequences[s].push_back(5 + Philox::Below(philox(s, i, 0)[0], config.vocab - 5));
   }
   const std::vector<int32_t> rows = Rows(config, count, seq);
   const auto run = [&](int) {
@@ -36,11 +37,14 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
   };
   run(0);
   const double once = TimeSteps(run, 1, 0).Median();
-  const int reps = once > 2000 ? 5 : std::max(o.steps, static_cast<int>(std::min(200.0, 2000 / once)));
+  const int reps =
+      once > 2000 ? 5 : std::max(o.steps, static_cast<int>(std::min(200.0, 2000 / once)));
   const Timing timing = TimeSteps(run, reps, o.warmup, 12);
   BenchLine line(o, "infer_" + o.task, NameOf(type), o.encoder, count, seq);
   line.AddTiming(timing, double(count) * seq);
-  RETURN_IF_ERROR(line.AddFlop(ForwardFlop(config, std::vector<int64_t>(count, seq), rows.size()), timing.Median(), type).Write());
+  RETURN_IF_ERROR(line.AddFlop(ForwardFlop(config, std::vector<int64_t>(count, seq), rows.size()),
+                          timing.Median(), type)
+                      .Write());
   ProfileOps(o, type, reps, run);
   return absl::OkStatus();
 }
@@ -48,11 +52,14 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
 }  // namespace
 
 absl::Status BenchInfer(const BenchOptions& o) {
-  ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
+  ASSIGN_OR_RETURN(ModelConfig config,
+      BenchConfig(
+          o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
   config.max_positions = std::max(config.max_positions, o.seq);
   ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, true));
   const std::vector<int> counts = o.batch > 0 ? std::vector<int>{o.batch} : std::vector<int>{1, 32};
-  const std::vector<int> seqs = o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
+  const std::vector<int> seqs =
+      o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
   for (const DType type : types) {
     ForgetPeak();
     Model model(config, false);

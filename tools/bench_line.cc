@@ -39,7 +39,8 @@ double BusySeconds() {
   std::FILE* file = std::fopen("/proc/stat", "re");
   if (file == nullptr) return 0;
   long long t[8] = {};
-  const int n = std::fscanf(file, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
+  const int n = std::fscanf(file, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &t[0], &t[1],
+      &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
   std::fclose(file);
   return n == 8 ? double(t[0] + t[1] + t[2] + t[5] + t[6] + t[7]) / ::sysconf(_SC_CLK_TCK) : 0;
 }
@@ -59,7 +60,8 @@ double PeakMegabytes() {
 
 std::string Number(double value) {
   if (!std::isfinite(value)) return "null";
-  return value == std::floor(value) && std::fabs(value) < 1e15 ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.5g", value);
+  return value == std::floor(value) && std::fabs(value) < 1e15 ? absl::StrFormat("%.0f", value)
+                                                               : absl::StrFormat("%.5g", value);
 }
 
 }  // namespace
@@ -74,7 +76,8 @@ double Timing::Sum() const { return std::accumulate(ms.begin(), ms.end(), 0.0); 
 
 Timing TimeSteps(absl::FunctionRef<void(int)> step, int reps, int warmup, double budget) {
   for (int i = 0; i < warmup; ++i) step(i);
-  const double processors = std::max(1u, std::thread::hardware_concurrency()), start = SteadySeconds();
+  const double processors = std::max(1u, std::thread::hardware_concurrency()),
+               start = SteadySeconds();
   Timing clean, all;
   double shares = 0;
   for (int i = 0, chunks = 1;; ++chunks) {
@@ -89,8 +92,10 @@ Timing TimeSteps(absl::FunctionRef<void(int)> step, int reps, int warmup, double
       all.steps.push_back(warmup + i++);
     } while (now - begin < kChunkSeconds && static_cast<int>(clean.ms.size()) + i - first < reps);
     const double wall = now - begin;
-    double share = std::max(0.0, (BusySeconds() - busy - (OwnSeconds() - own)) / (wall * processors));
-    if (wall < kChunkSeconds) share = std::max(0.0, share - 0.01 * processors / std::max(wall, 0.02));  // ticks of 10 ms
+    double share =
+        std::max(0.0, (BusySeconds() - busy - (OwnSeconds() - own)) / (wall * processors));
+    if (wall < kChunkSeconds)
+      share = std::max(0.0, share - 0.01 * processors / std::max(wall, 0.02));  // ticks of 10 ms
     shares += share;
     if (share <= kForeign) {
       clean.ms.insert(clean.ms.end(), all.ms.begin() + first, all.ms.end());
@@ -108,10 +113,13 @@ Timing TimeSteps(absl::FunctionRef<void(int)> step, int reps, int warmup, double
   }
 }
 
-BenchLine::BenchLine(const BenchOptions& options, const std::string& work, const std::string& dtype, const std::string& config,
-                     int64_t batch, int64_t seq)
+BenchLine::BenchLine(const BenchOptions& options, const std::string& work, const std::string& dtype,
+    const std::string& config, int64_t batch, int64_t seq)
     : options_(options) {
-  AddText("peer", options.peer).AddText("work", work).AddText("dtype", dtype).AddText("config", config);
+  AddText("peer", options.peer)
+      .AddText("work", work)
+      .AddText("dtype", dtype)
+      .AddText("config", config);
   Add("batch", batch).Add("seq", seq);
 }
 
@@ -134,33 +142,43 @@ BenchLine& BenchLine::AddText(const std::string& name, const std::string& value)
 
 BenchLine& BenchLine::AddTiming(const Timing& timing, double tokens) {
   const auto [min, max] = std::minmax_element(timing.ms.begin(), timing.ms.end());
-  Add("tokens_per_s", tokens / timing.Median() * 1e3).Add("step_ms_median", timing.Median()).Add("min", *min).Add("max", *max);
+  Add("tokens_per_s", tokens / timing.Median() * 1e3)
+      .Add("step_ms_median", timing.Median())
+      .Add("min", *min)
+      .Add("max", *max);
   Add("reps", timing.ms.size()).Add("foreign_cpu", timing.foreign_cpu);
   fields_.emplace_back("clean", timing.clean ? "true" : "false");
   return Add("peak_rss_mb", PeakMegabytes()).Add("threads", Threads());
 }
 
 BenchLine& BenchLine::AddFlop(double flop, double ms, DType type) {
-  return Add("gflops_useful", flop / ms / 1e6).Add("share_of_peak", flop / ms * 1e3 / MatmulPeak(type));
+  return Add("gflops_useful", flop / ms / 1e6)
+      .Add("share_of_peak", flop / ms * 1e3 / MatmulPeak(type));
 }
 
 std::string BenchLine::Readable() const {
   std::map<std::string, std::string> f(fields_.begin(), fields_.end());
   for (auto& [name, value] : f) value = absl::StrReplaceAll(value, {{"\"", ""}});
-  const std::string rate = f.count("mb_per_s") > 0 ? f["mb_per_s"] + " MB/s" : f.count("gflops") > 0 ? f["gflops"] + " GFLOP/s" : "";
+  const std::string rate = f.count("mb_per_s") > 0 ? f["mb_per_s"] + " MB/s"
+                           : f.count("gflops") > 0 ? f["gflops"] + " GFLOP/s"
+                                                   : "";
   std::string line =
-      absl::StrFormat("%-15s %-15s %5sx%-4s %-4s %10s  %8s ms [%s .. %s]", f["work"], f["config"], f["batch"], f["seq"], f["dtype"],
-                      rate.empty() ? f["tokens_per_s"] + " tokens/s" : rate, f["step_ms_median"], f["min"], f["max"]);
+      absl::StrFormat("%-15s %-15s %5sx%-4s %-4s %10s  %8s ms [%s .. %s]", f["work"], f["config"],
+          f["batch"], f["seq"], f["dtype"], rate.empty() ? f["tokens_per_s"] + " tokens/s" : rate,
+          f["step_ms_median"], f["min"], f["max"]);
   double share = 0;
-  if (absl::SimpleAtod(f["share_of_peak"], &share)) absl::StrAppendFormat(&line, "  %.0f %% of peak", 100 * share);
-  absl::StrAppend(&line, "  ", f["peak_rss_mb"], " MB", f["clean"] == "true" ? "" : "  (disturbed by other processes)", "\n");
+  if (absl::SimpleAtod(f["share_of_peak"], &share))
+    absl::StrAppendFormat(&line, "  %.0f %% of peak", 100 * share);
+  absl::StrAppend(&line, "  ", f["peak_rss_mb"], " MB",
+      f["clean"] == "true" ? "" : "  (disturbed by other processes)", "\n");
   return line;
 }
 
 absl::Status BenchLine::Write() const {
   if (!options_.json) return WriteStdout(Readable());
   std::string line;
-  for (const auto& [name, value] : fields_) absl::StrAppend(&line, line.empty() ? "{" : ", ", JsonString(name), ": ", value);
+  for (const auto& [name, value] : fields_)
+    absl::StrAppend(&line, line.empty() ? "{" : ", ", JsonString(name), ": ", value);
   return WriteStdout(line + "}\n");
 }
 

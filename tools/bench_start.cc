@@ -1,4 +1,5 @@
-// `cloze bench start`: a new process from its start to the first answer. The only file that starts a program, and only this one.
+// `cloze bench start`: a new process from its start to the first answer. The only file that starts
+// a program, and only this one.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -24,7 +25,8 @@ constexpr char kSentence[] = "a charming and often affecting journey that never 
 // A classifier with fresh weights that knows the words of the sentence.
 absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  for (const char* word : {"a", "charming", "and", "often", "affecting", "journey", "that", "never", "loses", "its", "way", "."})
+  for (const char* word : {"a", "charming", "and", "often", "affecting", "journey", "that", "never",
+           "loses", "its", "way", "."})
     tokens.push_back(word);
   for (int i = tokens.size(); i < config.vocab; ++i) tokens.push_back(absl::StrCat("zz", i));
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(std::move(tokens), {}));
@@ -36,7 +38,9 @@ absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
 
 // Runs `cloze predict` on the folder's text; its peak memory in 10^6 bytes.
 absl::StatusOr<double> Predict(const std::string& folder, const std::string& compute) {
-  const auto failed = [](int error) { return Error(Exit::kInternal, absl::StrCat("cannot start cloze: ", std::strerror(error))); };
+  const auto failed = [](int error) {
+    return Error(Exit::kInternal, absl::StrCat("cannot start cloze: ", std::strerror(error)));
+  };
   const std::string in = JoinPath(folder, "text"), out = JoinPath(folder, "answer");
   std::string words[] = {"cloze", "predict", "--model", folder, "--compute", compute};
   char* argv[std::size(words) + 1] = {};
@@ -54,7 +58,8 @@ absl::StatusOr<double> Predict(const std::string& folder, const std::string& com
   while (::wait4(child, &status, 0, &usage) < 0) {
     if (errno != EINTR) return failed(errno);
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return Error(Exit::kInternal, "cloze predict failed; its message stands above");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return Error(Exit::kInternal, "cloze predict failed; its message stands above");
   return usage.ru_maxrss * 1024e-6;
 }
 
@@ -75,8 +80,12 @@ absl::Status BenchStart(const BenchOptions& o) {
   };
   const Timing timing = TimeSteps(once, std::max(5, o.steps), 1);
   RETURN_IF_ERROR(status);
-  BenchLine line(o, "cold_start_cls", o.compute == "bf16" ? "bf16" : "fp32", absl::StrCat(o.encoder, "/v", config.vocab), 1, 14);
-  return line.AddTiming(timing, 0).Set("peak_rss_mb", megabytes).Add("share_of_peak", std::nan("")).Write();
+  BenchLine line(o, "cold_start_cls", o.compute == "bf16" ? "bf16" : "fp32",
+      absl::StrCat(o.encoder, "/v", config.vocab), 1, 14);
+  return line.AddTiming(timing, 0)
+      .Set("peak_rss_mb", megabytes)
+      .Add("share_of_peak", std::nan(""))
+      .Write();
 }
 
 }  // namespace cloze

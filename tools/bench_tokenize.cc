@@ -22,14 +22,16 @@ std::vector<std::string> MadeUpLines(int64_t bytes) {
   for (int w = 0; w < kWords; ++w) {
     const Philox::Block a = philox(w, 0, 0), b = philox(w, 1, 0), c = philox(w, 2, 0);
     const int letters = 2 + Philox::Below(a[0], 3) + Philox::Below(a[1], 6) * std::min(1, w / 50);
-    for (int i = 0; i < letters; ++i) words[w] += (i % 2 == w % 2 ? "aeiouaeo" : "tnshrdlc")[(i < 4 ? b[i] : c[i % 4] + i) % 8];
+    for (int i = 0; i < letters; ++i)
+      words[w] += (i % 2 == w % 2 ? "aeiouaeo" : "tnshrdlc")[(i < 4 ? b[i] : c[i % 4] + i) % 8];
   }
   for (uint64_t line = 0; bytes > 0; ++line) {
     std::string text;
     const int count = 15 + Philox::Below(philox(line, 0, 1)[0], 46);
     for (int i = 0; i < count; ++i) {
       const double u = Philox::Uniform(philox(line, i, 2)[0]);
-      absl::StrAppend(&text, i > 0 ? " " : "", words[static_cast<int>(std::pow(double{kWords}, u)) - 1], i + 1 == count ? "." : "");
+      absl::StrAppend(&text, i > 0 ? " " : "",
+          words[static_cast<int>(std::pow(double{kWords}, u)) - 1], i + 1 == count ? "." : "");
     }
     bytes -= text.size() + 1;
     lines.push_back(std::move(text));
@@ -66,9 +68,14 @@ int64_t EncodeAll(const Tokenizer& tokenizer, const std::vector<std::string>& li
   return sum;
 }
 
-absl::Status WriteLine(const BenchOptions& o, BenchLine line, const Timing& timing, double tokens, double bytes) {
-  line.AddTiming(timing, tokens).Add("mb", bytes / 1e6).Add("mb_per_s", bytes / 1e3 / timing.Median());
-  return line.AddText("text", o.text.empty() ? "made up" : "file").Add("share_of_peak", std::nan("")).Write();
+absl::Status WriteLine(
+    const BenchOptions& o, BenchLine line, const Timing& timing, double tokens, double bytes) {
+  line.AddTiming(timing, tokens)
+      .Add("mb", bytes / 1e6)
+      .Add("mb_per_s", bytes / 1e3 / timing.Median());
+  return line.AddText("text", o.text.empty() ? "made up" : "file")
+      .Add("share_of_peak", std::nan(""))
+      .Write();
 }
 
 }  // namespace
@@ -90,18 +97,24 @@ absl::Status BenchTokenize(const BenchOptions& o) {
   for (const int vocab : o.vocab > 0 ? std::vector<int>{o.vocab} : std::vector<int>{8192, 30522}) {
     VocabOptions options;
     options.size = vocab;
-    const Timing timing = TimeSteps([&](int) { result = TrainVocab({path}, options, [](int64_t, int64_t) {}); }, std::max(5, o.steps), 0);
+    const Timing timing =
+        TimeSteps([&](int) { result = TrainVocab({path}, options, [](int64_t, int64_t) {}); },
+            std::max(5, o.steps), 0);
     RETURN_IF_ERROR(result.status());
-    RETURN_IF_ERROR(WriteLine(o, BenchLine(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0), timing, 0, text.size()));
+    RETURN_IF_ERROR(
+        WriteLine(o, BenchLine(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0),
+            timing, 0, text.size()));
   }
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(result->tokens, {}));
   const int all = Threads();
   for (const int threads : all > 1 ? std::vector<int>{1, all} : std::vector<int>{1}) {
     SetThreads(threads);
     int64_t tokens = 0;
-    const Timing timing = TimeSteps([&](int) { tokens = EncodeAll(*tokenizer, lines); }, std::max(5, o.steps), 1);
+    const Timing timing =
+        TimeSteps([&](int) { tokens = EncodeAll(*tokenizer, lines); }, std::max(5, o.steps), 1);
     const std::string config = absl::StrCat("v", o.vocab > 0 ? o.vocab : 30522);
-    RETURN_IF_ERROR(WriteLine(o, BenchLine(o, "tokenize", "", config, kLines, 0), timing, tokens, text.size()));
+    RETURN_IF_ERROR(
+        WriteLine(o, BenchLine(o, "tokenize", "", config, kLines, 0), timing, tokens, text.size()));
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,8 @@ constexpr double kMaskShare = 0.15;
 // A sequence of random ids.
 std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab) {
   std::vector<int32_t> ids(length);
-  for (int64_t i = 0; i < length; ++i) ids[i] = kFirstWord + Philox::Below(philox(example, i, 0)[0], vocab - kFirstWord);
+  for (int64_t i = 0; i < length; ++i)
+    ids[i] = kFirstWord + Philox::Below(philox(example, i, 0)[0], vocab - kFirstWord);
   return ids;
 }
 
@@ -46,14 +47,16 @@ Batch MaskedBatch(const Philox& philox, int step, int count, int length, int voc
 }
 
 // Lengths of texts: log-normal, cut at both ends.
-std::vector<int64_t> TextLengths(const Philox& philox, const std::string& data, int step, int count) {
+std::vector<int64_t> TextLengths(
+    const Philox& philox, const std::string& data, int step, int count) {
   const bool imdb = data == "imdb";
-  const double median = imdb ? 230 : 20, sigma = imdb ? 0.6 : 0.55, low = imdb ? 32 : 4, high = imdb ? 512 : 66;
+  const double median = imdb ? 230 : 20, sigma = imdb ? 0.6 : 0.55, low = imdb ? 32 : 4,
+               high = imdb ? 512 : 66;
   std::vector<int64_t> lengths;
   for (int s = 0; s < count; ++s) {
     const Philox::Block b = philox(uint64_t(step) * count + s, 0, 1);
-    const double normal =
-        std::sqrt(-2 * std::log(1 - Philox::Uniform(b[0]))) * std::cos(2 * std::numbers::pi * Philox::Uniform(b[1]));  // Box & Muller
+    const double normal = std::sqrt(-2 * std::log(1 - Philox::Uniform(b[0]))) *
+                          std::cos(2 * std::numbers::pi * Philox::Uniform(b[1]));  // Box & Muller
     lengths.push_back(std::lround(std::clamp(median * std::exp(sigma * normal), low, high)));
   }
   return lengths;
@@ -81,7 +84,8 @@ struct Training {
   }
 
   void Step(const Batch& batch) {
-    TrainingPass(model, batch, {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size(), .weights = {}});
+    TrainingPass(model, batch,
+        {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size(), .weights = {}});
     optimizer->Step(1e-4, optimizer->GradNorm());
   }
 
@@ -94,11 +98,13 @@ TrainableSpec TrainableOf(const BenchOptions& o) {
   TrainableSpec spec;
   if (o.lora == "none") return spec;
   LoraSpec* lora = spec.mutable_lora();
-  for (int t = LoraSpec::Target_MIN; o.lora == "all" && t <= LoraSpec::Target_MAX; ++t) lora->add_targets(static_cast<LoraSpec::Target>(t));
+  for (int t = LoraSpec::Target_MIN; o.lora == "all" && t <= LoraSpec::Target_MAX; ++t)
+    lora->add_targets(static_cast<LoraSpec::Target>(t));
   return spec;
 }
 
-absl::StatusOr<ModelConfig> TrainingConfig(const BenchOptions& o, HeadKind head, int count, int seq) {
+absl::StatusOr<ModelConfig> TrainingConfig(
+    const BenchOptions& o, HeadKind head, int count, int seq) {
   ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, head));
   config.dropout = config.attention_dropout = o.dropout;
   config.max_positions = std::max(config.max_positions, seq);
@@ -109,11 +115,14 @@ absl::StatusOr<ModelConfig> TrainingConfig(const BenchOptions& o, HeadKind head,
   loaded.spec.mutable_batch()->set_micro_tokens(int64_t{count} * seq);
   ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
   std::string note;
-  RETURN_IF_ERROR(ChooseMicroTokens(loaded, MemoryPlan(loaded.spec, config, types[0], {}), &note).status());
+  RETURN_IF_ERROR(
+      ChooseMicroTokens(loaded, MemoryPlan(loaded.spec, config, types[0], {}), &note).status());
   return config;
 }
 
-double Mean(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0) / values.size(); }
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+}
 
 }  // namespace
 
@@ -123,14 +132,16 @@ absl::StatusOr<ModelConfig> BenchConfig(const BenchOptions& o, HeadKind head) {
   std::string name = o.encoder;
   std::transform(name.begin(), name.end(), name.begin(), ::toupper);
   if (!EncoderSpec::Preset_Parse(name, &preset) || preset == EncoderSpec::CUSTOM)
-    return UsageError(absl::StrCat("--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
+    return UsageError(absl::StrCat(
+        "--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
   spec.set_preset(preset);
   ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
   config.vocab = o.vocab > 0 ? o.vocab : kVocab;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
   if (head == HeadKind::kSequenceClassification) config.labels = {"0", "1"};
-  if (head == HeadKind::kTokenTagging) config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+  if (head == HeadKind::kTokenTagging)
+    config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
   return config;
 }
 
@@ -138,8 +149,10 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   const double hidden = c.hidden;
   double tokens = 0, squares = 0;
   for (const double n : lengths) tokens += n, squares += n * n;
-  const double after_attention = hidden * hidden + 2 * hidden * c.intermediate;  // of the last layer, for `rows` alone
-  const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) - (tokens - rows) * after_attention;
+  const double after_attention =
+      hidden * hidden + 2 * hidden * c.intermediate;  // of the last layer, for `rows` alone
+  const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) -
+                        (tokens - rows) * after_attention;
   const double encoder = 2 * linear + 4.0 * c.layers * squares * hidden;
   switch (c.head) {
     case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
@@ -151,9 +164,12 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
 }
 
 absl::StatusOr<std::vector<DType>> BenchTypes(const BenchOptions& o, bool all) {
-  const RuntimeSpec::Compute compute = o.compute == "bf16" ? RuntimeSpec::BF16 : o.compute == "f32" ? RuntimeSpec::F32 : RuntimeSpec::AUTO;
+  const RuntimeSpec::Compute compute = o.compute == "bf16"  ? RuntimeSpec::BF16
+                                       : o.compute == "f32" ? RuntimeSpec::F32
+                                                            : RuntimeSpec::AUTO;
   ASSIGN_OR_RETURN(const DType type, ComputeOf(compute, Use::kTraining));
-  if (all && compute == RuntimeSpec::AUTO && type == DType::kBf16) return std::vector<DType>{DType::kF32, DType::kBf16};
+  if (all && compute == RuntimeSpec::AUTO && type == DType::kBf16)
+    return std::vector<DType>{DType::kF32, DType::kBf16};
   return std::vector<DType>{type};
 }
 
@@ -167,9 +183,11 @@ absl::Status BenchTrain(const BenchOptions& o) {
   const std::vector<Batch> batches = {batch(0), batch(1), batch(2), batch(3)};
   const auto step = [&](int i) { training.Step(batches[i % 4]); };
   const Timing timing = TimeSteps(step, o.steps, o.warmup);
-  BenchLine line(o, "mlm_train", NameOf(types[0]), absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
+  BenchLine line(
+      o, "mlm_train", NameOf(types[0]), absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
   line.AddTiming(timing, double(count) * seq).Add("dropout", o.dropout);
-  const double flop = 3 * ForwardFlop(config, std::vector<int64_t>(count, seq), batches[0].rows.size());
+  const double flop =
+      3 * ForwardFlop(config, std::vector<int64_t>(count, seq), batches[0].rows.size());
   RETURN_IF_ERROR(line.AddFlop(flop, timing.Median(), types[0]).Write());
   ProfileOps(o, types[0], o.steps, step);
   return absl::OkStatus();
@@ -178,7 +196,8 @@ absl::Status BenchTrain(const BenchOptions& o) {
 absl::Status BenchFinetune(const BenchOptions& o) {
   const std::string data = o.data.empty() ? "sst2" : o.data;
   const int count = o.batch > 0 ? o.batch : data == "imdb" ? 8 : 32;
-  ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, count, 512));
+  ASSIGN_OR_RETURN(
+      const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, count, 512));
   ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
   Training training(config, types[0], TrainableOf(o));
   const Philox philox(1234, Purpose::kMask);
@@ -194,8 +213,10 @@ absl::Status BenchFinetune(const BenchOptions& o) {
     longest.push_back(*std::max_element(n.begin(), n.end()));
   }
   const std::string part = o.lora == "none" ? "" : absl::StrCat("/lora-", o.lora);
-  BenchLine line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data, part), count, std::lround(Mean(longest)));
-  line.AddTiming(timing, tokens / timing.Sum() * timing.Median()).Add("examples_per_s", count * timing.ms.size() / timing.Sum() * 1e3);
+  BenchLine line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data, part),
+      count, std::lround(Mean(longest)));
+  line.AddTiming(timing, tokens / timing.Sum() * timing.Median())
+      .Add("examples_per_s", count * timing.ms.size() / timing.Sum() * 1e3);
   line.Add("pad_share", 0).Add("dropout", o.dropout);
   RETURN_IF_ERROR(line.AddFlop(flop, timing.Sum(), types[0]).Write());
   ProfileOps(o, types[0], std::max(o.steps, 10), step);

@@ -1,4 +1,5 @@
-// The sub-commands of `cloze`, one file each: tools/<name>.cc defines Add<Name>, and main.cc lists it.
+// The sub-commands of `cloze`, one file each: tools/<name>.cc defines Add<Name>, and main.cc lists
+// it.
 #ifndef CLOZE_TOOLS_COMMAND_H_
 #define CLOZE_TOOLS_COMMAND_H_
 
@@ -11,10 +12,12 @@
 
 namespace cloze {
 
-// What the chosen sub-command does once the whole command line is known to be right. Its status becomes the exit code.
+// What the chosen sub-command does once the whole command line is known to be right. Its status
+// becomes the exit code.
 using Run = std::function<absl::Status()>;
 
-// Declares a sub-command of `app`, with its options kept alive by the callback, which puts the work into *run:
+// Declares a sub-command of `app`, with its options kept alive by the callback, which puts the work
+// into *run:
 //
 //   void AddPredict(CLI::App& app, Run* run) {
 //     CLI::App* command = app.add_subcommand("predict", "Label texts with a classifier.");
@@ -23,8 +26,9 @@ using Run = std::function<absl::Status()>;
 //     command->callback([=] { *run = [=] { return Predict(*options); }; });
 //   }
 //
-// `--help` and `--threads` are added by main.cc to each; unknown flags are answered there too. A sub-command only takes values apart in its
-// Run: a file that is missing is Exit::kNoInput from there, not a usage error of CLI11.
+// `--help` and `--threads` are added by main.cc to each; unknown flags are answered there too. A
+// sub-command only takes values apart in its Run: a file that is missing is Exit::kNoInput from
+// there, not a usage error of CLI11.
 using AddCommand = void (*)(CLI::App& app, Run* run);
 
 void AddSpec(CLI::App& app, Run* run);
@@ -47,16 +51,17 @@ void AddBench(CLI::App& app, Run* run);
 // Declares `--set FIELD=VALUE`, which may come again and again, for commands that read a spec.
 inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides) {
   command
-      ->add_option(
-          "--set", *overrides,
-          "Override a field of the spec, e.g. optimizer.learning_rate=1e-4; a list with commas, train.files=a.tsv,b.tsv. Repeatable.")
+      ->add_option("--set", *overrides,
+          "Override a field of the spec, e.g. optimizer.learning_rate=1e-4; a list with commas, "
+          "train.files=a.tsv,b.tsv. Repeatable.")
       ->type_name("FIELD=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 // Declares `--name` and `--no-name`, which exclude each other; `set` is called with what was given.
-inline void AddSwitch(CLI::App* command, const std::string& name, const std::string& help, const std::function<void(bool)>& set) {
+inline void AddSwitch(CLI::App* command, const std::string& name, const std::string& help,
+    const std::function<void(bool)>& set) {
   CLI::Option* on = command->add_flag_callback(
       "--" + name, [=] { set(true); }, help);
   command

@@ -23,9 +23,11 @@ std::vector<float> Pool(ConstMat hidden, const std::string& pool) {
   return mean;
 }
 
-absl::Status AddTensor(SafetensorsStream& out, const std::string& name, ConstMat hidden, const std::string& pool) {
+absl::Status AddTensor(
+    SafetensorsStream& out, const std::string& name, ConstMat hidden, const std::string& pool) {
   if (pool == "none") {
-    return out.Add(name, {hidden.rows, hidden.cols}, {hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)});
+    return out.Add(name, {hidden.rows, hidden.cols},
+        {hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)});
   }
   return out.Add(name, {hidden.cols}, Pool(hidden, pool));
 }
@@ -35,20 +37,23 @@ absl::Status Encode(Options options) {
   ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
   CutTexts cut;
   int64_t number = 0;
-  RETURN_IF_ERROR(ForEachRecords(options.infer.input, [&](const std::vector<InputRecord>& records, LineWriter*) {
-    std::vector<Query> queries;
-    for (const InputRecord& record : records) {
-      ASSIGN_OR_RETURN(Query query, QueryOfRecord(*session, record, options.infer.input, &cut));
-      queries.push_back(std::move(query));
-    }
-    absl::Status status;
-    RETURN_IF_ERROR(session->Hidden(queries, !options.all_layers, [&](int64_t i, int layer, ConstMat hidden) {
-      const std::string name = options.all_layers ? absl::StrCat(number + i, ".", layer) : absl::StrCat(number + i);
-      if (status.ok()) status = AddTensor(out, name, hidden, options.pool);
-    }));
-    number += records.size();
-    return status;
-  }));
+  RETURN_IF_ERROR(ForEachRecords(
+      options.infer.input, [&](const std::vector<InputRecord>& records, LineWriter*) {
+        std::vector<Query> queries;
+        for (const InputRecord& record : records) {
+          ASSIGN_OR_RETURN(Query query, QueryOfRecord(*session, record, options.infer.input, &cut));
+          queries.push_back(std::move(query));
+        }
+        absl::Status status;
+        RETURN_IF_ERROR(session->Hidden(
+            queries, !options.all_layers, [&](int64_t i, int layer, ConstMat hidden) {
+              const std::string name = options.all_layers ? absl::StrCat(number + i, ".", layer)
+                                                          : absl::StrCat(number + i);
+              if (status.ok()) status = AddTensor(out, name, hidden, options.pool);
+            }));
+        number += records.size();
+        return status;
+      }));
   ReportCut(cut);
   return out.Finish();
 }
@@ -56,15 +61,19 @@ absl::Status Encode(Options options) {
 }  // namespace
 
 void AddEncode(CLI::App& app, Run* run) {
-  CLI::App* command =
-      app.add_subcommand("encode", "Hidden states of texts: a tensor [tokens, hidden] for each line that is not blank, named 0, 1, ...");
+  CLI::App* command = app.add_subcommand("encode",
+      "Hidden states of texts: a tensor [tokens, hidden] for each line that is not blank, named 0, "
+      "1, ...");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer);
   command->add_option("--out", options->out, "File to write; must not exist.")->required();
-  command->add_option("--pool", options->pool, "none, class (the vector of <class>) or mean (of all tokens): then a tensor is [hidden].")
+  command
+      ->add_option("--pool", options->pool,
+          "none, class (the vector of <class>) or mean (of all tokens): then a tensor is [hidden].")
       ->check(CLI::IsMember({"none", "class", "mean"}))
       ->capture_default_str();
-  command->add_flag("--all-layers", options->all_layers, "Every layer, named LINE.LAYER; layer 0 are the embeddings.");
+  command->add_flag("--all-layers", options->all_layers,
+      "Every layer, named LINE.LAYER; layer 0 are the embeddings.");
   command->callback([=] { *run = [=] { return Encode(*options); }; });
 }
 

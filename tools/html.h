@@ -8,11 +8,12 @@
 
 namespace cloze {
 
-// `text` for the content and for quoted attributes of HTML and of SVG inside. Bytes that are not UTF-8, control characters and
-// bidirectional overrides become U+FFFD.
+// `text` for the content and for quoted attributes of HTML and of SVG inside. Bytes that are not
+// UTF-8, control characters and bidirectional overrides become U+FFFD.
 std::string HtmlEscape(absl::string_view text);
 
-// A whole page in UTF-8. `title` is plain text, `style` and `body` are ours. The browser is told to load nothing and to run no script.
+// A whole page in UTF-8. `title` is plain text, `style` and `body` are ours. The browser is told to
+// load nothing and to run no script.
 std::string HtmlPage(absl::string_view title, absl::string_view style, absl::string_view body);
 
 }  // namespace cloze

@@ -1,4 +1,5 @@
-// What the inference commands share: model, compute type, input, and the loop from records to lines.
+// What the inference commands share: model, compute type, input, and the loop from records to
+// lines.
 #ifndef CLOZE_TOOLS_INFER_H_
 #define CLOZE_TOOLS_INFER_H_
 
@@ -33,24 +34,30 @@ absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options);
 // Of "auto", "f32" or "bf16".
 RuntimeSpec::Compute ComputeNamed(const std::string& name);
 
-// Opens the model, and sets the input's vocabulary size. kMismatch unless it has `head`; kNone: any will do.
+// Opens the model, and sets the input's vocabulary size. kMismatch unless it has `head`; kNone: any
+// will do.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, HeadKind head);
 
 // Texts that did not fit, for ReportCut.
 struct CutTexts {
-  int64_t texts = 0, tokens = 0, windows = 0;  // cut, their tokens that were left out, read in several windows
-  int64_t max_tokens = 0;                      // what the last of them had to fit in
+  int64_t texts = 0, tokens = 0,
+          windows = 0;     // cut, their tokens that were left out, read in several windows
+  int64_t max_tokens = 0;  // what the last of them had to fit in
 };
 
 // The query of a record, cut to the model's length. Errors name the input's line.
-absl::StatusOr<Query> QueryOfRecord(const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut);
+absl::StatusOr<Query> QueryOfRecord(
+    const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut);
 
-// The queries of a record for a classifier, read as it was trained: one, or as many as it takes windows.
-absl::StatusOr<std::vector<Query>> QueriesOfText(const Session& session, const InputRecord& record, const InputOptions& input,
-                                                 CutTexts* cut);
+// The queries of a record for a classifier, read as it was trained: one, or as many as it takes
+// windows.
+absl::StatusOr<std::vector<Query>> QueriesOfText(
+    const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut);
 
-// Reads records in batches as they come, calls f for each batch, and flushes what f wrote before waiting for more.
-absl::Status ForEachRecords(const InputOptions& input, const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f);
+// Reads records in batches as they come, calls f for each batch, and flushes what f wrote before
+// waiting for more.
+absl::Status ForEachRecords(const InputOptions& input,
+    const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f);
 
 // `{"id": ..., ` or `{`.
 std::string OpenObject(const InputRecord& record);

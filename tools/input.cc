@@ -14,12 +14,16 @@ namespace {
 // A batch ends when its lines have this many bytes.
 constexpr int64_t kBatchBytes = 8 << 20;
 
-bool IsBlank(const std::string& line) { return line.find_first_not_of(" \t\r\v\f") == std::string::npos; }
+bool IsBlank(const std::string& line) {
+  return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
+}
 
 absl::Status ParseIds(const std::string& line, std::vector<int32_t>* ids) {
-  for (const absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
+  for (const absl::string_view word :
+      absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
     int32_t id = 0;
-    if (!absl::SimpleAtoi(word, &id) || id < 0) return Error(Exit::kData, absl::StrCat("\"", Quote(word), "\" is not a token id"));
+    if (!absl::SimpleAtoi(word, &id) || id < 0)
+      return Error(Exit::kData, absl::StrCat("\"", Quote(word), "\" is not a token id"));
     ids->push_back(id);
   }
   return absl::OkStatus();
@@ -27,7 +31,8 @@ absl::Status ParseIds(const std::string& line, std::vector<int32_t>* ids) {
 
 absl::Status ParsePair(const std::string& line, InputRecord* record) {
   const size_t tab = line.find('\t');
-  if (tab == std::string::npos) return Error(Exit::kData, "no tab; two texts with a tab between them expected");
+  if (tab == std::string::npos)
+    return Error(Exit::kData, "no tab; two texts with a tab between them expected");
   record->kind = InputRecord::Kind::kPair;
   record->text = line.substr(0, tab);
   record->text_pair = line.substr(tab + 1);
@@ -35,9 +40,11 @@ absl::Status ParsePair(const std::string& line, InputRecord* record) {
 }
 
 absl::Status Parse(std::string line, const InputOptions& options, InputRecord* record) {
-  if (options.format == InputFormat::kJsonl || (options.format == InputFormat::kIds && line[line.find_first_not_of(" \t")] == '{')) {
+  if (options.format == InputFormat::kJsonl ||
+      (options.format == InputFormat::kIds && line[line.find_first_not_of(" \t")] == '{')) {
     RETURN_IF_ERROR(ParseInputJson(line, record));
-    if (options.format == InputFormat::kIds && record->ids.empty()) return Error(Exit::kData, "no token ids in \"ids\"");
+    if (options.format == InputFormat::kIds && record->ids.empty())
+      return Error(Exit::kData, "no token ids in \"ids\"");
     if (options.format == InputFormat::kIds) record->kind = InputRecord::Kind::kIds;
   } else if (options.format == InputFormat::kIds) {
     record->kind = InputRecord::Kind::kIds;
@@ -49,7 +56,9 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
   }
   for (const int32_t id : record->ids) {
     if (options.vocab_size > 0 && id >= options.vocab_size) {
-      return Error(Exit::kData, absl::StrCat("token id ", id, " is not in the vocabulary, whose ids are 0 to ", options.vocab_size - 1));
+      return Error(Exit::kData,
+          absl::StrCat("token id ", id, " is not in the vocabulary, whose ids are 0 to ",
+              options.vocab_size - 1));
     }
   }
   return absl::OkStatus();
@@ -58,9 +67,13 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
 }  // namespace
 
 void AddInputOptions(CLI::App* command, InputOptions* options) {
-  command->add_option("input", options->path, "File to read; - is standard input. Blank lines are skipped.")->capture_default_str();
+  command
+      ->add_option(
+          "input", options->path, "File to read; - is standard input. Blank lines are skipped.")
+      ->capture_default_str();
   AddInputFormat(command, options);
-  command->add_flag("--pairs", options->pairs, "Lines of text are two texts with a tab between them.");
+  command->add_flag(
+      "--pairs", options->pairs, "Lines of text are two texts with a tab between them.");
 }
 
 void AddInputFormat(CLI::App* command, InputOptions* options) {
@@ -68,12 +81,14 @@ void AddInputFormat(CLI::App* command, InputOptions* options) {
     static const std::map<std::string, InputFormat> kFormats = {
         {"text", InputFormat::kText}, {"jsonl", InputFormat::kJsonl}, {"ids", InputFormat::kIds}};
     const auto found = kFormats.find(name);
-    if (found == kFormats.end()) throw CLI::ValidationError("--input-format", "text, jsonl or ids expected, found " + Quote(name));
+    if (found == kFormats.end())
+      throw CLI::ValidationError(
+          "--input-format", "text, jsonl or ids expected, found " + Quote(name));
     options->format = found->second;
   };
   command
       ->add_option_function<std::string>("--input-format", choose,
-                                         "text: a text a line (default). jsonl: an object a line. ids: token ids between blanks.")
+          "text: a text a line (default). jsonl: an object a line. ids: token ids between blanks.")
       ->type_name("FORMAT");
 }
 
@@ -92,12 +107,13 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, InputRecord* record) {
     ASSIGN_OR_RETURN(const bool more, reader_.Next(&line));
     if (!more) return false;
     if (reader_.continued()) {
-      return Error(Exit::kData,
-                   absl::StrCat(QuotePath(reader_.path()), ":", reader_.line_number(), ": a line of more than ", kMaxLineBytes, " bytes"));
+      return Error(Exit::kData, absl::StrCat(QuotePath(reader_.path()), ":", reader_.line_number(),
+                                    ": a line of more than ", kMaxLineBytes, " bytes"));
     }
   } while (IsBlank(line));
   record->line = reader_.line_number();
-  RETURN_IF_ERROR(Annotate(Parse(std::move(line), options_, record), absl::StrCat(QuotePath(reader_.path()), ":", record->line)));
+  RETURN_IF_ERROR(Annotate(Parse(std::move(line), options_, record),
+      absl::StrCat(QuotePath(reader_.path()), ":", record->line)));
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Texts to run a model on, from a file or a pipe: the first line in is the first line out, later ones come in batches.
+// Texts to run a model on, from a file or a pipe: the first line in is the first line out, later
+// ones come in batches.
 #ifndef CLOZE_TOOLS_INPUT_H_
 #define CLOZE_TOOLS_INPUT_H_
 
@@ -15,9 +16,9 @@ namespace cloze {
 // How lines are to be read. Lines that hold nothing but blanks are skipped.
 enum class InputFormat {
   kText,   // the line is the text; with pairs, text TAB second text
-  kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or "tokens"), else "ids"; maybe "id",
-           // "adapter"
-  kIds,    // token ids between blanks, or an object with "ids"
+  kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
+           // "tokens"), else "ids"; maybe "id", "adapter"
+  kIds,  // token ids between blanks, or an object with "ids"
 };
 
 // One thing to run a model on: a text, a pair, words, or ids.
@@ -51,12 +52,14 @@ class InputReader {
 
   static absl::StatusOr<InputReader> Open(const InputOptions& options);
 
-  // Puts into *records the next one, waiting for it if need be, and as many more, up to max_records, as are there without waiting. None
-  // at the end. kData at "file:line: " for a line that is wrong; the records before it are returned first.
+  // Puts into *records the next one, waiting for it if need be, and as many more, up to
+  // max_records, as are there without waiting. None at the end. kData at "file:line: " for a line
+  // that is wrong; the records before it are returned first.
   absl::Status Next(int64_t max_records, std::vector<InputRecord>* records);
 
  private:
-  InputReader(LineReader reader, InputOptions options) : reader_(std::move(reader)), options_(std::move(options)) {}
+  InputReader(LineReader reader, InputOptions options)
+      : reader_(std::move(reader)), options_(std::move(options)) {}
   // False when there is none: at the end, or without `wait` none yet.
   absl::StatusOr<bool> NextRecord(bool wait, InputRecord* record);
 

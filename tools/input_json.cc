@@ -21,7 +21,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool v) override { return Scalar(v ? "true" : "false"); }
   bool number_integer(number_integer_t v) override { return Integer(v, std::to_string(v)); }
   bool number_unsigned(number_unsigned_t v) override {
-    return Integer(v > std::numeric_limits<int32_t>::max() ? -1 : static_cast<int64_t>(v), std::to_string(v));
+    return Integer(
+        v > std::numeric_limits<int32_t>::max() ? -1 : static_cast<int64_t>(v), std::to_string(v));
   }
   bool number_float(number_float_t, const string_t& v) override { return Scalar(v); }
   bool binary(binary_t&) override { return false; }
@@ -31,8 +32,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return Open(true); }
   bool string(string_t& v) override;
   bool key(string_t& name) override;
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
-    return Fail(e.id == 101 ? absl::StrCat("not valid JSON at byte ", position) : "a number is out of range");
+  bool parse_error(
+      std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
+    return Fail(e.id == 101 ? absl::StrCat("not valid JSON at byte ", position)
+                            : "a number is out of range");
   }
 
   absl::Status Finish(bool parsed);
@@ -45,7 +48,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (error_.empty()) error_ = std::move(message);
     return false;
   }
-  bool FailMember(const char* expected) { return Fail(absl::StrCat("\"", name_, "\": ", expected, " expected")); }
+  bool FailMember(const char* expected) {
+    return Fail(absl::StrCat("\"", name_, "\": ", expected, " expected"));
+  }
   bool WrongKind();
   bool Scalar(const std::string& text);
   bool Integer(int64_t value, const std::string& text);
@@ -62,8 +67,8 @@ Handler::Member Handler::MemberOf(const std::string& name) {
   static constexpr struct {
     const char* name;
     Member member;
-  } kMembers[] = {{"text", kText},    {"text_a", kText}, {"text_pair", kPair}, {"text_b", kPair},    {"words", kWords},
-                  {"tokens", kWords}, {"ids", kIds},     {"id", kId},          {"adapter", kAdapter}};
+  } kMembers[] = {{"text", kText}, {"text_a", kText}, {"text_pair", kPair}, {"text_b", kPair},
+      {"words", kWords}, {"tokens", kWords}, {"ids", kIds}, {"id", kId}, {"adapter", kAdapter}};
   for (const auto& known : kMembers) {
     if (name == known.name) return known.member;
   }
@@ -75,7 +80,8 @@ bool Handler::key(string_t& name) {
   member_ = MemberOf(name);
   if (member_ == kOther) return true;
   name_ = name;
-  if (std::exchange(seen_[member_], true)) return Fail(absl::StrCat("\"", name_, "\" is given twice"));
+  if (std::exchange(seen_[member_], true))
+    return Fail(absl::StrCat("\"", name_, "\" is given twice"));
   return true;
 }
 
@@ -120,7 +126,8 @@ bool Handler::Scalar(const std::string& text) {
 
 bool Handler::Integer(int64_t value, const std::string& text) {
   if (member_ != kIds || depth_ != 2) return Scalar(text);
-  if (value < 0 || value > std::numeric_limits<int32_t>::max()) return Fail(absl::StrCat("\"ids\": ", text, " is not a token id"));
+  if (value < 0 || value > std::numeric_limits<int32_t>::max())
+    return Fail(absl::StrCat("\"ids\": ", text, " is not a token id"));
   return record_->ids.push_back(static_cast<int32_t>(value)), true;
 }
 
@@ -143,7 +150,8 @@ absl::Status Handler::Finish(bool parsed) {
 }  // namespace
 
 absl::Status ParseInputJson(const std::string& json, InputRecord* record) {
-  if (absl::StrContains(json, '\0')) return Error(Exit::kData, "a zero byte");  // the parser would take it for the end
+  if (absl::StrContains(json, '\0'))
+    return Error(Exit::kData, "a zero byte");  // the parser would take it for the end
   Handler handler(record);
   return handler.Finish(nlohmann::json::sax_parse(json, &handler));
 }

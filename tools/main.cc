@@ -23,8 +23,22 @@ constexpr char kVersion[] = "0.1.0";
 
 // One line a sub-command, in the order of `cloze --help`.
 constexpr AddCommand kCommands[] = {
-    AddSpec,     AddVocab,  AddTokenize,  AddPretrain, AddFinetune,  AddEvaluate, AddPredict, AddTag,
-    AddFillMask, AddEncode, AddNeighbors, AddAnalogy,  AddAttention, AddMerge,    AddVerify,  AddBench,
+    AddSpec,
+    AddVocab,
+    AddTokenize,
+    AddPretrain,
+    AddFinetune,
+    AddEvaluate,
+    AddPredict,
+    AddTag,
+    AddFillMask,
+    AddEncode,
+    AddNeighbors,
+    AddAnalogy,
+    AddAttention,
+    AddMerge,
+    AddVerify,
+    AddBench,
 };
 
 std::string Version() { return absl::StrCat("cloze ", kVersion, "\nthreads ", Threads()); }
@@ -36,12 +50,17 @@ const CLI::App* Deepest(const CLI::App* app) {
 }
 
 std::string FullName(const CLI::App* app) {
-  return app->get_parent() == nullptr ? "cloze" : absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
+  return app->get_parent() == nullptr
+             ? "cloze"
+             : absl::StrCat(FullName(app->get_parent()), " ", app->get_name());
 }
 
-std::string Help(const CLI::App* app) { return app->help(app->get_parent() == nullptr ? "" : FullName(app->get_parent())); }
+std::string Help(const CLI::App* app) {
+  return app->help(app->get_parent() == nullptr ? "" : FullName(app->get_parent()));
+}
 
-// Words that `app` did not understand: an unknown flag, an unknown command, or an argument too many.
+// Words that `app` did not understand: an unknown flag, an unknown command, or an argument too
+// many.
 std::string ExplainUnknown(const CLI::App* app, const std::string& word) {
   std::vector<std::string> names;
   if (word[0] == '-') {
@@ -51,7 +70,8 @@ std::string ExplainUnknown(const CLI::App* app, const std::string& word) {
     const std::string flag = word.substr(0, word.find('='));
     return absl::StrCat("unknown flag ", Quote(flag), DidYouMean(flag, names));
   }
-  for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
   if (names.empty()) return absl::StrCat("unexpected argument \"", Quote(word), "\"");
   return absl::StrCat("unknown command \"", Quote(word), "\"", DidYouMean(word, names));
 }
@@ -72,8 +92,8 @@ int Print(const std::string& text) {
   return status.ok() || IsReaderGone(status) ? 0 : Fail(status);
 }
 
-// A standard stream that the caller closed would be given to the next file that we open, a model or a checkpoint. Opened the wrong way
-// round, the standard ones still fail.
+// A standard stream that the caller closed would be given to the next file that we open, a model or
+// a checkpoint. Opened the wrong way round, the standard ones still fail.
 void OccupyStandardStreams() {
   for (const int fd : {0, 1, 2}) {
     if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", fd == 1 ? O_RDONLY : O_WRONLY);
@@ -81,8 +101,11 @@ void OccupyStandardStreams() {
 }
 
 void AddThreads(CLI::App* app, int* threads) {
-  app->add_option("--threads", *threads, "Threads; 0: the cores this process may use.")->check(CLI::Range(0, 4096))->type_name("N");
-  for (CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) AddThreads(command, threads);
+  app->add_option("--threads", *threads, "Threads; 0: the cores this process may use.")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  for (CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; }))
+    AddThreads(command, threads);
 }
 
 // What the standard library and oneDNN throw ends as a status too.
@@ -90,10 +113,11 @@ absl::Status RunCaught(const Run& run) {
   try {
     return run();
   } catch (const std::bad_alloc&) {
-    return Error(Exit::kLimit, "out of memory; a smaller model, a smaller batch.micro_tokens or shorter texts need less");
-  } catch (const std::exception& error) {
     return Error(Exit::kLimit,
-                 absl::StrCat("the system refused: ", Quote(error.what()), "; is memory or the number of threads limited here?"));
+        "out of memory; a smaller model, a smaller batch.micro_tokens or shorter texts need less");
+  } catch (const std::exception& error) {
+    return Error(Exit::kLimit, absl::StrCat("the system refused: ", Quote(error.what()),
+                                   "; is memory or the number of threads limited here?"));
   }
 }
 
@@ -113,13 +137,18 @@ void OnTerminate() {
 constexpr char kMark = '\x01';
 
 void TakeMarksAway(CLI::App* app) {
-  const auto unmarked = [](std::string word) { return !word.empty() && word.front() == kMark ? word.substr(1) : word; };
-  for (CLI::Option* option : app->get_options([](const CLI::Option* o) { return o->get_items_expected_max() > 0; }))
+  const auto unmarked = [](std::string word) {
+    return !word.empty() && word.front() == kMark ? word.substr(1) : word;
+  };
+  for (CLI::Option* option :
+      app->get_options([](const CLI::Option* o) { return o->get_items_expected_max() > 0; }))
     option->transform(unmarked, "");
-  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) TakeMarksAway(command);
+  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; }))
+    TakeMarksAway(command);
 }
 
-// CLI11 takes "[a, b]" for the list of a and b; here it is what the user wrote, "[MASK]" above all: a mark hides the bracket from CLI11.
+// CLI11 takes "[a, b]" for the list of a and b; here it is what the user wrote, "[MASK]" above all:
+// a mark hides the bracket from CLI11.
 void KeepBrackets(CLI::App* app, std::vector<std::string>* words) {
   bool any = false;
   for (std::string& word : *words) {

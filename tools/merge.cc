@@ -19,7 +19,8 @@ struct Options {
 };
 
 // The tokenizer of the adapter's folder, else of the base's; neither may have one.
-absl::Status SaveTokenizer(const Options& options, const std::string& out, const std::string& base, const ModelConfig& config) {
+absl::Status SaveTokenizer(const Options& options, const std::string& out, const std::string& base,
+    const ModelConfig& config) {
   for (const std::string& folder : {options.adapter, base}) {
     const auto tokenizer = Tokenizer::Load(folder, true);
     if (tokenizer.ok()) return (*tokenizer)->Save(out, config.max_tokens());
@@ -49,7 +50,9 @@ absl::Status Merge(const Options& options) {
     ASSIGN_OR_RETURN(base, BaseOf(options.adapter));
   }
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
-  if (PathExists(options.out)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; name a new folder"));
+  if (PathExists(options.out))
+    return Error(
+        Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; name a new folder"));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   MergeLora(file.lora, &model->params());
   RETURN_IF_ERROR(WriteFolder(options, base, *model));
@@ -59,10 +62,15 @@ absl::Status Merge(const Options& options) {
 }  // namespace
 
 void AddMerge(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("merge", "Fold an adapter (LoRA) into its base: a model folder without an adapter.");
+  CLI::App* command = app.add_subcommand(
+      "merge", "Fold an adapter (LoRA) into its base: a model folder without an adapter.");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "Model folder of the base. Default: the one that the adapter names.");
-  command->add_option("--adapter", options->adapter, "Adapter folder: a LoRA run of ours or one that PEFT saved.")->required();
+  command->add_option("--model", options->model,
+      "Model folder of the base. Default: the one that the adapter names.");
+  command
+      ->add_option("--adapter", options->adapter,
+          "Adapter folder: a LoRA run of ours or one that PEFT saved.")
+      ->required();
   command->add_option("--out", options->out, "Model folder to write; must not exist.")->required();
   command->callback([=] { *run = [=] { return Merge(*options); }; });
 }

@@ -29,45 +29,57 @@ class Embeddings {
   // The one token that a word is; kData when it is several or unknown.
   absl::StatusOr<int32_t> IdOf(const std::string& word) const {
     const Encoding encoding = tokenizer_->Encode(absl::StrCat(" ", word), false);
-    if (encoding.ids.size() == 1 && encoding.ids[0] != tokenizer_->special().unk) return encoding.ids[0];
+    if (encoding.ids.size() == 1 && encoding.ids[0] != tokenizer_->special().unk)
+      return encoding.ids[0];
     if (const int32_t id = tokenizer_->id(word); id >= 0) return id;
     std::string pieces;
-    for (const int32_t id : encoding.ids) absl::StrAppend(&pieces, pieces.empty() ? " (it is " : " ", tokenizer_->token(id));
+    for (const int32_t id : encoding.ids)
+      absl::StrAppend(&pieces, pieces.empty() ? " (it is " : " ", tokenizer_->token(id));
     std::vector<std::string> whole;
     for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id) {
-      if (!tokenizer_->is_special(id) && tokenizer_->token(id).compare(0, 2, "##") != 0) whole.push_back(tokenizer_->token(id));
+      if (!tokenizer_->is_special(id) && tokenizer_->token(id).compare(0, 2, "##") != 0)
+        whole.push_back(tokenizer_->token(id));
     }
-    return Error(Exit::kData, absl::StrCat("\"", Quote(word), "\" is not one token of the vocabulary", Quote(pieces),
-                                           pieces.empty() ? "" : ")", DidYouMean(word, whole)));
+    return Error(
+        Exit::kData, absl::StrCat("\"", Quote(word), "\" is not one token of the vocabulary",
+                         Quote(pieces), pieces.empty() ? "" : ")", DidYouMean(word, whole)));
   }
 
   const std::string& token(int32_t id) const { return tokenizer_->token(id); }
-  absl::Span<const float> row(int32_t id) const { return {table_.f32(id), static_cast<size_t>(table_.cols)}; }
+  absl::Span<const float> row(int32_t id) const {
+    return {table_.f32(id), static_cast<size_t>(table_.cols)};
+  }
 
-  // The `top` tokens with the highest cosine to `v`, special tokens and `without` left out, as a JSON list.
+  // The `top` tokens with the highest cosine to `v`, special tokens and `without` left out, as a
+  // JSON list.
   std::string Nearest(absl::Span<const float> v, absl::Span<const int32_t> without, int top) const {
     std::vector<float> cosine(tokenizer_->vocab_size());
     std::vector<int32_t> order;
     const double length = Norm(v);
     for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id) {
-      if (tokenizer_->is_special(id) || std::find(without.begin(), without.end(), id) != without.end()) continue;
+      if (tokenizer_->is_special(id) ||
+          std::find(without.begin(), without.end(), id) != without.end())
+        continue;
       const double lengths = length * Norm(row(id));
       cosine[id] = lengths > 0 ? static_cast<float>(Dot(v, row(id)) / lengths) : 0;
       order.push_back(id);
     }
     const size_t count = std::min<size_t>(top, order.size());
-    std::partial_sort(order.begin(), order.begin() + count, order.end(),
-                      [&](int32_t a, int32_t b) { return cosine[a] != cosine[b] ? cosine[a] > cosine[b] : a < b; });
+    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
+      return cosine[a] != cosine[b] ? cosine[a] > cosine[b] : a < b;
+    });
     std::string out = "[";
     for (size_t i = 0; i < count; ++i) {
-      absl::StrAppend(&out, i > 0 ? ", " : "", "{\"token\": ", JsonString(token(order[i])), ", \"id\": ", order[i],
-                      ", \"score\": ", JsonNumber(cosine[order[i]]), "}");
+      absl::StrAppend(&out, i > 0 ? ", " : "", "{\"token\": ", JsonString(token(order[i])),
+          ", \"id\": ", order[i], ", \"score\": ", JsonNumber(cosine[order[i]]), "}");
     }
     return out + "]";
   }
 
  private:
-  static double Dot(absl::Span<const float> a, absl::Span<const float> b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+  static double Dot(absl::Span<const float> a, absl::Span<const float> b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  }
   static double Norm(absl::Span<const float> a) { return std::sqrt(Dot(a, a)); }
 
   std::unique_ptr<Session> session_;
@@ -80,8 +92,9 @@ absl::Status Neighbors(const Options& options) {
   LineWriter writer;
   for (const std::string& word : options.words) {
     ASSIGN_OR_RETURN(const int32_t id, embeddings.IdOf(word));
-    RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"word\": ", JsonString(word), ", \"token\": ", JsonString(embeddings.token(id)),
-                                              ", \"neighbors\": ", embeddings.Nearest(embeddings.row(id), {id}, options.top), "}")));
+    RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"word\": ", JsonString(word),
+        ", \"token\": ", JsonString(embeddings.token(id)),
+        ", \"neighbors\": ", embeddings.Nearest(embeddings.row(id), {id}, options.top), "}")));
   }
   return writer.Flush();
 }
@@ -99,14 +112,21 @@ absl::Status Analogy(const Options& options) {
   for (size_t i = 0; i < embeddings.row(ids[0]).size(); ++i)
     v.push_back(embeddings.row(ids[0])[i] - embeddings.row(ids[1])[i] + embeddings.row(ids[2])[i]);
   LineWriter writer;
-  RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"words\": [", words, "], \"neighbors\": ", embeddings.Nearest(v, ids, options.top), "}")));
+  RETURN_IF_ERROR(writer.Write(absl::StrCat(
+      "{\"words\": [", words, "], \"neighbors\": ", embeddings.Nearest(v, ids, options.top), "}")));
   return writer.Flush();
 }
 
-CLI::App* AddCommon(CLI::App& app, const std::string& name, const std::string& help, const std::shared_ptr<Options>& options) {
+CLI::App* AddCommon(CLI::App& app, const std::string& name, const std::string& help,
+    const std::shared_ptr<Options>& options) {
   CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("--model", options->model, "Model folder: a run of ours or a Hugging Face folder.")->required();
-  command->add_option("--top", options->top, "Tokens to print.")->check(CLI::Range(1, 1000))->capture_default_str();
+  command
+      ->add_option(
+          "--model", options->model, "Model folder: a run of ours or a Hugging Face folder.")
+      ->required();
+  command->add_option("--top", options->top, "Tokens to print.")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   return command;
 }
 
@@ -114,15 +134,19 @@ CLI::App* AddCommon(CLI::App& app, const std::string& name, const std::string& h
 
 void AddNeighbors(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = AddCommon(app, "neighbors", "The tokens whose embeddings are nearest to a word's, by cosine.", options);
+  CLI::App* command = AddCommon(
+      app, "neighbors", "The tokens whose embeddings are nearest to a word's, by cosine.", options);
   command->add_option("word", options->words, "Words; each has to be one token.")->required();
   command->callback([=] { *run = [=] { return Neighbors(*options); }; });
 }
 
 void AddAnalogy(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = AddCommon(app, "analogy", "A B C: the tokens nearest to v(A) - v(B) + v(C), as in paris france italy.", options);
-  command->add_option("word", options->words, "Three words, each one token.")->required()->expected(3);
+  CLI::App* command = AddCommon(app, "analogy",
+      "A B C: the tokens nearest to v(A) - v(B) + v(C), as in paris france italy.", options);
+  command->add_option("word", options->words, "Three words, each one token.")
+      ->required()
+      ->expected(3);
   command->callback([=] { *run = [=] { return Analogy(*options); }; });
 }
 

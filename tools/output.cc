@@ -57,7 +57,8 @@ absl::Status WriteStdout(absl::string_view text) {
     if (n >= 0) {
       text.remove_prefix(n);
     } else if (errno != EINTR) {
-      absl::Status status = Error(Exit::kIo, absl::StrCat("standard output: cannot write: ", std::strerror(errno)));
+      absl::Status status =
+          Error(Exit::kIo, absl::StrCat("standard output: cannot write: ", std::strerror(errno)));
       if (errno == EPIPE) status.SetPayload(kReaderGone, absl::Cord());
       return status;
     }

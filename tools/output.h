@@ -9,20 +9,24 @@
 
 namespace cloze {
 
-// `text` as a JSON string with its quotes (RFC 8259); each byte that is not part of valid UTF-8 becomes U+FFFD. Control characters, DEL and
-// bidirectional overrides are escaped, so that a terminal is safe from the text.
+// `text` as a JSON string with its quotes (RFC 8259); each byte that is not part of valid UTF-8
+// becomes U+FFFD. Control characters, DEL and bidirectional overrides are escaped, so that a
+// terminal is safe from the text.
 std::string JsonString(absl::string_view text);
 
-// The shortest decimal that reads back as the same float; "null" for NaN and infinities, which JSON does not have.
+// The shortest decimal that reads back as the same float; "null" for NaN and infinities, which JSON
+// does not have.
 std::string JsonNumber(float value);
 std::string JsonNumber(double value);
 
-// Writes all of `text` to standard output at once. kIo when that fails (a full disk); when the reader has gone (EPIPE), an error for which
-// IsReaderGone() is true and which ends the program quietly.
+// Writes all of `text` to standard output at once. kIo when that fails (a full disk); when the
+// reader has gone (EPIPE), an error for which IsReaderGone() is true and which ends the program
+// quietly.
 absl::Status WriteStdout(absl::string_view text);
 bool IsReaderGone(const absl::Status& status);
 
-// Collects lines and writes them out in whole lines. Flush before waiting for more input and at the end: the destructor writes nothing.
+// Collects lines and writes them out in whole lines. Flush before waiting for more input and at the
+// end: the destructor writes nothing.
 class LineWriter {
  public:
   // Appends `line` and a newline; writes when much has come together.

@@ -16,9 +16,11 @@ void OnSignal(int signal) {
 }  // namespace
 
 const std::atomic<bool>* StopOnSignals() {
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, OnSignal);  // a shell's background jobs begin with SIGINT ignored
+  for (const int signal : {SIGINT, SIGTERM})
+    std::signal(signal, OnSignal);  // a shell's background jobs begin with SIGINT ignored
   struct sigaction before;
-  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) std::signal(SIGHUP, OnSignal);
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    std::signal(SIGHUP, OnSignal);
   return &stop;
 }
 

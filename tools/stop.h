@@ -6,8 +6,9 @@
 
 namespace cloze {
 
-// From now on the first SIGINT, SIGTERM or SIGHUP makes the flag true, and the second one ends the process at once with 128 + its number.
-// A SIGHUP that the process was started to ignore (nohup) stays ignored.
+// From now on the first SIGINT, SIGTERM or SIGHUP makes the flag true, and the second one ends the
+// process at once with 128 + its number. A SIGHUP that the process was started to ignore (nohup)
+// stays ignored.
 const std::atomic<bool>* StopOnSignals();
 
 }  // namespace cloze

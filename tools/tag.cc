@@ -21,13 +21,16 @@ struct Options {
   std::optional<bool> viterbi;
 };
 
-// The place of an answer in the user's text: "start" and "end" in code points, "byte_start" and "byte_end".
+// The place of an answer in the user's text: "start" and "end" in code points, "byte_start" and
+// "byte_end".
 std::string Place(Span bytes, Span chars) {
-  return absl::StrCat("\"start\": ", chars.begin, ", \"end\": ", chars.end, ", \"byte_start\": ", bytes.begin,
-                      ", \"byte_end\": ", bytes.end);
+  return absl::StrCat("\"start\": ", chars.begin, ", \"end\": ", chars.end,
+      ", \"byte_start\": ", bytes.begin, ", \"byte_end\": ", bytes.end);
 }
 
-std::string Slice(const std::string& text, Span bytes) { return JsonString(text.substr(bytes.begin, bytes.end - bytes.begin)); }
+std::string Slice(const std::string& text, Span bytes) {
+  return JsonString(text.substr(bytes.begin, bytes.end - bytes.begin));
+}
 
 class Tagger {
  public:
@@ -36,15 +39,18 @@ class Tagger {
     if (IsBio(labels_)) spans_.emplace(labels_);
   }
 
-  absl::StatusOr<std::vector<std::vector<WordTag>>> TagSentences(const std::vector<std::vector<std::string>>& sentences) {
+  absl::StatusOr<std::vector<std::vector<WordTag>>> TagSentences(
+      const std::vector<std::vector<std::string>>& sentences) {
     return TagWords(session_, decoder_, sentences, &counts_);
   }
 
   // Says on stderr which words did not fit.
   void ReportCut() const {
     if (counts_.cut_words == 0) return;
-    std::fprintf(stderr, "cloze: %lld words have more pieces than the model sees at once and were read off their first ones\n",
-                 static_cast<long long>(counts_.cut_words));
+    std::fprintf(stderr,
+        "cloze: %lld words have more pieces than the model sees at once and were read off their "
+        "first ones\n",
+        static_cast<long long>(counts_.cut_words));
   }
 
   // Lines of text: the words of each, and entities when the labels are BIO.
@@ -55,7 +61,8 @@ class Tagger {
     for (const InputRecord& record : records) {
       if (record.kind == InputRecord::Kind::kIds || record.kind == InputRecord::Kind::kPair) {
         return Error(Exit::kUsage,
-                     absl::StrCat("line ", record.line, ": a tagger takes texts or words, no pairs, and ids with --format ids"));
+            absl::StrCat("line ", record.line,
+                ": a tagger takes texts or words, no pairs, and ids with --format ids"));
       }
       const bool text = record.kind == InputRecord::Kind::kText;
       words.push_back(text ? WordsOfText(*tokenizer, record.text) : std::vector<TextWord>());
@@ -64,13 +71,15 @@ class Tagger {
     ASSIGN_OR_RETURN(const auto tags, TagSentences(sentences));
     for (size_t i = 0; i < records.size(); ++i) {
       const bool text = records[i].kind == InputRecord::Kind::kText;
-      RETURN_IF_ERROR(writer->Write(text ? FormatText(records[i], words[i], tags[i]) : FormatWords(records[i], tags[i])));
+      RETURN_IF_ERROR(writer->Write(
+          text ? FormatText(records[i], words[i], tags[i]) : FormatWords(records[i], tags[i])));
     }
     return absl::OkStatus();
   }
 
   // Token ids, special tokens included: a label for each of them.
-  absl::Status TagIds(const std::vector<InputRecord>& records, const InputOptions& input, LineWriter* writer) {
+  absl::Status TagIds(
+      const std::vector<InputRecord>& records, const InputOptions& input, LineWriter* writer) {
     std::vector<Query> queries;
     CutTexts cut;
     for (const InputRecord& record : records) {
@@ -89,8 +98,9 @@ class Tagger {
         absl::StrAppend(&tags, i > 0 ? ", " : "", JsonString(labels_[best - row.begin()]));
         absl::StrAppend(&scores, i > 0 ? ", " : "", JsonNumber(*best));
       }
-      const std::string line = absl::StrCat(OpenObject(records[q]), "\"ids\": [", absl::StrJoin(queries[q].ids, ", "), "], \"tags\": [",
-                                            tags, "], \"scores\": [", scores, "]}");
+      const std::string line =
+          absl::StrCat(OpenObject(records[q]), "\"ids\": [", absl::StrJoin(queries[q].ids, ", "),
+              "], \"tags\": [", tags, "], \"scores\": [", scores, "]}");
       if (written.ok()) written = writer->Write(line);
     }));
     return written;
@@ -99,31 +109,39 @@ class Tagger {
   const std::string& label(const WordTag& tag) const { return labels_[tag.label]; }
 
  private:
-  std::string FormatText(const InputRecord& record, const std::vector<TextWord>& words, const std::vector<WordTag>& tags) const {
-    std::string line = absl::StrCat(OpenObject(record), "\"text\": ", JsonString(record.text), ", \"words\": [");
+  std::string FormatText(const InputRecord& record, const std::vector<TextWord>& words,
+      const std::vector<WordTag>& tags) const {
+    std::string line =
+        absl::StrCat(OpenObject(record), "\"text\": ", JsonString(record.text), ", \"words\": [");
     for (size_t w = 0; w < words.size(); ++w) {
       const auto& [bytes, chars] = words[w];
-      absl::StrAppend(&line, w > 0 ? ", " : "", "{", Place(bytes, chars), ", \"label\": ", JsonString(label(tags[w])),
-                      ", \"score\": ", JsonNumber(tags[w].score), ", \"text\": ", Slice(record.text, bytes), "}");
+      absl::StrAppend(&line, w > 0 ? ", " : "", "{", Place(bytes, chars),
+          ", \"label\": ", JsonString(label(tags[w])), ", \"score\": ", JsonNumber(tags[w].score),
+          ", \"text\": ", Slice(record.text, bytes), "}");
     }
     line += "]";
-    if (spans_.has_value()) absl::StrAppend(&line, ", \"entities\": [", Entities(record.text, words, tags), "]");
+    if (spans_.has_value())
+      absl::StrAppend(&line, ", \"entities\": [", Entities(record.text, words, tags), "]");
     return line + "}";
   }
 
   // In the fields of Hugging Face's pipeline; the score is the mean of the words'.
-  std::string Entities(const std::string& text, const std::vector<TextWord>& words, const std::vector<WordTag>& tags) const {
+  std::string Entities(const std::string& text, const std::vector<TextWord>& words,
+      const std::vector<WordTag>& tags) const {
     std::vector<int> ids;
     for (const WordTag& tag : tags) ids.push_back(tag.label);
     std::string out;
     for (const TagSpan& span : spans_->Lenient(ids)) {
       double score = 0;
-      for (int64_t w = span.begin; w < span.end; ++w) score += tags[w].score / (span.end - span.begin);
+      for (int64_t w = span.begin; w < span.end; ++w)
+        score += tags[w].score / (span.end - span.begin);
       const TextWord &first = words[span.begin], &last = words[span.end - 1];
-      const Span bytes = {first.bytes.begin, last.bytes.end}, chars = {first.chars.begin, last.chars.end};
-      absl::StrAppend(&out, out.empty() ? "" : ", ", "{\"entity_group\": ", JsonString(spans_->types()[span.type]),
-                      ", \"score\": ", JsonNumber(static_cast<float>(score)), ", \"word\": ", Slice(text, bytes), ", ", Place(bytes, chars),
-                      "}");
+      const Span bytes = {first.bytes.begin, last.bytes.end},
+                 chars = {first.chars.begin, last.chars.end};
+      absl::StrAppend(&out, out.empty() ? "" : ", ",
+          "{\"entity_group\": ", JsonString(spans_->types()[span.type]),
+          ", \"score\": ", JsonNumber(static_cast<float>(score)),
+          ", \"word\": ", Slice(text, bytes), ", ", Place(bytes, chars), "}");
     }
     return out;
   }
@@ -136,7 +154,8 @@ class Tagger {
       absl::StrAppend(&labels, comma, JsonString(label(tags[w])));
       absl::StrAppend(&scores, comma, JsonNumber(tags[w].score));
     }
-    return absl::StrCat(OpenObject(record), "\"tokens\": [", words, "], \"tags\": [", labels, "], \"scores\": [", scores, "]}");
+    return absl::StrCat(OpenObject(record), "\"tokens\": [", words, "], \"tags\": [", labels,
+        "], \"scores\": [", scores, "]}");
   }
 
   Session& session_;
@@ -153,7 +172,8 @@ struct ConllBatch {
   std::vector<int> columns;
 };
 
-// Puts into *batch the next sentence, waiting for it if need be, and those that are there without waiting. False at the end.
+// Puts into *batch the next sentence, waiting for it if need be, and those that are there without
+// waiting. False at the end.
 absl::StatusOr<bool> ReadBatch(TaggedReader& reader, ConllBatch* batch) {
   while (batch->raw.size() < kSentences) {
     if (!batch->raw.empty()) {
@@ -196,21 +216,27 @@ absl::Status TagConll(Tagger& tagger, const Options& options) {
 // Texts, words or ids: a line of JSON for each.
 absl::Status TagLines(Tagger& tagger, Options options) {
   InputOptions& input = options.infer.input;
-  input.format = options.format == "jsonl" ? InputFormat::kJsonl : options.format == "ids" ? InputFormat::kIds : InputFormat::kText;
+  input.format = options.format == "jsonl" ? InputFormat::kJsonl
+                 : options.format == "ids" ? InputFormat::kIds
+                                           : InputFormat::kText;
   return ForEachRecords(input, [&](const std::vector<InputRecord>& records, LineWriter* writer) {
-    return options.format == "ids" ? tagger.TagIds(records, input, writer) : tagger.TagTexts(records, writer);
+    return options.format == "ids" ? tagger.TagIds(records, input, writer)
+                                   : tagger.TagTexts(records, writer);
   });
 }
 
 absl::Status Tag(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kTokenTagging));
-  if (session->has_named()) return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
+  if (session->has_named())
+    return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
   if (options.viterbi.value_or(false) && !IsBio(session->config().labels)) {
-    return UsageError("--viterbi: the labels of this model are not BIO or IOBES, so there are no rules to keep");
+    return UsageError(
+        "--viterbi: the labels of this model are not BIO or IOBES, so there are no rules to keep");
   }
   Tagger tagger(*session, options.viterbi);
   const bool conll = options.format == "conll" || options.format == "conllu";
-  if (!conll && !options.column.empty()) return UsageError("--column: only for --format conll and conllu");
+  if (!conll && !options.column.empty())
+    return UsageError("--column: only for --format conll and conllu");
   RETURN_IF_ERROR(conll ? TagConll(tagger, options) : TagLines(tagger, options));
   tagger.ReportCut();
   return absl::OkStatus();
@@ -225,13 +251,17 @@ void AddTag(CLI::App& app, Run* run) {
   command->add_option("input", options->infer.input.path, "File; - or none: standard input.");
   command
       ->add_option("--format,--input-format", options->format,
-                   "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), ids (each token gets a label), conll, conllu.")
+          "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), ids (each "
+          "token gets a label), conll, conllu.")
       ->check(CLI::IsMember({"text", "jsonl", "ids", "conll", "conllu"}))
       ->capture_default_str();
   command->add_option("--column", options->column,
-                      "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the last.");
-  AddSwitch(command, "viterbi", "Labels of BIO or IOBES: keep the scheme's rules in each sentence. Default: as the model was trained.",
-            [=](bool on) { options->viterbi = on; });
+      "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the "
+      "last.");
+  AddSwitch(command, "viterbi",
+      "Labels of BIO or IOBES: keep the scheme's rules in each sentence. Default: as the model was "
+      "trained.",
+      [=](bool on) { options->viterbi = on; });
   command->callback([=] { *run = [=] { return Tag(*options); }; });
 }
 

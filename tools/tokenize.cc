@@ -31,25 +31,33 @@ std::string Integers(const std::vector<int32_t>& items) {
 }
 
 std::string Spans(const std::vector<Span>& spans) {
-  return List(spans, [](const Span& span) { return absl::StrCat("[", span.begin, ", ", span.end, "]"); });
+  return List(
+      spans, [](const Span& span) { return absl::StrCat("[", span.begin, ", ", span.end, "]"); });
 }
 
 std::string Tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   return List(ids, [&](int32_t id) { return JsonString(tokenizer.token(id)); });
 }
 
-std::string Format(const Tokenizer& tokenizer, const InputRecord& record, const Encoding& encoding) {
+std::string Format(
+    const Tokenizer& tokenizer, const InputRecord& record, const Encoding& encoding) {
   const bool pair = record.kind == InputRecord::Kind::kPair;
   std::string line = record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
   if (record.kind == InputRecord::Kind::kWords) {
-    absl::StrAppend(&line, "\"words\": ", List(record.words, [](const std::string& word) { return JsonString(word); }));
+    absl::StrAppend(&line, "\"words\": ", List(record.words, [](const std::string& word) {
+      return JsonString(word);
+    }));
   } else {
     absl::StrAppend(&line, "\"text\": ", JsonString(record.text), pair ? ", \"text_pair\": " : "",
-                    pair ? JsonString(record.text_pair) : "");
+        pair ? JsonString(record.text_pair) : "");
   }
-  absl::StrAppend(&line, ", \"ids\": ", Integers(encoding.ids), ", \"tokens\": ", Tokens(tokenizer, encoding.ids));
-  absl::StrAppend(&line, ", \"offsets\": ", Spans(encoding.chars), ", \"byte_offsets\": ", Spans(encoding.bytes));
-  const auto word = [](int32_t index) { return index < 0 ? std::string("null") : absl::StrCat(index); };
+  absl::StrAppend(&line, ", \"ids\": ", Integers(encoding.ids),
+      ", \"tokens\": ", Tokens(tokenizer, encoding.ids));
+  absl::StrAppend(&line, ", \"offsets\": ", Spans(encoding.chars),
+      ", \"byte_offsets\": ", Spans(encoding.bytes));
+  const auto word = [](int32_t index) {
+    return index < 0 ? std::string("null") : absl::StrCat(index);
+  };
   absl::StrAppend(&line, ", \"word_ids\": ", List(encoding.words, word));
   if (pair) absl::StrAppend(&line, ", \"token_type_ids\": ", Integers(encoding.types));
   return line + "}";
@@ -57,22 +65,26 @@ std::string Format(const Tokenizer& tokenizer, const InputRecord& record, const 
 
 // Ids the other way round: their tokens, and the text they make.
 std::string FormatIds(const Tokenizer& tokenizer, const InputRecord& record) {
-  return absl::StrCat(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "), "\"ids\": ", Integers(record.ids),
-                      ", \"tokens\": ", Tokens(tokenizer, record.ids), ", \"text\": ", JsonString(tokenizer.Decode(record.ids)), "}");
+  return absl::StrCat(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "),
+      "\"ids\": ", Integers(record.ids), ", \"tokens\": ", Tokens(tokenizer, record.ids),
+      ", \"text\": ", JsonString(tokenizer.Decode(record.ids)), "}");
 }
 
 std::string Process(const Tokenizer& tokenizer, const InputRecord& record) {
   switch (record.kind) {
     case InputRecord::Kind::kText: return Format(tokenizer, record, tokenizer.Encode(record.text));
-    case InputRecord::Kind::kPair: return Format(tokenizer, record, tokenizer.EncodePair(record.text, record.text_pair));
-    case InputRecord::Kind::kWords: return Format(tokenizer, record, tokenizer.EncodeWords(record.words));
+    case InputRecord::Kind::kPair:
+      return Format(tokenizer, record, tokenizer.EncodePair(record.text, record.text_pair));
+    case InputRecord::Kind::kWords:
+      return Format(tokenizer, record, tokenizer.EncodeWords(record.words));
     case InputRecord::Kind::kIds: return FormatIds(tokenizer, record);
   }
   return "";
 }
 
 absl::Status Tokenize(Options options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(options.model, options.lowercase));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+      Tokenizer::Load(options.model, options.lowercase));
   options.input.vocab_size = tokenizer->vocab_size();
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   LineWriter writer;
@@ -90,11 +102,14 @@ absl::Status Tokenize(Options options) {
 }  // namespace
 
 void AddTokenize(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("tokenize", "Turn texts into token ids with offsets, as JSON lines.");
+  CLI::App* command =
+      app.add_subcommand("tokenize", "Turn texts into token ids with offsets, as JSON lines.");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "Model folder, tokenizer.json or vocab.txt.")->required();
-  AddSwitch(command, "lowercase", "For a lone vocab.txt: lower-case texts and strip accents (default).",
-            [=](bool on) { options->lowercase = on; });
+  command->add_option("--model", options->model, "Model folder, tokenizer.json or vocab.txt.")
+      ->required();
+  AddSwitch(command, "lowercase",
+      "For a lone vocab.txt: lower-case texts and strip accents (default).",
+      [=](bool on) { options->lowercase = on; });
   AddInputOptions(command, &options->input);
   command->callback([=] { *run = [=] { return Tokenize(*options); }; });
 }

@@ -20,67 +20,83 @@ struct Options {
 
 void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
   if (!::isatty(2)) return;
-  std::fprintf(stderr, "\r%s %3.0f %%", std::string(stage).c_str(), total > 0 ? 100.0 * done / total : 100.0);
+  std::fprintf(stderr, "\r%s %3.0f %%", std::string(stage).c_str(),
+      total > 0 ? 100.0 * done / total : 100.0);
   if (done >= total) std::fputs("\r\x1b[K", stderr);
 }
 
 std::string Describe(const TaskSpec& spec, const RepeatSummary& summary) {
   const RepeatSummary::Run& best = summary.runs[summary.best];
-  std::string line = absl::StrCat("{\"model\": ", JsonString(spec.output().directory()), ", \"best_by\": ", JsonString(best.summary.metric),
-                                  ", \"mean\": ", JsonNumber(summary.mean), ", \"deviation\": ", JsonNumber(summary.deviation),
-                                  ", \"best_seed\": ", best.seed, ", \"values\": [");
-  for (size_t i = 0; i < summary.runs.size(); ++i) absl::StrAppend(&line, i > 0 ? ", " : "", JsonNumber(summary.runs[i].value));
+  std::string line = absl::StrCat("{\"model\": ", JsonString(spec.output().directory()),
+      ", \"best_by\": ", JsonString(best.summary.metric), ", \"mean\": ", JsonNumber(summary.mean),
+      ", \"deviation\": ", JsonNumber(summary.deviation), ", \"best_seed\": ", best.seed,
+      ", \"values\": [");
+  for (size_t i = 0; i < summary.runs.size(); ++i)
+    absl::StrAppend(&line, i > 0 ? ", " : "", JsonNumber(summary.runs[i].value));
   return absl::StrCat(line, "], \"validation\": ", best.summary.best.ToJson(), "}\n");
 }
 
 absl::Status Train(const Options& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   if (loaded.spec.has_masked_lm() != pretrain) {
-    const std::string task = !pretrain ? "masked_lm" : loaded.spec.has_token_tagging() ? "token_tagging" : "sequence_classification";
-    return SpecError(loaded, task, absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
+    const std::string task = !pretrain                         ? "masked_lm"
+                             : loaded.spec.has_token_tagging() ? "token_tagging"
+                                                               : "sequence_classification";
+    return SpecError(loaded, task,
+        absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   }
   const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
   if (options.plan) return PrintPlan(loaded, stop);
-  const Trainer::Options how = {.preparing = ShowPreparing, .stop = stop, .after_step = nullptr, .fork = options.fork};
+  const Trainer::Options how = {
+      .preparing = ShowPreparing, .stop = stop, .after_step = nullptr, .fork = options.fork};
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const RepeatSummary repeated, TrainRepeatedly(loaded, how));
     return WriteStdout(Describe(loaded.spec, repeated));
   }
   ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, how));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
-  std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()), ", \"steps\": ", summary.steps,
-                                  ", \"train_loss\": ", JsonNumber(summary.loss));
+  std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()),
+      ", \"steps\": ", summary.steps, ", \"train_loss\": ", JsonNumber(summary.loss));
   if (!summary.metric.empty())
-    absl::StrAppend(&line, ", \"best_by\": ", JsonString(summary.metric), ", \"validation\": ", summary.best.ToJson());
+    absl::StrAppend(&line, ", \"best_by\": ", JsonString(summary.metric),
+        ", \"validation\": ", summary.best.ToJson());
   return WriteStdout(line + "}\n");
 }
 
 void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bool pretrain) {
   CLI::App* command = app.add_subcommand(name, summary);
   auto options = std::make_shared<Options>();
-  command->add_option("spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")->required();
+  command
+      ->add_option(
+          "spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")
+      ->required();
   AddSetOption(command, &options->overrides);
   command
       ->add_option("--fork", options->fork,
-                   "Run directory. A new run, in output.directory, begins at step 0 with the weights of that run's newest checkpoint.")
+          "Run directory. A new run, in output.directory, begins at step 0 with the weights of "
+          "that run's newest checkpoint.")
       ->type_name("DIR");
   command->add_flag("--plan", options->plan,
-                    "Train nothing: print what memory and, by some seconds of real steps, what time the run would take.");
+      "Train nothing: print what memory and, by some seconds of real steps, what time the run "
+      "would take.");
   command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
 }
 
 }  // namespace
 
 void AddPretrain(CLI::App& app, Run* run) {
-  AddTrain(app, run, "pretrain", "Masked-LM pretraining on unlabelled text. Goes on from the newest checkpoint of the run directory.",
-           true);
+  AddTrain(app, run, "pretrain",
+      "Masked-LM pretraining on unlabelled text. Goes on from the newest checkpoint of the run "
+      "directory.",
+      true);
 }
 
 void AddFinetune(CLI::App& app, Run* run) {
   AddTrain(app, run, "finetune",
-           "Train a classifier or scorer of texts or a tagger, from a model folder or from nothing. Goes on from the newest checkpoint of "
-           "the run directory.",
-           false);
+      "Train a classifier or scorer of texts or a tagger, from a model folder or from nothing. "
+      "Goes on from the newest checkpoint of "
+      "the run directory.",
+      false);
 }
 
 }  // namespace cloze

@@ -8,12 +8,19 @@ namespace cloze {
 namespace {
 
 std::string Line(const Verdict& verdict) {
-  std::string line = absl::StrCat("{\"folder\": ", JsonString(verdict.folder), ", \"sound\": ", verdict.status.ok() ? "true" : "false");
+  std::string line = absl::StrCat("{\"folder\": ", JsonString(verdict.folder),
+      ", \"sound\": ", verdict.status.ok() ? "true" : "false");
   if (verdict.manifest) absl::StrAppend(&line, ", \"step\": ", verdict.step);
-  if (!verdict.status.ok()) return absl::StrCat(line, ", \"error\": ", JsonString(std::string(verdict.status.message())), "}\n");
-  absl::StrAppend(&line, ", \"numbers\": ", verdict.numbers, ", \"samples_differ_by\": ", JsonNumber(verdict.difference));
-  return absl::StrCat(line, verdict.manifest ? "" : ", \"warning\": \"no MANIFEST: its files were not compared with what was written\"",
-                      "}\n");
+  if (!verdict.status.ok())
+    return absl::StrCat(
+        line, ", \"error\": ", JsonString(std::string(verdict.status.message())), "}\n");
+  absl::StrAppend(&line, ", \"numbers\": ", verdict.numbers,
+      ", \"samples_differ_by\": ", JsonNumber(verdict.difference));
+  return absl::StrCat(line,
+      verdict.manifest
+          ? ""
+          : ", \"warning\": \"no MANIFEST: its files were not compared with what was written\"",
+      "}\n");
 }
 
 absl::Status Verify(const std::string& path) {
@@ -28,16 +35,17 @@ absl::Status Verify(const std::string& path) {
   }
   if (bad == 0) return absl::OkStatus();
   return Error(ExitOf(worst) == Exit::kIo ? Exit::kIo : Exit::kMismatch,
-               absl::StrCat(bad, " of ", verdicts.size(), " not sound: ", std::string(worst.message())));
+      absl::StrCat(bad, " of ", verdicts.size(), " not sound: ", std::string(worst.message())));
 }
 
 }  // namespace
 
 void AddVerify(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand(
-      "verify",
-      "Check the model and every checkpoint of a run: lengths and hashes of all files, every weight and moment finite, and sample inputs "
-      "that were stored with them still give the stored outputs. A JSON line for each folder. Exit 0: all sound; 66: nothing there; 74: "
+  CLI::App* command = app.add_subcommand("verify",
+      "Check the model and every checkpoint of a run: lengths and hashes of all files, every "
+      "weight and moment finite, and sample inputs "
+      "that were stored with them still give the stored outputs. A JSON line for each folder. Exit "
+      "0: all sound; 66: nothing there; 74: "
       "something cannot be read; 76: something is damaged.");
   auto path = std::make_shared<std::string>();
   command->add_option("run", *path, "Run directory, checkpoint or model folder.")->required();

@@ -7,7 +7,9 @@
 namespace cloze {
 
 // Seconds since some moment, untouched by changes of the system's clock.
-inline double SteadySeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace cloze
 

@@ -7,8 +7,8 @@
 
 namespace cloze {
 
-// Folders of the process's group (version 2) and of those around it, the innermost first; the mount itself, which in a container is the
-// group, comes last.
+// Folders of the process's group (version 2) and of those around it, the innermost first; the mount
+// itself, which in a container is the group, comes last.
 std::vector<std::string> ControlGroups();
 
 }  // namespace cloze

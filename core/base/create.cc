@@ -16,7 +16,9 @@ absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
   return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
 }
 
-Exit ExitOfCreate(int error) { return error == ENOSPC || error == EDQUOT || error == EIO ? Exit::kIo : Exit::kCannotCreate; }
+Exit ExitOfCreate(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EIO ? Exit::kIo : Exit::kCannotCreate;
+}
 
 absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made) {
   for (size_t at = 1; at <= path.size(); ++at) {
@@ -52,10 +54,12 @@ std::string TemporaryName(const std::string& path) {
   return temporary;
 }
 
-absl::Status ReplaceFile(const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write) {
+absl::Status ReplaceFile(
+    const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write) {
   const std::string temporary = TemporaryName(path);
   absl::Status status = write(temporary);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = Errno(Exit::kIo, "cannot rename to", path);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = Errno(Exit::kIo, "cannot rename to", path);
   if (!status.ok()) {
     ::unlink(temporary.c_str());
     return status;

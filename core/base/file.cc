@@ -27,22 +27,26 @@ Fd::~Fd() {
 absl::Status Fd::Close(absl::string_view path) {
   const int fd = fd_;
   fd_ = -1;
-  return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? Errno(Exit::kIo, "cannot close", path) : absl::OkStatus();
+  return fd >= 0 && ::close(fd) != 0 && errno != EINTR ? Errno(Exit::kIo, "cannot close", path)
+                                                       : absl::OkStatus();
 }
 
 absl::StatusOr<Fd> OpenForRead(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a named pipe must not hang us
+  Fd fd(::open(path.c_str(),
+      O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a named pipe must not hang us
   if (!fd.ok()) return Errno(Exit::kNoInput, "cannot open", path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
-  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
+  if (!S_ISREG(info.st_mode))
+    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
   return fd;
 }
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
-  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
+  if (!S_ISREG(info.st_mode))
+    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
   return info.st_size;
 }
 
@@ -51,20 +55,24 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
   if (info.st_size > max_bytes) {
-    return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": ", info.st_size, " bytes, at most ", max_bytes, " are allowed"));
+    return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": ", info.st_size, " bytes, at most ",
+                                   max_bytes, " are allowed"));
   }
   std::string content(info.st_size, '\0');
   RETURN_IF_ERROR(ReadAt(fd, path, 0, content.data(), info.st_size));
   return content;
 }
 
-absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size) {
+absl::Status ReadAt(
+    const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size) {
   char* out = static_cast<char*>(data);
   while (size > 0) {
     const ssize_t n = ::pread(fd.get(), out, size, offset);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Errno(Exit::kIo, "cannot read", path);
-    if (n == 0) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ends at byte ", offset, ", ", size, " more expected"));
+    if (n == 0)
+      return Error(Exit::kData,
+          absl::StrCat(QuotePath(path), ": ends at byte ", offset, ", ", size, " more expected"));
     out += n, offset += n, size -= n;
   }
   return absl::OkStatus();
@@ -87,26 +95,32 @@ absl::Status MakeDirectories(const std::string& path) {
 }
 
 absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
-  return CreateFile(path, [&](const Fd& fd) { return WriteAll(fd, path, content.data(), content.size()); });
+  return CreateFile(
+      path, [&](const Fd& fd) { return WriteAll(fd, path, content.data(), content.size()); });
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
-  return ReplaceFile(path, [&](const std::string& temporary) { return WriteNewFile(temporary, content); });
+  return ReplaceFile(
+      path, [&](const std::string& temporary) { return WriteNewFile(temporary, content); });
 }
 
 absl::Status RenameNew(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return absl::OkStatus();
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+    return absl::OkStatus();
   if (errno == EEXIST) return Errno(Exit::kCannotCreate, "cannot rename to", to);
   const bool unsupported = errno == EINVAL || errno == ENOSYS;  // by this file system
   if (!unsupported) return Errno(Exit::kIo, "cannot rename to", to);
-  if (PathExists(to)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(to), ": exists already"));
-  return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot rename to", to);
+  if (PathExists(to))
+    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(to), ": exists already"));
+  return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
+                                                 : Errno(Exit::kIo, "cannot rename to", to);
 }
 
 absl::Status SyncDirectory(const std::string& directory) {
   Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.ok()) return Errno(Exit::kIo, "cannot open the directory", directory);
-  return ::fsync(fd.get()) == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot fsync the directory", directory);
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus()
+                                : Errno(Exit::kIo, "cannot fsync the directory", directory);
 }
 
 bool PathExists(const std::string& path) {
@@ -129,7 +143,8 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
     if (name != "." && name != "..") names.push_back(name);
     errno = 0;
   }
-  const absl::Status status = errno == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot read the directory", directory);
+  const absl::Status status =
+      errno == 0 ? absl::OkStatus() : Errno(Exit::kIo, "cannot read the directory", directory);
   ::closedir(dir);
   RETURN_IF_ERROR(status);
   std::sort(names.begin(), names.end());
@@ -181,7 +196,8 @@ absl::Status LineReader::Fill() {
 
 absl::Status LineReader::CheckSignature() {
   if (const absl::string_view other = OtherFormat(buffer_); !other.empty()) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", other, ", UTF-8 text expected; convert or unpack it first"));
+    return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", other,
+                                  ", UTF-8 text expected; convert or unpack it first"));
   }
   has_bom_ = buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0;
   if (has_bom_) begin_ = position_ = 3;
@@ -189,7 +205,8 @@ absl::Status LineReader::CheckSignature() {
 }
 
 absl::StatusOr<bool> LineReader::Ready() {
-  while (!end_ && buffer_.find('\n', begin_) == std::string::npos && buffer_.size() - begin_ <= max_line_) {
+  while (!end_ && buffer_.find('\n', begin_) == std::string::npos &&
+         buffer_.size() - begin_ <= max_line_) {
     pollfd input = {fd_.get(), POLLIN, 0};
     if (::poll(&input, 1, 0) <= 0) return false;
     RETURN_IF_ERROR(Fill());
@@ -198,7 +215,8 @@ absl::StatusOr<bool> LineReader::Ready() {
 }
 
 absl::StatusOr<bool> LineReader::Next(std::string* line) {
-  while (!started_ && buffer_.size() < 8 && buffer_.find('\n') == std::string::npos && !end_) RETURN_IF_ERROR(Fill());
+  while (!started_ && buffer_.size() < 8 && buffer_.find('\n') == std::string::npos && !end_)
+    RETURN_IF_ERROR(Fill());
   if (!started_) RETURN_IF_ERROR(CheckSignature());
   started_ = true;
   if (!continued_) ++line_number_;
@@ -216,7 +234,8 @@ absl::StatusOr<bool> LineReader::Next(std::string* line) {
     }
     if (buffer_.size() - begin_ > max_line_) {
       size_t cut = max_line_;  // not inside a UTF-8 sequence
-      for (int back = 0; back < 4 && cut > 1 && (buffer_[begin_ + cut] & 0xC0) == 0x80; ++back) --cut;
+      for (int back = 0; back < 4 && cut > 1 && (buffer_[begin_ + cut] & 0xC0) == 0x80; ++back)
+        --cut;
       line->assign(buffer_, begin_, cut);
       line_end_ = "";
       begin_ += cut, position_ += cut;

@@ -1,4 +1,5 @@
-// Files: whole reads with a limit, buffered lines, and writes that are either complete and on disk or not there at all.
+// Files: whole reads with a limit, buffered lines, and writes that are either complete and on disk
+// or not there at all.
 #ifndef CLOZE_CORE_BASE_FILE_H_
 #define CLOZE_CORE_BASE_FILE_H_
 
@@ -46,10 +47,12 @@ absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, in
 // Makes `path` and its parents where they are missing.
 absl::Status MakeDirectories(const std::string& path);
 
-// Creates a new file (it must not exist), writes, fsyncs and closes it. Does not fsync the directory.
+// Creates a new file (it must not exist), writes, fsyncs and closes it. Does not fsync the
+// directory.
 absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 
-// Replaces `path` by `content` so that a crash leaves the old or the new file, whole: temporary file, fsync, rename, fsync of the folder.
+// Replaces `path` by `content` so that a crash leaves the old or the new file, whole: temporary
+// file, fsync, rename, fsync of the folder.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
 // Renames a file or folder; kCannotCreate when `to` exists. Durable only after SyncDirectory.
@@ -67,21 +70,25 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
 // "a/b" of "a" and "b"; an absolute or first part that is empty stands alone.
 std::string JoinPath(absl::string_view a, absl::string_view b);
 
-// `path` from the root on, without "." and ".."; `path` itself when the working directory is unknown.
+// `path` from the root on, without "." and ".."; `path` itself when the working directory is
+// unknown.
 std::string AbsolutePath(const std::string& path);
 
 // Folder of a path: "a/b" of "a/b/c", "." of "c".
 std::string DirectoryOf(absl::string_view path);
 
-// Reads a text file line by line in constant memory: a line longer than max_line_bytes comes in pieces (`continued` is then true).
+// Reads a text file line by line in constant memory: a line longer than max_line_bytes comes in
+// pieces (`continued` is then true).
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLine = 16 << 20;
   // `path` "-" is standard input.
-  static absl::StatusOr<LineReader> Open(const std::string& path, int64_t max_line_bytes = kDefaultMaxLine);
+  static absl::StatusOr<LineReader> Open(
+      const std::string& path, int64_t max_line_bytes = kDefaultMaxLine);
 
-  // Puts the next line, without its LF or CRLF, into *line; false at the end of the file. A UTF-8 byte order mark at the start of the file
-  // is dropped. UTF-16, gzip, xz and zstd content is an error of kData that names it.
+  // Puts the next line, without its LF or CRLF, into *line; false at the end of the file. A UTF-8
+  // byte order mark at the start of the file is dropped. UTF-16, gzip, xz and zstd content is an
+  // error of kData that names it.
   absl::StatusOr<bool> Next(std::string* line);
 
   // Would Next return without waiting for a pipe or terminal? Reads what is there, never waits.
@@ -91,7 +98,8 @@ class LineReader {
   int64_t line_number() const { return line_number_; }
   // Did Next return only a piece of a line, with more to come?
   bool continued() const { return continued_; }
-  // What ended the line (or piece) that Next returned last: "\n", "\r\n", "\r" (only at the end of the file) or "".
+  // What ended the line (or piece) that Next returned last: "\n", "\r\n", "\r" (only at the end of
+  // the file) or "".
   absl::string_view line_end() const { return line_end_; }
   // Did the file begin with a byte order mark? Known after the first Next.
   bool has_bom() const { return has_bom_; }

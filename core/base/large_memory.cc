@@ -21,7 +21,8 @@ char* Map(int64_t bytes, bool huge) {
   void* const p = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   char* const begin = static_cast<char*>(p);
-  char* const data = begin + (Up(reinterpret_cast<uintptr_t>(begin), kHugePage) - reinterpret_cast<uintptr_t>(begin));
+  char* const data = begin + (Up(reinterpret_cast<uintptr_t>(begin), kHugePage) -
+                                 reinterpret_cast<uintptr_t>(begin));
   if (data > begin) ::munmap(begin, data - begin);
   if (begin + all > data + wanted) ::munmap(data + wanted, begin + all - (data + wanted));
   ::madvise(data, wanted, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

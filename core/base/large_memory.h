@@ -9,9 +9,10 @@
 
 namespace cloze {
 
-// Owned zeros from a page's start on. The system gives the pages of a large one as they are touched: huge ones where it has them, as
-// looking up the addresses of small ones takes a seventh of an optimizer's sweep, or, without `huge`, small ones for who touches few
-// places. Throws std::bad_alloc.
+// Owned zeros from a page's start on. The system gives the pages of a large one as they are
+// touched: huge ones where it has them, as looking up the addresses of small ones takes a seventh
+// of an optimizer's sweep, or, without `huge`, small ones for who touches few places. Throws
+// std::bad_alloc.
 class LargeMemory {
  public:
   LargeMemory() {}

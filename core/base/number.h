@@ -7,7 +7,8 @@
 
 namespace cloze {
 
-// The shortest decimal that reads back as the same number of type T: "0.1", "1e-12", "nan", "inf". Independent of the locale.
+// The shortest decimal that reads back as the same number of type T: "0.1", "1e-12", "nan", "inf".
+// Independent of the locale.
 template <typename T>
 std::string Shortest(T value) {
   char buffer[32];
@@ -15,7 +16,9 @@ std::string Shortest(T value) {
 }
 
 // "1 text", "2 texts".
-inline std::string Counted(long long n, const char* noun) { return std::to_string(n) + ' ' + noun + (n == 1 ? "" : "s"); }
+inline std::string Counted(long long n, const char* noun) {
+  return std::to_string(n) + ' ' + noun + (n == 1 ? "" : "s");
+}
 
 // The double whose shortest decimal is that of `x`: 0.1 for 0.1f.
 inline double Decimal(float x) {

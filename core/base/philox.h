@@ -1,4 +1,5 @@
-// Philox4x32-10 (Salmon et al. 2011): random numbers as a pure function of a key and a counter. Nothing to save, nothing to lock.
+// Philox4x32-10 (Salmon et al. 2011): random numbers as a pure function of a key and a counter.
+// Nothing to save, nothing to lock.
 #ifndef CLOZE_CORE_BASE_PHILOX_H_
 #define CLOZE_CORE_BASE_PHILOX_H_
 
@@ -15,16 +16,18 @@ class Philox {
   using Block = std::array<uint32_t, 4>;
 
   Philox(uint64_t seed, Purpose purpose)
-      : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32) ^ (static_cast<uint32_t>(purpose) * 0x9E3779B9u)} {}
+      : key_{static_cast<uint32_t>(seed),
+            static_cast<uint32_t>(seed >> 32) ^ (static_cast<uint32_t>(purpose) * 0x9E3779B9u)} {}
 
   // Four random words for (example, position, stream).
   Block operator()(uint64_t example, uint32_t position, uint32_t stream) const {
-    Block c = {position, stream, static_cast<uint32_t>(example), static_cast<uint32_t>(example >> 32)};
+    Block c = {
+        position, stream, static_cast<uint32_t>(example), static_cast<uint32_t>(example >> 32)};
     uint32_t k0 = key_[0], k1 = key_[1];
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
-      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1), static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1,
-           static_cast<uint32_t>(p0)};
+      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+          static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
@@ -36,13 +39,16 @@ class Philox {
   // Uniform in [0, 1) with 24 bits.
   static float Uniform(uint32_t word) { return (word >> 8) * 0x1p-24f; }
   // Uniform in [0, n), n > 0.
-  static uint32_t Below(uint32_t word, uint32_t n) { return static_cast<uint32_t>(uint64_t{word} * n >> 32); }
+  static uint32_t Below(uint32_t word, uint32_t n) {
+    return static_cast<uint32_t>(uint64_t{word} * n >> 32);
+  }
 
  private:
   std::array<uint32_t, 2> key_;
 };
 
-// A permutation of [0, n) chosen by `key`, one value at a time in O(1): a four-round Feistel network, walked until it lands in range.
+// A permutation of [0, n) chosen by `key`, one value at a time in O(1): a four-round Feistel
+// network, walked until it lands in range.
 uint64_t PermutedIndex(uint64_t index, uint64_t n, const Philox& philox, uint32_t stream);
 
 }  // namespace cloze

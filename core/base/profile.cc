@@ -14,7 +14,8 @@ void OpTimer::Begin(const char* name, const OpCost& cost) {
 }
 
 void OpTimer::End() {
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   entry_->seconds += seconds - inner_;
   profile_->inner_ = outer_;
   if (outer_ != nullptr) *outer_ += seconds;

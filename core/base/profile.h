@@ -1,4 +1,5 @@
-// Where the time of a pass goes: calls, seconds, work and traffic of each kind of op. While nobody profiles, an op pays for one test.
+// Where the time of a pass goes: calls, seconds, work and traffic of each kind of op. While nobody
+// profiles, an op pays for one test.
 #ifndef CLOZE_CORE_BASE_PROFILE_H_
 #define CLOZE_CORE_BASE_PROFILE_H_
 
@@ -40,7 +41,8 @@ class Profile {
   double* inner_ = nullptr;  // seconds of the ops inside the one that runs
 };
 
-// Times the scope in which it stands as the op `name`; `cost` is called only while somebody profiles, and returns an OpCost.
+// Times the scope in which it stands as the op `name`; `cost` is called only while somebody
+// profiles, and returns an OpCost.
 class OpTimer {
  public:
   template <typename Cost>

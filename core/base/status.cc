@@ -42,11 +42,14 @@ Exit ExitOf(const absl::Status& status) {
   if (status.ok()) return Exit::kOk;
   int exit = 0;
   const auto payload = status.GetPayload(kPayload);
-  return payload.has_value() && absl::SimpleAtoi(std::string(*payload), &exit) ? static_cast<Exit>(exit) : Exit::kInternal;
+  return payload.has_value() && absl::SimpleAtoi(std::string(*payload), &exit)
+             ? static_cast<Exit>(exit)
+             : Exit::kInternal;
 }
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
-  return status.ok() ? status : Error(ExitOf(status), absl::StrCat(context, ": ", status.message()));
+  return status.ok() ? status
+                     : Error(ExitOf(status), absl::StrCat(context, ": ", status.message()));
 }
 
 std::string Quote(absl::string_view text, size_t max_bytes) {

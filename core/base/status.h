@@ -27,8 +27,8 @@ enum class Exit : int {
   kSpec = 78,          // the spec is wrong
 };
 
-// An error that ends the program with `exit` if nobody handles it. `message` names file, line and field where there are any,
-// what was expected, and a hint.
+// An error that ends the program with `exit` if nobody handles it. `message` names file, line and
+// field where there are any, what was expected, and a hint.
 absl::Status Error(Exit exit, absl::string_view message);
 
 // The exit code that `Error` put into `status`; kInternal for foreign errors, kOk for ok.
@@ -37,7 +37,8 @@ Exit ExitOf(const absl::Status& status);
 // `status` with "context: " before its message; keeps the exit code. Ok stays ok.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
-// `text` for a message: at most max_bytes, control characters, escapes and bidirectional overrides as \u{...}, invalid UTF-8 as \xNN.
+// `text` for a message: at most max_bytes, control characters, escapes and bidirectional overrides
+// as \u{...}, invalid UTF-8 as \xNN.
 std::string Quote(absl::string_view text, size_t max_bytes = 80);
 
 // The same for a path, which is never cut: its end says most.
@@ -49,8 +50,11 @@ namespace internal {
 
 }  // namespace cloze
 
-// Ends the program when `condition` is false. Only for our own bugs, never for what a user can cause.
-#define CLOZE_CHECK(condition) ((condition) ? static_cast<void>(0) : ::cloze::internal::CheckFailed(__FILE__, __LINE__, #condition))
+// Ends the program when `condition` is false. Only for our own bugs, never for what a user can
+// cause.
+#define CLOZE_CHECK(condition)        \
+  ((condition) ? static_cast<void>(0) \
+               : ::cloze::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
 #define CLOZE_CONCAT_INNER(a, b) a##b
 #define CLOZE_CONCAT(a, b) CLOZE_CONCAT_INNER(a, b)
@@ -62,7 +66,8 @@ namespace internal {
   } while (false)
 
 // lhs = value of the StatusOr `expression`, or returns its error.
-#define ASSIGN_OR_RETURN(lhs, expression) ASSIGN_OR_RETURN_INNER(CLOZE_CONCAT(status_or_, __LINE__), lhs, expression)
+#define ASSIGN_OR_RETURN(lhs, expression) \
+  ASSIGN_OR_RETURN_INNER(CLOZE_CONCAT(status_or_, __LINE__), lhs, expression)
 #define ASSIGN_OR_RETURN_INNER(temporary, lhs, expression) \
   auto temporary = (expression);                           \
   if (!temporary.ok()) return temporary.status();          \

@@ -20,7 +20,8 @@ int EditDistance(const std::string& a, const std::string& b) {
     now[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = std::min(now[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = std::min(now[j], before[j - 2] + 1);
     }
     before.swap(last);
     last.swap(now);
@@ -39,7 +40,8 @@ std::string Nearest(absl::string_view word, const std::vector<std::string>& cand
     if (candidate.size() > kMaxLength) continue;
     const std::string other = absl::AsciiStrToLower(candidate);
     int distance = EditDistance(lower, other);
-    if (lower.size() >= 3 && absl::string_view(other).substr(0, lower.size()) == lower) distance = std::min(distance, 1);
+    if (lower.size() >= 3 && absl::string_view(other).substr(0, lower.size()) == lower)
+      distance = std::min(distance, 1);
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;

@@ -9,7 +9,8 @@
 
 namespace cloze {
 
-// The candidate nearest to `word` by edits (insert, delete, replace, swap of neighbours; case does not count), or "" when none is near.
+// The candidate nearest to `word` by edits (insert, delete, replace, swap of neighbours; case does
+// not count), or "" when none is near.
 std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates);
 
 // `; did you mean "x"?` of the nearest candidate, or "" when none is near.

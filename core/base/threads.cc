@@ -27,7 +27,10 @@ namespace {
 // Logical CPUs of one core in the kernel's notation, as "0,32"; "" when unknown.
 std::string Siblings(int cpu) {
   char text[128] = "";
-  if (std::FILE* f = std::fopen(absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list").c_str(), "re")) {
+  if (std::FILE* f = std::fopen(
+          absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list")
+              .c_str(),
+          "re")) {
     if (std::fscanf(f, "%127s", text) != 1) text[0] = 0;
     std::fclose(f);
   }
@@ -47,12 +50,14 @@ long long NumberIn(const char* path) {
 // The least CPU quota of the control groups in cores; 0 when there is none.
 double QuotaCores() {
   constexpr char kOld[] = "/sys/fs/cgroup/cpu/cpu.cfs_";  // of version 1
-  long long quota = NumberIn(absl::StrCat(kOld, "quota_us").c_str()), period = NumberIn(absl::StrCat(kOld, "period_us").c_str());
+  long long quota = NumberIn(absl::StrCat(kOld, "quota_us").c_str()),
+            period = NumberIn(absl::StrCat(kOld, "period_us").c_str());
   double least = quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
   for (const std::string& group : ControlGroups()) {
     std::FILE* f = std::fopen((group + "/cpu.max").c_str(), "re");
     if (f == nullptr) continue;
-    const bool limited = std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0;  // else "max"
+    const bool limited =
+        std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0;  // else "max"
     std::fclose(f);
     if (!limited) continue;
     const double cores = static_cast<double>(quota) / period;
@@ -70,8 +75,8 @@ void Pause() {
 #endif
 }
 
-// Waits for `done` with the core kept, for some ten microseconds: longer than most gaps between loops, and shorter than what would hurt
-// another process that needs the core.
+// Waits for `done` with the core kept, for some ten microseconds: longer than most gaps between
+// loops, and shorter than what would hurt another process that needs the core.
 template <typename F>
 bool Spin(F done) {
   for (int i = 0; i < 1000; ++i) {
@@ -81,10 +86,12 @@ bool Spin(F done) {
   return false;
 }
 
-// Threads that stay between loops: an OpenMP region of its own that lasts, because at the borders of a region libgomp spins for
-// milliseconds, which costs several times the work when another process wants the core. A loop is over when its tasks are done, not when
-// every worker has shown up; so a worker whose core was taken away delays only the task that it holds. Each thread begins with its own
-// share, tasks side by side: what one loop wrote for some rows, the next one reads on the same core.
+// Threads that stay between loops: an OpenMP region of its own that lasts, because at the borders
+// of a region libgomp spins for milliseconds, which costs several times the work when another
+// process wants the core. A loop is over when its tasks are done, not when every worker has shown
+// up; so a worker whose core was taken away delays only the task that it holds. Each thread begins
+// with its own share, tasks side by side: what one loop wrote for some rows, the next one reads on
+// the same core.
 class Team {
  public:
   explicit Team(int workers) : workers_(workers), open_(workers + 1) {
@@ -108,7 +115,8 @@ class Team {
     f_ = &f, tasks_ = tasks;
     pending_.store(tasks, std::memory_order_relaxed);
     const uint32_t loop = loop_.load() + 1;
-    for (uint32_t share = 0; share < open_.size(); ++share) open_[share].left = uint64_t{loop} << 32 | (End(share) - End(share - 1));
+    for (uint32_t share = 0; share < open_.size(); ++share)
+      open_[share].left = uint64_t{loop} << 32 | (End(share) - End(share - 1));
     loop_.store(loop);
     loop_.notify_all();
     t_inside = true;
@@ -134,8 +142,8 @@ class Team {
   // Number of the first task behind a share.
   uint32_t End(uint32_t share) const { return uint64_t{tasks_} * (share + 1) / open_.size(); }
 
-  // Takes tasks as long as there are any, first those of its own share. f_ and tasks_ are those of the loop that a taken task belongs to,
-  // which is not over before it.
+  // Takes tasks as long as there are any, first those of its own share. f_ and tasks_ are those of
+  // the loop that a taken task belongs to, which is not over before it.
   void Drain() {
     uint32_t done = 0;
     for (uint32_t i = 0; i < open_.size(); ++i) {
@@ -165,7 +173,8 @@ class Team {
   std::thread host_;
 };
 
-// The team at work, for one loop at a time; `mutex` guards it. Never destroyed, so that it may sleep while the process ends.
+// The team at work, for one loop at a time; `mutex` guards it. Never destroyed, so that it may
+// sleep while the process ends.
 struct Pool {
   std::mutex mutex;
   std::unique_ptr<Team> team;
@@ -192,7 +201,8 @@ int AvailableCores() {
     }
   }
   if (std::getenv("OMP_NUM_THREADS") != nullptr) cores = std::min(cores, ThePool().openmp);
-  if (const double quota = QuotaCores(); quota > 0) cores = std::min(cores, static_cast<int>(std::ceil(quota)));
+  if (const double quota = QuotaCores(); quota > 0)
+    cores = std::min(cores, static_cast<int>(std::ceil(quota)));
   return std::max(cores, 1);
 }
 
@@ -240,7 +250,8 @@ void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
 }
 
 void ParallelChunks(int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t, int64_t)> f) {
-  ParallelFor((n + chunk - 1) / chunk, [&](int64_t i) { f(i * chunk, std::min(n, (i + 1) * chunk)); });
+  ParallelFor(
+      (n + chunk - 1) / chunk, [&](int64_t i) { f(i * chunk, std::min(n, (i + 1) * chunk)); });
 }
 
 }  // namespace cloze

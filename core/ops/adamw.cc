@@ -17,8 +17,9 @@ double SumSquares(absl::Span<const float> x) {
   const int64_t n = x.size();
   const OpTimer timer("gradient norm", [&] { return OpCost{.bytes = 4.0 * n}; });
   std::vector<double> partial((n + kChunk - 1) / kChunk);
-  ParallelChunks(n, kChunk,
-                 [&](int64_t begin, int64_t end) { partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin); });
+  ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
+    partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin);
+  });
   double sum = 0;
   for (const double p : partial) sum += p;
   return sum;
@@ -29,18 +30,18 @@ void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, in
   const double correction2 = a.bias_correction ? 1 - std::pow(double{a.beta2}, a.step) : 1;
   ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
     GetKernels().adamw({.value = value + begin,
-                        .grad = grad + begin,
-                        .m = m + begin,
-                        .v = v + begin,
-                        .n = end - begin,
-                        .rate = a.rate,
-                        .beta1 = a.beta1,
-                        .beta2 = a.beta2,
-                        .epsilon = a.epsilon,
-                        .decay = a.decay,
-                        .grad_scale = a.grad_scale,
-                        .correction1 = static_cast<float>(correction1),
-                        .correction2_root = static_cast<float>(std::sqrt(correction2))});
+        .grad = grad + begin,
+        .m = m + begin,
+        .v = v + begin,
+        .n = end - begin,
+        .rate = a.rate,
+        .beta1 = a.beta1,
+        .beta2 = a.beta2,
+        .epsilon = a.epsilon,
+        .decay = a.decay,
+        .grad_scale = a.grad_scale,
+        .correction1 = static_cast<float>(correction1),
+        .correction2_root = static_cast<float>(std::sqrt(correction2))});
   });
 }
 

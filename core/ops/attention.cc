@@ -27,27 +27,32 @@ struct Plan {
     scratch = arena.NewArray<float>(scratch_size * Threads());
   }
 
-  int64_t tasks() const { return (static_cast<int64_t>(shape.cu_seqlens.size()) - 1) * shape.heads; }
+  int64_t tasks() const {
+    return (static_cast<int64_t>(shape.cu_seqlens.size()) - 1) * shape.heads;
+  }
 
   AttentionArgs Args(int64_t task, ConstMat out, const float* lse) const {
-    const int64_t sequence = task / shape.heads, head = task % shape.heads, row = shape.cu_seqlens[sequence];
-    const auto part = [&](ConstMat m, int64_t column) { return Columns(Rows(m, row, 0), column + head * dim, dim).data; };
+    const int64_t sequence = task / shape.heads, head = task % shape.heads,
+                  row = shape.cu_seqlens[sequence];
+    const auto part = [&](ConstMat m, int64_t column) {
+      return Columns(Rows(m, row, 0), column + head * dim, dim).data;
+    };
     const int64_t hidden = shape.heads * dim;
     DropoutSite site = dropout;
     site.stream = dropout.stream << 12 | static_cast<uint32_t>(head);
     return {.tokens = shape.cu_seqlens[sequence + 1] - row,
-            .head_dim = dim,
-            .stride = qkv.stride,
-            .out_stride = out.stride,
-            .q = part(qkv, 0),
-            .k = part(qkv, hidden),
-            .v = part(qkv, 2 * hidden),
-            .out = const_cast<void*>(part(out, 0)),
-            .lse = const_cast<float*>(lse) + head * qkv.rows + row,
-            .probs = nullptr,
-            .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
-            .dropout = RowsFrom(site, row),
-            .scratch = scratch + ThreadIndex() * scratch_size};
+        .head_dim = dim,
+        .stride = qkv.stride,
+        .out_stride = out.stride,
+        .q = part(qkv, 0),
+        .k = part(qkv, hidden),
+        .v = part(qkv, 2 * hidden),
+        .out = const_cast<void*>(part(out, 0)),
+        .lse = const_cast<float*>(lse) + head * qkv.rows + row,
+        .probs = nullptr,
+        .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
+        .dropout = RowsFrom(site, row),
+        .scratch = scratch + ThreadIndex() * scratch_size};
   }
 };
 
@@ -62,18 +67,23 @@ double AttentionFlop(const AttentionShape& shape, int64_t hidden, int products) 
 }
 
 void ZeroRowsFrom(Mat m, int64_t begin) {
-  for (int64_t r = begin; r < m.rows; ++r) std::memset(Rows(m, r, 0).data, 0, m.cols * SizeOf(m.type));
+  for (int64_t r = begin; r < m.rows; ++r)
+    std::memset(Rows(m, r, 0).data, 0, m.cols * SizeOf(m.type));
 }
 
 }  // namespace
 
-void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat out, float* lse,
-                      float* probs) {
-  const OpTimer timer("attention", [&] { return Traffic({qkv, out}, AttentionFlop(shape, out.cols, 2)); });
+void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
+    Arena& arena, Mat out, float* lse, float* probs) {
+  const OpTimer timer("attention", [&] {
+    return Traffic({qkv, out}, AttentionFlop(shape, out.cols, 2));
+  });
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
   const auto* offsets = shape.cu_seqlens.data();
-  const auto square = [&](int64_t s) { return int64_t{offsets[s + 1] - offsets[s]} * (offsets[s + 1] - offsets[s]); };
+  const auto square = [&](int64_t s) {
+    return int64_t{offsets[s + 1] - offsets[s]} * (offsets[s + 1] - offsets[s]);
+  };
   ParallelFor(plan.tasks(), [&](int64_t task) {
     AttentionArgs args = plan.Args(task, out, lse);
     if (probs != nullptr) {
@@ -87,24 +97,28 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
   arena.Rewind(mark);
 }
 
-void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse, const AttentionShape& shape, const DropoutSite& dropout,
-                       Arena& arena, Mat dqkv) {
+void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
+    const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv) {
   CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
-  const OpTimer timer("attention backward", [&] { return Traffic({qkv, out, dout, dqkv}, AttentionFlop(shape, out.cols, 5)); });
+  const OpTimer timer("attention backward", [&] {
+    return Traffic({qkv, out, dout, dqkv}, AttentionFlop(shape, out.cols, 5));
+  });
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
   ParallelFor(plan.tasks(), [&](int64_t task) {
     const AttentionArgs forward = plan.Args(task, out, lse);
     const auto moved = [&](const void* p, ConstMat from, Mat to) {
-      return static_cast<char*>(to.data) + (static_cast<const char*>(p) - static_cast<const char*>(from.data));
+      return static_cast<char*>(to.data) +
+             (static_cast<const char*>(p) - static_cast<const char*>(from.data));
     };
     const char* dout_at =
-        static_cast<const char*>(dout.data) + (static_cast<const char*>(forward.out) - static_cast<const char*>(out.data));
+        static_cast<const char*>(dout.data) +
+        (static_cast<const char*>(forward.out) - static_cast<const char*>(out.data));
     GetKernels().attention_grad[int(qkv.type)]({.forward = forward,
-                                                .dout = dout_at,
-                                                .dq = moved(forward.q, qkv, dqkv),
-                                                .dk = moved(forward.k, qkv, dqkv),
-                                                .dv = moved(forward.v, qkv, dqkv)});
+        .dout = dout_at,
+        .dq = moved(forward.q, qkv, dqkv),
+        .dk = moved(forward.k, qkv, dqkv),
+        .dv = moved(forward.v, qkv, dqkv)});
   });
   ZeroRowsFrom(dqkv, shape.cu_seqlens.back());
   arena.Rewind(mark);

@@ -22,11 +22,12 @@ double LogSum(absl::Span<const double> x) {
   return max + std::log(sum);
 }
 
-// One sequence: logits [n, L] f32, n > 0. alpha(t, j) is the log of the sum over all beginnings that end with j at t, beta(t, j) that over
-// all ends behind it.
+// One sequence: logits [n, L] f32, n > 0. alpha(t, j) is the log of the sum over all beginnings
+// that end with j at t, beta(t, j) that over all ends behind it.
 class Lattice {
  public:
-  Lattice(ConstMat logits, const Chain& chain) : e_(logits), chain_(chain), n_(logits.rows), labels_(logits.cols), terms_(labels_) {
+  Lattice(ConstMat logits, const Chain& chain)
+      : e_(logits), chain_(chain), n_(logits.rows), labels_(logits.cols), terms_(labels_) {
     alpha_.resize(n_ * labels_);
     for (int64_t j = 0; j < labels_; ++j) alpha(0, j) = double{chain.start[j]} + e_.f32(0)[j];
     for (int64_t t = 1; t < n_; ++t) {
@@ -43,7 +44,8 @@ class Lattice {
 
   double Score(const int32_t* y) const {
     double score = double{chain_.start[y[0]]} + chain_.end[y[n_ - 1]];
-    for (int64_t t = 0; t < n_; ++t) score += e_.f32(t)[y[t]] + (t > 0 ? between(y[t - 1], y[t]) : 0);
+    for (int64_t t = 0; t < n_; ++t)
+      score += e_.f32(t)[y[t]] + (t > 0 ? between(y[t - 1], y[t]) : 0);
     return score;
   }
 
@@ -52,7 +54,8 @@ class Lattice {
     for (int64_t i = 0; i < labels_; ++i) beta(n_ - 1, i) = chain_.end[i];
     for (int64_t t = n_ - 2; t >= 0; --t) {
       for (int64_t i = 0; i < labels_; ++i) {
-        for (int64_t j = 0; j < labels_; ++j) terms_[j] = between(i, j) + e_.f32(t + 1)[j] + beta(t + 1, j);
+        for (int64_t j = 0; j < labels_; ++j)
+          terms_[j] = between(i, j) + e_.f32(t + 1)[j] + beta(t + 1, j);
         beta(t, i) = LogSum(terms_);
       }
     }
@@ -82,7 +85,8 @@ void AddGradients(Lattice& lattice, const int32_t* y, Mat logits, double scale, 
   lattice.Backward();
   for (int64_t t = 1; t < n; ++t) {
     for (int64_t i = 0; i < labels; ++i) {
-      for (int64_t j = 0; j < labels; ++j) between[i * labels + j] += scale * lattice.Probability(t, i, j);
+      for (int64_t j = 0; j < labels; ++j)
+        between[i * labels + j] += scale * lattice.Probability(t, i, j);
     }
     between[y[t - 1] * labels + y[t]] -= scale;
   }
@@ -108,13 +112,15 @@ void AddParts(const double* parts, int64_t count, int64_t stride, float* grad, i
 
 }  // namespace
 
-LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* targets, const Chain& chain, float gradient_scale,
-                  const ChainGrads& grads, Arena& arena) {
+LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* targets,
+    const Chain& chain, float gradient_scale, const ChainGrads& grads, Arena& arena) {
   const Arena::Mark mark = arena.mark();
-  const int64_t labels = logits.cols, sequences = static_cast<int64_t>(cu_rows.size()) - 1, size = labels * (labels + 2);
+  const int64_t labels = logits.cols, sequences = static_cast<int64_t>(cu_rows.size()) - 1,
+                size = labels * (labels + 2);
   Mat f32 = arena.New(logits.rows, labels, DType::kF32);
   Convert(logits, f32);
-  const int64_t each = std::max<int64_t>((sequences + kChainParts - 1) / kChainParts, 1), parts = (sequences + each - 1) / each;
+  const int64_t each = std::max<int64_t>((sequences + kChainParts - 1) / kChainParts, 1),
+                parts = (sequences + each - 1) / each;
   LossSum* sums = arena.NewArray<LossSum>(parts);
   double* gradients = arena.NewArray<double>(gradient_scale == 0 ? 0 : parts * size);
   ParallelFor(parts, [&](int64_t p) {
@@ -127,7 +133,9 @@ LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* 
       const Mat e = Rows(f32, begin, n);
       Lattice lattice(e, chain);
       sums[p].loss += lattice.log_z() - lattice.Score(targets + begin);
-      for (int64_t t = 0; t < n; ++t) sums[p].correct += std::max_element(e.f32(t), e.f32(t) + labels) - e.f32(t) == targets[begin + t];
+      for (int64_t t = 0; t < n; ++t)
+        sums[p].correct +=
+            std::max_element(e.f32(t), e.f32(t) + labels) - e.f32(t) == targets[begin + t];
       if (gradient_scale != 0) AddGradients(lattice, targets + begin, e, gradient_scale, sum);
     }
   });
@@ -148,7 +156,8 @@ void ChainMarginals(ConstMat logits, const Chain& chain, Mat p) {
   Lattice lattice(logits, chain);
   lattice.Backward();
   for (int64_t t = 0; t < logits.rows; ++t) {
-    for (int64_t j = 0; j < logits.cols; ++j) p.f32(t)[j] = static_cast<float>(lattice.Probability(t, j));
+    for (int64_t j = 0; j < logits.cols; ++j)
+      p.f32(t)[j] = static_cast<float>(lattice.Probability(t, j));
   }
 }
 
@@ -171,7 +180,8 @@ bool BestSequence(ConstMat logits, const Chain& chain, int* best) {
   double most = kNever;
   best[n - 1] = 0;
   for (int64_t j = 0; j < labels; ++j) {
-    if (score[j] + chain.end[j] > most) most = score[j] + chain.end[j], best[n - 1] = static_cast<int>(j);
+    if (score[j] + chain.end[j] > most)
+      most = score[j] + chain.end[j], best[n - 1] = static_cast<int>(j);
   }
   for (int64_t t = n - 1; t > 0; --t) best[t - 1] = from[t * labels + best[t]];
   return most > kNever;

@@ -12,7 +12,8 @@ namespace cloze {
 // An op that reads or writes each of `mats` once; empty ones cost nothing.
 inline OpCost Traffic(std::initializer_list<ConstMat> mats, double flop = 0) {
   OpCost cost = {.flop = flop};
-  for (const ConstMat& m : mats) cost.bytes += m.empty() ? 0 : double(m.rows) * m.cols * SizeOf(m.type);
+  for (const ConstMat& m : mats)
+    cost.bytes += m.empty() ? 0 : double(m.rows) * m.cols * SizeOf(m.type);
   return cost;
 }
 

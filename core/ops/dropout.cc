@@ -13,12 +13,12 @@ RowDropout RowsFrom(const DropoutSite& site, int64_t row) {
   if (site.p <= 0) return {};
   const auto key = Philox(site.seed, Purpose::kDropout).key();
   return {.key0 = key[0],
-          .key1 = key[1],
-          .threshold = static_cast<uint32_t>(std::lround(site.p * 65536.0)),
-          .stream = site.stream,
-          .scale = 1.0f / (1.0f - site.p),
-          .example = site.keys.example + row,
-          .position = site.keys.position + row};
+      .key1 = key[1],
+      .threshold = static_cast<uint32_t>(std::lround(site.p * 65536.0)),
+      .stream = site.stream,
+      .scale = 1.0f / (1.0f - site.p),
+      .example = site.keys.example + row,
+      .position = site.keys.position + row};
 }
 
 void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
@@ -29,7 +29,8 @@ void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
     return;
   }
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().dropout[int(x.type)](end - begin, x.cols, Rows(x, begin, 0).data, Rows(y, begin, 0).data, RowsFrom(site, begin));
+    GetKernels().dropout[int(x.type)](
+        end - begin, x.cols, Rows(x, begin, 0).data, Rows(y, begin, 0).data, RowsFrom(site, begin));
   });
 }
 

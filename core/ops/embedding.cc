@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kSegment = 256;  // rows that one task sums
 
-// Rows of one id, or a part of them: order[begin, end). `first`: goes to the table, the others to scratch.
+// Rows of one id, or a part of them: order[begin, end). `first`: goes to the table, the others to
+// scratch.
 struct Segment {
   int32_t id;
   int64_t begin, end;
@@ -21,17 +22,20 @@ struct Segment {
 }  // namespace
 
 int64_t EmbeddingScratch(int64_t rows, int64_t cols) {
-  const int64_t row = sizeof(int32_t) + sizeof(uint64_t) + sizeof(Segment) + sizeof(int64_t), arrays = 5;
-  return rows * row + rows / kSegment * cols * static_cast<int64_t>(sizeof(float)) + arrays * Arena::kAlignment;
+  const int64_t row = sizeof(int32_t) + sizeof(uint64_t) + sizeof(Segment) + sizeof(int64_t),
+                arrays = 5;
+  return rows * row + rows / kSegment * cols * static_cast<int64_t>(sizeof(float)) +
+         arrays * Arena::kAlignment;
 }
 
-void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos, ConstMat types, const int32_t* type,
-                      Mat x) {
-  CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols && types.cols == x.cols);
+void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos,
+    ConstMat types, const int32_t* type, Mat x) {
+  CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols &&
+              types.cols == x.cols);
   const OpTimer timer("embedding", [&] { return Traffic({x, x}); });
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().embed[int(x.type)](end - begin, x.cols, words.f32(), ids + begin, positions.f32(), pos + begin, types.f32(), type + begin,
-                                    Rows(x, begin, 0).data);
+    GetKernels().embed[int(x.type)](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
+        pos + begin, types.f32(), type + begin, Rows(x, begin, 0).data);
   });
 }
 
@@ -54,7 +58,9 @@ void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& are
     segments[count] = {id, r, end, r == 0 || int32_t(keys[r - 1] >> 32) != id};
     r = end, ++count;
   }
-  Mat scratch = arena.New(std::count_if(segments, segments + count, [](const Segment& s) { return !s.first; }), dx.cols, DType::kF32);
+  Mat scratch = arena.New(
+      std::count_if(segments, segments + count, [](const Segment& s) { return !s.first; }), dx.cols,
+      DType::kF32);
   int64_t* slot = arena.NewArray<int64_t>(count);
   for (int64_t i = 0, next = 0; i < count; ++i) slot[i] = segments[i].first ? -1 : next++;
   const Kernels& kernels = GetKernels();
@@ -62,7 +68,8 @@ void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& are
     for (int64_t i = begin; i < end; ++i) {
       const Segment& s = segments[i];
       float* out = s.first ? dtable.f32(s.id) : scratch.f32(slot[i]);
-      kernels.sum_rows[int(dx.type)](s.end - s.begin, dx.cols, dx.data, order + s.begin, out, s.first);
+      kernels.sum_rows[int(dx.type)](
+          s.end - s.begin, dx.cols, dx.data, order + s.begin, out, s.first);
     }
   });
   for (int64_t i = 0; i < count; ++i) {

@@ -35,10 +35,14 @@ LossSum SumRows(ConstMat logits, int64_t chunk, Arena& arena, Row row) {
   return sum;
 }
 
-std::pair<double, bool> WeightedRow(float* x, int64_t n, int32_t target, const LabelWeights& labels, float gradient_scale) {
-  const auto weight = [&](int64_t c) { return labels.weights.empty() ? 1.0 : double{labels.weights[c]}; };
+std::pair<double, bool> WeightedRow(
+    float* x, int64_t n, int32_t target, const LabelWeights& labels, float gradient_scale) {
+  const auto weight = [&](int64_t c) {
+    return labels.weights.empty() ? 1.0 : double{labels.weights[c]};
+  };
   const auto best = std::max_element(x, x + n);
-  const double max = *best, even = labels.smoothing / double(n), own = (1.0 - labels.smoothing) * weight(target);
+  const double max = *best, even = labels.smoothing / double(n),
+               own = (1.0 - labels.smoothing) * weight(target);
   double sum = 0, all = 0;
   for (int64_t c = 0; c < n; ++c) sum += std::exp(x[c] - max), all += weight(c);
   const double log_sum = max + std::log(sum);
@@ -49,7 +53,8 @@ std::pair<double, bool> WeightedRow(float* x, int64_t n, int32_t target, const L
   }
   if (gradient_scale == 0) return {loss, correct};
   for (int64_t c = 0; c < n; ++c) {
-    const double gradient = std::exp(x[c] - log_sum) * (own + even * all) - even * weight(c) - (c == target ? own : 0);
+    const double gradient =
+        std::exp(x[c] - log_sum) * (own + even * all) - even * weight(c) - (c == target ? own : 0);
     x[c] = static_cast<float>(gradient * gradient_scale);
   }
   return {loss, correct};
@@ -62,7 +67,8 @@ std::pair<double, bool> BinaryRow(float* x, int64_t n, const float* y, float gra
     const double z = x[c], e = std::exp(-std::fabs(z));  // in 0 ... 1, so that nothing overflows
     loss += std::max(z, 0.0) - z * y[c] + std::log1p(e);
     correct &= (z > 0) == (y[c] > 0.5f);
-    if (gradient_scale != 0) x[c] = static_cast<float>(((z < 0 ? e : 1) / (1 + e) - y[c]) * gradient_scale);
+    if (gradient_scale != 0)
+      x[c] = static_cast<float>(((z < 0 ? e : 1) / (1 + e) - y[c]) * gradient_scale);
   }
   return {loss, correct};
 }
@@ -79,25 +85,32 @@ std::pair<double, bool> SquaredRow(float* x, int64_t n, const float* y, float gr
 
 }  // namespace
 
-LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena) {
+LossSum SoftmaxCrossEntropy(
+    Mat logits, const int32_t* targets, float gradient_scale, Arena& arena) {
   return SumRows(logits, 4, arena, [&](int64_t r) {
-    const LossRow row = GetKernels().softmax_loss[int(logits.type)](logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
+    const LossRow row = GetKernels().softmax_loss[int(logits.type)](
+        logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
     return std::pair(double{row.loss}, row.best == targets[r]);
   });
 }
 
-LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeights& labels, float gradient_scale, Arena& arena) {
-  return SumRows(logits, 64, arena, [&](int64_t r) { return WeightedRow(logits.f32(r), logits.cols, targets[r], labels, gradient_scale); });
+LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeights& labels,
+    float gradient_scale, Arena& arena) {
+  return SumRows(logits, 64, arena, [&](int64_t r) {
+    return WeightedRow(logits.f32(r), logits.cols, targets[r], labels, gradient_scale);
+  });
 }
 
 LossSum BinaryCrossEntropy(Mat logits, const float* targets, float gradient_scale, Arena& arena) {
-  return SumRows(logits, 64, arena,
-                 [&](int64_t r) { return BinaryRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale); });
+  return SumRows(logits, 64, arena, [&](int64_t r) {
+    return BinaryRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale);
+  });
 }
 
 LossSum SquaredError(Mat logits, const float* targets, float gradient_scale, Arena& arena) {
-  return SumRows(logits, 64, arena,
-                 [&](int64_t r) { return SquaredRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale); });
+  return SumRows(logits, 64, arena, [&](int64_t r) {
+    return SquaredRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale);
+  });
 }
 
 }  // namespace cloze

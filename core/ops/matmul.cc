@@ -51,7 +51,8 @@ struct Tile {
   bool apart;  // computed without gaps between its rows, then copied to its place
 };
 
-// Arguments of a primitive on one thread. From tile to tile only their addresses change, as making them costs more than a small product.
+// Arguments of a primitive on one thread. From tile to tile only their addresses change, as making
+// them costs more than a small product.
 struct Arguments {
   memory src, bias, dst, scratch;
   std::unordered_map<int, memory> all;
@@ -74,16 +75,18 @@ struct Matmul::Rep {
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::map<Key, Cached> primitives;
-  // Packed copies by the address of a tile of a weight, or by the tile's column where weights share; more than one when shapes want
-  // different layouts.
+  // Packed copies by the address of a tile of a weight, or by the tile's column where weights
+  // share; more than one when shapes want different layouts.
   std::map<std::pair<uintptr_t, int>, std::vector<Packed>> packed;
   bool share_packed = false;
   PanelGradient panel_gradient;
-  std::vector<Worker> workers;                          // one a thread
-  std::vector<Tile> tiles;                              // of the product at hand
-  std::vector<std::pair<ProductArgs, DType>> products;  // the same on the matrix unit, with the type of the result
-  std::vector<std::pair<PackArgs, DType>> strips;       // what to pack before it
-  std::vector<std::pair<memory, memory>> stale;         // the same where the library lays it out in a way of its own: from, to
+  std::vector<Worker> workers;  // one a thread
+  std::vector<Tile> tiles;      // of the product at hand
+  std::vector<std::pair<ProductArgs, DType>>
+      products;  // the same on the matrix unit, with the type of the result
+  std::vector<std::pair<PackArgs, DType>> strips;  // what to pack before it
+  std::vector<std::pair<memory, memory>>
+      stale;  // the same where the library lays it out in a way of its own: from, to
 
   template <typename MakeOperands>
   const Cached& Primitive(const Key& key, MakeOperands make) {
@@ -92,13 +95,16 @@ struct Matmul::Rep {
     const Operands operands = make();
     const auto pd = MakePrimitive(engine, operands);
     const int64_t scratch = pd.scratchpad_desc().get_size();
-    Cached made = {dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst, scratch, HasBias(operands)};
+    Cached made = {dnnl::matmul(pd), operands.src, pd.weights_desc(), operands.bias, operands.dst,
+        scratch, HasBias(operands)};
     return primitives.emplace(key, std::move(made)).first->second;
   }
 
   // `plain` [k, n] f32, from column `col` of a weight on, in the layout `wanted`.
-  memory Pack(const Weight& w, int kind, int64_t col, const memory::desc& plain, const memory::desc& wanted) {
-    std::vector<Packed>& copies = packed[{share_packed ? col : reinterpret_cast<uintptr_t>(w.w.data), kind}];
+  memory Pack(const Weight& w, int kind, int64_t col, const memory::desc& plain,
+      const memory::desc& wanted) {
+    std::vector<Packed>& copies =
+        packed[{share_packed ? col : reinterpret_cast<uintptr_t>(w.w.data), kind}];
     Packed* copy = nullptr;
     for (Packed& p : copies) {
       if (p.data.get_desc() == wanted) copy = &p;
@@ -120,7 +126,8 @@ struct Matmul::Rep {
     ForTiles(w.rows, forward ? args.block_cols : args.block_depth, [&](int64_t row, int64_t rows) {
       (forward ? args.cols : args.depth) = rows;
       args.from = static_cast<const float*>(w.data) + row * w.stride;
-      const int64_t block = forward ? row / args.block_cols * args.cols_stride : row / args.block_depth * args.depth_stride;
+      const int64_t block = forward ? row / args.block_cols * args.cols_stride
+                                    : row / args.block_depth * args.depth_stride;
       args.to = static_cast<char*>(to) + block * SizeOf(type);
       strips.emplace_back(args, type);
     });
@@ -129,12 +136,14 @@ struct Matmul::Rep {
   // Cut into pieces for all threads.
   void AddStale(const Weight& w, int kind, const memory::desc& plain, const memory& copy) {
     const memory::desc whole = copy.get_desc();
-    if (std::optional<PackArgs> blocks = BlocksOf(whole)) return AddStrips(w.w, kind, *blocks, copy.get_data_handle());
+    if (std::optional<PackArgs> blocks = BlocksOf(whole))
+      return AddStrips(w.w, kind, *blocks, copy.get_data_handle());
     const memory::dims dims = DimsOf(whole);
     ForTiles(dims[0], 2048, [&](int64_t k, int64_t depth) {
       ForTiles(dims[1], 384, [&](int64_t n, int64_t cols) {  // a multiple of every width of blocks
-        stale.emplace_back(memory(plain.submemory_desc({depth, cols}, {k, n}), engine, const_cast<void*>(w.w.data)),
-                           memory(whole.submemory_desc({depth, cols}, {k, n}), engine, copy.get_data_handle()));
+        stale.emplace_back(memory(plain.submemory_desc({depth, cols}, {k, n}), engine,
+                               const_cast<void*>(w.w.data)),
+            memory(whole.submemory_desc({depth, cols}, {k, n}), engine, copy.get_data_handle()));
       });
     });
   }
@@ -148,7 +157,8 @@ struct Matmul::Rep {
     args.all = {{DNNL_ARG_SRC, args.src}, {DNNL_ARG_DST, args.dst}, {DNNL_ARG_WEIGHTS, memory()}};
     if (c.biased) args.all.emplace(DNNL_ARG_BIAS, args.bias = memory(c.bias, engine, nullptr));
     const memory::desc bytes({c.scratch}, memory::data_type::u8, memory::dims{1});
-    if (c.scratch > 0) args.all.emplace(DNNL_ARG_SCRATCHPAD, args.scratch = memory(bytes, engine, nullptr));
+    if (c.scratch > 0)
+      args.all.emplace(DNNL_ARG_SCRATCHPAD, args.scratch = memory(bytes, engine, nullptr));
     return args;
   }
 
@@ -165,17 +175,21 @@ struct Matmul::Rep {
     worker.stream.wait();
     if (!tile.apart) return;
     const int64_t bytes = tile.dst.cols * SizeOf(tile.dst.type);
-    for (int64_t r = 0; r < tile.dst.rows; ++r) std::memcpy(Rows(tile.dst, r, 1).data, worker.result.get() + r * bytes, bytes);
+    for (int64_t r = 0; r < tile.dst.rows; ++r)
+      std::memcpy(Rows(tile.dst, r, 1).data, worker.result.get() + r * bytes, bytes);
   }
 
   void ReserveWorkers() {
     int64_t scratch = 0, result = 0;
-    for (const auto& [p, type] : products) scratch = std::max<int64_t>(scratch, ProductScratch(p.rows, p.depth) * sizeof(float));
+    for (const auto& [p, type] : products)
+      scratch = std::max<int64_t>(scratch, ProductScratch(p.rows, p.depth) * sizeof(float));
     for (const Tile& tile : tiles) {
       scratch = std::max(scratch, tile.cached->scratch);
-      if (tile.apart) result = std::max(result, tile.dst.rows * tile.dst.cols * SizeOf(tile.dst.type));
+      if (tile.apart)
+        result = std::max(result, tile.dst.rows * tile.dst.cols * SizeOf(tile.dst.type));
     }
-    while (workers.size() < static_cast<size_t>(Threads())) workers.push_back({dnnl::stream(engine)});
+    while (workers.size() < static_cast<size_t>(Threads()))
+      workers.push_back({dnnl::stream(engine)});
     for (Worker& w : workers) {
       if (scratch > w.scratch.bytes()) w.scratch = LargeMemory(scratch);
       if (result > w.result.bytes()) w.result = LargeMemory(result);
@@ -185,11 +199,14 @@ struct Matmul::Rep {
   void PackStale() {
     const OpTimer timer("pack weights", [&] {
       OpCost cost;
-      for (const auto& [from, to] : stale) cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
-      for (const auto& [args, type] : strips) cost.bytes += args.depth * args.cols * (4 + SizeOf(type));
+      for (const auto& [from, to] : stale)
+        cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
+      for (const auto& [args, type] : strips)
+        cost.bytes += args.depth * args.cols * (4 + SizeOf(type));
       return cost;
     });
-    ParallelFor(strips.size(), [&](int64_t i) { GetKernels().pack[int(strips[i].second)](strips[i].first); });
+    ParallelFor(strips.size(),
+        [&](int64_t i) { GetKernels().pack[int(strips[i].second)](strips[i].first); });
     ParallelFor(stale.size(), [&](int64_t i) {
       auto& [from, to] = stale[i];
       dnnl::reorder(from, to).execute(workers[ThreadIndex()].stream, from, to);
@@ -215,38 +232,49 @@ struct Matmul::Rep {
     stale.clear();
   }
 
-  // Whether the CPU's matrix unit has sums of `depth` terms, where results have the same bits however they are cut.
+  // Whether the CPU's matrix unit has sums of `depth` terms, where results have the same bits
+  // however they are cut.
   static bool HasProduct(DType type, int64_t depth) {
     return type == DType::kBf16 && GetKernels().product[0] != nullptr && depth % kProductBlock == 0;
   }
-  static bool HasProduct(ConstMat src) { return HasProduct(src.type, src.cols) && src.stride % 2 == 0; }
+  static bool HasProduct(ConstMat src) {
+    return HasProduct(src.type, src.cols) && src.stride % 2 == 0;
+  }
 
-  void AddProducts(int kind, ConstMat src, const Weight& w, const memory::desc& plain, const float* bias, Mat dst, bool add) {
-    const memory weights =
-        Pack(w, kind * 2 + 1, 0, plain, memory::desc({src.cols, dst.cols}, memory::data_type::bf16, memory::format_tag::BA16a32b2a));
+  void AddProducts(int kind, ConstMat src, const Weight& w, const memory::desc& plain,
+      const float* bias, Mat dst, bool add) {
+    const memory weights = Pack(w, kind * 2 + 1, 0, plain,
+        memory::desc(
+            {src.cols, dst.cols}, memory::data_type::bf16, memory::format_tag::BA16a32b2a));
     ForPieces(dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
       ForTiles(dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
         const Mat to = Columns(Rows(dst, row, rows), col, cols);
-        const auto* blocks = static_cast<const char*>(weights.get_data_handle()) + col * src.cols * 2;
-        products.push_back({{rows, cols, src.cols, src.stride, dst.stride, Rows(src, row, rows).data, blocks,
-                             bias == nullptr ? nullptr : bias + col, to.data, add, nullptr},
-                            dst.type});
+        const auto* blocks =
+            static_cast<const char*>(weights.get_data_handle()) + col * src.cols * 2;
+        products.push_back(
+            {{rows, cols, src.cols, src.stride, dst.stride, Rows(src, row, rows).data, blocks,
+                 bias == nullptr ? nullptr : bias + col, to.data, add, nullptr},
+                dst.type});
       });
     });
   }
 
   // A tile of dst (+)= src weights, with w or w^T, from column `col` of the weights on.
-  void AddTile(int kind, ConstMat src, const Weight& w, int64_t col, const memory::desc& plain, const float* bias, Mat dst,
-               bool accumulate) {
+  void AddTile(int kind, ConstMat src, const Weight& w, int64_t col, const memory::desc& plain,
+      const float* bias, Mat dst, bool accumulate) {
     const bool apart = dst.stride != dst.cols && !accumulate;
     const int64_t stride = apart ? dst.cols : dst.stride;
-    const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
+    const Key key = {kind, src.rows, src.cols, dst.cols, src.stride, stride, int(src.type),
+        int(dst.type), bias != nullptr, accumulate};
     const Cached& cached = Primitive(key, [&]() -> Operands {
       const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);
-      const memory::desc bias_desc = bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
-      return {Describe(src), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1), accumulate};
+      const memory::desc bias_desc =
+          bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
+      return {Describe(src), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1),
+          accumulate};
     });
-    tiles.push_back({&cached, src.data, Pack(w, kind * 2 + int(src.type), col, plain, cached.weights), bias, dst, apart});
+    tiles.push_back({&cached, src.data,
+        Pack(w, kind * 2 + int(src.type), col, plain, cached.weights), bias, dst, apart});
   }
 };
 
@@ -257,7 +285,8 @@ Matmul::Matmul() : rep_(std::make_unique<Rep>()) {
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
-  CLOZE_CHECK(x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
+  CLOZE_CHECK(
+      x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
   const OpTimer timer("matmul", [&] { return ProductCost(x, w.w, y); });
   if (Rep::HasProduct(x)) {
     rep_->AddProducts(0, x, w, DescribeTransposed(w.w), bias, y, accumulate);
@@ -266,26 +295,31 @@ void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool
   ForTiles(y.cols, TileCols(y, x.cols), [&](int64_t col, int64_t cols) {
     const Weight part = {Rows(w.w, col, cols), w.version};
     ForTiles(y.rows, TileRows(y, x.cols), [&](int64_t row, int64_t rows) {
-      rep_->AddTile(0, Rows(x, row, rows), part, col, DescribeTransposed(part.w), bias == nullptr ? nullptr : bias + col,
-                    Columns(Rows(y, row, rows), col, cols), accumulate);
+      rep_->AddTile(0, Rows(x, row, rows), part, col, DescribeTransposed(part.w),
+          bias == nullptr ? nullptr : bias + col, Columns(Rows(y, row, rows), col, cols),
+          accumulate);
     });
   });
   rep_->Run();
 }
 
 void Matmul::AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
-  CLOZE_CHECK(dy.cols == w.w.rows && dx.cols == w.w.cols && dy.rows == dx.rows && w.w.type == DType::kF32);
-  if (Rep::HasProduct(dy)) return rep_->AddProducts(1, dy, w, Describe(w.w), nullptr, dx, accumulate);
+  CLOZE_CHECK(
+      dy.cols == w.w.rows && dx.cols == w.w.cols && dy.rows == dx.rows && w.w.type == DType::kF32);
+  if (Rep::HasProduct(dy))
+    return rep_->AddProducts(1, dy, w, Describe(w.w), nullptr, dx, accumulate);
   ForTiles(dx.cols, TileCols(dx, dy.cols), [&](int64_t col, int64_t cols) {
     const Weight part = {Columns(w.w, col, cols), w.version};
     ForTiles(dx.rows, TileRows(dx, dy.cols), [&](int64_t row, int64_t rows) {
-      rep_->AddTile(1, Rows(dy, row, rows), part, col, Describe(part.w), nullptr, Columns(Rows(dx, row, rows), col, cols), accumulate);
+      rep_->AddTile(1, Rows(dy, row, rows), part, col, Describe(part.w), nullptr,
+          Columns(Rows(dx, row, rows), col, cols), accumulate);
     });
   });
 }
 
 void Matmul::AddWeight(ConstMat dy, ConstMat x, Mat dw) {
-  CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols && dw.type == DType::kF32 && x.type == dy.type);
+  CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols &&
+              dw.type == DType::kF32 && x.type == dy.type);
   if (x.rows == 0) return;
   if (PanelGradient::Runs(x.type)) return rep_->panel_gradient.Add(dy, x, dw);
   const GradientTile tile = TileOfGradient(dw, x.rows);
@@ -293,7 +327,8 @@ void Matmul::AddWeight(ConstMat dy, ConstMat x, Mat dw) {
     ForTiles(dw.cols, tile.cols, [&](int64_t col, int64_t cols) {
       const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
       const Mat out = Columns(Rows(dw, row, rows), col, cols);
-      const Key key = {2, x.rows, rows, cols, dy.stride, x.stride, int(x.type), int(dw.stride), false, true};
+      const Key key = {
+          2, x.rows, rows, cols, dy.stride, x.stride, int(x.type), int(dw.stride), false, true};
       const Cached& cached = rep_->Primitive(key, [&]() -> Operands {
         return {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true};
       });
@@ -325,11 +360,12 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
   rep_->Run();
 }
 
-// Once for the matrix unit. Else once whole and, where few rows are cut into columns, once more in tiles; the library rounds up to its
-// blocks.
+// Once for the matrix unit. Else once whole and, where few rows are cut into columns, once more in
+// tiles; the library rounds up to its blocks.
 int64_t Matmul::PackedBytes(int64_t out, int64_t in, DType type, bool backward) {
   const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
-  const bool once = Rep::HasProduct(type, backward ? out : in) || (backward ? in : out) <= kLeastTileCols;
+  const bool once =
+      Rep::HasProduct(type, backward ? out : in) || (backward ? in : out) <= kLeastTileCols;
   return blocks(out) * blocks(in) * SizeOf(type) * (once ? 1 : 2);
 }
 
@@ -346,7 +382,9 @@ int64_t Matmul::packed_bytes() const {
   return bytes;
 }
 
-int64_t Matmul::GradientBytes(int64_t n, int64_t out, int64_t in, DType type) { return PanelGradient::Bytes(n, out, in, type); }
+int64_t Matmul::GradientBytes(int64_t n, int64_t out, int64_t in, DType type) {
+  return PanelGradient::Bytes(n, out, in, type);
+}
 
 std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();

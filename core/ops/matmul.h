@@ -10,15 +10,16 @@
 
 namespace cloze {
 
-// A weight matrix w [out, in], f32, and the version of its content: packed copies are made anew when the version has changed.
+// A weight matrix w [out, in], f32, and the version of its content: packed copies are made anew
+// when the version has changed.
 struct Weight {
   ConstMat w;
   uint64_t version = 0;
 };
 
-// Products of activations with weights, with caches of primitives (by shape) and of packed weights (by address). Activations are f32 or
-// bf16; weights are packed into the type of the activations. Not thread-safe: one per model in use. Results have the same bits for any
-// number of threads.
+// Products of activations with weights, with caches of primitives (by shape) and of packed weights
+// (by address). Activations are f32 or bf16; weights are packed into the type of the activations.
+// Not thread-safe: one per model in use. Results have the same bits for any number of threads.
 class Matmul {
  public:
   Matmul();
@@ -26,7 +27,8 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null; with `accumulate` it is added to y. y may be f32 where x is bf16.
+  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null; with `accumulate` it is added to y.
+  // y may be f32 where x is bf16.
   void Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate = false);
   // dx [n, in] = dy [n, out] w; with `accumulate` it is added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
@@ -35,13 +37,16 @@ class Matmul {
   // Both at once; dx is neither x nor dy.
   void Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate = false);
 
-  // Whether weights of one shape share the place of their packed copy, for who uses each once before it changes. At first they do not.
+  // Whether weights of one shape share the place of their packed copy, for who uses each once
+  // before it changes. At first they do not.
   void SharePacked(bool share);
-  // Most bytes that packing a weight [out, in] for activations of `type` takes: for Forward, or for BackwardData (`backward`).
+  // Most bytes that packing a weight [out, in] for activations of `type` takes: for Forward, or for
+  // BackwardData (`backward`).
   static int64_t PackedBytes(int64_t out, int64_t in, DType type, bool backward);
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
-  // Most bytes of scratch for BackwardWeight, beside those of the threads; a Matmul keeps them for the largest product.
+  // Most bytes of scratch for BackwardWeight, beside those of the threads; a Matmul keeps them for
+  // the largest product.
   static int64_t GradientBytes(int64_t n, int64_t out, int64_t in, DType type);
 
  private:

@@ -14,29 +14,30 @@ void* From(Mat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).da
 
 }  // namespace
 
-void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in, const DropoutSite& out, Mat z, Mat y,
-                 NormStats stats) {
+void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in,
+    const DropoutSite& out, Mat z, Mat y, NormStats stats) {
   CLOZE_CHECK(y.cols == y.stride && y.cols <= kMaxDropoutRow);
   const OpTimer timer("norm", [&] { return Traffic({x, residual, z, y}); });
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[int(y.type)]({.rows = end - begin,
-                                    .cols = y.cols,
-                                    .x = From(x, begin),
-                                    .residual = From(residual, begin),
-                                    .z = From(z, begin),
-                                    .y = From(y, begin),
-                                    .mean = stats.mean + begin,
-                                    .rstd = stats.rstd + begin,
-                                    .gain = p.gain,
-                                    .bias = p.bias,
-                                    .epsilon = p.epsilon,
-                                    .in = RowsFrom(in, begin),
-                                    .out = RowsFrom(out, begin)});
+        .cols = y.cols,
+        .x = From(x, begin),
+        .residual = From(residual, begin),
+        .z = From(z, begin),
+        .y = From(y, begin),
+        .mean = stats.mean + begin,
+        .rstd = stats.rstd + begin,
+        .gain = p.gain,
+        .bias = p.bias,
+        .epsilon = p.epsilon,
+        .in = RowsFrom(in, begin),
+        .out = RowsFrom(out, begin)});
   });
 }
 
-void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p, const DropoutSite& in, const DropoutSite& out,
-                  ConstMat dz_in, const NormGrads& grads, Arena& arena, Mat dz, Mat dx) {
+void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
+    const DropoutSite& in, const DropoutSite& out, ConstMat dz_in, const NormGrads& grads,
+    Arena& arena, Mat dz, Mat dx) {
   CLOZE_CHECK(dy.cols == dy.stride && dz.cols == dz.stride && (in.p <= 0 || !dx.empty()));
   const OpTimer timer("norm backward", [&] { return Traffic({dy, z, dz_in, dz, dx}); });
   const int64_t cols = dy.cols;
@@ -45,20 +46,20 @@ void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
   std::memset(sums, 0, 3 * cols * sizeof(float));
   ReduceRows(dy.rows, 3 * cols, arena, sums, [&](int64_t begin, int64_t end, float* partial) {
     GetKernels().norm_grad[int(dy.type)]({.rows = end - begin,
-                                          .cols = cols,
-                                          .dy = From(dy, begin),
-                                          .z = From(z, begin),
-                                          .dz_in = From(dz_in, begin),
-                                          .dz = From(dz, begin),
-                                          .dx = From(dx, begin),
-                                          .mean = stats.mean + begin,
-                                          .rstd = stats.rstd + begin,
-                                          .gain = p.gain,
-                                          .dgain = partial,
-                                          .dbias = partial + cols,
-                                          .dxsum = grads.dx_sum == nullptr ? nullptr : partial + 2 * cols,
-                                          .in = RowsFrom(in, begin),
-                                          .out = RowsFrom(out, begin)});
+        .cols = cols,
+        .dy = From(dy, begin),
+        .z = From(z, begin),
+        .dz_in = From(dz_in, begin),
+        .dz = From(dz, begin),
+        .dx = From(dx, begin),
+        .mean = stats.mean + begin,
+        .rstd = stats.rstd + begin,
+        .gain = p.gain,
+        .dgain = partial,
+        .dbias = partial + cols,
+        .dxsum = grads.dx_sum == nullptr ? nullptr : partial + 2 * cols,
+        .in = RowsFrom(in, begin),
+        .out = RowsFrom(out, begin)});
   });
   float* const targets[] = {grads.gain, grads.bias, grads.dx_sum};
   for (int t = 0; t < 3; ++t) {

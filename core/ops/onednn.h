@@ -15,11 +15,16 @@ inline dnnl::memory::data_type TypeOf(DType type) {
 }
 
 // [rows, cols] with the given strides.
-inline dnnl::memory::desc Describe(int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
+inline dnnl::memory::desc Describe(
+    int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
   return dnnl::memory::desc({rows, cols}, TypeOf(type), dnnl::memory::dims{row_stride, col_stride});
 }
-inline dnnl::memory::desc Describe(ConstMat m) { return Describe(m.rows, m.cols, m.type, m.stride, 1); }
-inline dnnl::memory::desc DescribeTransposed(ConstMat m) { return Describe(m.cols, m.rows, m.type, 1, m.stride); }
+inline dnnl::memory::desc Describe(ConstMat m) {
+  return Describe(m.rows, m.cols, m.type, m.stride, 1);
+}
+inline dnnl::memory::desc DescribeTransposed(ConstMat m) {
+  return Describe(m.cols, m.rows, m.type, 1, m.stride);
+}
 
 inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) {
 #if DNNL_VERSION_MAJOR >= 3
@@ -29,21 +34,24 @@ inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) {
 #endif
 }
 
-// Of a product's weights [depth, cols]: how they are blocked, where it is a way that kernels.h packs; sizes and strides of PackArgs are
-// set.
+// Of a product's weights [depth, cols]: how they are blocked, where it is a way that kernels.h
+// packs; sizes and strides of PackArgs are set.
 inline std::optional<PackArgs> BlocksOf(const dnnl::memory::desc& desc) {
 #if DNNL_VERSION_MAJOR >= 3
   if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return std::nullopt;
   const auto count = desc.get_inner_nblks();
-  const dnnl::memory::dims blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs(), strides = desc.get_strides();
+  const dnnl::memory::dims blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs(),
+                           strides = desc.get_strides();
   const bool wide = desc.get_data_type() == dnnl::memory::data_type::f32;
 #else
   const auto& [strides, count, blocks, axes] = desc.data.format_desc.blocking;
-  if (desc.data.format_kind != dnnl_blocked || desc.data.extra.flags != 0 || desc.data.offset0 != 0) return std::nullopt;
+  if (desc.data.format_kind != dnnl_blocked || desc.data.extra.flags != 0 || desc.data.offset0 != 0)
+    return std::nullopt;
   const bool wide = desc.data.data_type == dnnl_f32;
 #endif
   // Blocks of 16 (pairs) by some columns, as 16a64b of f32 and 16a64b2a of bf16.
-  if (count != (wide ? 2 : 3) || axes[0] != 0 || axes[1] != 1 || blocks[0] != kPackUnits) return std::nullopt;
+  if (count != (wide ? 2 : 3) || axes[0] != 0 || axes[1] != 1 || blocks[0] != kPackUnits)
+    return std::nullopt;
   if (!wide && (axes[2] != 0 || blocks[2] != 2)) return std::nullopt;
   if (blocks[1] % 16 != 0) return std::nullopt;
   const dnnl::memory::dims dims = DimsOf(desc);
@@ -81,8 +89,10 @@ inline dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, co
   return bias ? dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.bias, o.dst, attr)
               : dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.dst, attr);
 #else
-  return bias ? dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.bias, o.dst), attr, engine)
-              : dnnl::matmul::primitive_desc(dnnl::matmul::desc(o.src, o.weights, o.dst), attr, engine);
+  return bias ? dnnl::matmul::primitive_desc(
+                    dnnl::matmul::desc(o.src, o.weights, o.bias, o.dst), attr, engine)
+              : dnnl::matmul::primitive_desc(
+                    dnnl::matmul::desc(o.src, o.weights, o.dst), attr, engine);
 #endif
 }
 

@@ -17,7 +17,9 @@ constexpr int64_t kTokens = 128, kRows = 128, kCols = 256;
 int64_t Ceil(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 // Floats of a panel over all tokens.
-int64_t PanelFloats(int64_t tokens) { return Ceil(tokens, kPanelTokens) * kPanelTokens * kPanelCols / 2; }
+int64_t PanelFloats(int64_t tokens) {
+  return Ceil(tokens, kPanelTokens) * kPanelTokens * kPanelCols / 2;
+}
 
 // Both operands, where they are to be in panels. Without tokens there is no work.
 struct Operand {
@@ -33,24 +35,30 @@ void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
     const Operand& o = operands.begin()[i % count];
     const int64_t token = i / count * kTokens;
     const ConstMat rows = Rows(o.from, token, std::min(kTokens, o.from.rows - token));
-    GetKernels().gradient_panels({rows.rows, rows.cols, rows.stride, rows.data, o.turned, o.to + PanelFloats(token), panel});
+    GetKernels().gradient_panels(
+        {rows.rows, rows.cols, rows.stride, rows.data, o.turned, o.to + PanelFloats(token), panel});
   });
 }
 
 void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
-  const int64_t panel = PanelFloats(tokens), height = Piece(dw.rows, kRows), width = Piece(dw.cols, kCols);
+  const int64_t panel = PanelFloats(tokens), height = Piece(dw.rows, kRows),
+                width = Piece(dw.cols, kCols);
   const int64_t down = Ceil(dw.rows, height), across = Ceil(dw.cols, width);
   ParallelFor(down * across, [&](int64_t i) {
     const int64_t row = i / across * height, col = i % across * width;
-    const Mat tile = Columns(Rows(dw, row, std::min(height, dw.rows - row)), col, std::min(width, dw.cols - col));
-    GetKernels().gradient({Ceil(tokens, kPanelTokens), tile.rows, tile.cols, left + row / kPanelCols * panel,
-                           right + col / kPanelCols * panel, panel, static_cast<float*>(tile.data), tile.stride});
+    const Mat tile = Columns(
+        Rows(dw, row, std::min(height, dw.rows - row)), col, std::min(width, dw.cols - col));
+    GetKernels().gradient(
+        {Ceil(tokens, kPanelTokens), tile.rows, tile.cols, left + row / kPanelCols * panel,
+            right + col / kPanelCols * panel, panel, static_cast<float*>(tile.data), tile.stride});
   });
 }
 
 }  // namespace
 
-bool PanelGradient::Runs(DType type) { return type == DType::kBf16 && GetKernels().gradient != nullptr; }
+bool PanelGradient::Runs(DType type) {
+  return type == DType::kBf16 && GetKernels().gradient != nullptr;
+}
 
 int64_t PanelGradient::Bytes(int64_t tokens, int64_t out, int64_t in, DType type) {
   if (!Runs(type)) return 0;
@@ -59,7 +67,8 @@ int64_t PanelGradient::Bytes(int64_t tokens, int64_t out, int64_t in, DType type
 }
 
 void PanelGradient::Add(ConstMat dy, ConstMat x, Mat dw) {
-  if (const int64_t bytes = Bytes(x.rows, dw.rows, dw.cols, x.type); bytes > panels_.bytes()) panels_ = LargeMemory(bytes);
+  if (const int64_t bytes = Bytes(x.rows, dw.rows, dw.cols, x.type); bytes > panels_.bytes())
+    panels_ = LargeMemory(bytes);
   ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
     const int64_t panel = PanelFloats(tokens);
     float* right = panels_.as<float>().data();

@@ -9,8 +9,9 @@
 
 namespace cloze {
 
-// oneDNN copies both operands anew for every tile of such a product, which takes longer than multiplying. Here each is laid out in panels
-// once. Not thread-safe; results have the same bits for any number of threads.
+// oneDNN copies both operands anew for every tile of such a product, which takes longer than
+// multiplying. Here each is laid out in panels once. Not thread-safe; results have the same bits
+// for any number of threads.
 class PanelGradient {
  public:
   // Whether this CPU has it for activations of a type.

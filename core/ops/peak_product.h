@@ -9,7 +9,8 @@
 
 namespace cloze {
 
-// A product x [m, k] w [k, n] as the library does it best: all threads at once, both operands laid out as it likes.
+// A product x [m, k] w [k, n] as the library does it best: all threads at once, both operands laid
+// out as it likes.
 class PeakProduct {
  public:
   PeakProduct(int64_t m, int64_t n, int64_t k, DType type);

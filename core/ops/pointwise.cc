@@ -20,23 +20,28 @@ constexpr char kCompiler[] = "GCC " __VERSION__;
 
 }  // namespace
 
-std::string KernelsName() { return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler); }
+std::string KernelsName() {
+  return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler);
+}
 bool MultipliesBf16() { return GetKernels().multiplies_bf16; }
 
 void ActivationForward(ActivationKind kind, ConstMat u, Mat y) {
   CLOZE_CHECK(u.cols == u.stride && y.cols == y.stride && u.type == y.type);
   const OpTimer timer("activation", [&] { return Traffic({u, y}); });
   ParallelChunks(u.rows, 16, [&](int64_t begin, int64_t end) {
-    GetKernels().activation[int(u.type)](kind, (end - begin) * u.cols, Rows(u, begin, 0).data, Rows(y, begin, 0).data);
+    GetKernels().activation[int(u.type)](
+        kind, (end - begin) * u.cols, Rows(u, begin, 0).data, Rows(y, begin, 0).data);
   });
 }
 
-void ActivationBackward(ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du) {
-  CLOZE_CHECK(u.cols == u.stride && dy.cols == dy.stride && y.cols == y.stride && du.cols == du.stride);
+void ActivationBackward(
+    ActivationKind kind, ConstMat u, ConstMat dy, float* dbias, Arena& arena, Mat y, Mat du) {
+  CLOZE_CHECK(
+      u.cols == u.stride && dy.cols == dy.stride && y.cols == y.stride && du.cols == du.stride);
   const OpTimer timer("activation backward", [&] { return Traffic({u, dy, y, du}); });
   ReduceRows(u.rows, u.cols, arena, dbias, [&](int64_t begin, int64_t end, float* partial) {
-    GetKernels().activation_grad[int(u.type)](kind, end - begin, u.cols, Rows(u, begin, 0).data, Rows(dy, begin, 0).data,
-                                              Rows(y, begin, 0).data, Rows(du, begin, 0).data, partial);
+    GetKernels().activation_grad[int(u.type)](kind, end - begin, u.cols, Rows(u, begin, 0).data,
+        Rows(dy, begin, 0).data, Rows(y, begin, 0).data, Rows(du, begin, 0).data, partial);
   });
 }
 
@@ -44,7 +49,8 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
   if (sum == nullptr) return;
   const OpTimer timer("column sums", [&] { return Traffic({x}); });
   ReduceRows(x.rows, x.cols, arena, sum, [&](int64_t begin, int64_t end, float* partial) {
-    GetKernels().column_sum[int(x.type)](end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
+    GetKernels().column_sum[int(x.type)](
+        end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
   });
 }
 
@@ -52,7 +58,8 @@ void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y) {
   CLOZE_CHECK(x.cols == y.cols && x.type == y.type && y.rows >= static_cast<int64_t>(rows.size()));
   const OpTimer timer("gather", [&] { return Traffic({y, y}); });
   ParallelChunks(rows.size(), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(Rows(y, i, 0).data, Rows(x, rows[i], 0).data, x.cols * SizeOf(x.type));
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(Rows(y, i, 0).data, Rows(x, rows[i], 0).data, x.cols * SizeOf(x.type));
   });
 }
 
@@ -60,7 +67,8 @@ void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
   const OpTimer timer("gather", [&] { return Traffic({dy, dy}); });
   ParallelChunks(rows.size(), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
   });
 }
 
@@ -68,7 +76,8 @@ void Combine(float a, ConstMat x, float b, Mat y) {
   CLOZE_CHECK(x.rows == y.rows && x.cols == y.cols && x.type == y.type);
   const OpTimer timer("combine", [&] { return Traffic({x, y}); });
   ParallelChunks(x.rows, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) GetKernels().combine[int(x.type)](x.cols, a, Rows(x, r, 0).data, b, Rows(y, r, 0).data);
+    for (int64_t r = begin; r < end; ++r)
+      GetKernels().combine[int(x.type)](x.cols, a, Rows(x, r, 0).data, b, Rows(y, r, 0).data);
   });
 }
 
@@ -77,7 +86,8 @@ void Convert(ConstMat src, Mat dst) {
   const OpTimer timer("convert", [&] { return Traffic({src, dst}); });
   ParallelChunks(src.rows, 64, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      GetKernels().convert[int(src.type)][int(dst.type)](src.cols, Rows(src, r, 0).data, Rows(dst, r, 0).data);
+      GetKernels().convert[int(src.type)][int(dst.type)](
+          src.cols, Rows(src, r, 0).data, Rows(dst, r, 0).data);
     }
   });
 }

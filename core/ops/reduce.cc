@@ -7,7 +7,8 @@
 
 namespace cloze {
 
-void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum, absl::FunctionRef<void(int64_t, int64_t, float*)> f) {
+void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,
+    absl::FunctionRef<void(int64_t, int64_t, float*)> f) {
   const Arena::Mark mark = arena.mark();
   const int64_t chunks = (rows + kRowChunk - 1) / kRowChunk;
   float* partial = arena.NewArray<float>(chunks * cols);

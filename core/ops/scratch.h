@@ -1,5 +1,5 @@
-// The memory that ops take from an arena and give back, taken and given back without the work: for plans on a counting arena. Each function
-// mirrors the op of its name.
+// The memory that ops take from an arena and give back, taken and given back without the work: for
+// plans on a counting arena. Each function mirrors the op of its name.
 #ifndef CLOZE_CORE_OPS_SCRATCH_H_
 #define CLOZE_CORE_OPS_SCRATCH_H_
 

@@ -10,12 +10,14 @@
 
 namespace cloze {
 
-// oneDNN splits long sums over the threads, which changes the last bits with their number. So results are cut into tiles whose sizes depend
-// on the shape alone, and each tile is a product on one thread. Its kernels are best by far (15 % on Zen 4) where a tile has all columns of
-// the result: so rows are cut, unless there are too few.
+// oneDNN splits long sums over the threads, which changes the last bits with their number. So
+// results are cut into tiles whose sizes depend on the shape alone, and each tile is a product on
+// one thread. Its kernels are best by far (15 % on Zen 4) where a tile has all columns of the
+// result: so rows are cut, unless there are too few.
 //
-// Its good kernels also want results without gaps between rows; what it has for others is half as fast in bf16, and makes all its code at
-// its first use, for 25 ms. So a tile of some columns is computed apart and copied.
+// Its good kernels also want results without gaps between rows; what it has for others is half as
+// fast in bf16, and makes all its code at its first use, for 25 ms. So a tile of some columns is
+// computed apart and copied.
 inline int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.rows >= 1024) return 128;
   if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read them often
@@ -33,7 +35,8 @@ inline int64_t Piece(int64_t n, int64_t most) {
   return std::min(n, (n + pieces * 64 - 1) / (pieces * 64) * 64);
 }
 
-// f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`; they differ by one unit.
+// f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`; they
+// differ by one unit.
 template <typename F>
 void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
   const int64_t units = (n + unit - 1) / unit, pieces = (n + most - 1) / most;
@@ -43,13 +46,14 @@ void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
   }
 }
 
-// A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but there should be several, and none of more
-// than some milliseconds.
+// A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but
+// there should be several, and none of more than some milliseconds.
 struct GradientTile {
   int64_t rows, cols;
 };
 inline GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
-  const int64_t area = std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
+  const int64_t area =
+      std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
   const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
   return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
 }

@@ -10,12 +10,14 @@
 
 namespace cloze {
 
-// Not thread-safe. After Reset() everything handed out is invalid; the memory is kept, as one block from the second pass on.
+// Not thread-safe. After Reset() everything handed out is invalid; the memory is kept, as one block
+// from the second pass on.
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;
 
-  // An arena that has no memory and only counts: what it hands out is null, and must not be touched.
+  // An arena that has no memory and only counts: what it hands out is null, and must not be
+  // touched.
   static Arena Counting() {
     Arena arena;
     arena.counting_ = true;
@@ -29,7 +31,9 @@ class Arena {
   };
 
   // Uninitialised matrix [rows, cols]; its rows stand without gaps.
-  Mat New(int64_t rows, int64_t cols, DType type) { return {Allocate(rows * cols * SizeOf(type)), rows, cols, cols, type}; }
+  Mat New(int64_t rows, int64_t cols, DType type) {
+    return {Allocate(rows * cols * SizeOf(type)), rows, cols, cols, type};
+  }
   Mat NewZero(int64_t rows, int64_t cols, DType type);
   // Uninitialised array of `n` elements.
   template <typename T>
@@ -42,8 +46,8 @@ class Arena {
   void Rewind(Mark mark);
   // Frees everything.
   void Reset();
-  // Reset, and room for `bytes` in one block, so that passes which need no more never ask the system again. Pages that no pass touches cost
-  // nothing.
+  // Reset, and room for `bytes` in one block, so that passes which need no more never ask the
+  // system again. Pages that no pass touches cost nothing.
   void Reserve(int64_t bytes);
   // Bytes in use, and the most that were ever in use at once.
   int64_t used() const { return total_; }

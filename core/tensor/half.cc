@@ -12,7 +12,8 @@ Bf16 FloatToBf16(float x) {
 }
 
 float HalfToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = bits >> 10 & 0x1F,
+                 fraction = bits & 0x3FF;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000 | fraction << 13);
   if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
   const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
@@ -24,10 +25,12 @@ uint16_t FloatToHalf(float x) {
   const uint16_t sign = bits >> 16 & 0x8000;
   if (magnitude > 0x7F800000) return sign | 0x7E00 | (magnitude >> 13 & 0x3FF);
   if (magnitude >= 0x47800000) return sign | 0x7C00;  // 65536 and more
-  if (magnitude < 0x38800000) {                       // below the smallest normal: count units of 2^-24, rounded by the FPU
+  if (magnitude <
+      0x38800000) {  // below the smallest normal: count units of 2^-24, rounded by the FPU
     return sign | static_cast<uint16_t>(std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p24f));
   }
-  return sign | static_cast<uint16_t>((magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
+  return sign |
+         static_cast<uint16_t>((magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
 }  // namespace cloze

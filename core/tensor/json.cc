@@ -29,9 +29,12 @@ class StrictSax : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(string_t& name) override {
-    return members_.back().insert(name).second ? true : Fail(absl::StrCat("member ", Quote(name), " comes twice"));
+    return members_.back().insert(name).second
+               ? true
+               : Fail(absl::StrCat("member ", Quote(name), " comes twice"));
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(
+      std::size_t position, const std::string&, const nlohmann::json::exception&) override {
     at = position;
     return Fail("not valid JSON");
   }
@@ -56,15 +59,20 @@ class StrictSax : public nlohmann::json_sax<nlohmann::json> {
 
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text, absl::string_view path) {
   StrictSax sax;
-  const bool zero = text.find('\0') != absl::string_view::npos;  // the parser would take it for the end
+  const bool zero =
+      text.find('\0') != absl::string_view::npos;  // the parser would take it for the end
   if (zero) sax.error = "has a zero byte";
   if (zero || !nlohmann::json::sax_parse(text.begin(), text.end(), &sax)) {
     const size_t end = std::min<size_t>(sax.at, text.size());
-    const std::string line = sax.at == 0 ? "" : absl::StrCat(":", 1 + std::count(text.begin(), text.begin() + end, '\n'));
+    const std::string line =
+        sax.at == 0 ? ""
+                    : absl::StrCat(":", 1 + std::count(text.begin(), text.begin() + end, '\n'));
     return Error(Exit::kData, absl::StrCat(QuotePath(path), line, ": ", sax.error));
   }
-  nlohmann::json root = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object()) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": a JSON object expected"));
+  nlohmann::json root =
+      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object())
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": a JSON object expected"));
   return root;
 }
 

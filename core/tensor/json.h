@@ -8,8 +8,8 @@
 
 namespace cloze {
 
-// The object that `text` is. kData, with `path` and where there is one the line, when it is not JSON, not an object, nested deeper than 64,
-// or has a member twice. A byte order mark is allowed.
+// The object that `text` is. kData, with `path` and where there is one the line, when it is not
+// JSON, not an object, nested deeper than 64, or has a member twice. A byte order mark is allowed.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text, absl::string_view path);
 
 }  // namespace cloze

@@ -25,7 +25,8 @@ absl::Status LazyRows::Read(absl::Span<const int32_t> rows) {
 }
 
 absl::Status LazyRows::ReadAll() {
-  for (auto begin = there_.begin(); (begin = std::find(begin, there_.end(), false)) != there_.end();) {
+  for (auto begin = there_.begin();
+       (begin = std::find(begin, there_.end(), false)) != there_.end();) {
     const auto end = std::find(begin, there_.end(), true);
     RETURN_IF_ERROR(ReadRun(begin - there_.begin(), end - there_.begin()));
     begin = end;

@@ -52,22 +52,29 @@ struct Mat {
   float* f32(int64_t r = 0) const { return row<float>(r); }
 };
 
-inline Mat View(float* data, int64_t rows, int64_t cols) { return {data, rows, cols, cols, DType::kF32}; }
-inline ConstMat View(const float* data, int64_t rows, int64_t cols) { return {data, rows, cols, cols, DType::kF32}; }
+inline Mat View(float* data, int64_t rows, int64_t cols) {
+  return {data, rows, cols, cols, DType::kF32};
+}
+inline ConstMat View(const float* data, int64_t rows, int64_t cols) {
+  return {data, rows, cols, cols, DType::kF32};
+}
 
 // Columns [begin, begin + cols) of `m`.
 inline Mat Columns(Mat m, int64_t begin, int64_t cols) {
   return {static_cast<char*>(m.data) + begin * SizeOf(m.type), m.rows, cols, m.stride, m.type};
 }
 inline ConstMat Columns(ConstMat m, int64_t begin, int64_t cols) {
-  return {static_cast<const char*>(m.data) + begin * SizeOf(m.type), m.rows, cols, m.stride, m.type};
+  return {
+      static_cast<const char*>(m.data) + begin * SizeOf(m.type), m.rows, cols, m.stride, m.type};
 }
 // Rows [begin, begin + rows) of `m`.
 inline Mat Rows(Mat m, int64_t begin, int64_t rows) {
-  return {static_cast<char*>(m.data) + begin * m.stride * SizeOf(m.type), rows, m.cols, m.stride, m.type};
+  return {static_cast<char*>(m.data) + begin * m.stride * SizeOf(m.type), rows, m.cols, m.stride,
+      m.type};
 }
 inline ConstMat Rows(ConstMat m, int64_t begin, int64_t rows) {
-  return {static_cast<const char*>(m.data) + begin * m.stride * SizeOf(m.type), rows, m.cols, m.stride, m.type};
+  return {static_cast<const char*>(m.data) + begin * m.stride * SizeOf(m.type), rows, m.cols,
+      m.stride, m.type};
 }
 
 }  // namespace cloze

@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kCacheLine = 16;  // floats
 
-int64_t Place(int64_t used, const Param& param) { return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine; }
+int64_t Place(int64_t used, const Param& param) {
+  return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
 
 uint64_t HashName(const std::string& name) {
   uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
@@ -23,9 +25,11 @@ uint64_t HashName(const std::string& name) {
 // Standard normal, redrawn until within `limit` deviations; each draw from its own counter.
 float Normal(const Philox& philox, uint64_t stream, int64_t index, float limit) {
   for (uint32_t attempt = 0;; ++attempt) {
-    const Philox::Block b = philox(stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16 | attempt);
+    const Philox::Block b = philox(
+        stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16 | attempt);
     for (int pair = 0; pair < 4; pair += 2) {
-      const float u = 1 - Philox::Uniform(b[pair]), angle = 2 * std::numbers::pi_v<float> * Philox::Uniform(b[pair + 1]);
+      const float u = 1 - Philox::Uniform(b[pair]),
+                  angle = 2 * std::numbers::pi_v<float> * Philox::Uniform(b[pair + 1]);
       const float radius = std::sqrt(-2 * std::log(u));
       for (const float z : {radius * std::cos(angle), radius * std::sin(angle)}) {
         if (std::fabs(z) <= limit) return z;
@@ -36,18 +40,31 @@ float Normal(const Philox& philox, uint64_t stream, int64_t index, float limit) 
 
 // Uniform in [-1, 1).
 float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
-  return 2 * Philox::Uniform(philox(stream, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) << 16)[0]) - 1;
+  return 2 * Philox::Uniform(philox(stream, static_cast<uint32_t>(index),
+                 static_cast<uint32_t>(index >> 32) << 16)[0]) -
+         1;
 }
 
 }  // namespace
 
-ParamId ParamStore::AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent, Init init) {
-  params_.push_back({.name = std::move(name), .rows = rows, .cols = cols, .decay = true, .adjacent = adjacent, .init = init});
+ParamId ParamStore::AddMatrix(
+    std::string name, int64_t rows, int64_t cols, bool adjacent, Init init) {
+  params_.push_back({.name = std::move(name),
+      .rows = rows,
+      .cols = cols,
+      .decay = true,
+      .adjacent = adjacent,
+      .init = init});
   return size() - 1;
 }
 
 ParamId ParamStore::AddVector(std::string name, int64_t size, Init init, bool adjacent) {
-  params_.push_back({.name = std::move(name), .rows = 1, .cols = size, .vector = true, .adjacent = adjacent, .init = init});
+  params_.push_back({.name = std::move(name),
+      .rows = 1,
+      .cols = size,
+      .vector = true,
+      .adjacent = adjacent,
+      .init = init});
   return this->size() - 1;
 }
 
@@ -65,7 +82,8 @@ void ParamStore::LayOut(bool training) {
 
 void ParamStore::Allocate(bool training) {
   LayOut(training);
-  values_ = LargeMemory(values_size_ * sizeof(float), training);  // at inference few rows of tables are read
+  values_ = LargeMemory(
+      values_size_ * sizeof(float), training);  // at inference few rows of tables are read
   grads_ = LargeMemory(grads_size_ * sizeof(float));
   Changed();
 }
@@ -82,7 +100,8 @@ void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
     const float limit = param.init == Init::kNormal ? 2 : std::numeric_limits<float>::infinity();
     ParallelChunks(param.size(), 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        out[i] = param.init == Init::kUniform ? bound * Symmetric(philox, stream, i) : stddev * Normal(philox, stream, i, limit);
+        out[i] = param.init == Init::kUniform ? bound * Symmetric(philox, stream, i)
+                                              : stddev * Normal(philox, stream, i, limit);
     });
   }
   Changed();
@@ -97,7 +116,8 @@ ParamId ParamStore::Find(const std::string& name) const {
 
 Mat ParamStore::grad(ParamId id) const {
   const Param& param = params_[id];
-  return param.grad_offset < 0 ? Mat() : View(at(grads_) + param.grad_offset, param.rows, param.cols);
+  return param.grad_offset < 0 ? Mat()
+                               : View(at(grads_) + param.grad_offset, param.rows, param.cols);
 }
 
 }  // namespace cloze

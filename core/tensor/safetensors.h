@@ -1,4 +1,5 @@
-// Reading safetensors: named tensors behind a JSON header. Stricter than the reference implementation; every file is a hostile file.
+// Reading safetensors: named tensors behind a JSON header. Stricter than the reference
+// implementation; every file is a hostile file.
 #ifndef CLOZE_CORE_TENSOR_SAFETENSORS_H_
 #define CLOZE_CORE_TENSOR_SAFETENSORS_H_
 
@@ -16,7 +17,23 @@
 namespace cloze {
 
 // Element types as files name them ("F32").
-enum class FileType : uint8_t { kBool, kU8, kI8, kF8E4M3, kF8E5M2, kI16, kU16, kF16, kBf16, kI32, kU32, kF32, kI64, kU64, kF64 };
+enum class FileType : uint8_t {
+  kBool,
+  kU8,
+  kI8,
+  kF8E4M3,
+  kF8E5M2,
+  kI16,
+  kU16,
+  kF16,
+  kBf16,
+  kI32,
+  kU32,
+  kF32,
+  kI64,
+  kU64,
+  kF64
+};
 int64_t SizeOf(FileType type);
 absl::string_view NameOf(FileType type);
 
@@ -34,8 +51,8 @@ std::string ShapeString(absl::Span<const int64_t> shape);
 
 // What every file has to keep, ours included.
 struct SafetensorsLimits {
-  static constexpr int64_t kHeader = 100'000'000, kIndex = 16 << 20, kTensors = 10'000, kName = 1024, kRank = 8,
-                           kDimension = int64_t{1} << 31;
+  static constexpr int64_t kHeader = 100'000'000, kIndex = 16 << 20, kTensors = 10'000,
+                           kName = 1024, kRank = 8, kDimension = int64_t{1} << 31;
 };
 
 // What a header says, its tensors by their offset.
@@ -44,10 +61,12 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses `json`, the header of a file whose data are the `data_size` bytes from `data_begin` on. kData, with the tensor's name, for
-// anything odd: leading blanks, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes left over, limits exceeded.
-// Members of a tensor other than dtype, shape and data_offsets are passed over.
-absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size);
+// Parses `json`, the header of a file whose data are the `data_size` bytes from `data_begin` on.
+// kData, with the tensor's name, for anything odd: leading blanks, duplicate names, unknown types,
+// sizes that do not fit, holes, overlaps, bytes left over, limits exceeded. Members of a tensor
+// other than dtype, shape and data_offsets are passed over.
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
+    absl::string_view json, int64_t data_begin, int64_t data_size);
 
 // May values be NaN or infinite?
 enum class Values { kFinite, kAny };
@@ -64,11 +83,14 @@ class SafetensorsReader {
   // nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
 
-  // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another type or not out.size() elements, or
-  // holds a NaN or an infinity (a double too large for f32 included) and `values` forbids them.
-  absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+  // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another
+  // type or not out.size() elements, or holds a NaN or an infinity (a double too large for f32
+  // included) and `values` forbids them.
+  absl::Status ReadF32(
+      absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
   // Reads only the out.size() elements from `first` on, which the tensor has to have.
-  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out, Values values = Values::kFinite) const;
+  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,
+      Values values = Values::kFinite) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI64(absl::string_view name, absl::Span<int64_t> out) const;
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
@@ -83,10 +105,12 @@ class SafetensorsReader {
   std::unordered_map<std::string, size_t> index_;
 };
 
-// The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json names.
+// The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json
+// names.
 class TensorFolder {
  public:
-  // kNoInput when the folder has neither file. kData when the index names a shard outside the folder, or index and shards disagree.
+  // kNoInput when the folder has neither file. kData when the index names a shard outside the
+  // folder, or index and shards disagree.
   static absl::StatusOr<TensorFolder> Open(const std::string& folder);
 
   // All tensors, file by file.
@@ -94,8 +118,10 @@ class TensorFolder {
   // nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
   // As SafetensorsReader does.
-  absl::Status ReadF32(absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
-  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out, Values values = Values::kFinite) const;
+  absl::Status ReadF32(
+      absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,
+      Values values = Values::kFinite) const;
 
  private:
   absl::Status OpenShards(const std::string& folder, const std::string& index_path);

@@ -1,4 +1,5 @@
-// The JSON header of safetensors, parsed event by event: no tree is built, duplicates are seen, depth is bounded.
+// The JSON header of safetensors, parsed event by event: no tree is built, duplicates are seen,
+// depth is bounded.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -14,14 +15,16 @@ struct TypeName {
   absl::string_view name;
   int64_t size;
 };
-constexpr TypeName kTypes[] = {{FileType::kBool, "BOOL", 1},      {FileType::kU8, "U8", 1},          {FileType::kI8, "I8", 1},
-                               {FileType::kF8E4M3, "F8_E4M3", 1}, {FileType::kF8E5M2, "F8_E5M2", 1}, {FileType::kI16, "I16", 2},
-                               {FileType::kU16, "U16", 2},        {FileType::kF16, "F16", 2},        {FileType::kBf16, "BF16", 2},
-                               {FileType::kI32, "I32", 4},        {FileType::kU32, "U32", 4},        {FileType::kF32, "F32", 4},
-                               {FileType::kI64, "I64", 8},        {FileType::kU64, "U64", 8},        {FileType::kF64, "F64", 8}};
+constexpr TypeName kTypes[] = {{FileType::kBool, "BOOL", 1}, {FileType::kU8, "U8", 1},
+    {FileType::kI8, "I8", 1}, {FileType::kF8E4M3, "F8_E4M3", 1}, {FileType::kF8E5M2, "F8_E5M2", 1},
+    {FileType::kI16, "I16", 2}, {FileType::kU16, "U16", 2}, {FileType::kF16, "F16", 2},
+    {FileType::kBf16, "BF16", 2}, {FileType::kI32, "I32", 4}, {FileType::kU32, "U32", 4},
+    {FileType::kF32, "F32", 4}, {FileType::kI64, "I64", 8}, {FileType::kU64, "U64", 8},
+    {FileType::kF64, "F64", 8}};
 
-// Events of the JSON parser, which stops when one returns false; error() then says why. Levels: 1 the header, 2 a tensor or the metadata, 3
-// an array of numbers; a value that is passed over may go down to kMaxDepth.
+// Events of the JSON parser, which stops when one returns false; error() then says why. Levels: 1
+// the header, 2 a tensor or the metadata, 3 an array of numbers; a value that is passed over may go
+// down to kMaxDepth.
 class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
  public:
   struct Entry {
@@ -37,7 +40,9 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return Scalar("null"); }
   bool boolean(bool) override { return Scalar("a boolean"); }
   bool number_integer(number_integer_t) override { return Scalar("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override { return Scalar("a number with a fraction"); }
+  bool number_float(number_float_t, const string_t&) override {
+    return Scalar("a number with a fraction");
+  }
   bool binary(binary_t&) override { return Scalar("binary data"); }
 
   bool number_unsigned(number_unsigned_t value) override {
@@ -79,7 +84,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override {
     if (level_ >= kMaxDepth) return Fail("nested too deeply");
     if (!skipping_) {
-      if (level_ != 2 || in_metadata_ || (member_ != "shape" && member_ != "data_offsets")) return Fail("an array where none is expected");
+      if (level_ != 2 || in_metadata_ || (member_ != "shape" && member_ != "data_offsets"))
+        return Fail("an array where none is expected");
       numbers_ = member_ == "shape" ? &entries_.back().shape : &entries_.back().offsets;
     }
     ++level_;
@@ -92,15 +98,19 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
     if (skipping_) return true;
     if (level_ == 1) return BeginEntry(value);
     member_ = value;
-    if (!members_.insert(value).second) return Fail(absl::StrCat("member ", Quote(value), " comes twice"));
-    if (static_cast<int64_t>(members_.size()) > SafetensorsLimits::kTensors) return Fail("too many members");
-    if (in_metadata_ || value == "dtype" || value == "shape" || value == "data_offsets") return true;
+    if (!members_.insert(value).second)
+      return Fail(absl::StrCat("member ", Quote(value), " comes twice"));
+    if (static_cast<int64_t>(members_.size()) > SafetensorsLimits::kTensors)
+      return Fail("too many members");
+    if (in_metadata_ || value == "dtype" || value == "shape" || value == "data_offsets")
+      return true;
     skipping_ = true;
     skip_level_ = level_;
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(
+      std::size_t position, const std::string&, const nlohmann::json::exception&) override {
     if (error_.empty()) error_ = absl::StrCat("not valid JSON at byte ", position);
     return false;
   }
@@ -114,7 +124,8 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
     name_ = name;
     if (name.empty()) return Fail("empty name");
     if (name.size() > SafetensorsLimits::kName)
-      return Fail(absl::StrCat("name of ", name.size(), " bytes, at most ", SafetensorsLimits::kName, " are allowed"));
+      return Fail(absl::StrCat(
+          "name of ", name.size(), " bytes, at most ", SafetensorsLimits::kName, " are allowed"));
     if (!names_.insert(name).second) return Fail("the name comes twice");
     if (in_metadata_) return true;
     if (static_cast<int64_t>(entries_.size()) == SafetensorsLimits::kTensors) {
@@ -129,9 +140,9 @@ class HeaderSax : public nlohmann::json_sax<nlohmann::json> {
     if (!skipping_) {
       const std::string where = level_ < 2 ? "" : absl::StrCat(" in ", Quote(member_));
       return Fail(absl::StrCat(what, where,
-                               level_ < 2     ? ", an object expected"
-                               : in_metadata_ ? ", a string expected"
-                                              : " is not expected there"));
+          level_ < 2     ? ", an object expected"
+          : in_metadata_ ? ", a string expected"
+                         : " is not expected there"));
     }
     if (level_ == skip_level_) skipping_ = false;
     return true;
@@ -162,16 +173,20 @@ absl::Status Place(HeaderSax::Entry& entry, int64_t data_begin, int64_t data_siz
   if (entry.offsets.size() != 2) return Bad(info.name, "data_offsets needs two numbers");
   uint64_t bytes = SizeOf(info.type);
   for (const uint64_t dimension : entry.shape) {
-    if (dimension > SafetensorsLimits::kDimension) return Bad(info.name, absl::StrCat("dimension ", dimension, " is too large"));
-    if (__builtin_mul_overflow(bytes, dimension, &bytes)) return Bad(info.name, "the size of its shape overflows");
+    if (dimension > SafetensorsLimits::kDimension)
+      return Bad(info.name, absl::StrCat("dimension ", dimension, " is too large"));
+    if (__builtin_mul_overflow(bytes, dimension, &bytes))
+      return Bad(info.name, "the size of its shape overflows");
     info.shape.push_back(static_cast<int64_t>(dimension));
   }
   const uint64_t begin = entry.offsets[0], end = entry.offsets[1];
   if (begin > end || end > static_cast<uint64_t>(data_size)) {
-    return Bad(info.name, absl::StrCat("data_offsets [", begin, ", ", end, "], the file has ", data_size, " bytes of data"));
+    return Bad(info.name, absl::StrCat("data_offsets [", begin, ", ", end, "], the file has ",
+                              data_size, " bytes of data"));
   }
   if (end - begin != bytes) {
-    return Bad(info.name, absl::StrCat(end - begin, " bytes, ", bytes, " expected by ", NameOf(info.type), ShapeString(info.shape)));
+    return Bad(info.name, absl::StrCat(end - begin, " bytes, ", bytes, " expected by ",
+                              NameOf(info.type), ShapeString(info.shape)));
   }
   info.offset = data_begin + static_cast<int64_t>(begin);
   info.bytes = static_cast<int64_t>(bytes);
@@ -190,27 +205,34 @@ std::string ShapeString(absl::Span<const int64_t> shape) {
   return out + "]";
 }
 
-absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size) {
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
+    absl::string_view json, int64_t data_begin, int64_t data_size) {
   if (json.empty() || json[0] != '{') return Error(Exit::kData, "header: does not start with '{'");
-  if (json.find('\0') != absl::string_view::npos) return Error(Exit::kData, "header: has a zero byte");
+  if (json.find('\0') != absl::string_view::npos)
+    return Error(Exit::kData, "header: has a zero byte");
   HeaderSax sax;
-  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &sax)) return Error(Exit::kData, absl::StrCat("header: ", sax.error()));
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &sax))
+    return Error(Exit::kData, absl::StrCat("header: ", sax.error()));
   SafetensorsHeader header;
   header.metadata = std::move(sax.metadata());
   for (HeaderSax::Entry& entry : sax.entries()) {
     RETURN_IF_ERROR(Place(entry, data_begin, data_size));
     header.tensors.push_back(std::move(entry.info));
   }
-  std::sort(header.tensors.begin(), header.tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
-    return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
-  });
+  std::sort(
+      header.tensors.begin(), header.tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+        return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
+      });
   int64_t end = data_begin;
   for (const TensorInfo& tensor : header.tensors) {
-    if (tensor.offset != end) return Bad(tensor.name, tensor.offset < end ? "overlaps another tensor" : "there is a hole before it");
+    if (tensor.offset != end)
+      return Bad(tensor.name,
+          tensor.offset < end ? "overlaps another tensor" : "there is a hole before it");
     end += tensor.bytes;
   }
   if (end != data_begin + data_size)
-    return Error(Exit::kData, absl::StrCat("header: ", data_begin + data_size - end, " bytes at the end belong to no tensor"));
+    return Error(Exit::kData, absl::StrCat("header: ", data_begin + data_size - end,
+                                  " bytes at the end belong to no tensor"));
   return header;
 }
 

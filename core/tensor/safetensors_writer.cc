@@ -25,12 +25,14 @@ int64_t Elements(absl::Span<const int64_t> shape) {
   return n;
 }
 
-// Length and JSON, padded with blanks so that data start at a multiple of 8. Offsets of `tensors` count from the start of the data.
+// Length and JSON, padded with blanks so that data start at a multiple of 8. Offsets of `tensors`
+// count from the start of the data.
 std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata& metadata) {
   nlohmann::json header = nlohmann::json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   for (const TensorInfo& t : tensors) {
-    header[t.name] = {{"dtype", std::string(NameOf(t.type))}, {"shape", t.shape}, {"data_offsets", {t.offset, t.offset + t.bytes}}};
+    header[t.name] = {{"dtype", std::string(NameOf(t.type))}, {"shape", t.shape},
+        {"data_offsets", {t.offset, t.offset + t.bytes}}};
   }
   std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   json.resize((json.size() + 7) / 8 * 8, ' ');
@@ -39,15 +41,18 @@ std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata&
 }
 
 absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
-  const auto odd = std::find_if(data.begin(), data.end(), [](float x) { return !std::isfinite(x); });
+  const auto odd =
+      std::find_if(data.begin(), data.end(), [](float x) { return !std::isfinite(x); });
   if (odd == data.end()) return absl::OkStatus();
-  return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": element ", odd - data.begin(), " is ",
-                                             std::isnan(*odd) ? "NaN" : "infinite", "; not written"));
+  return Error(
+      Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": element ", odd - data.begin(),
+                           " is ", std::isnan(*odd) ? "NaN" : "infinite", "; not written"));
 }
 
 absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& tensor) {
   const int64_t n = Elements(tensor.shape);
-  if (tensor.type == FileType::kI64 || tensor.type == FileType::kI32) return WriteAll(fd, path, tensor.data, n * SizeOf(tensor.type));
+  if (tensor.type == FileType::kI64 || tensor.type == FileType::kI32)
+    return WriteAll(fd, path, tensor.data, n * SizeOf(tensor.type));
   const auto* data = static_cast<const float*>(tensor.data);
   RETURN_IF_ERROR(CheckFinite(tensor.name, {data, static_cast<size_t>(n)}));
   if (tensor.type == FileType::kF32) return WriteAll(fd, path, data, n * 4);
@@ -56,28 +61,34 @@ absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& t
   std::vector<uint16_t> buffer(std::min(n, kChunk));
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = std::min(kChunk, n - i);
-    std::transform(data + i, data + i + count, buffer.begin(), [bf16](float x) { return bf16 ? FloatToBf16(x).bits : FloatToHalf(x); });
+    std::transform(data + i, data + i + count, buffer.begin(),
+        [bf16](float x) { return bf16 ? FloatToBf16(x).bits : FloatToHalf(x); });
     RETURN_IF_ERROR(WriteAll(fd, path, buffer.data(), count * 2));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckName(const std::string& name) {
-  if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__") return absl::OkStatus();
-  return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": not a name that a file can have"));
+  if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__")
+    return absl::OkStatus();
+  return Error(
+      Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": not a name that a file can have"));
 }
 
 }  // namespace
 
-absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
+absl::Status WriteSafetensors(
+    const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
   std::vector<TensorData> sorted = tensors;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const TensorData& a, const TensorData& b) { return SizeOf(a.type) > SizeOf(b.type); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+      [](const TensorData& a, const TensorData& b) { return SizeOf(a.type) > SizeOf(b.type); });
   std::vector<TensorInfo> infos;
   std::set<std::string> names;
   int64_t offset = 0;
   for (const TensorData& t : sorted) {
     RETURN_IF_ERROR(CheckName(t.name));
-    if (!names.insert(t.name).second) return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(t.name), ": written twice"));
+    if (!names.insert(t.name).second)
+      return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(t.name), ": written twice"));
     infos.push_back({t.name, t.type, t.shape, offset, Elements(t.shape) * SizeOf(t.type)});
     offset += infos.back().bytes;
   }
@@ -89,37 +100,47 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorD
   });
 }
 
-absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
-  return ReplaceFile(path, [&](const std::string& temporary) { return WriteSafetensors(temporary, tensors, metadata); });
+absl::Status ReplaceSafetensors(
+    const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
+  return ReplaceFile(path,
+      [&](const std::string& temporary) { return WriteSafetensors(temporary, tensors, metadata); });
 }
 
-absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path, Metadata metadata) {
-  if (PathExists(path)) return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path), ": exists already"));
+absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(
+    const std::string& path, Metadata metadata) {
+  if (PathExists(path))
+    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path), ": exists already"));
   SafetensorsStream stream;
   stream.path_ = path;
   stream.metadata_ = std::move(metadata);
   const std::string temporary = absl::StrCat(TemporaryName(path), ".data");
-  stream.data_ = Fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  stream.data_ =
+      Fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!stream.data_.ok()) return Errno(ExitOfCreate(errno), "cannot create", temporary);
   ::unlink(temporary.c_str());  // goes away with the process, whatever happens
   return stream;
 }
 
-absl::Status SafetensorsStream::Add(const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data) {
-  CLOZE_CHECK(Elements(shape) == static_cast<int64_t>(data.size()) && shape.size() <= SafetensorsLimits::kRank);
+absl::Status SafetensorsStream::Add(
+    const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data) {
+  CLOZE_CHECK(Elements(shape) == static_cast<int64_t>(data.size()) &&
+              shape.size() <= SafetensorsLimits::kRank);
   const int64_t bytes = static_cast<int64_t>(data.size()) * 4;
   TensorInfo* last = tensors_.empty() ? nullptr : &tensors_.back();
-  if (last != nullptr && last->name == name && !shape.empty() && last->shape.size() == shape.size() &&
+  if (last != nullptr && last->name == name && !shape.empty() &&
+      last->shape.size() == shape.size() &&
       std::equal(shape.begin() + 1, shape.end(), last->shape.begin() + 1)) {
     last->shape[0] += shape[0];
     last->bytes += bytes;
   } else {
     RETURN_IF_ERROR(CheckName(name));
     if (tensors_.size() == kMostTensors) {
-      return Error(Exit::kLimit, absl::StrCat(QuotePath(path_), ": more than ", kMostTensors, " tensors; split the input"));
+      return Error(Exit::kLimit, absl::StrCat(QuotePath(path_), ": more than ", kMostTensors,
+                                     " tensors; split the input"));
     }
     if (!names_.emplace(name, tensors_.size()).second)
-      return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": two tensors would be called ", Quote(name)));
+      return Error(Exit::kData,
+          absl::StrCat(QuotePath(path_), ": two tensors would be called ", Quote(name)));
     tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
   }
   RETURN_IF_ERROR(CheckFinite(name, data));

@@ -14,8 +14,8 @@
 
 namespace cloze {
 
-// One tensor to write; `data` points to its elements, which outlive the call: float for the types F32, F16 and BF16 (rounded to nearest
-// even on the way), int64_t for I64, int32_t for I32.
+// One tensor to write; `data` points to its elements, which outlive the call: float for the types
+// F32, F16 and BF16 (rounded to nearest even on the way), int64_t for I64, int32_t for I32.
 struct TensorData {
   std::string name;
   std::vector<int64_t> shape;
@@ -28,29 +28,34 @@ using Metadata = std::map<std::string, std::string>;
 // What transformers looks for.
 inline Metadata DefaultMetadata() { return {{"format", "pt"}}; }
 
-// Creates `path`, which must not exist, writes it and fsyncs it; the caller fsyncs the folder. Wider types come first, so that data are
-// aligned. kInternal when a float is not finite or a name is empty, too long or comes twice; kCannotCreate and kIo; after an error there is
-// no file.
+// Creates `path`, which must not exist, writes it and fsyncs it; the caller fsyncs the folder.
+// Wider types come first, so that data are aligned. kInternal when a float is not finite or a name
+// is empty, too long or comes twice; kCannotCreate and kIo; after an error there is no file.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
-                              const Metadata& metadata = DefaultMetadata());
+    const Metadata& metadata = DefaultMetadata());
 
 // As WriteSafetensors, but replaces `path`: a crash leaves the old file or the new one, whole.
 absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
-                                const Metadata& metadata = DefaultMetadata());
+    const Metadata& metadata = DefaultMetadata());
 
-// Writes f32 tensors whose number is not known beforehand, in constant memory but for their names. `path` appears, whole and on disk, with
-// Finish(); before, and when Finish() is never called, there is nothing.
+// Writes f32 tensors whose number is not known beforehand, in constant memory but for their names.
+// `path` appears, whole and on disk, with Finish(); before, and when Finish() is never called,
+// there is nothing.
 class SafetensorsStream {
  public:
-  // Their header stays below the 100 MB that readers allow. (Model folders may have 10,000, which is all that our reader takes.)
+  // Their header stays below the 100 MB that readers allow. (Model folders may have 10,000, which
+  // is all that our reader takes.)
   static constexpr size_t kMostTensors = 1'000'000;
 
   // kCannotCreate when `path` exists or its folder is not writable.
-  static absl::StatusOr<SafetensorsStream> Create(const std::string& path, Metadata metadata = DefaultMetadata());
+  static absl::StatusOr<SafetensorsStream> Create(
+      const std::string& path, Metadata metadata = DefaultMetadata());
 
-  // Adds a tensor. With the name of the tensor added last and its shape but for the first dimension, adds rows to that one. kLimit for too
-  // many tensors, kData when the name was used before.
-  absl::Status Add(const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
+  // Adds a tensor. With the name of the tensor added last and its shape but for the first
+  // dimension, adds rows to that one. kLimit for too many tensors, kData when the name was used
+  // before.
+  absl::Status Add(
+      const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
 
   absl::Status Finish();
 

@@ -41,7 +41,8 @@ void AddedTokens::Add(const std::string& token, int32_t id, bool lstrip, bool rs
   tokens_[token] = {id, lstrip, rstrip};
   std::vector<size_t>& lengths = lengths_[static_cast<unsigned char>(token[0])];
   if (lengths.empty()) first_bytes_.push_back(token[0]);
-  if (std::find(lengths.begin(), lengths.end(), token.size()) == lengths.end()) lengths.push_back(token.size());
+  if (std::find(lengths.begin(), lengths.end(), token.size()) == lengths.end())
+    lengths.push_back(token.size());
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
 }
 
@@ -61,7 +62,8 @@ AddedTokens::Match AddedTokens::Find(absl::string_view text, size_t from) const 
       if (found == tokens_.end()) continue;
       const Token& token = found->second;
       const size_t end = from + length;
-      return {token.lstrip ? SpacesBefore(text, start, from) : from, token.rstrip ? SpacesAfter(text, end) : end, token.id, from, end};
+      return {token.lstrip ? SpacesBefore(text, start, from) : from,
+          token.rstrip ? SpacesAfter(text, end) : end, token.id, from, end};
     }
     ++from;
   }

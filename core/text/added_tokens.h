@@ -16,7 +16,9 @@ namespace cloze {
 class AddedTokens {
  public:
   struct Match {
-    size_t begin = 0, end = 0;  // bytes, the blanks that it takes included; both text.size() when there is none
+    size_t begin = 0,
+           end =
+               0;  // bytes, the blanks that it takes included; both text.size() when there is none
     int32_t id = -1;
     size_t token_begin = 0, token_end = 0;  // without those blanks
   };
@@ -33,7 +35,8 @@ class AddedTokens {
     bool lstrip, rstrip;
   };
   std::unordered_map<std::string, Token> tokens_;
-  std::array<std::vector<size_t>, 256> lengths_;  // of the tokens with that first byte, longest first
+  std::array<std::vector<size_t>, 256>
+      lengths_;  // of the tokens with that first byte, longest first
   std::vector<char> first_bytes_;
 };
 

@@ -18,7 +18,10 @@ Class ClassOf(char32_t c) {
     if (c >= '0' && c <= '9') return Class::kNumber;
     return c == ' ' || (c >= '\t' && c <= '\r') ? Class::kSpace : Class::kOther;
   }
-  return IsLetter(c) ? Class::kLetter : IsNumber(c) ? Class::kNumber : IsSpace(c) ? Class::kSpace : Class::kOther;
+  return IsLetter(c)   ? Class::kLetter
+         : IsNumber(c) ? Class::kNumber
+         : IsSpace(c)  ? Class::kSpace
+                       : Class::kOther;
 }
 
 // Bytes of the contraction ('s 't 're 've 'm 'll 'd) at the start of `text`; 0: none.
@@ -94,7 +97,8 @@ size_t ByteWordEnd(absl::string_view text, size_t at) {
   return kind == Class::kSpace && end < text.size() && last > at ? last : end;
 }
 
-ByteBpe::ByteBpe(absl::Span<const std::string> tokens, absl::Span<const Merge> merges, int32_t unknown) {
+ByteBpe::ByteBpe(
+    absl::Span<const std::string> tokens, absl::Span<const Merge> merges, int32_t unknown) {
   std::unordered_map<std::string_view, int32_t> ids;
   for (size_t id = 0; id < tokens.size(); ++id) ids.emplace(tokens[id], static_cast<int32_t>(id));
   const auto find = [&](const std::string& token, int32_t otherwise) {
@@ -133,8 +137,11 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   thread_local std::vector<Candidate> heap;
   symbols.clear(), heap.clear(), pieces->clear();
   for (size_t i = 0; i < word.size(); ++i) {
-    const int32_t id = bytes_[static_cast<uint8_t>(word[i])], at = static_cast<int32_t>(symbols.size());
-    if (id >= 0) symbols.push_back({{id, static_cast<int32_t>(i), static_cast<int32_t>(i + 1)}, at - 1, at + 1});
+    const int32_t id = bytes_[static_cast<uint8_t>(word[i])],
+                  at = static_cast<int32_t>(symbols.size());
+    if (id >= 0)
+      symbols.push_back(
+          {{id, static_cast<int32_t>(i), static_cast<int32_t>(i + 1)}, at - 1, at + 1});
   }
   if (symbols.empty()) return;
   symbols.back().next = -1;
@@ -154,7 +161,8 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
     if (left.piece.id < 0 || left.next < 0) continue;
     Symbol& right = symbols[left.next];
     const auto found = merges_.find(Key(left.piece.id, right.piece.id));
-    if (found == merges_.end() || found->second.id != top.target.id) continue;  // one of the two was merged meanwhile
+    if (found == merges_.end() || found->second.id != top.target.id)
+      continue;  // one of the two was merged meanwhile
     left.piece.id = top.target.id;
     left.piece.end = right.piece.end;
     left.next = right.next;

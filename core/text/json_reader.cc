@@ -10,7 +10,8 @@ namespace {
 constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
 constexpr int kMaxDepth = 64;
 
-// Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser has to recurse.
+// Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser
+// has to recurse.
 bool TooDeep(absl::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -52,28 +53,43 @@ const Json& Member(const Json& object, const char* key) {
   return at == object.end() ? kNull : *at;
 }
 
-std::string StringOf(const Json& value) { return value.is_string() ? value.get_ref<const std::string&>() : std::string(); }
-bool BoolOf(const Json& value, bool otherwise) { return value.is_boolean() ? value.get<bool>() : otherwise; }
-
-std::string TokenOf(const Json& value) { return StringOf(value.is_object() ? Member(value, "content") : value); }
-
-absl::Status CheckType(const std::string& path, const Json& json, const char* component, const char* expected) {
-  const std::string type = StringOf(Member(Member(json, component), "type"));
-  if (type == expected) return absl::OkStatus();
-  return Wrong(path, absl::StrCat(component, ": type ", type.empty() ? "missing" : Quote(type), ", only ", expected, " is supported"));
+std::string StringOf(const Json& value) {
+  return value.is_string() ? value.get_ref<const std::string&>() : std::string();
+}
+bool BoolOf(const Json& value, bool otherwise) {
+  return value.is_boolean() ? value.get<bool>() : otherwise;
 }
 
-absl::Status ReadVocabObject(const std::string& path, const char* what, const Json& vocab, std::vector<std::string>* tokens) {
-  if (!vocab.is_object()) return Wrong(path, absl::StrCat(what, ": an object of tokens and ids expected"));
-  if (vocab.size() > kMaxTokens) return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": more than ", kMaxTokens, " tokens"));
+std::string TokenOf(const Json& value) {
+  return StringOf(value.is_object() ? Member(value, "content") : value);
+}
+
+absl::Status CheckType(
+    const std::string& path, const Json& json, const char* component, const char* expected) {
+  const std::string type = StringOf(Member(Member(json, component), "type"));
+  if (type == expected) return absl::OkStatus();
+  return Wrong(path, absl::StrCat(component, ": type ", type.empty() ? "missing" : Quote(type),
+                         ", only ", expected, " is supported"));
+}
+
+absl::Status ReadVocabObject(const std::string& path, const char* what, const Json& vocab,
+    std::vector<std::string>* tokens) {
+  if (!vocab.is_object())
+    return Wrong(path, absl::StrCat(what, ": an object of tokens and ids expected"));
+  if (vocab.size() > kMaxTokens)
+    return Error(
+        Exit::kLimit, absl::StrCat(QuotePath(path), ": more than ", kMaxTokens, " tokens"));
   tokens->assign(vocab.size(), "");
   for (const auto& [token, id] : vocab.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
-      return Wrong(path, absl::StrCat(what, ": id of ", Quote(token), " must be below the number of tokens, ", vocab.size(),
-                                      "; ids must have no gaps"));
+      return Wrong(path,
+          absl::StrCat(what, ": id of ", Quote(token), " must be below the number of tokens, ",
+              vocab.size(), "; ids must have no gaps"));
     }
     std::string& slot = (*tokens)[id.get<uint64_t>()];
-    if (!slot.empty()) return Wrong(path, absl::StrCat(what, ": ", Quote(token), " and ", Quote(slot), " have the same id"));
+    if (!slot.empty())
+      return Wrong(
+          path, absl::StrCat(what, ": ", Quote(token), " and ", Quote(slot), " have the same id"));
     slot = token;
   }
   return absl::OkStatus();

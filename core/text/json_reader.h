@@ -30,10 +30,12 @@ bool BoolOf(const Json& value, bool otherwise);
 std::string TokenOf(const Json& value);
 
 // Is json[component].type what is expected?
-absl::Status CheckType(const std::string& path, const Json& json, const char* component, const char* expected);
+absl::Status CheckType(
+    const std::string& path, const Json& json, const char* component, const char* expected);
 
 // An object of tokens and their ids, which have to be 0 ... n - 1. `what` names it in messages.
-absl::Status ReadVocabObject(const std::string& path, const char* what, const Json& vocab, std::vector<std::string>* tokens);
+absl::Status ReadVocabObject(
+    const std::string& path, const char* what, const Json& vocab, std::vector<std::string>* tokens);
 
 // Indented, with a line feed at the end.
 std::string Dump(const nlohmann::ordered_json& json);

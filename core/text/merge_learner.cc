@@ -1,5 +1,6 @@
-// Follows Hugging Face's trainer step by step, so that it finds the same vocabulary: pair counts are kept up to date with each merge, a
-// heap yields the best pair, and each heap entry knows the words where its pair was seen.
+// Follows Hugging Face's trainer step by step, so that it finds the same vocabulary: pair counts
+// are kept up to date with each merge, a heap yields the best pair, and each heap entry knows the
+// words where its pair was seen.
 #include "core/text/merge_learner.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ struct PairHash {
 
 class MergeLearner {
  public:
-  MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens, std::vector<std::pair<int32_t, int32_t>>* merges)
+  MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens,
+      std::vector<std::pair<int32_t, int32_t>>* merges)
       : options_(options), tokens_(*tokens), merges_(merges) {
     for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
   }
@@ -48,7 +50,8 @@ class MergeLearner {
   }
 
  private:
-  // A pair with the count it had when it was put into the queue and the words where it was seen, an index into places_.
+  // A pair with the count it had when it was put into the queue and the words where it was seen, an
+  // index into places_.
   struct Candidate {
     int64_t count;
     Pair pair;
@@ -83,7 +86,8 @@ class MergeLearner {
   std::vector<std::string>& tokens_;
   std::vector<std::pair<int32_t, int32_t>>* merges_;
   std::unordered_map<std::string, uint32_t> ids_;
-  std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;  // ids of the character and of its continuing form, 0 until it is met
+  std::map<char32_t, std::pair<uint32_t, uint32_t>>
+      alphabet_;  // ids of the character and of its continuing form, 0 until it is met
   std::vector<Word> words_;
   std::vector<uint32_t> pieces_;
   std::unordered_map<Pair, int64_t, PairHash> counts_;
@@ -96,13 +100,15 @@ class MergeLearner {
 std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
   std::vector<char32_t> keys;
   for (const auto& [c, count] : counts) keys.push_back(c);
-  std::stable_sort(keys.begin(), keys.end(), [&](char32_t a, char32_t b) { return counts.at(a) > counts.at(b); });
+  std::stable_sort(keys.begin(), keys.end(),
+      [&](char32_t a, char32_t b) { return counts.at(a) > counts.at(b); });
   return keys;
 }
 
 void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words) {
   std::map<char32_t, int64_t> counts,
-      continuing;  // occurrences, and those that are not the first of a word, repetitions of a word not counted
+      continuing;  // occurrences, and those that are not the first of a word, repetitions of a word
+                   // not counted
   for (const auto& [word, count] : words) {
     for (size_t at = 0; at < word.size();) {
       const CodePoint c = CodePointAt(word, at);
@@ -112,7 +118,8 @@ void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>
     }
   }
   std::vector<char32_t> kept = MostFrequent(counts);
-  if (static_cast<int64_t>(kept.size()) > options_.max_alphabet) kept.resize(std::max(options_.max_alphabet, 0));
+  if (static_cast<int64_t>(kept.size()) > options_.max_alphabet)
+    kept.resize(std::max(options_.max_alphabet, 0));
   for (const char32_t c : kept) alphabet_[c] = {0, 0};
   for (const char32_t c : options_.alphabet) alphabet_[c] = {0, 0};
   std::string spelling;
@@ -136,7 +143,8 @@ void MergeLearner::SplitWords(const std::vector<std::pair<std::string, int64_t>>
       const CodePoint c = CodePointAt(word, at);
       const auto found = alphabet_.find(c.value);
       // Rare characters are left out, and the rest of the word moves together.
-      if (found != alphabet_.end()) pieces_.push_back(at == 0 ? found->second.first : found->second.second);
+      if (found != alphabet_.end())
+        pieces_.push_back(at == 0 ? found->second.first : found->second.second);
       at += c.size;
     }
     words_.push_back({begin, static_cast<uint32_t>(pieces_.size() - begin), count});
@@ -146,7 +154,8 @@ void MergeLearner::SplitWords(const std::vector<std::pair<std::string, int64_t>>
 void MergeLearner::CountPairs() {
   for (uint32_t number = 0; number < words_.size(); ++number) {
     const uint32_t* pieces = pieces_.data() + words_[number].begin;
-    for (uint32_t i = 1; i < words_[number].size; ++i) Change(MakePair(pieces[i - 1], pieces[i]), 1, number);
+    for (uint32_t i = 1; i < words_[number].size; ++i)
+      Change(MakePair(pieces[i - 1], pieces[i]), 1, number);
   }
   QueueSeen();
 }
@@ -171,7 +180,8 @@ void MergeLearner::QueueSeen() {
 void MergeLearner::Merge(const Candidate& candidate) {
   const uint32_t left = candidate.pair >> 32, right = static_cast<uint32_t>(candidate.pair);
   absl::string_view tail = tokens_[right];
-  if (tail.substr(0, options_.prefix.size()) == options_.prefix) tail.remove_prefix(options_.prefix.size());
+  if (tail.substr(0, options_.prefix.size()) == options_.prefix)
+    tail.remove_prefix(options_.prefix.size());
   const uint32_t merged = IdOf(tokens_[left] + std::string(tail));
   if (merges_ != nullptr) merges_->emplace_back(left, right);
   const Places places = std::move(places_[candidate.places]);
@@ -179,7 +189,8 @@ void MergeLearner::Merge(const Candidate& candidate) {
   QueueSeen();
 }
 
-// The count of the merged pair itself stays as it is: it is not asked for again unless the pair comes up anew.
+// The count of the merged pair itself stays as it is: it is not asked for again unless the pair
+// comes up anew.
 void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged) {
   Word& word = words_[number];
   uint32_t* pieces = pieces_.data() + word.begin;
@@ -205,8 +216,9 @@ void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, u
 
 }  // namespace
 
-void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words, const MergeOptions& options, std::vector<std::string>* tokens,
-                 std::vector<std::pair<int32_t, int32_t>>* merges) {
+void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words,
+    const MergeOptions& options, std::vector<std::string>* tokens,
+    std::vector<std::pair<int32_t, int32_t>>* merges) {
   MergeLearner(options, tokens, merges).Run(words);
 }
 

@@ -29,7 +29,8 @@ const Normalizer::Page& Normalizer::PageOf(char32_t c) const {
   if (page != nullptr) return *page;
   std::unique_ptr<Page> made(MakePage(c >> 8));
   // Threads that race here computed the same; one of them wins.
-  return slot.compare_exchange_strong(page, made.get(), std::memory_order_acq_rel) ? *made.release() : *page;
+  return slot.compare_exchange_strong(page, made.get(), std::memory_order_acq_rel) ? *made.release()
+                                                                                   : *page;
 }
 
 Normalizer::Page* Normalizer::MakePage(uint32_t number) const {
@@ -60,7 +61,9 @@ Normalizer::Page* Normalizer::MakePage(uint32_t number) const {
 
 Normalizer::Kind Normalizer::KindOf(char32_t c) const { return PageOf(c).kind[c & 0xFF]; }
 
-void Normalizer::Append(char32_t c, std::string* out) const { out->append(PageOf(c).mapped[c & 0xFF]); }
+void Normalizer::Append(char32_t c, std::string* out) const {
+  out->append(PageOf(c).mapped[c & 0xFF]);
+}
 
 bool Normalizer::NormalizeWord(absl::string_view word, int64_t max_chars, std::string* out) const {
   out->clear();

@@ -1,5 +1,5 @@
-// BERT's normaliser and pre-tokenizer: which bytes make a word, and what that word is once it is cleaned, lower-cased and stripped of
-// accents.
+// BERT's normaliser and pre-tokenizer: which bytes make a word, and what that word is once it is
+// cleaned, lower-cased and stripped of accents.
 #ifndef CLOZE_CORE_TEXT_NORMALIZER_H_
 #define CLOZE_CORE_TEXT_NORMALIZER_H_
 
@@ -24,7 +24,8 @@ struct NormalizerOptions {
 // Const methods are thread-safe; the tables are filled page by page when a page is first met.
 class Normalizer {
  public:
-  // What a code point does to the word it stands in. `kAlone` (punctuation, ideographs) is a word by itself.
+  // What a code point does to the word it stands in. `kAlone` (punctuation, ideographs) is a word
+  // by itself.
   enum class Kind : uint8_t { kWord, kDropped, kSpace, kAlone, kLookUp };
 
   explicit Normalizer(NormalizerOptions options);
@@ -32,15 +33,16 @@ class Normalizer {
   Normalizer(const Normalizer&) = delete;
   Normalizer& operator=(const Normalizer&) = delete;
 
-  // Calls f(begin, end) for each word of `text`: bytes [begin, end) hold its first to its last character; between these may be dropped
-  // ones.
+  // Calls f(begin, end) for each word of `text`: bytes [begin, end) hold its first to its last
+  // character; between these may be dropped ones.
   template <class F>
   void ForEachWord(absl::string_view text, F f) const;
 
   // Appends the normalised form of one code point; nothing for one that is dropped.
   void Append(char32_t code_point, std::string* out) const;
 
-  // Sets *out to the normalised form of a word; false, with *out unspecified, when that is longer than max_chars code points.
+  // Sets *out to the normalised form of a word; false, with *out unspecified, when that is longer
+  // than max_chars code points.
   bool NormalizeWord(absl::string_view word, int64_t max_chars, std::string* out) const;
 
   const NormalizerOptions& options() const { return options_; }

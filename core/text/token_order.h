@@ -11,7 +11,8 @@
 
 namespace cloze {
 
-// The ids of all tokens, sorted by their bytes; equal ones by id. Mostly compares the first eight bytes, which it has at hand as a number.
+// The ids of all tokens, sorted by their bytes; equal ones by id. Mostly compares the first eight
+// bytes, which it has at hand as a number.
 inline std::vector<int32_t> SortedIds(absl::Span<const std::string> tokens) {
   struct Entry {
     uint64_t begin;
@@ -20,7 +21,9 @@ inline std::vector<int32_t> SortedIds(absl::Span<const std::string> tokens) {
   std::vector<Entry> entries(tokens.size());
   for (size_t id = 0; id < tokens.size(); ++id) {
     entries[id].id = static_cast<int32_t>(id);
-    for (size_t i = 0; i < 8; ++i) entries[id].begin = entries[id].begin << 8 | (i < tokens[id].size() ? uint8_t(tokens[id][i]) : 0);
+    for (size_t i = 0; i < 8; ++i)
+      entries[id].begin =
+          entries[id].begin << 8 | (i < tokens[id].size() ? uint8_t(tokens[id][i]) : 0);
   }
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
     if (a.begin != b.begin) return a.begin < b.begin;

@@ -58,14 +58,17 @@ void AppendValid(absl::string_view text, std::string* out) {
   }
 }
 
-// The place of `piece` without the blanks around it, as Hugging Face trims offsets; keep_first: a lone blank is not in the text.
+// The place of `piece` without the blanks around it, as Hugging Face trims offsets; keep_first: a
+// lone blank is not in the text.
 Span Trim(absl::string_view piece, Span span, bool keep_first) {
   const auto blanks = [](absl::string_view s) {
     const size_t n = s.find_first_not_of(' ');
     return static_cast<int64_t>(n == absl::string_view::npos ? s.size() : n);
   };
   int64_t leading = blanks(piece);
-  const int64_t trailing = leading == static_cast<int64_t>(piece.size()) ? leading : 0;  // no other token ends with a blank
+  const int64_t trailing = leading == static_cast<int64_t>(piece.size())
+                               ? leading
+                               : 0;  // no other token ends with a blank
   if (leading == 1 && keep_first) leading = 0;
   span.begin = std::min(span.begin + leading, span.end);
   if (trailing > 0 && span.end >= trailing) span.end = std::max(span.end - trailing, span.begin);
@@ -76,10 +79,12 @@ Span Trim(absl::string_view piece, Span span, bool keep_first) {
 
 struct Tokenizer::Rep {
   explicit Rep(TokenizerData d)
-      : data(std::move(d)), normalizer(data.options), model(data.tokens, Find(data.names.unk)), serial(NextSerial()) {}
+      : data(std::move(d)), normalizer(data.options), model(data.tokens, Find(data.names.unk)),
+        serial(NextSerial()) {}
 
   int32_t Find(const std::string& token) const {
-    const auto at = token.empty() ? data.tokens.end() : std::find(data.tokens.begin(), data.tokens.end(), token);
+    const auto at = token.empty() ? data.tokens.end()
+                                  : std::find(data.tokens.begin(), data.tokens.end(), token);
     return at == data.tokens.end() ? -1 : static_cast<int32_t>(at - data.tokens.begin());
   }
 
@@ -87,12 +92,17 @@ struct Tokenizer::Rep {
   void AppendWord(absl::string_view raw, Scratch* scratch, std::vector<int32_t>* ids) const;
   // Sets scratch->pieces to the pieces of a word of raw text.
   void SplitWord(absl::string_view raw, Scratch* scratch) const;
-  // Appends the tokens of `text`, special tokens around it excepted; *word is the number of the next word.
-  void EncodeText(absl::string_view text, int32_t* word, bool count_words, Encoding* encoding) const;
-  // Appends the tokens of the word at bytes [begin, end) of the text, whose first character is number `chars`; returns its characters.
-  int64_t EncodeWord(absl::string_view text, Span bytes, int64_t chars, int32_t word, Encoding* encoding) const;
+  // Appends the tokens of `text`, special tokens around it excepted; *word is the number of the
+  // next word.
+  void EncodeText(
+      absl::string_view text, int32_t* word, bool count_words, Encoding* encoding) const;
+  // Appends the tokens of the word at bytes [begin, end) of the text, whose first character is
+  // number `chars`; returns its characters.
+  int64_t EncodeWord(
+      absl::string_view text, Span bytes, int64_t chars, int32_t word, Encoding* encoding) const;
   // The same for byte-level BPE; `blank`: a blank stands before the word, but not in the text.
-  int64_t EncodeByteWord(absl::string_view text, Span bytes, int64_t chars, bool blank, int32_t word, Encoding* encoding) const;
+  int64_t EncodeByteWord(absl::string_view text, Span bytes, int64_t chars, bool blank,
+      int32_t word, Encoding* encoding) const;
   // Calls f(begin, end, blank) for each word of a part of the text between added tokens.
   template <class F>
   void ForEachWord(absl::string_view part, bool prefix, std::string* scratch, F f) const;
@@ -126,7 +136,8 @@ void Tokenizer::Rep::SplitWord(absl::string_view raw, Scratch* scratch) const {
   }
 }
 
-void Tokenizer::Rep::AppendWord(absl::string_view raw, Scratch* scratch, std::vector<int32_t>* ids) const {
+void Tokenizer::Rep::AppendWord(
+    absl::string_view raw, Scratch* scratch, std::vector<int32_t>* ids) const {
   WordCache::Slot* slot = raw.size() <= WordCache::kMaxWord ? scratch->cache.Find(raw) : nullptr;
   if (slot != nullptr && WordCache::Holds(*slot, serial, raw)) {
     ids->insert(ids->end(), slot->ids, slot->ids + slot->ids_size);
@@ -140,7 +151,8 @@ void Tokenizer::Rep::AppendWord(absl::string_view raw, Scratch* scratch, std::ve
   }
 }
 
-int64_t Tokenizer::Rep::EncodeWord(absl::string_view text, Span bytes, int64_t chars, int32_t word, Encoding* encoding) const {
+int64_t Tokenizer::Rep::EncodeWord(
+    absl::string_view text, Span bytes, int64_t chars, int32_t word, Encoding* encoding) const {
   Scratch& scratch = ThreadScratch();
   const absl::string_view raw = text.substr(bytes.begin, bytes.end - bytes.begin);
   SplitWord(raw, &scratch);
@@ -165,17 +177,19 @@ int64_t Tokenizer::Rep::EncodeWord(absl::string_view text, Span bytes, int64_t c
   starts.push_back(raw.size());
   for (const Piece& piece : pieces) {
     const int64_t first = source[piece.begin], last = source[piece.end - 1] + 1;
-    Put(encoding, piece.id, 0, word, {bytes.begin + starts[first], bytes.begin + starts[last]}, {chars + first, chars + last});
+    Put(encoding, piece.id, 0, word, {bytes.begin + starts[first], bytes.begin + starts[last]},
+        {chars + first, chars + last});
   }
   return count;
 }
 
-int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64_t chars, bool blank, int32_t word,
-                                       Encoding* encoding) const {
+int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64_t chars,
+    bool blank, int32_t word, Encoding* encoding) const {
   Scratch& scratch = ThreadScratch();
   std::string& spelling = scratch.word;
   spelling.assign(blank, ' ');
-  std::vector<int32_t> source(blank, 0);  // the character of the text that each byte came from; the blank goes with the first one
+  std::vector<int32_t> source(blank,
+      0);  // the character of the text that each byte came from; the blank goes with the first one
   std::vector<int64_t> starts;
   for (int64_t at = bytes.begin; at < bytes.end;) {
     const CodePoint c = CodePointAt(text, at);
@@ -186,17 +200,21 @@ int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64
   }
   const int64_t count = starts.size();
   if (count == 0) starts.push_back(bytes.begin);
-  starts.push_back(count == 0 && bytes.begin < static_cast<int64_t>(text.size()) ? bytes.begin + CodePointAt(text, bytes.begin).size
-                                                                                 : bytes.end);
+  starts.push_back(count == 0 && bytes.begin < static_cast<int64_t>(text.size())
+                       ? bytes.begin + CodePointAt(text, bytes.begin).size
+                       : bytes.end);
   bpe->Split(spelling, &scratch.pieces);
   for (const Piece& piece : scratch.pieces) {
     const int64_t first = source[piece.begin], last = source[piece.end - 1] + 1;
     Span in_bytes{starts[first], starts[last]}, in_chars{chars + first, chars + last};
     if (data.trim_offsets) {
-      const absl::string_view part = absl::string_view(spelling).substr(piece.begin, piece.end - piece.begin);
-      const bool keep_first = (blank && piece.begin == 0) || (data.trim_keeps_first && in_bytes.begin == 0);
+      const absl::string_view part =
+          absl::string_view(spelling).substr(piece.begin, piece.end - piece.begin);
+      const bool keep_first =
+          (blank && piece.begin == 0) || (data.trim_keeps_first && in_bytes.begin == 0);
       in_bytes = Trim(part, in_bytes, keep_first), in_chars = Trim(part, in_chars, keep_first);
-      if (in_chars.begin == in_chars.end) in_bytes.end = in_bytes.begin;  // of a blank that is not in the text nothing is left
+      if (in_chars.begin == in_chars.end)
+        in_bytes.end = in_bytes.begin;  // of a blank that is not in the text nothing is left
     }
     Put(encoding, piece.id, 0, word, in_bytes, in_chars);
   }
@@ -204,38 +222,45 @@ int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64
 }
 
 template <class F>
-void Tokenizer::Rep::ForEachWord(absl::string_view part, bool prefix, std::string* scratch, F f) const {
+void Tokenizer::Rep::ForEachWord(
+    absl::string_view part, bool prefix, std::string* scratch, F f) const {
   if (!bpe.has_value()) {
     normalizer.ForEachWord(part, [&](size_t begin, size_t end) { f(begin, end, false); });
   } else if (!prefix || part.empty() || part[0] == ' ') {
     ForEachByteWord(part, [&](size_t begin, size_t end) { f(begin, end, false); });
   } else {
     scratch->assign(1, ' ').append(part.data(), part.size());
-    ForEachByteWord(*scratch, [&](size_t begin, size_t end) { f(begin == 0 ? 0 : begin - 1, end - 1, begin == 0); });
+    ForEachByteWord(*scratch,
+        [&](size_t begin, size_t end) { f(begin == 0 ? 0 : begin - 1, end - 1, begin == 0); });
   }
 }
 
-void Tokenizer::Rep::EncodeText(absl::string_view text, int32_t* word, bool count_words, Encoding* encoding) const {
+void Tokenizer::Rep::EncodeText(
+    absl::string_view text, int32_t* word, bool count_words, Encoding* encoding) const {
   Scratch& scratch = ThreadScratch();
   const bool prefix = data.add_prefix_space || !count_words;
   size_t byte = 0;
   int64_t chars = 0;  // characters before `byte`
-  const auto advance = [&](size_t to) { chars += CountCodePoints(text.substr(byte, to - byte)), byte = to; };
+  const auto advance = [&](size_t to) {
+    chars += CountCodePoints(text.substr(byte, to - byte)), byte = to;
+  };
   for (size_t from = 0; from < text.size();) {
     const AddedTokens::Match match = added.Find(text, from);
-    // Sequences that are cut by a match are invalid on both sides of it, so that counting piece by piece is right.
-    ForEachWord(text.substr(from, match.begin - from), prefix, &scratch.part, [&](size_t begin, size_t end, bool blank) {
-      advance(from + begin);
-      const Span bytes{static_cast<int64_t>(from + begin), static_cast<int64_t>(from + end)};
-      chars +=
-          bpe.has_value() ? EncodeByteWord(text, bytes, chars, blank, *word, encoding) : EncodeWord(text, bytes, chars, *word, encoding);
-      byte = from + end;
-      *word += count_words;
-    });
+    // Sequences that are cut by a match are invalid on both sides of it, so that counting piece by
+    // piece is right.
+    ForEachWord(text.substr(from, match.begin - from), prefix, &scratch.part,
+        [&](size_t begin, size_t end, bool blank) {
+          advance(from + begin);
+          const Span bytes{static_cast<int64_t>(from + begin), static_cast<int64_t>(from + end)};
+          chars += bpe.has_value() ? EncodeByteWord(text, bytes, chars, blank, *word, encoding)
+                                   : EncodeWord(text, bytes, chars, *word, encoding);
+          byte = from + end;
+          *word += count_words;
+        });
     if (match.id >= 0) {
       const bool trim = bpe.has_value() && data.trim_offsets;
       const Span place{static_cast<int64_t>(trim ? match.token_begin : match.begin),
-                       static_cast<int64_t>(trim ? match.token_end : match.end)};
+          static_cast<int64_t>(trim ? match.token_end : match.end)};
       advance(place.begin);
       const int64_t before = chars;
       advance(place.end);
@@ -250,30 +275,35 @@ void Tokenizer::Rep::EncodeText(absl::string_view text, int32_t* word, bool coun
 Tokenizer::Tokenizer(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 Tokenizer::~Tokenizer() = default;
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::FromData(const std::string& origin, bool lines, TokenizerData* data) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::FromData(
+    const std::string& origin, bool lines, TokenizerData* data) {
   RETURN_IF_ERROR(CheckTokens(origin, lines, data));
   auto rep = std::make_unique<Rep>(std::move(*data));
   const SpecialNames& names = rep->data.names;
-  rep->special = {rep->Find(names.pad), rep->Find(names.unk), rep->Find(names.cls), rep->Find(names.sep), rep->Find(names.mask)};
+  rep->special = {rep->Find(names.pad), rep->Find(names.unk), rep->Find(names.cls),
+      rep->Find(names.sep), rep->Find(names.mask)};
   const SpecialIds& s = rep->special;
   for (const int32_t id : {s.pad, s.unk, s.cls, s.sep, s.mask}) {
     if (id >= 0) rep->special_ids.push_back(id), rep->AddToken(id);
   }
   std::sort(rep->special_ids.begin(), rep->special_ids.end());
   for (const int32_t id : rep->data.added) rep->AddToken(id);
-  if (rep->data.byte_level) rep->bpe.emplace(rep->data.tokens, rep->data.merges, rep->data.drops_unknown ? -1 : rep->special.unk);
+  if (rep->data.byte_level)
+    rep->bpe.emplace(
+        rep->data.tokens, rep->data.merges, rep->data.drops_unknown ? -1 : rep->special.unk);
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(rep)));
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(std::vector<std::string> tokens, NormalizerOptions options) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
+    std::vector<std::string> tokens, NormalizerOptions options) {
   TokenizerData data;
   data.tokens = std::move(tokens);
   data.options = options;
   return FromData("the vocabulary", false, &data);
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(std::vector<std::string> tokens,
-                                                                std::vector<std::pair<int32_t, int32_t>> merges) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(
+    std::vector<std::string> tokens, std::vector<std::pair<int32_t, int32_t>> merges) {
   TokenizerData data;
   data.tokens = std::move(tokens);
   data.byte_level = true;
@@ -285,7 +315,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(std::vector<std:
 
 absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) const {
   // First what says all, and what Load asks first: whoever is stopped in between leaves no mixture.
-  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "tokenizer.json"), TokenizerJson(rep_->data, rep_->special_ids)));
+  RETURN_IF_ERROR(WriteFileAtomically(
+      JoinPath(directory, "tokenizer.json"), TokenizerJson(rep_->data, rep_->special_ids)));
   if (byte_level()) {
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.json"), VocabJson(rep_->data)));
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "merges.txt"), MergesText(rep_->data)));
@@ -294,8 +325,10 @@ absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) c
     for (const std::string& token : rep_->data.tokens) vocab += token, vocab += '\n';
     RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.txt"), vocab));
   }
-  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "special_tokens_map.json"), SpecialTokensMapJson(rep_->data)));
-  return WriteFileAtomically(JoinPath(directory, "tokenizer_config.json"), TokenizerConfigJson(rep_->data, max_length));
+  RETURN_IF_ERROR(WriteFileAtomically(
+      JoinPath(directory, "special_tokens_map.json"), SpecialTokensMapJson(rep_->data)));
+  return WriteFileAtomically(
+      JoinPath(directory, "tokenizer_config.json"), TokenizerConfigJson(rep_->data, max_length));
 }
 
 void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) const {
@@ -303,11 +336,13 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
   for (size_t from = 0; from < text.size();) {
     const AddedTokens::Match match = rep_->added.Find(text, from);
     const absl::string_view part = text.substr(from, match.begin - from);
-    rep_->ForEachWord(part, rep_->data.add_prefix_space, &scratch.part, [&](size_t begin, size_t end, bool blank) {
-      // With a blank put before it, a word stands in scratch.part.
-      const absl::string_view word = blank ? absl::string_view(scratch.part).substr(0, end + 1) : part.substr(begin, end - begin);
-      rep_->AppendWord(word, &scratch, ids);
-    });
+    rep_->ForEachWord(part, rep_->data.add_prefix_space, &scratch.part,
+        [&](size_t begin, size_t end, bool blank) {
+          // With a blank put before it, a word stands in scratch.part.
+          const absl::string_view word = blank ? absl::string_view(scratch.part).substr(0, end + 1)
+                                               : part.substr(begin, end - begin);
+          rep_->AppendWord(word, &scratch, ids);
+        });
     if (match.id >= 0) ids->push_back(match.id);
     from = match.end;
   }
@@ -380,8 +415,8 @@ bool Tokenizer::byte_level() const { return rep_->bpe.has_value(); }
 std::string Tokenizer::other_rules() const {
   const TokenizerData& d = rep_->data;
   if (!d.byte_level) return "";
-  return absl::StrCat(MergesText(d), d.add_prefix_space, d.drops_unknown, absl::StrJoin(d.lstrip, " "), " | ",
-                      absl::StrJoin(d.rstrip, " "));
+  return absl::StrCat(MergesText(d), d.add_prefix_space, d.drops_unknown,
+      absl::StrJoin(d.lstrip, " "), " | ", absl::StrJoin(d.rstrip, " "));
 }
 
 bool Tokenizer::SameIds(const Tokenizer& other) const {
@@ -390,7 +425,9 @@ bool Tokenizer::SameIds(const Tokenizer& other) const {
   return same;
 }
 
-bool Tokenizer::is_special(int32_t id) const { return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id); }
+bool Tokenizer::is_special(int32_t id) const {
+  return std::binary_search(rep_->special_ids.begin(), rep_->special_ids.end(), id);
+}
 const SpecialIds& Tokenizer::special() const { return rep_->special; }
 const NormalizerOptions& Tokenizer::options() const { return rep_->data.options; }
 

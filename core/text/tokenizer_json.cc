@@ -1,4 +1,5 @@
-// Reads and writes Hugging Face's tokenizer.json, tokenizer_config.json and special_tokens_map.json.
+// Reads and writes Hugging Face's tokenizer.json, tokenizer_config.json and
+// special_tokens_map.json.
 #include <algorithm>
 #include <map>
 
@@ -24,11 +25,15 @@ absl::Status ReadNormalizer(const std::string& path, const Json& json, Normalize
 absl::Status ReadModel(const std::string& path, const Json& json, TokenizerData* data) {
   const Json& model = Member(json, "model");
   const std::string type = StringOf(Member(model, "type"));
-  if (type != "WordPiece" && !(type.empty() && !model.contains("merges"))) RETURN_IF_ERROR(CheckType(path, json, "model", "WordPiece"));
+  if (type != "WordPiece" && !(type.empty() && !model.contains("merges")))
+    RETURN_IF_ERROR(CheckType(path, json, "model", "WordPiece"));
   const std::string prefix = StringOf(Member(model, "continuing_subword_prefix"));
-  if (prefix != "##") return Wrong(path, absl::StrCat("model: continuing_subword_prefix ", Quote(prefix), ", only \"##\" is supported"));
+  if (prefix != "##")
+    return Wrong(path, absl::StrCat("model: continuing_subword_prefix ", Quote(prefix),
+                           ", only \"##\" is supported"));
   const Json& longest = Member(model, "max_input_chars_per_word");
-  if (longest.is_number_unsigned()) data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
+  if (longest.is_number_unsigned())
+    data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
   data->names.unk = StringOf(Member(model, "unk_token"));
   return ReadVocabObject(path, "model: vocab", Member(model, "vocab"), &data->tokens);
 }
@@ -38,11 +43,12 @@ absl::Status ReadAddedTokens(const std::string& path, const Json& json, Tokenize
   for (const Json& token : Member(json, "added_tokens")) {
     const std::string content = StringOf(Member(token, "content"));
     const Json& id = Member(token, "id");
-    if (content.empty() || !id.is_number_unsigned()) return Wrong(path, "added_tokens: content and id expected");
+    if (content.empty() || !id.is_number_unsigned())
+      return Wrong(path, "added_tokens: content and id expected");
     const bool normalized = !data->byte_level && BoolOf(Member(token, "normalized"), false);
     if (normalized || BoolOf(Member(token, "single_word"), false)) {
-      return Wrong(path,
-                   absl::StrCat("added_tokens: ", Quote(content), ": ", normalized ? "normalized" : "single_word", " is not supported"));
+      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ",
+                             normalized ? "normalized" : "single_word", " is not supported"));
     }
     added[id.get<uint64_t>()] = content;
     if (BoolOf(Member(token, "lstrip"), false)) data->lstrip.push_back(content);
@@ -51,21 +57,24 @@ absl::Status ReadAddedTokens(const std::string& path, const Json& json, Tokenize
   for (const auto& [id, content] : added) {
     if (id == data->tokens.size()) data->tokens.push_back(content);
     if (id >= data->tokens.size() || data->tokens[id] != content) {
-      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), " has id ", id, ", which does not fit the vocabulary"));
+      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), " has id ", id,
+                             ", which does not fit the vocabulary"));
     }
     data->added.push_back(static_cast<int32_t>(id));
   }
   return absl::OkStatus();
 }
 
-// Is `items` of a template exactly `expected`: names of special tokens, and "A" or "B"; with the types given?
+// Is `items` of a template exactly `expected`: names of special tokens, and "A" or "B"; with the
+// types given?
 bool IsTemplate(const Json& items, const std::vector<std::pair<std::string, int>>& expected) {
   if (!items.is_array() || items.size() != expected.size()) return false;
   for (size_t i = 0; i < expected.size(); ++i) {
     const bool sequence = items[i].is_object() && items[i].contains("Sequence");
     const Json& item = Member(items[i], sequence ? "Sequence" : "SpecialToken");
     const Json& type = Member(item, "type_id");
-    if (StringOf(Member(item, "id")) != expected[i].first || !type.is_number_integer() || type.get<int64_t>() != expected[i].second)
+    if (StringOf(Member(item, "id")) != expected[i].first || !type.is_number_integer() ||
+        type.get<int64_t>() != expected[i].second)
       return false;
   }
   return true;
@@ -74,7 +83,9 @@ bool IsTemplate(const Json& items, const std::vector<std::pair<std::string, int>
 absl::Status ReadPostProcessor(const std::string& path, const Json& json, SpecialNames* names) {
   const Json& processor = Member(json, "post_processor");
   if (StringOf(Member(processor, "type")) == "BertProcessing") {
-    const auto first = [](const Json& pair) { return pair.is_array() && !pair.empty() ? StringOf(pair[0]) : std::string(); };
+    const auto first = [](const Json& pair) {
+      return pair.is_array() && !pair.empty() ? StringOf(pair[0]) : std::string();
+    };
     names->cls = first(Member(processor, "cls")), names->sep = first(Member(processor, "sep"));
   } else {
     RETURN_IF_ERROR(CheckType(path, json, "post_processor", "TemplateProcessing"));
@@ -85,42 +96,51 @@ absl::Status ReadPostProcessor(const std::string& path, const Json& json, Specia
     }
     const std::string &cls = names->cls, &sep = names->sep;
     if (!IsTemplate(single, {{cls, 0}, {"A", 0}, {sep, 0}}) ||
-        !IsTemplate(Member(processor, "pair"), {{cls, 0}, {"A", 0}, {sep, 0}, {"B", 1}, {sep, 1}})) {
-      return Wrong(path, "post_processor: template is not BERT's, [CLS] A [SEP] and [CLS] A [SEP] B [SEP]");
+        !IsTemplate(
+            Member(processor, "pair"), {{cls, 0}, {"A", 0}, {sep, 0}, {"B", 1}, {sep, 1}})) {
+      return Wrong(
+          path, "post_processor: template is not BERT's, [CLS] A [SEP] and [CLS] A [SEP] B [SEP]");
     }
   }
-  return names->cls.empty() || names->sep.empty() ? Wrong(path, "post_processor: cls and sep expected") : absl::OkStatus();
+  return names->cls.empty() || names->sep.empty()
+             ? Wrong(path, "post_processor: cls and sep expected")
+             : absl::OkStatus();
 }
 
 bool Holds(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-OrderedJson TemplateItem(const char* kind, const std::string& id, int type) { return {{kind, {{"id", id}, {"type_id", type}}}}; }
+OrderedJson TemplateItem(const char* kind, const std::string& id, int type) {
+  return {{kind, {{"id", id}, {"type_id", type}}}};
+}
 
 OrderedJson PostProcessor(const SpecialNames& names, const std::map<std::string, int32_t>& ids) {
-  const auto special = [&](const std::string& name, int type) { return TemplateItem("SpecialToken", name, type); };
+  const auto special = [&](const std::string& name, int type) {
+    return TemplateItem("SpecialToken", name, type);
+  };
   const OrderedJson a = TemplateItem("Sequence", "A", 0), b = TemplateItem("Sequence", "B", 1);
   OrderedJson tokens = OrderedJson::object();
   for (const std::string& name : {names.cls, names.sep}) {
-    tokens[name] = {{"id", name}, {"ids", OrderedJson::array({ids.at(name)})}, {"tokens", OrderedJson::array({name})}};
+    tokens[name] = {{"id", name}, {"ids", OrderedJson::array({ids.at(name)})},
+        {"tokens", OrderedJson::array({name})}};
   }
   return {{"type", "TemplateProcessing"},
-          {"single", OrderedJson::array({special(names.cls, 0), a, special(names.sep, 0)})},
-          {"pair", OrderedJson::array({special(names.cls, 0), a, special(names.sep, 0), b, special(names.sep, 1)})},
-          {"special_tokens", tokens}};
+      {"single", OrderedJson::array({special(names.cls, 0), a, special(names.sep, 0)})},
+      {"pair", OrderedJson::array(
+                   {special(names.cls, 0), a, special(names.sep, 0), b, special(names.sep, 1)})},
+      {"special_tokens", tokens}};
 }
 
 OrderedJson StripAccents(const NormalizerOptions& options) {
-  return options.strip_accents == options.lowercase ? OrderedJson(nullptr) : OrderedJson(options.strip_accents);
+  return options.strip_accents == options.lowercase ? OrderedJson(nullptr)
+                                                    : OrderedJson(options.strip_accents);
 }
 
 void PutNames(const SpecialNames& names, OrderedJson* json) {
   const std::pair<const char*, const std::string*> all[] = {{"cls_token", &names.cls},
-                                                            {"mask_token", &names.mask},
-                                                            {"pad_token", &names.pad},
-                                                            {"sep_token", &names.sep},
-                                                            {"unk_token", &names.unk}};
+      {"mask_token", &names.mask}, {"pad_token", &names.pad}, {"sep_token", &names.sep},
+      {"unk_token", &names.unk}};
   for (const auto& [key, name] : all) {
     if (!name->empty()) (*json)[key] = *name;
   }
@@ -136,7 +156,8 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
     RETURN_IF_ERROR(ReadAddedTokens(path, json, &data));
     return data;
   }
-  if (json.contains("<s>") || json.contains("[CLS]")) return Wrong(path, "tokens without a tokenizer around them; name the folder with it");
+  if (json.contains("<s>") || json.contains("[CLS]"))
+    return Wrong(path, "tokens without a tokenizer around them; name the folder with it");
   RETURN_IF_ERROR(ReadNormalizer(path, json, &data.options));
   RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "BertPreTokenizer"));
   RETURN_IF_ERROR(ReadModel(path, json, &data));
@@ -154,10 +175,8 @@ absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, Token
   }
   SpecialNames& names = data->names;
   const std::pair<const char*, std::string*> all[] = {{"cls_token", &names.cls},
-                                                      {"mask_token", &names.mask},
-                                                      {"pad_token", &names.pad},
-                                                      {"sep_token", &names.sep},
-                                                      {"unk_token", &names.unk}};
+      {"mask_token", &names.mask}, {"pad_token", &names.pad}, {"sep_token", &names.sep},
+      {"unk_token", &names.unk}};
   for (const auto& [key, name] : all) {
     if (name->empty()) *name = TokenOf(Member(json, key));
   }
@@ -171,36 +190,29 @@ std::string TokenizerJson(const TokenizerData& data, const std::vector<int32_t>&
   for (const int32_t id : data.added) all[id] = false;
   for (const int32_t id : special_ids) all[id] = true, ids[data.tokens[id]] = id;
   for (const auto& [id, special] : all) {
-    added.push_back({{"id", id},
-                     {"content", data.tokens[id]},
-                     {"single_word", false},
-                     {"lstrip", Holds(data.lstrip, data.tokens[id])},
-                     {"rstrip", Holds(data.rstrip, data.tokens[id])},
-                     {"normalized", false},
-                     {"special", special}});
+    added.push_back({{"id", id}, {"content", data.tokens[id]}, {"single_word", false},
+        {"lstrip", Holds(data.lstrip, data.tokens[id])},
+        {"rstrip", Holds(data.rstrip, data.tokens[id])}, {"normalized", false},
+        {"special", special}});
   }
-  auto& entries = vocab.get_ref<OrderedJson::object_t&>();  // operator[] would search it from the start each time
-  for (size_t id = 0; id < data.tokens.size(); ++id) entries.emplace_back(data.tokens[id], static_cast<int64_t>(id));
+  auto& entries = vocab.get_ref<OrderedJson::object_t&>();  // operator[] would search it from the
+                                                            // start each time
+  for (size_t id = 0; id < data.tokens.size(); ++id)
+    entries.emplace_back(data.tokens[id], static_cast<int64_t>(id));
   if (data.byte_level) return ByteLevelJson(data, ids, std::move(added), std::move(vocab));
-  const OrderedJson json = {{"version", "1.0"},
-                            {"truncation", nullptr},
-                            {"padding", nullptr},
-                            {"added_tokens", added},
-                            {"normalizer",
-                             {{"type", "BertNormalizer"},
-                              {"clean_text", data.options.clean_text},
-                              {"handle_chinese_chars", data.options.chinese_chars},
-                              {"strip_accents", StripAccents(data.options)},
-                              {"lowercase", data.options.lowercase}}},
-                            {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-                            {"post_processor", PostProcessor(data.names, ids)},
-                            {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
-                            {"model",
-                             {{"type", "WordPiece"},
-                              {"unk_token", data.names.unk},
-                              {"continuing_subword_prefix", "##"},
-                              {"max_input_chars_per_word", data.max_word_chars},
-                              {"vocab", std::move(vocab)}}}};
+  const OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr},
+      {"added_tokens", added},
+      {"normalizer", {{"type", "BertNormalizer"}, {"clean_text", data.options.clean_text},
+                         {"handle_chinese_chars", data.options.chinese_chars},
+                         {"strip_accents", StripAccents(data.options)},
+                         {"lowercase", data.options.lowercase}}},
+      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+      {"post_processor", PostProcessor(data.names, ids)},
+      {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+      {"model",
+          {{"type", "WordPiece"}, {"unk_token", data.names.unk},
+              {"continuing_subword_prefix", "##"},
+              {"max_input_chars_per_word", data.max_word_chars}, {"vocab", std::move(vocab)}}}};
   return Dump(json);
 }
 
@@ -210,12 +222,9 @@ std::string TokenizerConfigJson(const TokenizerData& data, int64_t max_length) {
     PutNames(data.names, &json);
     return Dump(json);
   }
-  OrderedJson json = {{"backend", "tokenizers"},
-                      {"do_lower_case", data.options.lowercase},
-                      {"model_max_length", max_length},
-                      {"strip_accents", StripAccents(data.options)},
-                      {"tokenize_chinese_chars", data.options.chinese_chars},
-                      {"tokenizer_class", "BertTokenizer"}};
+  OrderedJson json = {{"backend", "tokenizers"}, {"do_lower_case", data.options.lowercase},
+      {"model_max_length", max_length}, {"strip_accents", StripAccents(data.options)},
+      {"tokenize_chinese_chars", data.options.chinese_chars}, {"tokenizer_class", "BertTokenizer"}};
   PutNames(data.names, &json);
   return Dump(json);
 }

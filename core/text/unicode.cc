@@ -1,4 +1,5 @@
-// UTF-8 decoding and look-ups in the frozen tables; canonical decomposition comes from libutf8proc, where it is stable by Unicode's policy.
+// UTF-8 decoding and look-ups in the frozen tables; canonical decomposition comes from libutf8proc,
+// where it is stable by Unicode's policy.
 #include "core/text/unicode.h"
 
 #include <utf8proc.h>
@@ -15,8 +16,8 @@ namespace {
 template <size_t N>
 bool Contains(const unicode_tables::Range (&ranges)[N], char32_t c) {
   const auto* end = std::end(ranges);
-  const auto* at =
-      std::lower_bound(std::begin(ranges), end, c, [](const unicode_tables::Range& range, char32_t x) { return range.last < x; });
+  const auto* at = std::lower_bound(std::begin(ranges), end, c,
+      [](const unicode_tables::Range& range, char32_t x) { return range.last < x; });
   return at != end && at->first <= c;
 }
 
@@ -52,7 +53,8 @@ void AppendUtf8(char32_t c, std::string* out) {
   }
   const int tail = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
   out->push_back(static_cast<char>((0xFF00 >> (tail + 1) & 0xFF) | (c >> (6 * tail))));
-  for (int i = tail - 1; i >= 0; --i) out->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F)));
+  for (int i = tail - 1; i >= 0; --i)
+    out->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F)));
 }
 
 int64_t CountCodePoints(absl::string_view text) {
@@ -72,9 +74,10 @@ bool IsNumber(char32_t c) { return Contains(unicode_tables::kNumbers, c); }
 std::u32string Decompose(char32_t c) {
   utf8proc_int32_t buffer[8];
   int boundary = 0;
-  const utf8proc_ssize_t n =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), UTF8PROC_DECOMPOSE, &boundary);
-  if (Contains(unicode_tables::kNotDecomposed, c) || n <= 0 || n > static_cast<utf8proc_ssize_t>(std::size(buffer)))
+  const utf8proc_ssize_t n = utf8proc_decompose_char(
+      static_cast<utf8proc_int32_t>(c), buffer, std::size(buffer), UTF8PROC_DECOMPOSE, &boundary);
+  if (Contains(unicode_tables::kNotDecomposed, c) || n <= 0 ||
+      n > static_cast<utf8proc_ssize_t>(std::size(buffer)))
     return std::u32string(1, c);
   return std::u32string(buffer, buffer + n);
 }
@@ -82,9 +85,11 @@ std::u32string Decompose(char32_t c) {
 std::u32string Lowercase(char32_t c) {
   if (c == 0x130) return U"i\u0307";  // the only code point whose lower case is longer
   for (const auto& range : unicode_tables::kLowercase) {
-    if (c >= range.first && c <= range.last && (c - range.first) % range.step == 0) return std::u32string(1, c + range.delta);
+    if (c >= range.first && c <= range.last && (c - range.first) % range.step == 0)
+      return std::u32string(1, c + range.delta);
   }
-  return std::u32string(1, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+  return std::u32string(
+      1, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
 }
 
 }  // namespace cloze

@@ -11,8 +11,8 @@ namespace cloze {
 
 inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 
-// A code point and its bytes. Bytes that are not UTF-8 count as U+FFFD: one for each maximal invalid sequence, as Python's
-// errors="replace".
+// A code point and its bytes. Bytes that are not UTF-8 count as U+FFFD: one for each maximal
+// invalid sequence, as Python's errors="replace".
 struct CodePoint {
   char32_t value = 0;
   int32_t size = 0;
@@ -28,8 +28,8 @@ void AppendUtf8(char32_t code_point, std::string* out);
 // How many code points `text` has, in the sense of CodePoint.
 int64_t CountCodePoints(absl::string_view text);
 
-// Classes as Hugging Face's tokenizers has them. They follow an old Unicode version and must not change with the system's libraries: ids
-// would.
+// Classes as Hugging Face's tokenizers has them. They follow an old Unicode version and must not
+// change with the system's libraries: ids would.
 bool IsRemoved(char32_t c);      // control, format, private use, U+FFFD
 bool IsSpace(char32_t c);        // white space
 bool IsPunctuation(char32_t c);  // ASCII punctuation and category P*

@@ -1,4 +1,5 @@
-// A bounded memory of words whose ids were asked for lately; one per thread, shared by its tokenizers.
+// A bounded memory of words whose ids were asked for lately; one per thread, shared by its
+// tokenizers.
 #ifndef CLOZE_CORE_TEXT_WORD_CACHE_H_
 #define CLOZE_CORE_TEXT_WORD_CACHE_H_
 
@@ -13,7 +14,8 @@
 
 namespace cloze {
 
-// Direct-mapped: a word replaces the one in its slot. Words or id lists that are too long are not kept. 2 MB.
+// Direct-mapped: a word replaces the one in its slot. Words or id lists that are too long are not
+// kept. 2 MB.
 class WordCache {
  public:
   static constexpr size_t kMaxWord = 22, kMaxIds = 9;
@@ -33,11 +35,13 @@ class WordCache {
   }
 
   static bool Holds(const Slot& slot, uint32_t owner, absl::string_view word) {
-    return slot.owner == owner && slot.word_size == word.size() && std::memcmp(slot.word, word.data(), word.size()) == 0;
+    return slot.owner == owner && slot.word_size == word.size() &&
+           std::memcmp(slot.word, word.data(), word.size()) == 0;
   }
 
   // Puts a word into its slot; ids.size() <= kMaxIds.
-  static void Put(Slot* slot, uint32_t owner, absl::string_view word, absl::Span<const int32_t> ids) {
+  static void Put(
+      Slot* slot, uint32_t owner, absl::string_view word, absl::Span<const int32_t> ids) {
     slot->owner = owner;
     slot->word_size = word.size(), slot->ids_size = ids.size();
     std::memcpy(slot->word, word.data(), word.size());

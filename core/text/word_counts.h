@@ -20,7 +20,8 @@ class WordCounts {
   // Forgets all words, keeps the memory.
   void Clear();
 
-  // Forgets the words that occurred at most `count` times; returns how many words that were, repetitions counted.
+  // Forgets the words that occurred at most `count` times; returns how many words that were,
+  // repetitions counted.
   int64_t DropRare(int64_t count);
 
   // Calls f(word, count) for each word, in an order that depends on what was added before.
@@ -32,7 +33,9 @@ class WordCounts {
   }
 
   int64_t size() const { return size_; }
-  int64_t bytes() const { return static_cast<int64_t>(slots_.size() * sizeof(Slot) + text_.size()); }
+  int64_t bytes() const {
+    return static_cast<int64_t>(slots_.size() * sizeof(Slot) + text_.size());
+  }
 
  private:
   struct Slot {
@@ -41,7 +44,9 @@ class WordCounts {
     uint32_t size = 0, hash = 0;
   };
 
-  absl::string_view Word(const Slot& slot) const { return absl::string_view(text_).substr(slot.begin, slot.size); }
+  absl::string_view Word(const Slot& slot) const {
+    return absl::string_view(text_).substr(slot.begin, slot.size);
+  }
   // The slot of `word`, or the empty one where it belongs.
   Slot* Find(absl::string_view word, uint32_t hash);
   void Grow();

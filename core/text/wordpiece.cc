@@ -47,7 +47,9 @@ uint32_t WordPiece::Build(std::vector<Entry> entries) {
 const WordPiece::Node* WordPiece::Child(const Node& node, uint8_t label) const {
   const Node* begin = nodes_.data() + node.first_child;
   const Node* end = begin + node.children;
-  if (node.children > 8) begin = std::lower_bound(begin, end, label, [](const Node& child, uint8_t x) { return child.label < x; });
+  if (node.children > 8)
+    begin = std::lower_bound(
+        begin, end, label, [](const Node& child, uint8_t x) { return child.label < x; });
   while (begin < end && begin->label < label) ++begin;
   return begin < end && begin->label == label ? begin : nullptr;
 }

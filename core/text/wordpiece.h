@@ -24,8 +24,8 @@ class WordPiece {
   // `tokens` in the order of their ids, without duplicates; `unknown` is an id.
   WordPiece(absl::Span<const std::string> tokens, int32_t unknown);
 
-  // Sets *pieces to the pieces of a normalised word; one piece `unknown` over all of it when a part of it has no match. Time is linear in
-  // the word's length times that of the longest token.
+  // Sets *pieces to the pieces of a normalised word; one piece `unknown` over all of it when a part
+  // of it has no match. Time is linear in the word's length times that of the longest token.
   void Split(absl::string_view word, std::vector<Piece>* pieces) const;
 
   // Id of a token by its full spelling; -1 when there is none.
@@ -51,7 +51,8 @@ class WordPiece {
   const Node* Child(const Node& node, uint8_t label) const;
 
   std::vector<Node> nodes_;
-  uint32_t whole_ = 0, continuing_ = 0;  // roots: tokens as they are, and those with the prefix, without it
+  uint32_t whole_ = 0,
+           continuing_ = 0;  // roots: tokens as they are, and those with the prefix, without it
   int32_t unknown_;
 };
 

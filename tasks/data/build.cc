@@ -22,12 +22,12 @@ absl::Status RequireTokens(const Tokenizer& tokenizer, bool sep, bool mask, bool
     bool required;
     int32_t id;
     const char* name;
-  } tokens[] = {{true, special.cls, "<class> or [CLS]"},
-                {sep, special.sep, "<sep> or [SEP]"},
-                {mask, special.mask, "<mask> or [MASK]"},
-                {unk, special.unk, "<unk> or [UNK]"}};
+  } tokens[] = {{true, special.cls, "<class> or [CLS]"}, {sep, special.sep, "<sep> or [SEP]"},
+      {mask, special.mask, "<mask> or [MASK]"}, {unk, special.unk, "<unk> or [UNK]"}};
   for (const auto& [required, id, name] : tokens) {
-    if (required && id < 0) return Error(Exit::kMismatch, absl::StrCat("tokenizer: no token ", name, ", which the task needs"));
+    if (required && id < 0)
+      return Error(
+          Exit::kMismatch, absl::StrCat("tokenizer: no token ", name, ", which the task needs"));
   }
   return absl::OkStatus();
 }
@@ -44,13 +44,10 @@ auto Ticker(const Reader& reader, const BuildOptions& options) {
 // Cuts documents into sequences and writes them.
 class MaskedLmFill {
  public:
-  MaskedLmFill(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer, ExampleStoreWriter* writer, DataStats* stats)
-      : data_(data),
-        tokenizer_(tokenizer),
-        append_sep_(task.append_sep()),
-        cutter_(task.max_tokens() - 1 - task.append_sep()),
-        writer_(writer),
-        stats_(*stats) {}
+  MaskedLmFill(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer,
+      ExampleStoreWriter* writer, DataStats* stats)
+      : data_(data), tokenizer_(tokenizer), append_sep_(task.append_sep()),
+        cutter_(task.max_tokens() - 1 - task.append_sep()), writer_(writer), stats_(*stats) {}
 
   struct Ids {
     std::vector<int32_t> ids;
@@ -68,7 +65,9 @@ class MaskedLmFill {
       tokenizer_.AppendIds(piece.text, &ids->ids);
       ids->invalid = CountInvalidUtf8(piece.text);
     };
-    const auto consume = [&](const DocumentPiece& piece, const Ids& ids) { return Consume(piece, ids); };
+    const auto consume = [&](const DocumentPiece& piece, const Ids& ids) {
+      return Consume(piece, ids);
+    };
     return RunPipeline<DocumentPiece, Ids>(read, encode, consume, Ticker(reader, options));
   }
 
@@ -88,7 +87,8 @@ class MaskedLmFill {
       stats_.bytes += static_cast<int64_t>(static_cast<double>(bytes_) * written_ / tokens_);
       return false;
     }
-    if (piece.last) (tokens_ > 0 ? stats_.bytes : stats_.empty_documents) += tokens_ > 0 ? bytes_ : 1;
+    if (piece.last)
+      (tokens_ > 0 ? stats_.bytes : stats_.empty_documents) += tokens_ > 0 ? bytes_ : 1;
     return true;
   }
 
@@ -129,13 +129,16 @@ struct EncodedText {
 // Reads labelled texts, makes sequences of them and writes these.
 class ClassificationFill {
  public:
-  ClassificationFill(const DataSpec& data, const SequenceClassificationSpec& task, const LabelIds& labels, const Tokenizer& tokenizer,
-                     ExampleStoreWriter* writer, DataStats* stats)
-      : data_(data), task_(task), labels_(labels), tokenizer_(tokenizer), writer_(writer), stats_(*stats) {}
+  ClassificationFill(const DataSpec& data, const SequenceClassificationSpec& task,
+      const LabelIds& labels, const Tokenizer& tokenizer, ExampleStoreWriter* writer,
+      DataStats* stats)
+      : data_(data), task_(task), labels_(labels), tokenizer_(tokenizer), writer_(writer),
+        stats_(*stats) {}
 
   absl::Status Run(const BuildOptions& options) {
     const bool several = task_.kind() == SequenceClassificationSpec::MULTI_LABEL;
-    ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data_, several ? Labels::kSeveral : Labels::kRequired));
+    ASSIGN_OR_RETURN(
+        TextReader reader, TextReader::Open(data_, several ? Labels::kSeveral : Labels::kRequired));
     const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
       ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
       if (!more) return false;
@@ -145,11 +148,13 @@ class ClassificationFill {
     };
     const bool pair = !data_.text_pair_field().empty();
     const auto encode = [&](const LabelledText& item, EncodedText* out) {
-      out->sequences = SequencesOfText(tokenizer_, item.text.text, pair ? &item.text.text_pair : nullptr, task_.max_tokens(),
-                                       task_.long_texts(), &out->cut);
+      out->sequences = SequencesOfText(tokenizer_, item.text.text,
+          pair ? &item.text.text_pair : nullptr, task_.max_tokens(), task_.long_texts(), &out->cut);
       out->invalid = CountInvalidUtf8(item.text.text) + CountInvalidUtf8(item.text.text_pair);
     };
-    const auto consume = [&](const LabelledText& item, const EncodedText& encoded) { return Write(item, encoded); };
+    const auto consume = [&](const LabelledText& item, const EncodedText& encoded) {
+      return Write(item, encoded);
+    };
     return RunPipeline<LabelledText, EncodedText>(read, encode, consume, Ticker(reader, options));
   }
 
@@ -170,9 +175,10 @@ class ClassificationFill {
       case SequenceClassificationSpec::REGRESSION: {
         float value = 0;
         if (!absl::SimpleAtof(item->text.label, &value) || !std::isfinite(value)) {
-          return Error(Exit::kData,
-                       absl::StrCat(reader.Where(), ": label_field: \"", Quote(item->text.label), "\" is not a finite number; REGRESSION ",
-                                    "learns numbers, SINGLE_LABEL and MULTI_LABEL names"));
+          return Error(
+              Exit::kData, absl::StrCat(reader.Where(), ": label_field: \"",
+                               Quote(item->text.label), "\" is not a finite number; REGRESSION ",
+                               "learns numbers, SINGLE_LABEL and MULTI_LABEL names"));
         }
         item->values = {value};
         break;
@@ -197,8 +203,8 @@ class ClassificationFill {
     for (const TextSequence& sequence : encoded.sequences) {
       example.ids = sequence.ids;
       example.second = sequence.second;
-      text_tokens +=
-          std::count_if(sequence.ids.begin(), sequence.ids.end(), [&](int32_t id) { return id != special.cls && id != special.sep; });
+      text_tokens += std::count_if(sequence.ids.begin(), sequence.ids.end(),
+          [&](int32_t id) { return id != special.cls && id != special.sep; });
       stats_.unknown_tokens += std::count(sequence.ids.begin(), sequence.ids.end(), special.unk);
       RETURN_IF_ERROR(writer_->Add(example));
       example.continues = true;
@@ -233,8 +239,11 @@ struct EncodedWords {
 };
 
 // Are the tags IOB1, while the labels have the B that IOB2 begins spans with?
-absl::StatusOr<bool> IsIob1(const DataSpec& data, const std::vector<std::string>& labels, const BuildOptions& options) {
-  const auto begins = [](const std::string& label) { return label == "B" || label.compare(0, 2, "B-") == 0; };
+absl::StatusOr<bool> IsIob1(
+    const DataSpec& data, const std::vector<std::string>& labels, const BuildOptions& options) {
+  const auto begins = [](const std::string& label) {
+    return label == "B" || label.compare(0, 2, "B-") == 0;
+  };
   if (std::none_of(labels.begin(), labels.end(), begins)) return false;
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
   Iob1Finder finder;
@@ -247,7 +256,8 @@ absl::StatusOr<bool> IsIob1(const DataSpec& data, const std::vector<std::string>
   }
 }
 
-absl::StatusOr<bool> ReadWords(TaggedReader* reader, const LabelIds& labels, bool iob1, LabelledWords* item, int64_t* bytes) {
+absl::StatusOr<bool> ReadWords(
+    TaggedReader* reader, const LabelIds& labels, bool iob1, LabelledWords* item, int64_t* bytes) {
   TaggedSentence sentence;
   ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
   if (!more) return false;
@@ -255,13 +265,15 @@ absl::StatusOr<bool> ReadWords(TaggedReader* reader, const LabelIds& labels, boo
   for (size_t w = 0; w < sentence.words.size(); ++w) {
     *bytes += sentence.words[w].size() + 1;
     item->labels.push_back(labels.Find(sentence.tags[w]));
-    if (item->labels.back() < 0) return labels.Unknown(reader->Where(sentence.lines[w]), "tags_field", sentence.tags[w]);
+    if (item->labels.back() < 0)
+      return labels.Unknown(reader->Where(sentence.lines[w]), "tags_field", sentence.tags[w]);
   }
   item->words = std::move(sentence.words);
   return true;
 }
 
-absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded, ExampleStoreWriter* writer, DataStats* stats) {
+absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded,
+    ExampleStoreWriter* writer, DataStats* stats) {
   ++stats->documents;
   stats->words += item.words.size();
   stats->empty_words += encoded.counts.empty_words;
@@ -284,23 +296,27 @@ absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded
   return absl::OkStatus();
 }
 
-absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels, bool iob1, Overlap overlap,
-                         const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) {
+absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels,
+    bool iob1, Overlap overlap, const Tokenizer& tokenizer, const BuildOptions& options,
+    ExampleStoreWriter* writer, DataStats* stats) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
-  const auto read = [&](LabelledWords* item, int64_t* bytes) { return ReadWords(&reader, labels, iob1, item, bytes); };
+  const auto read = [&](LabelledWords* item, int64_t* bytes) {
+    return ReadWords(&reader, labels, iob1, item, bytes);
+  };
   const auto encode = [&](const LabelledWords& item, EncodedWords* out) {
     out->windows = CutIntoWindows(tokenizer, item.words, max_tokens, &out->counts, overlap);
     for (const std::string& word : item.words) out->invalid += CountInvalidUtf8(word);
   };
-  const auto consume = [&](const LabelledWords& item, const EncodedWords& encoded) -> absl::StatusOr<bool> {
+  const auto consume = [&](const LabelledWords& item,
+                           const EncodedWords& encoded) -> absl::StatusOr<bool> {
     RETURN_IF_ERROR(WriteWindows(item, encoded, writer, stats));
     return true;
   };
   return RunPipeline<LabelledWords, EncodedWords>(read, encode, consume, Ticker(reader, options));
 }
 
-StoreKind KindOf(const std::string& name, const Tokenizer& tokenizer, const std::vector<std::string>& labels, int32_t max_tokens,
-                 bool append_sep) {
+StoreKind KindOf(const std::string& name, const Tokenizer& tokenizer,
+    const std::vector<std::string>& labels, int32_t max_tokens, bool append_sep) {
   StoreKind kind;
   kind.name = name;
   kind.vocab = tokenizer.vocab_size();
@@ -313,45 +329,52 @@ StoreKind KindOf(const std::string& name, const Tokenizer& tokenizer, const std:
 
 }  // namespace
 
-absl::StatusOr<BuiltStore> BuildMaskedLm(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer,
-                                         const BuildOptions& options) {
+absl::StatusOr<BuiltStore> BuildMaskedLm(const DataSpec& data, const MaskedLmSpec& task,
+    const Tokenizer& tokenizer, const BuildOptions& options) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, task.append_sep(), /*mask=*/true, /*unk=*/false));
-  return OpenOrBuild(
-      data, KindOf("masked_lm", tokenizer, {}, task.max_tokens(), task.append_sep()), tokenizer, options,
-      [&](ExampleStoreWriter* writer, DataStats* stats) { return MaskedLmFill(data, task, tokenizer, writer, stats).Run(options); });
+  return OpenOrBuild(data, KindOf("masked_lm", tokenizer, {}, task.max_tokens(), task.append_sep()),
+      tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
+        return MaskedLmFill(data, task, tokenizer, writer, stats).Run(options);
+      });
 }
 
-absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data, const SequenceClassificationSpec& task,
-                                               const std::vector<std::string>& labels, const Tokenizer& tokenizer,
-                                               const BuildOptions& options) {
+absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data,
+    const SequenceClassificationSpec& task, const std::vector<std::string>& labels,
+    const Tokenizer& tokenizer, const BuildOptions& options) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, /*sep=*/true, /*mask=*/false, /*unk=*/false));
   ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels));
   StoreKind kind = KindOf("classification", tokenizer, labels, task.max_tokens(), true);
   // Only what is not the default, so that caches of old runs keep their names.
   if (task.long_texts() != SequenceClassificationSpec::HEAD) kind.key.AddNumber(task.long_texts());
   if (task.kind() != SequenceClassificationSpec::SINGLE_LABEL) {
-    kind.targets = task.kind() == SequenceClassificationSpec::REGRESSION ? Targets::kNumber : Targets::kSet;
+    kind.targets =
+        task.kind() == SequenceClassificationSpec::REGRESSION ? Targets::kNumber : Targets::kSet;
     kind.key.AddText(SequenceClassificationSpec::Kind_Name(task.kind()));
     kind.key.AddText(task.label_separator());
   }
-  return OpenOrBuild(data, std::move(kind), tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
-    return ClassificationFill(data, task, ids, tokenizer, writer, stats).Run(options);
-  });
+  return OpenOrBuild(
+      data, std::move(kind), tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
+        return ClassificationFill(data, task, ids, tokenizer, writer, stats).Run(options);
+      });
 }
 
-absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task, const std::vector<std::string>& labels,
-                                        const Tokenizer& tokenizer, const BuildOptions& options, Overlap overlap) {
+absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task,
+    const std::vector<std::string>& labels, const Tokenizer& tokenizer, const BuildOptions& options,
+    Overlap overlap) {
   RETURN_IF_ERROR(RequireTokens(tokenizer, /*sep=*/true, /*mask=*/false, /*unk=*/true));
   ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels));
   ASSIGN_OR_RETURN(const bool iob1, IsIob1(data, labels, options));
   StoreKind kind = KindOf("tagging", tokenizer, labels, task.max_tokens(), true);
   if (iob1) kind.key.AddText("iob1");
   if (overlap == Overlap::kHalf) kind.key.AddText("overlap");
-  ASSIGN_OR_RETURN(BuiltStore built,
-                   OpenOrBuild(data, std::move(kind), tokenizer, options, [&](ExampleStoreWriter* writer, DataStats* stats) {
-                     return FillTagging(data, task.max_tokens(), ids, iob1, overlap, tokenizer, options, writer, stats);
-                   }));
-  if (iob1) absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", "the tags are IOB1 (spans begin with I); they are read as IOB2");
+  ASSIGN_OR_RETURN(BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options,
+                                         [&](ExampleStoreWriter* writer, DataStats* stats) {
+                                           return FillTagging(data, task.max_tokens(), ids, iob1,
+                                               overlap, tokenizer, options, writer, stats);
+                                         }));
+  if (iob1)
+    absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
+        "the tags are IOB1 (spans begin with I); they are read as IOB2");
   return built;
 }
 

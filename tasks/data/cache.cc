@@ -25,7 +25,8 @@ void AddTokenizer(const Tokenizer& tokenizer, Hasher* key) {
   }
   if (tokenizer.byte_level()) key->AddText(tokenizer.other_rules());
   const NormalizerOptions& o = tokenizer.options();
-  for (bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase}) key->AddNumber(option);
+  for (bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase})
+    key->AddNumber(option);
   const SpecialIds& s = tokenizer.special();
   for (int32_t id : {s.pad, s.unk, s.cls, s.sep, s.mask}) key->AddNumber(id);
 }
@@ -48,8 +49,8 @@ absl::Status AddFile(const std::string& path, const BuildOptions& options, Hashe
 absl::Status AddData(const DataSpec& data, const BuildOptions& options, Hasher* key) {
   key->AddNumber(data.documents());
   key->AddNumber(data.header());
-  for (const std::string* field :
-       {&data.text_field(), &data.text_pair_field(), &data.label_field(), &data.words_field(), &data.tags_field()}) {
+  for (const std::string* field : {&data.text_field(), &data.text_pair_field(), &data.label_field(),
+           &data.words_field(), &data.tags_field()}) {
     key->AddText(*field);
   }
   key->AddNumber(data.max_examples());
@@ -68,13 +69,18 @@ void RemoveLeftovers(const std::string& cache_dir, const std::string& name) {
   const std::string prefix = name + ".tmp-";
   for (const std::string& entry : *names) {
     int pid = 0;
-    if (!absl::StartsWith(entry, prefix) || !absl::SimpleAtoi(entry.substr(prefix.size()), &pid) || pid <= 0) continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH) RemoveStore(JoinPath(cache_dir, entry)).IgnoreError();
+    if (!absl::StartsWith(entry, prefix) || !absl::SimpleAtoi(entry.substr(prefix.size()), &pid) ||
+        pid <= 0)
+      continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH)
+      RemoveStore(JoinPath(cache_dir, entry)).IgnoreError();
   }
 }
 
-absl::StatusOr<ExampleStore> OpenSound(const std::string& folder, const StoreKind& kind, const BuildOptions& options) {
-  ASSIGN_OR_RETURN(ExampleStore store, ExampleStore::Open(folder, kind.vocab, kind.labels, kind.targets));
+absl::StatusOr<ExampleStore> OpenSound(
+    const std::string& folder, const StoreKind& kind, const BuildOptions& options) {
+  ASSIGN_OR_RETURN(
+      ExampleStore store, ExampleStore::Open(folder, kind.vocab, kind.labels, kind.targets));
   RETURN_IF_ERROR(store.VerifyContent(options.stop));
   return store;
 }
@@ -85,7 +91,8 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
   ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
   Hasher hash;
   char block[kBlock];
-  const int64_t last = std::max<int64_t>(size - kBlock, 0), stride = std::max(last / (kBlocks - 1), kBlock);
+  const int64_t last = std::max<int64_t>(size - kBlock, 0),
+                stride = std::max(last / (kBlocks - 1), kBlock);
   for (int64_t at = 0; at < size; at = at < last ? std::min(at + stride, last) : size) {
     const int64_t n = std::min(kBlock, size - at);
     const absl::Status status = ReadAt(fd, path, at, block, n);
@@ -99,20 +106,25 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0)
-    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": cannot open: ", std::strerror(errno)));
-  SourceFile source{path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec, 0};
+    return Error(
+        Exit::kNoInput, absl::StrCat(QuotePath(path), ": cannot open: ", std::strerror(errno)));
+  SourceFile source{
+      path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec, 0};
   ASSIGN_OR_RETURN(source.sample, HashBlocks(path, info.st_size));
   return source;
 }
 
 absl::Status NoExamples(const DataSpec& data) {
-  return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ", "0 usable examples"));
+  return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)),
+                                data.files_size() > 1 ? ", ...: " : ": ", "0 usable examples"));
 }
 
 }  // namespace
 
 absl::Status CheckStop(const BuildOptions& options) {
-  return options.stop != nullptr && options.stop->load() ? Error(Exit::kInterrupted, "stopped while preparing the data") : absl::OkStatus();
+  return options.stop != nullptr && options.stop->load()
+             ? Error(Exit::kInterrupted, "stopped while preparing the data")
+             : absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data) {
@@ -128,18 +140,21 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
   for (const SourceFile& source : sources) {
     ASSIGN_OR_RETURN(const SourceFile now, SourceOf(source.path));
     if (now == source) continue;
-    const std::string how = now.size != source.size       ? absl::StrCat(source.size, " bytes before, ", now.size, " now")
+    const std::string how = now.size != source.size
+                                ? absl::StrCat(source.size, " bytes before, ", now.size, " now")
                             : now.sample != source.sample ? "same length, other content"
                                                           : "another modification time";
-    return Error(Exit::kData, absl::StrCat(QuotePath(source.path), ": the file was changed (", how, ")"));
+    return Error(
+        Exit::kData, absl::StrCat(QuotePath(source.path), ": the file was changed (", how, ")"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options,
-                                       FillStore fill) {
+absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
+    const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill) {
   for (const std::string& path : data.files()) {
-    if (path == "-") return Error(Exit::kSpec, "files: standard input cannot be read twice; a file expected");
+    if (path == "-")
+      return Error(Exit::kSpec, "files: standard input cannot be read twice; a file expected");
   }
   RETURN_IF_ERROR(FileCursor::Create(data).status());
   ASSIGN_OR_RETURN(std::vector<SourceFile> sources, SourcesOf(data));
@@ -151,7 +166,8 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, con
   const std::string name = absl::StrCat(kind.name, "-", kind.key.Hex());
   const std::string folder = JoinPath(options.cache_dir, name);
   if (options.only_cached) {
-    if (!PathExists(folder)) return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no token cache"));
+    if (!PathExists(folder))
+      return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no token cache"));
     ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
     return BuiltStore{std::move(store), std::move(sources), true, ""};
   }
@@ -168,7 +184,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, con
   DataStats stats;
   {
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStoreWriter> writer,
-                     ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
+        ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
     RETURN_IF_ERROR(fill(writer.get(), &stats));
     RETURN_IF_ERROR(CheckSources(sources));
     if (writer->size() == 0) return NoExamples(data);

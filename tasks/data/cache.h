@@ -13,7 +13,8 @@ namespace cloze {
 // kInterrupted when the user asked to stop.
 absl::Status CheckStop(const BuildOptions& options);
 
-// A kind of store: the start of the folder's name, the sizes it is for, and what of the task's spec decides its content.
+// A kind of store: the start of the folder's name, the sizes it is for, and what of the task's spec
+// decides its content.
 struct StoreKind {
   std::string name;
   int32_t vocab = 0, labels = 0;
@@ -24,9 +25,10 @@ struct StoreKind {
 // Fills the store through the writer and completes *stats.
 using FillStore = absl::FunctionRef<absl::Status(ExampleStoreWriter*, DataStats*)>;
 
-// Completes the key with files and tokenizer, opens the store that it names, or builds it with `fill`.
-absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind, const Tokenizer& tokenizer, const BuildOptions& options,
-                                       FillStore fill);
+// Completes the key with files and tokenizer, opens the store that it names, or builds it with
+// `fill`.
+absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
+    const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill);
 
 }  // namespace cloze
 

@@ -15,7 +15,8 @@ namespace cloze {
 namespace {
 
 absl::Status Corrupt(absl::string_view folder, absl::string_view file, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat(QuotePath(JoinPath(folder, file)), ": ", what, "; delete the folder to have it built anew"));
+  return Error(Exit::kData, absl::StrCat(QuotePath(JoinPath(folder, file)), ": ", what,
+                                "; delete the folder to have it built anew"));
 }
 
 // Opens a file of the store that must have just `size` bytes.
@@ -23,36 +24,44 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
   const std::string path = JoinPath(folder, name);
   ASSIGN_OR_RETURN(Fd fd, OpenForRead(path));
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat"));
-  if (info.st_size != size) return Corrupt(folder, name, absl::StrCat(info.st_size, " bytes, ", size, " expected"));
+  if (::fstat(fd.get(), &info) != 0)
+    return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat"));
+  if (info.st_size != size)
+    return Corrupt(folder, name, absl::StrCat(info.st_size, " bytes, ", size, " expected"));
   return fd;
 }
 
-absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, int32_t vocab, int32_t labels, Targets targets) {
+absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, int32_t vocab,
+    int32_t labels, Targets targets) {
   if (header.magic != kStoreMagic) return Corrupt(folder, "header", "not a store of examples");
   if (header.version != kStoreVersion) {
-    return Error(Exit::kMismatch,
-                 absl::StrCat(QuotePath(JoinPath(folder, "header")), ": version ", header.version, ", ", kStoreVersion, " expected"));
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(JoinPath(folder, "header")), ": version ",
+                                      header.version, ", ", kStoreVersion, " expected"));
   }
   if (header.self_hash != Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic))
     return Corrupt(folder, "header", "wrong checksum");
   const uint32_t num_labels = header.num_labels & ((uint32_t{1} << kTargetsShift) - 1);
-  if (header.vocab != vocab || num_labels != labels || header.num_labels >> kTargetsShift != static_cast<uint32_t>(targets)) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", num_labels, " labels, ",
-                                               vocab, " and ", labels, " expected, or for another kind of them"));
+  if (header.vocab != vocab || num_labels != labels ||
+      header.num_labels >> kTargetsShift != static_cast<uint32_t>(targets)) {
+    return Error(Exit::kMismatch,
+        absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", num_labels,
+            " labels, ", vocab, " and ", labels, " expected, or for another kind of them"));
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
-  const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 && header.tokens < kMost && header.labels >= 0 &&
-                    header.labels < kMost && header.token_bytes == (vocab <= 65536 ? 2 : 4);
+  const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 &&
+                    header.tokens < kMost && header.labels >= 0 && header.labels < kMost &&
+                    header.token_bytes == (vocab <= 65536 ? 2 : 4);
   return sane ? absl::OkStatus() : Corrupt(folder, "header", "impossible sizes");
 }
 
 // Streams a file's bytes into `visit` in blocks of at most 1 MiB.
 template <typename Visit>
-absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size, const std::atomic<bool>* stop, Visit visit) {
+absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
+    const std::atomic<bool>* stop, Visit visit) {
   std::vector<char> block(std::min<int64_t>(size, 1 << 20));
   for (int64_t at = 0; at < size; at += block.size()) {
-    if (stop != nullptr && stop->load()) return Error(Exit::kInterrupted, "stopped while checking the token cache");
+    if (stop != nullptr && stop->load())
+      return Error(Exit::kInterrupted, "stopped while checking the token cache");
     const int64_t n = std::min<int64_t>(block.size(), size - at);
     RETURN_IF_ERROR(ReadAt(fd, path, at, block.data(), n));
     RETURN_IF_ERROR(visit(block.data(), n));
@@ -78,12 +87,14 @@ bool TakeValues(int32_t num_labels, Targets targets, Example* example) {
 
 bool SaneRecord(const IndexRecord& record) {
   const uint32_t labels = record.labels & ~kContinuesBit;
-  return record.length > 0 && record.length <= kMaxExampleTokens && record.second <= record.length && labels <= kMaxExampleTokens;
+  return record.length > 0 && record.length <= kMaxExampleTokens &&
+         record.second <= record.length && labels <= kMaxExampleTokens;
 }
 
 }  // namespace
 
-absl::StatusOr<ExampleStore> ExampleStore::Open(const std::string& folder, int32_t vocab, int32_t labels, Targets targets) {
+absl::StatusOr<ExampleStore> ExampleStore::Open(
+    const std::string& folder, int32_t vocab, int32_t labels, Targets targets) {
   ASSIGN_OR_RETURN(const Fd header_fd, OpenFile(folder, "header", sizeof(StoreHeader)));
   StoreHeader header;
   RETURN_IF_ERROR(ReadAt(header_fd, JoinPath(folder, "header"), 0, &header, sizeof(header)));
@@ -100,9 +111,12 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const std::string& folder, int32
   store.tokens_hash_ = header.tokens_hash;
   store.labels_hash_ = header.labels_hash;
   store.stats_ = header.stats;
-  ASSIGN_OR_RETURN(store.tokens_fd_, OpenFile(folder, "tokens", header.tokens * header.token_bytes));
-  ASSIGN_OR_RETURN(store.labels_fd_, OpenFile(folder, "labels", header.labels * sizeof(LabelRecord)));
-  ASSIGN_OR_RETURN(store.index_fd_, OpenFile(folder, "index", header.examples * sizeof(IndexRecord)));
+  ASSIGN_OR_RETURN(
+      store.tokens_fd_, OpenFile(folder, "tokens", header.tokens * header.token_bytes));
+  ASSIGN_OR_RETURN(
+      store.labels_fd_, OpenFile(folder, "labels", header.labels * sizeof(LabelRecord)));
+  ASSIGN_OR_RETURN(
+      store.index_fd_, OpenFile(folder, "index", header.examples * sizeof(IndexRecord)));
   RETURN_IF_ERROR(store.CheckIndex(header.index_hash));
   return store;
 }
@@ -122,8 +136,10 @@ absl::Status ExampleStore::CheckIndex(uint64_t expected_hash) const {
     }
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(ForBlocks(index_fd_, JoinPath(folder_, "index"), examples_ * sizeof(IndexRecord), nullptr, visit));
-  if (hash.Digest() != expected_hash || tokens != tokens_ || labels != labels_) return Corrupt(folder_, "index", "wrong checksum");
+  RETURN_IF_ERROR(ForBlocks(
+      index_fd_, JoinPath(folder_, "index"), examples_ * sizeof(IndexRecord), nullptr, visit));
+  if (hash.Digest() != expected_hash || tokens != tokens_ || labels != labels_)
+    return Corrupt(folder_, "index", "wrong checksum");
   return absl::OkStatus();
 }
 
@@ -134,10 +150,12 @@ absl::Status ExampleStore::VerifyContent(const std::atomic<bool>* stop) const {
     int64_t size;
     uint64_t hash;
   } files[] = {{tokens_fd_, "tokens", tokens_ * token_bytes_, tokens_hash_},
-               {labels_fd_, "labels", labels_ * static_cast<int64_t>(sizeof(LabelRecord)), labels_hash_}};
+      {labels_fd_, "labels", labels_ * static_cast<int64_t>(sizeof(LabelRecord)), labels_hash_}};
   for (const auto& file : files) {
     Hasher hash;
-    const auto visit = [&](const char* data, int64_t size) { return hash.Add(data, size), absl::OkStatus(); };
+    const auto visit = [&](const char* data, int64_t size) {
+      return hash.Add(data, size), absl::OkStatus();
+    };
     RETURN_IF_ERROR(ForBlocks(file.fd, JoinPath(folder_, file.name), file.size, stop, visit));
     if (hash.Digest() != file.hash) return Corrupt(folder_, file.name, "wrong checksum");
   }
@@ -156,7 +174,8 @@ absl::Status ExampleStore::Lengths(int64_t begin, absl::Span<int32_t> out) const
   IndexRecord records[256];
   for (size_t done = 0; done < out.size();) {
     const size_t n = std::min(out.size() - done, std::size(records));
-    RETURN_IF_ERROR(ReadAt(index_fd_, path, (begin + done) * sizeof(IndexRecord), records, n * sizeof(IndexRecord)));
+    RETURN_IF_ERROR(ReadAt(
+        index_fd_, path, (begin + done) * sizeof(IndexRecord), records, n * sizeof(IndexRecord)));
     for (size_t i = 0; i < n; ++i) {
       if (!SaneRecord(records[i])) return Corrupt(folder_, "index", "a wrong record");
       out[done + i] = records[i].length;
@@ -169,17 +188,21 @@ absl::Status ExampleStore::Lengths(int64_t begin, absl::Span<int32_t> out) const
 absl::Status ExampleStore::Read(int64_t i, Example* example) const {
   CLOZE_CHECK(i >= 0 && i < examples_);
   IndexRecord record;
-  RETURN_IF_ERROR(ReadAt(index_fd_, JoinPath(folder_, "index"), i * sizeof(record), &record, sizeof(record)));
+  RETURN_IF_ERROR(
+      ReadAt(index_fd_, JoinPath(folder_, "index"), i * sizeof(record), &record, sizeof(record)));
   const uint64_t labels = record.labels & ~kContinuesBit;
-  if (!SaneRecord(record) || record.length > tokens_ || record.first_token > tokens_ - record.length || labels > labels_ ||
+  if (!SaneRecord(record) || record.length > tokens_ ||
+      record.first_token > tokens_ - record.length || labels > labels_ ||
       record.first_label > labels_ - labels) {
     return Corrupt(folder_, "index", absl::StrCat("wrong record of example ", i));
   }
   const size_t token_size = size_t{record.length} * token_bytes_;
   std::string bytes(token_size + labels * sizeof(LabelRecord), '\0');
-  RETURN_IF_ERROR(ReadAt(tokens_fd_, JoinPath(folder_, "tokens"), record.first_token * token_bytes_, bytes.data(), token_size));
-  RETURN_IF_ERROR(ReadAt(labels_fd_, JoinPath(folder_, "labels"), record.first_label * sizeof(LabelRecord), bytes.data() + token_size,
-                         bytes.size() - token_size));
+  RETURN_IF_ERROR(ReadAt(tokens_fd_, JoinPath(folder_, "tokens"), record.first_token * token_bytes_,
+      bytes.data(), token_size));
+  RETURN_IF_ERROR(
+      ReadAt(labels_fd_, JoinPath(folder_, "labels"), record.first_label * sizeof(LabelRecord),
+          bytes.data() + token_size, bytes.size() - token_size));
   bool good = static_cast<uint32_t>(Hash64(bytes.data(), bytes.size(), i)) == record.check;
   example->ids.resize(record.length);
   for (size_t k = 0; k < record.length; ++k) {
@@ -201,7 +224,9 @@ absl::Status ExampleStore::Read(int64_t i, Example* example) const {
   if (good && targets_ != Targets::kLabels) good = TakeValues(num_labels_, targets_, example);
   example->second = record.second;
   example->continues = (record.labels & kContinuesBit) != 0;
-  return good ? absl::OkStatus() : Corrupt(folder_, "tokens", absl::StrCat("example ", i, " does not fit its checksum"));
+  return good ? absl::OkStatus()
+              : Corrupt(
+                    folder_, "tokens", absl::StrCat("example ", i, " does not fit its checksum"));
 }
 
 }  // namespace cloze

@@ -1,12 +1,14 @@
-// Tokenised examples on disk, for all tasks. Memory does not grow with the number of examples, for the writer and for the reader.
+// Tokenised examples on disk, for all tasks. Memory does not grow with the number of examples, for
+// the writer and for the reader.
 //
 // A store is a folder of four files, little endian:
 //   tokens   ids side by side, u16 when the vocabulary has at most 65536 tokens, else u32
 //   labels   {row u32, label u32}, side by side; Targets says what a label is
-//   index    per example {first token u64, first label u64, length u32, second u32, labels u32, check u32}
-//   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself; written last
-// The top bit of `labels` in the index says that the example continues the one before. `check` is the XXH3 of the example's tokens and
-// labels.
+//   index    per example {first token u64, first label u64, length u32, second u32, labels u32,
+//   check u32} header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself;
+//   written last
+// The top bit of `labels` in the index says that the example continues the one before. `check` is
+// the XXH3 of the example's tokens and labels.
 #ifndef CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
 #define CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
 
@@ -25,8 +27,9 @@ namespace cloze {
 // Format of the store; part of every cache key.
 inline constexpr int32_t kStoreVersion = 1;
 
-// What the examples of a store are to predict: a label at each of some rows; any number of the labels at row 0 (each a record, behind one
-// with the number of labels as its label); a number at row 0 (the record holds its bits).
+// What the examples of a store are to predict: a label at each of some rows; any number of the
+// labels at row 0 (each a record, behind one with the number of labels as its label); a number at
+// row 0 (the record holds its bits).
 enum class Targets : uint32_t { kLabels = 0, kSet = 1, kNumber = 2 };
 
 // One sequence as the model sees it, special tokens included.
@@ -44,10 +47,11 @@ struct DataStats {
   int64_t documents = 0;        // documents, texts or sentences read
   int64_t empty_documents = 0;  // of those, without a token
   int64_t examples = 0;
-  int64_t tokens = 0;          // in the store
-  int64_t text_tokens = 0;     // of those, not special
-  int64_t bytes = 0;           // of UTF-8 of the texts behind text_tokens; with max_examples an estimate for the last document
-  int64_t words = 0;           // tagging only
+  int64_t tokens = 0;       // in the store
+  int64_t text_tokens = 0;  // of those, not special
+  int64_t bytes = 0;  // of UTF-8 of the texts behind text_tokens; with max_examples an estimate for
+                      // the last document
+  int64_t words = 0;  // tagging only
   int64_t empty_words = 0;     // words without pieces, encoded as <unk>
   int64_t unknown_tokens = 0;  // text tokens that are <unk>
   int64_t truncated = 0;       // texts (tagging: words) that were cut
@@ -55,13 +59,13 @@ struct DataStats {
   int64_t invalid_bytes = 0;   // bytes of the texts that are not UTF-8
 };
 
-// Writes a store. It appears under its name when it is complete and on disk; until then there is only `<folder>.tmp-<pid>`, which the
-// destructor removes.
+// Writes a store. It appears under its name when it is complete and on disk; until then there is
+// only `<folder>.tmp-<pid>`, which the destructor removes.
 class ExampleStoreWriter {
  public:
   // labels: number of labels, 0 when examples carry none.
-  static absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> Create(const std::string& folder, int32_t vocab, int32_t labels,
-                                                                    Targets targets = Targets::kLabels);
+  static absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> Create(
+      const std::string& folder, int32_t vocab, int32_t labels, Targets targets = Targets::kLabels);
   ~ExampleStoreWriter();
   ExampleStoreWriter(const ExampleStoreWriter&) = delete;
   ExampleStoreWriter& operator=(const ExampleStoreWriter&) = delete;
@@ -69,7 +73,8 @@ class ExampleStoreWriter {
   absl::Status Add(const Example& example);
   int64_t size() const { return examples_; }
   int64_t tokens() const { return tokens_; }
-  // Completes the store; examples and tokens of `stats` are filled in. A store that another process put there meanwhile stays.
+  // Completes the store; examples and tokens of `stats` are filled in. A store that another process
+  // put there meanwhile stays.
   absl::Status Finish(DataStats stats);
 
  private:
@@ -84,11 +89,14 @@ class ExampleStoreWriter {
   int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
 };
 
-// A store, open for reading. Const methods are thread-safe. Errors are of kData and name the file: a store is a cache and can be deleted.
+// A store, open for reading. Const methods are thread-safe. Errors are of kData and name the file:
+// a store is a cache and can be deleted.
 class ExampleStore {
  public:
-  // Checks header, sizes and the whole index; kMismatch when the store is for another vocabulary or other labels.
-  static absl::StatusOr<ExampleStore> Open(const std::string& folder, int32_t vocab, int32_t labels, Targets targets = Targets::kLabels);
+  // Checks header, sizes and the whole index; kMismatch when the store is for another vocabulary or
+  // other labels.
+  static absl::StatusOr<ExampleStore> Open(
+      const std::string& folder, int32_t vocab, int32_t labels, Targets targets = Targets::kLabels);
 
   // Reads tokens and labels wholly and compares their checksums.
   absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;

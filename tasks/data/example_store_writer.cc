@@ -22,9 +22,11 @@ constexpr size_t kBufferBytes = 1 << 20;
 std::vector<LabelRecord> RecordsOf(const Example& example, Targets targets, int32_t num_labels) {
   std::vector<LabelRecord> records;
   if (targets == Targets::kLabels) {
-    CLOZE_CHECK(example.rows.size() == example.labels.size() && example.rows.size() <= example.ids.size());
+    CLOZE_CHECK(
+        example.rows.size() == example.labels.size() && example.rows.size() <= example.ids.size());
     for (size_t i = 0; i < example.rows.size(); ++i)
-      records.push_back({static_cast<uint32_t>(example.rows[i]), static_cast<uint32_t>(example.labels[i])});
+      records.push_back(
+          {static_cast<uint32_t>(example.rows[i]), static_cast<uint32_t>(example.labels[i])});
   } else if (targets == Targets::kNumber) {
     CLOZE_CHECK(example.values.size() == 1);
     records.push_back({0, std::bit_cast<uint32_t>(example.values[0])});
@@ -73,13 +75,15 @@ ExampleStoreWriter::~ExampleStoreWriter() {
   if (!temporary_.empty()) RemoveStore(temporary_).IgnoreError();
 }
 
-absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(const std::string& folder, int32_t vocab, int32_t labels,
-                                                                               Targets targets) {
+absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(
+    const std::string& folder, int32_t vocab, int32_t labels, Targets targets) {
   std::unique_ptr<ExampleStoreWriter> writer(new ExampleStoreWriter);
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(folder)));
   const std::string temporary = absl::StrCat(folder, ".tmp-", ::getpid());
-  if (PathExists(temporary)) RETURN_IF_ERROR(RemoveStore(temporary));  // left by a dead process that had our number
-  if (::mkdir(temporary.c_str(), 0777) != 0) return Errno(ExitOfCreate(errno), "cannot make the directory", temporary);
+  if (PathExists(temporary))
+    RETURN_IF_ERROR(RemoveStore(temporary));  // left by a dead process that had our number
+  if (::mkdir(temporary.c_str(), 0777) != 0)
+    return Errno(ExitOfCreate(errno), "cannot make the directory", temporary);
   writer->folder_ = folder;
   writer->temporary_ = temporary;
   writer->vocab_ = vocab;
@@ -89,7 +93,8 @@ absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(c
   struct {
     std::unique_ptr<Output>* output;
     const char* name;
-  } outputs[] = {{&writer->tokens_out_, "tokens"}, {&writer->labels_out_, "labels"}, {&writer->index_out_, "index"}};
+  } outputs[] = {{&writer->tokens_out_, "tokens"}, {&writer->labels_out_, "labels"},
+      {&writer->index_out_, "index"}};
   for (auto& [output, name] : outputs) {
     *output = std::make_unique<Output>();
     (*output)->path = JoinPath(temporary, name);
@@ -130,7 +135,8 @@ absl::Status ExampleStoreWriter::Add(const Example& example) {
 }
 
 absl::Status ExampleStoreWriter::Finish(DataStats stats) {
-  for (Output* output : {tokens_out_.get(), labels_out_.get(), index_out_.get()}) RETURN_IF_ERROR(output->Finish());
+  for (Output* output : {tokens_out_.get(), labels_out_.get(), index_out_.get()})
+    RETURN_IF_ERROR(output->Finish());
   StoreHeader header = {};
   header.magic = kStoreMagic;
   header.version = kStoreVersion;
@@ -145,10 +151,12 @@ absl::Status ExampleStoreWriter::Finish(DataStats stats) {
   header.labels_hash = labels_out_->hash.Digest();
   header.stats = stats;
   header.self_hash = Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic);
-  RETURN_IF_ERROR(WriteNewFile(JoinPath(temporary_, "header"), absl::string_view(reinterpret_cast<const char*>(&header), sizeof(header))));
+  RETURN_IF_ERROR(WriteNewFile(JoinPath(temporary_, "header"),
+      absl::string_view(reinterpret_cast<const char*>(&header), sizeof(header))));
   RETURN_IF_ERROR(SyncDirectory(temporary_));
   if (std::rename(temporary_.c_str(), folder_.c_str()) != 0) {
-    if (errno == EEXIST || errno == ENOTEMPTY) return absl::OkStatus();  // the destructor removes ours
+    if (errno == EEXIST || errno == ENOTEMPTY)
+      return absl::OkStatus();  // the destructor removes ours
     return Errno(Exit::kCannotCreate, "cannot rename to", folder_);
   }
   temporary_.clear();

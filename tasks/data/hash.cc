@@ -30,6 +30,8 @@ std::string Hasher::Hex() const {
 
 uint64_t Hasher::Digest() const { return XXH3_128bits_digest(state_.get()).low64; }
 
-uint64_t Hash64(const void* data, int64_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
+uint64_t Hash64(const void* data, int64_t size, uint64_t seed) {
+  return XXH3_64bits_withSeed(data, size, seed);
+}
 
 }  // namespace cloze

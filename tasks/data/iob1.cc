@@ -5,7 +5,9 @@
 namespace cloze {
 namespace {
 
-bool IsSpanTag(absl::string_view tag) { return !tag.empty() && (tag[0] == 'B' || tag[0] == 'I') && (tag.size() == 1 || tag[1] == '-'); }
+bool IsSpanTag(absl::string_view tag) {
+  return !tag.empty() && (tag[0] == 'B' || tag[0] == 'I') && (tag.size() == 1 || tag[1] == '-');
+}
 
 // Is `tag`, B or I, right behind a tag of the same type?
 bool FollowsItsType(const std::vector<absl::string_view>& tags, size_t i) {

@@ -1,4 +1,5 @@
-// IOB1, the tags of the original CoNLL-2003 files: a span begins with I, and with B only right behind another span of its type.
+// IOB1, the tags of the original CoNLL-2003 files: a span begins with I, and with B only right
+// behind another span of its type.
 #ifndef CLOZE_TASKS_DATA_IOB1_H_
 #define CLOZE_TASKS_DATA_IOB1_H_
 
@@ -14,8 +15,8 @@ class Iob1Finder {
  public:
   // Tags of one sentence: O, B-x and I-x (or B and I alone); others rule IOB1 out.
   void Add(absl::Span<const std::string> tags);
-  // Do spans begin with I, and is every B where IOB1 has it? `needs_b`: and is there a B at all? Without one, tags may be IOB1 or know no
-  // B.
+  // Do spans begin with I, and is every B where IOB1 has it? `needs_b`: and is there a B at all?
+  // Without one, tags may be IOB1 or know no B.
   bool Found(bool needs_b) const { return !other_ && opened_by_i_ > 0 && (b_ > 0 || !needs_b); }
 
  private:

@@ -1,4 +1,5 @@
-// JSONL files: one object a line, read by a SAX handler that keeps only the wanted members and bounds the depth.
+// JSONL files: one object a line, read by a SAX handler that keeps only the wanted members and
+// bounds the depth.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
@@ -15,7 +16,8 @@ struct Value {
   enum Kind { kMissing, kString, kNumber, kBoolean, kList, kOther };
   Kind kind = kMissing;
   std::string text;                // kString, kNumber, kBoolean
-  std::vector<std::string> items;  // kList, as long as all are strings (for a field that may be a list: or numbers or booleans)
+  std::vector<std::string> items;  // kList, as long as all are strings (for a field that may be a
+                                   // list: or numbers or booleans)
 };
 
 class Handler : public nlohmann::json_sax<nlohmann::json> {
@@ -24,14 +26,22 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return Scalar(Value::kOther, ""); }
   bool boolean(bool v) override { return Scalar(Value::kBoolean, v ? "true" : "false"); }
-  bool number_integer(number_integer_t v) override { return Scalar(Value::kNumber, std::to_string(v)); }
-  bool number_unsigned(number_unsigned_t v) override { return Scalar(Value::kNumber, std::to_string(v)); }
-  bool number_float(number_float_t, const string_t& v) override { return Scalar(Value::kNumber, v); }
+  bool number_integer(number_integer_t v) override {
+    return Scalar(Value::kNumber, std::to_string(v));
+  }
+  bool number_unsigned(number_unsigned_t v) override {
+    return Scalar(Value::kNumber, std::to_string(v));
+  }
+  bool number_float(number_float_t, const string_t& v) override {
+    return Scalar(Value::kNumber, v);
+  }
   bool string(string_t& v) override { return Scalar(Value::kString, std::move(v)); }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return Open(Value::kOther); }
   bool end_object() override { return --depth_, true; }
-  bool start_array(std::size_t) override { return depth_ == 0 ? Fail("a JSON object expected") : Open(Value::kList); }
+  bool start_array(std::size_t) override {
+    return depth_ == 0 ? Fail("a JSON object expected") : Open(Value::kList);
+  }
   bool end_array() override { return --depth_, true; }
 
   bool key(string_t& name) override {
@@ -40,13 +50,16 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     wanted_.clear();
     for (size_t i = 0; i < fields_.size(); ++i) {
       if (fields_[i].name != name) continue;
-      if (values_[i].kind != Value::kMissing) return Fail(absl::StrCat(fields_[i].spec_field, ": \"", Quote(name), "\" occurs twice"));
+      if (values_[i].kind != Value::kMissing)
+        return Fail(absl::StrCat(fields_[i].spec_field, ": \"", Quote(name), "\" occurs twice"));
       wanted_.push_back(&values_[i]);
     }
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
-    return Fail(e.id == 101 ? absl::StrCat("not valid JSON at byte ", position) : "a number is out of range");
+  bool parse_error(
+      std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
+    return Fail(e.id == 101 ? absl::StrCat("not valid JSON at byte ", position)
+                            : "a number is out of range");
   }
 
   const std::string& error() const { return error_; }
@@ -64,8 +77,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       if (depth_ == 1) {
         value->kind = kind;
         value->text = text;
-      } else if (IsItem(kind, fields_[value - values_.data()]) && depth_ == 2 && value->kind == Value::kList) {
-        if (value->items.size() >= kMaxItems) return Fail(absl::StrCat("a list of more than ", kMaxItems, " strings"));
+      } else if (IsItem(kind, fields_[value - values_.data()]) && depth_ == 2 &&
+                 value->kind == Value::kList) {
+        if (value->items.size() >= kMaxItems)
+          return Fail(absl::StrCat("a list of more than ", kMaxItems, " strings"));
         value->items.push_back(text);
       } else {
         value->kind = Value::kOther;
@@ -74,7 +89,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   static bool IsItem(Value::Kind kind, const Field& field) {
-    return kind == Value::kString || (field.list && (kind == Value::kNumber || kind == Value::kBoolean));
+    return kind == Value::kString ||
+           (field.list && (kind == Value::kNumber || kind == Value::kBoolean));
   }
   bool Open(Value::Kind kind) {
     if (depth_ >= kMaxDepth) return Fail(absl::StrCat("nested deeper than ", kMaxDepth));
@@ -92,21 +108,24 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 };
 
 // Parses `json` into the handler's values; all wanted members must be there.
-absl::Status Parse(const std::string& path, int64_t line, const std::string& json, const std::vector<Field>& fields, Handler* handler) {
-  if (absl::StrContains(json, '\0')) return DataError(path, line, "a zero byte");  // the parser would take it for the end
+absl::Status Parse(const std::string& path, int64_t line, const std::string& json,
+    const std::vector<Field>& fields, Handler* handler) {
+  if (absl::StrContains(json, '\0'))
+    return DataError(path, line, "a zero byte");  // the parser would take it for the end
   if (!nlohmann::json::sax_parse(json, handler)) return DataError(path, line, handler->error());
   for (size_t i = 0; i < fields.size(); ++i) {
     if (handler->values()[i].kind != Value::kMissing) continue;
-    return DataError(
-        path, line,
-        absl::StrCat(fields[i].spec_field, ": no field \"", Quote(fields[i].name), "\"; there are ", ListNames(handler->names())));
+    return DataError(path, line,
+        absl::StrCat(fields[i].spec_field, ": no field \"", Quote(fields[i].name), "\"; there are ",
+            ListNames(handler->names())));
   }
   return absl::OkStatus();
 }
 
 class JsonlReader : public RowReader {
  public:
-  JsonlReader(LineReader reader, std::vector<Field> fields) : reader_(std::move(reader)), fields_(std::move(fields)) {}
+  JsonlReader(LineReader reader, std::vector<Field> fields)
+      : reader_(std::move(reader)), fields_(std::move(fields)) {}
 
   absl::StatusOr<bool> Next(std::vector<std::string>* values) override {
     do {
@@ -121,11 +140,14 @@ class JsonlReader : public RowReader {
     for (size_t i = 0; i < fields_.size(); ++i) {
       const Value& value = handler.values()[i];
       const bool label = fields_[i].spec_field == "label_field", list = fields_[i].list;
-      const bool scalar = value.kind == Value::kString || (label && (value.kind == Value::kNumber || value.kind == Value::kBoolean));
+      const bool scalar =
+          value.kind == Value::kString ||
+          (label && (value.kind == Value::kNumber || value.kind == Value::kBoolean));
       if (!scalar && !(list && value.kind == Value::kList)) {
         return DataError(reader_.path(), line(),
-                         absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name), "\" is not a string",
-                                      label ? ", number or boolean" : "", list ? ", or a list of them" : ""));
+            absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name),
+                "\" is not a string", label ? ", number or boolean" : "",
+                list ? ", or a list of them" : ""));
       }
       (*values)[i] = value.text;
       if (list) list_ = scalar ? std::vector<std::string>{value.text} : value.items;
@@ -147,18 +169,21 @@ class JsonlReader : public RowReader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(const std::string& path, std::vector<Field> fields) {
+absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(
+    const std::string& path, std::vector<Field> fields) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
   return std::make_unique<JsonlReader>(std::move(reader), std::move(fields));
 }
 
-absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json, const std::vector<Field>& fields,
-                             TaggedSentence* sentence) {
+absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json,
+    const std::vector<Field>& fields, TaggedSentence* sentence) {
   Handler handler(fields);
   RETURN_IF_ERROR(Parse(path, line, json, fields, &handler));
   for (size_t i = 0; i < fields.size(); ++i) {
     if (handler.values()[i].kind == Value::kList) continue;
-    return DataError(path, line, absl::StrCat(fields[i].spec_field, ": \"", Quote(fields[i].name), "\" is not a list of strings"));
+    return DataError(path, line,
+        absl::StrCat(
+            fields[i].spec_field, ": \"", Quote(fields[i].name), "\" is not a list of strings"));
   }
   sentence->words = handler.values()[0].items;
   sentence->lines.assign(sentence->words.size(), line);
@@ -166,10 +191,12 @@ absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::s
   sentence->tags = handler.values()[1].items;
   if (sentence->tags.size() != sentence->words.size()) {
     return DataError(path, line,
-                     absl::StrCat(fields[1].spec_field, ": ", sentence->tags.size(), " tags for ", sentence->words.size(), " words"));
+        absl::StrCat(fields[1].spec_field, ": ", sentence->tags.size(), " tags for ",
+            sentence->words.size(), " words"));
   }
   for (const std::string& tag : sentence->tags) {
-    if (tag.empty()) return DataError(path, line, absl::StrCat(fields[1].spec_field, ": an empty tag"));
+    if (tag.empty())
+      return DataError(path, line, absl::StrCat(fields[1].spec_field, ": an empty tag"));
   }
   return absl::OkStatus();
 }

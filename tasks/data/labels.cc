@@ -17,25 +17,32 @@ namespace cloze {
 namespace {
 
 // Adds a label; kData when it can hardly be one.
-absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label, std::set<std::string>* labels) {
+absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label,
+    std::set<std::string>* labels) {
   if (label.size() > kMaxLabelBytes) {
-    return Error(Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(), " bytes, at most ", kMaxLabelBytes,
-                                           " expected: \"", Quote(label), "\""));
+    return Error(
+        Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(),
+                         " bytes, at most ", kMaxLabelBytes, " expected: \"", Quote(label), "\""));
   }
-  if (!IsUtf8(label)) return Error(Exit::kData, absl::StrCat(where, ": ", field, ": the label \"", Quote(label), "\" is not UTF-8"));
+  if (!IsUtf8(label))
+    return Error(Exit::kData,
+        absl::StrCat(where, ": ", field, ": the label \"", Quote(label), "\" is not UTF-8"));
   labels->insert(label);
   if (labels->size() <= kMaxLabels) return absl::OkStatus();
-  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": more than ", kMaxLabels, " different labels; is it the right column?"));
+  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": more than ", kMaxLabels,
+                                " different labels; is it the right column?"));
 }
 
-absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field, const std::set<std::string>& set,
-                                                size_t least = 2) {
+absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field,
+    const std::set<std::string>& set, size_t least = 2) {
   std::vector<std::string> labels(set.begin(), set.end());
   if (labels.size() < least) {
-    const std::string where = absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
+    const std::string where =
+        absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
     if (labels.empty()) return Error(Exit::kData, where + "no examples");
-    return Error(Exit::kData, absl::StrCat(where, field, ": ", labels.size(), " different labels, at least ", least, " expected; there is ",
-                                           ListNames(labels)));
+    return Error(
+        Exit::kData, absl::StrCat(where, field, ": ", labels.size(), " different labels, at least ",
+                         least, " expected; there is ", ListNames(labels)));
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {
@@ -43,32 +50,38 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
     if (!absl::SimpleAtod(label, &value) || !std::isfinite(value)) return labels;
     values[label] = value;
   }
-  std::stable_sort(labels.begin(), labels.end(), [&](const std::string& a, const std::string& b) { return values[a] < values[b]; });
+  std::stable_sort(labels.begin(), labels.end(),
+      [&](const std::string& a, const std::string& b) { return values[a] < values[b]; });
   return labels;
 }
 
 absl::Status Stopped(const std::atomic<bool>* stop) {
-  return stop != nullptr && stop->load() ? Error(Exit::kInterrupted, "stopped while reading the labels") : absl::OkStatus();
+  return stop != nullptr && stop->load()
+             ? Error(Exit::kInterrupted, "stopped while reading the labels")
+             : absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const SequenceClassificationSpec& task,
-                                                          const std::atomic<bool>* stop) {
+absl::StatusOr<std::vector<std::string>> LearnClassLabels(
+    const DataSpec& data, const SequenceClassificationSpec& task, const std::atomic<bool>* stop) {
   const bool several = task.kind() == SequenceClassificationSpec::MULTI_LABEL;
-  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
+  ASSIGN_OR_RETURN(
+      TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
   std::set<std::string> labels;
   TextExample example;
   while (true) {
     RETURN_IF_ERROR(Stopped(stop));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&example));
     if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2);
-    for (const std::string& label : several ? LabelsOf(example, task.label_separator()) : std::vector<std::string>{example.label})
+    for (const std::string& label : several ? LabelsOf(example, task.label_separator())
+                                            : std::vector<std::string>{example.label})
       RETURN_IF_ERROR(Collect(reader.Where(), "label_field", label, &labels));
   }
 }
 
-absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const std::atomic<bool>* stop) {
+absl::StatusOr<std::vector<std::string>> LearnTags(
+    const DataSpec& data, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
   std::set<std::string> labels, as_iob2;
   Iob1Finder iob1;
@@ -78,7 +91,8 @@ absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const s
     ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
     if (!more) return Sorted(data, "tags_field", iob1.Found(true) ? as_iob2 : labels);
     for (size_t i = 0; i < sentence.tags.size(); ++i) {
-      RETURN_IF_ERROR(Collect(reader.Where(sentence.lines[i]), "tags_field", sentence.tags[i], &labels));
+      RETURN_IF_ERROR(
+          Collect(reader.Where(sentence.lines[i]), "tags_field", sentence.tags[i], &labels));
     }
     iob1.Add(sentence.tags);
     Iob1ToIob2(&sentence.tags);
@@ -89,7 +103,8 @@ absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const s
 absl::StatusOr<LabelIds> LabelIds::Create(std::vector<std::string> labels) {
   LabelIds ids;
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i].empty()) return Error(Exit::kSpec, absl::StrCat("labels: label ", i + 1, " is empty"));
+    if (labels[i].empty())
+      return Error(Exit::kSpec, absl::StrCat("labels: label ", i + 1, " is empty"));
     if (!ids.ids_.emplace(labels[i], i).second)
       return Error(Exit::kSpec, absl::StrCat("labels: \"", Quote(labels[i]), "\" is there twice"));
   }
@@ -102,9 +117,11 @@ int32_t LabelIds::Find(const std::string& label) const {
   return it == ids_.end() ? -1 : it->second;
 }
 
-absl::Status LabelIds::Unknown(absl::string_view where, absl::string_view field, const std::string& label) const {
-  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ", ListNames(labels_),
-                                         " expected; a run whose spec lists all `labels` can learn it"));
+absl::Status LabelIds::Unknown(
+    absl::string_view where, absl::string_view field, const std::string& label) const {
+  return Error(Exit::kData,
+      absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ",
+          ListNames(labels_), " expected; a run whose spec lists all `labels` can learn it"));
 }
 
 }  // namespace cloze

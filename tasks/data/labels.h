@@ -12,11 +12,13 @@
 
 namespace cloze {
 
-// All labels in the data (max_examples honoured), sorted: by value when all are numbers, else by bytes. kData when there are fewer than two
-// (of MULTI_LABEL: none) or absurdly many. Tags in IOB1 give the labels of IOB2. `stop` (may be nullptr) ends it with kInterrupted.
-absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data, const SequenceClassificationSpec& task,
-                                                          const std::atomic<bool>* stop = nullptr);
-absl::StatusOr<std::vector<std::string>> LearnTags(const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+// All labels in the data (max_examples honoured), sorted: by value when all are numbers, else by
+// bytes. kData when there are fewer than two (of MULTI_LABEL: none) or absurdly many. Tags in IOB1
+// give the labels of IOB2. `stop` (may be nullptr) ends it with kInterrupted.
+absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
+    const SequenceClassificationSpec& task, const std::atomic<bool>* stop = nullptr);
+absl::StatusOr<std::vector<std::string>> LearnTags(
+    const DataSpec& data, const std::atomic<bool>* stop = nullptr);
 
 // From labels to ids.
 class LabelIds {
@@ -26,8 +28,10 @@ class LabelIds {
   int32_t size() const { return labels_.size(); }
   // Id of a label; -1 when it is not known.
   int32_t Find(const std::string& label) const;
-  // kData for a label that is not known: "where: field: unknown label ...", with the first 20 known ones.
-  absl::Status Unknown(absl::string_view where, absl::string_view field, const std::string& label) const;
+  // kData for a label that is not known: "where: field: unknown label ...", with the first 20 known
+  // ones.
+  absl::Status Unknown(
+      absl::string_view where, absl::string_view field, const std::string& label) const;
 
  private:
   std::vector<std::string> labels_;

@@ -16,7 +16,8 @@ Keep KeepOf(SequenceClassificationSpec::LongTexts long_texts) {
 }
 
 // <class> head tail <sep>.
-TextSequence Wrap(const SpecialIds& special, absl::Span<const int32_t> head, absl::Span<const int32_t> tail) {
+TextSequence Wrap(
+    const SpecialIds& special, absl::Span<const int32_t> head, absl::Span<const int32_t> tail) {
   TextSequence sequence;
   sequence.ids.reserve(head.size() + tail.size() + 2);
   sequence.ids.push_back(special.cls);
@@ -29,13 +30,15 @@ TextSequence Wrap(const SpecialIds& special, absl::Span<const int32_t> head, abs
 
 }  // namespace
 
-std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::string_view text, const std::string* pair, int64_t max_tokens,
-                                          SequenceClassificationSpec::LongTexts long_texts, int64_t* cut) {
+std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
+    const std::string* pair, int64_t max_tokens, SequenceClassificationSpec::LongTexts long_texts,
+    int64_t* cut) {
   *cut = 0;
   if (pair != nullptr) {
     Encoding encoding = tokenizer.EncodePair(text, *pair);
     *cut = tokenizer.Truncate(&encoding, max_tokens, KeepOf(long_texts));
-    const int64_t second = std::find(encoding.types.begin(), encoding.types.end(), 1) - encoding.types.begin();
+    const int64_t second =
+        std::find(encoding.types.begin(), encoding.types.end(), 1) - encoding.types.begin();
     return {{std::move(encoding.ids), second}};
   }
   std::vector<int32_t> pieces;
@@ -54,7 +57,8 @@ std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::stri
   }
   *cut = count - room;
   const int64_t first = FirstKept(room, KeepOf(long_texts));
-  sequences.push_back(Wrap(tokenizer.special(), all.subspan(0, first), all.subspan(count - (room - first))));
+  sequences.push_back(
+      Wrap(tokenizer.special(), all.subspan(0, first), all.subspan(count - (room - first))));
   return sequences;
 }
 

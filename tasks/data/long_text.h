@@ -11,16 +11,19 @@
 
 namespace cloze {
 
-// <class> text <sep> [pair <sep>]; `second` is the index of the first token of type 1, ids.size() when there is none.
+// <class> text <sep> [pair <sep>]; `second` is the index of the first token of type 1, ids.size()
+// when there is none.
 struct TextSequence {
   std::vector<int32_t> ids;
   int64_t second = 0;
 };
 
-// The sequences, of at most max_tokens (at least 3; 4 for a pair), of a text or, where `pair` is not null, of two: one, or with WINDOWS and
-// a single text as many full ones as cover it, which overlap evenly. *cut gets the number of tokens that are in none of them.
-std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::string_view text, const std::string* pair, int64_t max_tokens,
-                                          SequenceClassificationSpec::LongTexts long_texts, int64_t* cut);
+// The sequences, of at most max_tokens (at least 3; 4 for a pair), of a text or, where `pair` is
+// not null, of two: one, or with WINDOWS and a single text as many full ones as cover it, which
+// overlap evenly. *cut gets the number of tokens that are in none of them.
+std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
+    const std::string* pair, int64_t max_tokens, SequenceClassificationSpec::LongTexts long_texts,
+    int64_t* cut);
 
 }  // namespace cloze
 

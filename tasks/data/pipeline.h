@@ -11,9 +11,11 @@
 
 namespace cloze {
 
-// Until read(&item, &bytes) or consume(item, result) says false: fills a batch by read, calls encode(item, &result) for all of the batch in
-// parallel, then consume in the order of reading, then tick(). All may return errors but encode. Only a batch is in memory.
-template <typename Item, typename Result, typename Read, typename Encode, typename Consume, typename Tick>
+// Until read(&item, &bytes) or consume(item, result) says false: fills a batch by read, calls
+// encode(item, &result) for all of the batch in parallel, then consume in the order of reading,
+// then tick(). All may return errors but encode. Only a batch is in memory.
+template <typename Item, typename Result, typename Read, typename Encode, typename Consume,
+    typename Tick>
 absl::Status RunPipeline(Read read, Encode encode, Consume consume, Tick tick) {
   constexpr int64_t kBatchBytes = 4 << 20, kBatchItems = 8192;
   std::vector<Item> items;
@@ -28,9 +30,10 @@ absl::Status RunPipeline(Read read, Encode encode, Consume consume, Tick tick) {
     }
     results.clear();
     results.resize(items.size());
-    ParallelChunks(items.size(), static_cast<int64_t>(items.size()) / 64 + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) encode(items[i], &results[i]);
-    });
+    ParallelChunks(
+        items.size(), static_cast<int64_t>(items.size()) / 64 + 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) encode(items[i], &results[i]);
+        });
     for (size_t i = 0; i < items.size(); ++i) {
       ASSIGN_OR_RETURN(const bool wants_more, consume(items[i], results[i]));
       if (!wants_more) return absl::OkStatus();

@@ -13,44 +13,55 @@ namespace cloze {
 namespace {
 
 // Opens a TSV, CSV or JSONL file.
-absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(const FileCursor& files, std::vector<Field> fields) {
+absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(
+    const FileCursor& files, std::vector<Field> fields) {
   const DataSpec::Format format = files.format();
   if (format == DataSpec::JSONL) return OpenJsonl(files.path(), std::move(fields));
   return OpenTable(files.path(), format == DataSpec::CSV, files.spec().header(), std::move(fields));
 }
 
-bool IsConll(DataSpec::Format format) { return format == DataSpec::CONLLU || format == DataSpec::CONLL; }
+bool IsConll(DataSpec::Format format) {
+  return format == DataSpec::CONLLU || format == DataSpec::CONLL;
+}
 
 absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
-  return Error(Exit::kSpec,
-               absl::StrCat(QuotePath(files.path()), ": format: is ", DataSpec::Format_Name(files.format()), "; ", expected, " expected"));
+  return Error(
+      Exit::kSpec, absl::StrCat(QuotePath(files.path()), ": format: is ",
+                       DataSpec::Format_Name(files.format()), "; ", expected, " expected"));
 }
 
 }  // namespace
 
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
-  return Error(Exit::kData,
-               absl::StrCat(path == "-" ? "standard input" : QuotePath(path), line > 0 ? absl::StrCat(":", line) : "", ": ", message));
+  return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : QuotePath(path),
+                                line > 0 ? absl::StrCat(":", line) : "", ": ", message));
 }
 
 std::string ListNames(absl::Span<const std::string> names) {
   std::string out;
-  for (size_t i = 0; i < std::min<size_t>(names.size(), 20); ++i) absl::StrAppend(&out, i > 0 ? ", " : "", "\"", Quote(names[i]), "\"");
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 20); ++i)
+    absl::StrAppend(&out, i > 0 ? ", " : "", "\"", Quote(names[i]), "\"");
   if (names.size() > 20) absl::StrAppend(&out, ", ... (", names.size(), ")");
   return names.empty() ? "none" : out;
 }
 
-bool IsBlank(absl::string_view text) { return text.find_first_not_of(" \t\r") == absl::string_view::npos; }
+bool IsBlank(absl::string_view text) {
+  return text.find_first_not_of(" \t\r") == absl::string_view::npos;
+}
 
 int ColumnNumber(absl::string_view name) {
   int number = 0;
-  return !name.empty() && absl::ascii_isdigit(name[0]) && absl::SimpleAtoi(name, &number) && number > 0 ? number - 1 : -1;
+  return !name.empty() && absl::ascii_isdigit(name[0]) && absl::SimpleAtoi(name, &number) &&
+                 number > 0
+             ? number - 1
+             : -1;
 }
 
 absl::StatusOr<bool> NextLine(LineReader* reader, std::string* line) {
   ASSIGN_OR_RETURN(const bool more, reader->Next(line));
   if (!reader->continued()) return more;
-  return DataError(reader->path(), reader->line_number(), absl::StrCat("the line is longer than ", kRowBytes, " bytes"));
+  return DataError(reader->path(), reader->line_number(),
+      absl::StrCat("the line is longer than ", kRowBytes, " bytes"));
 }
 
 absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::string& path) {
@@ -58,8 +69,8 @@ absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::strin
   static constexpr struct {
     const char* extension;
     DataSpec::Format format;
-  } kExtensions[] = {{".txt", DataSpec::TEXT},    {".tsv", DataSpec::TSV},       {".csv", DataSpec::CSV},
-                     {".jsonl", DataSpec::JSONL}, {".conllu", DataSpec::CONLLU}, {".conll", DataSpec::CONLL}};
+  } kExtensions[] = {{".txt", DataSpec::TEXT}, {".tsv", DataSpec::TSV}, {".csv", DataSpec::CSV},
+      {".jsonl", DataSpec::JSONL}, {".conllu", DataSpec::CONLLU}, {".conll", DataSpec::CONLL}};
   for (const auto& [extension, format] : kExtensions) {
     if (absl::EndsWithIgnoreCase(path, extension)) return format;
   }
@@ -68,7 +79,10 @@ absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::strin
     if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
   const std::string name = path == "-" ? "standard input" : QuotePath(path);
-  return Error(Exit::kSpec, absl::StrCat(name, ": format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; ", hint));
+  return Error(Exit::kSpec,
+      absl::StrCat(name,
+          ": format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; ",
+          hint));
 }
 
 absl::StatusOr<FileCursor> FileCursor::Create(const DataSpec& spec) {
@@ -145,10 +159,13 @@ absl::StatusOr<bool> DocumentReader::Next(DocumentPiece* piece) {
 }
 
 int64_t DocumentReader::position() const {
-  return files_.done_bytes() + (pieces_ != nullptr ? pieces_->position() : rows_ != nullptr ? rows_->position() : 0);
+  return files_.done_bytes() + (pieces_ != nullptr    ? pieces_->position()
+                                   : rows_ != nullptr ? rows_->position()
+                                                      : 0);
 }
 
-TextReader::TextReader(FileCursor files, Labels labels) : files_(std::move(files)), labels_(labels) {}
+TextReader::TextReader(FileCursor files, Labels labels)
+    : files_(std::move(files)), labels_(labels) {}
 TextReader::TextReader(TextReader&&) noexcept = default;
 TextReader::~TextReader() = default;
 
@@ -168,7 +185,8 @@ absl::Status TextReader::OpenFile() {
     return absl::OkStatus();
   }
   std::vector<Field> fields = {{"text_field", spec.text_field()}};
-  if (!spec.text_pair_field().empty()) fields.push_back({"text_pair_field", spec.text_pair_field()});
+  if (!spec.text_pair_field().empty())
+    fields.push_back({"text_pair_field", spec.text_pair_field()});
   if (required) fields.push_back({"label_field", spec.label_field(), labels_ == Labels::kSeveral});
   ASSIGN_OR_RETURN(rows_, OpenRows(files_, std::move(fields)));
   return absl::OkStatus();
@@ -210,9 +228,12 @@ std::vector<std::string> LabelsOf(const TextExample& example, const std::string&
 }
 
 std::string TextReader::Where() const { return files_.Where(line_); }
-int64_t TextReader::position() const { return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0); }
+int64_t TextReader::position() const {
+  return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0);
+}
 
-TaggedReader::TaggedReader(FileCursor files, Labels labels) : files_(std::move(files)), labels_(labels) {}
+TaggedReader::TaggedReader(FileCursor files, Labels labels)
+    : files_(std::move(files)), labels_(labels) {}
 TaggedReader::TaggedReader(TaggedReader&&) noexcept = default;
 TaggedReader::~TaggedReader() = default;
 
@@ -227,7 +248,8 @@ absl::Status TaggedReader::OpenFile() {
     return absl::OkStatus();
   }
   if (!IsConll(files_.format())) return WrongFormat(files_, "CONLLU, CONLL or JSONL");
-  ASSIGN_OR_RETURN(conll_, ConllReader::Open(files_.path(), files_.spec(), files_.format() == DataSpec::CONLLU, labels_));
+  ASSIGN_OR_RETURN(conll_, ConllReader::Open(files_.path(), files_.spec(),
+                               files_.format() == DataSpec::CONLLU, labels_));
   return absl::OkStatus();
 }
 
@@ -244,8 +266,10 @@ absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence*
     } else if (rows_ != nullptr) {
       ASSIGN_OR_RETURN(const bool more, rows_->Next(&row));
       if (more) {
-        std::vector<Field> fields = {{"words_field", spec.words_field().empty() ? "tokens" : spec.words_field()}};
-        if (labels_ == Labels::kRequired) fields.push_back({"tags_field", spec.tags_field().empty() ? "tags" : spec.tags_field()});
+        std::vector<Field> fields = {
+            {"words_field", spec.words_field().empty() ? "tokens" : spec.words_field()}};
+        if (labels_ == Labels::kRequired)
+          fields.push_back({"tags_field", spec.tags_field().empty() ? "tags" : spec.tags_field()});
         RETURN_IF_ERROR(ParseTaggedJson(files_.path(), rows_->line(), row[0], fields, sentence));
         if (!sentence->words.empty()) break;
         continue;
@@ -264,7 +288,9 @@ absl::StatusOr<bool> TaggedReader::Ready() { return conll_ != nullptr ? conll_->
 std::string TaggedReader::Where(int64_t line) const { return files_.Where(line); }
 int TaggedReader::tags_column() const { return conll_ != nullptr ? conll_->tags_column() : -1; }
 int64_t TaggedReader::position() const {
-  return files_.done_bytes() + (conll_ != nullptr ? conll_->position() : rows_ != nullptr ? rows_->position() : 0);
+  return files_.done_bytes() + (conll_ != nullptr     ? conll_->position()
+                                   : rows_ != nullptr ? rows_->position()
+                                                      : 0);
 }
 
 }  // namespace cloze

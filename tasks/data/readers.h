@@ -1,4 +1,5 @@
-// Streaming readers of a DataSpec's files: documents, labelled texts, tagged sentences. Memory does not grow with the files.
+// Streaming readers of a DataSpec's files: documents, labelled texts, tagged sentences. Memory does
+// not grow with the files.
 #ifndef CLOZE_TASKS_DATA_READERS_H_
 #define CLOZE_TASKS_DATA_READERS_H_
 
@@ -17,20 +18,23 @@ class ConllReader;
 class PieceReader;
 class RowReader;
 
-// Do the files have to hold a label (training, evaluation), any number of labels for a text, or are they not looked at (inference)?
+// Do the files have to hold a label (training, evaluation), any number of labels for a text, or are
+// they not looked at (inference)?
 enum class Labels { kRequired, kSeveral, kIgnored };
 
 // Longest piece of a document, and the most that one row, line or sentence may have.
 inline constexpr int64_t kPieceBytes = 1 << 20;
 inline constexpr int64_t kRowBytes = 16 << 20;
 
-// Layout of `path`: what the spec says or the extension does. kSpec when neither does. `path` "-" is standard input.
+// Layout of `path`: what the spec says or the extension does. kSpec when neither does. `path` "-"
+// is standard input.
 absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::string& path);
 
 // The files of a DataSpec one after the other; base of the readers.
 class FileCursor {
  public:
-  // Names the files that are missing (kNoInput), no files at all and unknown layouts (kSpec) before anything is read.
+  // Names the files that are missing (kNoInput), no files at all and unknown layouts (kSpec) before
+  // anything is read.
   static absl::StatusOr<FileCursor> Create(const DataSpec& spec);
 
   // Moves on to the next file; false when there is none.
@@ -52,7 +56,8 @@ class FileCursor {
   int64_t done_ = 0, total_ = 0;
 };
 
-// A part of a document. The texts of its pieces, side by side, are the document; they are cut at white space where there is any.
+// A part of a document. The texts of its pieces, side by side, are the document; they are cut at
+// white space where there is any.
 struct DocumentPiece {
   std::string text;  // at most kPieceBytes
   bool first = true, last = true;
@@ -65,7 +70,8 @@ class DocumentReader {
   DocumentReader(DocumentReader&&) noexcept;
   ~DocumentReader();
 
-  // The next piece; false at the end of the last file. kData for a malformed file, as "file:line: field: ...".
+  // The next piece; false at the end of the last file. kData for a malformed file, as "file:line:
+  // field: ...".
   absl::StatusOr<bool> Next(DocumentPiece* piece);
   int64_t position() const;
   int64_t total_bytes() const { return files_.total_bytes(); }
@@ -81,8 +87,8 @@ class DocumentReader {
   int64_t row_at_ = -1;  // begin of the next piece of the row; -1 when there is none
 };
 
-// A text, or a pair, with its label; `label` is empty when labels are ignored. Labels::kSeveral: `label` is the whole field, or `list` the
-// items of a JSON list (also of a single string).
+// A text, or a pair, with its label; `label` is empty when labels are ignored. Labels::kSeveral:
+// `label` is the whole field, or `list` the items of a JSON list (also of a single string).
 struct TextExample {
   std::string text, text_pair, label;
   std::vector<std::string> list;
@@ -90,10 +96,12 @@ struct TextExample {
   int64_t line = 0;
 };
 
-// The labels of an example that was read with Labels::kSeveral: its list, or what stands between separators, without blanks around it.
+// The labels of an example that was read with Labels::kSeveral: its list, or what stands between
+// separators, without blanks around it.
 std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator);
 
-// Labelled texts of TSV, CSV and JSONL files; with ignored labels also the documents of TEXT files. Honours max_examples.
+// Labelled texts of TSV, CSV and JSONL files; with ignored labels also the documents of TEXT files.
+// Honours max_examples.
 class TextReader {
  public:
   static absl::StatusOr<TextReader> Open(const DataSpec& spec, Labels labels);
@@ -123,8 +131,8 @@ struct TaggedSentence {
   std::vector<int64_t> lines;
 };
 
-// All lines of a CoNLL or CoNLL-U sentence as they are in the file, line ends included: blank lines and comments before it, skipped rows,
-// the blank line behind it. word_lines[w] indexes `lines`.
+// All lines of a CoNLL or CoNLL-U sentence as they are in the file, line ends included: blank lines
+// and comments before it, skipped rows, the blank line behind it. word_lines[w] indexes `lines`.
 struct ConllSentence {
   std::vector<std::string> lines;
   std::vector<int32_t> word_lines;
@@ -137,10 +145,12 @@ class TaggedReader {
   TaggedReader(TaggedReader&&) noexcept;
   ~TaggedReader();
 
-  // The next sentence, which has words. With `raw` (not for JSONL) also its lines; lines that belong to no sentence (the end of a file)
-  // then come as a sentence without words, so that the lines of all sentences, side by side, are the files.
+  // The next sentence, which has words. With `raw` (not for JSONL) also its lines; lines that
+  // belong to no sentence (the end of a file) then come as a sentence without words, so that the
+  // lines of all sentences, side by side, are the files.
   absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw = nullptr);
-  // After a first Next with `raw`: would the next one return without waiting for a pipe or terminal? Reads what is there, never waits.
+  // After a first Next with `raw`: would the next one return without waiting for a pipe or
+  // terminal? Reads what is there, never waits.
   absl::StatusOr<bool> Ready();
   std::string Where(int64_t line) const;
   // Index from 0 of the column that holds the tags of the sentence returned last; -1 for JSONL.
@@ -159,10 +169,11 @@ class TaggedReader {
   int64_t count_ = 0;
 };
 
-// The sentence's lines with column `column` (from 0; the number of columns appends one) of word w replaced by values[w]; everything else
-// stays as it is, byte for byte. Control characters (tabs and line ends too) inside values become "_", in columns between blanks also
-// blanks.
-std::string ReplaceColumn(const ConllSentence& sentence, int column, absl::Span<const std::string> values);
+// The sentence's lines with column `column` (from 0; the number of columns appends one) of word w
+// replaced by values[w]; everything else stays as it is, byte for byte. Control characters (tabs
+// and line ends too) inside values become "_", in columns between blanks also blanks.
+std::string ReplaceColumn(
+    const ConllSentence& sentence, int column, absl::Span<const std::string> values);
 
 }  // namespace cloze
 

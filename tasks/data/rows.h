@@ -13,7 +13,8 @@
 
 namespace cloze {
 
-// A column that is wanted: the spec's field that asks for it, and its name or number. `list`: JSON may have a list there.
+// A column that is wanted: the spec's field that asks for it, and its name or number. `list`: JSON
+// may have a list there.
 struct Field {
   std::string spec_field, name;
   bool list = false;
@@ -40,33 +41,39 @@ class RowReader {
   virtual ~RowReader() = default;
   // The values of the wanted fields, in their order.
   virtual absl::StatusOr<bool> Next(std::vector<std::string>* values) = 0;
-  // Items of the field that may be a list, of the row that Next returned last; nullptr where rows have no lists.
+  // Items of the field that may be a list, of the row that Next returned last; nullptr where rows
+  // have no lists.
   virtual const std::vector<std::string>* list() const { return nullptr; }
   // Line where the row that Next returned last begins.
   virtual int64_t line() const = 0;
   virtual int64_t position() const = 0;
 };
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTable(const std::string& path, bool quoting, bool header, std::vector<Field> fields);
-absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(const std::string& path, std::vector<Field> fields);
+absl::StatusOr<std::unique_ptr<RowReader>> OpenTable(
+    const std::string& path, bool quoting, bool header, std::vector<Field> fields);
+absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(
+    const std::string& path, std::vector<Field> fields);
 // A TEXT file's documents as rows of one value.
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTextRows(const std::string& path, DataSpec::Documents documents);
+absl::StatusOr<std::unique_ptr<RowReader>> OpenTextRows(
+    const std::string& path, DataSpec::Documents documents);
 
 // One line of a JSONL file with lists of strings: tokens and, unless it is empty, tags.
-absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json, const std::vector<Field>& fields,
-                             TaggedSentence* sentence);
+absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json,
+    const std::vector<Field>& fields, TaggedSentence* sentence);
 
 // Documents of one TEXT file in pieces.
 class PieceReader {
  public:
-  static absl::StatusOr<std::unique_ptr<PieceReader>> Open(const std::string& path, DataSpec::Documents documents);
+  static absl::StatusOr<std::unique_ptr<PieceReader>> Open(
+      const std::string& path, DataSpec::Documents documents);
   absl::StatusOr<bool> Next(DocumentPiece* piece);
   // Line where the current document begins.
   int64_t line() const { return line_; }
   int64_t position() const { return reader_.position(); }
 
  private:
-  PieceReader(LineReader reader, DataSpec::Documents documents) : reader_(std::move(reader)), documents_(documents) {}
+  PieceReader(LineReader reader, DataSpec::Documents documents)
+      : reader_(std::move(reader)), documents_(documents) {}
   absl::Status ReadMore();
 
   LineReader reader_;
@@ -80,13 +87,15 @@ class PieceReader {
   int64_t line_ = 0;
 };
 
-// Length of the first piece of `text`, at most kPieceBytes: up to and with the last white space, else at a UTF-8 border.
+// Length of the first piece of `text`, at most kPieceBytes: up to and with the last white space,
+// else at a UTF-8 border.
 int64_t PieceLength(absl::string_view text);
 
 // Sentences of one CoNLL or CoNLL-U file.
 class ConllReader {
  public:
-  static absl::StatusOr<std::unique_ptr<ConllReader>> Open(const std::string& path, const DataSpec& spec, bool conllu, Labels labels);
+  static absl::StatusOr<std::unique_ptr<ConllReader>> Open(
+      const std::string& path, const DataSpec& spec, bool conllu, Labels labels);
   // As TaggedReader's.
   absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw);
   absl::StatusOr<bool> Ready();
@@ -104,7 +113,8 @@ class ConllReader {
 
   ConllReader(LineReader reader, const DataSpec& spec, bool conllu, Labels labels);
   absl::Status ResolveColumns(int columns);
-  absl::StatusOr<int> Resolve(absl::string_view spec_field, const std::string& name, int fallback, int columns) const;
+  absl::StatusOr<int> Resolve(
+      absl::string_view spec_field, const std::string& name, int fallback, int columns) const;
   // Reads the next line into the sentence, with `raw` as it is, too.
   absl::Status ReadRow(bool raw);
   // Takes apart a line that is not blank.

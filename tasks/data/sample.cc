@@ -8,7 +8,8 @@
 namespace cloze {
 namespace {
 
-// How much of `text` are whole records: up to a line's end that is in no quotes (CSV), or a blank line (CoNLL); 0: none.
+// How much of `text` are whole records: up to a line's end that is in no quotes (CSV), or a blank
+// line (CoNLL); 0: none.
 size_t WholeRecords(const std::string& text, DataSpec::Format format) {
   if (format == DataSpec::TEXT) return text.size();
   if (format == DataSpec::CONLLU || format == DataSpec::CONLL) {
@@ -25,7 +26,8 @@ size_t WholeRecords(const std::string& text, DataSpec::Format format) {
 }
 
 // The beginning of a file of `size` bytes; longer than `most` only when its first record is.
-absl::StatusOr<std::string> Beginning(const std::string& path, int64_t size, int64_t most, DataSpec::Format format) {
+absl::StatusOr<std::string> Beginning(
+    const std::string& path, int64_t size, int64_t most, DataSpec::Format format) {
   ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
   for (int64_t n = std::min(size, most);; n = std::min(size, 4 * n)) {
     std::string text(n, '\0');
@@ -37,7 +39,8 @@ absl::StatusOr<std::string> Beginning(const std::string& path, int64_t size, int
 
 }  // namespace
 
-absl::StatusOr<DataSample> SampleData(const DataSpec& data, const std::string& folder, int64_t most) {
+absl::StatusOr<DataSample> SampleData(
+    const DataSpec& data, const std::string& folder, int64_t most) {
   DataSample sample;
   sample.data = data;
   for (const std::string& path : data.files()) {
@@ -54,7 +57,8 @@ absl::StatusOr<DataSample> SampleData(const DataSpec& data, const std::string& f
     ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
     ASSIGN_OR_RETURN(const DataSpec::Format format, FormatOf(data, path));
     ASSIGN_OR_RETURN(const std::string text, Beginning(path, size, most - sample.read, format));
-    const std::string copy = JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
+    const std::string copy =
+        JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
     RETURN_IF_ERROR(WriteNewFile(copy, text));
     sample.data.add_files(copy);
     sample.read += text.size();

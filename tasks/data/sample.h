@@ -16,9 +16,11 @@ struct DataSample {
   double scale() const { return read > 0 ? double(bytes) / read : 1; }
 };
 
-// Copies the beginnings of the files of `data`, of about `most` bytes together and cut at ends of records, to `folder`, which has to be
-// there. Files whose first record is longer come whole. Errors as of reading and writing files.
-absl::StatusOr<DataSample> SampleData(const DataSpec& data, const std::string& folder, int64_t most);
+// Copies the beginnings of the files of `data`, of about `most` bytes together and cut at ends of
+// records, to `folder`, which has to be there. Files whose first record is longer come whole.
+// Errors as of reading and writing files.
+absl::StatusOr<DataSample> SampleData(
+    const DataSpec& data, const std::string& folder, int64_t most);
 
 }  // namespace cloze
 

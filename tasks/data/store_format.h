@@ -11,7 +11,8 @@ namespace cloze {
 
 static_assert(std::endian::native == std::endian::little, "stores are little endian");
 
-inline constexpr uint64_t kStoreMagic = 0x31305358455A4C43;  // "CLZEXS01" read as a little-endian number
+inline constexpr uint64_t kStoreMagic =
+    0x31305358455A4C43;  // "CLZEXS01" read as a little-endian number
 inline constexpr uint32_t kContinuesBit = uint32_t{1} << 31;
 inline constexpr uint32_t kMaxExampleTokens = 1 << 20;
 inline constexpr uint32_t kTargetsShift = 28;  // of `num_labels` in the header: what the labels are
@@ -39,7 +40,9 @@ struct LabelRecord {
 
 // Labels that a record may hold are below this.
 inline uint32_t LabelLimit(int32_t num_labels, Targets targets) {
-  return targets == Targets::kLabels ? num_labels : targets == Targets::kSet ? num_labels + 1 : ~uint32_t{0};
+  return targets == Targets::kLabels ? num_labels
+         : targets == Targets::kSet  ? num_labels + 1
+                                     : ~uint32_t{0};
 }
 
 }  // namespace cloze

@@ -26,7 +26,8 @@ class TableReader : public RowReader {
     if (columns_ == 0) RETURN_IF_ERROR(FindColumns(nullptr));
     if (row_.size() != columns_) {
       const char* hint = quoting_ ? "" : " (tab-separated, no quoting)";
-      return DataError(reader_.path(), line_, absl::StrCat(row_.size(), " columns, ", columns_, " expected", hint));
+      return DataError(reader_.path(), line_,
+          absl::StrCat(row_.size(), " columns, ", columns_, " expected", hint));
     }
     values->resize(fields_.size());
     for (size_t i = 0; i < fields_.size(); ++i) (*values)[i] = row_[indexes_[i]];
@@ -47,7 +48,8 @@ class TableReader : public RowReader {
     if (quoting_) {
       RETURN_IF_ERROR(ParseCsv());
     } else {
-      for (absl::string_view column : absl::StrSplit(text_, absl::MaxSplits('\t', kMaxColumns))) row_.emplace_back(column);
+      for (absl::string_view column : absl::StrSplit(text_, absl::MaxSplits('\t', kMaxColumns)))
+        row_.emplace_back(column);
     }
     if (row_.size() <= kMaxColumns) return true;
     return DataError(reader_.path(), line_, absl::StrCat("more than ", kMaxColumns, " columns"));
@@ -62,9 +64,9 @@ class TableReader : public RowReader {
         RETURN_IF_ERROR(ParseQuoted(&at, &bytes, &column));
         if (at < text_.size() && text_[at] != ',') {
           return DataError(reader_.path(), reader_.line_number(),
-                           absl::StrCat("column ", row_.size(),
-                                        ": text behind a closing quote, a comma or the line's end expected; "
-                                        "a quote inside quotes is written twice"));
+              absl::StrCat("column ", row_.size(),
+                  ": text behind a closing quote, a comma or the line's end expected; "
+                  "a quote inside quotes is written twice"));
         }
       } else {
         const size_t comma = std::min(text_.find(',', at), text_.size());
@@ -97,8 +99,10 @@ class TableReader : public RowReader {
       *bytes += text_.size() + 1;
       *at = 0;
       if (more && *bytes <= kRowBytes) continue;
-      const std::string end = more ? absl::StrCat("within ", kRowBytes, " bytes") : "before the end of the file";
-      return DataError(reader_.path(), opened, absl::StrCat("column ", row_.size(), ": the quote opened here is not closed ", end));
+      const std::string end =
+          more ? absl::StrCat("within ", kRowBytes, " bytes") : "before the end of the file";
+      return DataError(reader_.path(), opened,
+          absl::StrCat("column ", row_.size(), ": the quote opened here is not closed ", end));
     }
   }
 
@@ -109,20 +113,24 @@ class TableReader : public RowReader {
       for (int i = 0; header != nullptr && i < columns_; ++i) {
         if ((*header)[i] != field.name) continue;
         if (index >= 0) {
-          return FieldError(field, absl::StrCat("column \"", Quote(field.name), "\" occurs twice, in columns ", index + 1, " and ", i + 1));
+          return FieldError(field, absl::StrCat("column \"", Quote(field.name),
+                                       "\" occurs twice, in columns ", index + 1, " and ", i + 1));
         }
         index = i;
       }
       if (index < 0) {
         index = ColumnNumber(field.name);
         if (index < 0 && header != nullptr) {
-          return FieldError(field, absl::StrCat("no column \"", Quote(field.name), "\"; there are ", ListNames(*header)));
+          return FieldError(field, absl::StrCat("no column \"", Quote(field.name), "\"; there are ",
+                                       ListNames(*header)));
         }
         if (index < 0) {
-          return FieldError(field, absl::StrCat("\"", Quote(field.name), "\" is a name, but header is false; a number from 1 to ", columns_,
-                                                " expected"));
+          return FieldError(field,
+              absl::StrCat("\"", Quote(field.name),
+                  "\" is a name, but header is false; a number from 1 to ", columns_, " expected"));
         }
-        if (index >= columns_) return FieldError(field, absl::StrCat("no column ", index + 1, "; there are ", columns_));
+        if (index >= columns_)
+          return FieldError(field, absl::StrCat("no column ", index + 1, "; there are ", columns_));
       }
       indexes_.push_back(index);
     }
@@ -145,7 +153,8 @@ class TableReader : public RowReader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTable(const std::string& path, bool quoting, bool header, std::vector<Field> fields) {
+absl::StatusOr<std::unique_ptr<RowReader>> OpenTable(
+    const std::string& path, bool quoting, bool header, std::vector<Field> fields) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
   auto table = std::make_unique<TableReader>(std::move(reader), quoting, std::move(fields));
   RETURN_IF_ERROR(table->Start(header));

@@ -12,7 +12,8 @@ bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 class TextRows : public RowReader {
  public:
-  TextRows(std::string path, std::unique_ptr<PieceReader> pieces) : path_(std::move(path)), pieces_(std::move(pieces)) {}
+  TextRows(std::string path, std::unique_ptr<PieceReader> pieces)
+      : path_(std::move(path)), pieces_(std::move(pieces)) {}
 
   absl::StatusOr<bool> Next(std::vector<std::string>* values) override {
     values->assign(1, "");
@@ -20,7 +21,9 @@ class TextRows : public RowReader {
       ASSIGN_OR_RETURN(const bool more, pieces_->Next(&piece_));
       if (!more) return false;
       (*values)[0] += piece_.text;
-      if ((*values)[0].size() > kRowBytes) return DataError(path_, line(), absl::StrCat("the text is longer than ", kRowBytes, " bytes"));
+      if ((*values)[0].size() > kRowBytes)
+        return DataError(
+            path_, line(), absl::StrCat("the text is longer than ", kRowBytes, " bytes"));
       if (piece_.last) return true;
     }
   }
@@ -45,7 +48,8 @@ int64_t PieceLength(absl::string_view text) {
   return cut;
 }
 
-absl::StatusOr<std::unique_ptr<PieceReader>> PieceReader::Open(const std::string& path, DataSpec::Documents documents) {
+absl::StatusOr<std::unique_ptr<PieceReader>> PieceReader::Open(
+    const std::string& path, DataSpec::Documents documents) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kChunkBytes));
   return std::unique_ptr<PieceReader>(new PieceReader(std::move(reader), documents));
 }
@@ -90,7 +94,8 @@ absl::Status PieceReader::ReadMore() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTextRows(const std::string& path, DataSpec::Documents documents) {
+absl::StatusOr<std::unique_ptr<RowReader>> OpenTextRows(
+    const std::string& path, DataSpec::Documents documents) {
   ASSIGN_OR_RETURN(std::unique_ptr<PieceReader> pieces, PieceReader::Open(path, documents));
   return std::make_unique<TextRows>(path, std::move(pieces));
 }

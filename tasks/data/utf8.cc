@@ -16,7 +16,12 @@ int64_t CountInvalidUtf8(absl::string_view text) {
       continue;
     }
     const unsigned char lead = s[i];
-    const int length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    const int length = lead < 0x80   ? 1
+                       : lead < 0xC2 ? 0
+                       : lead < 0xE0 ? 2
+                       : lead < 0xF0 ? 3
+                       : lead < 0xF5 ? 4
+                                     : 0;
     bool valid = length > 0 && i + length <= n;
     for (int k = 1; valid && k < length; ++k) {
       const unsigned char low = k > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;

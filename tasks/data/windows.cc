@@ -6,14 +6,16 @@
 namespace cloze {
 namespace {
 
-// Pieces of words: those of word w are ids[begin[w]] ... ids[begin[w + 1] - 1], at least one and at most `most`.
+// Pieces of words: those of word w are ids[begin[w]] ... ids[begin[w + 1] - 1], at least one and at
+// most `most`.
 struct Pieces {
   std::vector<int32_t> ids;
   std::vector<int64_t> begin = {0};
   int64_t of(int64_t first, int64_t last) const { return begin[last] - begin[first]; }
 };
 
-Pieces PiecesOf(const Tokenizer& tokenizer, absl::Span<const std::string> words, int64_t most, WindowCounts* counts) {
+Pieces PiecesOf(const Tokenizer& tokenizer, absl::Span<const std::string> words, int64_t most,
+    WindowCounts* counts) {
   const Encoding encoding = tokenizer.EncodeWords(words, /*special=*/false);
   Pieces pieces;
   size_t at = 0;
@@ -21,12 +23,14 @@ Pieces PiecesOf(const Tokenizer& tokenizer, absl::Span<const std::string> words,
     const size_t begin = at;
     while (at < encoding.ids.size() && encoding.words[at] == static_cast<int32_t>(w)) ++at;
     const int64_t count = at - begin, kept = std::min(count, most);
-    pieces.ids.insert(pieces.ids.end(), encoding.ids.begin() + begin, encoding.ids.begin() + begin + kept);
+    pieces.ids.insert(
+        pieces.ids.end(), encoding.ids.begin() + begin, encoding.ids.begin() + begin + kept);
     if (count == 0) pieces.ids.push_back(tokenizer.special().unk), ++counts->empty_words;
     if (count > kept) counts->cut_words += 1, counts->cut_tokens += count - kept;
     pieces.begin.push_back(pieces.ids.size());
   }
-  counts->unknown_tokens += std::count(pieces.ids.begin(), pieces.ids.end(), tokenizer.special().unk);
+  counts->unknown_tokens +=
+      std::count(pieces.ids.begin(), pieces.ids.end(), tokenizer.special().unk);
   return pieces;
 }
 
@@ -35,12 +39,14 @@ Window WindowOf(const Pieces& pieces, int64_t first, int64_t last, const Special
   window.first_word = first;
   for (int64_t w = first; w < last; ++w) window.rows.push_back(1 + pieces.of(first, w));
   window.ids.push_back(special.cls);
-  window.ids.insert(window.ids.end(), pieces.ids.begin() + pieces.begin[first], pieces.ids.begin() + pieces.begin[last]);
+  window.ids.insert(window.ids.end(), pieces.ids.begin() + pieces.begin[first],
+      pieces.ids.begin() + pieces.begin[last]);
   window.ids.push_back(special.sep);
   return window;
 }
 
-// Leaves each word to the window in which the nearer end is farthest; nothing is missing at the ends of the sentence itself.
+// Leaves each word to the window in which the nearer end is farthest; nothing is missing at the
+// ends of the sentence itself.
 void Share(std::vector<Window>* windows) {
   std::vector<int64_t> begins = {0};
   for (size_t i = 0; i + 1 < windows->size(); ++i) {
@@ -58,8 +64,8 @@ void Share(std::vector<Window>* windows) {
 
 }  // namespace
 
-std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
-                                   WindowCounts* counts, Overlap overlap) {
+std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words,
+    int32_t max_tokens, WindowCounts* counts, Overlap overlap) {
   CLOZE_CHECK(max_tokens >= 3);
   const int64_t capacity = max_tokens - 2, n = words.size();
   if (n == 0) return {};
@@ -69,7 +75,9 @@ std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const 
     while (last < n && pieces.of(first, last + 1) <= capacity) ++last;
     windows.push_back(WindowOf(pieces, first, last, tokenizer.special()));
     int64_t next = last;
-    while (overlap == Overlap::kHalf && next > first + 1 && pieces.of(next - 1, last) <= capacity / 2) --next;
+    while (
+        overlap == Overlap::kHalf && next > first + 1 && pieces.of(next - 1, last) <= capacity / 2)
+      --next;
     while (last < n && pieces.of(next, last + 1) > capacity) ++next;  // a long word needs the room
     first = next;
   }

@@ -11,8 +11,8 @@
 
 namespace cloze {
 
-// <class> pieces <sep> of consecutive words: the first piece of word `first_word + k` stands at rows[k]. Words that another window owns
-// have no row.
+// <class> pieces <sep> of consecutive words: the first piece of word `first_word + k` stands at
+// rows[k]. Words that another window owns have no row.
 struct Window {
   std::vector<int32_t> ids, rows;
   int64_t first_word = 0;
@@ -26,21 +26,27 @@ struct WindowCounts {
   int64_t unknown_tokens = 0;
 };
 
-// kNone: every word is in exactly one window, as learning wants it. kHalf: each window begins half a window before the end of the one
-// before, and owns the words of which it sees the most on both sides, as reading wants it.
+// kNone: every word is in exactly one window, as learning wants it. kHalf: each window begins half
+// a window before the end of the one before, and owns the words of which it sees the most on both
+// sides, as reading wants it.
 enum class Overlap { kNone, kHalf };
 
-// Windows of at most max_tokens (at least 3), cut at word borders, in which every word is whole, but for words that are longer than a
-// window. The tokenizer must have <class>, <sep> and <unk>. Adds to *counts, each word once.
-std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words, int32_t max_tokens,
-                                   WindowCounts* counts, Overlap overlap = Overlap::kNone);
+// Windows of at most max_tokens (at least 3), cut at word borders, in which every word is whole,
+// but for words that are longer than a window. The tokenizer must have <class>, <sep> and <unk>.
+// Adds to *counts, each word once.
+std::vector<Window> CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words,
+    int32_t max_tokens, WindowCounts* counts, Overlap overlap = Overlap::kNone);
 
-// Cuts a stream of ids of one document into sequences of at most `capacity`: full ones, but the last two share what is left evenly.
+// Cuts a stream of ids of one document into sequences of at most `capacity`: full ones, but the
+// last two share what is left evenly.
 class SequenceCutter {
  public:
   explicit SequenceCutter(int64_t capacity) : capacity_(capacity) {}
-  void Add(absl::Span<const int32_t> ids) { pending_.insert(pending_.end(), ids.begin(), ids.end()); }
-  // Takes the next sequence into *ids; false when more ids have to come first. `complete` says that the document's ids were all added.
+  void Add(absl::Span<const int32_t> ids) {
+    pending_.insert(pending_.end(), ids.begin(), ids.end());
+  }
+  // Takes the next sequence into *ids; false when more ids have to come first. `complete` says that
+  // the document's ids were all added.
   bool Take(bool complete, std::vector<int32_t>* ids);
 
  private:

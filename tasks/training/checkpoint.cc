@@ -27,10 +27,12 @@ constexpr int64_t kMaxState = 64 << 20;
 
 using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
 
-// Differs from call to call and from process to process; whoever creates the name still fails if it exists.
+// Differs from call to call and from process to process; whoever creates the name still fails if it
+// exists.
 std::string UniqueSuffix() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return absl::StrFormat("%d-%08x", ::getpid(), static_cast<uint32_t>(now * 0x9E3779B97F4A7C15 >> 32));
+  return absl::StrFormat(
+      "%d-%08x", ::getpid(), static_cast<uint32_t>(now * 0x9E3779B97F4A7C15 >> 32));
 }
 
 std::string BaseOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -44,7 +46,8 @@ bool IsRealDirectory(const std::string& path) {
 // The step of "step-00001234", or -1.
 int64_t StepOf(absl::string_view name) {
   int64_t step = -1;
-  const bool digits = name.substr(0, 5) == "step-" && name.size() >= 13 && absl::SimpleAtoi(name.substr(5), &step);
+  const bool digits =
+      name.substr(0, 5) == "step-" && name.size() >= 13 && absl::SimpleAtoi(name.substr(5), &step);
   return digits && CheckpointName(step) == std::string(name) ? step : -1;
 }
 
@@ -54,9 +57,11 @@ int64_t OwnerOf(const std::string& name) {
   if (dot == std::string::npos) return -1;
   const std::vector<std::string> parts = absl::StrSplit(name.substr(dot + 5), '-');
   int32_t pid = -1;
-  if (name.substr(0, dot) == kSpecName) return parts.size() == 1 && absl::SimpleAtoi(parts[0], &pid) ? pid : -1;
+  if (name.substr(0, dot) == kSpecName)
+    return parts.size() == 1 && absl::SimpleAtoi(parts[0], &pid) ? pid : -1;
   if (StepOf(name.substr(0, dot)) < 0) return -1;
-  const bool ours = parts.size() == 2 && parts[1].size() == 8 && parts[1].find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool ours = parts.size() == 2 && parts[1].size() == 8 &&
+                    parts[1].find_first_not_of("0123456789abcdef") == std::string::npos;
   return ours && absl::SimpleAtoi(parts[0], &pid) && pid > 0 ? pid : -1;
 }
 
@@ -71,7 +76,9 @@ absl::StatusOr<std::vector<int64_t>> ListSteps(const std::string& run_dir) {
   return steps;
 }
 
-std::string PathOf(const std::string& run_dir, int64_t step) { return JoinPath(run_dir, CheckpointName(step)); }
+std::string PathOf(const std::string& run_dir, int64_t step) {
+  return JoinPath(run_dir, CheckpointName(step));
+}
 
 // The manifest, when the folder is the checkpoint of its name.
 absl::StatusOr<Manifest> ManifestOf(const std::string& path) {
@@ -92,14 +99,18 @@ void RemoveTemporary(const std::string& path) {
 absl::Status CheckSpace(const std::string& run_dir, int64_t bytes) {
   struct statvfs info;
   if (bytes <= 0 || ::statvfs(run_dir.c_str(), &info) != 0) return absl::OkStatus();
-  const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize), need = 1.1 * static_cast<double>(bytes);
+  const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize),
+               need = 1.1 * static_cast<double>(bytes);
   if (free >= need) return absl::OkStatus();
-  return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free, a checkpoint needs %.0f MB", QuotePath(run_dir), free / 1e6, need / 1e6));
+  return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free, a checkpoint needs %.0f MB",
+                              QuotePath(run_dir), free / 1e6, need / 1e6));
 }
 
-// Makes `folder`, lets `write` fill it, adds its MANIFEST and makes all durable. After an error it is gone.
+// Makes `folder`, lets `write` fill it, adds its MANIFEST and makes all durable. After an error it
+// is gone.
 absl::StatusOr<Manifest> Fill(const std::string& folder, int64_t step, Write write) {
-  if (::mkdir(folder.c_str(), 0777) != 0) return Errno(Exit::kIo, "cannot make the directory", folder);
+  if (::mkdir(folder.c_str(), 0777) != 0)
+    return Errno(Exit::kIo, "cannot make the directory", folder);
   const auto fill = [&]() -> absl::StatusOr<Manifest> {
     RETURN_IF_ERROR(write(folder));
     ASSIGN_OR_RETURN(Manifest manifest, MakeManifest(folder, step));
@@ -119,10 +130,13 @@ bool HoldsForeign(const std::string& path, const Manifest& manifest) {
   return !names.ok() || names->size() != manifest.files.size() + 1;
 }
 
-// Deletes a checkpoint: first it loses its name, then its own files, then itself when nothing foreign is in it.
+// Deletes a checkpoint: first it loses its name, then its own files, then itself when nothing
+// foreign is in it.
 void Remove(const std::string& path, const Manifest& manifest) {
-  const std::string doomed = HoldsForeign(path, manifest) ? absl::StrCat(DirectoryOf(path), "/left-", BaseOf(path), "-", UniqueSuffix())
-                                                          : absl::StrCat(path, ".tmp-", UniqueSuffix());
+  const std::string doomed =
+      HoldsForeign(path, manifest)
+          ? absl::StrCat(DirectoryOf(path), "/left-", BaseOf(path), "-", UniqueSuffix())
+          : absl::StrCat(path, ".tmp-", UniqueSuffix());
   if (!RenameNew(path, doomed).ok()) return;
   for (const ManifestEntry& file : manifest.files) ::unlink(JoinPath(doomed, file.name).c_str());
   ::unlink(JoinPath(doomed, kManifestName).c_str());
@@ -161,12 +175,14 @@ class Collector : public google::protobuf::io::ErrorCollector {
 std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 bool IsCheckpointName(absl::string_view name) { return StepOf(name) >= 0; }
 
-absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, Write write, int keep, int64_t expected_bytes) {
+absl::Status SaveCheckpoint(
+    const std::string& run_dir, int64_t step, Write write, int keep, int64_t expected_bytes) {
   CLOZE_CHECK(step >= 0 && keep >= 1);
   const std::string path = PathOf(run_dir, step);
   if (PathExists(path)) {
     if (VerifyCheckpoint(path).ok()) return SyncDirectory(run_dir);
-    RETURN_IF_ERROR(RenameNew(path, JoinPath(run_dir, absl::StrCat("broken-", CheckpointName(step), "-", UniqueSuffix()))));
+    RETURN_IF_ERROR(RenameNew(path,
+        JoinPath(run_dir, absl::StrCat("broken-", CheckpointName(step), "-", UniqueSuffix()))));
   }
   RETURN_IF_ERROR(CheckSpace(run_dir, expected_bytes));
   const std::string temporary = absl::StrCat(path, ".tmp-", UniqueSuffix());
@@ -180,13 +196,15 @@ absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, Write writ
   return absl::OkStatus();
 }
 
-absl::Status SaveModel(const std::string& run_dir, int64_t step, Write write, int64_t expected_bytes) {
+absl::Status SaveModel(
+    const std::string& run_dir, int64_t step, Write write, int64_t expected_bytes) {
   RETURN_IF_ERROR(CheckSpace(run_dir, expected_bytes));
   const std::string temporary = absl::StrCat(PathOf(run_dir, step), ".tmp-", UniqueSuffix());
   ASSIGN_OR_RETURN(Manifest manifest, Fill(temporary, step, write));
   const std::string old = JoinPath(run_dir, kManifestName);
   absl::Status status;
-  if (::unlink(old.c_str()) != 0 && errno != ENOENT) status = Errno(Exit::kIo, "cannot remove", old);
+  if (::unlink(old.c_str()) != 0 && errno != ENOENT)
+    status = Errno(Exit::kIo, "cannot remove", old);
   manifest.files.push_back({kManifestName, 0, ""});  // the last one
   for (const ManifestEntry& file : manifest.files) {
     if (!status.ok()) break;
@@ -201,7 +219,8 @@ absl::Status SaveModel(const std::string& run_dir, int64_t step, Write write, in
 
 absl::Status CheckCheckpointName(const std::string& path, int64_t step) {
   if (StepOf(BaseOf(path)) == step) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is that of step ", step));
+  return Error(
+      Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is that of step ", step));
 }
 
 absl::Status VerifyModel(const std::string& run_dir) {
@@ -214,7 +233,8 @@ absl::Status VerifyCheckpoint(const std::string& path) {
   return CheckFiles(path, manifest, /*hashes=*/true);
 }
 
-absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string& run_dir, std::vector<std::string>* skipped) {
+absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
+    const std::string& run_dir, std::vector<std::string>* skipped) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListSteps(run_dir));
   std::vector<std::string> lines;
   for (const int64_t step : steps) {
@@ -227,8 +247,10 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(const std::string&
     lines.push_back(absl::StrCat(CheckpointName(step), ": ", std::string(status.message())));
   }
   if (lines.empty()) return std::nullopt;
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(run_dir), ": no checkpoint is sound; move them away to start from zero\n  ",
-                                             absl::StrJoin(lines, "\n  ")));
+  return Error(
+      Exit::kMismatch, absl::StrCat(QuotePath(run_dir),
+                           ": no checkpoint is sound; move them away to start from zero\n  ",
+                           absl::StrJoin(lines, "\n  ")));
 }
 
 void RemoveLeftovers(const std::string& run_dir) {
@@ -236,7 +258,8 @@ void RemoveLeftovers(const std::string& run_dir) {
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     const int64_t pid = OwnerOf(name);
-    const bool dead = pid == ::getpid() || (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH);
+    const bool dead =
+        pid == ::getpid() || (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH);
     if (!dead) continue;
     RemoveTemporary(JoinPath(run_dir, name));
     if (StepOf(name.substr(0, name.find('.'))) < 0) ::unlink(JoinPath(run_dir, name).c_str());
@@ -245,7 +268,8 @@ void RemoveLeftovers(const std::string& run_dir) {
 
 absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state) {
   std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(state, &text)) return Error(Exit::kInternal, "cannot print the state of the run");
+  if (!google::protobuf::TextFormat::PrintToString(state, &text))
+    return Error(Exit::kInternal, "cannot print the state of the run");
   return WriteNewFile(JoinPath(folder, kStateName), text);
 }
 
@@ -258,15 +282,20 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   parser.AllowUnknownField(true);  // so that a newer version can say that it is one
   parser.SetRecursionLimit(32);
   TrainerState state;
-  if (!parser.ParseFromString(text, &state)) return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(errors.text)));
+  if (!parser.ParseFromString(text, &state))
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(errors.text)));
   const int known = TrainerState().format_version();
   if (state.format_version() > known) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
-                                               " was written by a newer program, this one reads up to ", known));
+    return Error(
+        Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
+                             " was written by a newer program, this one reads up to ", known));
   }
-  const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 && state.skipped_steps() <= state.step() &&
-                    state.skipped_in_a_row() >= 0 && state.total_steps() >= 0;
-  if (!sane) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": impossible numbers of steps or examples"));
+  const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 &&
+                    state.skipped_steps() <= state.step() && state.skipped_in_a_row() >= 0 &&
+                    state.total_steps() >= 0;
+  if (!sane)
+    return Error(
+        Exit::kData, absl::StrCat(QuotePath(path), ": impossible numbers of steps or examples"));
   return state;
 }
 

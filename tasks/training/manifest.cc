@@ -23,7 +23,9 @@ constexpr char kFirstLine[] = "cloze checkpoint 1";
 constexpr int64_t kMaxManifest = 1 << 20, kBlock = 1 << 20;
 constexpr size_t kMaxFiles = 1000;
 
-std::string Hex(XXH128_hash_t hash) { return absl::StrFormat("%016x%016x", hash.high64, hash.low64); }
+std::string Hex(XXH128_hash_t hash) {
+  return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
+}
 
 // A file that is open.
 struct Input {
@@ -35,7 +37,8 @@ absl::StatusOr<Input> OpenFile(const std::string& path) {
   Input input;
   ASSIGN_OR_RETURN(input.fd, OpenForRead(path));
   struct stat info;
-  if (::fstat(input.fd.get(), &info) != 0) return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat: ", std::strerror(errno)));
+  if (::fstat(input.fd.get(), &info) != 0)
+    return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat: ", std::strerror(errno)));
   input.length = info.st_size;
   return input;
 }
@@ -57,7 +60,8 @@ absl::StatusOr<std::string> HashFile(const Input& input, const std::string& path
 
 bool IsPlainName(absl::string_view name) {
   return !name.empty() && name[0] != '.' && name != kManifestName &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 0x20 && c < 0x7F && c != '/'; });
+         std::all_of(name.begin(), name.end(),
+             [](unsigned char c) { return c > 0x20 && c < 0x7F && c != '/'; });
 }
 
 }  // namespace
@@ -68,10 +72,14 @@ absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
-    if (!IsPlainName(name)) return Error(Exit::kInternal, absl::StrCat(QuotePath(path), ": not a name for a file of a checkpoint"));
+    if (!IsPlainName(name))
+      return Error(Exit::kInternal,
+          absl::StrCat(QuotePath(path), ": not a name for a file of a checkpoint"));
     ASSIGN_OR_RETURN(const Input input, OpenFile(path));
     ASSIGN_OR_RETURN(std::string hash, HashFile(input, path));
-    if (::fsync(input.fd.get()) != 0) return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot fsync: ", std::strerror(errno)));
+    if (::fsync(input.fd.get()) != 0)
+      return Error(
+          Exit::kIo, absl::StrCat(QuotePath(path), ": cannot fsync: ", std::strerror(errno)));
     manifest.files.push_back({name, input.length, std::move(hash)});
   }
   return manifest;
@@ -79,28 +87,37 @@ absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
 
 std::string FormatManifest(const Manifest& manifest) {
   std::string text = absl::StrCat(kFirstLine, "\nstep ", manifest.step, "\n");
-  for (const ManifestEntry& file : manifest.files) absl::StrAppend(&text, file.hash, " ", file.length, " ", file.name, "\n");
+  for (const ManifestEntry& file : manifest.files)
+    absl::StrAppend(&text, file.hash, " ", file.length, " ", file.name, "\n");
   return absl::StrCat(text, "manifest ", Hex(XXH3_128bits(text.data(), text.size())), "\n");
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestName);
-  const auto bad = [&](absl::string_view what) { return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", what)); };
+  const auto bad = [&](absl::string_view what) {
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", what));
+  };
   const auto text = ReadFile(path, kMaxManifest);
-  if (!text.ok()) return ExitOf(text.status()) == Exit::kIo ? text.status() : Error(Exit::kMismatch, text.status().message());
+  if (!text.ok())
+    return ExitOf(text.status()) == Exit::kIo ? text.status()
+                                              : Error(Exit::kMismatch, text.status().message());
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
   if (lines.size() < 4 || lines.size() > kMaxFiles) return bad("damaged");
   if (lines[0] != kFirstLine) {
     const bool newer = lines[0].rfind("cloze checkpoint ", 0) == 0;
-    return bad(newer ? absl::StrCat(Quote(lines[0]), " was written by another version, \"", kFirstLine, "\" expected") : "damaged");
+    return bad(newer ? absl::StrCat(Quote(lines[0]), " was written by another version, \"",
+                           kFirstLine, "\" expected")
+                     : "damaged");
   }
   Manifest manifest;
-  if (lines[1].rfind("step ", 0) != 0 || !absl::SimpleAtoi(lines[1].substr(5), &manifest.step)) return bad("damaged in line 2");
+  if (lines[1].rfind("step ", 0) != 0 || !absl::SimpleAtoi(lines[1].substr(5), &manifest.step))
+    return bad("damaged in line 2");
   for (size_t i = 2; i + 2 < lines.size(); ++i) {
     const std::vector<std::string> parts = absl::StrSplit(lines[i], ' ');
     ManifestEntry file;
-    const bool sound =
-        parts.size() == 3 && parts[0].size() == 32 && absl::SimpleAtoi(parts[1], &file.length) && file.length >= 0 && IsPlainName(parts[2]);
+    const bool sound = parts.size() == 3 && parts[0].size() == 32 &&
+                       absl::SimpleAtoi(parts[1], &file.length) && file.length >= 0 &&
+                       IsPlainName(parts[2]);
     if (!sound) return bad(absl::StrCat("damaged in line ", i + 1));
     file.hash = parts[0];
     file.name = parts[2];
@@ -114,14 +131,18 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
   for (const ManifestEntry& file : manifest.files) {
     const std::string path = JoinPath(folder, file.name);
     const auto input = OpenFile(path);
-    if (!input.ok()) return ExitOf(input.status()) == Exit::kIo ? input.status() : Error(Exit::kMismatch, input.status().message());
+    if (!input.ok())
+      return ExitOf(input.status()) == Exit::kIo ? input.status()
+                                                 : Error(Exit::kMismatch, input.status().message());
     if (input->length != file.length) {
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", input->length, " bytes, ", file.length, " were written"));
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", input->length, " bytes, ",
+                                        file.length, " were written"));
     }
     if (!hashes) continue;
     ASSIGN_OR_RETURN(const std::string hash, HashFile(*input, path));
     if (hash != file.hash)
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": damaged: its hash differs from what was written"));
+      return Error(Exit::kMismatch,
+          absl::StrCat(QuotePath(path), ": damaged: its hash differs from what was written"));
   }
   return absl::OkStatus();
 }

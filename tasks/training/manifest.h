@@ -34,7 +34,8 @@ std::string FormatManifest(const Manifest& manifest);
 // Reads MANIFEST of `folder`. kMismatch unless it is byte for byte what FormatManifest writes.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
-// Compares length and, when `hashes`, content of every file. kMismatch names the first that differs.
+// Compares length and, when `hashes`, content of every file. kMismatch names the first that
+// differs.
 absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, bool hashes);
 
 }  // namespace cloze

@@ -19,9 +19,11 @@ namespace {
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMegabyte = 1000000, kFloat = sizeof(float);
 constexpr int64_t kRows = 64;  // passes are padded to multiples of it
-// Measured with oneDNN 2.6: the program with its libraries, kernels for a new number of rows, scratch of a thread for products, a token of
-// the vocabulary with its look-up, a token of a batch that is being fetched.
-constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch = 2 * kMegabyte, kVocabToken = 300, kBatchToken = 64;
+// Measured with oneDNN 2.6: the program with its libraries, kernels for a new number of rows,
+// scratch of a thread for products, a token of the vocabulary with its look-up, a token of a batch
+// that is being fetched.
+constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch = 2 * kMegabyte,
+                  kVocabToken = 300, kBatchToken = 64;
 
 // The number that `pattern` finds in some line of a file of the system, times `unit`.
 int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
@@ -42,7 +44,8 @@ int64_t GroupBytes() {
   for (const std::string& group : ControlGroups()) {
     const int64_t most = Lookup((group + "/memory.max").c_str(), "%lld", 1);
     const int64_t used = Lookup((group + "/memory.stat").c_str(), "anon %lld", 1);
-    if (most != kUnknown) least = std::min(least, std::max<int64_t>(most - (used == kUnknown ? 0 : used), 0));
+    if (most != kUnknown)
+      least = std::min(least, std::max<int64_t>(most - (used == kUnknown ? 0 : used), 0));
   }
   return least;
 }
@@ -50,32 +53,41 @@ int64_t GroupBytes() {
 // What `ulimit -v` leaves.
 int64_t AddressBytes() {
   rlimit limit = {};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kUnknown)) return kUnknown;
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kUnknown))
+    return kUnknown;
   const int64_t used = Lookup("/proc/self/status", "VmSize: %lld", 1024);
   return std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - (used == kUnknown ? 0 : used), 0);
 }
 
-int64_t AvailableBytes() { return std::min({Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), GroupBytes(), AddressBytes()}); }
+int64_t AvailableBytes() {
+  return std::min(
+      {Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), GroupBytes(), AddressBytes()});
+}
 
 std::string InParts(const TrainingNeed& need) {
-  return absl::StrCat("weights ", Megabytes(need.weights), ", gradients and moments ", Megabytes(need.optimizer), ", packed weights ",
-                      Megabytes(need.packed), ", activations ", Megabytes(need.activations), ", scratch ", Megabytes(need.scratch),
-                      ", other ", Megabytes(need.other));
+  return absl::StrCat("weights ", Megabytes(need.weights), ", gradients and moments ",
+      Megabytes(need.optimizer), ", packed weights ", Megabytes(need.packed), ", activations ",
+      Megabytes(need.activations), ", scratch ", Megabytes(need.scratch), ", other ",
+      Megabytes(need.other));
 }
 
 std::string Has(const TaskSpec& spec, int64_t limit) {
-  return absl::StrCat(spec.runtime().memory_limit_mb() > 0 ? "runtime.memory_limit_mb is " : "this machine has ", limit / kMegabyte,
-                      spec.runtime().memory_limit_mb() > 0 ? "" : " MB free");
+  return absl::StrCat(
+      spec.runtime().memory_limit_mb() > 0 ? "runtime.memory_limit_mb is " : "this machine has ",
+      limit / kMegabyte, spec.runtime().memory_limit_mb() > 0 ? "" : " MB free");
 }
 
 std::string Hint(const TaskSpec& spec) {
-  return absl::StrCat("a smaller model.encoder, max_tokens or batch", spec.runtime().recompute() ? "" : ", runtime.recompute",
-                      " or trainable, with which only a part learns, needs less");
+  return absl::StrCat("a smaller model.encoder, max_tokens or batch",
+      spec.runtime().recompute() ? "" : ", runtime.recompute",
+      " or trainable, with which only a part learns, needs less");
 }
 
 }  // namespace
 
-std::string Megabytes(int64_t bytes) { return absl::StrCat((bytes + kMegabyte - 1) / kMegabyte, " MB"); }
+std::string Megabytes(int64_t bytes) {
+  return absl::StrCat((bytes + kMegabyte - 1) / kMegabyte, " MB");
+}
 
 DataShape ShapeOf(const DataStats& stats) {
   DataShape shape;
@@ -84,7 +96,8 @@ DataShape ShapeOf(const DataStats& stats) {
   return shape;
 }
 
-MemoryPlan::MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data)
+MemoryPlan::MemoryPlan(
+    const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data)
     : spec_(spec), compute_(compute), data_(data), model_(Model::LayOut(config, spec.trainable())) {
   const ParamCount count = CountParams(model_->params());
   parameters_ = count.all, trained_ = count.trained;
@@ -98,10 +111,13 @@ int64_t MemoryPlan::MostTokens() const {
 
 int64_t MemoryPlan::Targets(int64_t rows, bool training) const {
   const int64_t most = training && spec_.batch().examples() > 0 ? spec_.batch().examples() : rows;
-  const auto share = [&](double part) { return std::min<int64_t>(rows, std::ceil(part * rows) + 8); };
+  const auto share = [&](double part) {
+    return std::min<int64_t>(rows, std::ceil(part * rows) + 8);
+  };
   switch (spec_.task_case()) {
     case TaskSpec::kMaskedLm: return share(double{spec_.masked_lm().mask_share()} + 1.0 / 32);
-    case TaskSpec::kSequenceClassification: return std::min(most, share(2 / std::max(data_.mean_length, 4.0)));
+    case TaskSpec::kSequenceClassification:
+      return std::min(most, share(2 / std::max(data_.mean_length, 4.0)));
     case TaskSpec::kTokenTagging: return share(1.25 * data_.words);
     case TaskSpec::TASK_NOT_SET: break;
   }
@@ -109,32 +125,43 @@ int64_t MemoryPlan::Targets(int64_t rows, bool training) const {
 }
 
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
-  const int64_t longest = std::min(MaxTokens(spec_), micro_tokens), rows = PaddedRows(std::min(micro_tokens, MostTokens()));
-  const auto shape = [&](int64_t n, bool training) { return PassShape{n, longest, Targets(n, training)}; };
-  const PassBytes pass = CountTraining(*model_, shape(rows, true), compute_, spec_.runtime().recompute());
+  const int64_t longest = std::min(MaxTokens(spec_), micro_tokens),
+                rows = PaddedRows(std::min(micro_tokens, MostTokens()));
+  const auto shape = [&](int64_t n, bool training) {
+    return PassShape{n, longest, Targets(n, training)};
+  };
+  const PassBytes pass =
+      CountTraining(*model_, shape(rows, true), compute_, spec_.runtime().recompute());
   TrainingNeed need;
   need.arena = pass.peak;
   if (spec_.validation().files_size() > 0) {
-    need.arena = std::max(need.arena, CountInference(*model_, shape(PaddedRows(micro_tokens), false), compute_).peak);
+    need.arena = std::max(
+        need.arena, CountInference(*model_, shape(PaddedRows(micro_tokens), false), compute_).peak);
   }
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
-  need.optimizer = kFloat * static_cast<int64_t>(model_->params().grads().size()) * (spec_.optimizer().ema_decay() > 0 ? 4 : 3);
+  need.optimizer = kFloat * static_cast<int64_t>(model_->params().grads().size()) *
+                   (spec_.optimizer().ema_decay() > 0 ? 4 : 3);
   need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;
   need.packed = PackedBytes(*model_, compute_, need.one_pass);
   need.activations = pass.kept;
   need.scratch = need.arena - pass.kept + kProductScratch * Threads();
   const ModelConfig& config = model_->config();
   const int64_t targets = Targets(rows, true);
-  need.scratch += std::max({Matmul::GradientBytes(rows, std::max(3 * config.hidden, config.intermediate), config.hidden, compute_),
-                            Matmul::GradientBytes(rows, config.hidden, config.intermediate, compute_),
-                            spec_.has_masked_lm() ? Matmul::GradientBytes(targets, config.vocab, config.hidden, compute_) : 0});
-  need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab + 2 * kBatchToken * MostTokens();
+  need.scratch += std::max({Matmul::GradientBytes(rows,
+                                std::max(3 * config.hidden, config.intermediate), config.hidden,
+                                compute_),
+      Matmul::GradientBytes(rows, config.hidden, config.intermediate, compute_),
+      spec_.has_masked_lm() ? Matmul::GradientBytes(targets, config.vocab, config.hidden, compute_)
+                            : 0});
+  need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
+               2 * kBatchToken * MostTokens();
   return need;
 }
 
 int64_t MemoryPlan::Largest(int64_t bytes) const {
   const int64_t longest = MaxTokens(spec_);
-  const int64_t most = std::max(longest, std::min(MostTokens(), BatchSpec::default_instance().micro_tokens()));
+  const int64_t most =
+      std::max(longest, std::min(MostTokens(), BatchSpec::default_instance().micro_tokens()));
   const auto fits = [&](int64_t tokens) { return Need(tokens).total() <= bytes; };
   if (fits(most)) return most;
   int64_t power = kRows;
@@ -152,25 +179,30 @@ int64_t MemoryLimit(const TaskSpec& spec) {
   return limit > 0 ? limit * kMegabyte : AvailableBytes();
 }
 
-absl::StatusOr<int64_t> ChooseMicroTokens(const LoadedSpec& loaded, const MemoryPlan& plan, std::string* note) {
+absl::StatusOr<int64_t> ChooseMicroTokens(
+    const LoadedSpec& loaded, const MemoryPlan& plan, std::string* note) {
   const TaskSpec& spec = loaded.spec;
   const int64_t limit = MemoryLimit(spec);
   const bool given = spec.batch().has_micro_tokens();
-  if (given && plan.Need(spec.batch().micro_tokens()).total() <= limit) return spec.batch().micro_tokens();
-  const int64_t largest = plan.Largest(limit), wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnknown);
+  if (given && plan.Need(spec.batch().micro_tokens()).total() <= limit)
+    return spec.batch().micro_tokens();
+  const int64_t largest = plan.Largest(limit),
+                wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnknown);
   if (!given && largest == wish) return largest;
   const TrainingNeed need = plan.Need(largest == 0 && !given ? MaxTokens(spec) : wish);
   const std::string has = Has(spec, limit);
   if (given || largest == 0) {
     const std::string tokens = absl::StrCat(largest == 0 && !given ? MaxTokens(spec) : wish);
     const std::string hint =
-        largest > 0 ? absl::StrCat(largest, " would fit", spec.runtime().recompute() ? "" : ", and runtime.recompute needs less")
+        largest > 0 ? absl::StrCat(largest, " would fit",
+                          spec.runtime().recompute() ? "" : ", and runtime.recompute needs less")
                     : absl::StrCat("nothing fits; ", Hint(spec));
     return AtField(loaded, "batch.micro_tokens",
-                   Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()), " of memory (",
-                                                    InParts(need), "), ", has, "; ", hint)));
+        Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()),
+                                " of memory (", InParts(need), "), ", has, "; ", hint)));
   }
-  *note = absl::StrCat("batch.micro_tokens: ", largest, ", as ", wish, " would need ", Megabytes(need.total()), " of memory, and ", has);
+  *note = absl::StrCat("batch.micro_tokens: ", largest, ", as ", wish, " would need ",
+      Megabytes(need.total()), " of memory, and ", has);
   return largest;
 }
 

@@ -14,14 +14,18 @@ constexpr int64_t kPiece = 1 << 17;
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::function<int(const std::string&)>& layer, int layers)
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec,
+    const std::function<int(const std::string&)>& layer, int layers)
     : store_(store), spec_(spec), m_(store->grads().size() * sizeof(float)), v_(m_.bytes()) {
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
-    const float rate = layer == nullptr ? 1 : std::pow(spec.layer_decay(), static_cast<float>(layers - layer(p.name)));
+    const float rate =
+        layer == nullptr ? 1
+                         : std::pow(spec.layer_decay(), static_cast<float>(layers - layer(p.name)));
     for (int64_t i = 0; i < p.size(); i += kPiece)
-      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay, p.rate * rate});
+      pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay,
+          p.rate * rate});
   }
   if (spec_.ema_decay() > 0) {
     average_ = LargeMemory(m_.bytes());
@@ -34,13 +38,15 @@ double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads()
 
 void Optimizer::Step(double rate, double norm) {
   AdamW a = {.rate = static_cast<float>(rate),
-             .beta1 = spec_.beta1(),
-             .beta2 = spec_.beta2(),
-             .epsilon = spec_.epsilon(),
-             .decay = 0,
-             .grad_scale = spec_.clip_norm() > 0 ? static_cast<float>(std::min(1.0, spec_.clip_norm() / (norm + 1e-6))) : 1.0f,
-             .bias_correction = spec_.bias_correction(),
-             .step = ++steps_};
+      .beta1 = spec_.beta1(),
+      .beta2 = spec_.beta2(),
+      .epsilon = spec_.epsilon(),
+      .decay = 0,
+      .grad_scale = spec_.clip_norm() > 0
+                        ? static_cast<float>(std::min(1.0, spec_.clip_norm() / (norm + 1e-6)))
+                        : 1.0f,
+      .bias_correction = spec_.bias_correction(),
+      .step = ++steps_};
   const OpTimer timer("adamw", [&] { return OpCost{.bytes = 8.0 * m_.bytes()}; });
   float *values = store_->values().data(), *grads = store_->grads().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
@@ -48,7 +54,8 @@ void Optimizer::Step(double rate, double norm) {
     AdamW mine = a;
     mine.rate *= p.rate;
     mine.decay = p.decay ? spec_.weight_decay() : 0;
-    AdamWStep(mine, values + p.value, grads + p.grad, m().data() + p.grad, v().data() + p.grad, p.n);
+    AdamWStep(
+        mine, values + p.value, grads + p.grad, m().data() + p.grad, v().data() + p.grad, p.n);
   });
   UpdateAverage();
   store_->TrainableChanged();
@@ -56,7 +63,8 @@ void Optimizer::Step(double rate, double norm) {
 
 void Optimizer::UpdateAverage() {
   if (average().empty()) return;
-  const auto rate = static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
+  const auto rate =
+      static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
   const float* values = store_->values().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const float* value = values + pieces_[i].value;
@@ -69,7 +77,8 @@ void Optimizer::SwapAverage() {
   if (average().empty()) return;
   float* values = store_->values().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
-    std::swap_ranges(values + pieces_[i].value, values + pieces_[i].value + pieces_[i].n, average().data() + pieces_[i].grad);
+    std::swap_ranges(values + pieces_[i].value, values + pieces_[i].value + pieces_[i].n,
+        average().data() + pieces_[i].grad);
   });
   store_->TrainableChanged();
 }

@@ -12,15 +12,19 @@
 
 namespace cloze {
 
-// Moments for every trainable parameter of `store`, which must outlive it, laid out as the store's gradients.
+// Moments for every trainable parameter of `store`, which must outlive it, laid out as the store's
+// gradients.
 class Optimizer {
  public:
-  // `layer` gives the layer of a parameter as LayerOf does, and `layers` their number, for layer_decay; empty: all have the full rate.
-  Optimizer(ParamStore* store, const OptimizerSpec& spec, const std::function<int(const std::string&)>& layer = nullptr, int layers = 0);
+  // `layer` gives the layer of a parameter as LayerOf does, and `layers` their number, for
+  // layer_decay; empty: all have the full rate.
+  Optimizer(ParamStore* store, const OptimizerSpec& spec,
+      const std::function<int(const std::string&)>& layer = nullptr, int layers = 0);
 
   // Global norm of the gradients.
   double GradNorm() const;
-  // One step with gradients of norm `norm`, scaled down to clip_norm where they exceed it; gradients become zero.
+  // One step with gradients of norm `norm`, scaled down to clip_norm where they exceed it;
+  // gradients become zero.
   void Step(double rate, double norm);
   // Drops the gradients.
   void Skip();
@@ -32,7 +36,8 @@ class Optimizer {
   void set_steps(int64_t steps) { steps_ = steps; }
   absl::Span<float> m() { return m_.as<float>(); }
   absl::Span<float> v() { return v_.as<float>(); }
-  // Moving average of the weights; empty without ema_decay. It starts as the weights that the store had at construction.
+  // Moving average of the weights; empty without ema_decay. It starts as the weights that the store
+  // had at construction.
   absl::Span<float> average() { return average_.as<float>(); }
 
  private:

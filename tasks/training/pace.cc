@@ -10,9 +10,7 @@
 namespace cloze {
 
 Pace::Pace(const ScheduleSpec& spec, int64_t total_steps, std::function<double()> clock)
-    : spec_(spec),
-      total_steps_(total_steps),
-      budget_(60.0 * spec.time_budget_minutes()),
+    : spec_(spec), total_steps_(total_steps), budget_(60.0 * spec.time_budget_minutes()),
       clock_(clock ? std::move(clock) : std::function<double()>(SteadySeconds)) {}
 
 void Pace::Start(double seconds) {
@@ -24,10 +22,13 @@ double Pace::Seconds() const { return start_ < 0 ? before_ : before_ + clock_() 
 
 double Pace::SecondsLeft() const { return std::max(budget_ - Seconds(), 0.0); }
 
-double Pace::Done(int64_t step) const { return std::min(timed() ? Seconds() / budget_ : double(step) / total_steps_, 1.0); }
+double Pace::Done(int64_t step) const {
+  return std::min(timed() ? Seconds() / budget_ : double(step) / total_steps_, 1.0);
+}
 
 double Pace::Rate(double peak, int64_t step) const {
-  return timed() ? TimedLearningRate(spec_, peak, Done(step)) : LearningRate(spec_, peak, step, total_steps_);
+  return timed() ? TimedLearningRate(spec_, peak, Done(step))
+                 : LearningRate(spec_, peak, step, total_steps_);
 }
 
 std::string Pace::Describe(int64_t step) const {

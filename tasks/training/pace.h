@@ -12,7 +12,8 @@ namespace cloze {
 
 class Pace {
  public:
-  // total_steps: of the run, without meaning under a time budget. clock: seconds, monotonic; empty: the system's.
+  // total_steps: of the run, without meaning under a time budget. clock: seconds, monotonic; empty:
+  // the system's.
   Pace(const ScheduleSpec& spec, int64_t total_steps, std::function<double()> clock);
 
   bool timed() const { return budget_ > 0; }

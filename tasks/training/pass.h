@@ -14,7 +14,8 @@ struct PassOptions {
   LabelWeights weights;
 };
 
-// Adds the gradients of all parameters that learn; returns the summed loss of the batch's targets, without the scale.
+// Adds the gradients of all parameters that learn; returns the summed loss of the batch's targets,
+// without the scale.
 inline double TrainingPass(Model& model, const Batch& batch, const PassOptions& options) {
   model.arena().Reset();
   Step step = model.NewStep(batch, options.compute, true, options.seed);

@@ -16,7 +16,8 @@ struct PlanOptions {
   double probe_seconds = 3;
 };
 
-// Of the training or validation data; from its beginning where all of it is long and in no token cache.
+// Of the training or validation data; from its beginning where all of it is long and in no token
+// cache.
 struct DataEstimate {
   double sequences = 0, tokens = 0;
   int64_t bytes = 0, read = 0;  // of the files, and how many of them the estimate is by
@@ -43,8 +44,8 @@ struct RunPlan {
   double train_seconds = 0, evaluation_seconds = 0;  // under a time budget both are in the first
 };
 
-// Reads the spec's tokenizer, some of its data, and the memory that is free; trains for some seconds. Leaves no trace but in
-// options.scratch. Errors as Trainer::Create's.
+// Reads the spec's tokenizer, some of its data, and the memory that is free; trains for some
+// seconds. Leaves no trace but in options.scratch. Errors as Trainer::Create's.
 absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& loaded, const PlanOptions& options);
 
 }  // namespace cloze

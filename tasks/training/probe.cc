@@ -25,23 +25,28 @@ absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const Setup& setup, int64
   BatchSpec size;
   size.set_tokens(tokens);
   size.set_micro_tokens(tokens);
-  ASSIGN_OR_RETURN(StepData step, Feed(setup.train->store, size, spec.seed(), setup.masker).Next(0, 1));
+  ASSIGN_OR_RETURN(
+      StepData step, Feed(setup.train->store, size, spec.seed(), setup.masker).Next(0, 1));
   return std::move(step.micro.front());
 }
 
 }  // namespace
 
-absl::StatusOr<Speed> MeasureSpeed(const TaskSpec& spec, const Setup& setup, DType compute, int64_t most_tokens, double seconds) {
+absl::StatusOr<Speed> MeasureSpeed(
+    const TaskSpec& spec, const Setup& setup, DType compute, int64_t most_tokens, double seconds) {
   Model model(setup.config, true, spec.trainable());
   model.Initialize(spec.seed());
   Optimizer optimizer(&model.params(), spec.optimizer());
   const double start = SteadySeconds();
   Speed speed;
   double last = 0;  // seconds of a pass of the size before
-  for (int64_t tokens = std::min(std::max(MaxTokens(spec), kShortest), most_tokens);; tokens = std::min(tokens * kGrowth, most_tokens)) {
+  for (int64_t tokens = std::min(std::max(MaxTokens(spec), kShortest), most_tokens);;
+       tokens = std::min(tokens * kGrowth, most_tokens)) {
     ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, setup, tokens));
     const float scale = 1.0f / static_cast<float>(std::max<int64_t>(batch.rows.size(), 1));
-    const auto pass = [&] { TrainingPass(model, batch, {compute, spec.seed(), scale, spec.runtime().recompute(), {}}); };
+    const auto pass = [&] {
+      TrainingPass(model, batch, {compute, spec.seed(), scale, spec.runtime().recompute(), {}});
+    };
     pass();  // writes kernels, touches memory
     last = TimeOf(pass);
     if (speed.pass_tokens == 0) {

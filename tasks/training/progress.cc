@@ -52,7 +52,8 @@ std::string FormatCount(double count) {
   return absl::StrFormat("%.3gG", count / 1e9);
 }
 
-Progress::Progress(Options options) : options_(std::move(options)), clock_(options_.clock ? options_.clock : SteadySeconds) {
+Progress::Progress(Options options)
+    : options_(std::move(options)), clock_(options_.clock ? options_.clock : SteadySeconds) {
   terminal_ = options_.width < 0 ? ::isatty(options_.fd) == 1 : options_.width > 0;
   start_time_ = last_time_ = clock_();
   if (!options_.log_path.empty()) OpenLog();
@@ -75,10 +76,13 @@ void Progress::Smooth(const StepStats& stats) {
 
 std::string Progress::StatusLine(const StepStats& stats) const {
   const bool timed = options_.total_steps == 0;
-  const double eta = timed ? stats.seconds_left : (options_.total_steps - stats.step) * (seconds_ / weight_);
-  const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done) : absl::StrCat("/", options_.total_steps);
-  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, total, loss_ / loss_weight_,
-                         FormatCount(tokens_ / seconds_), FormatDuration(eta), stats.learning_rate);
+  const double eta =
+      timed ? stats.seconds_left : (options_.total_steps - stats.step) * (seconds_ / weight_);
+  const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done)
+                                  : absl::StrCat("/", options_.total_steps);
+  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, total,
+      loss_ / loss_weight_, FormatCount(tokens_ / seconds_), FormatDuration(eta),
+      stats.learning_rate);
 }
 
 bool Progress::Last(const StepStats& stats) const {
@@ -88,32 +92,30 @@ bool Progress::Last(const StepStats& stats) const {
 void Progress::Step(const StepStats& stats) {
   Smooth(stats);
   const bool last = Last(stats);
-  const bool record = last || stats.skipped || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
+  const bool record =
+      last || stats.skipped || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
   if (terminal_) {
     if (last || record || last_time_ - last_draw_ >= kDrawSeconds) DrawLive(StatusLine(stats));
   } else if (record) {
     PrintLine(StatusLine(stats));
   }
   if (!record) return;
-  nlohmann::ordered_json json = {{"step", stats.step},
-                                 {"steps", options_.total_steps},
-                                 {"loss", stats.loss},
-                                 {"smoothed_loss", loss_ / loss_weight_},
-                                 {"learning_rate", stats.learning_rate},
-                                 {"grad_norm", stats.grad_norm},
-                                 {"tokens", total_tokens_},
-                                 {"tokens_per_second", tokens_ / seconds_},
-                                 {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},
-                                 {"seconds", last_time_ - start_time_},
-                                 {"memory_bytes", stats.memory_bytes}};
+  nlohmann::ordered_json json = {{"step", stats.step}, {"steps", options_.total_steps},
+      {"loss", stats.loss}, {"smoothed_loss", loss_ / loss_weight_},
+      {"learning_rate", stats.learning_rate}, {"grad_norm", stats.grad_norm},
+      {"tokens", total_tokens_}, {"tokens_per_second", tokens_ / seconds_},
+      {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},
+      {"seconds", last_time_ - start_time_}, {"memory_bytes", stats.memory_bytes}};
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
   if (stats.skipped) json["skipped"] = true;
   AppendLog(json.dump());
 }
 
 void Progress::Evaluation(int64_t step, const MetricResults& results, bool best) {
-  PrintLine(absl::StrCat("evaluation at step ", step, ": ", Printable(results.ToLine()), best ? "  (best so far)" : ""));
-  AppendLog(absl::StrCat("{\"step\":", step, ",\"best\":", best ? "true" : "false", ",\"evaluation\":", results.ToJson(), "}"));
+  PrintLine(absl::StrCat("evaluation at step ", step, ": ", Printable(results.ToLine()),
+      best ? "  (best so far)" : ""));
+  AppendLog(absl::StrCat("{\"step\":", step, ",\"best\":", best ? "true" : "false",
+      ",\"evaluation\":", results.ToJson(), "}"));
   SkipTime();
 }
 
@@ -130,10 +132,12 @@ void Progress::Finish() {
 int Progress::Width() const {
   if (options_.width > 0) return options_.width;
   winsize size;
-  return ::ioctl(options_.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+  return ::ioctl(options_.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                         : kUsualWidth;
 }
 
-// Carriage return and blanks, no escape sequences: every terminal knows them. The last column stays free, where some terminals wrap.
+// Carriage return and blanks, no escape sequences: every terminal knows them. The last column stays
+// free, where some terminals wrap.
 void Progress::DrawLive(const std::string& line) {
   const std::string visible = line.substr(0, std::max(Width() - 1, 1));
   const size_t blanks = live_columns_ > visible.size() ? live_columns_ - visible.size() : 0;
@@ -143,7 +147,8 @@ void Progress::DrawLive(const std::string& line) {
 }
 
 void Progress::PrintLine(const std::string& line) {
-  const std::string erase = live_columns_ > 0 ? absl::StrCat("\r", std::string(live_columns_, ' '), "\r") : "";
+  const std::string erase =
+      live_columns_ > 0 ? absl::StrCat("\r", std::string(live_columns_, ' '), "\r") : "";
   Write(absl::StrCat(erase, line, "\n"));
   live_columns_ = 0;
 }
@@ -158,7 +163,8 @@ void Progress::Write(absl::string_view bytes) {
 }
 
 void Progress::OpenLog() {
-  log_ = Fd(::open(options_.log_path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666));
+  log_ = Fd(::open(
+      options_.log_path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666));
   struct stat info;
   if (!log_.ok() || ::fstat(log_.get(), &info) != 0) return LogFailed(std::strerror(errno));
   if (!S_ISREG(info.st_mode)) {
@@ -184,7 +190,8 @@ void Progress::AppendLog(const std::string& record) {
 
 void Progress::LogFailed(absl::string_view what) {
   if (!warned_)
-    PrintLine(absl::StrCat("warning: ", QuotePath(options_.log_path), ": cannot write the log: ", what, "; the run goes on without it"));
+    PrintLine(absl::StrCat("warning: ", QuotePath(options_.log_path),
+        ": cannot write the log: ", what, "; the run goes on without it"));
   warned_ = true;
 }
 

@@ -1,4 +1,5 @@
-// What a run says while it works: one live line on a terminal, plain lines elsewhere, and the same as JSON lines in a file.
+// What a run says while it works: one live line on a terminal, plain lines elsewhere, and the same
+// as JSON lines in a file.
 #ifndef CLOZE_TASKS_TRAINING_PROGRESS_H_
 #define CLOZE_TASKS_TRAINING_PROGRESS_H_
 
@@ -21,10 +22,11 @@ struct StepStats {
   int64_t tokens = 0;                 // that the step saw
   double data_wait = 0;               // seconds that it waited for its data
   int64_t memory_bytes = 0;           // most that the passes needed at once
-  bool skipped = false;               // because its loss or gradient was not finite; always recorded
+  bool skipped = false;  // because its loss or gradient was not finite; always recorded
 };
 
-// Not thread-safe. Printing never fails a run: a log that cannot be written is warned of once and given up until it can be written again.
+// Not thread-safe. Printing never fails a run: a log that cannot be written is warned of once and
+// given up until it can be written again.
 class Progress {
  public:
   struct Options {
@@ -40,7 +42,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Redraws the live line, at most ten times a second; every log_every_steps and at the last step writes the records.
+  // Redraws the live line, at most ten times a second; every log_every_steps and at the last step
+  // writes the records.
   void Step(const StepStats& stats);
   // A result on held-out data after `step` steps. `best`: is it the best so far?
   void Evaluation(int64_t step, const MetricResults& results, bool best);

@@ -37,12 +37,13 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
   ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
-    const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, "spec.textproto"));
+    const bool model =
+        name == "model.safetensors" && !PathExists(JoinPath(directory, "spec.textproto"));
     if (!model && !absl::StartsWith(name, "step-")) continue;
     lock.Undo();
-    return Error(Exit::kCannotCreate,
-                 absl::StrCat(QuotePath(directory), ": holds ", model ? "a model that is not of a run" : "a single run",
-                              "; choose another output.directory"));
+    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(directory), ": holds ",
+                                          model ? "a model that is not of a run" : "a single run",
+                                          "; choose another output.directory"));
   }
   return lock;
 }
@@ -57,7 +58,9 @@ absl::Status Replace(const std::string& from, const std::string& to) {
   const bool renamed = std::rename(temporary.c_str(), to.c_str()) == 0;
   const int error = errno;
   ::unlink(temporary.c_str());  // is still there when both were the same file before
-  return renamed ? absl::OkStatus() : Error(Exit::kIo, absl::StrCat(QuotePath(to), ": cannot replace: ", std::strerror(error)));
+  return renamed ? absl::OkStatus()
+                 : Error(Exit::kIo,
+                       absl::StrCat(QuotePath(to), ": cannot replace: ", std::strerror(error)));
 }
 
 // The model folder of a run, without what is the run's own; the metrics come last.
@@ -66,8 +69,8 @@ absl::Status Publish(const std::string& run, const std::string& directory) {
   for (const std::string& name : names) {
     struct stat info;
     const bool plain = ::lstat(JoinPath(run, name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
-    const bool own =
-        name == "spec.textproto" || name == "log.jsonl" || name == "run.lock" || name == "metrics.json" || absl::StrContains(name, ".tmp-");
+    const bool own = name == "spec.textproto" || name == "log.jsonl" || name == "run.lock" ||
+                     name == "metrics.json" || absl::StrContains(name, ".tmp-");
     if (plain && !own) RETURN_IF_ERROR(Replace(JoinPath(run, name), JoinPath(directory, name)));
   }
   RETURN_IF_ERROR(Replace(JoinPath(run, "metrics.json"), JoinPath(directory, "metrics.json")));
@@ -78,19 +81,22 @@ void Summarize(RepeatSummary* summary) {
   const std::vector<RepeatSummary::Run>& runs = summary->runs;
   const double n = runs.size();
   for (const auto& run : runs) summary->mean += run.value / n;
-  for (const auto& run : runs) summary->deviation += (run.value - summary->mean) * (run.value - summary->mean) / std::max(n - 1, 1.0);
+  for (const auto& run : runs)
+    summary->deviation +=
+        (run.value - summary->mean) * (run.value - summary->mean) / std::max(n - 1, 1.0);
   summary->deviation = std::sqrt(summary->deviation);
   for (size_t i = 1; i < runs.size(); ++i) {
-    if (IsBetter(runs[i].summary.metric, runs[i].value, runs[summary->best].value)) summary->best = i;
+    if (IsBetter(runs[i].summary.metric, runs[i].value, runs[summary->best].value))
+      summary->best = i;
   }
 }
 
 std::string Json(const RepeatSummary& summary) {
-  nlohmann::ordered_json json = {{"metric", summary.runs[0].summary.metric},
-                                 {"mean", summary.mean},
-                                 {"deviation", summary.deviation},
-                                 {"best_seed", summary.runs[summary.best].seed}};
-  for (const auto& run : summary.runs) json["runs"].push_back({{"seed", run.seed}, {"value", run.value}, {"steps", run.summary.steps}});
+  nlohmann::ordered_json json = {{"metric", summary.runs[0].summary.metric}, {"mean", summary.mean},
+      {"deviation", summary.deviation}, {"best_seed", summary.runs[summary.best].seed}};
+  for (const auto& run : summary.runs)
+    json["runs"].push_back(
+        {{"seed", run.seed}, {"value", run.value}, {"steps", run.summary.steps}});
   return json.dump(2) + "\n";
 }
 
@@ -100,10 +106,12 @@ std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
 
 bool IsSeedFolder(absl::string_view name) {
   uint64_t seed = 0;
-  return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) && absl::StrCat(seed) == name;
+  return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) &&
+         absl::StrCat(seed) == name;
 }
 
-absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Trainer::Options& options) {
+absl::StatusOr<RepeatSummary> TrainRepeatedly(
+    const LoadedSpec& loaded, const Trainer::Options& options) {
   RETURN_IF_ERROR(VerifySpec(loaded));
   LoadedSpec all = loaded;
   const TaskSpec& spec = all.spec;
@@ -119,8 +127,11 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Tr
       if (i == 0) lock.Undo();
       return trainer.status();
     }
-    all.spec.mutable_batch()->set_micro_tokens((*trainer)->spec().batch().micro_tokens());  // one for all of them
-    if (i == 0) RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "spec.textproto"), PrintEffective(spec)));
+    all.spec.mutable_batch()->set_micro_tokens(
+        (*trainer)->spec().batch().micro_tokens());  // one for all of them
+    if (i == 0)
+      RETURN_IF_ERROR(
+          WriteFileAtomically(JoinPath(directory, "spec.textproto"), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, (*trainer)->Run());
     ASSIGN_OR_RETURN(const double value, one.best.Value(one.metric));
     summary.runs.push_back({seed, value, std::move(one)});
@@ -129,8 +140,8 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Tr
   const RepeatSummary::Run& best = summary.runs[summary.best];
   RETURN_IF_ERROR(Publish(JoinPath(directory, SeedFolder(best.seed)), directory));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "repeat.json"), Json(summary)));
-  say.Note(absl::StrFormat("%s of %d runs: mean %.4g, deviation %.2g; kept seed %d with %.4g", best.summary.metric, spec.repeat(),
-                           summary.mean, summary.deviation, best.seed, best.value));
+  say.Note(absl::StrFormat("%s of %d runs: mean %.4g, deviation %.2g; kept seed %d with %.4g",
+      best.summary.metric, spec.repeat(), summary.mean, summary.deviation, best.seed, best.value));
   return summary;
 }
 

@@ -25,10 +25,12 @@ struct RepeatSummary {
 std::string SeedFolder(uint64_t seed);
 bool IsSeedFolder(absl::string_view name);
 
-// Trains `repeat` runs one after the other, each in its folder and resumable as any; then links the best one's files into the run
-// directory (copies where links cannot be made), each in one step, and writes repeat.json. All runs share one token cache. Errors as
-// Trainer's; kCannotCreate when the directory holds a single run. Run again, it goes on where it stood.
-absl::StatusOr<RepeatSummary> TrainRepeatedly(const LoadedSpec& loaded, const Trainer::Options& options);
+// Trains `repeat` runs one after the other, each in its folder and resumable as any; then links the
+// best one's files into the run directory (copies where links cannot be made), each in one step,
+// and writes repeat.json. All runs share one token cache. Errors as Trainer's; kCannotCreate when
+// the directory holds a single run. Run again, it goes on where it stood.
+absl::StatusOr<RepeatSummary> TrainRepeatedly(
+    const LoadedSpec& loaded, const Trainer::Options& options);
 
 }  // namespace cloze
 

@@ -14,10 +14,12 @@
 namespace cloze {
 namespace {
 
-// Is `fd` still the file of that name? Another process may have removed it between our open and our flock.
+// Is `fd` still the file of that name? Another process may have removed it between our open and our
+// flock.
 bool HasName(const Fd& fd, const std::string& path) {
   struct stat mine, named;
-  return ::fstat(fd.get(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  return ::fstat(fd.get(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
 }  // namespace
@@ -28,15 +30,17 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
   lock.path_ = JoinPath(run_dir, "run.lock");
   while (status.ok()) {
     const bool existed = PathExists(lock.path_);
-    lock.fd_ = Fd(::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+    lock.fd_ = Fd(
+        ::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
     if (!lock.fd_.ok()) {
-      status = Error(ExitOfCreate(errno), absl::StrCat(QuotePath(lock.path_), ": cannot create: ", std::strerror(errno)));
+      status = Error(ExitOfCreate(errno),
+          absl::StrCat(QuotePath(lock.path_), ": cannot create: ", std::strerror(errno)));
     } else if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
-      status = Error(
-          Exit::kCannotCreate,
+      status = Error(Exit::kCannotCreate,
           absl::StrCat(QuotePath(run_dir), ": ",
-                       errno == EWOULDBLOCK ? "another process is running in this directory; choose another output.directory or wait for it"
-                                            : absl::StrCat("cannot lock: ", std::strerror(errno))));
+              errno == EWOULDBLOCK ? "another process is running in this directory; choose another "
+                                     "output.directory or wait for it"
+                                   : absl::StrCat("cannot lock: ", std::strerror(errno))));
     } else if (HasName(lock.fd_, lock.path_)) {
       lock.made_file_ = !existed;
       return lock;

@@ -10,14 +10,16 @@
 
 namespace cloze {
 
-// Holds a run directory until it is destroyed or the process ends, however that happens. Advisory: on network file systems it may be local
-// to a machine.
+// Holds a run directory until it is destroyed or the process ends, however that happens. Advisory:
+// on network file systems it may be local to a machine.
 class RunLock {
  public:
-  // Makes `run_dir` where it is missing and locks it. kCannotCreate, at once, when another process has it or it is not writable.
+  // Makes `run_dir` where it is missing and locks it. kCannotCreate, at once, when another process
+  // has it or it is not writable.
   static absl::StatusOr<RunLock> Acquire(const std::string& run_dir);
 
-  // For a run that never began: removes what Acquire made, run.lock and directories, as far as nothing else is in them.
+  // For a run that never began: removes what Acquire made, run.lock and directories, as far as
+  // nothing else is in them.
   void Undo();
 
  private:

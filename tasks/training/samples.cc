@@ -24,7 +24,8 @@ Samples MakeSamples(const ModelConfig& config) {
   for (const int32_t length : kLengths) {
     samples.lengths.push_back(std::min(length, config.max_tokens()));
     for (int32_t i = 0; i < samples.lengths.back(); ++i)
-      samples.ids.push_back(static_cast<int32_t>((int64_t{7919} * samples.ids.size() + 17) % config.vocab));
+      samples.ids.push_back(
+          static_cast<int32_t>((int64_t{7919} * samples.ids.size() + 17) % config.vocab));
   }
   return samples;
 }
@@ -35,7 +36,8 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   Batch batch;
   const int32_t* ids = samples.ids.data();
   for (const int32_t length : samples.lengths) {
-    batch.rows.push_back(static_cast<int32_t>(batch.tokens()) + (head == HeadKind::kSequenceClassification ? 0 : length / 2));
+    batch.rows.push_back(static_cast<int32_t>(batch.tokens()) +
+                         (head == HeadKind::kSequenceClassification ? 0 : length / 2));
     batch.Add({ids, static_cast<size_t>(length)}, length, 0);
     ids += length;
   }
@@ -43,9 +45,11 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   model.arena().Reset();
   const Step step = model.NewStep(batch, compute);
   const Mat hidden = model.encoder().Infer(step);
-  Mat all = head == HeadKind::kNone ? step.arena.New(hidden.rows, hidden.cols, DType::kF32) : model.head().Logits(step, hidden);
+  Mat all = head == HeadKind::kNone ? step.arena.New(hidden.rows, hidden.cols, DType::kF32)
+                                    : model.head().Logits(step, hidden);
   if (head == HeadKind::kNone) Convert(hidden, all);
-  const int64_t columns = std::min(kColumns, head == HeadKind::kNone ? all.cols : model.head().labels());
+  const int64_t columns =
+      std::min(kColumns, head == HeadKind::kNone ? all.cols : model.head().labels());
   std::vector<float> outputs;
   for (size_t i = 0; i < batch.rows.size(); ++i) {
     const float* row = all.f32(i);
@@ -55,9 +59,13 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
 }
 
 absl::StatusOr<Samples> ReadSamples(const SafetensorsReader& file, const ModelConfig& config) {
-  const auto bad = [&](absl::string_view what) { return Error(Exit::kData, absl::StrCat(QuotePath(file.path()), ": ", what)); };
+  const auto bad = [&](absl::string_view what) {
+    return Error(Exit::kData, absl::StrCat(QuotePath(file.path()), ": ", what));
+  };
   const TensorInfo *lengths = file.Find("lengths"), *ids = file.Find("ids");
-  if (lengths == nullptr || ids == nullptr || lengths->elements() == 0 || ids->elements() > kMaxTokens) return bad("no usable samples");
+  if (lengths == nullptr || ids == nullptr || lengths->elements() == 0 ||
+      ids->elements() > kMaxTokens)
+    return bad("no usable samples");
   Samples samples{std::vector<int32_t>(lengths->elements()), std::vector<int32_t>(ids->elements())};
   RETURN_IF_ERROR(file.ReadI32("lengths", absl::MakeSpan(samples.lengths)));
   RETURN_IF_ERROR(file.ReadI32("ids", absl::MakeSpan(samples.ids)));
@@ -66,8 +74,11 @@ absl::StatusOr<Samples> ReadSamples(const SafetensorsReader& file, const ModelCo
     if (length < 1 || length > config.max_tokens()) return bad("a sample does not fit the model");
     tokens += length;
   }
-  const bool known = std::all_of(samples.ids.begin(), samples.ids.end(), [&](int32_t id) { return id >= 0 && id < config.vocab; });
-  return tokens == static_cast<int64_t>(samples.ids.size()) && known ? samples : absl::StatusOr<Samples>(bad("lengths and ids do not fit"));
+  const bool known = std::all_of(samples.ids.begin(), samples.ids.end(),
+      [&](int32_t id) { return id >= 0 && id < config.vocab; });
+  return tokens == static_cast<int64_t>(samples.ids.size()) && known
+             ? samples
+             : absl::StatusOr<Samples>(bad("lengths and ids do not fit"));
 }
 
 }  // namespace
@@ -76,32 +87,42 @@ absl::Status WriteSamples(Model& model, DType compute, const std::string& folder
   const Samples samples = MakeSamples(model.config());
   const std::vector<float> outputs = Outputs(model, compute, samples);
   const int64_t n = samples.lengths.size();
-  return WriteSafetensors(
-      JoinPath(folder, kSamplesName),
+  return WriteSafetensors(JoinPath(folder, kSamplesName),
       {{.name = "lengths", .shape = {n}, .type = FileType::kI32, .data = samples.lengths.data()},
-       {.name = "ids", .shape = {static_cast<int64_t>(samples.ids.size())}, .type = FileType::kI32, .data = samples.ids.data()},
-       {.name = "outputs", .shape = {n, static_cast<int64_t>(outputs.size()) / n}, .type = FileType::kF32, .data = outputs.data()}},
-      {{"compute", compute == DType::kF32 ? "f32" : "bf16"}, {"kernels", KernelsName()}, {"matmul", MatmulLibrary()}});
+          {.name = "ids",
+              .shape = {static_cast<int64_t>(samples.ids.size())},
+              .type = FileType::kI32,
+              .data = samples.ids.data()},
+          {.name = "outputs",
+              .shape = {n, static_cast<int64_t>(outputs.size()) / n},
+              .type = FileType::kF32,
+              .data = outputs.data()}},
+      {{"compute", compute == DType::kF32 ? "f32" : "bf16"}, {"kernels", KernelsName()},
+          {"matmul", MatmulLibrary()}});
 }
 
 absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {
-  ASSIGN_OR_RETURN(const SafetensorsReader file, SafetensorsReader::Open(JoinPath(folder, kSamplesName)));
+  ASSIGN_OR_RETURN(
+      const SafetensorsReader file, SafetensorsReader::Open(JoinPath(folder, kSamplesName)));
   ASSIGN_OR_RETURN(const Samples samples, ReadSamples(file, model.config()));
   const auto said = [&](const char* key) {
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  const bool bf16 = said("compute") == "bf16", can = ComputeOf(RuntimeSpec::BF16, Use::kTraining).ok();
-  const bool same = said("kernels") == KernelsName() && said("matmul") == MatmulLibrary() && (!bf16 || can);
+  const bool bf16 = said("compute") == "bf16",
+             can = ComputeOf(RuntimeSpec::BF16, Use::kTraining).ok();
+  const bool same =
+      said("kernels") == KernelsName() && said("matmul") == MatmulLibrary() && (!bf16 || can);
   const std::vector<float> now = Outputs(model, bf16 && can ? DType::kBf16 : DType::kF32, samples);
   std::vector<float> stored(now.size());
   RETURN_IF_ERROR(file.ReadF32("outputs", absl::MakeSpan(stored)));
   double largest = 0;
   for (size_t i = 0; i < now.size(); ++i) {
-    const double difference = std::abs(double{now[i]} - stored[i]), most = same ? 0 : (bf16 ? 0.1 : 1e-4) * (1 + std::abs(stored[i]));
+    const double difference = std::abs(double{now[i]} - stored[i]),
+                 most = same ? 0 : (bf16 ? 0.1 : 1e-4) * (1 + std::abs(stored[i]));
     if (!(difference <= most)) {
-      return Error(Exit::kMismatch,
-                   absl::StrCat(QuotePath(file.path()), ": output ", i, " is ", now[i], " now, ", stored[i], " was stored"));
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(file.path()), ": output ", i, " is ",
+                                        now[i], " now, ", stored[i], " was stored"));
     }
     largest = std::max(largest, difference);
   }

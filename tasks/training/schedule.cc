@@ -35,14 +35,17 @@ int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t
 }
 
 int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps) {
-  const int64_t steps = spec.warmup_steps() > 0 ? spec.warmup_steps() : std::llround(double{spec.warmup_share()} * total_steps);
+  const int64_t steps = spec.warmup_steps() > 0
+                            ? spec.warmup_steps()
+                            : std::llround(double{spec.warmup_share()} * total_steps);
   return std::clamp<int64_t>(steps, 0, total_steps);
 }
 
 double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps) {
   const int64_t warmup = WarmupSteps(spec, total_steps);
   if (step < warmup) return peak * (step + 1) / warmup;
-  return AfterWarmup(spec.shape(), peak, std::max<double>(total_steps - step, 0) / std::max<double>(total_steps - warmup, 1));
+  return AfterWarmup(spec.shape(), peak,
+      std::max<double>(total_steps - step, 0) / std::max<double>(total_steps - warmup, 1));
 }
 
 double TimedLearningRate(const ScheduleSpec& spec, double peak, double done) {

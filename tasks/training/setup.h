@@ -23,7 +23,8 @@ struct Setup {
   std::optional<BuiltStore> train, validation;
   std::vector<float> class_weights;  // of labels in the loss; empty: all 1
   float label_smoothing = 0;
-  std::vector<std::string> notes;  // for the user: texts that were cut, stores that were rebuilt ...
+  std::vector<std::string>
+      notes;  // for the user: texts that were cut, stores that were rebuilt ...
 };
 
 // Head of the task.
@@ -35,15 +36,16 @@ int64_t MaxTokens(const TaskSpec& spec);
 // Folder of the token cache.
 std::string CacheFolder(const TaskSpec& spec);
 
-// Type of activations that the spec asks for; kLimit when this CPU lacks its instructions. AUTO is bf16 for training where the CPU has it,
-// and f32 for inference, whose numbers are then those of other programs to the fifth digit.
+// Type of activations that the spec asks for; kLimit when this CPU lacks its instructions. AUTO is
+// bf16 for training where the CPU has it, and f32 for inference, whose numbers are then those of
+// other programs to the fifth digit.
 enum class Use { kTraining, kInference };
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 
-// Builds the store of `data`, the spec's train or validation, for its task; labels as in `config`. An error when its tokens or lengths
-// do not fit the model.
-absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
-                                      const BuildOptions& options);
+// Builds the store of `data`, the spec's train or validation, for its task; labels as in `config`.
+// An error when its tokens or lengths do not fit the model.
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const DataSpec& data,
+    const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options);
 
 // Loads, learns labels, tokenises. The spec has passed VerifySpec; errors name its place.
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options);

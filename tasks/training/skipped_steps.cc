@@ -9,7 +9,8 @@ void SkippedSteps::Add(int64_t step) {
 
 int64_t SkippedSteps::InARow() const {
   int64_t n = 0;
-  for (auto step = recent_.rbegin(); step != recent_.rend() && *step == recent_.back() - n; ++step) ++n;
+  for (auto step = recent_.rbegin(); step != recent_.rend() && *step == recent_.back() - n; ++step)
+    ++n;
   return n;
 }
 

@@ -1,4 +1,5 @@
-// Which steps were skipped because their numbers were not finite, and when there are too many of them.
+// Which steps were skipped because their numbers were not finite, and when there are too many of
+// them.
 #ifndef CLOZE_TASKS_TRAINING_SKIPPED_STEPS_H_
 #define CLOZE_TASKS_TRAINING_SKIPPED_STEPS_H_
 
@@ -13,7 +14,8 @@ class SkippedSteps {
 
   // Steps come in ascending order.
   void Add(int64_t step);
-  // More than kMostInARow one after the other, or more than kMostInWindow (1 %) of the kWindow steps up to the last that was added.
+  // More than kMostInARow one after the other, or more than kMostInWindow (1 %) of the kWindow
+  // steps up to the last that was added.
   bool TooMany() const { return InARow() > kMostInARow || InWindow() > kMostInWindow; }
   // Steps just before and with the last one that was added.
   int64_t InARow() const;

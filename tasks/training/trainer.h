@@ -23,19 +23,22 @@
 
 namespace cloze {
 
-// The run directory holds the best model so far as a model folder (config.json, model.safetensors, tokenizer, samples.safetensors and
-// metrics.json, with their MANIFEST), spec.textproto, log.jsonl, cache/, and checkpoints step-00001234/. With LoRA an adapter stands in
-// place of the model.
+// The run directory holds the best model so far as a model folder (config.json, model.safetensors,
+// tokenizer, samples.safetensors and metrics.json, with their MANIFEST), spec.textproto, log.jsonl,
+// cache/, and checkpoints step-00001234/. With LoRA an adapter stands in place of the model.
 class Trainer {
  public:
   struct Options {
-    std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing = {};  // tokenising; may be empty
-    const std::atomic<bool>* stop = nullptr;            // true: save, and end with kInterrupted after the step under way
+    std::function<void(absl::string_view stage, int64_t done, int64_t total)> preparing =
+        {};  // tokenising; may be empty
+    const std::atomic<bool>* stop =
+        nullptr;  // true: save, and end with kInterrupted after the step under way
     std::function<void(int64_t step)> after_step = {};  // may be empty
     // Sees the gradients before each optimizer step, and may change them; may be empty.
     std::function<void(int64_t step, absl::Span<float> gradients)> on_gradients = {};
     std::function<double()> clock = {};  // seconds, monotonic; empty: the system's
-    std::string fork = {};  // run directory whose newest checkpoint gives the first weights; ignored when there is something to resume
+    std::string fork = {};  // run directory whose newest checkpoint gives the first weights;
+                            // ignored when there is something to resume
   };
   struct Summary {
     int64_t steps = 0;
@@ -44,9 +47,11 @@ class Trainer {
     MetricResults best;
   };
 
-  // Validates, locks the run directory, tokenises, initialises or loads the model, or resumes from the newest checkpoint. Nothing of an
-  // earlier run is changed when it fails, and nothing is left of a new one but, when it was interrupted, finished parts of the token cache.
-  static absl::StatusOr<std::unique_ptr<Trainer>> Create(const LoadedSpec& loaded, const Options& options);
+  // Validates, locks the run directory, tokenises, initialises or loads the model, or resumes from
+  // the newest checkpoint. Nothing of an earlier run is changed when it fails, and nothing is left
+  // of a new one but, when it was interrupted, finished parts of the token cache.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(
+      const LoadedSpec& loaded, const Options& options);
 
   // The spec with what the run has chosen: batch.micro_tokens.
   const TaskSpec& spec() const { return spec_; }
@@ -61,7 +66,8 @@ class Trainer {
   // Leaves no trace of a run that Start could not begin.
   void Undo(Exit why);
   absl::Status PrepareRunDirectory();
-  // Looks for the newest checkpoint of this run, and takes over the micro-batch that the run has; kMismatch when its spec is another.
+  // Looks for the newest checkpoint of this run, and takes over the micro-batch that the run has;
+  // kMismatch when its spec is another.
   absl::Status FindRun();
   absl::Status ChooseMicroBatch();
   absl::Status InitializeModel();
@@ -73,34 +79,41 @@ class Trainer {
   double ForwardBackward(const StepData& data);
   // `waited`: seconds that the data were waited for.
   absl::Status TrainStep(const StepData& data, double waited);
-  // Passes over a step whose loss or gradient (`what`) is not finite; an error when there are too many.
+  // Passes over a step whose loss or gradient (`what`) is not finite; an error when there are too
+  // many.
   absl::Status SkipStep(absl::string_view what);
   absl::StatusOr<MetricResults> EvaluateOn(int64_t max_examples);
   // A metric that does not exist is found before the first step.
   absl::Status CheckMetric();
-  // Is nothing left to do, as the run is over or the metric got no better for `patience` evaluations?
+  // Is nothing left to do, as the run is over or the metric got no better for `patience`
+  // evaluations?
   bool Finished() const;
   absl::Status LoadCheckpoint(const std::string& folder);
   // With the moving average of the weights, where there is one.
   absl::Status EvaluateNow();
   absl::Status EvaluateWeights();
   absl::Status SaveBest();
-  // Sees to it that the run directory holds the best model: without an evaluation the last one, which also replaces it when it is damaged.
+  // Sees to it that the run directory holds the best model: without an evaluation the last one,
+  // which also replaces it when it is damaged.
   absl::Status FinishModel();
-  // Is it time for what happens every `every` steps, or, when nobody knows the number of steps, ten times a run?
+  // Is it time for what happens every `every` steps, or, when nobody knows the number of steps, ten
+  // times a run?
   bool Due(int64_t every) const;
   absl::Status Save();
   // `error`, after saving what can be saved.
   absl::Status SaveBefore(const absl::Status& error);
   // Says once when a file that was read for this run is not what it was.
   void WatchSources();
-  // What the run makes, a model folder or, for LoRA, an adapter folder: weights, tokenizer, samples.
+  // What the run makes, a model folder or, for LoRA, an adapter folder: weights, tokenizer,
+  // samples.
   absl::Status WriteModel(const std::string& folder) const;
   absl::Status WriteState(const std::string& folder) const;
   // Bytes that WriteModel writes, at most.
   int64_t ModelBytes() const;
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
-  std::string Path(absl::string_view name) const { return JoinPath(spec_.output().directory(), name); }
+  std::string Path(absl::string_view name) const {
+    return JoinPath(spec_.output().directory(), name);
+  }
 
   // A checkpoint to go on from.
   struct Found {

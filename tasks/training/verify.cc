@@ -58,7 +58,8 @@ absl::Status Check(Verdict* verdict) {
     RETURN_IF_ERROR(CheckCheckpointName(folder, verdict->step));
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
+      return Error(Exit::kMismatch,
+          absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
   }
   return CheckModel(folder, &verdict->difference);
 }
@@ -68,7 +69,8 @@ absl::Status Check(Verdict* verdict) {
 absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (path == "." || absl::EndsWith(path, "..") || absl::EndsWith(path, "/.")) path = AbsolutePath(path);  // a checkpoint's name matters
+  if (path == "." || absl::EndsWith(path, "..") || absl::EndsWith(path, "/."))
+    path = AbsolutePath(path);  // a checkpoint's name matters
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   std::vector<std::string> folders;
   std::vector<Verdict> of_seeds;
@@ -76,14 +78,18 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
     if (IsCheckpointName(name)) folders.push_back(JoinPath(path, name));
     if (!IsSeedFolder(name)) continue;
     auto verdicts = VerifyRun(JoinPath(path, name));
-    if (ExitOf(verdicts.status()) == Exit::kNoInput) continue;  // was stopped before its first checkpoint
+    if (ExitOf(verdicts.status()) == Exit::kNoInput)
+      continue;  // was stopped before its first checkpoint
     RETURN_IF_ERROR(verdicts.status());
     std::move(verdicts->begin(), verdicts->end(), std::back_inserter(of_seeds));
   }
   std::reverse(folders.begin(), folders.end());
-  if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) || PathExists(JoinPath(path, kManifestName)))
+  if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) ||
+      PathExists(JoinPath(path, kManifestName)))
     folders.insert(folders.begin(), path);
-  if (folders.empty()) return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": neither a model nor a checkpoint"));
+  if (folders.empty())
+    return Error(
+        Exit::kNoInput, absl::StrCat(QuotePath(path), ": neither a model nor a checkpoint"));
   std::vector<Verdict> verdicts;
   for (const std::string& folder : folders) {
     Verdict verdict;

@@ -17,12 +17,15 @@ struct Verdict {
   int64_t step = 0;       // after which it was saved
   int64_t numbers = 0;    // weights and moments that were read and are finite
   double difference = 0;  // of the samples' outputs, the largest
-  bool manifest = true;   // false: a model folder of another program, or one that was being saved when its run ended; no file was compared
+  bool manifest = true;   // false: a model folder of another program, or one that was being saved
+                          // when its run ended; no file was compared
 };
 
-// Checks the model in `path`, when there is one, and every checkpoint, newest first; or `path` itself when it is a checkpoint. Each: length
-// and hash of every file in its MANIFEST, that every number is finite, and that the samples (tasks/training/samples.h) come out as stored.
-// A checkpoint that a running process deletes meanwhile is left out. kNoInput when there is neither model nor checkpoint.
+// Checks the model in `path`, when there is one, and every checkpoint, newest first; or `path`
+// itself when it is a checkpoint. Each: length and hash of every file in its MANIFEST, that every
+// number is finite, and that the samples (tasks/training/samples.h) come out as stored. A
+// checkpoint that a running process deletes meanwhile is left out. kNoInput when there is neither
+// model nor checkpoint.
 absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path);
 
 }  // namespace cloze

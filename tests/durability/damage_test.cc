@@ -1,4 +1,5 @@
-// Every byte flipped and every length cut, of every file of a small checkpoint and of the model: each is noticed before anything is read.
+// Every byte flipped and every length cut, of every file of a small checkpoint and of the model:
+// each is noticed before anything is read.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,13 +18,17 @@ class DamageTest : public RunsTest {
  protected:
   DamageTest() { EXPECT_TRUE(Train(Spec("run", true, 2, "", 8)).ok()); }
 
-  // Does `is_damaged` see every flip and every cut of the files of `folder`? Returns how many there were.
-  static int64_t Damage(const std::string& folder, const std::vector<std::string>& names, const std::function<bool()>& is_damaged) {
+  // Does `is_damaged` see every flip and every cut of the files of `folder`? Returns how many there
+  // were.
+  static int64_t Damage(const std::string& folder, const std::vector<std::string>& names,
+      const std::function<bool()>& is_damaged) {
     int64_t cases = 0;
     for (const std::string& name : names) {
       const std::string path = JoinPath(folder, name), good = Read(path);
       const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-      const auto put = [&](int64_t at, const char* data, int64_t n) { EXPECT_EQ(::pwrite(fd.get(), data, n, at), n); };
+      const auto put = [&](int64_t at, const char* data, int64_t n) {
+        EXPECT_EQ(::pwrite(fd.get(), data, n, at), n);
+      };
       for (int64_t i = good.size() - 1; i >= 0; --i, cases += 2) {
         const char bad = good[i] ^ (1 << (i % 8));
         put(i, &bad, 1);
@@ -43,9 +48,11 @@ TEST_F(DamageTest, OfACheckpoint) {
   const std::string folder = Path("run/step-00000002");
   const auto names = ListDirectory(folder);
   ASSERT_TRUE(names.ok());
-  EXPECT_THAT(*names, testing::IsSupersetOf({"MANIFEST", "config.json", "model.safetensors", "optimizer.safetensors", "samples.safetensors",
-                                             "trainer.textproto", "vocab.txt"}));
-  const int64_t cases = Damage(folder, *names, [&] { return ExitOf(VerifyCheckpoint(folder)) == Exit::kMismatch; });
+  EXPECT_THAT(*names,
+      testing::IsSupersetOf({"MANIFEST", "config.json", "model.safetensors",
+          "optimizer.safetensors", "samples.safetensors", "trainer.textproto", "vocab.txt"}));
+  const int64_t cases =
+      Damage(folder, *names, [&] { return ExitOf(VerifyCheckpoint(folder)) == Exit::kMismatch; });
   RecordProperty("cases", static_cast<int>(cases));
   EXPECT_GT(cases, 30000);
 }
@@ -56,7 +63,8 @@ TEST_F(DamageTest, OfTheModel) {
   ASSERT_TRUE(manifest.ok());
   std::vector<std::string> names = {kManifestName};
   for (const ManifestEntry& file : manifest->files) names.push_back(file.name);
-  EXPECT_THAT(names, testing::IsSupersetOf({"config.json", "metrics.json", "model.safetensors", "samples.safetensors", "vocab.txt"}));
+  EXPECT_THAT(names, testing::IsSupersetOf({"config.json", "metrics.json", "model.safetensors",
+                         "samples.safetensors", "vocab.txt"}));
   const int64_t cases = Damage(folder, names, [&] {
     const auto now = ReadManifest(folder);
     return !now.ok() || !CheckFiles(folder, *now, true).ok();
@@ -78,7 +86,8 @@ TEST_F(DamageTest, IsNamedByVerifyAndPassedOverByResume) {
   const auto damaged = VerifyRun(Path("run"));
   ASSERT_TRUE(damaged.ok());
   EXPECT_THAT(std::string((*damaged)[0].status.message()), HasSubstr("vocab.txt"));
-  EXPECT_THAT(std::string((*damaged)[1].status.message()), HasSubstr("optimizer.safetensors: 100 bytes"));
+  EXPECT_THAT(
+      std::string((*damaged)[1].status.message()), HasSubstr("optimizer.safetensors: 100 bytes"));
   EXPECT_TRUE((*damaged)[2].status.ok());
   EXPECT_TRUE(Train(Spec("run", true, 2, "", 8)).ok());
   EXPECT_THAT(said_, HasSubstr("skipped step-00000002"));
@@ -86,16 +95,18 @@ TEST_F(DamageTest, IsNamedByVerifyAndPassedOverByResume) {
 }
 
 TEST_F(DamageTest, OtherNumbersThanTheSamplesAreNoticed) {
-  // A model whose files fit their MANIFEST, but which is another one: its samples come out otherwise.
+  // A model whose files fit their MANIFEST, but which is another one: its samples come out
+  // otherwise.
   ASSERT_TRUE(Train(Spec("other", true, 2, "seed: 7", 8)).ok());
   std::filesystem::copy_file(Path("other/samples.safetensors"), Path("run/samples.safetensors"),
-                             std::filesystem::copy_options::overwrite_existing);
+      std::filesystem::copy_options::overwrite_existing);
   std::filesystem::remove(Path("run/MANIFEST"));
   const auto verdicts = VerifyRun(Path("run"));
   ASSERT_TRUE(verdicts.ok());
   EXPECT_FALSE(verdicts->front().manifest);
   ExpectError(verdicts->front().status, Exit::kMismatch, "samples.safetensors: output 0 is ");
-  ExpectError(VerifyRun(Path("vocab")).status(), Exit::kNoInput, "neither a model nor a checkpoint");
+  ExpectError(
+      VerifyRun(Path("vocab")).status(), Exit::kNoInput, "neither a model nor a checkpoint");
 }
 
 }  // namespace

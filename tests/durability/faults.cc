@@ -87,7 +87,8 @@ extern "C" {
 
 ssize_t write(int fd, const void* data, size_t size) {
   if (armed) {
-    if (fd == 2 && ::memmem(data, size, "saved ", 6) != nullptr) cloze::calls.push_back({"say", "saved"});
+    if (fd == 2 && ::memmem(data, size, "saved ", 6) != nullptr)
+      cloze::calls.push_back({"say", "saved"});
     const int fate = Meet("write", cloze::PathOf(fd));
     if (fate > 0) return Fail(fate);
     if (fate < 0) size /= 2;
@@ -112,7 +113,8 @@ int open(const char* path, int flags, ...) {
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
   const int fate = armed && (flags & O_CREAT) != 0 ? Meet("open", path) : 0;
-  return fate > 0 ? Fail(fate) : static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+  return fate > 0 ? Fail(fate)
+                  : static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
 int mkdir(const char* path, mode_t mode) {
@@ -137,7 +139,8 @@ int rename(const char* from, const char* to) noexcept {
 
 int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned flags) noexcept {
   const int fate = armed ? Meet("rename", to) : 0;
-  return fate > 0 ? Fail(fate) : static_cast<int>(::syscall(SYS_renameat2, from_fd, from, to_fd, to, flags));
+  return fate > 0 ? Fail(fate)
+                  : static_cast<int>(::syscall(SYS_renameat2, from_fd, from, to_fd, to, flags));
 }
 
 int clock_gettime(clockid_t clock, struct timespec* time) noexcept {

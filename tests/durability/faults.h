@@ -1,4 +1,5 @@
-// File operations of this process that fail when told to: the test program's own write(), fsync(), ... stand before those of libc.
+// File operations of this process that fail when told to: the test program's own write(), fsync(),
+// ... stand before those of libc.
 #ifndef CLOZE_TESTS_DURABILITY_FAULTS_H_
 #define CLOZE_TESTS_DURABILITY_FAULTS_H_
 
@@ -21,13 +22,15 @@ struct FileCall {
   std::string name, path;
 };
 
-// From now on calls about files under `folder` that change something are counted, and call `at` (from 1) fails. Also records them, and
-// writes to standard error that contain "saved ", which are not counted.
+// From now on calls about files under `folder` that change something are counted, and call `at`
+// (from 1) fails. Also records them, and writes to standard error that contain "saved ", which are
+// not counted.
 void ArmFaults(const std::string& folder, int64_t at, Fault fault);
 // Stops that. Returns what was recorded.
 std::vector<FileCall> DisarmFaults();
 
-// Adds to the time of day (not to the monotonic clock) that this process sees, growing by as much with each look at the clock.
+// Adds to the time of day (not to the monotonic clock) that this process sees, growing by as much
+// with each look at the clock.
 void SetClockJump(int64_t seconds_a_look);
 
 }  // namespace cloze

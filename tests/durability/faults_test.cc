@@ -1,5 +1,6 @@
-// Every file operation of a save fails once, in each way: the newest checkpoint that verifies loads, the error says what happened, and
-// the same command later ends with the bits of a run to which nothing happened.
+// Every file operation of a save fails once, in each way: the newest checkpoint that verifies
+// loads, the error says what happened, and the same command later ends with the bits of a run to
+// which nothing happened.
 #include "tests/durability/faults.h"
 
 #include <gmock/gmock.h>
@@ -20,13 +21,17 @@ using testing::Not;
 
 constexpr int kSteps = 3;
 
-// A classifier whose second step is saved, and which then meets a fault while step 3, the last, is saved, evaluated and kept as the best.
+// A classifier whose second step is saved, and which then meets a fault while step 3, the last, is
+// saved, evaluated and kept as the best.
 class FaultsTest : public RunsTest {
  protected:
   FaultsTest() {
     spec_ = Spec("run", true, kSteps);
     std::atomic<bool> stop = false;
-    EXPECT_EQ(ExitOf(Train(spec_, {.stop = &stop, .after_step = [&](int64_t step) { stop = step == 2; }}).status()), Exit::kInterrupted);
+    EXPECT_EQ(
+        ExitOf(Train(spec_, {.stop = &stop, .after_step = [&](int64_t step) { stop = step == 2; }})
+                   .status()),
+        Exit::kInterrupted);
     std::filesystem::copy(Path("run"), Path("begun"), std::filesystem::copy_options::recursive);
     EXPECT_TRUE(Train(spec_).ok());
     bits_ = Bits("run", kSteps);
@@ -38,7 +43,8 @@ class FaultsTest : public RunsTest {
   }
   absl::Status Meet(int64_t at, Fault fault) {
     Begin();
-    const absl::Status status = Train(spec_, {.after_step = [&](int64_t) { ArmFaults(Path("run"), at, fault); }}).status();
+    const absl::Status status =
+        Train(spec_, {.after_step = [&](int64_t) { ArmFaults(Path("run"), at, fault); }}).status();
     calls_ = DisarmFaults();
     return status;
   }
@@ -56,7 +62,8 @@ class FaultsTest : public RunsTest {
     EXPECT_TRUE(Bits("run", kSteps) == bits_) << what;
     const auto verdicts = VerifyRun(Path("run"));
     ASSERT_TRUE(verdicts.ok());
-    for (const Verdict& verdict : *verdicts) EXPECT_TRUE(verdict.status.ok() && verdict.manifest) << what << ": " << verdict.status;
+    for (const Verdict& verdict : *verdicts)
+      EXPECT_TRUE(verdict.status.ok() && verdict.manifest) << what << ": " << verdict.status;
     const std::vector<std::string> names = ListDirectory(Path("run")).value();
     for (const std::string& name : names) EXPECT_THAT(name, Not(HasSubstr(".tmp-"))) << what;
   }
@@ -75,9 +82,12 @@ TEST_F(FaultsTest, EveryCallFailsOnce) {
   for (size_t n = 1; n <= all.size(); ++n) {
     const std::string& name = all[n - 1].name;
     for (const Fault fault : {Fault::kNoSpace, Fault::kIo, Fault::kShort}) {
-      if (fault == Fault::kShort ? name != "write" : fault == Fault::kNoSpace && (name == "close" || name == "unlink" || name == "rmdir"))
+      if (fault == Fault::kShort ? name != "write"
+                                 : fault == Fault::kNoSpace &&
+                                       (name == "close" || name == "unlink" || name == "rmdir"))
         continue;
-      const std::string what = absl::StrCat("call ", n, ", ", name, " ", all[n - 1].path, ", fault ", static_cast<int>(fault));
+      const std::string what = absl::StrCat(
+          "call ", n, ", ", name, " ", all[n - 1].path, ", fault ", static_cast<int>(fault));
       const absl::Status status = Meet(n, fault);
       ++cases;
       const int64_t newest = Newest();
@@ -87,7 +97,8 @@ TEST_F(FaultsTest, EveryCallFailsOnce) {
         ++errors;
         EXPECT_EQ(ExitOf(status), Exit::kIo) << what << ": " << status;
         EXPECT_THAT(std::string(status.message()),
-                    testing::AllOf(HasSubstr(Path("run")), testing::AnyOf(HasSubstr("No space left"), HasSubstr("Input/output"))))
+            testing::AllOf(HasSubstr(Path("run")),
+                testing::AnyOf(HasSubstr("No space left"), HasSubstr("Input/output"))))
             << what;
       }
       EXPECT_TRUE(newest == kSteps || said_.find("saved") == std::string::npos) << what;
@@ -106,7 +117,9 @@ TEST_F(FaultsTest, KilledBeforeEveryCall) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      Train(spec_, {.after_step = [&](int64_t) { ArmFaults(Path("run"), n, Fault::kKill); }}).status().IgnoreError();
+      Train(spec_, {.after_step = [&](int64_t) { ArmFaults(Path("run"), n, Fault::kKill); }})
+          .status()
+          .IgnoreError();
       ::_exit(1);
     }
     int result = 0;
@@ -157,7 +170,9 @@ TEST_F(FaultsTest, GoesOnWithoutACheckpointAndGivesUpAfterThree) {
   EXPECT_THAT(said_, HasSubstr("No space left on device; going on"));
 
   std::filesystem::remove_all(Path("longer"));
-  const auto never = [&](int64_t step) { ArmFaults(absl::StrFormat("%s/step-%08d", Path("longer"), step), 1, Fault::kIo); };
+  const auto never = [&](int64_t step) {
+    ArmFaults(absl::StrFormat("%s/step-%08d", Path("longer"), step), 1, Fault::kIo);
+  };
   const absl::Status status = Train(longer, {.after_step = never}).status();
   DisarmFaults();
   ExpectError(status, Exit::kIo, "cannot save");

@@ -1,4 +1,5 @@
-// Numbers that go wrong: they are seen, counted and said, they stop a run in time, and no file ever holds one.
+// Numbers that go wrong: they are seen, counted and said, they stop a run in time, and no file ever
+// holds one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,15 +16,17 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
+                kInf = std::numeric_limits<float>::infinity();
 
 class NumbersTest : public RunsTest {
  protected:
   // Trains with a gradient that becomes `value` in the steps that `bad` names.
-  absl::StatusOr<Trainer::Summary> TrainWith(const LoadedSpec& spec, float value, const std::function<bool(int64_t)>& bad) {
+  absl::StatusOr<Trainer::Summary> TrainWith(
+      const LoadedSpec& spec, float value, const std::function<bool(int64_t)>& bad) {
     return Train(spec, {.on_gradients = [&](int64_t step, absl::Span<float> gradients) {
-                   if (bad(step)) gradients[step % gradients.size()] = value;
-                 }});
+      if (bad(step)) gradients[step % gradients.size()] = value;
+    }});
   }
   void ExpectSound(const std::string& run) {
     const auto verdicts = VerifyRun(Path(run));
@@ -58,7 +61,8 @@ TEST(SkippedStepsTest, CountsRowsAndThousands) {
 TEST_F(NumbersTest, OneIsSkippedCountedAndLogged) {
   for (const float value : {kNan, kInf, -1e30f}) {
     std::filesystem::remove_all(Path("run"));
-    const auto summary = TrainWith(Spec("run", false, 6), value, [](int64_t step) { return step == 3; });
+    const auto summary =
+        TrainWith(Spec("run", false, 6), value, [](int64_t step) { return step == 3; });
     ASSERT_TRUE(summary.ok()) << summary.status();
     EXPECT_THAT(said_, HasSubstr("step 3: the gradient is not finite; step skipped (1 so far)"));
     EXPECT_TRUE(std::isfinite(summary->loss));
@@ -77,7 +81,8 @@ TEST_F(NumbersTest, OneIsSkippedCountedAndLogged) {
 TEST_F(NumbersTest, TenInARowStopTheRun) {
   const LoadedSpec spec = Spec("run", false, 40);
   const auto bad = [](int64_t step) { return step > 5; };
-  ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal, "step 15: the gradient was not finite in the last 10 steps");
+  ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal,
+      "step 15: the gradient was not finite in the last 10 steps");
   ExpectSound("run");
   // Resuming counts on: nine were saved, the tenth is one too many.
   ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal, "step 15: ");
@@ -87,14 +92,15 @@ TEST_F(NumbersTest, TenInARowStopTheRun) {
 TEST_F(NumbersTest, MoreThanOnePercentOfAThousandStopTheRun) {
   const auto bad = [](int64_t step) { return step % 5 == 0; };
   ExpectError(TrainWith(Spec("run", false, 80), kNan, bad).status(), Exit::kInternal,
-              "step 55: the gradient was not finite in the last 1 steps and in 11");
+      "step 55: the gradient was not finite in the last 1 steps and in 11");
   ExpectSound("run");
 }
 
 // A second moment without memory makes the weights infinite, which no gradient tells.
 TEST_F(NumbersTest, InfiniteWeightsAreNotWritten) {
-  const LoadedSpec spec =
-      Spec("run", false, 8, "optimizer { learning_rate: 10 beta2: 0 epsilon: 1e-30 clip_norm: 0 bias_correction: false }");
+  const LoadedSpec spec = Spec("run", false, 8,
+      "optimizer { learning_rate: 10 beta2: 0 epsilon: 1e-30 clip_norm: 0 bias_correction: false "
+      "}");
   const auto spike = [](int64_t step, absl::Span<float> gradients) {
     std::fill(gradients.begin(), gradients.end(), step == 3 ? 1e17f : 0.0f);
   };

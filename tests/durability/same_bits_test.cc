@@ -1,5 +1,5 @@
-// Whole runs, with dropout, end with the same bits: whatever the number of threads, wherever they were interrupted, whatever the clock
-// says.
+// Whole runs, with dropout, end with the same bits: whatever the number of threads, wherever they
+// were interrupted, whatever the clock says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ TEST_F(SameBitsTest, AtAnyNumberOfThreads) {
       std::string bits;
       for (const int threads : {1, 2, 3, 4, 8}) {
         const std::string run = absl::StrCat("run-", compute, classify, threads);
-        LoadedSpec spec = Spec(run, classify, 5, absl::StrCat("runtime { threads: ", threads, " compute: ", compute, " }"), 64);
+        LoadedSpec spec = Spec(run, classify, 5,
+            absl::StrCat("runtime { threads: ", threads, " compute: ", compute, " }"), 64);
         spec.spec.mutable_output()->set_checkpoint_every_steps(5);
         const auto summary = Train(spec);
         if (ExitOf(summary.status()) == Exit::kLimit) break;  // this CPU has no bf16
@@ -44,7 +45,7 @@ TEST_F(SameBitsTest, WhereverItWasInterrupted) {
     for (const bool classify : {false, true}) {
       const auto spec = [&](const char* run, int threads) {
         return Spec(absl::StrCat(run, compute, classify), classify, 6,
-                    absl::StrCat("runtime { threads: ", threads, " compute: ", compute, " }"));
+            absl::StrCat("runtime { threads: ", threads, " compute: ", compute, " }"));
       };
       const auto straight = Train(spec("straight", 1));
       if (ExitOf(straight.status()) == Exit::kLimit) break;
@@ -53,13 +54,16 @@ TEST_F(SameBitsTest, WhereverItWasInterrupted) {
       int stops = 0;
       for (int i = 0; !last.ok() && i < 20; ++i) {
         std::atomic<bool> stop = false;
-        last = Train(spec("pieces", i % 3 + 1), {.stop = &stop, .after_step = [&](int64_t) { stop = true; }});
+        last = Train(spec("pieces", i % 3 + 1),
+            {.stop = &stop, .after_step = [&](int64_t) { stop = true; }});
         EXPECT_TRUE(last.ok() || ExitOf(last.status()) == Exit::kInterrupted) << last.status();
         stops += !last.ok();
       }
       ASSERT_TRUE(last.ok()) << last.status();
       EXPECT_GE(stops, 6 - !classify);
-      EXPECT_TRUE(Bits(absl::StrCat("pieces", compute, classify), 6) == Bits(absl::StrCat("straight", compute, classify), 6)) << compute;
+      EXPECT_TRUE(Bits(absl::StrCat("pieces", compute, classify), 6) ==
+                  Bits(absl::StrCat("straight", compute, classify), 6))
+          << compute;
       EXPECT_EQ(last->best.ToJson(), straight->best.ToJson());
       EXPECT_EQ(last->loss, straight->loss);
       // Once more, when all is done: the same answer, with its tables.
@@ -93,10 +97,12 @@ TEST_F(SameBitsTest, AForkBeginsWithTheOldWeightsAndResumesWithoutTheOldRun) {
 
   changed.spec.mutable_output()->set_directory(Path("new"));
   std::atomic<bool> stop = false;
-  const Trainer::Options fork = {.stop = &stop, .after_step = [&](int64_t step) { stop = step == 1; }, .fork = Path("old")};
+  const Trainer::Options fork = {
+      .stop = &stop, .after_step = [&](int64_t step) { stop = step == 1; }, .fork = Path("old")};
   EXPECT_EQ(ExitOf(Train(changed, fork).status()), Exit::kInterrupted);
   EXPECT_THAT(said_, HasSubstr("a new run with the weights of " + Path("old/step-00000003")));
-  EXPECT_EQ(Read(Path("new/step-00000000/model.safetensors")), Read(Path("old/step-00000003/model.safetensors")));
+  EXPECT_EQ(Read(Path("new/step-00000000/model.safetensors")),
+      Read(Path("old/step-00000003/model.safetensors")));
   std::filesystem::remove_all(Path("old"));
   stop = false;
   const auto summary = Train(changed, {.fork = Path("old")});
@@ -104,9 +110,11 @@ TEST_F(SameBitsTest, AForkBeginsWithTheOldWeightsAndResumesWithoutTheOldRun) {
   EXPECT_THAT(said_, HasSubstr("--fork is for new ones"));
   EXPECT_THAT(said_, HasSubstr("resumed at step 1 of 3"));
 
-  ExpectError(Train(Spec("third", false, 3), {.fork = Path("vocab")}).status(), Exit::kNoInput, "has no checkpoint");
+  ExpectError(Train(Spec("third", false, 3), {.fork = Path("vocab")}).status(), Exit::kNoInput,
+      "has no checkpoint");
   EXPECT_FALSE(PathExists(Path("third")));
-  ExpectError(Train(Spec("third", false, 3), {.fork = Path("nowhere")}).status(), Exit::kNoInput, "nowhere");
+  ExpectError(Train(Spec("third", false, 3), {.fork = Path("nowhere")}).status(), Exit::kNoInput,
+      "nowhere");
 }
 
 TEST_F(SameBitsTest, MovedDataResumeAndChangedDataAreNamed) {
@@ -116,7 +124,8 @@ TEST_F(SameBitsTest, MovedDataResumeAndChangedDataAreNamed) {
     if (step == 1) std::ofstream(Path("text.txt"), std::ios::app) << "more of it\n";
     stop = step == 2;
   };
-  EXPECT_EQ(ExitOf(Train(spec, {.stop = &stop, .after_step = change}).status()), Exit::kInterrupted);
+  EXPECT_EQ(
+      ExitOf(Train(spec, {.stop = &stop, .after_step = change}).status()), Exit::kInterrupted);
   EXPECT_THAT(said_, HasSubstr("warning: " + Path("text.txt") + ": the file was changed ("));
   ExpectError(Train(spec).status(), Exit::kMismatch, Path("text.txt") + " (");
   const std::string text = Read(Path("text.txt"));

@@ -1,5 +1,6 @@
-// shutdown_fs MOUNT [drop|log]: cuts the power of a file system (ext4, XFS): from now on it writes nothing, as if the machine had stopped.
-// drop: what its log holds in memory is lost too; log: that is written first.
+// shutdown_fs MOUNT [drop|log]: cuts the power of a file system (ext4, XFS): from now on it writes
+// nothing, as if the machine had stopped. drop: what its log holds in memory is lost too; log: that
+// is written first.
 #include <fcntl.h>
 #include <linux/types.h>
 #include <sys/ioctl.h>

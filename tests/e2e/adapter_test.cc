@@ -1,4 +1,5 @@
-// LoRA as a user runs it: fine-tune, predict with several adapters of one base, evaluate, merge, and every mistake.
+// LoRA as a user runs it: fine-tune, predict with several adapters of one base, evaluate, merge,
+// and every mistake.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,12 +28,15 @@ class AdapterProgramTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     dir_ = new std::string(TemporaryFolder());
-    std::ofstream text(Path("text.txt")), mood(Path("mood.tsv")), kind(Path("kind.tsv")), tags(Path("tags.conll"));
+    std::ofstream text(Path("text.txt")), mood(Path("mood.tsv")), kind(Path("kind.tsv")),
+        tags(Path("tags.conll"));
     mood << "text\tlabel\n", kind << "text\tlabel\n";
     for (int i = 0; i < 60; ++i) {
       const bool good = i % 2 == 0;
-      text << (good ? "The good film was a great joy to see.\n\n" : "This bad movie is a dull waste of time.\n\n");
-      mood << (good ? "a great film " : "a dull movie ") << i << '\t' << (good ? "positive" : "negative") << '\n';
+      text << (good ? "The good film was a great joy to see.\n\n"
+                    : "This bad movie is a dull waste of time.\n\n");
+      mood << (good ? "a great film " : "a dull movie ") << i << '\t'
+           << (good ? "positive" : "negative") << '\n';
       kind << (i % 3 == 0 ? "a film\tfilm\n" : i % 3 == 1 ? "a movie\tmovie\n" : "a joy\tjoy\n");
       tags << (good ? "film NOUN\nwas VERB\n\n" : "dull ADJ\nmovie NOUN\n\n");
     }
@@ -40,7 +44,8 @@ class AdapterProgramTest : public testing::Test {
     Expect0("vocab --text " + Path("text.txt") + " --size 120 --out " + Path("vocab"));
     Train("pretrain", "base", Encoder(32) + "masked_lm { max_tokens: 24 }", "text.txt", 60);
     Train("pretrain", "wide", Encoder(48) + "masked_lm { max_tokens: 24 }", "text.txt", 2);
-    const std::string start = "model { start_from: \"" + Path("base") + "\" } trainable { lora { rank: 4 } } ";
+    const std::string start =
+        "model { start_from: \"" + Path("base") + "\" } trainable { lora { rank: 4 } } ";
     Train("finetune", "mood", start + "sequence_classification { max_tokens: 24 }", "mood.tsv", 80);
     Train("finetune", "kind", start + "sequence_classification { max_tokens: 24 }", "kind.tsv", 80);
     Train("finetune", "tagger", start + "token_tagging { max_tokens: 24 }", "tags.conll", 80);
@@ -49,20 +54,24 @@ class AdapterProgramTest : public testing::Test {
 
   static std::string Path(const std::string& name) { return *dir_ + "/" + name; }
   static std::string Encoder(int hidden) {
-    return "model { tokenizer: \"" + Path("vocab") + "\" encoder { preset: CUSTOM layers: 2 hidden: " + std::to_string(hidden) +
+    return "model { tokenizer: \"" + Path("vocab") +
+           "\" encoder { preset: CUSTOM layers: 2 hidden: " + std::to_string(hidden) +
            " heads: 2 intermediate: 64 max_positions: 32 } } ";
   }
   static void Expect0(const std::string& arguments) {
     const RunResult r = RunCloze(arguments);
     ASSERT_EQ(r.exit, 0) << arguments << '\n' << r.err;
   }
-  static void Train(const std::string& command, const std::string& name, const std::string& task, const std::string& data, int steps) {
-    std::ofstream(Path(name + ".textproto")) << task << " train { files: \"" << Path(data) << "\" } batch { tokens: 512 } "
-                                             << "optimizer { learning_rate: 0.01 } schedule { steps: " << steps
-                                             << " } output { directory: \"" << Path(name) << "\" }";
+  static void Train(const std::string& command, const std::string& name, const std::string& task,
+      const std::string& data, int steps) {
+    std::ofstream(Path(name + ".textproto"))
+        << task << " train { files: \"" << Path(data) << "\" } batch { tokens: 512 } "
+        << "optimizer { learning_rate: 0.01 } schedule { steps: " << steps
+        << " } output { directory: \"" << Path(name) << "\" }";
     Expect0(command + " " + Path(name + ".textproto"));
   }
-  static void ExpectError(const std::string& arguments, const std::string& before, int exit, const std::string& part) {
+  static void ExpectError(
+      const std::string& arguments, const std::string& before, int exit, const std::string& part) {
     const RunResult r = RunCloze(arguments, before);
     EXPECT_EQ(r.exit, exit) << arguments << '\n' << r.err;
     EXPECT_THAT(r.err, HasSubstr(part)) << arguments;
@@ -79,28 +88,32 @@ TEST_F(AdapterProgramTest, RunDirectoryAloneOrWithItsBaseOrMerged) {
   ASSERT_EQ(run.exit, 0) << run.err;
   EXPECT_EQ(Lines(run.out)[0]["label"], "positive");
   EXPECT_EQ(Lines(run.out)[1]["label"], "negative");
-  EXPECT_EQ(RunCloze("predict --model " + Path("base") + " --adapter " + Path("mood"), kTexts).out, run.out);
+  EXPECT_EQ(RunCloze("predict --model " + Path("base") + " --adapter " + Path("mood"), kTexts).out,
+      run.out);
   Expect0("merge --adapter " + Path("mood") + " --out " + Path("merged"));
   const auto merged = Lines(RunCloze("predict --model " + Path("merged"), kTexts).out);
   ASSERT_EQ(merged.size(), 2u);
   EXPECT_NEAR(merged[0]["score"].get<double>(), Lines(run.out)[0]["score"].get<double>(), 1e-5);
-  for (const std::string& model : {Path("mood"), Path("merged"), Path("base") + " --adapter " + Path("mood")}) {
+  for (const std::string& model :
+      {Path("mood"), Path("merged"), Path("base") + " --adapter " + Path("mood")}) {
     const RunResult metrics = RunCloze("evaluate --model " + model + " --data " + Path("mood.tsv"));
     ASSERT_EQ(metrics.exit, 0) << metrics.err;
     EXPECT_EQ(json::parse(metrics.out)["accuracy"], 1.0) << model;
   }
-  Expect0("encode --pool mean --model " + Path("mood") + " --out " + Path("vectors.safetensors") + " " + Path("text.txt"));
+  Expect0("encode --pool mean --model " + Path("mood") + " --out " + Path("vectors.safetensors") +
+          " " + Path("text.txt"));
   const auto tagged = Lines(RunCloze("tag --model " + Path("tagger"), "echo 'dull movie' | ").out);
   ASSERT_EQ(tagged.size(), 1u);
   EXPECT_EQ(tagged[0]["words"][0]["label"], "ADJ");
 }
 
 TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
-  const std::string both =
-      " --input-format jsonl --model " + Path("base") + " --adapter mood=" + Path("mood") + " --adapter kind=" + Path("kind");
-  const RunResult r = RunCloze("predict" + both, R"(printf '{"id": 1, "text": "a great film", "adapter": "mood"}\n)"
-                                                 R"({"id": 2, "text": "a joy", "adapter": "kind"}\n)"
-                                                 R"({"id": 3, "text": "a dull movie", "adapter": "mood"}\n' | )");
+  const std::string both = " --input-format jsonl --model " + Path("base") +
+                           " --adapter mood=" + Path("mood") + " --adapter kind=" + Path("kind");
+  const RunResult r =
+      RunCloze("predict" + both, R"(printf '{"id": 1, "text": "a great film", "adapter": "mood"}\n)"
+                                 R"({"id": 2, "text": "a joy", "adapter": "kind"}\n)"
+                                 R"({"id": 3, "text": "a dull movie", "adapter": "mood"}\n' | )");
   ASSERT_EQ(r.exit, 0) << r.err;
   const auto lines = Lines(r.out);
   ASSERT_EQ(lines.size(), 3u);
@@ -111,36 +124,51 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
   }
   const auto alone = Lines(RunCloze("predict --model " + Path("kind"), "echo 'a joy' | ").out);
   EXPECT_NEAR(lines[1]["score"].get<double>(), alone[0]["score"].get<double>(), 1e-6);
-  ExpectError("predict" + both, R"(printf '{"text": "a", "adapter": "mood"}\n{"text": "b", "adapter": "modd"}\n' | )", 65,
-              "standard input:2: \"adapter\": unknown adapter modd; did you mean \"mood\"?; one of mood, kind");
+  ExpectError("predict" + both,
+      R"(printf '{"text": "a", "adapter": "mood"}\n{"text": "b", "adapter": "modd"}\n' | )", 65,
+      "standard input:2: \"adapter\": unknown adapter modd; did you mean \"mood\"?; one of mood, "
+      "kind");
   ExpectError("predict" + both, R"(echo '{"text": "a"}' | )", 65,
-              "standard input:1: no \"adapter\" is named, and the base alone has no such head");
-  EXPECT_EQ(RunCloze("predict" + both + " --adapter " + Path("mood"), R"(echo '{"text": "a great film"}' | )").exit, 0);
+      "standard input:1: no \"adapter\" is named, and the base alone has no such head");
+  EXPECT_EQ(RunCloze("predict" + both + " --adapter " + Path("mood"),
+                R"(echo '{"text": "a great film"}' | )")
+                .exit,
+      0);
 }
 
 TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
   ExpectError("predict --model " + Path("wide") + " --adapter " + Path("mood"), kTexts, 76,
-              "another base: its hidden_size is 32, the base's 48");
+      "another base: its hidden_size is 32, the base's 48");
   ExpectError("predict --model " + Path("tagger"), kTexts, 76, "a tagger");
-  ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") + " --adapter b=" + Path("tagger"), kTexts, 76,
-              "another kind of head");
-  ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") + " --adapter a=" + Path("kind"), kTexts, 2,
-              "two adapters are named a");
-  ExpectError("predict --model " + Path("mood") + " --input-format jsonl", R"(echo '{"text": "a", "adapter": "x"}' | )", 65,
-              "none was given");
-  ExpectError("predict --model " + Path("base") + " --adapter " + Path("absent"), kTexts, 66, "absent");
-  ExpectError("predict --model " + Path("base") + " --adapter " + Path("vocab"), kTexts, 66, "adapter_config.json");
-  ExpectError("merge --adapter " + Path("mood") + " --model " + Path("wide") + " --out " + Path("no"), "", 76, "another base");
+  ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") +
+                  " --adapter b=" + Path("tagger"),
+      kTexts, 76, "another kind of head");
+  ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") +
+                  " --adapter a=" + Path("kind"),
+      kTexts, 2, "two adapters are named a");
+  ExpectError("predict --model " + Path("mood") + " --input-format jsonl",
+      R"(echo '{"text": "a", "adapter": "x"}' | )", 65, "none was given");
+  ExpectError(
+      "predict --model " + Path("base") + " --adapter " + Path("absent"), kTexts, 66, "absent");
+  ExpectError("predict --model " + Path("base") + " --adapter " + Path("vocab"), kTexts, 66,
+      "adapter_config.json");
+  ExpectError(
+      "merge --adapter " + Path("mood") + " --model " + Path("wide") + " --out " + Path("no"), "",
+      76, "another base");
   ExpectError("merge --adapter " + Path("mood") + " --out " + Path("base"), "", 73, "exists");
-  ExpectError("evaluate --model " + Path("mood") + " --adapter " + Path("kind") + " --data " + Path("mood.tsv"), "", 2, "one adapter");
+  ExpectError("evaluate --model " + Path("mood") + " --adapter " + Path("kind") + " --data " +
+                  Path("mood.tsv"),
+      "", 2, "one adapter");
   EXPECT_FALSE(std::filesystem::exists(Path("no")));
   Expect0("spec check " + Path("mood.textproto"));
-  ExpectError("finetune " + Path("mood.textproto") + " --set model.start_from=" + Path("kind") + " --set output.directory=" + Path("new"),
-              "", 76, "cloze merge");
+  ExpectError("finetune " + Path("mood.textproto") + " --set model.start_from=" + Path("kind") +
+                  " --set output.directory=" + Path("new"),
+      "", 76, "cloze merge");
   std::filesystem::copy(Path("mood"), Path("moved"));
   std::ofstream(Path("moved/adapter_config.json"))
       << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 16, "base_model_name_or_path": "/gone"})";
-  ExpectError("predict --model " + Path("moved"), kTexts, 66, "its base /gone is not there; give both: --model BASE --adapter");
+  ExpectError("predict --model " + Path("moved"), kTexts, 66,
+      "its base /gone is not there; give both: --model BASE --adapter");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Adapter folders: what is written is PEFT's, what is read gives the same numbers, and what does not fit is said.
+// Adapter folders: what is written is PEFT's, what is read gives the same numbers, and what does
+// not fit is said.
 #include "encoder/adapter.h"
 
 #include <gmock/gmock.h>
@@ -23,9 +24,11 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, EncoderSpec::Norm norm = EncoderSpec::POST) {
+ModelConfig Config(
+    HeadKind head = HeadKind::kSequenceClassification, EncoderSpec::Norm norm = EncoderSpec::POST) {
   ModelConfig config;
-  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2, config.intermediate = 16, config.max_positions = 12;
+  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
+  config.intermediate = 16, config.max_positions = 12;
   config.norm = norm;
   config.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
   config.head = head;
@@ -71,7 +74,8 @@ class AdapterTest : public testing::Test {
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
 
   // A base, and an adapter of it in which every parameter is random; returns the model of both.
-  std::unique_ptr<Model> Make(const ModelConfig& config, const TrainableSpec& spec, const std::string& name = "adapter") {
+  std::unique_ptr<Model> Make(
+      const ModelConfig& config, const TrainableSpec& spec, const std::string& name = "adapter") {
     Model base(config, false);
     base.Initialize(1);
     EXPECT_TRUE(SaveWeights(Path("base"), config, base.params()).ok());
@@ -82,15 +86,20 @@ class AdapterTest : public testing::Test {
       const Param& p = model->params().param(id);
       if (!p.trainable) continue;
       float* value = model->params().value(id).f32();
-      for (int64_t i = 0; i < p.size(); ++i) value[i] += 0.3f * std::sin(static_cast<float>(i + 13 * id));
+      for (int64_t i = 0; i < p.size(); ++i)
+        value[i] += 0.3f * std::sin(static_cast<float>(i + 13 * id));
     }
     model->params().Changed();
     EXPECT_TRUE(SaveAdapter(Path(name), config, spec.lora(), Path("base"), model->params()).ok());
     return model;
   }
   json ReadJson(const std::string& name) { return json::parse(std::ifstream(Path(name))); }
-  void WriteJson(const std::string& name, const json& value) { std::ofstream(Path(name)) << value.dump(); }
-  absl::StatusOr<Adapter> Open(const ModelConfig& config, const std::string& name = "adapter") { return Adapter::Open(Path(name), config); }
+  void WriteJson(const std::string& name, const json& value) {
+    std::ofstream(Path(name)) << value.dump();
+  }
+  absl::StatusOr<Adapter> Open(const ModelConfig& config, const std::string& name = "adapter") {
+    return Adapter::Open(Path(name), config);
+  }
   void ExpectRefused(const absl::Status& status, Exit exit, const std::string& part) {
     EXPECT_EQ(ExitOf(status), exit) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(part));
@@ -111,10 +120,11 @@ TEST_F(AdapterTest, HasTheNamesOfPeft) {
   const std::string l0 = "base_model.model.bert.encoder.layer.0.attention.self.",
                     l1 = "base_model.model.bert.encoder.layer.1.attention.self.";
   EXPECT_THAT(names,
-              ElementsAre(l0 + "query.lora_A.weight", l0 + "query.lora_B.weight", l0 + "value.lora_A.weight", l0 + "value.lora_B.weight",
-                          l1 + "query.lora_A.weight", l1 + "query.lora_B.weight", l1 + "value.lora_A.weight", l1 + "value.lora_B.weight",
-                          "base_model.model.bert.pooler.dense.bias", "base_model.model.bert.pooler.dense.weight",
-                          "base_model.model.classifier.bias", "base_model.model.classifier.weight"));
+      ElementsAre(l0 + "query.lora_A.weight", l0 + "query.lora_B.weight",
+          l0 + "value.lora_A.weight", l0 + "value.lora_B.weight", l1 + "query.lora_A.weight",
+          l1 + "query.lora_B.weight", l1 + "value.lora_A.weight", l1 + "value.lora_B.weight",
+          "base_model.model.bert.pooler.dense.bias", "base_model.model.bert.pooler.dense.weight",
+          "base_model.model.classifier.bias", "base_model.model.classifier.weight"));
   EXPECT_THAT(reader->Find(l0 + "query.lora_A.weight")->shape, ElementsAre(3, 8));
   EXPECT_THAT(reader->Find(l0 + "query.lora_B.weight")->shape, ElementsAre(8, 3));
   const json config = ReadJson("adapter/adapter_config.json");
@@ -129,19 +139,23 @@ TEST_F(AdapterTest, HasTheNamesOfPeft) {
 
 TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
   Make(Config(), Lora({LoraSpec::OUTPUT, LoraSpec::KEY}));
-  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"], json({"key", "0.output.dense", "1.output.dense"}));
+  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"],
+      json({"key", "0.output.dense", "1.output.dense"}));
   Make(Config(), Lora({LoraSpec::OUTPUT, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE}));
-  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"], json({"intermediate.dense", "output.dense"}));
+  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"],
+      json({"intermediate.dense", "output.dense"}));
   Make(Config(), Lora({LoraSpec::ATTENTION_OUTPUT}));
-  EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"], json({"attention.output.dense"}));
+  EXPECT_EQ(
+      ReadJson("adapter/adapter_config.json")["target_modules"], json({"attention.output.dense"}));
 }
 
 TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
   for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
-    for (const HeadKind head : {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
+    for (const HeadKind head :
+        {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
       const ModelConfig config = Config(head, norm);
-      TrainableSpec spec =
-          Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE, LoraSpec::OUTPUT});
+      TrainableSpec spec = Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE,
+          LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE, LoraSpec::OUTPUT});
       spec.mutable_lora()->set_rslora(true);
       spec.mutable_lora()->set_embeddings(true);
       const auto one = Make(config, spec, "one");
@@ -198,22 +212,23 @@ TEST_F(AdapterTest, StartsAsItsBase) {
   EXPECT_EQ(Logits(fresh_lora), Logits(base));
   const ParamStore& store = fresh_lora.params();
   double sum = 0, most = 0;
-  const ConstMat a = store.value(store.Find("bert.encoder.layer.0.attention.self.query.lora_A.weight"));
-  for (int64_t i = 0; i < a.rows * a.cols; ++i) sum += std::fabs(a.f32()[i]), most = std::max<double>(most, std::fabs(a.f32()[i]));
-  EXPECT_LE(most, 1 / std::sqrt(8.0));  // Kaiming uniform with a = sqrt(5): +-1 / sqrt(in), of mean size half that
+  const ConstMat a =
+      store.value(store.Find("bert.encoder.layer.0.attention.self.query.lora_A.weight"));
+  for (int64_t i = 0; i < a.rows * a.cols; ++i)
+    sum += std::fabs(a.f32()[i]), most = std::max<double>(most, std::fabs(a.f32()[i]));
+  EXPECT_LE(most,
+      1 / std::sqrt(
+              8.0));  // Kaiming uniform with a = sqrt(5): +-1 / sqrt(in), of mean size half that
   EXPECT_NEAR(sum / (a.rows * a.cols), 0.5 / std::sqrt(8.0), 0.06);
 }
 
 TEST_F(AdapterTest, ReadsOneOfPeftItself) {
   const auto model = Make(Config(), Lora());
   std::filesystem::remove(Path("adapter/config.json"));
-  WriteJson("adapter/adapter_config.json", {{"peft_type", "LORA"},
-                                            {"task_type", "SEQ_CLS"},
-                                            {"r", 3},
-                                            {"lora_alpha", 6},
-                                            {"target_modules", {"query", "value"}},
-                                            {"base_model_name_or_path", nullptr},
-                                            {"inference_mode", true}});
+  WriteJson("adapter/adapter_config.json",
+      {{"peft_type", "LORA"}, {"task_type", "SEQ_CLS"}, {"r", 3}, {"lora_alpha", 6},
+          {"target_modules", {"query", "value"}}, {"base_model_name_or_path", nullptr},
+          {"inference_mode", true}});
   const auto adapter = Open(Config(HeadKind::kMaskedLm));
   ASSERT_TRUE(adapter.ok()) << adapter.status();
   EXPECT_THAT(adapter->config().labels, ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
@@ -228,17 +243,20 @@ TEST_F(AdapterTest, RefusesOtherBases) {
   Make(Config(), Lora());
   ModelConfig other = Config();
   other.hidden = 16;
-  ExpectRefused(Open(other).status(), Exit::kMismatch, "another base: its hidden_size is 8, the base's 16");
+  ExpectRefused(
+      Open(other).status(), Exit::kMismatch, "another base: its hidden_size is 8, the base's 16");
   std::filesystem::remove(Path("adapter/config.json"));
   ExpectRefused(Open(other).status(), Exit::kMismatch, "shape [");
   other = Config();
   other.layers = 1;
-  ExpectRefused(Open(other).status(), Exit::kMismatch, "bert.encoder.layer.1.attention.self.query, which the base does not have");
+  ExpectRefused(Open(other).status(), Exit::kMismatch,
+      "bert.encoder.layer.1.attention.self.query, which the base does not have");
   const auto adapter = Open(Config());
   ASSERT_TRUE(adapter.ok());
   Model strange(Config(), false);
   strange.Initialize(2);
-  ExpectRefused(adapter->CheckBase(HashParams(strange.params(), Config())), Exit::kMismatch, "not those that it was trained on");
+  ExpectRefused(adapter->CheckBase(HashParams(strange.params(), Config())), Exit::kMismatch,
+      "not those that it was trained on");
 }
 
 TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
@@ -271,8 +289,9 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
 
   const std::vector<float> values(64, 0.5f);
   const auto write = [&](const std::string& name, std::vector<int64_t> shape) {
-    ASSERT_TRUE(
-        ReplaceSafetensors(Path("adapter/adapter_model.safetensors"), {{name, std::move(shape), FileType::kF32, values.data()}}).ok());
+    ASSERT_TRUE(ReplaceSafetensors(Path("adapter/adapter_model.safetensors"),
+        {{name, std::move(shape), FileType::kF32, values.data()}})
+                    .ok());
   };
   write("base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight", {3, 8});
   ExpectRefused(Open(Config()).status(), Exit::kMismatch, "only one of lora_A and lora_B");

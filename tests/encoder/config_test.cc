@@ -41,11 +41,9 @@ TEST(ConfigFromSpecTest, PresetsFillWhatIsNotSet) {
   const struct {
     EncoderSpec::Preset preset;
     int layers, hidden, heads, intermediate;
-  } cases[] = {{EncoderSpec::TINY, 2, 128, 2, 512},
-               {EncoderSpec::MINI, 4, 256, 4, 1024},
-               {EncoderSpec::SMALL, 4, 512, 8, 2048},
-               {EncoderSpec::MEDIUM, 8, 512, 8, 2048},
-               {EncoderSpec::BASE, 12, 768, 12, 3072}};
+  } cases[] = {{EncoderSpec::TINY, 2, 128, 2, 512}, {EncoderSpec::MINI, 4, 256, 4, 1024},
+      {EncoderSpec::SMALL, 4, 512, 8, 2048}, {EncoderSpec::MEDIUM, 8, 512, 8, 2048},
+      {EncoderSpec::BASE, 12, 768, 12, 3072}};
   for (const auto& c : cases) {
     const auto config = ConfigFromSpec(Spec(c.preset));
     ASSERT_TRUE(config.ok()) << config.status();
@@ -79,11 +77,14 @@ TEST(ConfigFromSpecTest, RefusesSizesThatDoNotFit) {
   EncoderSpec spec = Spec(EncoderSpec::TINY);
   spec.set_heads(3);
   EXPECT_EQ(ExitOf(ConfigFromSpec(spec).status()), Exit::kSpec);
-  EXPECT_THAT(std::string(ConfigFromSpec(spec).status().message()), HasSubstr("model.encoder.heads: 3 does not divide hidden 128"));
+  EXPECT_THAT(std::string(ConfigFromSpec(spec).status().message()),
+      HasSubstr("model.encoder.heads: 3 does not divide hidden 128"));
   spec.clear_heads();
   spec.set_hidden(100);
-  EXPECT_THAT(std::string(ConfigFromSpec(spec).status().message()), HasSubstr("not a multiple of 64"));
-  EXPECT_THAT(std::string(ConfigFromSpec(Spec(EncoderSpec::CUSTOM)).status().message()), HasSubstr("model.encoder.preset"));
+  EXPECT_THAT(
+      std::string(ConfigFromSpec(spec).status().message()), HasSubstr("not a multiple of 64"));
+  EXPECT_THAT(std::string(ConfigFromSpec(Spec(EncoderSpec::CUSTOM)).status().message()),
+      HasSubstr("model.encoder.preset"));
 }
 
 TEST(ParseConfigTest, ReadsTheMinimum) {
@@ -102,12 +103,15 @@ TEST(ParseConfigTest, ReadsTheMinimum) {
 
 TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
   for (const char* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}) {
-    EXPECT_EQ(ParseConfig(With((std::string(R"({"hidden_act":")") + name + "\"}").c_str()), "c")->activation, EncoderSpec::GELU_TANH);
+    EXPECT_EQ(ParseConfig(With((std::string(R"({"hidden_act":")") + name + "\"}").c_str()), "c")
+                  ->activation,
+        EncoderSpec::GELU_TANH);
   }
-  const auto config =
-      ParseConfig(With(R"({"torch_dtype":"float16","position_embedding_type":"absolute","classifier_dropout":0.3,"hidden_act":"relu",
+  const auto config = ParseConfig(
+      With(
+          R"({"torch_dtype":"float16","position_embedding_type":"absolute","classifier_dropout":0.3,"hidden_act":"relu",
       "layer_norm_eps":1e-5,"transformers_version":"4.20.0","gradient_checkpointing":false,"something":{"new":[1]},"pad_token_id":3,"type_vocab_size":1})"),
-                  "c");
+      "c");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_FLOAT_EQ(config->head_dropout(), 0.3f);
   EXPECT_EQ(config->activation, EncoderSpec::RELU);
@@ -115,12 +119,15 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
   EXPECT_EQ(config->token_types, 1);
   EXPECT_EQ(ParseConfig(With(R"({"architectures":null})"), "c")->head, HeadKind::kNone);
   EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertModel"]})"), "c")->head, HeadKind::kNone);
-  EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForPreTraining"]})"), "c")->head, HeadKind::kMaskedLm);
+  EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForPreTraining"]})"), "c")->head,
+      HeadKind::kMaskedLm);
 }
 
 TEST(ParseConfigTest, ReadsLabelsByTheirIds) {
   const auto config = ParseConfig(
-      With(R"({"architectures":["BertForTokenClassification"],"label2id":{"O":0,"B":1,"I":2},"id2label":{"2":"I","0":"O","1":"B"}})"), "c");
+      With(
+          R"({"architectures":["BertForTokenClassification"],"label2id":{"O":0,"B":1,"I":2},"id2label":{"2":"I","0":"O","1":"B"}})"),
+      "c");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->head, HeadKind::kTokenTagging);
   EXPECT_THAT(config->labels, ElementsAre("O", "B", "I"));
@@ -160,21 +167,29 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"architectures":"BertModel"})", "architectures"},
       {R"({"architectures":[1]})", "architectures"},
       {R"({"architectures":["BertForSequenceClassification"],"problem_type":"regression"})",
-       "id2label: 2 labels, but problem_type is regression"},
+          "id2label: 2 labels, but problem_type is regression"},
       {R"({"architectures":["BertForSequenceClassification"],"problem_type":"ranking"})",
-       "problem_type: ranking, \"single_label_classification\", \"multi_label_classification\" or \"regression\" expected"},
-      {R"({"architectures":["BertForTokenClassification"],"problem_type":"regression"})", "problem_type: regression"},
+          "problem_type: ranking, \"single_label_classification\", \"multi_label_classification\" "
+          "or \"regression\" expected"},
+      {R"({"architectures":["BertForTokenClassification"],"problem_type":"regression"})",
+          "problem_type: regression"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"},"problem_type":"single_label_classification"})",
-       "one label"},
-      {R"({"cloze":{"long_texts":"middle"}})", "long_texts: MIDDLE, head, tail, head_tail or windows expected"},
+          "one label"},
+      {R"({"cloze":{"long_texts":"middle"}})",
+          "long_texts: MIDDLE, head, tail, head_tail or windows expected"},
       {R"({"cloze":{"max_tokens":1}})", "max_tokens"},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","2":"y"}})", "id2label: no \"1\""},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"x"}})", "id2label: x comes twice"},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})", "id2label"},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})", "label2id"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","2":"y"}})",
+          "id2label: no \"1\""},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"x"}})",
+          "id2label: x comes twice"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})",
+          "id2label"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})",
+          "label2id"},
       {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
       {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
-      {R"({"model_type":"roberta","max_position_embeddings":2})", "max_position_embeddings: 2, at least 5 expected"},
+      {R"({"model_type":"roberta","max_position_embeddings":2})",
+          "max_position_embeddings: 2, at least 5 expected"},
       {R"({"cloze":1})", "cloze"},
       {R"({"cloze":{"sinusoid_base":0}})", "sinusoid_base"},
   };
@@ -184,7 +199,8 @@ TEST(ParseConfigTest, RefusesByField) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message)) << c.changes;
     EXPECT_THAT(std::string(status.message()), HasSubstr("dir/config.json: "));
   }
-  for (const char* text : {"", "{", "[]", "null", "{\"a\":1}x", "{\"model_type\":\"bert\",\"model_type\":\"bert\"}"}) {
+  for (const char* text :
+      {"", "{", "[]", "null", "{\"a\":1}x", "{\"model_type\":\"bert\",\"model_type\":\"bert\"}"}) {
     EXPECT_EQ(ExitOf(ParseConfig(text, "c").status()), Exit::kData) << text;
   }
   EXPECT_EQ(ExitOf(ParseConfig("{\"a\":" + std::string(100000, '['), "c").status()), Exit::kData);
@@ -192,7 +208,8 @@ TEST(ParseConfigTest, RefusesByField) {
 
 TEST(FormatConfigTest, ComesBackAsItWas) {
   for (const auto norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
-    for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging}) {
+    for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification,
+             HeadKind::kTokenTagging}) {
       for (const bool pooler : {false, true}) {
         for (const auto positions : {EncoderSpec::LEARNED, EncoderSpec::SINUSOIDAL}) {
           EncoderSpec spec = Spec(EncoderSpec::TINY);
@@ -206,8 +223,11 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
           config.sinusoid_base = 5000.5f;
           config.dropout = 0.3f;
           config.classifier_dropout = 0.7f;
-          const bool labels = head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging;
-          if (labels) config.labels = {"ja", "nei \"\xC3\xB8\"\n", "10", "9", "8", "7", "6", "5", "4", "3", "2"};  // ids of two digits
+          const bool labels =
+              head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging;
+          if (labels)
+            config.labels = {"ja", "nei \"\xC3\xB8\"\n", "10", "9", "8", "7", "6", "5", "4", "3",
+                "2"};  // ids of two digits
           const std::string json = FormatConfig(config);
           const auto again = ParseConfig(json, "config.json");
           ASSERT_TRUE(again.ok()) << again.status() << json;
@@ -222,7 +242,8 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
           EXPECT_EQ(again->position_offset, config.position_offset);
           EXPECT_EQ(again->max_positions, config.max_positions);
           EXPECT_EQ(again->activation, EncoderSpec::GELU_TANH);
-          const bool special = positions == EncoderSpec::SINUSOIDAL || pooler != (head == HeadKind::kSequenceClassification);
+          const bool special = positions == EncoderSpec::SINUSOIDAL ||
+                               pooler != (head == HeadKind::kSequenceClassification);
           EXPECT_EQ(nlohmann::json::parse(json).contains("cloze"), special);
         }
       }
@@ -255,13 +276,16 @@ TEST(FormatConfigTest, KeepsProblemAndReading) {
     std::vector<std::string> labels;
     const char* name;
   } cases[] = {{Problem::kSingleLabel, {"a", "b"}, "single_label_classification"},
-               {Problem::kMultiLabel, {"a", "b"}, "multi_label_classification"},
-               {Problem::kMultiLabel, {"a"}, "multi_label_classification"},
-               {Problem::kRegression, {"LABEL_0"}, "regression"}};
+      {Problem::kMultiLabel, {"a", "b"}, "multi_label_classification"},
+      {Problem::kMultiLabel, {"a"}, "multi_label_classification"},
+      {Problem::kRegression, {"LABEL_0"}, "regression"}};
   for (const auto& c : cases) {
     config.problem = c.problem;
     config.labels = c.labels;
-    config.reading = {.max_tokens = 64, .long_texts = SequenceClassificationSpec::HEAD_TAIL, .pairs = true, .threshold = 0.3f};
+    config.reading = {.max_tokens = 64,
+        .long_texts = SequenceClassificationSpec::HEAD_TAIL,
+        .pairs = true,
+        .threshold = 0.3f};
     const std::string json = FormatConfig(config);
     EXPECT_EQ(nlohmann::json::parse(json)["problem_type"], c.name);
     EXPECT_EQ(nlohmann::json::parse(json)["cloze"]["long_texts"], "head_tail");
@@ -275,8 +299,11 @@ TEST(FormatConfigTest, KeepsProblemAndReading) {
     EXPECT_EQ(again->reading.threshold, c.problem == Problem::kMultiLabel ? 0.3f : 0.5f);
   }
   // As transformers takes it: one label and no problem_type is regression.
-  EXPECT_EQ(ParseConfig(With(R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})"), "c")->problem,
-            Problem::kRegression);
+  EXPECT_EQ(
+      ParseConfig(
+          With(R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})"), "c")
+          ->problem,
+      Problem::kRegression);
 }
 
 TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
@@ -293,12 +320,14 @@ TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
   EXPECT_TRUE(json["classifier_dropout"].is_null());
   config.norm = EncoderSpec::PRE;
   config.head = HeadKind::kMaskedLm;
-  EXPECT_EQ(nlohmann::json::parse(FormatConfig(config))["architectures"][0], "RobertaPreLayerNormForMaskedLM");
+  EXPECT_EQ(nlohmann::json::parse(FormatConfig(config))["architectures"][0],
+      "RobertaPreLayerNormForMaskedLM");
   EXPECT_EQ(EncoderPrefix(config), "roberta_prelayernorm.");
 }
 
 TEST(FormatConfigTest, KeepsRoberta) {
-  const char* text = R"({"model_type":"roberta","architectures":["RobertaForSequenceClassification"],"vocab_size":100,"hidden_size":16,
+  const char* text =
+      R"({"model_type":"roberta","architectures":["RobertaForSequenceClassification"],"vocab_size":100,"hidden_size":16,
       "num_hidden_layers":2,"num_attention_heads":2,"intermediate_size":32,"max_position_embeddings":514,"type_vocab_size":1,
       "layer_norm_eps":1e-5})";
   const auto config = ParseConfig(text, "config.json");
@@ -320,7 +349,9 @@ TEST(FormatConfigTest, KeepsRoberta) {
 TEST(Config, TheWidestModelFitsTheKernels) {
   const auto* hidden = EncoderSpec::descriptor()->FindFieldByName("hidden");
   EXPECT_LE(hidden->options().GetExtension(limits).max(), kMaxDropoutRow);
-  const auto config = [](int64_t width) { return With(absl::StrCat("{\"hidden_size\": ", width, "}").c_str()); };
+  const auto config = [](int64_t width) {
+    return With(absl::StrCat("{\"hidden_size\": ", width, "}").c_str());
+  };
   EXPECT_TRUE(ParseConfig(config(kMaxDropoutRow), "x").ok());
   EXPECT_FALSE(ParseConfig(config(kMaxDropoutRow + 1), "x").ok());
 }

@@ -24,9 +24,11 @@ Entry WithReference(Entry e, std::shared_ptr<const Kind> kind, F f) {
 // Three layers with one input as one product.
 struct LinearModule : Module {
   cloze::Linear linear;
-  LinearModule(ParamStore* store, int64_t in, int64_t out) : linear(store, {"a", "b", "c"}, in, out) {}
+  LinearModule(ParamStore* store, int64_t in, int64_t out)
+      : linear(store, {"a", "b", "c"}, in, out) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
-    const Mat x = s.Put(p.inputs[0]), y = s.New(x.rows, linear.out()), dx = p.need_dx ? s.New(x.rows, x.cols) : Mat();
+    const Mat x = s.Put(p.inputs[0]), y = s.New(x.rows, linear.out()),
+              dx = p.need_dx ? s.New(x.rows, x.cols) : Mat();
     linear.Forward(step, x, y);
     Result r = {{Workspace::Get(y)}, {}};
     if (p.dout.empty()) return r;
@@ -44,7 +46,8 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   auto kind = std::make_shared<Kind>();
   kind->inputs = {{"x", Role::kActivation, RandomTable(rows, in, 1)}};
   kind->make = [=](ParamStore* store) { return std::make_unique<LinearModule>(store, in, out); };
-  Entry e = EntryOf(absl::StrCat("Linear_", rows, "x", in, "x3x", out), type, 2, kind, RandomParams(*kind));
+  Entry e = EntryOf(
+      absl::StrCat("Linear_", rows, "x", in, "x3x", out), type, 2, kind, RandomParams(*kind));
   e.path.terms = std::max({rows, in, 3 * out});
   e.live_rows = rows;
   return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
@@ -53,7 +56,8 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
       const Table<S> part = m.Dense(in[0], name);
       Table<S> wider(y.rows, y.cols + part.cols);
       for (int64_t r = 0; r < y.rows; ++r) {
-        for (int64_t c = 0; c < wider.cols; ++c) wider(r, c) = c < y.cols ? y(r, c) : part(r, c - y.cols);
+        for (int64_t c = 0; c < wider.cols; ++c)
+          wider(r, c) = c < y.cols ? y(r, c) : part(r, c - y.cols);
       }
       y = wider;
     }
@@ -69,8 +73,10 @@ LoraPlan PlanOf(float dropout, std::function<bool(const std::string&)> wanted) {
 
 // The same with LoRA on the first and the last of them, and on none for another adapter.
 struct LoraModule : LinearModule {
-  LoraModule(ParamStore* store, int64_t in, int64_t out, float dropout) : LinearModule(store, in, out) {
-    linear.AddLora(store, PlanOf(dropout, [](const std::string& layer) { return layer != "b"; }), 5);
+  LoraModule(ParamStore* store, int64_t in, int64_t out, float dropout)
+      : LinearModule(store, in, out) {
+    linear.AddLora(
+        store, PlanOf(dropout, [](const std::string& layer) { return layer != "b"; }), 5);
     LoraPlan other = PlanOf(dropout, [](const std::string& layer) { return layer == "b"; });
     other.adapter = 1, other.prefix = "1/";
     linear.AddLora(store, other, 5);
@@ -84,9 +90,14 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
   kind->batch = MakeBatch({60, 1, 70}, kind->config);
   const int64_t rows = kind->batch.padded_rows();
   kind->inputs = {{"x", Role::kActivation, RandomTable(rows, in, 1)}};
-  kind->make = [=](ParamStore* store) { return std::make_unique<LoraModule>(store, in, out, dropout); };
-  kind->frozen = [](const std::string& name) { return name[0] == '1' || name.find(".weight") == 1; };
-  Entry e = EntryOf(absl::StrCat("Lora_", in, "x3x", out, dropout > 0 ? "_dropout" : ""), type, 6, kind, RandomParams(*kind));
+  kind->make = [=](ParamStore* store) {
+    return std::make_unique<LoraModule>(store, in, out, dropout);
+  };
+  kind->frozen = [](const std::string& name) {
+    return name[0] == '1' || name.find(".weight") == 1;
+  };
+  Entry e = EntryOf(absl::StrCat("Lora_", in, "x3x", out, dropout > 0 ? "_dropout" : ""), type, 6,
+      kind, RandomParams(*kind));
   return WithReference(e, kind, [=]<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
     Table<S> y(in[0].rows, 3 * out);
     for (int part = 0; part < 3; ++part) {
@@ -96,7 +107,8 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
         DropoutSite site = m.Site(dropout, DropoutPlace::kLora);
         site.stream = 5 + part;
         const Table<S> x = Dropout(in[0], site);
-        Table<S> low = Linear(Linear(x, m.matrix(name + ".lora_A.weight")), m.matrix(name + ".lora_B.weight"));
+        Table<S> low =
+            Linear(Linear(x, m.matrix(name + ".lora_A.weight")), m.matrix(name + ".lora_B.weight"));
         for (S& value : low.v) value *= S(4.5 / 3);
         sum = sum + low;
       }
@@ -135,27 +147,38 @@ struct BlockModule : Module {
   }
 };
 
-Entry BlockEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+Entry BlockEntry(const std::string& name, const ModelConfig& config,
+    const std::vector<int32_t>& lengths, DType type) {
   auto kind = std::make_shared<Kind>();
   kind->config = config;
   kind->batch = MakeBatch(lengths, config);
   const bool pre = config.norm == EncoderSpec::PRE;
   const std::string layer = pre ? "roberta_prelayernorm.encoder.layer.1." : "bert.encoder.layer.1.";
-  const Block::Names names = {layer, layer + (pre ? "intermediate.LayerNorm" : "attention.output.LayerNorm"),
-                              pre ? "after" : layer + "output.LayerNorm"};
-  kind->inputs = {{"y", Role::kActivation, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
-  if (pre) kind->inputs.push_back({"residual", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 2)});
-  kind->make = [=](ParamStore* store) { return std::make_unique<BlockModule>(store, config, names); };
-  const Entry e = EntryOf(absl::StrCat("Block_", pre ? "pre_" : "post_", name), type, 6, kind, RandomParams(*kind));
+  const Block::Names names = {layer,
+      layer + (pre ? "intermediate.LayerNorm" : "attention.output.LayerNorm"),
+      pre ? "after" : layer + "output.LayerNorm"};
+  kind->inputs = {
+      {"y", Role::kActivation, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
+  if (pre)
+    kind->inputs.push_back(
+        {"residual", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 2)});
+  kind->make = [=](ParamStore* store) {
+    return std::make_unique<BlockModule>(store, config, names);
+  };
+  const Entry e = EntryOf(
+      absl::StrCat("Block_", pre ? "pre_" : "post_", name), type, 6, kind, RandomParams(*kind));
   return WithReference(e, kind, [=]<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
     if (!pre) return Tables<S>{m.PostNormBlock(in[0], 1)};
     const Table<S> z1 = in[1] + m.SelfAttention(in[0], layer, 1);
-    const Table<S> z2 = z1 + m.FeedForward(m.LayerNorm(z1, layer + "intermediate.LayerNorm"), layer, 1);
+    const Table<S> z2 =
+        z1 + m.FeedForward(m.LayerNorm(z1, layer + "intermediate.LayerNorm"), layer, 1);
     return Tables<S>{m.LayerNorm(z2, "after"), z2};
   });
 }
 
-std::string NormName(const ModelConfig& config) { return config.norm == EncoderSpec::PRE ? "pre_" : "post_"; }
+std::string NormName(const ModelConfig& config) {
+  return config.norm == EncoderSpec::PRE ? "pre_" : "post_";
+}
 
 // As EncoderModule has it.
 template <typename S>
@@ -168,13 +191,18 @@ Table<S> OnlyTargets(const reference::Model<S>& m) {
   return targets;
 }
 
-Entry EncoderEntry(const std::string& name, const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+Entry EncoderEntry(const std::string& name, const ModelConfig& config,
+    const std::vector<int32_t>& lengths, DType type) {
   const auto kind = EncoderKind(config, lengths);
-  const Entry e = EntryOf("Encoder_" + NormName(config) + name, type, 5 * config.layers, kind, RandomParams(*kind));
-  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{OnlyTargets(m)}; });
+  const Entry e = EntryOf(
+      "Encoder_" + NormName(config) + name, type, 5 * config.layers, kind, RandomParams(*kind));
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) {
+    return Tables<S>{OnlyTargets(m)};
+  });
 }
 
-// The encoder with LoRA on every linear layer, where W and W + s B A are both parameters of the reference.
+// The encoder with LoRA on every linear layer, where W and W + s B A are both parameters of the
+// reference.
 struct LoraEncoderModule : EncoderModule {
   LoraEncoderModule(ParamStore* store, const ModelConfig& config) : EncoderModule(store, config) {
     encoder.AddLora(store, PlanOf(0, [](const std::string&) { return true; }));
@@ -183,10 +211,14 @@ struct LoraEncoderModule : EncoderModule {
 
 Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   const auto kind = EncoderKind(config, lengths);
-  kind->make = [=](ParamStore* store) { return std::make_unique<LoraEncoderModule>(store, config); };
+  kind->make = [=](ParamStore* store) {
+    return std::make_unique<LoraEncoderModule>(store, config);
+  };
   kind->frozen = [](const std::string& name) { return !IsLora(name); };
-  // Twice the encoder's roundings and more: each linear layer makes x A, its product with B and the sum of both, and so back.
-  const Entry e = EntryOf("LoraEncoder_" + NormName(config), type, 16 * config.layers, kind, RandomParams(*kind));
+  // Twice the encoder's roundings and more: each linear layer makes x A, its product with B and the
+  // sum of both, and so back.
+  const Entry e = EntryOf(
+      "LoraEncoder_" + NormName(config), type, 16 * config.layers, kind, RandomParams(*kind));
   return WithReference(e, kind, []<typename S>(reference::Model<S> m, const Tables<S>&) {
     for (auto& [name, a] : m.params) {
       if (!name.ends_with(".lora_A.weight")) continue;
@@ -208,7 +240,8 @@ std::string HeadName(const ModelConfig& config) {
     case HeadKind::kNone: return "none";
     case HeadKind::kMaskedLm: return "masked_lm";
     case HeadKind::kSequenceClassification:
-      if (config.problem != Problem::kSingleLabel) return config.problem == Problem::kMultiLabel ? "multi_label" : "regression";
+      if (config.problem != Problem::kSingleLabel)
+        return config.problem == Problem::kMultiLabel ? "multi_label" : "regression";
       return config.pooler ? "sequence" : "sequence_no_pooler";
     case HeadKind::kTokenTagging: return config.crf ? "tagging_crf" : "tagging";
   }
@@ -219,23 +252,30 @@ Entry HeadEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, 
   auto kind = std::make_shared<Kind>();
   kind->config = config;
   kind->batch = MakeBatch(lengths, config);
-  kind->inputs = {{"hidden", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
+  kind->inputs = {
+      {"hidden", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
   kind->make = [=](ParamStore* store) { return std::make_unique<HeadModule>(store, config); };
-  Entry e = EntryOf(absl::StrCat("Head_", NormName(config), HeadName(config), "_", config.hidden), type, 4, kind, RandomParams(*kind));
+  Entry e = EntryOf(absl::StrCat("Head_", NormName(config), HeadName(config), "_", config.hidden),
+      type, 4, kind, RandomParams(*kind));
   e.live_rows = -1;
-  return WithReference(
-      e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {m.Loss(in[0])})}; });
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
+    return Tables<S>{Table<S>(1, 1, {m.Loss(in[0])})};
+  });
 }
 
 // A sequence classifier whose labels have weights and whose targets are smoothed.
-Entry WeightedHeadEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+Entry WeightedHeadEntry(
+    const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   static const std::vector<float> weights = {0.5f, 2, 1};
   constexpr float kSmoothing = 0.125f;
   auto kind = std::make_shared<Kind>();
   kind->config = config;
   kind->batch = MakeBatch(lengths, config);
-  kind->inputs = {{"hidden", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
-  kind->make = [=](ParamStore* store) { return std::make_unique<HeadModule>(store, config, LabelWeights{weights, kSmoothing}); };
+  kind->inputs = {
+      {"hidden", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
+  kind->make = [=](ParamStore* store) {
+    return std::make_unique<HeadModule>(store, config, LabelWeights{weights, kSmoothing});
+  };
   Entry e = EntryOf("Head_" + NormName(config) + "weighted", type, 4, kind, RandomParams(*kind));
   e.live_rows = -1;
   return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
@@ -249,11 +289,13 @@ Entry WeightedHeadEntry(const ModelConfig& config, const std::vector<int32_t>& l
 Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
   const auto kind = WholeKind(config, lengths);
   // Attention rounds its probabilities, forward and backward, and the gradients of its scores, too.
-  Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 12 * config.layers, kind, RandomParams(*kind));
+  Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 12 * config.layers, kind,
+      RandomParams(*kind));
   e.live_rows = -1;
   e.every_element = 4000;
-  return WithReference(
-      e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) { return Tables<S>{Table<S>(1, 1, {m.Loss(m.Encoder())})}; });
+  return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) {
+    return Tables<S>{Table<S>(1, 1, {m.Loss(m.Encoder())})};
+  });
 }
 
 std::vector<Entry> Entries() {
@@ -266,17 +308,20 @@ std::vector<Entry> Entries() {
     for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
       all.push_back(BlockEntry("8", ConfigOf(norm, {}, 0), {1, 2, 5}, type));
       all.push_back(BlockEntry("8_dropout", ConfigOf(norm, {}, 0.2), {1, 2, 6}, type));
-      all.push_back(BlockEntry("40", ConfigOf(norm, {.hidden = 40, .heads = 2, .intermediate = 72}, 0.1), {1, 17, 49}, type));
+      all.push_back(BlockEntry("40",
+          ConfigOf(norm, {.hidden = 40, .heads = 2, .intermediate = 72}, 0.1), {1, 17, 49}, type));
       all.push_back(EncoderEntry("8", ConfigOf(norm, {}, 0), {1, 2, 6}, type));
       all.push_back(LoraEncoderEntry(ConfigOf(norm, {}, 0.1), {1, 2, 6}, type));
       ModelConfig tanh = ConfigOf(norm, {.hidden = 12, .heads = 3, .intermediate = 20}, 0.1);
       tanh.activation = EncoderSpec::GELU_TANH;
       all.push_back(EncoderEntry("12_gelu_tanh", tanh, {6, 2, 3}, type));
-      all.push_back(
-          EncoderEntry("64", ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1), {130, 2, 17}, type));
+      all.push_back(EncoderEntry("64",
+          ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1),
+          {130, 2, 17}, type));
       for (const HeadKind head : kHeads) {
         all.push_back(HeadEntry(ConfigOf(norm, {}, 0.2, head), {1, 2, 6}, type));
-        all.push_back(HeadEntry(ConfigOf(norm, {.hidden = 40, .vocab = 1031}, 0.1, head), {130, 49, 17}, type));
+        all.push_back(HeadEntry(
+            ConfigOf(norm, {.hidden = 40, .vocab = 1031}, 0.1, head), {130, 49, 17}, type));
         all.push_back(WholeEntry(ConfigOf(norm, {}, 0.1, head), {4, 1, 6}, type));
       }
       ModelConfig crf = ConfigOf(norm, {}, 0.1, HeadKind::kTokenTagging);
@@ -286,7 +331,8 @@ std::vector<Entry> Entries() {
       ModelConfig plain = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification);
       plain.pooler = false;
       all.push_back(HeadEntry(plain, {1, 2, 6}, type));
-      ModelConfig several = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification), number = several;
+      ModelConfig several = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification),
+                  number = several;
       all.push_back(WeightedHeadEntry(several, {1, 2, 6, 3}, type));
       several.problem = Problem::kMultiLabel;
       number.problem = Problem::kRegression;
@@ -305,7 +351,8 @@ class ModuleConformance : public testing::TestWithParam<Entry> {};
 
 TEST_P(ModuleConformance, Holds) { CheckConformance(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(All, ModuleConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ModuleConformance, testing::ValuesIn(Entries()),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cloze::reference

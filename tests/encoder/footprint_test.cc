@@ -29,26 +29,24 @@ std::vector<Case> Cases() {
   last_layers.set_last_layers(1);
   lora.mutable_lora()->set_rank(4);
   wide_lora.mutable_lora()->set_dropout(0.1f);
-  for (const auto target : {LoraSpec::QUERY, LoraSpec::OUTPUT, LoraSpec::INTERMEDIATE}) wide_lora.mutable_lora()->add_targets(target);
-  const HeadKind mlm = HeadKind::kMaskedLm, text = HeadKind::kSequenceClassification, tag = HeadKind::kTokenTagging;
+  for (const auto target : {LoraSpec::QUERY, LoraSpec::OUTPUT, LoraSpec::INTERMEDIATE})
+    wide_lora.mutable_lora()->add_targets(target);
+  const HeadKind mlm = HeadKind::kMaskedLm, text = HeadKind::kSequenceClassification,
+                 tag = HeadKind::kTokenTagging;
   const auto post = EncoderSpec::POST, pre = EncoderSpec::PRE;
-  return {{"mlm"},
-          {"mlm pre-norm", mlm, pre},
-          {"mlm without dropout", mlm, post, false, {}, 0},
-          {"classification", text},
-          {"classification pre-norm", text, pre},
-          {"tagging", tag},
-          {"tagging crf", tag, post, true},
-          {"head only", text, post, false, head_only},
-          {"head only, tagging crf", tag, pre, true, head_only},
-          {"last layers", text, post, false, last_layers},
-          {"last layers pre-norm", tag, pre, false, last_layers},
-          {"lora", text, post, false, lora},
-          {"lora with dropout", tag, pre, true, wide_lora}};
+  return {{"mlm"}, {"mlm pre-norm", mlm, pre}, {"mlm without dropout", mlm, post, false, {}, 0},
+      {"classification", text}, {"classification pre-norm", text, pre}, {"tagging", tag},
+      {"tagging crf", tag, post, true}, {"head only", text, post, false, head_only},
+      {"head only, tagging crf", tag, pre, true, head_only},
+      {"last layers", text, post, false, last_layers},
+      {"last layers pre-norm", tag, pre, false, last_layers}, {"lora", text, post, false, lora},
+      {"lora with dropout", tag, pre, true, wide_lora}};
 }
 
 Model MakeModel(const Case& c) {
-  ModelConfig config = ConfigOf(c.norm, {.hidden = 64, .heads = 2, .layers = 3, .intermediate = 256, .vocab = 900}, c.dropout, c.head);
+  ModelConfig config =
+      ConfigOf(c.norm, {.hidden = 64, .heads = 2, .layers = 3, .intermediate = 256, .vocab = 900},
+          c.dropout, c.head);
   config.crf = c.crf;
   return Model(config, true, c.trainable);
 }
@@ -118,7 +116,8 @@ TEST(Footprint, IsWhatEvaluationTakes) {
 std::vector<float> Gradients(const Case& c, DType type, bool recompute, int64_t* peak) {
   Model model = MakeModel(c);
   model.Initialize(3);
-  for (const int32_t length : {120, 31}) Pass(model, MakeBatch({length, 17, length / 2}, model.config()), type, recompute);
+  for (const int32_t length : {120, 31})
+    Pass(model, MakeBatch({length, 17, length / 2}, model.config()), type, recompute);
   *peak = model.arena().peak();
   return {model.params().grads().begin(), model.params().grads().end()};
 }

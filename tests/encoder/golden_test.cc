@@ -1,5 +1,5 @@
-// Our numbers against PyTorch's: hidden states, attention, logits, loss, every gradient, and twelve AdamW steps of small models in
-// tests/golden.
+// Our numbers against PyTorch's: hidden states, attention, logits, loss, every gradient, and twelve
+// AdamW steps of small models in tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,13 +42,16 @@ struct Case {
 
 ModelConfig ConfigOf(const Case& c) {
   ModelConfig config;
-  config.vocab = 120, config.hidden = 64, config.layers = 2, config.heads = 4, config.intermediate = 128;
+  config.vocab = 120, config.hidden = 64, config.layers = 2, config.heads = 4,
+  config.intermediate = 128;
   config.max_positions = c.norm == EncoderSpec::PRE ? 49 : 48;
   config.position_offset = c.norm == EncoderSpec::PRE ? 1 : 0;
   config.norm = c.norm, config.activation = c.activation, config.head = c.head;
   if (c.roberta) {
-    config.roberta = true, config.hidden = 16, config.heads = 2, config.intermediate = 32, config.token_types = 1;
-    config.max_positions = 50, config.pad_id = 1, config.position_offset = 2, config.norm_epsilon = 1e-5;
+    config.roberta = true, config.hidden = 16, config.heads = 2, config.intermediate = 32,
+    config.token_types = 1;
+    config.max_positions = 50, config.pad_id = 1, config.position_offset = 2,
+    config.norm_epsilon = 1e-5;
   }
   config.dropout = config.attention_dropout = 0;
   config.pooler = c.head == HeadKind::kSequenceClassification;
@@ -56,22 +59,26 @@ ModelConfig ConfigOf(const Case& c) {
   return config;
 }
 
-// A ragged batch of PyTorch's as ours: padding dropped; `place` maps our rows to (sequence * longest + position).
+// A ragged batch of PyTorch's as ours: padding dropped; `place` maps our rows to (sequence *
+// longest + position).
 struct Packed {
   Batch batch;
   std::vector<int64_t> place;
 };
 
 Packed Pack(const SafetensorsReader& file, const std::string& prefix, bool sequence_labels) {
-  const auto ids = Ints(file, prefix + "input_ids"), mask = Ints(file, prefix + "attention_mask"), labels = Ints(file, prefix + "labels");
-  const int64_t batch = file.Find(prefix + "input_ids")->shape[0], longest = file.Find(prefix + "input_ids")->shape[1];
+  const auto ids = Ints(file, prefix + "input_ids"), mask = Ints(file, prefix + "attention_mask"),
+             labels = Ints(file, prefix + "labels");
+  const int64_t batch = file.Find(prefix + "input_ids")->shape[0],
+                longest = file.Find(prefix + "input_ids")->shape[1];
   Packed p;
   for (int64_t s = 0; s < batch; ++s) {
     std::vector<int32_t> sequence;
     for (int64_t i = 0; i < longest && mask[s * longest + i] != 0; ++i) {
       const int64_t label = sequence_labels ? (i == 0 ? labels[s] : -100) : labels[s * longest + i];
       if (label != -100)
-        p.batch.rows.push_back(static_cast<int32_t>(p.place.size())), p.batch.targets.push_back(static_cast<int32_t>(label));
+        p.batch.rows.push_back(static_cast<int32_t>(p.place.size())),
+            p.batch.targets.push_back(static_cast<int32_t>(label));
       sequence.push_back(static_cast<int32_t>(ids[s * longest + i]));
       p.place.push_back(s * longest + i);
     }
@@ -83,13 +90,16 @@ Packed Pack(const SafetensorsReader& file, const std::string& prefix, bool seque
 
 class Golden : public testing::TestWithParam<Case> {
  protected:
-  Golden() : config_(ConfigOf(GetParam())), encoder_(&params_, config_), head_(&params_, config_, encoder_.word_embeddings()) {
+  Golden()
+      : config_(ConfigOf(GetParam())), encoder_(&params_, config_),
+        head_(&params_, config_, encoder_.word_embeddings()) {
     params_.Allocate(true);
     const auto weights = SafetensorsReader::Open(folder_ + "/model.safetensors");
     EXPECT_TRUE(weights.ok()) << weights.status();
     for (ParamId id = 0; id < params_.size(); ++id) {
       const auto values = Floats(*weights, params_.param(id).name);
-      EXPECT_EQ(static_cast<int64_t>(values.size()), params_.param(id).size()) << params_.param(id).name;
+      EXPECT_EQ(static_cast<int64_t>(values.size()), params_.param(id).size())
+          << params_.param(id).name;
       std::copy(values.begin(), values.end(), params_.value(id).f32());
     }
     params_.Changed();
@@ -101,7 +111,9 @@ class Golden : public testing::TestWithParam<Case> {
     return *std::move(file);
   }
   bool sequence() const { return GetParam().head == HeadKind::kSequenceClassification; }
-  Step NewStep(const Batch& batch, bool training) { return {params_, matmul_, arena_, batch, 1, training, DType::kF32}; }
+  Step NewStep(const Batch& batch, bool training) {
+    return {params_, matmul_, arena_, batch, 1, training, DType::kF32};
+  }
 
   // Mean loss of the batch and the gradients of the sum divided by the number of targets.
   double LossAndGradients(const Batch& batch) {
@@ -131,14 +143,16 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
   std::vector<std::vector<float>> probs(config_.layers);
   std::vector<float*> pointers;
   int64_t squares = 0;
-  for (int64_t s = 0; s < p.batch.sequences(); ++s) squares += std::pow(p.batch.cu_seqlens[s + 1] - p.batch.cu_seqlens[s], 2);
+  for (int64_t s = 0; s < p.batch.sequences(); ++s)
+    squares += std::pow(p.batch.cu_seqlens[s + 1] - p.batch.cu_seqlens[s], 2);
   for (auto& layer : probs) layer.resize(squares * config_.heads), pointers.push_back(layer.data());
   int seen = 0;
   const auto observe = [&](int index, ConstMat y) {
     const auto expected = Floats(reference, "hidden_states." + std::to_string(index));
     ++seen;
     for (size_t r = 0; r < p.place.size(); ++r) {
-      for (int64_t c = 0; c < hidden; ++c) ASSERT_NEAR(y.f32(r)[c], expected[p.place[r] * hidden + c], 1e-5) << index << " row " << r;
+      for (int64_t c = 0; c < hidden; ++c)
+        ASSERT_NEAR(y.f32(r)[c], expected[p.place[r] * hidden + c], 1e-5) << index << " row " << r;
     }
   };
   encoder_.Observe(step, observe, pointers);
@@ -150,7 +164,8 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
       const int64_t n = p.batch.cu_seqlens[s + 1] - p.batch.cu_seqlens[s];
       for (int64_t i = 0; i < config_.heads * n * n; ++i, ++at) {
         const int64_t head = i / n / n, query = i / n % n, key = i % n;
-        ASSERT_NEAR(*at, expected[((s * config_.heads + head) * longest + query) * longest + key], 1e-5);
+        ASSERT_NEAR(
+            *at, expected[((s * config_.heads + head) * longest + query) * longest + key], 1e-5);
       }
     }
   }
@@ -165,7 +180,8 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
   const auto expected = Floats(reference, "logits");
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t row = sequence() ? static_cast<int64_t>(i) : p.place[rows[i]];
-    for (int64_t c = 0; c < logits.cols; ++c) ASSERT_NEAR(logits.f32(i)[c], expected[row * logits.cols + c], 1e-5);
+    for (int64_t c = 0; c < logits.cols; ++c)
+      ASSERT_NEAR(logits.f32(i)[c], expected[row * logits.cols + c], 1e-5);
   }
 }
 
@@ -203,30 +219,33 @@ TEST_P(Golden, TwelveAdamWSteps) {
     for (ParamId id = 0; id < params_.size(); ++id) {
       const Param& param = params_.param(id);
       AdamWStep({.rate = s["learning_rate"],
-                 .beta1 = 0.9f,
-                 .beta2 = 0.999f,
-                 .epsilon = 1e-8f,
-                 .decay = param.decay ? 0.01f : 0.0f,
-                 .grad_scale = clip,
-                 .bias_correction = true,
-                 .step = number},
-                params_.value(id).f32(), params_.grad(id).f32(), m.data() + param.offset, v.data() + param.offset, param.size());
+                    .beta1 = 0.9f,
+                    .beta2 = 0.999f,
+                    .epsilon = 1e-8f,
+                    .decay = param.decay ? 0.01f : 0.0f,
+                    .grad_scale = clip,
+                    .bias_correction = true,
+                    .step = number},
+          params_.value(id).f32(), params_.grad(id).f32(), m.data() + param.offset,
+          v.data() + param.offset, param.size());
     }
     params_.Changed();
   }
   EXPECT_EQ(number, 12);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Golden,
+INSTANTIATE_TEST_SUITE_P(All, Golden,
     testing::Values(Case{"masked_lm"}, Case{"masked_lm_relu", EncoderSpec::POST, EncoderSpec::RELU},
-                    Case{"masked_lm_pre_norm", EncoderSpec::PRE},
-                    Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kSequenceClassification, 3},
-                    Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7},
-                    Case{"roberta_masked_lm", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kMaskedLm, 0, true},
-                    Case{"roberta_sequence_classification", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kSequenceClassification, 3,
-                         true},
-                    Case{"roberta_token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7, true}),
+        Case{"masked_lm_pre_norm", EncoderSpec::PRE},
+        Case{"sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
+            HeadKind::kSequenceClassification, 3},
+        Case{"token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging, 7},
+        Case{"roberta_masked_lm", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kMaskedLm, 0,
+            true},
+        Case{"roberta_sequence_classification", EncoderSpec::POST, EncoderSpec::GELU,
+            HeadKind::kSequenceClassification, 3, true},
+        Case{"roberta_token_tagging", EncoderSpec::POST, EncoderSpec::GELU, HeadKind::kTokenTagging,
+            7, true}),
     [](const auto& info) { return std::string(info.param.folder); });
 
 }  // namespace

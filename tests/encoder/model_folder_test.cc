@@ -24,20 +24,24 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-ModelConfig Config(HeadKind head = HeadKind::kMaskedLm, EncoderSpec::Norm norm = EncoderSpec::POST) {
+ModelConfig Config(
+    HeadKind head = HeadKind::kMaskedLm, EncoderSpec::Norm norm = EncoderSpec::POST) {
   ModelConfig config;
-  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2, config.intermediate = 16, config.max_positions = 12;
+  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
+  config.intermediate = 16, config.max_positions = 12;
   config.norm = norm;
   config.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
-  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging) config.labels = {"a", "b", "c"};
+  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
+    config.labels = {"a", "b", "c"};
   return config;
 }
 
 // The parameters of a model, as its modules declare them.
 struct Params {
-  explicit Params(const ModelConfig& config) : encoder(&store, config), head(&store, config, encoder.word_embeddings()) {
+  explicit Params(const ModelConfig& config)
+      : encoder(&store, config), head(&store, config, encoder.word_embeddings()) {
     store.Allocate(false);
     for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.02f);
     for (float& x : store.values()) x += 0.25f;  // so that a vector in the wrong place shows
@@ -59,8 +63,9 @@ class ModelFolderTest : public ::testing::Test {
     std::vector<TensorData> tensors;
     for (ParamId id = 0; id < params.store.size(); ++id) {
       const Param& p = params.store.param(id);
-      tensors.push_back({p.name, p.vector ? std::vector<int64_t>{p.cols} : std::vector<int64_t>{p.rows, p.cols}, FileType::kF32,
-                         params.store.values().data() + p.offset});
+      tensors.push_back(
+          {p.name, p.vector ? std::vector<int64_t>{p.cols} : std::vector<int64_t>{p.rows, p.cols},
+              FileType::kF32, params.store.values().data() + p.offset});
     }
     edit(&tensors);
     ASSERT_TRUE(ReplaceSafetensors(JoinPath(folder_, "model.safetensors"), tensors).ok());
@@ -79,7 +84,8 @@ TensorData* Tensor(std::vector<TensorData>* tensors, const std::string& name) {
 
 TEST_F(ModelFolderTest, SavesAndLoadsEveryKind) {
   for (const auto norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
-    for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging}) {
+    for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification,
+             HeadKind::kTokenTagging}) {
       for (const bool pooler : {false, true}) {
         ModelConfig config = Config(head, norm);
         config.pooler = pooler;
@@ -108,9 +114,11 @@ TEST_F(ModelFolderTest, ReadsOldSpellings) {
   const Params saved(config);
   const std::vector<int64_t> ids = {0, 1, 2};
   Rewrite(saved, [&](std::vector<TensorData>* tensors) {
-    const TensorData words = *Tensor(tensors, "bert.embeddings.word_embeddings.weight"), bias = *Tensor(tensors, "cls.predictions.bias");
+    const TensorData words = *Tensor(tensors, "bert.embeddings.word_embeddings.weight"),
+                     bias = *Tensor(tensors, "cls.predictions.bias");
     for (TensorData& t : *tensors) {
-      t.name = absl::StrReplaceAll(t.name, {{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}});
+      t.name = absl::StrReplaceAll(
+          t.name, {{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}});
       if (absl::StartsWith(t.name, "bert.")) t.name = t.name.substr(5);
     }
     tensors->push_back({"cls.predictions.decoder.weight", words.shape, FileType::kF32, words.data});
@@ -131,7 +139,9 @@ TEST_F(ModelFolderTest, ReadsOldSpellings) {
 
 TEST_F(ModelFolderTest, ReadsTheBiasWhereOnlyTheDecoderHasIt) {
   const Params saved(Config());
-  Rewrite(saved, [](std::vector<TensorData>* tensors) { Tensor(tensors, "cls.predictions.bias")->name = "cls.predictions.decoder.bias"; });
+  Rewrite(saved, [](std::vector<TensorData>* tensors) {
+    Tensor(tensors, "cls.predictions.bias")->name = "cls.predictions.decoder.bias";
+  });
   Params loaded(Config());
   loaded.store.values()[loaded.store.param(loaded.store.Find("cls.predictions.bias")).offset] = -9;
   LoadReport report;
@@ -167,9 +177,11 @@ TEST_F(ModelFolderTest, ListsEveryDisagreement) {
   const std::vector<int64_t> ids(8);
   Rewrite(saved, [&](std::vector<TensorData>* tensors) {
     Tensor(tensors, "bert.encoder.layer.1.output.dense.weight")->shape = {16, 8};
-    *Tensor(tensors, "bert.embeddings.LayerNorm.bias") = {"bert.embeddings.LayerNorm.bias", {8}, FileType::kI64, ids.data()};
+    *Tensor(tensors, "bert.embeddings.LayerNorm.bias") = {
+        "bert.embeddings.LayerNorm.bias", {8}, FileType::kI64, ids.data()};
     Tensor(tensors, "bert.encoder.layer.0.attention.self.key.bias")->name = "elsewhere";
-    Tensor(tensors, "cls.predictions.transform.LayerNorm.bias")->name = "cls.predictions.transform.LayerNorm.gamma";
+    Tensor(tensors, "cls.predictions.transform.LayerNorm.bias")->name =
+        "cls.predictions.transform.LayerNorm.gamma";
   });
   Params loaded(config);
   LoadReport report;
@@ -177,9 +189,11 @@ TEST_F(ModelFolderTest, ListsEveryDisagreement) {
   EXPECT_EQ(ExitOf(status), Exit::kMismatch);
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr("4 tensors do not fit the model"));
-  EXPECT_THAT(message, HasSubstr("bert.encoder.layer.1.output.dense.weight: shape [16, 8], [8, 16] expected"));
+  EXPECT_THAT(message,
+      HasSubstr("bert.encoder.layer.1.output.dense.weight: shape [16, 8], [8, 16] expected"));
   EXPECT_THAT(message, HasSubstr("bert.embeddings.LayerNorm.bias: type I64"));
-  EXPECT_THAT(message, HasSubstr("bert.encoder.layer.0.attention.self.key.bias: missing, shape [8] expected"));
+  EXPECT_THAT(message,
+      HasSubstr("bert.encoder.layer.0.attention.self.key.bias: missing, shape [8] expected"));
   EXPECT_THAT(message, HasSubstr("the same tensor as"));
 }
 
@@ -196,7 +210,8 @@ TEST_F(ModelFolderTest, RefusesAnOutputLayerThatIsNotTied) {
   const absl::Status status = LoadWeights(folder_, config, &loaded.store, &report);
   EXPECT_EQ(ExitOf(status), Exit::kMismatch);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("cls.predictions.decoder.weight: differs from bert.embeddings.word_embeddings.weight"));
+      HasSubstr(
+          "cls.predictions.decoder.weight: differs from bert.embeddings.word_embeddings.weight"));
   // Without that head it does not matter.
   Params tagger(Config(HeadKind::kTokenTagging));
   ASSERT_TRUE(LoadWeights(folder_, Config(HeadKind::kTokenTagging), &tagger.store, &report).ok());
@@ -212,8 +227,9 @@ TEST_F(ModelFolderTest, NamesWhatIsNewForAnotherTask) {
   const std::vector<float> before = loaded.value("classifier.weight");
   LoadReport report;
   ASSERT_TRUE(LoadWeights(folder_, config, &loaded.store, &report).ok());
-  EXPECT_THAT(report.initialised,
-              UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"));
+  EXPECT_THAT(
+      report.initialised, UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias",
+                              "classifier.weight", "classifier.bias"));
   EXPECT_EQ(report.ignored.size(), 5);
   EXPECT_EQ(loaded.value("classifier.weight"), before);
 }
@@ -236,13 +252,15 @@ TEST_F(ModelFolderTest, NeverSavesNan) {
   EXPECT_EQ(ExitOf(SaveWeights(folder_, Config(), params.store)), Exit::kInternal);
   EXPECT_EQ(ListDirectory(folder_)->size(), 2);
   LoadReport report;
-  EXPECT_TRUE(LoadWeights(folder_, Config(), &params.store, &report).ok());  // the old file is still there
+  EXPECT_TRUE(
+      LoadWeights(folder_, Config(), &params.store, &report).ok());  // the old file is still there
 }
 
 TEST(GoldenFolders, LoadWithoutRest) {
   const std::string root = CLOZE_SOURCE_DIR "/../shared/golden";
   if (!IsDirectory(root)) GTEST_SKIP() << "no reference cases at " << root;
-  for (const char* name : {"masked_lm", "masked_lm_relu", "masked_lm_pre_norm", "sequence_classification", "token_tagging"}) {
+  for (const char* name : {"masked_lm", "masked_lm_relu", "masked_lm_pre_norm",
+           "sequence_classification", "token_tagging"}) {
     const auto config = LoadConfig(JoinPath(root, name));
     ASSERT_TRUE(config.ok()) << config.status();
     Params params(*config);

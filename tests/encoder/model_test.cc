@@ -26,10 +26,12 @@ Moments MomentsOf(const Model& model, const std::string& name) {
   return m;
 }
 
-// Google's BERT truncates at two deviations (0.88 of the deviation is left), Hugging Face, whose heads these are, does not.
+// Google's BERT truncates at two deviations (0.88 of the deviation is left), Hugging Face, whose
+// heads these are, does not.
 TEST(ModelTest, HeadsStartAsThoseOfHuggingFace) {
   ModelConfig config;
-  config.vocab = 100, config.hidden = 64, config.layers = 1, config.heads = 2, config.intermediate = 128;
+  config.vocab = 100, config.hidden = 64, config.layers = 1, config.heads = 2,
+  config.intermediate = 128;
   config.head = HeadKind::kSequenceClassification;
   config.pooler = true;
   config.labels = {"a", "b"};
@@ -47,13 +49,15 @@ TEST(ModelTest, HeadsStartAsThoseOfHuggingFace) {
 
 TEST(ModelTest, KeysStartAsQueriesOnRequest) {
   ModelConfig config;
-  config.vocab = 100, config.hidden = 64, config.layers = 2, config.heads = 2, config.intermediate = 128;
+  config.vocab = 100, config.hidden = 64, config.layers = 2, config.heads = 2,
+  config.intermediate = 128;
   config.query_key_start = 2;
   Model model(config, false);
   model.Initialize(7);
   for (const std::string layer : {"0", "1"}) {
     const std::string self = absl::StrCat("bert.encoder.layer.", layer, ".attention.self.");
-    const ParamId query = model.params().Find(self + "query.weight"), key = model.params().Find(self + "key.weight");
+    const ParamId query = model.params().Find(self + "query.weight"),
+                  key = model.params().Find(self + "key.weight");
     const float *q = model.params().value(query).f32(), *k = model.params().value(key).f32();
     EXPECT_TRUE(std::equal(q, q + 64 * 64, k));
     EXPECT_NEAR(MomentsOf(model, self + "key.weight").deviation, 2 * 0.0176, 1e-3);

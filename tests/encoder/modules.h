@@ -12,22 +12,26 @@
 
 namespace cloze::reference {
 
-inline constexpr HeadKind kHeads[] = {HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
+inline constexpr HeadKind kHeads[] = {
+    HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
 inline constexpr uint64_t kSeed = 9;
 
 struct Shape {
   int32_t hidden = 8, heads = 2, layers = 2, intermediate = 12, vocab = 11;
 };
 
-inline ModelConfig ConfigOf(EncoderSpec::Norm norm, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
+inline ModelConfig ConfigOf(
+    EncoderSpec::Norm norm, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
   ModelConfig c;
-  c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate, c.vocab = s.vocab;
+  c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate,
+  c.vocab = s.vocab;
   c.norm = norm, c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
   c.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
   c.max_positions = s.hidden <= 12 ? 9 : 140;
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
-  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging) c.labels = {"a", "b", "c"};
+  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
+    c.labels = {"a", "b", "c"};
   return c;
 }
 
@@ -43,7 +47,9 @@ inline Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& c
       b.rows.push_back(b.tokens() + i);
       if (config.problem == Problem::kSingleLabel) b.targets.push_back(random() % labels);
       for (int32_t l = 0; l < labels && config.problem != Problem::kSingleLabel; ++l)
-        b.values.push_back(config.problem == Problem::kMultiLabel ? random() % 2 : 0.25f * static_cast<float>(random() % 9));
+        b.values.push_back(config.problem == Problem::kMultiLabel
+                               ? random() % 2
+                               : 0.25f * static_cast<float>(random() % 9));
     }
     std::vector<int32_t> ids(lengths[s]);
     for (int32_t& id : ids) id = random() % config.vocab;
@@ -53,11 +59,13 @@ inline Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& c
   return b;
 }
 
-// The module under test, built on a store: adds its parameters in its constructor, then runs passes.
+// The module under test, built on a store: adds its parameters in its constructor, then runs
+// passes.
 class Module {
  public:
   virtual ~Module() = default;
-  // Inputs before the parameters, and results for them and dout. Gradients only of those inputs; the parameters' are in the store.
+  // Inputs before the parameters, and results for them and dout. Gradients only of those inputs;
+  // the parameters' are in the store.
   virtual Result Run(const Step& step, Workspace& s, const Pass& p) const = 0;
 };
 
@@ -70,9 +78,10 @@ struct Kind {
   std::function<bool(const std::string&)> frozen = [](const std::string&) { return false; };
 };
 
-inline void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values, const std::vector<Table<float>>& from, size_t first,
-                       ParamStore* store) {
-  for (ParamId id = 0; id < store->size(); ++id) std::copy(from[first + id].v.begin(), from[first + id].v.end(), store->value(id).f32());
+inline void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values,
+    const std::vector<Table<float>>& from, size_t first, ParamStore* store) {
+  for (ParamId id = 0; id < store->size(); ++id)
+    std::copy(from[first + id].v.begin(), from[first + id].v.end(), store->value(id).f32());
   CLOZE_CHECK(static_cast<int>(values.size()) == store->size());
   store->Changed();
 }
@@ -83,15 +92,17 @@ inline std::vector<std::pair<std::string, Table<float>>> RandomParams(const Kind
   std::vector<std::pair<std::string, Table<float>>> values;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& p = store.param(id);
-    const bool gain = p.init == Init::kOne, table = p.name.find("embeddings.weight") != std::string::npos;
+    const bool gain = p.init == Init::kOne,
+               table = p.name.find("embeddings.weight") != std::string::npos;
     const float deviation = p.vector || table ? 0.3f : 1.0f / std::sqrt(static_cast<float>(p.cols));
     values.emplace_back(p.name, RandomTable(p.rows, p.cols, 100 + id, deviation, gain ? 1 : 0));
   }
   return values;
 }
 
-inline Entry EntryOf(const std::string& name, DType type, double roundings, std::shared_ptr<const Kind> kind,
-                     const std::vector<std::pair<std::string, Table<float>>>& params) {
+inline Entry EntryOf(const std::string& name, DType type, double roundings,
+    std::shared_ptr<const Kind> kind,
+    const std::vector<std::pair<std::string, Table<float>>>& params) {
   Entry e;
   e.name = name + (type == DType::kF32 ? "" : "_bf16");
   e.path = {4 * kind->batch.padded_rows(), roundings, type};
@@ -101,9 +112,10 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings, std:
   const size_t first = e.inputs.size();
   for (const auto& [param, value] : params) {
     e.inputs.push_back({param, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
-    // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of summands as large as those of the query's
-    // bias.
-    if (param.ends_with("key.bias")) e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
+    // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of
+    // summands as large as those of the query's bias.
+    if (param.ends_with("key.bias"))
+      e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
   }
   e.run = [=](const Pass& p) {
     ParamStore store;
@@ -116,7 +128,8 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings, std:
     Workspace s(p.type);
     const Step step = {store, s.matmul, s.arena, kind->batch, kSeed, true, p.type};
     Result r = module->Run(step, s, p);
-    for (ParamId id = 0; id < store.size() && !p.dout.empty(); ++id) r.gradients.push_back(Workspace::Get(store.grad(id)));
+    for (ParamId id = 0; id < store.size() && !p.dout.empty(); ++id)
+      r.gradients.push_back(Workspace::Get(store.grad(id)));
     return r;
   };
   return e;
@@ -131,12 +144,14 @@ struct EncoderModule : Module {
     const Mat y = step.New(step.batch.padded_rows(), saved.y.cols);
     saved.targets->Scatter(saved.y, y);
     Result r = {{Workspace::Get(y)}, {}};
-    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) encoder.Backward(step, saved, saved.targets->Gather(step, s.Put(p.dout[0])));
+    for (int i = 0; i < p.backwards && !p.dout.empty(); ++i)
+      encoder.Backward(step, saved, saved.targets->Gather(step, s.Put(p.dout[0])));
     return r;
   }
 };
 
-inline std::shared_ptr<Kind> EncoderKind(const ModelConfig& config, const std::vector<int32_t>& lengths) {
+inline std::shared_ptr<Kind> EncoderKind(
+    const ModelConfig& config, const std::vector<int32_t>& lengths) {
   auto kind = std::make_shared<Kind>();
   kind->config = config;
   kind->batch = MakeBatch(lengths, config);
@@ -150,9 +165,10 @@ struct HeadModule : Module {
   LabelWeights weights;
   HeadModule(ParamStore* store, const ModelConfig& config, const LabelWeights& w = {})
       : head(store, config,
-             config.head == HeadKind::kMaskedLm
-                 ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight", config.vocab, config.hidden)
-                 : -1),
+            config.head == HeadKind::kMaskedLm
+                ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight",
+                      config.vocab, config.hidden)
+                : -1),
         weights(w) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
     const TargetRows targets(step);
@@ -163,7 +179,8 @@ struct HeadModule : Module {
     Mat d;
     for (int i = 0; i < p.backwards; ++i) {
       d = step.New(hidden.rows, hidden.cols);
-      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss) << "with and without gradients";
+      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss)
+          << "with and without gradients";
     }
     const Mat all = s.Put(p.inputs[0]);
     targets.Scatter(d, all);
@@ -176,10 +193,12 @@ struct HeadModule : Module {
 struct WholeModule : Module {
   Encoder encoder;
   Head head;
-  WholeModule(ParamStore* store, const ModelConfig& config) : encoder(store, config), head(store, config, encoder.word_embeddings()) {}
+  WholeModule(ParamStore* store, const ModelConfig& config)
+      : encoder(store, config), head(store, config, encoder.word_embeddings()) {}
   Result Run(const Step& step, Workspace& s, const Pass& p) const override {
     const Encoder::Saved saved = encoder.Forward(step);
-    Result r = {{Table<float>(1, 1, {static_cast<float>(head.Loss(step, saved.y, 0, {}).loss)})}, {}};
+    Result r = {
+        {Table<float>(1, 1, {static_cast<float>(head.Loss(step, saved.y, 0, {}).loss)})}, {}};
     for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) {
       const Mat dy = s.New(saved.y.rows, saved.y.cols);
       head.Loss(step, saved.y, p.dout[0].v[0], dy);
@@ -189,7 +208,8 @@ struct WholeModule : Module {
   }
 };
 
-inline std::shared_ptr<Kind> WholeKind(const ModelConfig& config, const std::vector<int32_t>& lengths) {
+inline std::shared_ptr<Kind> WholeKind(
+    const ModelConfig& config, const std::vector<int32_t>& lengths) {
   auto kind = EncoderKind(config, lengths);
   kind->make = [=](ParamStore* store) { return std::make_unique<WholeModule>(store, config); };
   return kind;

@@ -10,7 +10,8 @@ namespace {
 class WholeModel : public testing::TestWithParam<EncoderSpec::Norm> {
  protected:
   ModelConfig Config(HeadKind head, float dropout = 0.1) const {
-    return ConfigOf(GetParam(), {.hidden = 24, .heads = 2, .layers = 3, .intermediate = 40, .vocab = 50}, dropout, head);
+    return ConfigOf(GetParam(),
+        {.hidden = 24, .heads = 2, .layers = 3, .intermediate = 40, .vocab = 50}, dropout, head);
   }
   static Result Run(std::shared_ptr<const Kind> kind, DType type = DType::kF32) {
     const auto params = RandomParams(*kind);
@@ -35,8 +36,10 @@ TEST_P(WholeModel, InferIsForward) {
     for (const int threads : {1, 3}) {
       SetThreads(threads);
       Workspace a(type), b(type);
-      results.push_back(Workspace::Get(module.encoder.Forward({store, a.matmul, a.arena, kind->batch, kSeed, false, type}).y));
-      results.push_back(Workspace::Get(module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type})));
+      results.push_back(Workspace::Get(
+          module.encoder.Forward({store, a.matmul, a.arena, kind->batch, kSeed, false, type}).y));
+      results.push_back(Workspace::Get(
+          module.encoder.Infer({store, b.matmul, b.arena, kind->batch, kSeed, false, type})));
     }
     SetThreads(1);
     for (size_t i = 1; i < results.size(); ++i) ExpectSameBits("Infer", {results[0]}, {results[i]});
@@ -48,7 +51,8 @@ TEST_P(WholeModel, PaddingRowsCountForNothing) {
     auto kind = WholeKind(Config(head), {5, 17, 20}), other = WholeKind(Config(head), {5, 17, 20});
     ASSERT_LT(kind->batch.tokens(), kind->batch.padded_rows());
     for (int64_t r = kind->batch.tokens(); r < kind->batch.padded_rows(); ++r) {
-      other->batch.ids[r] = 7, other->batch.types[r] = 1, other->batch.positions[r] = 3, other->batch.row_examples[r] = 99;
+      other->batch.ids[r] = 7, other->batch.types[r] = 1, other->batch.positions[r] = 3,
+      other->batch.row_examples[r] = 99;
     }
     const Result a = Run(kind), b = Run(other);
     ExpectSameBits("loss", a.outputs, b.outputs);
@@ -82,9 +86,12 @@ TEST_P(WholeModel, LossIsTheSumOfItsSequences) {
       one->batch.Clear();
       for (size_t i = 0; i < kind->batch.rows.size(); ++i) {
         const int32_t row = kind->batch.rows[i];
-        if (row >= begin && row < end) one->batch.rows.push_back(row - begin), one->batch.targets.push_back(kind->batch.targets[i]);
+        if (row >= begin && row < end)
+          one->batch.rows.push_back(row - begin),
+              one->batch.targets.push_back(kind->batch.targets[i]);
       }
-      one->batch.Add(absl::MakeSpan(kind->batch.ids).subspan(begin, end - begin), (end - begin) / 2, 1000 + s);
+      one->batch.Add(
+          absl::MakeSpan(kind->batch.ids).subspan(begin, end - begin), (end - begin) / 2, 1000 + s);
       one->batch.Pad();
       sum += Run(one).outputs[0].v[0];
     }
@@ -94,21 +101,11 @@ TEST_P(WholeModel, LossIsTheSumOfItsSequences) {
 
 // What is frozen gets no gradient, and the others' gradients have the same bits as without.
 TEST_P(WholeModel, FreezingChangesNoOtherGradient) {
-  const std::vector<std::string> groups = {"word_embeddings",
-                                           "position_embeddings",
-                                           "attention.self.",
-                                           "query.weight key.weight value.weight",
-                                           "query.bias key.bias value.bias",
-                                           "dense.weight",
-                                           "dense.bias",
-                                           "LayerNorm",
-                                           "layer.1.",
-                                           "embeddings.",
-                                           "embeddings. layer.0.",
-                                           "embeddings. layer.0. layer.1.",
-                                           "embeddings. layer.0. layer.1. attention.",
-                                           "embeddings. layer.",
-                                           "embeddings. layer. LayerNorm"};
+  const std::vector<std::string> groups = {"word_embeddings", "position_embeddings",
+      "attention.self.", "query.weight key.weight value.weight", "query.bias key.bias value.bias",
+      "dense.weight", "dense.bias", "LayerNorm", "layer.1.", "embeddings.", "embeddings. layer.0.",
+      "embeddings. layer.0. layer.1.", "embeddings. layer.0. layer.1. attention.",
+      "embeddings. layer.", "embeddings. layer. LayerNorm"};
   for (const HeadKind head : kHeads) {
     auto kind = WholeKind(Config(head), {5, 17, 20});
     const Result all = Run(kind);
@@ -142,7 +139,10 @@ TEST_P(WholeModel, DropoutDependsOnSeedAndIsOffInInference) {
   for (ParamId id = 0; id < store.size(); ++id) store.Initialize(id, 1, 0.5);
   const auto forward = [&](uint64_t seed, bool training) {
     Workspace s(DType::kF32);
-    return Workspace::Get(module.encoder.Forward({store, s.matmul, s.arena, kind->batch, seed, training, DType::kF32}).y).v;
+    return Workspace::Get(
+        module.encoder.Forward({store, s.matmul, s.arena, kind->batch, seed, training, DType::kF32})
+            .y)
+        .v;
   };
   EXPECT_EQ(forward(1, true), forward(1, true));
   EXPECT_NE(forward(1, true), forward(2, true));
@@ -150,7 +150,8 @@ TEST_P(WholeModel, DropoutDependsOnSeedAndIsOffInInference) {
   EXPECT_EQ(forward(1, false), forward(2, false));
 }
 
-// The logits of this vocabulary come in chunks of 64 rows: 150 targets at once give what the three chunks give alone.
+// The logits of this vocabulary come in chunks of 64 rows: 150 targets at once give what the three
+// chunks give alone.
 TEST_P(WholeModel, LogitsInChunks) {
   ModelConfig config = ConfigOf(GetParam(), {.hidden = 4, .vocab = 131072}, 0, HeadKind::kMaskedLm);
   ParamStore store;
@@ -175,18 +176,20 @@ TEST_P(WholeModel, LogitsInChunks) {
       ScatterRows(d, part.rows, dall);
     }
     Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(dall)};
-    r.emplace_back(1, store.grads().size(), std::vector<float>(store.grads().begin(), store.grads().end()));
+    r.emplace_back(
+        1, store.grads().size(), std::vector<float>(store.grads().begin(), store.grads().end()));
     return r;
   };
   const Tables<float> whole = run({{0, 150}}), parts = run({{0, 64}, {64, 128}, {128, 150}});
   for (size_t i = 0; i < whole.size(); ++i) {
     const Table<double> expected = Widen<double>(parts[i]);
-    ExpectClose(absl::StrCat("chunked ", i), expected.cols, whole[i].v, expected.v, {150, 2, DType::kF32});
+    ExpectClose(
+        absl::StrCat("chunked ", i), expected.cols, whole[i].v, expected.v, {150, 2, DType::kF32});
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Norms, WholeModel, testing::Values(EncoderSpec::POST, EncoderSpec::PRE),
-                         [](const auto& info) { return info.param == EncoderSpec::PRE ? "pre" : "post"; });
+    [](const auto& info) { return info.param == EncoderSpec::PRE ? "pre" : "post"; });
 
 }  // namespace
 }  // namespace cloze::reference

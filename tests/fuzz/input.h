@@ -1,4 +1,5 @@
-// What the fuzz targets share: an input cut into parts, and parts as files that the readers can open.
+// What the fuzz targets share: an input cut into parts, and parts as files that the readers can
+// open.
 #ifndef CLOZE_TESTS_FUZZ_INPUT_H_
 #define CLOZE_TESTS_FUZZ_INPUT_H_
 
@@ -51,7 +52,9 @@ inline void WriteWhole(int fd, absl::string_view bytes) {
 // Bytes as a file in memory.
 class File {
  public:
-  explicit File(absl::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) { WriteWhole(fd_.get(), bytes); }
+  explicit File(absl::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    WriteWhole(fd_.get(), bytes);
+  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
 
  private:
@@ -63,17 +66,21 @@ class Folder : public TestFolder {
  public:
   void Write(absl::string_view name, absl::string_view bytes) const {
     std::FILE* file = std::fopen(JoinPath(path(), name).c_str(), "wb");
-    CLOZE_CHECK(file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fclose(file) == 0);
+    CLOZE_CHECK(file != nullptr &&
+                std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() &&
+                std::fclose(file) == 0);
   }
 };
 
-// An error must have one of our exit codes, none of our own bugs', and a message for a human: short, and safe for a terminal.
+// An error must have one of our exit codes, none of our own bugs', and a message for a human:
+// short, and safe for a terminal.
 inline void CheckError(const absl::Status& status) {
   if (status.ok()) return;
   CLOZE_CHECK(ExitOf(status) != Exit::kInternal && ExitOf(status) != Exit::kOk);
   const absl::string_view message = status.message();
   CLOZE_CHECK(!message.empty() && message.size() < 16384);
-  for (const char c : message) CLOZE_CHECK(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F));
+  for (const char c : message)
+    CLOZE_CHECK(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F));
 }
 
 }  // namespace cloze::fuzz

@@ -1,5 +1,5 @@
-// JSON that comes with a model or with data: config.json, tokenizer.json, tokenizer_config.json, the index of shards, lines of input. The
-// first byte says which.
+// JSON that comes with a model or with data: config.json, tokenizer.json, tokenizer_config.json,
+// the index of shards, lines of input. The first byte says which.
 #include "core/tensor/json.h"
 #include "core/tensor/safetensors.h"
 #include "core/text/tokenizer.h"
@@ -17,7 +17,8 @@ void Config(absl::string_view json) {
   const auto config = ParseConfig(json, "config.json");
   fuzz::CheckError(config.status());
   if (!config.ok()) return;
-  CLOZE_CHECK(config->hidden % config->heads == 0 && config->max_tokens() >= 3 && config->pad_id < config->vocab);
+  CLOZE_CHECK(config->hidden % config->heads == 0 && config->max_tokens() >= 3 &&
+              config->pad_id < config->vocab);
   const std::string text = FormatConfig(*config);
   const auto again = ParseConfig(text, "config.json");
   CLOZE_CHECK(again.ok() && FormatConfig(*again) == text);
@@ -25,7 +26,8 @@ void Config(absl::string_view json) {
 
 void TokenizerFolder(const char* name, absl::string_view json) {
   static const fuzz::Folder folder, copy;
-  for (const char* other : {"tokenizer.json", "tokenizer_config.json"}) ::unlink(JoinPath(folder.path(), other).c_str());
+  for (const char* other : {"tokenizer.json", "tokenizer_config.json"})
+    ::unlink(JoinPath(folder.path(), other).c_str());
   folder.Write("vocab.txt", kVocab);
   folder.Write(name, json);
   const auto tokenizer = Tokenizer::Load(folder.path(), true);
@@ -42,9 +44,10 @@ void Index(absl::string_view json) {
   static const fuzz::Folder folder;
   folder.Write("model.safetensors.index.json", json);
   for (const char* name : {"a", "b"}) {
-    const std::string header = std::string("{\"") + name + "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+    const std::string header =
+        std::string("{\"") + name + "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
     folder.Write(std::string(name) + ".safetensors",
-                 std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "x");
+        std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "x");
   }
   const auto files = TensorFolder::Open(folder.path());
   fuzz::CheckError(files.status());

@@ -1,4 +1,5 @@
-// Data files: text, TSV, CSV, JSONL, CoNLL, CoNLL-U. The first byte picks the reader, the second the fields of the spec.
+// Data files: text, TSV, CSV, JSONL, CoNLL, CoNLL-U. The first byte picks the reader, the second
+// the fields of the spec.
 #include "tasks/data/readers.h"
 #include "tests/fuzz/input.h"
 
@@ -43,7 +44,8 @@ void Texts(const DataSpec& spec, Labels labels) {
     const auto next = reader->Next(&example);
     fuzz::CheckError(next.status());
     more = next.ok() && *next;
-    if (more) CLOZE_CHECK(example.label.empty() == (labels == Labels::kIgnored) && example.line > 0);
+    if (more)
+      CLOZE_CHECK(example.label.empty() == (labels == Labels::kIgnored) && example.line > 0);
   }
 }
 
@@ -76,7 +78,8 @@ void RawLines(DataSpec spec, absl::string_view bytes) {
     if (!*next) break;
     for (const std::string& line : raw.lines) all += line;
     CLOZE_CHECK(raw.word_lines.size() == sentence.words.size());
-    ReplaceColumn(raw, reader->tags_column(), std::vector<std::string>(sentence.words.size(), "X Y\t\n"));
+    ReplaceColumn(
+        raw, reader->tags_column(), std::vector<std::string>(sentence.words.size(), "X Y\t\n"));
   }
   CLOZE_CHECK(absl::string_view(all) == bytes);
 }
@@ -87,8 +90,8 @@ void RawLines(DataSpec spec, absl::string_view bytes) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cloze;
   fuzz::Input input(data, size);
-  static constexpr DataSpec::Format kFormats[] = {DataSpec::TEXT,  DataSpec::TSV,    DataSpec::CSV,
-                                                  DataSpec::JSONL, DataSpec::CONLLU, DataSpec::CONLL};
+  static constexpr DataSpec::Format kFormats[] = {DataSpec::TEXT, DataSpec::TSV, DataSpec::CSV,
+      DataSpec::JSONL, DataSpec::CONLLU, DataSpec::CONLL};
   const uint8_t kind = input.Byte();
   const DataSpec::Format format = kFormats[kind % 6];
   const Labels labels = (kind & 64) != 0 ? Labels::kIgnored : Labels::kRequired;

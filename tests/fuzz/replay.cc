@@ -1,6 +1,7 @@
-// The main program of a fuzz target where libFuzzer is not linked: runs the files of a folder, and what becomes of each when it is cut or a
-// byte of it changes. The mutations are the same in every run. With --out-of-memory: runs each file again and again, and lets the first,
-// the second ... allocation of memory fail, until none is left to fail.
+// The main program of a fuzz target where libFuzzer is not linked: runs the files of a folder, and
+// what becomes of each when it is cut or a byte of it changes. The mutations are the same in every
+// run. With --out-of-memory: runs each file again and again, and lets the first, the second ...
+// allocation of memory fail, until none is left to fail.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,9 +23,10 @@
 
 namespace {
 
-constexpr int kMutations = 40;   // of each seed
-constexpr int64_t kExact = 400;  // allocations that fail one by one; behind them every 50th of those so far
-int64_t allocations_left = -1;   // until one fails; negative: none does
+constexpr int kMutations = 40;  // of each seed
+constexpr int64_t kExact =
+    400;  // allocations that fail one by one; behind them every 50th of those so far
+int64_t allocations_left = -1;  // until one fails; negative: none does
 
 }  // namespace
 
@@ -42,7 +44,9 @@ void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace {
 
-void Run(const std::string& bytes) { LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); }
+void Run(const std::string& bytes) {
+  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+}
 
 // Returns the number of inputs that were run.
 int64_t RunMutations(const std::string& seed, uint64_t number) {
@@ -60,7 +64,8 @@ int64_t RunMutations(const std::string& seed, uint64_t number) {
   return kMutations;
 }
 
-// nlohmann's destructor takes memory, and cannot say that there is none: the program ends with this code, as `cloze` does.
+// nlohmann's destructor takes memory, and cannot say that there is none: the program ends with this
+// code, as `cloze` does.
 constexpr int kOutOfMemory = 77;
 
 void RunOutOfMemory(const std::string& seed, int64_t* next) {
@@ -79,7 +84,8 @@ void RunOutOfMemory(const std::string& seed, int64_t* next) {
 
 // In processes of their own, since one may end so.
 int64_t RunOutOfMemory(const std::string& seed) {
-  auto* next = static_cast<int64_t*>(::mmap(nullptr, sizeof(int64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* next = static_cast<int64_t*>(
+      ::mmap(nullptr, sizeof(int64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int status = kOutOfMemory << 8; status != 0;) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -87,9 +93,11 @@ int64_t RunOutOfMemory(const std::string& seed) {
       ::_exit(0);
     }
     ::waitpid(child, &status, 0);
-    const bool orderly = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kOutOfMemory);
+    const bool orderly =
+        WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kOutOfMemory);
     if (orderly) continue;
-    std::fprintf(stderr, "allocation before %lld failed: status %d\n", static_cast<long long>(*next), status);
+    std::fprintf(stderr, "allocation before %lld failed: status %d\n",
+        static_cast<long long>(*next), status);
     std::exit(1);
   }
   return *next;
@@ -101,7 +109,8 @@ int main(int argc, char** argv) {
   const bool out_of_memory = argc > 1 && std::string(argv[1]) == "--out-of-memory";
   cloze::SetThreads(1);  // OpenMP's threads are not there after a fork
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(argv[argc - 1])) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(argv[argc - 1]))
+    paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   int64_t runs = 0;
   for (size_t i = 0; i < paths.size(); ++i) {

@@ -1,4 +1,5 @@
-// A checkpoint: MANIFEST (until a zero byte) and trainer.textproto. The checksum in the manifest's last line is made right.
+// A checkpoint: MANIFEST (until a zero byte) and trainer.textproto. The checksum in the manifest's
+// last line is made right.
 #include <xxhash.h>
 
 #include "absl/strings/str_format.h"
@@ -16,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t last = all.substr(0, end).rfind("\nmanifest ");
   std::string text(all.substr(0, last == absl::string_view::npos ? end : last + 1));
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  if (last != absl::string_view::npos) absl::StrAppendFormat(&text, "manifest %016x%016x\n", hash.high64, hash.low64);
+  if (last != absl::string_view::npos)
+    absl::StrAppendFormat(&text, "manifest %016x%016x\n", hash.high64, hash.low64);
   folder.Write(kManifestName, text);
   folder.Write("trainer.textproto", state);
   const auto manifest = ReadManifest(folder.path());
@@ -25,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto read = ReadTrainerState(folder.path());
   fuzz::CheckError(read.status());
   if (!read.ok()) return 0;
-  CLOZE_CHECK(read->step() >= 0 && read->next_example() >= 0 && read->skipped_steps() >= 0 && read->skipped_steps() <= read->step());
+  CLOZE_CHECK(read->step() >= 0 && read->next_example() >= 0 && read->skipped_steps() >= 0 &&
+              read->skipped_steps() <= read->step());
   fuzz::CheckError(ParseSpec(read->spec(), "trainer.textproto").status());
   return 0;
 }

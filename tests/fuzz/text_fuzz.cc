@@ -1,4 +1,5 @@
-// Text to ids: the fast path and the one with offsets agree, offsets stay inside the text, and no id is outside the vocabulary.
+// Text to ids: the fast path and the one with offsets agree, offsets stay inside the text, and no
+// id is outside the vocabulary.
 #include <algorithm>
 
 #include "core/text/tokenizer.h"
@@ -9,9 +10,10 @@ namespace cloze {
 namespace {
 
 std::unique_ptr<Tokenizer> Make(NormalizerOptions options) {
-  std::vector<std::string> tokens = {"<pad>",      "<unk>",        "<class>", "<sep>", "<mask>", "the", "##s",
-                                     "##\xC3\xA9", "\xE4\xBD\xA0", "#",       "##",    "<",      ">"};
-  for (char c = 'a'; c <= 'z'; ++c) tokens.push_back(std::string(1, c)), tokens.push_back(std::string("##") + c + c);
+  std::vector<std::string> tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "the", "##s",
+      "##\xC3\xA9", "\xE4\xBD\xA0", "#", "##", "<", ">"};
+  for (char c = 'a'; c <= 'z'; ++c)
+    tokens.push_back(std::string(1, c)), tokens.push_back(std::string("##") + c + c);
   auto tokenizer = Tokenizer::Create(tokens, options);
   CLOZE_CHECK(tokenizer.ok());
   return *std::move(tokenizer);
@@ -38,7 +40,8 @@ void Check(const Tokenizer& tokenizer, const std::string& text) {
   Encoding pair = tokenizer.EncodePair(text.substr(0, half), text.substr(half));
   const int64_t before = pair.ids.size(), cut = tokenizer.Truncate(&pair, 16);
   CLOZE_CHECK(before == cut + static_cast<int64_t>(pair.ids.size()) && pair.ids.size() <= 16);
-  for (const int32_t word : tokenizer.EncodeWords({text.substr(0, half), text.substr(half)}).words) CLOZE_CHECK(word >= -1 && word < 2);
+  for (const int32_t word : tokenizer.EncodeWords({text.substr(0, half), text.substr(half)}).words)
+    CLOZE_CHECK(word >= -1 && word < 2);
 }
 
 }  // namespace
@@ -46,8 +49,10 @@ void Check(const Tokenizer& tokenizer, const std::string& text) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cloze;
-  static const auto lower = Make({}),
-                    cased = Make({.clean_text = false, .chinese_chars = false, .strip_accents = false, .lowercase = false});
+  static const auto lower = Make({}), cased = Make({.clean_text = false,
+                                          .chinese_chars = false,
+                                          .strip_accents = false,
+                                          .lowercase = false});
   const std::string text(reinterpret_cast<const char*>(data), size);
   Check(*lower, text);
   Check(*cased, text);

@@ -1,4 +1,5 @@
-// A vocab.txt: what is accepted tokenises, and is the same when it is written and read again. With 't' in front: a text to learn one from.
+// A vocab.txt: what is accepted tokenises, and is the same when it is written and read again. With
+// 't' in front: a text to learn one from.
 #include "core/text/tokenizer.h"
 #include "core/text/vocab_trainer.h"
 #include "tests/fuzz/input.h"

@@ -44,7 +44,8 @@ std::string VerifyErrorOf(const std::string& text) {
 // kGood with "--set" assignments.
 absl::StatusOr<LoadedSpec> Overridden(const std::vector<std::string>& assignments) {
   LoadedSpec loaded = *ParseSpec(kGood, "a.textproto");
-  for (const std::string& assignment : assignments) RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
+  for (const std::string& assignment : assignments)
+    RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
   return loaded;
 }
 
@@ -62,32 +63,39 @@ TEST(ParseSpec, AcceptsAGoodOne) {
 }
 
 TEST(ParseSpec, PointsAtUnknownFields) {
-  EXPECT_THAT(
-      ParseErrorOf("schedule {\n  stepz: 3\n}"),
-      StartsWith("a.textproto:2:3: unknown field \"stepz\" in ScheduleSpec; did you mean \"steps\"?; its fields are shape, steps, "));
-  EXPECT_THAT(ParseErrorOf("# stepz\nschedule { epochs: 1\n\tstepz  :\n 3 }"), StartsWith("a.textproto:3:2: unknown field \"stepz\""));
+  EXPECT_THAT(ParseErrorOf("schedule {\n  stepz: 3\n}"),
+      StartsWith("a.textproto:2:3: unknown field \"stepz\" in ScheduleSpec; did you mean "
+                 "\"steps\"?; its fields are shape, steps, "));
+  EXPECT_THAT(ParseErrorOf("# stepz\nschedule { epochs: 1\n\tstepz  :\n 3 }"),
+      StartsWith("a.textproto:3:2: unknown field \"stepz\""));
   EXPECT_THAT(ParseErrorOf("qqqqqqqq: 1"), Not(HasSubstr("did you mean")));
 }
 
 TEST(ParseSpec, PointsAtUnknownEnumValues) {
   EXPECT_THAT(ParseErrorOf("model { encoder {\n  preset: SMAL\n} }"),
-              StartsWith("a.textproto:2:11: unknown value \"SMAL\" of preset; did you mean \"SMALL\"?; one of CUSTOM, TINY"));
+      StartsWith("a.textproto:2:11: unknown value \"SMAL\" of preset; did you mean \"SMALL\"?; one "
+                 "of CUSTOM, TINY"));
 }
 
 TEST(ParseSpec, CountsColumnsInCharacters) {
-  EXPECT_THAT(ParseErrorOf("output { directory: \"\xC3\xA9\xC3\xA9\" stepz: 1 }"), StartsWith("a.textproto:1:26: unknown field"));
+  EXPECT_THAT(ParseErrorOf("output { directory: \"\xC3\xA9\xC3\xA9\" stepz: 1 }"),
+      StartsWith("a.textproto:1:26: unknown field"));
   EXPECT_THAT(ParseErrorOf("\xEF\xBB\xBFstepz: 1"), StartsWith("a.textproto:1:1: unknown field"));
 }
 
 TEST(ParseSpec, RefusesWhatIsGivenTwice) {
-  EXPECT_THAT(ParseErrorOf("seed: 1\nseed: 2"), StartsWith("a.textproto:2:1: field \"seed\" is given twice"));
+  EXPECT_THAT(ParseErrorOf("seed: 1\nseed: 2"),
+      StartsWith("a.textproto:2:1: field \"seed\" is given twice"));
   EXPECT_THAT(ParseErrorOf("masked_lm {}\n  token_tagging {}"),
-              StartsWith("a.textproto:2:3: \"token_tagging\" and \"masked_lm\" exclude each other"));
+      StartsWith("a.textproto:2:3: \"token_tagging\" and \"masked_lm\" exclude each other"));
 }
 
 TEST(ParseSpec, RefusesOctal) {
-  EXPECT_THAT(ParseErrorOf("batch {\n  tokens: 010 }"), StartsWith("a.textproto:2:11: number 010 starts with 0"));
-  EXPECT_TRUE(ParseSpec("optimizer { learning_rate: 0.1 beta1: 0 } # 010\noutput { directory: \"010\" }", "a").ok());
+  EXPECT_THAT(ParseErrorOf("batch {\n  tokens: 010 }"),
+      StartsWith("a.textproto:2:11: number 010 starts with 0"));
+  EXPECT_TRUE(ParseSpec(
+      "optimizer { learning_rate: 0.1 beta1: 0 } # 010\noutput { directory: \"010\" }", "a")
+                  .ok());
 }
 
 TEST(ParseSpec, RefusesDeepNesting) {
@@ -104,34 +112,9 @@ TEST(ParseSpec, RefusesMoreThanOneMebibyte) {
 
 TEST(ParseSpec, TakesAnyBytes) {
   uint32_t state = 1;
-  const std::string pieces[] = {"model",
-                                "{",
-                                "}",
-                                "<",
-                                ">",
-                                "\"",
-                                "'",
-                                "\\",
-                                "\n",
-                                ":",
-                                "[",
-                                "]",
-                                ",",
-                                "files",
-                                "train",
-                                "nan",
-                                "-",
-                                "0",
-                                "1e999",
-                                "0x",
-                                "\xFF",
-                                std::string(1, '\0'),
-                                "#",
-                                "label",
-                                "seed",
-                                ".",
-                                "type.googleapis.com/x",
-                                ";"};
+  const std::string pieces[] = {"model", "{", "}", "<", ">", "\"", "'", "\\", "\n", ":", "[", "]",
+      ",", "files", "train", "nan", "-", "0", "1e999", "0x", "\xFF", std::string(1, '\0'), "#",
+      "label", "seed", ".", "type.googleapis.com/x", ";"};
   for (int round = 0; round < 20000; ++round) {
     std::string text = round % 2 == 0 ? "" : kGood;
     for (int i = 0; i < 12; ++i) {
@@ -151,7 +134,8 @@ TEST(ParseSpec, TakesAnyBytes) {
 
 TEST(LoadSpec, TellsMissingFromWrong) {
   EXPECT_EQ(ExitOf(LoadSpec("/nonexistent/spec").status()), Exit::kNoInput);
-  const std::string path = std::filesystem::temp_directory_path() / absl::StrCat("cloze_spec_", getpid());
+  const std::string path =
+      std::filesystem::temp_directory_path() / absl::StrCat("cloze_spec_", getpid());
   std::ofstream(path) << std::string((1 << 20) + 1, '#');
   EXPECT_EQ(ExitOf(LoadSpec(path).status()), Exit::kSpec);
   std::ofstream(path) << kGood;
@@ -162,18 +146,20 @@ TEST(LoadSpec, TellsMissingFromWrong) {
 
 TEST(VerifySpec, NamesPlaceValueAndRange) {
   EXPECT_EQ(VerifyErrorOf(absl::StrCat(kGood, "optimizer {\n  learning_rate: 20 }")),
-            "a.textproto:6:3: optimizer.learning_rate: 20 is out of range; 0 to 10 is allowed");
+      "a.textproto:6:3: optimizer.learning_rate: 20 is out of range; 0 to 10 is allowed");
   EXPECT_EQ(VerifyErrorOf(absl::StrCat(kGood, "batch { tokens: -1 }")),
-            "a.textproto:5:9: batch.tokens: -1 is out of range; 8 to 1e+09 (tokens) is allowed");
+      "a.textproto:5:9: batch.tokens: -1 is out of range; 8 to 1e+09 (tokens) is allowed");
   EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { learning_rate: nan }")),
-              HasSubstr("learning_rate: nan is not finite; 0 to 10"));
-  EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { clip_norm: 1e999 }")), HasSubstr("clip_norm: inf is not finite"));
+      HasSubstr("learning_rate: nan is not finite; 0 to 10"));
+  EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { clip_norm: 1e999 }")),
+      HasSubstr("clip_norm: inf is not finite"));
 }
 
 TEST(VerifySpec, AllowsBothEndsOfARange) {
-  EXPECT_TRUE(VerifySpec(*Overridden({"model.encoder.norm_epsilon=0.1", "masked_lm.mask_share=0.001", "schedule.epochs=0.0001",
-                                      "optimizer.beta2=0.9999999", "model.dropout=0.9"}))
-                  .ok());
+  EXPECT_TRUE(
+      VerifySpec(*Overridden({"model.encoder.norm_epsilon=0.1", "masked_lm.mask_share=0.001",
+                     "schedule.epochs=0.0001", "optimizer.beta2=0.9999999", "model.dropout=0.9"}))
+          .ok());
   EXPECT_FALSE(VerifySpec(*Overridden({"model.dropout=0.9001"})).ok());
 }
 
@@ -187,7 +173,8 @@ void CollectUnbounded(const google::protobuf::Descriptor* message, std::set<std:
     }
     using Field = google::protobuf::FieldDescriptor;
     const auto type = field->cpp_type();
-    if (type == Field::CPPTYPE_STRING || type == Field::CPPTYPE_BOOL || type == Field::CPPTYPE_ENUM) continue;
+    if (type == Field::CPPTYPE_STRING || type == Field::CPPTYPE_BOOL || type == Field::CPPTYPE_ENUM)
+      continue;
     const Limits& limits = field->options().GetExtension(cloze::limits);
     if (!limits.has_min() || !limits.has_max()) names->insert(field->full_name());
   }
@@ -211,57 +198,93 @@ TEST(VerifySpec, ComparesFields) {
   const auto error = [](const std::vector<std::string>& assignments) {
     return std::string(VerifySpec(*Overridden(assignments)).message());
   };
-  EXPECT_EQ(error({"model.encoder.heads=3"}), "--set model.encoder.heads=3: model.encoder.heads: 3 does not divide hidden = 128");
-  EXPECT_THAT(error({"model.encoder.preset=CUSTOM", "model.encoder.hidden=64"}), HasSubstr("model.encoder.layers: must be given"));
-  EXPECT_THAT(error({"masked_lm.warmup_from_tokens=129"}), HasSubstr("129 is not between 8 and max_tokens = 128"));
+  EXPECT_EQ(error({"model.encoder.heads=3"}),
+      "--set model.encoder.heads=3: model.encoder.heads: 3 does not divide hidden = 128");
+  EXPECT_THAT(error({"model.encoder.preset=CUSTOM", "model.encoder.hidden=64"}),
+      HasSubstr("model.encoder.layers: must be given"));
+  EXPECT_THAT(error({"masked_lm.warmup_from_tokens=129"}),
+      HasSubstr("129 is not between 8 and max_tokens = 128"));
   EXPECT_THAT(error({"masked_lm.warmup_from_tokens=7"}), HasSubstr("7 is not between 8"));
-  EXPECT_THAT(error({"schedule.time_budget_minutes=60", "schedule.warmup_steps=10"}), HasSubstr("give warmup_share"));
-  EXPECT_THAT(error({"masked_lm.keep_share=0.6", "masked_lm.random_share=0.6"}), HasSubstr("keep_share + random_share is 1.2"));
-  EXPECT_THAT(error({"masked_lm.max_tokens=513"}), HasSubstr("masked_lm.max_tokens: 513 is more than model.encoder.max_positions = 512"));
-  EXPECT_THAT(error({"batch.micro_tokens=64"}), HasSubstr("batch.micro_tokens: 64 is less than masked_lm.max_tokens = 128"));
+  EXPECT_THAT(error({"schedule.time_budget_minutes=60", "schedule.warmup_steps=10"}),
+      HasSubstr("give warmup_share"));
+  EXPECT_THAT(error({"masked_lm.keep_share=0.6", "masked_lm.random_share=0.6"}),
+      HasSubstr("keep_share + random_share is 1.2"));
+  EXPECT_THAT(error({"masked_lm.max_tokens=513"}),
+      HasSubstr("masked_lm.max_tokens: 513 is more than model.encoder.max_positions = 512"));
+  EXPECT_THAT(error({"batch.micro_tokens=64"}),
+      HasSubstr("batch.micro_tokens: 64 is less than masked_lm.max_tokens = 128"));
   EXPECT_EQ(error({"batch.micro_tokens=128"}), "");
-  EXPECT_EQ(error({"masked_lm.max_tokens=10000", "model.encoder.max_positions=10000"}), "") << "a micro-batch that is not given grows";
-  EXPECT_THAT(error({"model.start_from=x"}), HasSubstr("a.textproto:1:24: model.encoder: is not allowed together with model.start_from"));
+  EXPECT_EQ(error({"masked_lm.max_tokens=10000", "model.encoder.max_positions=10000"}), "")
+      << "a micro-batch that is not given grows";
+  EXPECT_THAT(error({"model.start_from=x"}),
+      HasSubstr("a.textproto:1:24: model.encoder: is not allowed together with model.start_from"));
   EXPECT_THAT(error({"model.tokenizer="}), HasSubstr("model.tokenizer: a new encoder needs one"));
-  EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}), HasSubstr("11 is more than schedule.steps = 10"));
-  EXPECT_THAT(error({"train.files=a,,b"}), HasSubstr("--set train.files=a,,b: train.files[1]: is empty"));
-  EXPECT_THAT(error({"sequence_classification.labels=a,b,a"}), HasSubstr("labels[2]: label \"a\" is given twice"));
-  EXPECT_EQ(error({"sequence_classification.labels=a", "sequence_classification.kind=MULTI_LABEL"}), "");
-  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.kind=REGRESSION"}), HasSubstr("one name at most"));
-  EXPECT_THAT(error({"sequence_classification.label_separator=", "sequence_classification.kind=MULTI_LABEL"}), HasSubstr("is empty"));
-  EXPECT_EQ(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,2.5"}), "");
-  EXPECT_THAT(error({"sequence_classification.class_weights=1,2"}), HasSubstr("class_weights: 2 weights for 0 labels"));
-  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,-1"}),
-              HasSubstr("class_weights[1]: -1 is out of range"));
-  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=0,0"}), HasSubstr("all are 0"));
-  EXPECT_THAT(error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,1",
-                     "sequence_classification.balance_classes=true"}),
-              HasSubstr("excludes class_weights"));
-  EXPECT_THAT(error({"sequence_classification.kind=REGRESSION", "sequence_classification.label_smoothing=0.1",
-                     "sequence_classification.balance_classes=true"}),
-              HasSubstr("label_smoothing: is for SINGLE_LABEL only"));
-  EXPECT_THAT(error({"sequence_classification.long_texts=WINDOWS", "train.text_pair_field=b"}), HasSubstr("WINDOWS is for single texts"));
-  EXPECT_THAT(error({"sequence_classification={}", "train.text_pair_field=b", "validation.files=v.tsv"}),
-              HasSubstr("validation.text_pair_field: is not given, but train has one"));
-  EXPECT_THAT(error({"repeat=3"}), HasSubstr("repeat: choosing the best of 3 runs needs held-out data"));
-  EXPECT_THAT(error({"evaluation.patience=3"}), HasSubstr("evaluation.patience: ending a run early needs held-out data"));
+  EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}),
+      HasSubstr("11 is more than schedule.steps = 10"));
+  EXPECT_THAT(
+      error({"train.files=a,,b"}), HasSubstr("--set train.files=a,,b: train.files[1]: is empty"));
+  EXPECT_THAT(error({"sequence_classification.labels=a,b,a"}),
+      HasSubstr("labels[2]: label \"a\" is given twice"));
+  EXPECT_EQ(
+      error({"sequence_classification.labels=a", "sequence_classification.kind=MULTI_LABEL"}), "");
+  EXPECT_THAT(
+      error({"sequence_classification.labels=a,b", "sequence_classification.kind=REGRESSION"}),
+      HasSubstr("one name at most"));
+  EXPECT_THAT(error({"sequence_classification.label_separator=",
+                  "sequence_classification.kind=MULTI_LABEL"}),
+      HasSubstr("is empty"));
+  EXPECT_EQ(
+      error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,2.5"}),
+      "");
+  EXPECT_THAT(error({"sequence_classification.class_weights=1,2"}),
+      HasSubstr("class_weights: 2 weights for 0 labels"));
+  EXPECT_THAT(
+      error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,-1"}),
+      HasSubstr("class_weights[1]: -1 is out of range"));
+  EXPECT_THAT(
+      error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=0,0"}),
+      HasSubstr("all are 0"));
+  EXPECT_THAT(
+      error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,1",
+          "sequence_classification.balance_classes=true"}),
+      HasSubstr("excludes class_weights"));
+  EXPECT_THAT(error({"sequence_classification.kind=REGRESSION",
+                  "sequence_classification.label_smoothing=0.1",
+                  "sequence_classification.balance_classes=true"}),
+      HasSubstr("label_smoothing: is for SINGLE_LABEL only"));
+  EXPECT_THAT(error({"sequence_classification.long_texts=WINDOWS", "train.text_pair_field=b"}),
+      HasSubstr("WINDOWS is for single texts"));
+  EXPECT_THAT(
+      error({"sequence_classification={}", "train.text_pair_field=b", "validation.files=v.tsv"}),
+      HasSubstr("validation.text_pair_field: is not given, but train has one"));
+  EXPECT_THAT(
+      error({"repeat=3"}), HasSubstr("repeat: choosing the best of 3 runs needs held-out data"));
+  EXPECT_THAT(error({"evaluation.patience=3"}),
+      HasSubstr("evaluation.patience: ending a run early needs held-out data"));
   EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: one label"));
-  EXPECT_EQ(error({"token_tagging.labels=a,b", "token_tagging.class_weights=1,0", "token_tagging.label_smoothing=0.1"}), "");
-  EXPECT_THAT(error({"token_tagging.class_weights=1,2"}), HasSubstr("token_tagging.class_weights: 2 weights for 0 labels"));
-  EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.class_weights=0,0"}), HasSubstr("all are 0"));
+  EXPECT_EQ(error({"token_tagging.labels=a,b", "token_tagging.class_weights=1,0",
+                "token_tagging.label_smoothing=0.1"}),
+      "");
+  EXPECT_THAT(error({"token_tagging.class_weights=1,2"}),
+      HasSubstr("token_tagging.class_weights: 2 weights for 0 labels"));
+  EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.class_weights=0,0"}),
+      HasSubstr("all are 0"));
   for (const char* field : {"class_weights=1,2", "balance_classes=true", "label_smoothing=0.1"}) {
-    EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.crf=true", std::string("token_tagging.") + field}),
-                HasSubstr(" is not possible with crf"));
+    EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.crf=true",
+                    std::string("token_tagging.") + field}),
+        HasSubstr(" is not possible with crf"));
   }
-  EXPECT_THAT(error({std::string("output.directory=a\0b", 20)}), HasSubstr("output.directory: contains a NUL"));
+  EXPECT_THAT(error({std::string("output.directory=a\0b", 20)}),
+      HasSubstr("output.directory: contains a NUL"));
   EXPECT_EQ(error({"model.encoder=", "model.start_from=x"}), "");
-  EXPECT_THAT(error({"model.encoder=", "model.start_from=out"}), HasSubstr("which the run would overwrite"));
+  EXPECT_THAT(error({"model.encoder=", "model.start_from=out"}),
+      HasSubstr("which the run would overwrite"));
 }
 
 TEST(ApplyOverride, SetsEveryKind) {
-  const auto loaded =
-      Overridden({"optimizer.learning_rate=1e-4", "train.files=a.txt,b=c.txt", "model.encoder.preset=BASE", "batch.shuffle=false",
-                  "seed=18446744073709551615", "schedule.steps=1000000000000", "masked_lm.max_tokens=64", "output.directory=x y"});
+  const auto loaded = Overridden({"optimizer.learning_rate=1e-4", "train.files=a.txt,b=c.txt",
+      "model.encoder.preset=BASE", "batch.shuffle=false", "seed=18446744073709551615",
+      "schedule.steps=1000000000000", "masked_lm.max_tokens=64", "output.directory=x y"});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const TaskSpec& spec = loaded->spec;
   EXPECT_EQ(spec.optimizer().learning_rate(), 1e-4f);
@@ -278,7 +301,8 @@ TEST(ApplyOverride, SetsListsOfNames) {
   LoadedSpec loaded = *ParseSpec(kGood, "a.textproto");
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.targets=QUERY,OUTPUT").ok());
   EXPECT_EQ(loaded.spec.trainable().lora().targets(1), LoraSpec::OUTPUT);
-  EXPECT_THAT(std::string(ApplyOverride(&loaded, "trainable.lora.targets=QUERI").message()), HasSubstr("did you mean \"QUERY\""));
+  EXPECT_THAT(std::string(ApplyOverride(&loaded, "trainable.lora.targets=QUERI").message()),
+      HasSubstr("did you mean \"QUERY\""));
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.targets=KEY,KEY").ok());
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.rank=0").ok());
   const std::string message(VerifySpec(loaded).message());
@@ -289,25 +313,32 @@ TEST(ApplyOverride, SetsListsOfNames) {
 
 TEST(ApplyOverride, SwitchesTheTask) {
   EXPECT_EQ(Overridden({"token_tagging.max_tokens=64"})->spec.task_case(), TaskSpec::kTokenTagging);
-  EXPECT_EQ(Overridden({"sequence_classification={}"})->spec.task_case(), TaskSpec::kSequenceClassification);
+  EXPECT_EQ(Overridden({"sequence_classification={}"})->spec.task_case(),
+      TaskSpec::kSequenceClassification);
   EXPECT_EQ(Overridden({"masked_lm="})->spec.task_case(), TaskSpec::TASK_NOT_SET);
 }
 
 TEST(ApplyOverride, NamesTheTextThatIsWrong) {
   EXPECT_THAT(OverrideErrorOf("optimzer.beta1=1"),
-              StartsWith("--set optimzer.beta1=1: unknown field \"optimzer\" in TaskSpec; did you mean \"optimizer\"?"));
-  EXPECT_THAT(OverrideErrorOf("optimizer.beta=1"), HasSubstr("unknown field \"beta\" in OptimizerSpec; did you mean \"beta1\"?"));
-  EXPECT_EQ(OverrideErrorOf("optimizer.beta1=x"), "--set optimizer.beta1=x: a finite number expected, found \"x\"");
+      StartsWith("--set optimzer.beta1=1: unknown field \"optimzer\" in TaskSpec; did you mean "
+                 "\"optimizer\"?"));
+  EXPECT_THAT(OverrideErrorOf("optimizer.beta=1"),
+      HasSubstr("unknown field \"beta\" in OptimizerSpec; did you mean \"beta1\"?"));
+  EXPECT_EQ(OverrideErrorOf("optimizer.beta1=x"),
+      "--set optimizer.beta1=x: a finite number expected, found \"x\"");
   EXPECT_THAT(OverrideErrorOf("optimizer.beta1=nan"), HasSubstr("a finite number expected"));
   EXPECT_THAT(OverrideErrorOf("optimizer.beta1=1e60"), HasSubstr("a finite number expected"));
   EXPECT_THAT(OverrideErrorOf("batch.tokens=010"), HasSubstr("without a leading 0"));
   EXPECT_THAT(OverrideErrorOf("batch.tokens=1.5"), HasSubstr("a whole number expected"));
-  EXPECT_THAT(OverrideErrorOf("runtime.threads=3000000000"), HasSubstr("a whole number of 32 bits expected"));
+  EXPECT_THAT(OverrideErrorOf("runtime.threads=3000000000"),
+      HasSubstr("a whole number of 32 bits expected"));
   EXPECT_THAT(OverrideErrorOf("seed=-1"), HasSubstr("a whole number expected"));
   EXPECT_THAT(OverrideErrorOf("batch.shuffle=maybe"), HasSubstr("true or false expected"));
-  EXPECT_THAT(OverrideErrorOf("runtime.compute=bf16"), HasSubstr("did you mean \"BF16\"?; one of AUTO, F32, BF16"));
+  EXPECT_THAT(OverrideErrorOf("runtime.compute=bf16"),
+      HasSubstr("did you mean \"BF16\"?; one of AUTO, F32, BF16"));
   EXPECT_THAT(OverrideErrorOf("seed.x=1"), HasSubstr("\"seed\" is a value and has no fields"));
-  EXPECT_THAT(OverrideErrorOf("optimizer=1"), HasSubstr("is a message (OptimizerSpec), not a value"));
+  EXPECT_THAT(
+      OverrideErrorOf("optimizer=1"), HasSubstr("is a message (OptimizerSpec), not a value"));
   EXPECT_THAT(OverrideErrorOf("seed"), HasSubstr("a field, \"=\" and a value expected"));
   EXPECT_THAT(OverrideErrorOf("=1"), HasSubstr("unknown field \"\""));
   EXPECT_THAT(OverrideErrorOf("train..files=1"), HasSubstr("unknown field \"\" in DataSpec"));
@@ -321,12 +352,10 @@ TEST(ApplyOverride, LeavesTheSpecAloneWhenItFails) {
 }
 
 TEST(PrintEffective, ParsesBackToTheSame) {
-  for (const std::vector<std::string>& assignments :
-       std::vector<std::vector<std::string>>{{},
-                                             {"optimizer.learning_rate=0.1", "train.files=\xC3\xA9,b\"c,\x01"},
-                                             {"model.encoder=", "model.start_from=x"},
-                                             {"token_tagging.labels=O,B-x"},
-                                             {"schedule.epochs=1e-3", "seed=18446744073709551615"}}) {
+  for (const std::vector<std::string>& assignments : std::vector<std::vector<std::string>>{{},
+           {"optimizer.learning_rate=0.1", "train.files=\xC3\xA9,b\"c,\x01"},
+           {"model.encoder=", "model.start_from=x"}, {"token_tagging.labels=O,B-x"},
+           {"schedule.epochs=1e-3", "seed=18446744073709551615"}}) {
     const auto loaded = Overridden(assignments);
     const std::string text = PrintEffective(loaded->spec);
     const auto again = ParseSpec(text, "b.textproto");
@@ -339,20 +368,21 @@ TEST(PrintEffective, ParsesBackToTheSame) {
 
 TEST(PrintEffective, ShowsDefaultsButNotWhatPresetOrFolderSay) {
   const std::string text = PrintEffective(ParseSpec(kGood, "a")->spec);
-  EXPECT_THAT(text, StartsWith("# proto-file: proto/task.proto\n# proto-message: cloze.TaskSpec\n"));
+  EXPECT_THAT(
+      text, StartsWith("# proto-file: proto/task.proto\n# proto-message: cloze.TaskSpec\n"));
   EXPECT_THAT(text, HasSubstr("learning_rate: 5e-05"));
   EXPECT_THAT(text, HasSubstr("max_positions: 512"));
   EXPECT_THAT(text, Not(HasSubstr("heads:")));
   EXPECT_THAT(text, HasSubstr("  dropout: 0.1"));
-  EXPECT_THAT(PrintEffective(Overridden({"model.encoder=", "model.start_from=x"})->spec), Not(HasSubstr("  dropout:")));
+  EXPECT_THAT(PrintEffective(Overridden({"model.encoder=", "model.start_from=x"})->spec),
+      Not(HasSubstr("  dropout:")));
 }
 
 TEST(ExplainSpec, SaysCommentTypeDefaultRangeAndUnit) {
   const auto text = ExplainSpec("");
   ASSERT_TRUE(text.ok());
-  EXPECT_THAT(
-      *text,
-      HasSubstr("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n    Tokens of one optimizer step, special tokens included.\n"));
+  EXPECT_THAT(*text, HasSubstr("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n    Tokens "
+                               "of one optimizer step, special tokens included.\n"));
   EXPECT_THAT(*text, HasSubstr("train.files  (list of string)"));
   EXPECT_THAT(*text, HasSubstr("      CUSTOM  Every size is given.\n"));
 }
@@ -364,7 +394,8 @@ TEST(ExplainSpec, Filters) {
   EXPECT_THAT(*ExplainSpec("optimizer"), Not(HasSubstr("batch.tokens")));
   const auto unknown = ExplainSpec("learnin_rate");
   EXPECT_EQ(ExitOf(unknown.status()), Exit::kUsage);
-  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("did you mean \"learning_rate\"?"));
+  EXPECT_THAT(
+      std::string(unknown.status().message()), HasSubstr("did you mean \"learning_rate\"?"));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Writes what a pretraining run would begin with and be fed, for another program to train on: batches SPEC STEPS OUT
+// Writes what a pretraining run would begin with and be fed, for another program to train on:
+// batches SPEC STEPS OUT
 //   OUT/start/       model folder with the initial weights
-//   OUT/steps.jsonl  a line a step: {"rate": learning rate, "sequences": [[id, ...], ...], "rows": [row in the packed sequences, ...],
-//   "targets": [...]}
+//   OUT/steps.jsonl  a line a step: {"rate": learning rate, "sequences": [[id, ...], ...], "rows":
+//   [row in the packed sequences, ...], "targets": [...]}
 #include <cstdio>
 #include <fstream>
 
@@ -22,21 +23,25 @@ void Print(std::ofstream& out, const StepData& data, double rate) {
   int32_t first = 0;
   for (const Batch& batch : data.micro) {
     for (int64_t s = 0; s < batch.sequences(); ++s) {
-      const auto *begin = batch.ids.data() + batch.cu_seqlens[s], *end = batch.ids.data() + batch.cu_seqlens[s + 1];
+      const auto *begin = batch.ids.data() + batch.cu_seqlens[s],
+                 *end = batch.ids.data() + batch.cu_seqlens[s + 1];
       sequences.push_back(absl::StrCat("[", absl::StrJoin(begin, end, ","), "]"));
     }
     for (const int32_t row : batch.rows) rows.push_back(first + row);
     targets.insert(targets.end(), batch.targets.begin(), batch.targets.end());
     first += static_cast<int32_t>(batch.tokens());
   }
-  out << "{\"rate\": " << rate << ", \"sequences\": [" << absl::StrJoin(sequences, ",") << "], \"rows\": [" << absl::StrJoin(rows, ",")
-      << "], \"targets\": [" << absl::StrJoin(targets, ",") << "]}\n";
+  out << "{\"rate\": " << rate << ", \"sequences\": [" << absl::StrJoin(sequences, ",")
+      << "], \"rows\": [" << absl::StrJoin(rows, ",") << "], \"targets\": ["
+      << absl::StrJoin(targets, ",") << "]}\n";
 }
 
 absl::Status Write(const std::string& path, int64_t steps, const std::string& folder) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
   const TaskSpec& spec = loaded.spec;
-  ASSIGN_OR_RETURN(const Setup setup, Prepare(loaded, {.cache_dir = JoinPath(folder, "cache"), .progress = nullptr, .stop = nullptr}));
+  ASSIGN_OR_RETURN(const Setup setup,
+      Prepare(
+          loaded, {.cache_dir = JoinPath(folder, "cache"), .progress = nullptr, .stop = nullptr}));
   Model model(setup.config, false);
   model.Initialize(spec.seed());
   RETURN_IF_ERROR(SaveWeights(JoinPath(folder, "start"), setup.config, model.params()));

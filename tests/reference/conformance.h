@@ -1,4 +1,5 @@
-// What every op and every module has to pass, whatever it computes: CheckConformance() runs one entry of a table of them.
+// What every op and every module has to pass, whatever it computes: CheckConformance() runs one
+// entry of a table of them.
 #ifndef CLOZE_TESTS_REFERENCE_CONFORMANCE_H_
 #define CLOZE_TESTS_REFERENCE_CONFORMANCE_H_
 
@@ -22,15 +23,17 @@ namespace cloze::reference {
 template <typename T>
 using Tables = std::vector<Table<T>>;
 
-// kActivation: of the compute type, its gradient is overwritten, or not made at all without need_dx. kStream: the same, but always made.
-// kParameter: f32, its gradient is added to. kConstant: no gradient.
+// kActivation: of the compute type, its gradient is overwritten, or not made at all without
+// need_dx. kStream: the same, but always made. kParameter: f32, its gradient is added to.
+// kConstant: no gradient.
 enum class Role { kActivation, kStream, kParameter, kConstant };
 
 struct Input {
   std::string name;
   Role role;
   Table<float> value;
-  int norm_of = -1;  // input whose gradient has the size of this one's summands, where this one's own cancels to nothing
+  int norm_of = -1;  // input whose gradient has the size of this one's summands, where this one's
+                     // own cancels to nothing
 };
 
 // One run of the code under test.
@@ -65,7 +68,8 @@ struct Entry {
 inline std::ostream& operator<<(std::ostream& out, const Entry& e) { return out << e.name; }
 
 // Normal random numbers, always the same for a seed.
-inline Table<float> RandomTable(int64_t rows, int64_t cols, uint32_t seed, float deviation = 1, float mean = 0) {
+inline Table<float> RandomTable(
+    int64_t rows, int64_t cols, uint32_t seed, float deviation = 1, float mean = 0) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(mean, deviation);
   Table<float> t(rows, cols);
@@ -73,7 +77,9 @@ inline Table<float> RandomTable(int64_t rows, int64_t cols, uint32_t seed, float
   return t;
 }
 
-inline float Round(float x, DType type) { return type == DType::kF32 ? x : Bf16ToFloat(FloatToBf16(x)); }
+inline float Round(float x, DType type) {
+  return type == DType::kF32 ? x : Bf16ToFloat(FloatToBf16(x));
+}
 
 template <typename T>
 Table<T> Widen(const Table<float>& t) {
@@ -88,7 +94,8 @@ Tables<T> Widen(const Tables<float>& tables) {
   return wide;
 }
 
-// Memory of one run: matrices of the compute type in and out. Uninitialised memory holds NaNs, so that reading it shows.
+// Memory of one run: matrices of the compute type in and out. Uninitialised memory holds NaNs, so
+// that reading it shows.
 class Workspace {
  public:
   explicit Workspace(DType type) : type_(type) {
@@ -116,7 +123,8 @@ class Workspace {
   static Table<float> Get(ConstMat m) {
     Table<float> t(m.rows, m.cols);
     for (int64_t r = 0; r < m.rows; ++r) {
-      for (int64_t c = 0; c < m.cols; ++c) t(r, c) = m.type == DType::kF32 ? m.f32(r)[c] : Bf16ToFloat(m.row<Bf16>(r)[c]);
+      for (int64_t c = 0; c < m.cols; ++c)
+        t(r, c) = m.type == DType::kF32 ? m.f32(r)[c] : Bf16ToFloat(m.row<Bf16>(r)[c]);
     }
     return t;
   }
@@ -132,16 +140,19 @@ class Workspace {
 // Whether the matmul library has products of this type here: bf16 asks for AVX-512.
 inline bool MatmulRuns(DType type) {
   const std::string library = MatmulLibrary();
-  return type == DType::kF32 || (library.find("avx2") == std::string::npos && library.find("sse41") == std::string::npos);
+  return type == DType::kF32 ||
+         (library.find("avx2") == std::string::npos && library.find("sse41") == std::string::npos);
 }
 
-inline void ExpectSameBits(const std::string& what, const Tables<float>& a, const Tables<float>& b) {
+inline void ExpectSameBits(
+    const std::string& what, const Tables<float>& a, const Tables<float>& b) {
   ASSERT_EQ(a.size(), b.size()) << what;
   for (size_t t = 0; t < a.size(); ++t) {
     ASSERT_EQ(a[t].v.size(), b[t].v.size()) << what << " " << t;
     for (size_t i = 0; i < a[t].v.size(); ++i) {
       ASSERT_EQ(std::memcmp(&a[t].v[i], &b[t].v[i], 4), 0)
-          << what << " " << t << " [" << i / a[t].cols << ", " << i % a[t].cols << "]: " << a[t].v[i] << " and " << b[t].v[i];
+          << what << " " << t << " [" << i / a[t].cols << ", " << i % a[t].cols
+          << "]: " << a[t].v[i] << " and " << b[t].v[i];
     }
   }
 }
@@ -181,7 +192,8 @@ class Checker {
     const Result r = e_.run(pass_);
     ASSERT_EQ(r.outputs.size(), expected_.size());
     for (size_t o = 0; o < expected_.size(); ++o) {
-      ExpectClose(e_.name + ": output " + std::to_string(o), expected_[o].cols, r.outputs[o].v, expected_[o].v, e_.path);
+      ExpectClose(e_.name + ": output " + std::to_string(o), expected_[o].cols, r.outputs[o].v,
+          expected_[o].v, e_.path);
     }
     first_ = r;
   }
@@ -204,17 +216,20 @@ class Checker {
     const Tables<Dual> outputs = e_.dual(inputs);
     double sum = 0;
     for (size_t o = 0; o < outputs.size(); ++o) {
-      for (size_t i = 0; i < outputs[o].v.size(); ++i) sum += outputs[o].v[i].d * pass_.dout[o].v[i];
+      for (size_t i = 0; i < outputs[o].v.size(); ++i)
+        sum += outputs[o].v[i].d * pass_.dout[o].v[i];
     }
     return sum;
   }
 
   void Gradients() const {
     int64_t elements = 0;
-    for (const Input& input : e_.inputs) elements += input.role == Role::kConstant ? 0 : input.value.v.size();
+    for (const Input& input : e_.inputs)
+      elements += input.role == Role::kConstant ? 0 : input.value.v.size();
     for (size_t k = 0; k < e_.inputs.size(); ++k) {
       if (e_.inputs[k].role == Role::kConstant) continue;
-      ASSERT_EQ(first_.gradients[k].v.size(), e_.inputs[k].value.v.size()) << e_.name << ": " << e_.inputs[k].name;
+      ASSERT_EQ(first_.gradients[k].v.size(), e_.inputs[k].value.v.size())
+          << e_.name << ": " << e_.inputs[k].name;
       const int norm_of = e_.inputs[k].norm_of;
       const double norm = norm_of < 0 ? 0 : MaxNorm(first_.gradients[norm_of].v);
       if (elements <= e_.every_element)
@@ -224,7 +239,9 @@ class Checker {
     }
   }
 
-  std::string GradientName(size_t k) const { return e_.name + ": gradient of " + e_.inputs[k].name; }
+  std::string GradientName(size_t k) const {
+    return e_.name + ": gradient of " + e_.inputs[k].name;
+  }
 
   void EveryElement(size_t k, double norm) const {
     const Table<float>& actual = first_.gradients[k];
@@ -252,8 +269,9 @@ class Checker {
       double along = 0;
       for (size_t i = 0; i < n; ++i) along += direction[i] * actual.v[i];
       const double tolerance = Tolerance(largest * std::sqrt(SumSquares(direction)), e_.path);
-      ExpectWithin(GradientName(k) + " along direction " + std::to_string(d), 1, std::vector<double>{along}, {Derivative(k, direction)},
-                   [&](size_t) { return tolerance; });
+      ExpectWithin(GradientName(k) + " along direction " + std::to_string(d), 1,
+          std::vector<double>{along}, {Derivative(k, direction)},
+          [&](size_t) { return tolerance; });
     }
   }
 
@@ -266,10 +284,12 @@ class Checker {
       std::vector<double> expected(first_.gradients[k].v.begin(), first_.gradients[k].v.end());
       const double factor = e_.inputs[k].role == Role::kParameter ? 2 : 1;
       for (double& g : expected) g *= factor;
-      const double norm = e_.inputs[k].norm_of < 0 ? 0 : 2 * MaxNorm(first_.gradients[e_.inputs[k].norm_of].v);
+      const double norm =
+          e_.inputs[k].norm_of < 0 ? 0 : 2 * MaxNorm(first_.gradients[e_.inputs[k].norm_of].v);
       Path f32 = e_.path;
       f32.type = DType::kF32;
-      ExpectClose(GradientName(k) + " after two backward passes", e_.inputs[k].value.cols, r.gradients[k].v, expected, f32, norm);
+      ExpectClose(GradientName(k) + " after two backward passes", e_.inputs[k].value.cols,
+          r.gradients[k].v, expected, f32, norm);
     }
   }
 
@@ -303,8 +323,9 @@ class Checker {
 
 }  // namespace internal
 
-// Forward equals the scalar reference, gradients equal those of dual numbers (each element, or along directions when there are many),
-// gradients of parameters accumulate, what is not needed is not made and changes nothing, and any number of threads gives the same bits.
+// Forward equals the scalar reference, gradients equal those of dual numbers (each element, or
+// along directions when there are many), gradients of parameters accumulate, what is not needed is
+// not made and changes nothing, and any number of threads gives the same bits.
 inline void CheckConformance(const Entry& entry) {
   if (entry.matmul && !MatmulRuns(entry.path.type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
   internal::Checker(entry).Check();

@@ -10,7 +10,8 @@ namespace cloze::reference {
 struct Dual {
   double v = 0, d = 0;
   Dual() = default;
-  Dual(double value, double derivative = 0) : v(value), d(derivative) {}  // NOLINT: numbers are dual numbers
+  Dual(double value, double derivative = 0)
+      : v(value), d(derivative) {}  // NOLINT: numbers are dual numbers
 };
 
 inline Dual operator-(Dual a) { return {-a.v, -a.d}; }
@@ -28,7 +29,9 @@ inline bool operator>(Dual a, Dual b) { return a.v > b.v; }
 inline Dual exp(Dual a) { return {std::exp(a.v), std::exp(a.v) * a.d}; }
 inline Dual log(Dual a) { return {std::log(a.v), a.d / a.v}; }
 inline Dual sqrt(Dual a) { return {std::sqrt(a.v), a.d / (2 * std::sqrt(a.v))}; }
-inline Dual erf(Dual a) { return {std::erf(a.v), 2 * std::numbers::inv_sqrtpi * std::exp(-a.v * a.v) * a.d}; }
+inline Dual erf(Dual a) {
+  return {std::erf(a.v), 2 * std::numbers::inv_sqrtpi * std::exp(-a.v * a.v) * a.d};
+}
 inline Dual tanh(Dual a) { return {std::tanh(a.v), (1 - std::tanh(a.v) * std::tanh(a.v)) * a.d}; }
 inline Dual max(Dual a, Dual b) { return a < b ? b : a; }
 

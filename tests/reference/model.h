@@ -1,4 +1,5 @@
-// Block, encoder and heads as their equations read, with parameters by their names in the model folder. Forward only, S = double or Dual.
+// Block, encoder and heads as their equations read, with parameters by their names in the model
+// folder. Forward only, S = double or Dual.
 #ifndef CLOZE_TESTS_REFERENCE_MODEL_H_
 #define CLOZE_TESTS_REFERENCE_MODEL_H_
 
@@ -28,10 +29,13 @@ struct Model {
   bool pre() const { return config.norm == EncoderSpec::PRE; }
 
   DropoutSite Site(float p, DropoutPlace place, int block = 0) const {
-    return {training ? p : 0, seed, DropoutStream(place, block), {batch.row_examples.data(), batch.positions.data()}};
+    return {training ? p : 0, seed, DropoutStream(place, block),
+        {batch.row_examples.data(), batch.positions.data()}};
   }
 
-  Table<S> Dense(const Table<S>& x, const std::string& name) const { return Linear(x, matrix(name + ".weight"), vector(name + ".bias")); }
+  Table<S> Dense(const Table<S>& x, const std::string& name) const {
+    return Linear(x, matrix(name + ".weight"), vector(name + ".bias"));
+  }
   Table<S> LayerNorm(const Table<S>& x, const std::string& name) const {
     return Norm(x, vector(name + ".weight"), vector(name + ".bias"), config.norm_epsilon);
   }
@@ -47,20 +51,23 @@ struct Model {
         for (int64_t c = 0; c < hidden; ++c) qkv(r, part * hidden + c) = projected(r, c);
       }
     }
-    const Table<S> context =
-        Attention(qkv, batch.cu_seqlens, config.heads, Site(config.attention_dropout, DropoutPlace::kAttention, block));
-    return Dropout(Dense(context, layer + "attention.output.dense"), Site(config.dropout, DropoutPlace::kAttentionOutput, block));
+    const Table<S> context = Attention(qkv, batch.cu_seqlens, config.heads,
+        Site(config.attention_dropout, DropoutPlace::kAttention, block));
+    return Dropout(Dense(context, layer + "attention.output.dense"),
+        Site(config.dropout, DropoutPlace::kAttentionOutput, block));
   }
 
   // Dropout(W_2 act(W_1 x + b_1) + b_2).
   Table<S> FeedForward(const Table<S>& x, const std::string& layer, int block) const {
     const Table<S> act = Activation(ActivationOf(config), Dense(x, layer + "intermediate.dense"));
-    return Dropout(Dense(act, layer + "output.dense"), Site(config.dropout, DropoutPlace::kFeedForwardOutput, block));
+    return Dropout(Dense(act, layer + "output.dense"),
+        Site(config.dropout, DropoutPlace::kFeedForwardOutput, block));
   }
 
   Table<S> PostNormBlock(const Table<S>& x, int block) const {
     const std::string layer = "bert.encoder.layer." + std::to_string(block) + ".";
-    const Table<S> y = LayerNorm(x + SelfAttention(x, layer, block), layer + "attention.output.LayerNorm");
+    const Table<S> y =
+        LayerNorm(x + SelfAttention(x, layer, block), layer + "attention.output.LayerNorm");
     return LayerNorm(y + FeedForward(y, layer, block), layer + "output.LayerNorm");
   }
   Table<S> PreNormBlock(const Table<S>& x, int block) const {
@@ -73,9 +80,11 @@ struct Model {
     const std::string name = std::string(pre() ? "roberta_prelayernorm." : "bert.") + "embeddings.";
     std::vector<int32_t> positions = batch.positions;
     for (int32_t& p : positions) p += config.position_offset;
-    const Table<S> sum = Embedding(matrix(name + "word_embeddings.weight"), batch.ids, matrix(name + "position_embeddings.weight"),
-                                   positions, matrix(name + "token_type_embeddings.weight"), batch.types);
-    return Dropout(LayerNorm(sum, name + "LayerNorm"), Site(config.dropout, DropoutPlace::kEmbeddings));
+    const Table<S> sum = Embedding(matrix(name + "word_embeddings.weight"), batch.ids,
+        matrix(name + "position_embeddings.weight"), positions,
+        matrix(name + "token_type_embeddings.weight"), batch.types);
+    return Dropout(
+        LayerNorm(sum, name + "LayerNorm"), Site(config.dropout, DropoutPlace::kEmbeddings));
   }
 
   // Last hidden states [padded_rows, hidden].
@@ -87,39 +96,50 @@ struct Model {
 
   // Logits of the batch's rows with targets.
   Table<S> MaskedLmLogits(const Table<S>& hidden) const {
-    const std::string name = pre() ? "lm_head." : "cls.predictions.", transform = pre() ? "lm_head." : "cls.predictions.transform.";
+    const std::string name = pre() ? "lm_head." : "cls.predictions.",
+                      transform = pre() ? "lm_head." : "cls.predictions.transform.";
     const ActivationKind kind = pre() ? ActivationKind::kGelu : ActivationOf(config);
     const Table<S> act = Activation(kind, Dense(Gather(hidden, batch.rows), transform + "dense"));
     const Table<S> h = LayerNorm(act, transform + (pre() ? "layer_norm" : "LayerNorm"));
-    return Linear(h, matrix(std::string(pre() ? "roberta_prelayernorm" : "bert") + ".embeddings.word_embeddings.weight"),
-                  vector(name + "bias"));
+    return Linear(h,
+        matrix(std::string(pre() ? "roberta_prelayernorm" : "bert") +
+               ".embeddings.word_embeddings.weight"),
+        vector(name + "bias"));
   }
   Table<S> ClassifierLogits(const Table<S>& hidden) const {
     std::vector<uint64_t> examples;
     std::vector<int32_t> positions;
-    for (const int32_t r : batch.rows) examples.push_back(batch.row_examples[r]), positions.push_back(batch.positions[r]);
+    for (const int32_t r : batch.rows)
+      examples.push_back(batch.row_examples[r]), positions.push_back(batch.positions[r]);
     const auto drop = [&](const Table<S>& x, DropoutPlace place) {
-      return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutStream(place), {examples.data(), positions.data()}});
+      return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutStream(place),
+                            {examples.data(), positions.data()}});
     };
     const Table<S> h = Gather(hidden, batch.rows);
     if (!config.pooler) return Dense(drop(h, DropoutPlace::kHeadOutput), "classifier");
     const Table<S> input = pre() ? drop(h, DropoutPlace::kHeadInput) : h;
-    const Table<S> pooled = Activation(ActivationKind::kTanh, Dense(input, pre() ? "classifier.dense" : "bert.pooler.dense"));
-    return Dense(drop(pooled, DropoutPlace::kHeadOutput), pre() ? "classifier.out_proj" : "classifier");
+    const Table<S> pooled = Activation(
+        ActivationKind::kTanh, Dense(input, pre() ? "classifier.dense" : "bert.pooler.dense"));
+    return Dense(
+        drop(pooled, DropoutPlace::kHeadOutput), pre() ? "classifier.out_proj" : "classifier");
   }
   S Loss(const Table<S>& hidden) const {
     if (config.crf) {
       std::vector<int32_t> words(batch.sequences());  // of each sequence
       for (const int32_t r : batch.rows) {
-        for (int64_t s = 0; s < batch.sequences(); ++s) words[s] += r >= batch.cu_seqlens[s] && r < batch.cu_seqlens[s + 1];
+        for (int64_t s = 0; s < batch.sequences(); ++s)
+          words[s] += r >= batch.cu_seqlens[s] && r < batch.cu_seqlens[s + 1];
       }
-      return ChainLoss(ClassifierLogits(hidden), words, batch.targets, vector("crf.start_transitions"), matrix("crf.transitions"),
-                       vector("crf.end_transitions"));
+      return ChainLoss(ClassifierLogits(hidden), words, batch.targets,
+          vector("crf.start_transitions"), matrix("crf.transitions"),
+          vector("crf.end_transitions"));
     }
-    if (config.head == HeadKind::kMaskedLm) return CrossEntropy(MaskedLmLogits(hidden), batch.targets);
+    if (config.head == HeadKind::kMaskedLm)
+      return CrossEntropy(MaskedLmLogits(hidden), batch.targets);
     const Table<S> logits = ClassifierLogits(hidden);
     switch (config.problem) {
-      case Problem::kSingleLabel: return WeightedCrossEntropy(logits, batch.targets, weights, smoothing);
+      case Problem::kSingleLabel:
+        return WeightedCrossEntropy(logits, batch.targets, weights, smoothing);
       case Problem::kMultiLabel: return BinaryCrossEntropy(logits, batch.values);
       case Problem::kRegression: return SquaredError(logits, batch.values);
     }

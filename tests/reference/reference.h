@@ -28,7 +28,8 @@ struct Table {
 
   Table() = default;
   Table(int64_t rows, int64_t cols) : rows(rows), cols(cols), v(rows * cols) {}
-  Table(int64_t rows, int64_t cols, std::vector<S> values) : rows(rows), cols(cols), v(std::move(values)) {}
+  Table(int64_t rows, int64_t cols, std::vector<S> values)
+      : rows(rows), cols(cols), v(std::move(values)) {}
   S& operator()(int64_t r, int64_t c) { return v[r * cols + c]; }
   const S& operator()(int64_t r, int64_t c) const { return v[r * cols + c]; }
 };
@@ -72,13 +73,15 @@ Table<S> Linear(const Table<S>& x, const Table<S>& w, const std::vector<S>& b) {
   return AddRow(Linear(x, w), b);
 }
 
-// 0 or 1 / (1 - p) for element c of the row with these keys: Philox block 16 (c / 128) + c % 16 of the row holds, as its 16-bit number (c %
-// 128) / 16, the bits of element c; it is kept when they are at least 65536 p.
+// 0 or 1 / (1 - p) for element c of the row with these keys: Philox block 16 (c / 128) + c % 16 of
+// the row holds, as its 16-bit number (c % 128) / 16, the bits of element c; it is kept when they
+// are at least 65536 p.
 inline double DropoutFactor(const DropoutSite& site, int64_t row, int64_t c) {
   if (site.p <= 0) return 1;
   const uint32_t block = static_cast<uint32_t>(c / 128 * 16 + c % 16), number = c % 128 / 16;
   const uint32_t counter = static_cast<uint32_t>(site.keys.position[row]) | block << 16;
-  const uint32_t word = Philox(site.seed, Purpose::kDropout)(site.keys.example[row], counter, site.stream)[number / 2];
+  const uint32_t word = Philox(site.seed, Purpose::kDropout)(
+      site.keys.example[row], counter, site.stream)[number / 2];
   const uint32_t bits = number % 2 == 0 ? word & 0xFFFF : word >> 16;
   return bits >= std::lround(site.p * 65536.0) ? double{1.0f / (1.0f - site.p)} : 0;
 }
@@ -92,13 +95,16 @@ Table<S> Dropout(Table<S> x, const DropoutSite& site) {
 }
 
 template <typename S>
-Table<S> Norm(const Table<S>& z, const std::vector<S>& gain, const std::vector<S>& bias, double epsilon) {
+Table<S> Norm(
+    const Table<S>& z, const std::vector<S>& gain, const std::vector<S>& bias, double epsilon) {
   Table<S> y(z.rows, z.cols);
   for (int64_t r = 0; r < z.rows; ++r) {
     S mean = 0, variance = 0;
     for (int64_t c = 0; c < z.cols; ++c) mean += z(r, c) / S(z.cols);
-    for (int64_t c = 0; c < z.cols; ++c) variance += (z(r, c) - mean) * (z(r, c) - mean) / S(z.cols);
-    for (int64_t c = 0; c < z.cols; ++c) y(r, c) = (z(r, c) - mean) / sqrt(variance + S(epsilon)) * gain[c] + bias[c];
+    for (int64_t c = 0; c < z.cols; ++c)
+      variance += (z(r, c) - mean) * (z(r, c) - mean) / S(z.cols);
+    for (int64_t c = 0; c < z.cols; ++c)
+      y(r, c) = (z(r, c) - mean) / sqrt(variance + S(epsilon)) * gain[c] + bias[c];
   }
   return y;
 }
@@ -107,7 +113,9 @@ template <typename S>
 S Activate(ActivationKind kind, S u) {
   switch (kind) {
     case ActivationKind::kGelu: return u * S(0.5) * (S(1) + erf(u / S(std::numbers::sqrt2)));
-    case ActivationKind::kGeluTanh: return S(0.5) * u * (S(1) + tanh(S(std::sqrt(2 / std::numbers::pi)) * (u + S(0.044715) * u * u * u)));
+    case ActivationKind::kGeluTanh:
+      return S(0.5) * u *
+             (S(1) + tanh(S(std::sqrt(2 / std::numbers::pi)) * (u + S(0.044715) * u * u * u)));
     case ActivationKind::kRelu: return max(u, S(0));
     case ActivationKind::kTanh: return tanh(u);
   }
@@ -121,11 +129,13 @@ Table<S> Activation(ActivationKind kind, Table<S> x) {
 
 // x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]].
 template <typename S>
-Table<S> Embedding(const Table<S>& words, const std::vector<int32_t>& ids, const Table<S>& positions, const std::vector<int32_t>& pos,
-                   const Table<S>& types, const std::vector<int32_t>& type) {
+Table<S> Embedding(const Table<S>& words, const std::vector<int32_t>& ids,
+    const Table<S>& positions, const std::vector<int32_t>& pos, const Table<S>& types,
+    const std::vector<int32_t>& type) {
   Table<S> x(ids.size(), words.cols);
   for (int64_t r = 0; r < x.rows; ++r) {
-    for (int64_t c = 0; c < x.cols; ++c) x(r, c) = words(ids[r], c) + positions(pos[r], c) + types(type[r], c);
+    for (int64_t c = 0; c < x.cols; ++c)
+      x(r, c) = words(ids[r], c) + positions(pos[r], c) + types(type[r], c);
   }
   return x;
 }
@@ -141,15 +151,18 @@ std::vector<S> Softmax(const Table<S>& x, int64_t r) {
   return p;
 }
 
-// softmax(q k^T / sqrt(dim)) of one sequence and head; the rows' columns of q, k [rows, dim] as given.
+// softmax(q k^T / sqrt(dim)) of one sequence and head; the rows' columns of q, k [rows, dim] as
+// given.
 template <typename S>
-Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end, int64_t q_column, int64_t k_column, int64_t dim) {
+Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end, int64_t q_column,
+    int64_t k_column, int64_t dim) {
   const int64_t n = end - begin;
   Table<S> scores(n, n), probs(n, n);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       S sum = 0;
-      for (int64_t d = 0; d < dim; ++d) sum += qkv(begin + i, q_column + d) * qkv(begin + j, k_column + d);
+      for (int64_t d = 0; d < dim; ++d)
+        sum += qkv(begin + i, q_column + d) * qkv(begin + j, k_column + d);
       scores(i, j) = sum / S(std::sqrt(static_cast<double>(dim)));
     }
     const std::vector<S> p = Softmax(scores, i);
@@ -158,18 +171,19 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
   return probs;
 }
 
-// Of query i and key j of a sequence that begins at row `begin`: groups of four (up to 32 tokens) or two queries (up to 64) share the 128
-// elements of the first one's row.
-inline double ProbabilityFactor(const DropoutSite& site, int64_t begin, int64_t tokens, int64_t i, int64_t j) {
+// Of query i and key j of a sequence that begins at row `begin`: groups of four (up to 32 tokens)
+// or two queries (up to 64) share the 128 elements of the first one's row.
+inline double ProbabilityFactor(
+    const DropoutSite& site, int64_t begin, int64_t tokens, int64_t i, int64_t j) {
   const int64_t share = tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1;
   return DropoutFactor(site, begin + i / share * share, i % share * (128 / share) + j);
 }
 
-// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs: null, or appended to as AttentionForward
-// orders them.
+// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs:
+// null, or appended to as AttentionForward orders them.
 template <typename S>
-Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads, DropoutSite site,
-                   std::vector<S>* probs = nullptr) {
+Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
+    DropoutSite site, std::vector<S>* probs = nullptr) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
   const uint32_t stream = site.stream;
   Table<S> out(qkv.rows, hidden);
@@ -177,12 +191,15 @@ Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, 
     const int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
     for (int head = 0; head < heads; ++head) {
       site.stream = stream << 12 | static_cast<uint32_t>(head);
-      const Table<S> p = AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim);
+      const Table<S> p =
+          AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim);
       if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t j = begin; j < end; ++j) {
-          const S weight = p(i - begin, j - begin) * S(ProbabilityFactor(site, begin, end - begin, i - begin, j - begin));
-          for (int64_t d = 0; d < dim; ++d) out(i, head * dim + d) += weight * qkv(j, 2 * hidden + head * dim + d);
+          const S weight = p(i - begin, j - begin) *
+                           S(ProbabilityFactor(site, begin, end - begin, i - begin, j - begin));
+          for (int64_t d = 0; d < dim; ++d)
+            out(i, head * dim + d) += weight * qkv(j, 2 * hidden + head * dim + d);
         }
       }
     }
@@ -200,8 +217,9 @@ S CrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets) {
 
 // -log of the probability of the targets in a linear chain, summed over sequences of these lengths.
 template <typename S>
-S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths, const std::vector<int32_t>& targets, const std::vector<S>& start,
-            const Table<S>& between, const std::vector<S>& end) {
+S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths,
+    const std::vector<int32_t>& targets, const std::vector<S>& start, const Table<S>& between,
+    const std::vector<S>& end) {
   S loss = 0;
   int64_t r = 0;
   for (const int32_t length : lengths) {
@@ -210,11 +228,13 @@ S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths, const s
     for (int32_t t = 0; t < length; ++t, ++r) {
       std::vector<S> next(logits.cols, S(0));
       for (int64_t j = 0; j < logits.cols; ++j) {
-        for (int64_t i = 0; t > 0 && i < logits.cols; ++i) next[j] += sums[i] * exp(between(i, j) + logits(r, j));
+        for (int64_t i = 0; t > 0 && i < logits.cols; ++i)
+          next[j] += sums[i] * exp(between(i, j) + logits(r, j));
         if (t == 0) next[j] = exp(start[j] + logits(r, j));
       }
       sums = next;
-      score += logits(r, targets[r]) + (t > 0 ? between(targets[r - 1], targets[r]) : start[targets[r]]);
+      score +=
+          logits(r, targets[r]) + (t > 0 ? between(targets[r - 1], targets[r]) : start[targets[r]]);
     }
     if (length == 0) continue;
     S z = 0;
@@ -226,13 +246,15 @@ S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths, const s
 
 // PyTorch's CrossEntropyLoss(weight, label_smoothing, reduction="sum").
 template <typename S>
-S WeightedCrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets, const std::vector<float>& weights, double smoothing) {
+S WeightedCrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets,
+    const std::vector<float>& weights, double smoothing) {
   S loss = 0;
   for (int64_t r = 0; r < logits.rows; ++r) {
     const std::vector<S> p = Softmax(logits, r);
     const auto weight = [&](int64_t c) { return weights.empty() ? 1.0 : double{weights[c]}; };
     loss -= S((1 - smoothing) * weight(targets[r])) * log(p[targets[r]]);
-    for (int64_t c = 0; c < logits.cols; ++c) loss -= S(smoothing / logits.cols * weight(c)) * log(p[c]);
+    for (int64_t c = 0; c < logits.cols; ++c)
+      loss -= S(smoothing / logits.cols * weight(c)) * log(p[c]);
   }
   return loss;
 }
@@ -252,7 +274,8 @@ S BinaryCrossEntropy(const Table<S>& logits, const std::vector<float>& values) {
 template <typename S>
 S SquaredError(const Table<S>& x, const std::vector<float>& values) {
   S loss = 0;
-  for (size_t i = 0; i < x.v.size(); ++i) loss += (x.v[i] - S(double{values[i]})) * (x.v[i] - S(double{values[i]}));
+  for (size_t i = 0; i < x.v.size(); ++i)
+    loss += (x.v[i] - S(double{values[i]})) * (x.v[i] - S(double{values[i]}));
   return loss;
 }
 
@@ -266,8 +289,8 @@ Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
 }
 
 // One step of AdamW (Loshchilov & Hutter 2019, algorithm 2) on each element.
-inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vector<double>& grad, std::vector<double>* m,
-                      std::vector<double>* v) {
+inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vector<double>& grad,
+    std::vector<double>* m, std::vector<double>* v) {
   const double rate = a.rate, beta1 = a.beta1, beta2 = a.beta2;
   for (size_t i = 0; i < value->size(); ++i) {
     const double g = grad[i] * a.grad_scale;
@@ -275,7 +298,8 @@ inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vec
     (*v)[i] = beta2 * (*v)[i] + (1 - beta2) * g * g;
     const double m_hat = a.bias_correction ? (*m)[i] / (1 - std::pow(beta1, a.step)) : (*m)[i];
     const double v_hat = a.bias_correction ? (*v)[i] / (1 - std::pow(beta2, a.step)) : (*v)[i];
-    (*value)[i] = (*value)[i] - rate * a.decay * (*value)[i] - rate * m_hat / (std::sqrt(v_hat) + a.epsilon);
+    (*value)[i] =
+        (*value)[i] - rate * a.decay * (*value)[i] - rate * m_hat / (std::sqrt(v_hat) + a.epsilon);
   }
 }
 

@@ -1,4 +1,5 @@
-// What the linker made of `cloze`: hardened, and without the means to start programs or to reach a network. Reads the ELF file itself.
+// What the linker made of `cloze`: hardened, and without the means to start programs or to reach a
+// network. Reads the ELF file itself.
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,9 +33,11 @@ class Elf {
     std::ifstream in(path, std::ios::binary);
     bytes_.assign(std::istreambuf_iterator<char>(in), {});
     header_ = At<Elf64_Ehdr>(0);
-    for (int i = 0; i < header_.e_phnum; ++i) segments_.push_back(At<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr)));
+    for (int i = 0; i < header_.e_phnum; ++i)
+      segments_.push_back(At<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr)));
     for (const Elf64_Phdr& segment : segments_) {
-      for (size_t at = 0; segment.p_type == PT_DYNAMIC && at < segment.p_filesz; at += sizeof(Elf64_Dyn)) {
+      for (size_t at = 0; segment.p_type == PT_DYNAMIC && at < segment.p_filesz;
+           at += sizeof(Elf64_Dyn)) {
         dynamic_.push_back(At<Elf64_Dyn>(segment.p_offset + at));
       }
     }
@@ -69,7 +72,8 @@ class Elf {
       const auto names = At<Elf64_Shdr>(header_.e_shoff + section.sh_link * sizeof(Elf64_Shdr));
       for (uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
         const auto symbol = At<Elf64_Sym>(section.sh_offset + at);
-        if (symbol.st_shndx == SHN_UNDEF && symbol.st_name != 0) imports_.insert(bytes_.data() + names.sh_offset + symbol.st_name);
+        if (symbol.st_shndx == SHN_UNDEF && symbol.st_name != 0)
+          imports_.insert(bytes_.data() + names.sh_offset + symbol.st_name);
       }
     }
   }
@@ -95,24 +99,28 @@ TEST_F(BinaryTest, IsHardened) {
   EXPECT_TRUE(elf_.Value(DT_FLAGS_1) & DF_1_PIE);
   EXPECT_TRUE(elf_.Value(DT_FLAGS_1) & DF_1_NOW) << "no lazy binding";
   EXPECT_FALSE(elf_.Has(DT_TEXTREL));
-  EXPECT_FALSE(elf_.Has(DT_RPATH) || elf_.Has(DT_RUNPATH)) << "libraries come from the system's folders";
+  EXPECT_FALSE(elf_.Has(DT_RPATH) || elf_.Has(DT_RUNPATH))
+      << "libraries come from the system's folders";
   bool stack = false, relro = false;
   for (const Elf64_Phdr& segment : elf_.segments()) {
-    EXPECT_FALSE((segment.p_flags & PF_W) && (segment.p_flags & PF_X)) << "a segment that is writable and executable";
+    EXPECT_FALSE((segment.p_flags & PF_W) && (segment.p_flags & PF_X))
+        << "a segment that is writable and executable";
     stack = stack || segment.p_type == PT_GNU_STACK;
     relro = relro || segment.p_type == PT_GNU_RELRO;
   }
   EXPECT_TRUE(stack && relro);
   EXPECT_THAT(elf_.imports(), Contains("__stack_chk_fail"));
   EXPECT_THAT(elf_.imports(), Contains(MatchesRegex("__.*_chk"))) << "_FORTIFY_SOURCE";
-  EXPECT_THAT(elf_.imports(), Contains(MatchesRegex(".*__glibcxx_assert_fail.*"))) << "_GLIBCXX_ASSERTIONS";
+  EXPECT_THAT(elf_.imports(), Contains(MatchesRegex(".*__glibcxx_assert_fail.*")))
+      << "_GLIBCXX_ASSERTIONS";
 }
 
 // posix_spawn is there for `cloze bench start`; tests/rules/source_test.cc keeps it in that file.
 TEST_F(BinaryTest, CannotStartProgramsOrReachANetwork) {
-  static const std::set<std::string> kForbidden = {
-      "system",  "popen",        "fork",   "vfork",   "execl",  "execlp",  "execle", "execv",  "execvp", "execve",      "execvpe",
-      "fexecve", "posix_spawnp", "dlopen", "dlmopen", "socket", "connect", "bind",   "listen", "accept", "getaddrinfo", "gethostbyname"};
+  static const std::set<std::string> kForbidden = {"system", "popen", "fork", "vfork", "execl",
+      "execlp", "execle", "execv", "execvp", "execve", "execvpe", "fexecve", "posix_spawnp",
+      "dlopen", "dlmopen", "socket", "connect", "bind", "listen", "accept", "getaddrinfo",
+      "gethostbyname"};
   std::vector<std::string> found;
   for (const std::string& name : elf_.imports()) {
     if (kForbidden.count(name) > 0) found.push_back(name);

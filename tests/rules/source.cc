@@ -13,7 +13,8 @@ bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c ==
 
 bool EndsIn(const std::string& name, const std::vector<std::string>& endings) {
   return std::any_of(endings.begin(), endings.end(), [&](const std::string& ending) {
-    return name.size() >= ending.size() && name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+    return name.size() >= ending.size() &&
+           name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
   });
 }
 
@@ -51,7 +52,9 @@ std::string Included(const std::string& line) {
   if (line.compare(0, 9, "#include ") != 0) return "";
   const size_t begin = line.find_first_of("\"<", 9);
   const size_t end = line.find_first_of("\">", begin + 1);
-  return begin == std::string::npos || end == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
+  return begin == std::string::npos || end == std::string::npos
+             ? ""
+             : line.substr(begin + 1, end - begin - 1);
 }
 
 std::vector<std::string> StripComments(const std::string& text) {
@@ -94,7 +97,8 @@ std::vector<std::string> StripComments(const std::string& text) {
         if (c == (state == kString ? '"' : '\'')) lines.back() += c, state = kCode;
         break;
       case kRaw:
-        if (c == ')' && text.compare(i + 1, delimiter.size(), delimiter) == 0 && text.compare(i + 1 + delimiter.size(), 1, "\"") == 0) {
+        if (c == ')' && text.compare(i + 1, delimiter.size(), delimiter) == 0 &&
+            text.compare(i + 1 + delimiter.size(), 1, "\"") == 0) {
           i += delimiter.size() + 1, lines.back() += '"', state = kCode;
         }
         break;
@@ -107,15 +111,19 @@ std::vector<SourceFile> ReadTree(const std::vector<std::string>& endings) {
   namespace fs = std::filesystem;
   const fs::path root = CLOZE_SOURCE_DIR;
   std::vector<SourceFile> files;
-  for (const char* folder : {"core", "encoder", "proto", "tasks", "tests", "third_party", "tools", ".ci"}) {
+  for (const char* folder :
+      {"core", "encoder", "proto", "tasks", "tests", "third_party", "tools", ".ci"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (entry.is_regular_file() && EndsIn(entry.path().filename().string(), endings)) files.push_back(Read(root, entry.path()));
+      if (entry.is_regular_file() && EndsIn(entry.path().filename().string(), endings))
+        files.push_back(Read(root, entry.path()));
     }
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
-    if (entry.is_regular_file() && EndsIn(entry.path().filename().string(), endings)) files.push_back(Read(root, entry.path()));
+    if (entry.is_regular_file() && EndsIn(entry.path().filename().string(), endings))
+      files.push_back(Read(root, entry.path()));
   }
-  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+      [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   return files;
 }
 

@@ -11,19 +11,22 @@ namespace cloze {
 struct SourceFile {
   std::string path;                // from the root: "core/base/file.h"
   std::vector<std::string> lines;  // as they stand
-  std::vector<std::string> code;   // the same without comments and, between quotes, without the text of literals; for C++ only
+  std::vector<std::string> code;  // the same without comments and, between quotes, without the text
+                                  // of literals; for C++ only
 };
 
 // Identifiers and numbers of a line of code; those directly followed by "(" end in "(".
 std::vector<std::string> Identifiers(const std::string& line);
 
-// What a line includes in quotes or angle brackets; "" when it is no include. Works on lines as they stand.
+// What a line includes in quotes or angle brackets; "" when it is no include. Works on lines as
+// they stand.
 std::string Included(const std::string& line);
 
 // `text` without comments and texts of literals, line by line.
 std::vector<std::string> StripComments(const std::string& text);
 
-// All files below the product's folders and the tests, and those at the top, whose names end in one of `endings`; sorted by path.
+// All files below the product's folders and the tests, and those at the top, whose names end in one
+// of `endings`; sorted by path.
 std::vector<SourceFile> ReadTree(const std::vector<std::string>& endings);
 
 }  // namespace cloze

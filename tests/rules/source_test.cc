@@ -1,4 +1,5 @@
-// The house rules that a program can check: who may include whom, what no product file may call, how a file looks.
+// The house rules that a program can check: who may include whom, what no product file may call,
+// how a file looks.
 #include "tests/rules/source.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-bool StartsWith(const std::string& text, const std::string& prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+bool StartsWith(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
 bool IsTest(const SourceFile& file) { return StartsWith(file.path, "tests/"); }
 
 // What is wrong, as "file:line: what".
@@ -31,32 +34,33 @@ const std::vector<SourceFile>& Code() {
 
 // Each room and all that it may include from, itself too. Generated proto files are in proto.
 const std::map<std::string, std::set<std::string>>& Rooms() {
-  static const std::map<std::string, std::set<std::string>> rooms = {
-      {"core/base", {"core/base"}},
-      {"core/text", {"core/base", "core/text"}},
-      {"core/tensor", {"core/base", "core/tensor"}},
+  static const std::map<std::string, std::set<std::string>> rooms = {{"core/base", {"core/base"}},
+      {"core/text", {"core/base", "core/text"}}, {"core/tensor", {"core/base", "core/tensor"}},
       {"core/ops/kernels", {"core/base", "core/tensor", "core/ops/kernels"}},
       {"core/ops", {"core/base", "core/tensor", "core/ops", "core/ops/kernels"}},
       {"proto", {"core/base", "proto"}},
       {"encoder", {"core/base", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder"}},
       {"tasks/data", {"core/base", "core/text", "core/tensor", "proto", "tasks/data"}},
-      {"tasks", {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks"}},
-      {"tasks/training",
-       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks",
-        "tasks/training"}},
-      {"tools",
-       {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data", "tasks",
-        "tasks/training", "tools"}}};
+      {"tasks", {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto",
+                    "encoder", "tasks/data", "tasks"}},
+      {"tasks/training", {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels",
+                             "proto", "encoder", "tasks/data", "tasks", "tasks/training"}},
+      {"tools", {"core/base", "core/text", "core/tensor", "core/ops", "core/ops/kernels", "proto",
+                    "encoder", "tasks/data", "tasks", "tasks/training", "tools"}}};
   return rooms;
 }
 
-std::string Folder(const std::string& path) { return path.substr(0, std::max<int64_t>(path.rfind('/'), 0)); }
+std::string Folder(const std::string& path) {
+  return path.substr(0, std::max<int64_t>(path.rfind('/'), 0));
+}
 
 TEST(Rules, TheScannerSeesCode) {
   EXPECT_THAT(StripComments("int a; // rand()\n/* x\ny */ int b = 1'000; \"rand() \\\" // no\" c"),
-              ElementsAre("int a; ", "", " int b = 1'000; \"\" c"));
-  EXPECT_THAT(StripComments("f('\"', \"a\");\nR\"(x\n\"y)\" z"), ElementsAre("f('', \"\");", "R\"", "\" z"));
-  EXPECT_THAT(Identifiers("std::rand () + x.system(1) + y"), ElementsAre("std", "rand(", "x", "system(", "1", "y"));
+      ElementsAre("int a; ", "", " int b = 1'000; \"\" c"));
+  EXPECT_THAT(StripComments("f('\"', \"a\");\nR\"(x\n\"y)\" z"),
+      ElementsAre("f('', \"\");", "R\"", "\" z"));
+  EXPECT_THAT(Identifiers("std::rand () + x.system(1) + y"),
+      ElementsAre("std", "rand(", "x", "system(", "1", "y"));
   EXPECT_EQ(Included("#include \"core/base/file.h\""), "core/base/file.h");
   EXPECT_EQ(Included("#include <omp.h>"), "omp.h");
   EXPECT_GT(Code().size(), 50);
@@ -73,8 +77,10 @@ TEST(Rules, RoomsIncludeOnlyRoomsBelow) {
     }
     for (size_t i = 0; i < file.lines.size(); ++i) {
       const std::string included = Included(file.lines[i]), folder = Folder(included);
-      const bool ours = Rooms().count(folder) > 0 || StartsWith(included, "tests/") || StartsWith(included, "core/");
-      if (ours && room->second.count(folder) == 0) Add(&findings, file, i, room->first + " may not include " + included);
+      const bool ours = Rooms().count(folder) > 0 || StartsWith(included, "tests/") ||
+                        StartsWith(included, "core/");
+      if (ours && room->second.count(folder) == 0)
+        Add(&findings, file, i, room->first + " may not include " + included);
     }
   }
   EXPECT_THAT(findings, IsEmpty());
@@ -91,8 +97,10 @@ TEST(Rules, OneFileKnowsOneDnnAndOneRoomKnowsOpenMp) {
       const bool base = Folder(file.path) == "core/base";
       if (included == "omp.h" && !base) Add(&findings, file, i, "includes omp.h");
       if (file.code[i].find("#pragma omp") == std::string::npos) continue;
-      if (file.code[i].find("parallel") != std::string::npos && !base) Add(&findings, file, i, "starts threads; use core/base/threads.h");
-      if (file.code[i].find("reduction") != std::string::npos) Add(&findings, file, i, "sums in an order of its own");
+      if (file.code[i].find("parallel") != std::string::npos && !base)
+        Add(&findings, file, i, "starts threads; use core/base/threads.h");
+      if (file.code[i].find("reduction") != std::string::npos)
+        Add(&findings, file, i, "sums in an order of its own");
     }
   }
   EXPECT_THAT(findings, IsEmpty());
@@ -102,17 +110,18 @@ TEST(Rules, OneFileKnowsOneDnnAndOneRoomKnowsOpenMp) {
 
 TEST(Rules, ProductCallsNothingForbidden) {
   // Random numbers come from Philox; no program is started, no network used, no code loaded.
-  static const std::set<std::string> kForbidden = {
-      "rand(",        "srand(",  "drand48(", "random(", "random_device", "mt19937",      "mt19937_64", "default_random_engine",
-      "minstd_rand",  "system(", "popen(",   "fork(",   "vfork(",        "posix_spawn(", "execl(",     "execlp(",
-      "execle(",      "execv(",  "execvp(",  "execve(", "execvpe(",      "dlopen(",      "socket(",    "connect(",
-      "getaddrinfo(", "gets(",   "strcpy(",  "strcat(", "sprintf(",      "mktemp(",      "tmpnam(",    "reduction("};
+  static const std::set<std::string> kForbidden = {"rand(", "srand(", "drand48(", "random(",
+      "random_device", "mt19937", "mt19937_64", "default_random_engine", "minstd_rand", "system(",
+      "popen(", "fork(", "vfork(", "posix_spawn(", "execl(", "execlp(", "execle(", "execv(",
+      "execvp(", "execve(", "execvpe(", "dlopen(", "socket(", "connect(", "getaddrinfo(", "gets(",
+      "strcpy(", "strcat(", "sprintf(", "mktemp(", "tmpnam(", "reduction("};
   Findings findings;
   for (const SourceFile& file : Code()) {
     if (IsTest(file)) continue;
     for (size_t i = 0; i < file.code.size(); ++i) {
       for (const std::string& name : Identifiers(file.code[i])) {
-        const bool starts_itself = file.path == "tools/bench_start.cc" && name == "posix_spawn(";  // to time its own start
+        const bool starts_itself =
+            file.path == "tools/bench_start.cc" && name == "posix_spawn(";  // to time its own start
         if (kForbidden.count(name) > 0 && !starts_itself) Add(&findings, file, i, "uses " + name);
       }
     }
@@ -122,24 +131,27 @@ TEST(Rules, ProductCallsNothingForbidden) {
 
 // Marks and paths are put together here so that this file does not find itself.
 TEST(Rules, NothingUnfinishedAndNoPathOfThisMachine) {
-  const std::vector<std::string> marks = {std::string("TO") + "DO", std::string("FIX") + "ME", std::string("XX") + "X"};
-  const std::vector<std::string> paths = {std::string("/wo") + "rk/", std::string("/ro") + "ot/", std::string("/ho") + "me/",
-                                          std::string("/tm") + "p/"};
+  const std::vector<std::string> marks = {
+      std::string("TO") + "DO", std::string("FIX") + "ME", std::string("XX") + "X"};
+  const std::vector<std::string> paths = {std::string("/wo") + "rk/", std::string("/ro") + "ot/",
+      std::string("/ho") + "me/", std::string("/tm") + "p/"};
   Findings findings;
-  for (const SourceFile& file : ReadTree({".cc", ".h", ".proto", ".cmake", ".txt", ".sh", ".textproto", ".md", ".json", "run"})) {
+  for (const SourceFile& file : ReadTree(
+           {".cc", ".h", ".proto", ".cmake", ".txt", ".sh", ".textproto", ".md", ".json", "run"})) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
       for (const std::string& mark : marks) {
         const size_t at = file.lines[i].find(mark);
         if (at == std::string::npos) continue;
         const size_t end = at + mark.size();
         // A word of its own; mkdtemp's pattern is none.
-        const bool word =
-            (at == 0 || !std::isalnum(file.lines[i][at - 1])) && (end == file.lines[i].size() || !std::isalnum(file.lines[i][end]));
+        const bool word = (at == 0 || !std::isalnum(file.lines[i][at - 1])) &&
+                          (end == file.lines[i].size() || !std::isalnum(file.lines[i][end]));
         if (word) Add(&findings, file, i, "holds " + mark);
       }
       for (const std::string& path : paths) {
         const bool found = file.lines[i].find(path) != std::string::npos;
-        if (found && !(IsTest(file) && path == paths.back())) Add(&findings, file, i, "names " + path);
+        if (found && !(IsTest(file) && path == paths.back()))
+          Add(&findings, file, i, "names " + path);
       }
     }
   }
@@ -151,7 +163,8 @@ TEST(Rules, FilesAreShort) {
   for (const SourceFile& file : ReadTree({".cc", ".h", ".proto", ".cmake", ".sh"})) {
     const size_t limit = IsTest(file) ? 600 : 400;
     if (file.lines.size() > limit)
-      Add(&findings, file, limit, "has " + std::to_string(file.lines.size()) + " lines; would two files be clearer?");
+      Add(&findings, file, limit,
+          "has " + std::to_string(file.lines.size()) + " lines; would two files be clearer?");
   }
   EXPECT_THAT(findings, IsEmpty());
 }
@@ -163,10 +176,13 @@ TEST(Rules, LinesAreShortAndClean) {
       const std::string& line = file.lines[i];
       const auto continuation = [](char c) { return (c & 0xC0) == 0x80; };
       const int64_t columns = line.size() - std::count_if(line.begin(), line.end(), continuation);
-      const int64_t limit = file.path.compare(0, 6, "tests/") == 0 ? 170 : 140;  // tests have long literals
-      if (columns > limit) Add(&findings, file, i, "is " + std::to_string(columns) + " columns long");
+      const int64_t limit =
+          file.path.compare(0, 6, "tests/") == 0 ? 170 : 140;  // tests have long literals
+      if (columns > limit)
+        Add(&findings, file, i, "is " + std::to_string(columns) + " columns long");
       if (line.find('\t') != std::string::npos) Add(&findings, file, i, "holds a tab");
-      if (!line.empty() && (line.back() == ' ' || line.back() == '\r')) Add(&findings, file, i, "ends in white space");
+      if (!line.empty() && (line.back() == ' ' || line.back() == '\r'))
+        Add(&findings, file, i, "ends in white space");
     }
   }
   EXPECT_THAT(findings, IsEmpty());
@@ -177,12 +193,16 @@ TEST(Rules, HeadersSayWhatTheyAreAndHaveGuards) {
   for (const SourceFile& file : Code()) {
     if (file.path.back() != 'h') continue;
     std::string guard = "CLOZE_";
-    for (const char c : file.path) guard += std::isalnum(c) ? static_cast<char>(std::toupper(c)) : '_';
+    for (const char c : file.path)
+      guard += std::isalnum(c) ? static_cast<char>(std::toupper(c)) : '_';
     guard += "_";
-    if (file.lines.empty() || !StartsWith(file.lines[0], "// ")) Add(&findings, file, 0, "does not begin with a comment");
-    const auto first = std::find_if(file.lines.begin(), file.lines.end(), [](const std::string& line) { return StartsWith(line, "#"); });
-    const bool guarded = first != file.lines.end() && *first == "#ifndef " + guard && first + 1 != file.lines.end() &&
-                         *(first + 1) == "#define " + guard && file.lines.back() == "#endif  // " + guard;
+    if (file.lines.empty() || !StartsWith(file.lines[0], "// "))
+      Add(&findings, file, 0, "does not begin with a comment");
+    const auto first = std::find_if(file.lines.begin(), file.lines.end(),
+        [](const std::string& line) { return StartsWith(line, "#"); });
+    const bool guarded = first != file.lines.end() && *first == "#ifndef " + guard &&
+                         first + 1 != file.lines.end() && *(first + 1) == "#define " + guard &&
+                         file.lines.back() == "#endif  // " + guard;
     if (!guarded) Add(&findings, file, 0, "has no guard " + guard);
   }
   EXPECT_THAT(findings, IsEmpty());

@@ -1,4 +1,5 @@
-// Which tokens are hidden: every unit, its share, its lengths, and what stands in their place; and the feed of sequences that grow.
+// Which tokens are hidden: every unit, its share, its lengths, and what stands in their place; and
+// the feed of sequences that grow.
 #include "tasks/masked_lm.h"
 
 #include <algorithm>
@@ -38,7 +39,9 @@ class MaskerTest : public FilesTest {
     e.second = e.ids.size();
     return e;
   }
-  bool Starts(const Example& e, size_t row) { return row >= e.ids.size() || !tokenizer_->continues_word(e.ids[row]); }
+  bool Starts(const Example& e, size_t row) {
+    return row >= e.ids.size() || !tokenizer_->continues_word(e.ids[row]);
+  }
 
   std::unique_ptr<Tokenizer> tokenizer_ = SmallTokenizer();
 };
@@ -61,7 +64,8 @@ TEST_F(MaskerTest, EveryUnitKeepsTheShareAndSparesSpecialTokens) {
       EXPECT_GE(e.rows.size(), 1);
       EXPECT_LE(static_cast<int64_t>(e.rows.size()), most);
       EXPECT_TRUE(std::is_sorted(e.rows.begin(), e.rows.end()));
-      EXPECT_EQ(std::set<int32_t>(e.rows.begin(), e.rows.end()).size(), e.rows.size()) << "a row twice";
+      EXPECT_EQ(std::set<int32_t>(e.rows.begin(), e.rows.end()).size(), e.rows.size())
+          << "a row twice";
       for (size_t i = 0; i < e.rows.size(); ++i) {
         EXPECT_EQ(e.labels[i], before.ids[e.rows[i]]);
         EXPECT_FALSE(tokenizer_->is_special(e.labels[i]));
@@ -82,8 +86,10 @@ TEST_F(MaskerTest, WordsAndSpansAreHiddenWhole) {
       masker.Apply(number, &e);
       const std::set<int32_t> rows(e.rows.begin(), e.rows.end());
       for (const int32_t row : rows) {
-        EXPECT_TRUE(Starts(before, row) || rows.count(row - 1) > 0) << "a word's middle without its beginning";
-        EXPECT_TRUE(Starts(before, row + 1) || rows.count(row + 1) > 0) << "a word's beginning without its end";
+        EXPECT_TRUE(Starts(before, row) || rows.count(row - 1) > 0)
+            << "a word's middle without its beginning";
+        EXPECT_TRUE(Starts(before, row + 1) || rows.count(row + 1) > 0)
+            << "a word's beginning without its end";
       }
     }
   }
@@ -100,7 +106,8 @@ TEST_F(MaskerTest, LengthsOfSpansAreGeometric) {
   for (uint64_t number = 0; number < 2000; ++number) {
     Example e = before;
     masker.Apply(number, &e);
-    // The first span placed is the only one that the budget of 20 never cuts; which it was is unknown, so count all runs.
+    // The first span placed is the only one that the budget of 20 never cuts; which it was is
+    // unknown, so count all runs.
     for (size_t i = 0, begin = 0; i < e.rows.size(); ++i) {
       if (i + 1 < e.rows.size() && e.rows[i + 1] == e.rows[i] + 1) continue;
       ++spans, words += i + 1 - begin, ++lengths[i + 1 - begin];
@@ -127,7 +134,8 @@ TEST_F(MaskerTest, SpansAreKeptOrReplacedAsAWhole) {
     for (size_t i = 0; i < e.rows.size(); ++i) {
       const bool mask = e.ids[e.rows[i]] == tokenizer_->special().mask;
       (mask ? masked : kept)++;
-      changes += i > 0 && e.rows[i] == e.rows[i - 1] + 1 && mask != (e.ids[e.rows[i - 1]] == tokenizer_->special().mask);
+      changes += i > 0 && e.rows[i] == e.rows[i - 1] + 1 &&
+                 mask != (e.ids[e.rows[i - 1]] == tokenizer_->special().mask);
     }
     EXPECT_LE(changes, 2) << "inside a span all tokens fare alike; spans may touch";
   }
@@ -145,7 +153,8 @@ TEST_F(MaskerTest, RandomWordsAreNeverSpecial) {
     for (const int32_t row : e.rows) drawn.insert(e.ids[row]);
   }
   for (const int32_t id : drawn) EXPECT_FALSE(tokenizer_->is_special(id)) << tokenizer_->token(id);
-  EXPECT_EQ(static_cast<int32_t>(drawn.size()), tokenizer_->vocab_size() - 5) << "every other token is drawn";
+  EXPECT_EQ(static_cast<int32_t>(drawn.size()), tokenizer_->vocab_size() - 5)
+      << "every other token is drawn";
 }
 
 TEST_F(MaskerTest, AWordLongerThanTheShareIsStillTaken) {
@@ -178,9 +187,12 @@ class FeedTest : public MaskerTest {
  protected:
   FeedTest() {
     std::string text;
-    for (int i = 0; i < 40; ++i) absl::StrAppend(&text, "the cat sat on the mat , the cat sat on the cats and a dog ran far away .\n\n");
+    for (int i = 0; i < 40; ++i)
+      absl::StrAppend(
+          &text, "the cat sat on the mat , the cat sat on the cats and a dog ran far away .\n\n");
     spec_.set_max_tokens(24);
-    auto built = BuildMaskedLm(Data("text.txt", text), spec_, *tokenizer_, {.cache_dir = Path("cache"), .progress = nullptr});
+    auto built = BuildMaskedLm(Data("text.txt", text), spec_, *tokenizer_,
+        {.cache_dir = Path("cache"), .progress = nullptr});
     EXPECT_TRUE(built.ok()) << built.status();
     store_.emplace(std::move(built->store));
   }
@@ -200,14 +212,18 @@ TEST_F(FeedTest, SequencesGrow) {
   batch.set_tokens(200);
   const Feed feed(*store_, batch, 1, Make(spec_));
   int64_t longest_before = 0;
-  for (const auto& [done, longest] : {std::pair(0.0, 8), std::pair(0.24, 8), std::pair(0.26, 16), std::pair(0.5, 24), std::pair(1.0, 24)}) {
+  for (const auto& [done, longest] : {std::pair(0.0, 8), std::pair(0.24, 8), std::pair(0.26, 16),
+           std::pair(0.5, 24), std::pair(1.0, 24)}) {
     const StepData data = Next(feed, 3, done);
     EXPECT_LE(data.tokens, 200);
     int64_t most = 0;
     std::set<std::pair<uint64_t, int32_t>> places;
     for (const Batch& b : data.micro) {
-      for (int64_t s = 0; s < b.sequences(); ++s) most = std::max<int64_t>(most, b.cu_seqlens[s + 1] - b.cu_seqlens[s]);
-      for (int64_t i = 0; i < b.tokens(); ++i) EXPECT_TRUE(places.emplace(b.row_examples[i], b.positions[i]).second) << "random numbers twice";
+      for (int64_t s = 0; s < b.sequences(); ++s)
+        most = std::max<int64_t>(most, b.cu_seqlens[s + 1] - b.cu_seqlens[s]);
+      for (int64_t i = 0; i < b.tokens(); ++i)
+        EXPECT_TRUE(places.emplace(b.row_examples[i], b.positions[i]).second)
+            << "random numbers twice";
     }
     EXPECT_LE(most, longest) << done;
     EXPECT_GE(most, longest_before) << done;
@@ -230,7 +246,8 @@ TEST_F(FeedTest, BatchesGrowAndTheRunGetsLongerForIt) {
   batch.set_examples(8);
   const auto sequences = [&](double done) {
     int64_t n = 0;
-    for (const Batch& b : Next(Feed(*store_, batch, 1, Make(spec_)), 0, done).micro) n += b.sequences();
+    for (const Batch& b : Next(Feed(*store_, batch, 1, Make(spec_)), 0, done).micro)
+      n += b.sequences();
     return n;
   };
   EXPECT_EQ(sequences(0), 2);

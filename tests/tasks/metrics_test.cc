@@ -58,7 +58,8 @@ TEST(ClassificationMetric, BinaryMccIsThePhiCoefficient) {
       for (int i = 0; i < counts[label][predicted]; ++i) metric.Add(label, predicted);
     }
   }
-  EXPECT_NEAR(Get(metric.Results(), "mcc"), (35.0 * 50 - 10 * 5) / std::sqrt(45.0 * 40 * 60 * 55), 1e-12);
+  EXPECT_NEAR(
+      Get(metric.Results(), "mcc"), (35.0 * 50 - 10 * 5) / std::sqrt(45.0 * 40 * 60 * 55), 1e-12);
 }
 
 TEST(ClassificationMetric, OneSidedPredictionsHaveNoCorrelation) {
@@ -70,7 +71,8 @@ TEST(ClassificationMetric, OneSidedPredictionsHaveNoCorrelation) {
   perfect.Add(0, 0);
   perfect.Add(1, 1);
   EXPECT_NEAR(Get(perfect.Results(), "mcc"), 1, 1e-12);
-  EXPECT_NEAR(Get(perfect.Results(), "macro_f1"), 1, 1e-12) << "a label that never occurs must not count";
+  EXPECT_NEAR(Get(perfect.Results(), "macro_f1"), 1, 1e-12)
+      << "a label that never occurs must not count";
 }
 
 TEST(ClassificationMetric, NothingCountedIsNull) {
@@ -125,7 +127,8 @@ TEST(MultiLabelMetric, CountsAsByHand) {
   EXPECT_DOUBLE_EQ(*results.Value("micro_f1"), 2.0 * 2 / (3 + 3));
   EXPECT_DOUBLE_EQ(*results.Value("macro_f1"), (1.0 + 0.0) / 2);  // c occurs nowhere
   EXPECT_DOUBLE_EQ(*results.Value("accuracy"), 0.5);
-  EXPECT_THAT(results.ToJson(), HasSubstr(R"({"label":"b","precision":0.0,"recall":0.0,"f1":0.0,"support":1})"));
+  EXPECT_THAT(results.ToJson(),
+      HasSubstr(R"({"label":"b","precision":0.0,"recall":0.0,"f1":0.0,"support":1})"));
   EXPECT_TRUE(std::isnan(*MultiLabelMetric({"a"}).Results().Value("micro_f1")));
 }
 

@@ -15,13 +15,15 @@ class SessionTest : public testing::Test {
  protected:
   void SetUp() override {
     ModelConfig config;
-    config.vocab = 300, config.hidden = 32, config.layers = 2, config.heads = 2, config.intermediate = 64, config.max_positions = 96;
+    config.vocab = 300, config.hidden = 32, config.layers = 2, config.heads = 2,
+    config.intermediate = 64, config.max_positions = 96;
     config.head = HeadKind::kSequenceClassification;
     config.pooler = true;
     config.labels = {"a", "b", "c"};
     Model model(config, false);
     model.Initialize(5);
-    table_.assign(model.params().value(0).f32(), model.params().value(0).f32() + config.vocab * config.hidden);
+    table_.assign(model.params().value(0).f32(),
+        model.params().value(0).f32() + config.vocab * config.hidden);
     ASSERT_TRUE(SaveWeights(folder_, config, model.params()).ok());
     for (int i = 0; i < 200; ++i) {
       Query query;
@@ -37,16 +39,19 @@ class SessionTest : public testing::Test {
     return *std::move(session);
   }
   // Of each query all numbers that one pass gives; `hidden`: of the last layer instead of logits.
-  static std::vector<std::vector<float>> Results(Session& session, absl::Span<const Query> queries, bool hidden) {
+  static std::vector<std::vector<float>> Results(
+      Session& session, absl::Span<const Query> queries, bool hidden) {
     std::vector<std::vector<float>> results;
     const auto put = [&](int64_t i, ConstMat m) {
       EXPECT_EQ(i, results.size()) << "not in order";
       EXPECT_EQ(m.rows, hidden ? queries[i].ids.size() : queries[i].rows.size());
       results.emplace_back();
-      for (int64_t r = 0; r < m.rows; ++r) results.back().insert(results.back().end(), m.f32(r), m.f32(r) + m.cols);
+      for (int64_t r = 0; r < m.rows; ++r)
+        results.back().insert(results.back().end(), m.f32(r), m.f32(r) + m.cols);
     };
     const absl::Status status =
-        hidden ? session.Hidden(queries, true, [&](int64_t i, int, ConstMat m) { put(i, m); }) : session.Logits(queries, put);
+        hidden ? session.Hidden(queries, true, [&](int64_t i, int, ConstMat m) { put(i, m); })
+               : session.Logits(queries, put);
     EXPECT_TRUE(status.ok()) << status;
     return results;
   }
@@ -65,7 +70,8 @@ TEST_F(SessionTest, GivesEachQueryItsOwnResultsInOrder) {
     for (size_t i = 0; i < queries_.size(); i += 9) {
       const auto alone = Results(*session, absl::MakeSpan(queries_).subspan(i, 1), hidden);
       ASSERT_EQ(alone[0].size(), together[i].size());
-      for (size_t n = 0; n < alone[0].size(); ++n) ASSERT_NEAR(alone[0][n], together[i][n], 1e-5) << i;
+      for (size_t n = 0; n < alone[0].size(); ++n)
+        ASSERT_NEAR(alone[0][n], together[i][n], 1e-5) << i;
     }
     EXPECT_EQ(Results(*session, queries_, hidden), together);
   }
@@ -74,14 +80,21 @@ TEST_F(SessionTest, GivesEachQueryItsOwnResultsInOrder) {
 TEST_F(SessionTest, GivesAllLayersWhenAsked) {
   const auto session = Open();
   std::vector<int> layers(queries_.size());
-  EXPECT_TRUE(session->Hidden(queries_, false, [&](int64_t i, int layer, ConstMat) { EXPECT_EQ(layer, layers[i]++); }).ok());
+  EXPECT_TRUE(session
+                  ->Hidden(queries_, false,
+                      [&](int64_t i, int layer, ConstMat) { EXPECT_EQ(layer, layers[i]++); })
+                  .ok());
   EXPECT_THAT(layers, testing::Each(3));
 }
 
 TEST_F(SessionTest, ReadsEmbeddingsAsTheyAreNeeded) {
   const auto session = Open();
-  const auto row = [&](int id) { return session->model().params().value(session->model().encoder().word_embeddings()).f32(id); };
-  const auto same = [&](int id) { return std::equal(row(id), row(id) + 32, table_.data() + id * 32); };
+  const auto row = [&](int id) {
+    return session->model().params().value(session->model().encoder().word_embeddings()).f32(id);
+  };
+  const auto same = [&](int id) {
+    return std::equal(row(id), row(id) + 32, table_.data() + id * 32);
+  };
   EXPECT_FALSE(same(7));
   Query query{.ids = {7, 9}, .second = 2, .rows = {0}};
   EXPECT_TRUE(session->Logits({query}, [](int64_t, ConstMat) {}).ok());

@@ -20,7 +20,8 @@ Spans Read(const std::string& text, bool strict, std::vector<std::string> labels
   for (std::string tag; in >> tag;) tags.push_back(tag);
   if (labels.empty()) labels = tags;
   std::vector<int> ids;
-  for (const std::string& tag : tags) ids.push_back(std::find(labels.begin(), labels.end(), tag) - labels.begin());
+  for (const std::string& tag : tags)
+    ids.push_back(std::find(labels.begin(), labels.end(), tag) - labels.begin());
   const SpanTags reader(labels);
   Spans out;
   for (const TagSpan& s : strict ? reader.Strict(ids) : reader.Lenient(ids)) {
@@ -71,7 +72,9 @@ TEST(Spans, LenientMendsWhatStrictDrops) {
   EXPECT_EQ(Strict("I I"), Spans{});
 }
 
-TEST(Spans, ReadsIob1) { EXPECT_EQ(Lenient("I-A I-A B-A I-A O I-B"), (Spans{"0-2 A", "2-4 A", "5-6 B"})); }
+TEST(Spans, ReadsIob1) {
+  EXPECT_EQ(Lenient("I-A I-A B-A I-A O I-B"), (Spans{"0-2 A", "2-4 A", "5-6 B"}));
+}
 
 TEST(Spans, ReadsIobesAndBilou) {
   for (const bool strict : {false, true}) {
@@ -85,7 +88,8 @@ TEST(Spans, ReadsIobesAndBilou) {
   EXPECT_EQ(Strict("B-A I-A B-A E-A"), (Spans{"2-4 A"}));
 }
 
-// The legal neighbours of each tag, as the labels that may follow it; "^" before the first, "$" behind the last.
+// The legal neighbours of each tag, as the labels that may follow it; "^" before the first, "$"
+// behind the last.
 std::string Following(const std::vector<std::string>& labels, const std::string& from) {
   const SpanTags tags(labels);
   const auto id = [&](const std::string& label) {
@@ -127,7 +131,8 @@ TEST(Follows, TypesWithoutBAreOpenedByI) {
 // Whatever keeps the rules means the same to a lenient and to a strict reader.
 TEST(Follows, LegalTagsReadTheSameBothWays) {
   for (const std::vector<std::string>& labels :
-       {std::vector<std::string>{"B-A", "I-A", "B-B", "I-B", "O"}, {"B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B", "O"}}) {
+      {std::vector<std::string>{"B-A", "I-A", "B-B", "I-B", "O"},
+          {"B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B", "O"}}) {
     const SpanTags tags(labels);
     uint32_t random = 1;
     for (int n = 0; n < 2000; ++n) {

@@ -39,7 +39,8 @@ TEST(TagDecoder, KeepsTheRulesWhenAsked) {
   EXPECT_THAT(LabelsOf(TagDecoder(model, true).Decode(words)), ElementsAre(0, 1));
   EXPECT_THAT(LabelsOf(TagDecoder(model, false).Decode(words)), ElementsAre(1, 1));
   // The score is the chosen label's softmax probability.
-  EXPECT_NEAR(TagDecoder(model).Decode(words)[0].score, 1 / (1 + std::exp(2.0) + std::exp(1.0)), 1e-6);
+  EXPECT_NEAR(
+      TagDecoder(model).Decode(words)[0].score, 1 / (1 + std::exp(2.0) + std::exp(1.0)), 1e-6);
   EXPECT_TRUE(TagDecoder(model).Decode(View(logits, 0, 3)).empty());
 }
 
@@ -61,7 +62,8 @@ TEST(TagDecoder, AChainGivesItsMarginals) {
   const float logits[] = {0, 1, 0.5, 0};
   const auto tags = TagDecoder(model).Decode(View(logits, 2, 2));
   EXPECT_THAT(LabelsOf(tags), ElementsAre(0, 1));
-  const double nn = std::exp(0.5), nv = std::exp(3.0), vn = std::exp(1.5), vv = std::exp(1.0), z = nn + nv + vn + vv;
+  const double nn = std::exp(0.5), nv = std::exp(3.0), vn = std::exp(1.5), vv = std::exp(1.0),
+               z = nn + nv + vn + vv;
   EXPECT_NEAR(tags[0].score, (nn + nv) / z, 1e-6);
   EXPECT_NEAR(tags[1].score, (nv + vv) / z, 1e-6);
 }
@@ -69,9 +71,11 @@ TEST(TagDecoder, AChainGivesItsMarginals) {
 // Letters, marks, emoji, ideographs, controls and spaces of all kinds.
 std::string RandomText(std::mt19937* random, int length) {
   static const std::u32string kPool =
-      U"abcXYZ 012 \u00e9\u00df\u0130 \u0301\u0308\u20dd\u0e49 \u4e2d\u6587\uac00 \U0001F600\U0001F1E9\u200d\ufe0f "
+      U"abcXYZ 012 \u00e9\u00df\u0130 \u0301\u0308\u20dd\u0e49 \u4e2d\u6587\uac00 "
+      U"\U0001F600\U0001F1E9\u200d\ufe0f "
       U"\u200b\u00ad\ufeff\u0001\u007f"
-      U"\t\u00a0\u2028\u3000 .,!-\u2014\u00bf [MASK] \u0600\u05d0\u0928\u093f \ufffd\ue000\U0010ffff##s";
+      U"\t\u00a0\u2028\u3000 .,!-\u2014\u00bf [MASK] \u0600\u05d0\u0928\u093f "
+      U"\ufffd\ue000\U0010ffff##s";
   std::string text;
   for (int i = 0; i < length; ++i) AppendUtf8(kPool[(*random)() % kPool.size()], &text);
   if ((*random)() % 8 == 0) text += std::string(300, 'q');
@@ -99,7 +103,8 @@ TEST(WordsOfText, EveryRunHasAWordAndEverySpanSlicesBack) {
       const CodePoint c = at < text.size() ? CodePointAt(text, at) : CodePoint{U' ', 1};
       if (IsSpace(c.value)) {
         const bool covered = std::any_of(words.begin(), words.end(), [&](const TextWord& w) {
-          return w.bytes.begin < static_cast<int64_t>(at) && w.bytes.end > static_cast<int64_t>(begin);
+          return w.bytes.begin < static_cast<int64_t>(at) &&
+                 w.bytes.end > static_cast<int64_t>(begin);
         });
         ASSERT_TRUE(begin == at || covered) << text << " at " << begin;
         begin = at + c.size;
@@ -111,8 +116,9 @@ TEST(WordsOfText, EveryRunHasAWordAndEverySpanSlicesBack) {
 
 TEST(WordsOfText, WordsThatTheTokenizerDropsAreWords) {
   const auto tokenizer = SmallTokenizer();
-  EXPECT_THAT(Slices("a \u0301 b\u0301c, \u200b", WordsOfText(*tokenizer, "a \u0301 b\u0301c, \u200b")),
-              ElementsAre("a", "\u0301", "b\u0301c", ",", "\u200b"));
+  EXPECT_THAT(
+      Slices("a \u0301 b\u0301c, \u200b", WordsOfText(*tokenizer, "a \u0301 b\u0301c, \u200b")),
+      ElementsAre("a", "\u0301", "b\u0301c", ",", "\u200b"));
 }
 
 class TagWordsTest : public FilesTest {
@@ -127,10 +133,12 @@ class TagWordsTest : public FilesTest {
     return *std::move(session);
   }
   // The tags of one sentence.
-  absl::StatusOr<std::vector<WordTag>> Tag(Session& session, const std::vector<std::string>& words) {
+  absl::StatusOr<std::vector<WordTag>> Tag(
+      Session& session, const std::vector<std::string>& words) {
     const std::vector<std::vector<std::string>> sentences = {words};
     counts_ = {};
-    ASSIGN_OR_RETURN(auto tags, TagWords(session, TagDecoder(session.model()), sentences, &counts_));
+    ASSIGN_OR_RETURN(
+        auto tags, TagWords(session, TagDecoder(session.model()), sentences, &counts_));
     return tags.front();
   }
   WindowCounts counts_;
@@ -145,7 +153,8 @@ TEST_F(TagWordsTest, WordsOutAreWordsIn) {
     std::mt19937 random(5);
     std::vector<std::vector<std::string>> sentences(40);
     for (auto& sentence : sentences) {
-      for (int n = random() % 30; n > 0; --n) sentence.push_back(RandomText(&random, random() % 20));
+      for (int n = random() % 30; n > 0; --n)
+        sentence.push_back(RandomText(&random, random() % 20));
     }
     sentences[7].assign(500, "sats");
     WindowCounts counts;
@@ -173,18 +182,21 @@ TEST_F(TagWordsTest, WordsOutAreWordsIn) {
 // A word of a long sentence has the logits of the window in which it stands most in the middle.
 TEST_F(TagWordsTest, ReadsEachWordWhereItHasMostContext) {
   const auto session = Open(TaggerConfig({"A", "B", "C"}));
-  const std::vector<std::string> letters = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"};
+  const std::vector<std::string> letters = {
+      "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"};
   const int64_t first[] = {0, 5};  // windows of ten words, half of them shared: 0-9, 5-12
   std::vector<float> score[2];
   for (const int w : {0, 1}) {
-    const std::vector<std::string> part(letters.begin() + first[w], letters.begin() + std::min<int64_t>(first[w] + 10, letters.size()));
+    const std::vector<std::string> part(letters.begin() + first[w],
+        letters.begin() + std::min<int64_t>(first[w] + 10, letters.size()));
     const auto tags = Tag(*session, part);
     ASSERT_TRUE(tags.ok());
     for (const WordTag& tag : *tags) score[w].push_back(tag.score);
   }
   const auto tags = *Tag(*session, letters);
   for (int64_t i = 0; i < 13; ++i) {
-    const bool second = i >= 5 && i - 5 > 9 - i;  // more behind it in the first, or more before it in the second?
+    const bool second =
+        i >= 5 && i - 5 > 9 - i;  // more behind it in the first, or more before it in the second?
     EXPECT_NEAR(tags[i].score, second ? score[1][i - 5] : score[0][i], 1e-6) << i;
   }
 }

@@ -17,9 +17,11 @@ int Count(const std::string& text, const std::string& part) {
 }
 
 TEST(HtmlEscape, LeavesNoMarkup) {
-  EXPECT_EQ(HtmlEscape("<b a=\"x\" c='y'>&amp;"), "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;");
+  EXPECT_EQ(
+      HtmlEscape("<b a=\"x\" c='y'>&amp;"), "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;");
   EXPECT_EQ(HtmlEscape("na\u00efve \u4e2d \U0001F600\tx\n"), "na\u00efve \u4e2d \U0001F600\tx\n");
-  EXPECT_EQ(HtmlEscape(absl::string_view("\0\x1b[31m\x7f\u0085\u202e\u2066\xff", 16)), "\uFFFD\uFFFD[31m\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(HtmlEscape(absl::string_view("\0\x1b[31m\x7f\u0085\u202e\u2066\xff", 16)),
+      "\uFFFD\uFFFD[31m\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(HtmlEscape(""), "");
 }
 
@@ -44,7 +46,8 @@ TEST(AttentionPage, ShowsEveryHeadWithEscapedTokens) {
   EXPECT_THAT(page, HasSubstr("M0 0h4v1h-4zM0 1h4v1h-4z"));  // rows of equal cells
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
   EXPECT_THAT(page, HasSubstr("averyveryvery\u2026</text>"));
-  for (const char* bad : {"<script", "http:", "https:", "url(", "src=", "javascript", "@import", "onload"})
+  for (const char* bad :
+      {"<script", "http:", "https:", "url(", "src=", "javascript", "@import", "onload"})
     EXPECT_THAT(page, Not(HasSubstr(bad)));
 }
 

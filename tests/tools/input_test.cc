@@ -40,7 +40,8 @@ std::string ErrorOf(const std::string& content, const InputOptions& options) {
   const auto records = ReadAll(content, options);
   EXPECT_EQ(ExitOf(records.status()), Exit::kData) << content;
   const std::string message(records.status().message());
-  return message.substr(message.find("/input:") == std::string::npos ? 0 : message.find("/input:") + 1);
+  return message.substr(
+      message.find("/input:") == std::string::npos ? 0 : message.find("/input:") + 1);
 }
 
 TEST(InputReader, ReadsLinesOfText) {
@@ -75,13 +76,16 @@ TEST(InputReader, ReadsJson) {
 
 TEST(InputReader, RefusesJsonWithLineAndMember) {
   const InputOptions json{.format = InputFormat::kJsonl};
-  EXPECT_EQ(ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": a string expected");
+  EXPECT_EQ(
+      ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": a string expected");
   EXPECT_EQ(ErrorOf("{\"text\":[\"a\"]}", json), "input:1: \"text\": a string expected");
   EXPECT_EQ(ErrorOf("{\"words\":\"a\"}", json), "input:1: \"words\": a list of strings expected");
-  EXPECT_EQ(ErrorOf("{\"words\":[\"a\",[\"b\"]]}", json), "input:1: \"words\": a list of strings expected");
+  EXPECT_EQ(ErrorOf("{\"words\":[\"a\",[\"b\"]]}", json),
+      "input:1: \"words\": a list of strings expected");
   EXPECT_EQ(ErrorOf("{\"ids\":[1.5]}", json), "input:1: \"ids\": a list of token ids expected");
   EXPECT_EQ(ErrorOf("{\"ids\":[-1]}", json), "input:1: \"ids\": -1 is not a token id");
-  EXPECT_EQ(ErrorOf("{\"ids\":[18446744073709551615]}", json), "input:1: \"ids\": 18446744073709551615 is not a token id");
+  EXPECT_EQ(ErrorOf("{\"ids\":[18446744073709551615]}", json),
+      "input:1: \"ids\": 18446744073709551615 is not a token id");
   EXPECT_EQ(ErrorOf("{\"text\":\"a\",\"text\":\"b\"}", json), "input:1: \"text\" is given twice");
   EXPECT_EQ(ErrorOf("{\"text_pair\":\"a\"}", json), "input:1: a second text without a first");
   EXPECT_EQ(ErrorOf("{\"txt\":\"a\"}", json), "input:1: no member \"text\", \"words\" or \"ids\"");
@@ -89,18 +93,23 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
   EXPECT_EQ(ErrorOf("\"text\"", json), "input:1: a JSON object expected");
   EXPECT_THAT(ErrorOf("{\"text\":\"a\"", json), HasSubstr("input:1: not valid JSON at byte"));
   EXPECT_THAT(ErrorOf("{\"text\":\"\xFF\"}", json), HasSubstr("not valid JSON at byte"));
-  EXPECT_THAT(ErrorOf("{\"x\":" + std::string(1000000, '['), json), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(
+      ErrorOf("{\"x\":" + std::string(1000000, '['), json), HasSubstr("nested deeper than 64"));
 }
 
 TEST(InputReader, ReadsIds) {
-  const auto records = ReadAll("1  2\t3\n{\"ids\": [4]}\n", {.format = InputFormat::kIds, .vocab_size = 5});
+  const auto records =
+      ReadAll("1  2\t3\n{\"ids\": [4]}\n", {.format = InputFormat::kIds, .vocab_size = 5});
   ASSERT_TRUE(records.ok()) << records.status();
   EXPECT_THAT((*records)[0].ids, ElementsAre(1, 2, 3));
   EXPECT_THAT((*records)[1].ids, ElementsAre(4));
   EXPECT_EQ((*records)[1].kind, Kind::kIds);
-  EXPECT_THAT(ErrorOf("1 x", {.format = InputFormat::kIds}), HasSubstr("input:1: \"x\" is not a token id"));
-  EXPECT_THAT(ErrorOf("1\n99999999999", {.format = InputFormat::kIds}), HasSubstr("input:2: \"99999999999\" is not a token id"));
-  EXPECT_THAT(ErrorOf("5", {.format = InputFormat::kIds, .vocab_size = 5}), HasSubstr("whose ids are 0 to 4"));
+  EXPECT_THAT(
+      ErrorOf("1 x", {.format = InputFormat::kIds}), HasSubstr("input:1: \"x\" is not a token id"));
+  EXPECT_THAT(ErrorOf("1\n99999999999", {.format = InputFormat::kIds}),
+      HasSubstr("input:2: \"99999999999\" is not a token id"));
+  EXPECT_THAT(ErrorOf("5", {.format = InputFormat::kIds, .vocab_size = 5}),
+      HasSubstr("whose ids are 0 to 4"));
 }
 
 TEST(InputReader, ReturnsGoodRecordsBeforeAnError) {
@@ -114,7 +123,8 @@ TEST(InputReader, ReturnsGoodRecordsBeforeAnError) {
 }
 
 TEST(InputReader, RefusesEndlessLines) {
-  EXPECT_THAT(ErrorOf("a\n" + std::string(InputReader::kMaxLineBytes + 10, 'x'), {}), HasSubstr("input:2: a line of more than"));
+  EXPECT_THAT(ErrorOf("a\n" + std::string(InputReader::kMaxLineBytes + 10, 'x'), {}),
+      HasSubstr("input:2: a line of more than"));
 }
 
 TEST(InputReader, DoesNotWaitForMoreThanTheFirstLine) {

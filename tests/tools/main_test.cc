@@ -18,17 +18,23 @@ std::string UsageErrorOf(const std::string& arguments) {
 }
 
 TEST(Main, ExplainsUnknownCommands) {
-  EXPECT_EQ(UsageErrorOf("spce"), "cloze: unknown command \"spce\"; did you mean \"spec\"?\nTry `cloze --help`.\n");
-  EXPECT_THAT(UsageErrorOf("spec chek f"), StartsWith("cloze spec: unknown command \"chek\"; did you mean \"check\"?\n"));
+  EXPECT_EQ(UsageErrorOf("spce"),
+      "cloze: unknown command \"spce\"; did you mean \"spec\"?\nTry `cloze --help`.\n");
+  EXPECT_THAT(UsageErrorOf("spec chek f"),
+      StartsWith("cloze spec: unknown command \"chek\"; did you mean \"check\"?\n"));
   EXPECT_THAT(UsageErrorOf("qqqqq"), StartsWith("cloze: unknown command \"qqqqq\"\n"));
   EXPECT_THAT(UsageErrorOf("\"$(printf '\\033[31m')\""), HasSubstr("\\u{1B}"));
 }
 
 TEST(Main, ExplainsUnknownFlags) {
-  EXPECT_THAT(UsageErrorOf("--threds 3"), StartsWith("cloze: unknown flag --threds; did you mean \"--threads\"?\n"));
-  EXPECT_THAT(UsageErrorOf("vocab --sise=3"), StartsWith("cloze vocab: unknown flag --sise; did you mean \"--size\"?\n"));
-  EXPECT_THAT(UsageErrorOf("spec check f --st a=b"), StartsWith("cloze spec check: unknown flag --st; did you mean \"--set\"?\n"));
-  EXPECT_THAT(UsageErrorOf("spec explain a b"), StartsWith("cloze spec explain: unexpected argument \"b\"\n"));
+  EXPECT_THAT(UsageErrorOf("--threds 3"),
+      StartsWith("cloze: unknown flag --threds; did you mean \"--threads\"?\n"));
+  EXPECT_THAT(UsageErrorOf("vocab --sise=3"),
+      StartsWith("cloze vocab: unknown flag --sise; did you mean \"--size\"?\n"));
+  EXPECT_THAT(UsageErrorOf("spec check f --st a=b"),
+      StartsWith("cloze spec check: unknown flag --st; did you mean \"--set\"?\n"));
+  EXPECT_THAT(UsageErrorOf("spec explain a b"),
+      StartsWith("cloze spec explain: unexpected argument \"b\"\n"));
 }
 
 TEST(Main, ExplainsWhatIsMissingOrWrong) {
@@ -36,11 +42,13 @@ TEST(Main, ExplainsWhatIsMissingOrWrong) {
   EXPECT_THAT(UsageErrorOf("spec"), HasSubstr("subcommand is required"));
   EXPECT_THAT(UsageErrorOf("spec check"), HasSubstr("file is required"));
   EXPECT_THAT(UsageErrorOf("--threads -1 --version"), HasSubstr("--threads"));
-  EXPECT_THAT(UsageErrorOf("tokenize --model x --input-format xml"), HasSubstr("text, jsonl or ids expected, found xml"));
+  EXPECT_THAT(UsageErrorOf("tokenize --model x --input-format xml"),
+      HasSubstr("text, jsonl or ids expected, found xml"));
 }
 
 TEST(Main, HelpsAtEachLevel) {
-  for (const char* arguments : {"--help", "spec --help", "spec check -h", "vocab --help", "tokenize --help"}) {
+  for (const char* arguments :
+      {"--help", "spec --help", "spec check -h", "vocab --help", "tokenize --help"}) {
     const RunResult result = RunCloze(arguments);
     EXPECT_EQ(result.exit, 0) << arguments;
     EXPECT_THAT(result.out, HasSubstr("Usage: cloze"));
@@ -55,16 +63,19 @@ TEST(Main, PrintsVersionAndThreads) {
 }
 
 TEST(Main, EveryCommandTakesThreads) {
-  for (const char* command : {"spec check", "spec explain", "bench train", "vocab", "pretrain", "finetune", "evaluate", "predict", "tag",
-                              "fill-mask", "encode", "tokenize", "verify"}) {
+  for (const char* command : {"spec check", "spec explain", "bench train", "vocab", "pretrain",
+           "finetune", "evaluate", "predict", "tag", "fill-mask", "encode", "tokenize", "verify"}) {
     EXPECT_EQ(RunCloze(std::string(command) + " --threads 1 --help").exit, 0) << command;
   }
 }
 
 // What is opened next must not take the place of a standard stream that is closed.
 TEST(Main, ReadsAndWritesNoOtherFileForAClosedStream) {
-  const std::string model = CLOZE_SOURCE_DIR "/tests/golden/masked_lm", out = TemporaryFolder() + "/out";
-  const RunResult closed_in = RunCloze("encode --model " + model + " --input-format ids --out " + out, "bash -c 'exec \"$@\" <&-' - ");
+  const std::string model = CLOZE_SOURCE_DIR "/tests/golden/masked_lm",
+                    out = TemporaryFolder() + "/out";
+  const RunResult closed_in =
+      RunCloze("encode --model " + model + " --input-format ids --out " + out,
+          "bash -c 'exec \"$@\" <&-' - ");
   EXPECT_EQ(closed_in.exit, 74);
   EXPECT_THAT(closed_in.err, HasSubstr("standard input: cannot read"));
   EXPECT_FALSE(std::filesystem::exists(out));
@@ -79,7 +90,8 @@ TEST(Main, NoticesAFullDisk) {
 }
 
 TEST(Main, EndsQuietlyWhenItsReaderGoes) {
-  const RunResult result = RunCloze("spec explain", "bash -c 'set -o pipefail; (sleep 0.3; exec \"$@\") | true' - ");
+  const RunResult result =
+      RunCloze("spec explain", "bash -c 'set -o pipefail; (sleep 0.3; exec \"$@\") | true' - ");
   EXPECT_EQ(result.exit, 0);
   EXPECT_EQ(result.err, "");
 }

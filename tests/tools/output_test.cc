@@ -18,7 +18,8 @@ TEST(JsonString, EscapesWhatMustBe) {
 
 TEST(JsonString, ReplacesEachInvalidByte) {
   EXPECT_EQ(JsonString("a\xFFz\xE2\x82"), "\"a\xEF\xBF\xBDz\xEF\xBF\xBD\xEF\xBF\xBD\"");
-  EXPECT_EQ(JsonString("\xC0\x80\xED\xA0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
+  EXPECT_EQ(JsonString("\xC0\x80\xED\xA0\x80"),
+      "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
 }
 
 TEST(JsonString, ReadsBackAsTheSameText) {
@@ -29,7 +30,8 @@ TEST(JsonString, ReadsBackAsTheSameText) {
     } else if (c < 0x800) {
       text += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
     } else {
-      text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
+      text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
+          static_cast<char>(0x80 | (c & 63))};
     }
   }
   EXPECT_EQ(nlohmann::json::parse(JsonString(text)).get<std::string>(), text);

@@ -1,4 +1,5 @@
-// Commands at a pipe: each line is answered when it has come, whatever else is on its way; and the weights' file may change meanwhile.
+// Commands at a pipe: each line is answered when it has come, whatever else is on its way; and the
+// weights' file may change meanwhile.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -34,12 +35,15 @@ class PipeTest : public testing::Test {
   static void TearDownTestSuite() { delete dir_; }
 
   static std::string Path(const std::string& name) { return *dir_ + "/" + name; }
-  static void Make(const std::string& command, const std::string& name, const std::string& task, const std::string& data) {
+  static void Make(const std::string& command, const std::string& name, const std::string& task,
+      const std::string& data) {
     std::ofstream(Path(name + ".textproto"))
         << "model { tokenizer: '" << Path("vocab.txt")
-        << "' encoder { preset: CUSTOM layers: 1 hidden: 8 heads: 1 intermediate: 8 max_positions: 16 } } " << task << " train { files: '"
-        << Path(data) << "' } batch { tokens: 64 micro_tokens: 64 } schedule { steps: 1 } output { directory: '" << Path(name)
-        << "' } runtime { threads: 1 }";
+        << "' encoder { preset: CUSTOM layers: 1 hidden: 8 heads: 1 intermediate: 8 max_positions: "
+           "16 } } "
+        << task << " train { files: '" << Path(data)
+        << "' } batch { tokens: 64 micro_tokens: 64 } schedule { steps: 1 } output { directory: '"
+        << Path(name) << "' } runtime { threads: 1 }";
     const RunResult r = RunCloze(command + " " + Path(name + ".textproto"));
     ASSERT_EQ(r.exit, 0) << r.err;
   }
@@ -96,7 +100,8 @@ TEST_F(PipeTest, EachSentenceIsAnsweredWhenItsBlankLineHasCome) {
 }
 
 TEST_F(PipeTest, SentencesBeforeAWrongLineAreAnswered) {
-  const RunResult r = RunCloze("tag --format conll --model " + Path("tagger"), "printf 'a ?\\n\\nb ?\\n\\na b c\\n' | ");
+  const RunResult r = RunCloze(
+      "tag --format conll --model " + Path("tagger"), "printf 'a ?\\n\\nb ?\\n\\na b c\\n' | ");
   EXPECT_EQ(r.exit, 65);
   EXPECT_THAT(r.err, HasSubstr("standard input:5: 3 columns, 2 expected"));
   EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 4) << r.out;
@@ -110,9 +115,11 @@ TEST_F(PipeTest, AnswersKeepTheOrderOfTheLines) {
     lines += "<mask>\"}\n";
   }
   std::ofstream(Path("lengths.jsonl")) << lines;
-  const std::pair<std::string, std::string> commands[] = {{"predict", "classifier"}, {"tag --format jsonl", "tagger"}, {"fill-mask", "mlm"}};
+  const std::pair<std::string, std::string> commands[] = {
+      {"predict", "classifier"}, {"tag --format jsonl", "tagger"}, {"fill-mask", "mlm"}};
   for (const auto& [command, model] : commands) {
-    const std::string format = command[0] == 't' ? " " : " --input-format jsonl ", run = command + format + "--model " + Path(model);
+    const std::string format = command[0] == 't' ? " " : " --input-format jsonl ",
+                      run = command + format + "--model " + Path(model);
     const RunResult together = RunCloze(run, "cat " + Path("lengths.jsonl") + " | ");
     ASSERT_EQ(together.exit, 0) << together.err;
     std::istringstream answers(together.out), questions(lines);
@@ -122,19 +129,22 @@ TEST_F(PipeTest, AnswersKeepTheOrderOfTheLines) {
       EXPECT_EQ(json::parse(answer)["id"], i);
       if (i % 8 != 3) continue;
       std::ofstream(Path("one.jsonl")) << question << '\n';
-      const json alone = json::parse(RunCloze(run, "cat " + Path("one.jsonl") + " | ").out), among = json::parse(answer);
+      const json alone = json::parse(RunCloze(run, "cat " + Path("one.jsonl") + " | ").out),
+                 among = json::parse(answer);
       ASSERT_EQ(alone.size(), among.size());
       EXPECT_EQ(alone.value("text", ""), among.value("text", ""));
       EXPECT_EQ(alone.value("words", json()).size(), among.value("words", json()).size());
       const json scores = alone.value("scores", json::object());
-      for (const auto& [label, score] : scores.items()) EXPECT_NEAR(score.get<double>(), among["scores"][label].get<double>(), 1e-5);
+      for (const auto& [label, score] : scores.items())
+        EXPECT_NEAR(score.get<double>(), among["scores"][label].get<double>(), 1e-5);
     }
   }
 }
 
 // Values of the embeddings, the file's largest tensor.
 struct Embeddings {
-  explicit Embeddings(const std::string& path) : file(path, std::ios::in | std::ios::out | std::ios::binary) {
+  explicit Embeddings(const std::string& path)
+      : file(path, std::ios::in | std::ios::out | std::ios::binary) {
     uint64_t size = 0;
     file.read(reinterpret_cast<char*>(&size), 8);
     std::string header(size, ' ');

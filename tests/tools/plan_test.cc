@@ -24,15 +24,22 @@ class Plan : public testing::Test {
       classes << "a bb a " << (i % 2 ? "a\tx\n" : "b\ty\n");
     }
     text.close(), classes.close();
-    Write("m", "masked_lm { max_tokens: 32 } train { files: 'd.txt' } schedule { epochs: 2 } batch { tokens: 300 }");
-    Write("c", "sequence_classification { max_tokens: 32 } train { files: 'c.tsv' } validation { files: 'c.tsv' } batch { examples: 30 }");
+    Write("m",
+        "masked_lm { max_tokens: 32 } train { files: 'd.txt' } schedule { epochs: 2 } batch { "
+        "tokens: 300 }");
+    Write("c",
+        "sequence_classification { max_tokens: 32 } train { files: 'c.tsv' } validation { files: "
+        "'c.tsv' } batch { examples: 30 }");
   }
   void Write(const std::string& name, const std::string& rest) {
-    std::ofstream(folder_ + "/" + name) << "model { tokenizer: 'vocab.txt' encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 "
-                                           "intermediate: 64 max_positions: 32 } } output { directory: 'run' } "
-                                        << rest;
+    std::ofstream(folder_ + "/" + name)
+        << "model { tokenizer: 'vocab.txt' encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 "
+           "intermediate: 64 max_positions: 32 } } output { directory: 'run' } "
+        << rest;
   }
-  RunResult Cloze(const std::string& arguments) { return RunCloze(arguments, "cd " + folder_ + "; TMPDIR=" + folder_ + " "); }
+  RunResult Cloze(const std::string& arguments) {
+    return RunCloze(arguments, "cd " + folder_ + "; TMPDIR=" + folder_ + " ");
+  }
   size_t Files() { return std::distance(std::filesystem::directory_iterator(folder_), {}); }
 
   const std::string folder_ = TemporaryFolder();
@@ -42,8 +49,8 @@ TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
   const size_t files = Files();
   const RunResult mlm = Cloze("pretrain --plan m");
   EXPECT_EQ(mlm.exit, 0) << mlm.err;
-  for (const char* name : {"parameters", "weights", "optimizer", "packed weights", "activations", "scratch", "expected peak",
-                           "training data", "tokens/s", "time to finish"}) {
+  for (const char* name : {"parameters", "weights", "optimizer", "packed weights", "activations",
+           "scratch", "expected peak", "training data", "tokens/s", "time to finish"}) {
     EXPECT_THAT(mlm.out, HasSubstr(name)) << mlm.out;
   }
   EXPECT_THAT(mlm.out, ContainsRegex("micro_tokens +300\n"));
@@ -72,7 +79,8 @@ TEST_F(Plan, EstimatesLargeFilesByTheirBeginning) {
   const RunResult large = Cloze("pretrain --plan m");
   EXPECT_EQ(large.exit, 0) << large.err;
   EXPECT_THAT(large.out, HasSubstr("estimated by 2.1 of 6.6 MB"));
-  EXPECT_THAT(large.out, ContainsRegex("training data +3.[89]")) << large.out;  // 300,300 documents of 11 tokens, <class> and <sep>
+  EXPECT_THAT(large.out, ContainsRegex("training data +3.[89]"))
+      << large.out;  // 300,300 documents of 11 tokens, <class> and <sep>
 }
 
 TEST_F(Plan, RefusesWhatTheRunWouldRefuse) {
@@ -83,7 +91,8 @@ TEST_F(Plan, RefusesWhatTheRunWouldRefuse) {
   EXPECT_THAT(small.err, HasSubstr("batch.micro_tokens: 32 tokens in a pass need"));
   EXPECT_EQ(Cloze("finetune --plan m").exit, 78);
   EXPECT_EQ(Cloze("pretrain --plan m --set train.files=no.txt").exit, 66);
-  EXPECT_THAT(Cloze("pretrain --plan m --set schedule.time_budget_minutes=2").out, HasSubstr("within the time budget"));
+  EXPECT_THAT(Cloze("pretrain --plan m --set schedule.time_budget_minutes=2").out,
+      HasSubstr("within the time budget"));
 }
 
 }  // namespace

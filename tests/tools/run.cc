@@ -56,7 +56,9 @@ Conversation::~Conversation() {
   ::close(out_);
 }
 
-void Conversation::Say(const std::string& text) { EXPECT_EQ(::write(in_, text.data(), text.size()), text.size()); }
+void Conversation::Say(const std::string& text) {
+  EXPECT_EQ(::write(in_, text.data(), text.size()), text.size());
+}
 
 std::string Conversation::Hear() {
   for (size_t end; (end = heard_.find('\n')) == std::string::npos;) {
@@ -83,9 +85,11 @@ RunResult RunCloze(const std::string& arguments, const std::string& before) {
   const std::string folder = TemporaryFolder();
   const bool redirected = arguments.find('>') != std::string::npos;
   const std::string out = redirected ? "" : " >" + folder + "/out";
-  const std::string command = before + CLOZE_BINARY + " " + arguments + out + " 2>" + folder + "/err";
+  const std::string command =
+      before + CLOZE_BINARY + " " + arguments + out + " 2>" + folder + "/err";
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Content(folder + "/out"), Content(folder + "/err")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Content(folder + "/out"),
+      Content(folder + "/err")};
 }
 
 }  // namespace cloze

@@ -14,7 +14,8 @@ struct RunResult {
   std::string out, err;
 };
 
-// Runs `cloze <arguments>`; the arguments are shell text, so that redirections work. `before` stands in front of the program: "echo hi | ".
+// Runs `cloze <arguments>`; the arguments are shell text, so that redirections work. `before`
+// stands in front of the program: "echo hi | ".
 RunResult RunCloze(const std::string& arguments, const std::string& before = "");
 
 // A `cloze` that runs, with pipes as its standard input and output.
@@ -26,7 +27,8 @@ class Conversation {
   Conversation& operator=(const Conversation&) = delete;
 
   void Say(const std::string& text);
-  // The next line that it writes, without the line end; "(nothing)" when it has not come after half a minute, or its output has ended.
+  // The next line that it writes, without the line end; "(nothing)" when it has not come after half
+  // a minute, or its output has ended.
   std::string Hear();
   // Ends its input and waits for it; its exit code, or -1 when a signal ended it.
   int End();

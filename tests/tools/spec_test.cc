@@ -47,13 +47,15 @@ TEST(SpecCommand, RefusesWithPlaceAndExitCode) {
 }
 
 TEST(SpecCommand, TakesOneValueForEachSet) {
-  const RunResult result = RunCloze("spec print --set train.files=a,b --set seed=3 " + kSpecs + "/imdb.textproto");
+  const RunResult result =
+      RunCloze("spec print --set train.files=a,b --set seed=3 " + kSpecs + "/imdb.textproto");
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("files: \"a\"\n  files: \"b\"\n"));
 }
 
 TEST(SpecCommand, Explains) {
-  EXPECT_THAT(RunCloze("spec explain batch.tokens").out, StartsWith("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n"));
+  EXPECT_THAT(RunCloze("spec explain batch.tokens").out,
+      StartsWith("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n"));
   EXPECT_EQ(RunCloze("spec explain nonsense").exit, 2);
 }
 

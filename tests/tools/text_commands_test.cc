@@ -25,22 +25,28 @@ TEST(Tokenize, WritesIdsAndOffsets) {
   const RunResult result = RunCloze("tokenize --model " + SmallVocab(), "printf 'A bb\\n' | ");
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out,
-            "{\"text\": \"A bb\", \"ids\": [2, 5, 6, 7, 3], \"tokens\": [\"[CLS]\", \"a\", \"b\", \"##b\", \"[SEP]\"], "
-            "\"offsets\": [[0, 0], [0, 1], [2, 3], [3, 4], [0, 0]], \"byte_offsets\": [[0, 0], [0, 1], [2, 3], [3, 4], [0, 0]], "
-            "\"word_ids\": [null, 0, 1, 1, null]}\n");
+      "{\"text\": \"A bb\", \"ids\": [2, 5, 6, 7, 3], \"tokens\": [\"[CLS]\", \"a\", \"b\", "
+      "\"##b\", \"[SEP]\"], "
+      "\"offsets\": [[0, 0], [0, 1], [2, 3], [3, 4], [0, 0]], \"byte_offsets\": [[0, 0], [0, 1], "
+      "[2, 3], [3, 4], [0, 0]], "
+      "\"word_ids\": [null, 0, 1, 1, null]}\n");
 }
 
 TEST(Tokenize, TakesPairsAndInvalidUtf8) {
-  const json pair = json::parse(RunCloze("tokenize --pairs --model " + SmallVocab(), "printf 'a\\tb\\n' | ").out);
+  const json pair =
+      json::parse(RunCloze("tokenize --pairs --model " + SmallVocab(), "printf 'a\\tb\\n' | ").out);
   EXPECT_EQ(pair["token_type_ids"], json({0, 0, 0, 1, 1}));
-  const json invalid = json::parse(RunCloze("tokenize --model " + SmallVocab(), "printf '\\377 a\\n' | ").out);
+  const json invalid =
+      json::parse(RunCloze("tokenize --model " + SmallVocab(), "printf '\\377 a\\n' | ").out);
   EXPECT_EQ(invalid["byte_offsets"][1], json({2, 3}));
 }
 
 TEST(Tokenize, EqualsTheReference) {
-  if (!std::filesystem::exists(kTokenizerData)) GTEST_SKIP() << "no reference data at " << kTokenizerData;
+  if (!std::filesystem::exists(kTokenizerData))
+    GTEST_SKIP() << "no reference data at " << kTokenizerData;
   const std::string cases = kTokenizerData + "/uncased.cases.jsonl";
-  const RunResult result = RunCloze("tokenize --input-format jsonl --model " + kTokenizerData + "/vocab/bert-base-uncased " + cases);
+  const RunResult result = RunCloze("tokenize --input-format jsonl --model " + kTokenizerData +
+                                    "/vocab/bert-base-uncased " + cases);
   ASSERT_EQ(result.exit, 0) << result.err;
   std::ifstream expected(cases);
   std::istringstream got(result.out);
@@ -57,7 +63,8 @@ TEST(Tokenize, EqualsTheReference) {
 TEST(Tokenize, AnswersTheFirstLineAtOnce) {
   const std::string folder = TemporaryFolder();
   const std::string reader = "(head -n 1; date +%s%N) >" + folder + "/first";
-  RunCloze("tokenize --model " + SmallVocab() + " | " + reader, "(echo a; sleep 1; date +%s%N >" + folder + "/last) | ");
+  RunCloze("tokenize --model " + SmallVocab() + " | " + reader,
+      "(echo a; sleep 1; date +%s%N >" + folder + "/last) | ");
   std::string line;
   int64_t first = 0, last = 0;
   std::ifstream answered(folder + "/first"), ended(folder + "/last");
@@ -74,11 +81,13 @@ TEST(Tokenize, PrintsNothingForNothing) {
 TEST(Vocab, WritesAFolderThatTokenizes) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/text") << "low lower lowest slow slower\nlow low lower\n";
-  const std::string learn = "vocab --text " + folder + "/text --out " + folder + "/vocab --min-count 1 --size ";
+  const std::string learn =
+      "vocab --text " + folder + "/text --out " + folder + "/vocab --min-count 1 --size ";
   const RunResult result = RunCloze(learn + "30");
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr(" tokens from 8 words (5 different)"));
-  const json line = json::parse(RunCloze("tokenize --model " + folder + "/vocab", "echo low | ").out);
+  const json line =
+      json::parse(RunCloze("tokenize --model " + folder + "/vocab", "echo low | ").out);
   EXPECT_EQ(line["tokens"].front(), "<class>");
   EXPECT_EQ(line["tokens"][1], "low");
   EXPECT_EQ(RunCloze(learn + "30").exit, 0);
@@ -90,7 +99,8 @@ TEST(Vocab, WritesAFolderThatTokenizes) {
 TEST(Vocab, RefusesWhatHoldsNoText) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/text") << "\n \n";
-  EXPECT_EQ(RunCloze("vocab --size 30 --text " + folder + "/text --out " + folder + "/vocab").exit, 65);
+  EXPECT_EQ(
+      RunCloze("vocab --size 30 --text " + folder + "/text --out " + folder + "/vocab").exit, 65);
   EXPECT_FALSE(std::filesystem::exists(folder + "/vocab"));
   EXPECT_EQ(RunCloze("vocab --size 30 --text /nonexistent --out " + folder + "/vocab").exit, 66);
   EXPECT_EQ(RunCloze("vocab --size 3 --text x --out y").exit, 2);
@@ -99,10 +109,12 @@ TEST(Vocab, RefusesWhatHoldsNoText) {
 TEST(Vocab, LearnsByteLevelBpe) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/text") << "low low lower lowest\nlow lower\n";
-  const std::string learn = "vocab --text " + folder + "/text --out " + folder + "/vocab --kind bpe ";
+  const std::string learn =
+      "vocab --text " + folder + "/text --out " + folder + "/vocab --kind bpe ";
   EXPECT_EQ(RunCloze(learn + "--size 264").exit, 0);
   EXPECT_FALSE(std::filesystem::exists(folder + "/vocab/vocab.txt"));
-  const json line = json::parse(RunCloze("tokenize --model " + folder + "/vocab", "echo 'low low \xC3\xA9' | ").out);
+  const json line = json::parse(
+      RunCloze("tokenize --model " + folder + "/vocab", "echo 'low low \xC3\xA9' | ").out);
   EXPECT_EQ(line["tokens"][0], "<s>");
   EXPECT_EQ(line["tokens"].back(), "</s>");
   EXPECT_EQ(line["ids"].size(), 2 + 1 + 1 + 3u) << line;  // low, Ġlow, Ġ and two bytes

@@ -1,6 +1,8 @@
-// Scaled dot-product attention of one sequence and head, forward and backward, block of queries by block of queries: never more than a
-// block of the [tokens, tokens] scores in memory. Bishop & Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Products
-// are of bf16 where T is bf16 and the CPU multiplies it, of f32 otherwise; sums, softmax and statistics are f32. Included by table.cc.
+// Scaled dot-product attention of one sequence and head, forward and backward, block of queries by
+// block of queries: never more than a block of the [tokens, tokens] scores in memory. Bishop &
+// Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Products are of bf16 where
+// T is bf16 and the CPU multiplies it, of f32 otherwise; sums, softmax and statistics are f32.
+// Included by table.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 #define CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 
@@ -15,7 +17,8 @@ constexpr int64_t kQueryBlock = kAttentionQueries;
 
 CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Sizes, padded to whole vectors; padding holds zeros wherever it is read. Memory is taken from the scratch in units (see gemm.h).
+// Sizes, padded to whole vectors; padding holds zeros wherever it is read. Memory is taken from the
+// scratch in units (see gemm.h).
 template <typename T>
 struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
@@ -27,13 +30,8 @@ struct AttentionSizes {
   float* next;
 
   explicit AttentionSizes(const AttentionArgs& a)
-      : tokens(a.tokens),
-        dim(a.head_dim),
-        keys(RoundUp(tokens, kKeys)),
-        width(RoundUp(dim, 16)),
-        row(RoundUp(Pairs(dim), 16)),
-        pairs(Pairs(tokens)),
-        next(a.scratch) {}
+      : tokens(a.tokens), dim(a.head_dim), keys(RoundUp(tokens, kKeys)), width(RoundUp(dim, 16)),
+        row(RoundUp(Pairs(dim), 16)), pairs(Pairs(tokens)), next(a.scratch) {}
   static int64_t Pairs(int64_t n) { return (n + kPairs - 1) / kPairs; }
   float* Take(int64_t units) { return (next += units) - units; }
 };
@@ -49,7 +47,8 @@ CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
 
 // Rows of a matrix [rows, head_dim] T, packed: the left operand of sums over head_dim.
 template <typename T>
-CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void* from, int64_t stride, float* to) {
+CLOZE_INLINE void PackRows(
+    const AttentionSizes<T>& s, int64_t rows, const void* from, int64_t stride, float* to) {
   using Packed = std::conditional_t<kPair<T> == 2, T, float>;
   const int64_t padded = s.row * kPair<T>;
   for (int64_t r = 0; r < rows; ++r, to += s.row) {
@@ -64,10 +63,12 @@ CLOZE_INLINE void PackRows(const AttentionSizes<T>& s, int64_t rows, const void*
   }
 }
 
-// The right operand of sums over rows: unit (k, c) holds element c of row k, or of rows 2k and 2k + 1. `rows` are packed rows; the result,
-// [Pairs(count), width] with zeros behind it where Gemm wants whole tiles, is `to` or, where it is the same, `rows`.
+// The right operand of sums over rows: unit (k, c) holds element c of row k, or of rows 2k and 2k
+// + 1. `rows` are packed rows; the result, [Pairs(count), width] with zeros behind it where Gemm
+// wants whole tiles, is `to` or, where it is the same, `rows`.
 template <typename T>
-CLOZE_INLINE const float* PackPairs(const AttentionSizes<T>& s, int64_t count, const float* rows, float* to) {
+CLOZE_INLINE const float* PackPairs(
+    const AttentionSizes<T>& s, int64_t count, const float* rows, float* to) {
   if constexpr (kPair<T> == 1) return rows;
   for (int64_t r = 0; r < count; r += 2) {
     const bf16 *even = reinterpret_cast<const bf16*>(rows + r * s.row), *odd = even + 2 * s.row;
@@ -85,7 +86,8 @@ CLOZE_INLINE const float* PackPairs(const AttentionSizes<T>& s, int64_t count, c
 }
 
 template <typename T>
-CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const float* from, const float* scale, void* to, int64_t stride) {
+CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const float* from,
+    const float* scale, void* to, int64_t stride) {
   for (int64_t r = 0; r < rows; ++r, from += s.width) {
     T* out = static_cast<T*>(to) + r * stride;
     const float factor = scale == nullptr ? 1.0f : scale[r];
@@ -93,10 +95,13 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
   }
 }
 
-// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix; 0 behind the tokens.
+// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix; 0 behind the
+// tokens.
 template <typename T>
-CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c) {
-  Gemm<kPair<T>>({rows, s.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t, s.keys, c, s.keys, false});
+CLOZE_INLINE void ProductOfRows(
+    const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c) {
+  Gemm<kPair<T>>({rows, s.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t, s.keys, c,
+      s.keys, false});
 }
 
 constexpr float kNoScore = -3e38f;
@@ -104,13 +109,17 @@ constexpr float kNoScore = -3e38f;
 // Scores of the keys from c on; those behind the tokens lose against every other.
 CLOZE_INLINE VF Scores(const float* row, int64_t c, int64_t tokens) {
   const VF score = Load(row + c);
-  return c + W <= tokens ? score : Lanes() < static_cast<int32_t>(tokens - c) ? score : Splat(kNoScore);
+  return c + W <= tokens                              ? score
+         : Lanes() < static_cast<int32_t>(tokens - c) ? score
+                                                      : Splat(kNoScore);
 }
 
-CLOZE_INLINE int64_t QueriesOfGroup(int64_t tokens) { return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1; }
+CLOZE_INLINE int64_t QueriesOfGroup(int64_t tokens) {
+  return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1;
+}
 
-// Factors of dropout of query q, or null. Neighbouring queries of a short sequence share a group of numbers, made for the first of them, so
-// ask for all queries in order.
+// Factors of dropout of query q, or null. Neighbouring queries of a short sequence share a group of
+// numbers, made for the first of them, so ask for all queries in order.
 CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, float* buffer) {
   if (a.dropout.threshold == 0) return nullptr;
   const int64_t share = QueriesOfGroup(a.tokens), first = q % share;
@@ -122,10 +131,11 @@ struct SoftmaxSum {
   float lse, inverse;
 };
 
-// A row of scores becomes exp(scaled score - largest) with dropout, as a packed row in place; divided by their sum before dropout it would
-// be the softmax.
+// A row of scores becomes exp(scaled score - largest) with dropout, as a packed row in place;
+// divided by their sum before dropout it would be the softmax.
 template <typename T>
-CLOZE_INLINE SoftmaxSum SoftmaxRow(const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
+CLOZE_INLINE SoftmaxSum SoftmaxRow(
+    const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
   VF top = Splat(kNoScore);
   for (int64_t c = 0; c < keys; c += W) top = Max(top, Scores(row, c, a.tokens));
   const float max = MaxLane(top) * a.scale;
@@ -153,8 +163,9 @@ template <typename T>
 void AttentionForward(const AttentionArgs& a) {
   [[maybe_unused]] const MatrixUnit<kPair<T>> unit;
   AttentionSizes<T> s(a);
-  float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys), *value_rows = s.Take(s.keys * s.row),
-        *value_pairs = s.Take(s.keys * s.width), *p = s.Take(kQueryBlock * s.keys), *block = s.Take(kQueryBlock * s.width),
+  float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys),
+        *value_rows = s.Take(s.keys * s.row), *value_pairs = s.Take(s.keys * s.width),
+        *p = s.Take(kQueryBlock * s.keys), *block = s.Take(kQueryBlock * s.width),
         *factor = s.Take(RoundUp(s.keys, kDropoutGroup)), *inverse = s.Take(kQueryBlock);
   PackRows(s, s.tokens, a.k, a.stride, rows);
   Transpose(s.tokens, s.row, rows, s.row, key_t, s.keys);
@@ -179,27 +190,30 @@ struct ScoreGradient {
 };
 
 // ds = scale p (dp - sum over keys of p dp), and the sum is dout . out.
-CLOZE_INLINE ScoreGradient GradientAt(const AttentionArgs& a, VF score, VF dp, float lse, float dot, const float* factor) {
+CLOZE_INLINE ScoreGradient GradientAt(
+    const AttentionArgs& a, VF score, VF dp, float lse, float dot, const float* factor) {
   const VF p = Exp(score * a.scale - lse);
   if (factor == nullptr) return {p, p * (dp - dot) * a.scale};
   const VF f = Load(factor);
   return {p * f, p * (dp * f - dot) * a.scale};
 }
 
-// Rows of a block of queries: `p` from scores to dropped-out probabilities and `dp` from their gradients to those of scores, both as left
-// operands of sums over queries; `ds` the latter as packed rows (f32: dp itself).
+// Rows of a block of queries: `p` from scores to dropped-out probabilities and `dp` from their
+// gradients to those of scores, both as left operands of sums over queries; `ds` the latter as
+// packed rows (f32: dp itself).
 template <typename T>
-CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count, const float* dot, float* p,
-                                 float* dp, float* ds, float* buffer) {
-  const int64_t row = s.keys, other = QueriesOfGroup(a.tokens) == 1 ? RoundUp(s.keys, kDropoutGroup) : 0;
+CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q,
+    int64_t count, const float* dot, float* p, float* dp, float* ds, float* buffer) {
+  const int64_t row = s.keys,
+                other = QueriesOfGroup(a.tokens) == 1 ? RoundUp(s.keys, kDropoutGroup) : 0;
   for (int64_t r = 0; r < count; r += kPair<T>) {
     const float* factor = ProbabilityFactors(a, q + r, buffer);
     const float lse = a.lse[q + r];
     float *p0 = p + r * row, *dp0 = dp + r * row;
     if constexpr (kPair<T> == 1) {
       for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g =
-            GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r],
+            factor == nullptr ? nullptr : factor + c);
         Store(p0 + c, g.p), Store(dp0 + c, g.ds);
       }
     } else {
@@ -208,12 +222,12 @@ CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>
       const float lse1 = two ? a.lse[q + r + 1] : 0;
       bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
       for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g =
-            GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r], factor == nullptr ? nullptr : factor + c);
+        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r],
+            factor == nullptr ? nullptr : factor + c);
         ScoreGradient h = {};
         if (two) {
           h = GradientAt(a, Scores(p0 + row, c, s.tokens), Load(dp0 + row + c), lse1, dot[r + 1],
-                         factor1 == nullptr ? nullptr : factor1 + c);
+              factor1 == nullptr ? nullptr : factor1 + c);
           Store(ds1 + c, h.ds);
         }
         Store(p0 + c, PairBf16(g.p, h.p)), Store(dp0 + c, PairBf16(g.ds, h.ds));
@@ -236,11 +250,14 @@ void AttentionBackward(const AttentionGradArgs& g) {
   const AttentionArgs& a = g.forward;
   constexpr int pair = kPair<T>;
   AttentionSizes<T> s(a);
-  float *query = s.Take(s.keys * s.row), *key_rows = s.Take(s.keys * s.row), *key_pairs = s.Take(s.keys * s.width),
-        *key_t = s.Take(s.row * s.keys), *value_t = s.Take(s.row * s.keys), *dkey = s.Take(s.keys * s.width),
+  float *query = s.Take(s.keys * s.row), *key_rows = s.Take(s.keys * s.row),
+        *key_pairs = s.Take(s.keys * s.width), *key_t = s.Take(s.row * s.keys),
+        *value_t = s.Take(s.row * s.keys), *dkey = s.Take(s.keys * s.width),
         *dvalue = s.Take(s.keys * s.width);
-  float *p = s.Take(kQueryBlock * s.keys), *dp = s.Take(kQueryBlock * s.keys), *ds = pair == 1 ? dp : s.Take(kQueryBlock * s.keys);
-  float *dout = s.Take(kQueryBlock * s.row), *block_pairs = s.Take(kQueryBlock * s.width), *block = s.Take(kQueryBlock * s.width),
+  float *p = s.Take(kQueryBlock * s.keys), *dp = s.Take(kQueryBlock * s.keys),
+        *ds = pair == 1 ? dp : s.Take(kQueryBlock * s.keys);
+  float *dout = s.Take(kQueryBlock * s.row), *block_pairs = s.Take(kQueryBlock * s.width),
+        *block = s.Take(kQueryBlock * s.width),
         *factor = s.Take(2 * RoundUp(s.keys, kDropoutGroup)), *dot = s.Take(kQueryBlock);
   PackRows(s, s.tokens, a.v, a.stride, query);
   Transpose(s.tokens, s.row, query, s.row, value_t, s.keys);
@@ -251,17 +268,22 @@ void AttentionBackward(const AttentionGradArgs& g) {
   for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {
     const int64_t count = MinI(kQueryBlock, s.tokens - q), depth = s.Pairs(count);
     const bool add = q > 0;
-    const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride, *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
-    for (int64_t r = 0; r < count; ++r) dot[r] = DotRow(s.dim, dout_rows + r * a.out_stride, out_rows + r * a.out_stride);
+    const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride,
+            *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
+    for (int64_t r = 0; r < count; ++r)
+      dot[r] = DotRow(s.dim, dout_rows + r * a.out_stride, out_rows + r * a.out_stride);
     PackRows(s, count, dout_rows, a.out_stride, dout);
     ProductOfRows(s, count, query + q * s.row, key_t, p);
     ProductOfRows(s, count, dout, value_t, dp);
     ScoreGradients(a, s, q, count, dot, p, dp, ds, factor);
     const float* right = PackPairs(s, count, dout, block_pairs);
-    Gemm<pair>({s.tokens, s.width, depth, p, 1, pair * s.keys, right, s.width, dvalue, s.width, add});
+    Gemm<pair>(
+        {s.tokens, s.width, depth, p, 1, pair * s.keys, right, s.width, dvalue, s.width, add});
     right = PackPairs(s, count, query + q * s.row, block_pairs);
-    Gemm<pair>({s.tokens, s.width, depth, dp, 1, pair * s.keys, right, s.width, dkey, s.width, add});
-    Gemm<pair>({count, s.width, s.pairs, ds, s.keys / pair, 1, key, s.width, block, s.width, false});
+    Gemm<pair>(
+        {s.tokens, s.width, depth, dp, 1, pair * s.keys, right, s.width, dkey, s.width, add});
+    Gemm<pair>(
+        {count, s.width, s.pairs, ds, s.keys / pair, 1, key, s.width, block, s.width, false});
     StoreRows(s, count, block, nullptr, static_cast<T*>(g.dq) + q * a.stride, a.stride);
   }
   StoreRows(s, s.tokens, dkey, nullptr, g.dk, a.stride);

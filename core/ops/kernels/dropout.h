@@ -1,4 +1,5 @@
-// Factors of dropout for a row, from Philox; vectorised over blocks. Only for core/ops/kernels/*.cc.
+// Factors of dropout for a row, from Philox; vectorised over blocks. Only for
+// core/ops/kernels/*.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_DROPOUT_H_
 #define CLOZE_CORE_OPS_KERNELS_DROPOUT_H_
 
@@ -8,8 +9,8 @@
 namespace cloze {
 namespace {
 
-// Elements go in groups of 128: sixteen Philox blocks of eight 16-bit numbers. Element 16 s + l of a group is number s of block l, so
-// that the result is the same for every vector width.
+// Elements go in groups of 128: sixteen Philox blocks of eight 16-bit numbers. Element 16 s + l of
+// a group is number s of block l, so that the result is the same for every vector width.
 constexpr int kDropoutGroup = 128;
 constexpr int kLanes = 16;
 
@@ -22,7 +23,8 @@ typedef uint32_t VLow __attribute__((vector_size(W * 2)));
 CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
   const VL v = b + VL{};
 #if defined(__AVX512F__)
-  return (VL)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)v);  // unmasked, GCC 12 warns of its own header
+  return (VL)_mm512_maskz_mul_epu32(
+      0xFF, (__m512i)a, (__m512i)v);  // unmasked, GCC 12 warns of its own header
 #elif defined(__AVX2__)
   return (VL)_mm256_mul_epu32((__m256i)a, (__m256i)v);
 #else
@@ -39,7 +41,8 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
   for (int64_t group = 0; group * kDropoutGroup < n; ++group) {
     VL c0[kParts], c1[kParts], c2[kParts], c3[kParts];
     for (int i = 0; i < kParts; ++i) {
-      c0[i] = (static_cast<uint64_t>(group * kLanes + i * kHalf) + lane) << 16 | uint64_t{static_cast<uint32_t>(d.position[row])};
+      c0[i] = (static_cast<uint64_t>(group * kLanes + i * kHalf) + lane) << 16 |
+              uint64_t{static_cast<uint32_t>(d.position[row])};
       c1[i] = uint64_t{d.stream} + VL{};
       c2[i] = (example & 0xFFFFFFFF) + VL{};
       c3[i] = (example >> 32) + VL{};
@@ -70,7 +73,8 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
         VU bits;
         __builtin_memcpy(&bits, &words[s / 2][i], sizeof(bits));
         bits = s & 1 ? bits >> 16 : bits & 0xFFFFu;
-        Store(out + s * kLanes + i, (VI)bits >= static_cast<int32_t>(d.threshold) ? Splat(d.scale) : VF{});
+        Store(out + s * kLanes + i,
+            (VI)bits >= static_cast<int32_t>(d.threshold) ? Splat(d.scale) : VF{});
       }
     }
   }

@@ -10,7 +10,8 @@
 namespace cloze {
 namespace {
 
-// Operands come in units of 32 bits: one f32, or, where the CPU multiplies bf16 (kPair 2), two bf16 that are neighbours in the sum.
+// Operands come in units of 32 bits: one f32, or, where the CPU multiplies bf16 (kPair 2), two bf16
+// that are neighbours in the sum.
 #ifdef __AVX512BF16__
 template <typename T>
 constexpr int kPair = sizeof(T) == 2 ? 2 : 1;
@@ -19,8 +20,8 @@ template <typename T>
 constexpr int kPair = 1;
 #endif
 
-// The products of pairs go to the matrix unit: rows, and units of a sum, in whole tiles. Rows of operands that are behind the last one are
-// anything, units of a sum behind the last one are zero.
+// The products of pairs go to the matrix unit: rows, and units of a sum, in whole tiles. Rows of
+// operands that are behind the last one are anything, units of a sum behind the last one are zero.
 #ifdef __AMX_BF16__
 template <int pair>
 constexpr bool kTiles = pair == 2;
@@ -65,9 +66,10 @@ CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
   }
 }
 
-// to[c, r] = from[r, c], units: from [rows, cols], rows `stride` apart, cols a multiple of 16, to [.., keys]; columns of `to` from rows to
-// keys are zero.
-CLOZE_INLINE void Transpose(int64_t rows, int64_t cols, const float* from, int64_t stride, float* to, int64_t keys) {
+// to[c, r] = from[r, c], units: from [rows, cols], rows `stride` apart, cols a multiple of 16, to
+// [.., keys]; columns of `to` from rows to keys are zero.
+CLOZE_INLINE void Transpose(
+    int64_t rows, int64_t cols, const float* from, int64_t stride, float* to, int64_t keys) {
   constexpr auto lanes = std::make_integer_sequence<int, W>();
   for (int64_t r0 = 0; r0 < keys; r0 += W) {
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
@@ -148,7 +150,8 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
 #ifdef __AMX_BF16__
 inline void GemmOfTiles(const GemmArgs& g) {
   const int64_t depth = (g.depth + kTileUnits - 1) / kTileUnits * kTileUnits;
-  alignas(64) float turned[2 * kTileUnits * kAmxMostDepth];  // rows of a left operand that stands by columns
+  alignas(64) float
+      turned[2 * kTileUnits * kAmxMostDepth];  // rows of a left operand that stands by columns
   for (int64_t m = 0; m < g.rows; m += 2 * kTileUnits) {
     const bool two = m + kTileUnits < g.rows;
     const float* a = g.a + m * g.a_row;
@@ -171,7 +174,8 @@ void Gemm(const GemmArgs& g) {
   if constexpr (kTiles<pair>) return GemmOfTiles(g);
 #endif
   int64_t n = 0;
-  for (; n + kTileVectors * W <= g.cols; n += kTileVectors * W) GemmColumns<pair, kTileVectors>(g, n);
+  for (; n + kTileVectors * W <= g.cols; n += kTileVectors * W)
+    GemmColumns<pair, kTileVectors>(g, n);
   switch ((g.cols - n) / W) {
     case 3: return GemmColumns<pair, 3>(g, n);
     case 2: return GemmColumns<pair, 2>(g, n);

@@ -13,8 +13,10 @@ namespace {
 constexpr int64_t kTileFloats = kTileUnits * kTileUnits;
 constexpr int64_t kDeepTiles = 16;  // of a panel at a time: 32 KB, which stay in the nearest cache
 
-// A tile of 32 tokens of 16 columns: unit (k, n) holds tokens 2k and 2k + 1. What is not there is zero.
-CLOZE_INLINE void PanelTile(const PanelArgs& p, const bf16* from, int64_t tokens, int64_t cols, float* to) {
+// A tile of 32 tokens of 16 columns: unit (k, n) holds tokens 2k and 2k + 1. What is not there is
+// zero.
+CLOZE_INLINE void PanelTile(
+    const PanelArgs& p, const bf16* from, int64_t tokens, int64_t cols, float* to) {
   for (int64_t unit = 0; unit < kTileUnits; ++unit) {
     const auto row = [&](int64_t token) {
       if (token >= tokens || cols <= 0) return VU{};
@@ -34,7 +36,8 @@ void Panels(const PanelArgs& p) {
     for (int64_t n = 0; n < p.cols; n += kPanelCols) {
       float* to = p.to + n / kPanelCols * p.panel + token / kPanelTokens * 2 * kTileFloats;
       for (int64_t col = n; col < n + kPanelCols; col += kTileUnits, to += kTileFloats) {
-        PanelTile(p, from + token * p.stride + col, p.tokens - token, p.cols - col, p.turned ? tile : to);
+        PanelTile(
+            p, from + token * p.stride + col, p.tokens - token, p.cols - col, p.turned ? tile : to);
         if (p.turned) Transpose(kTileUnits, kTileUnits, tile, kTileUnits, to, kTileUnits);
       }
     }
@@ -42,9 +45,11 @@ void Panels(const PanelArgs& p) {
 }
 
 // c [32, 32] += a^T b over `tiles` pairs of tiles.
-CLOZE_INLINE void GradientBlock(int64_t tiles, const float* a, const float* b, float* c, int64_t c_row) {
+CLOZE_INLINE void GradientBlock(
+    int64_t tiles, const float* a, const float* b, float* c, int64_t c_row) {
   constexpr int64_t pair = 2 * kTileFloats;
-  AmxBlock<2, 2>(tiles, {a, kTileUnits, kTileFloats, pair}, {b, kTileUnits, kTileFloats, pair}, c, c_row, true);
+  AmxBlock<2, 2>(tiles, {a, kTileUnits, kTileFloats, pair}, {b, kTileUnits, kTileFloats, pair}, c,
+      c_row, true);
 }
 
 void Gradient(const GradientArgs& g) {
@@ -63,10 +68,12 @@ void Gradient(const GradientArgs& g) {
           continue;
         }
         __builtin_memset(edge, 0, sizeof(edge));
-        for (int64_t r = 0; r < rows; ++r) __builtin_memcpy(edge + r * kPanelCols, c + r * g.stride, cols * sizeof(float));
+        for (int64_t r = 0; r < rows; ++r)
+          __builtin_memcpy(edge + r * kPanelCols, c + r * g.stride, cols * sizeof(float));
         GradientBlock(tiles, a, b, edge, kPanelCols);
         __asm__ volatile("" ::: "memory");  // nor that they store there
-        for (int64_t r = 0; r < rows; ++r) __builtin_memcpy(c + r * g.stride, edge + r * kPanelCols, cols * sizeof(float));
+        for (int64_t r = 0; r < rows; ++r)
+          __builtin_memcpy(c + r * g.stride, edge + r * kPanelCols, cols * sizeof(float));
       }
     }
   }

@@ -1,4 +1,5 @@
-// Residual sum, dropout and layer norm in one pass, and its backward with every column sum it can carry. Included by table.cc.
+// Residual sum, dropout and layer norm in one pass, and its backward with every column sum it can
+// carry. Included by table.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_NORM_H_
 #define CLOZE_CORE_OPS_KERNELS_NORM_H_
 
@@ -65,7 +66,8 @@ void NormBackward(const NormGradArgs& a) {
   alignas(64) float buffer[kMaxDropoutRow], scaled[kMaxDropoutRow];
   const int64_t cols = a.cols;
   for (int64_t r = 0; r < a.rows; ++r) {
-    const T *dy = RowOf<T>(a.dy, r, cols), *z = RowOf<T>(a.z, r, cols), *dz_in = RowOf<T>(a.dz_in, r, cols);
+    const T *dy = RowOf<T>(a.dy, r, cols), *z = RowOf<T>(a.z, r, cols),
+            *dz_in = RowOf<T>(a.dz_in, r, cols);
     T *dz = RowOf<T>(a.dz, r, cols), *dx = RowOf<T>(a.dx, r, cols);
     const float mean = a.mean[r], rstd = a.rstd[r];
     const float* factor = FactorsOf(a.out, r, cols, buffer);

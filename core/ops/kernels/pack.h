@@ -9,13 +9,15 @@
 namespace cloze {
 namespace {
 
-// A block reads a little of each of many rows, more of them than the CPU foresees. So each read asks for what stands `ahead` of it to come
-// to the second level of cache: at the same place of the rows behind these, which are packed next, or further on where rows are long.
+// A block reads a little of each of many rows, more of them than the CPU foresees. So each read
+// asks for what stands `ahead` of it to come to the second level of cache: at the same place of the
+// rows behind these, which are packed next, or further on where rows are long.
 constexpr int64_t kMostAhead = 1 << 15, kAheadInRow = 256;
 
 // A block whose source has its columns side by side.
 template <typename T>
-CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
+CLOZE_INLINE void PackByColumns(
+    const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
   for (int64_t unit = 0; unit < kPackUnits; ++unit, to += p.block_cols) {
     for (int64_t n = 0; n < p.block_cols; n += W) {
       const auto row = [&](int64_t k) {
@@ -32,7 +34,8 @@ CLOZE_INLINE void PackByColumns(const PackArgs& p, int64_t depth, int64_t cols, 
 
 // A block whose source has the terms of a sum side by side.
 template <typename T>
-CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
+CLOZE_INLINE void PackByDepth(
+    const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
   for (int64_t n0 = 0; n0 < p.block_cols; n0 += kPackUnits) {
     alignas(64) float rows[kPackUnits * kPackUnits] = {};
     for (int64_t n = 0; n < MinI(kPackUnits, cols - n0); ++n) {
@@ -45,19 +48,22 @@ CLOZE_INLINE void PackByDepth(const PackArgs& p, int64_t depth, int64_t cols, co
     alignas(64) float turned[kPackUnits * kPackUnits];
     Transpose(kPackUnits, kPackUnits, rows, kPackUnits, turned, kPackUnits);
     for (int64_t unit = 0; unit < kPackUnits; ++unit) {
-      for (int64_t n = 0; n < kPackUnits; n += W) Store(to + unit * p.block_cols + n0 + n, Load(turned + unit * kPackUnits + n));
+      for (int64_t n = 0; n < kPackUnits; n += W)
+        Store(to + unit * p.block_cols + n0 + n, Load(turned + unit * kPackUnits + n));
     }
   }
 }
 
 template <typename T>
 void Pack(const PackArgs& p) {
-  const int64_t all = p.cols_step == 1 ? p.depth * p.depth_step : p.cols * p.cols_step, ahead = all <= kMostAhead ? all : kAheadInRow;
+  const int64_t all = p.cols_step == 1 ? p.depth * p.depth_step : p.cols * p.cols_step,
+                ahead = all <= kMostAhead ? all : kAheadInRow;
   for (int64_t n = 0; n < p.cols; n += p.block_cols) {
     for (int64_t k = 0; k < p.depth; k += p.block_depth) {
       const int64_t depth = MinI(p.block_depth, p.depth - k), cols = MinI(p.block_cols, p.cols - n);
       const float* from = p.from + k * p.depth_step + n * p.cols_step;
-      T* block = static_cast<T*>(p.to) + k / p.block_depth * p.depth_stride + n / p.block_cols * p.cols_stride;
+      T* block = static_cast<T*>(p.to) + k / p.block_depth * p.depth_stride +
+                 n / p.block_cols * p.cols_stride;
       float* to = reinterpret_cast<float*>(block);
       if (p.cols_step == 1) PackByColumns<T>(p, depth, cols, from, ahead, to);
       if (p.cols_step != 1) PackByDepth<T>(p, depth, cols, from, ahead, to);

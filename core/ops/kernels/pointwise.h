@@ -1,4 +1,5 @@
-// Activation, dropout, embedding, softmax loss, sums, AdamW: one pass over memory each. Included by table.cc.
+// Activation, dropout, embedding, softmax loss, sums, AdamW: one pass over memory each. Included by
+// table.cc.
 #ifndef CLOZE_CORE_OPS_KERNELS_POINTWISE_H_
 #define CLOZE_CORE_OPS_KERNELS_POINTWISE_H_
 
@@ -21,18 +22,22 @@ CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
   return p;
 }
 
-// GELU for results in bf16, value to 2e-6 (beyond 8 to 3e-8 u) and slope to 2e-5, in half the time: Phi(u) - 1/2 and the slope less 1/2 are
-// z times polynomials in 2 (z / 5)^2 - 1, of least greatest error on |u| <= 5, where z = u; beyond, z = +-5.
+// GELU for results in bf16, value to 2e-6 (beyond 8 to 3e-8 u) and slope to 2e-5, in half the time:
+// Phi(u) - 1/2 and the slope less 1/2 are z times polynomials in 2 (z / 5)^2 - 1, of least greatest
+// error on |u| <= 5, where z = u; beyond, z = +-5.
 CLOZE_INLINE ValueAndSlope RoughGelu(VF u) {
   const VF z = Min(Max(u, Splat(-5.0f)), Splat(5.0f)), t = z * z * 0.08f - 1.0f;
-  const VF p = Polynomial(t, {-0.00104483427f, 0.00317374896f, -0.0040079318f, 0.00515576359f, -0.0100634918f, 0.0168802962f, -0.023661878f,
-                              0.031365037f, -0.0403866433f, 0.0515246168f, -0.0702984408f, 0.141363755f});
-  const VF s = Polynomial(t, {-0.0207204018f, 0.0465147085f, -0.0277211089f, 0.0212280322f, -0.0684484243f, 0.0951200128f, -0.0853552967f,
-                              0.0770893767f, -0.0715419576f, 0.0668261796f, -0.0751227811f, 0.142130584f});
+  const VF p = Polynomial(t, {-0.00104483427f, 0.00317374896f, -0.0040079318f, 0.00515576359f,
+                                 -0.0100634918f, 0.0168802962f, -0.023661878f, 0.031365037f,
+                                 -0.0403866433f, 0.0515246168f, -0.0702984408f, 0.141363755f});
+  const VF s = Polynomial(t, {-0.0207204018f, 0.0465147085f, -0.0277211089f, 0.0212280322f,
+                                 -0.0684484243f, 0.0951200128f, -0.0853552967f, 0.0770893767f,
+                                 -0.0715419576f, 0.0668261796f, -0.0751227811f, 0.142130584f});
   return {u * (p * z + 0.5f), s * z + 0.5f};
 }
 
-// Value and slope of an activation at u. GELU: u Phi(u). Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))) (Hendrycks & Gimpel).
+// Value and slope of an activation at u. GELU: u Phi(u). Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u +
+// 0.044715 u^3))) (Hendrycks & Gimpel).
 template <typename T, ActivationKind kind>
 CLOZE_INLINE ValueAndSlope Activate(VF u) {
   if constexpr (kind == ActivationKind::kGelu && sizeof(T) == 2) {
@@ -60,7 +65,9 @@ void ActivationForwardKind(int64_t n, const T* u, T* y) {
 
 template <typename T>
 void ActivationForward(ActivationKind kind, int64_t n, const void* u, void* y) {
-  const auto run = [&]<ActivationKind k>() { ActivationForwardKind<T, k>(n, static_cast<const T*>(u), static_cast<T*>(y)); };
+  const auto run = [&]<ActivationKind k>() {
+    ActivationForwardKind<T, k>(n, static_cast<const T*>(u), static_cast<T*>(y));
+  };
   switch (kind) {
     case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
     case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
@@ -70,7 +77,8 @@ void ActivationForward(ActivationKind kind, int64_t n, const void* u, void* y) {
 }
 
 template <typename T, ActivationKind kind>
-void ActivationBackwardKind(int64_t rows, int64_t cols, const T* u, const T* dy, T* y, T* du, float* bias_sum) {
+void ActivationBackwardKind(
+    int64_t rows, int64_t cols, const T* u, const T* dy, T* y, T* du, float* bias_sum) {
   for (int64_t r = 0; r < rows; ++r, u += cols, dy += cols, y += cols, du += cols) {
     Sweep(cols, [&](auto at) {
       const ValueAndSlope a = Activate<T, kind>(at(u));
@@ -83,11 +91,11 @@ void ActivationBackwardKind(int64_t rows, int64_t cols, const T* u, const T* dy,
 }
 
 template <typename T>
-void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const void* u, const void* dy, void* y, void* du,
-                        float* bias_sum) {
+void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const void* u,
+    const void* dy, void* y, void* du, float* bias_sum) {
   const auto run = [&]<ActivationKind k>() {
-    ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy), static_cast<T*>(y), static_cast<T*>(du),
-                                 bias_sum);
+    ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy),
+        static_cast<T*>(y), static_cast<T*>(du), bias_sum);
   };
   switch (kind) {
     case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
@@ -117,8 +125,8 @@ void Dropout(int64_t rows, int64_t cols, const void* x, void* y, const RowDropou
 }
 
 template <typename T>
-void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b, const int32_t* ib, const float* c,
-           const int32_t* ic, void* x) {
+void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b,
+    const int32_t* ib, const float* c, const int32_t* ic, void* x) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols, *cr = c + ic[r] * cols;
     T* xr = static_cast<T*>(x) + r * cols;
@@ -127,7 +135,8 @@ void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const 
 }
 
 template <typename T>
-void SumRows(int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool accumulate) {
+void SumRows(
+    int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool accumulate) {
   Sweep(cols, [&](auto at) {
     VF sum = accumulate ? at(out) : VF{};
     for (int64_t r = 0; r < rows; ++r) sum += at(static_cast<const T*>(x) + index[r] * cols);
@@ -142,13 +151,15 @@ LossRow SoftmaxLoss(int64_t n, void* logits, int32_t target, float gradient_scal
     const VF v = LoadPart(p, 1);
     return v[0];
   };
-  constexpr int64_t kBlock = 1024;  // the largest logit is looked for in blocks, then in the first block that has it
+  constexpr int64_t kBlock =
+      1024;  // the largest logit is looked for in blocks, then in the first block that has it
   const VF lowest = Splat(-3.4e38f);
   float max = -3.4e38f;
   int64_t best = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     VF top = lowest;
-    Sweep(MinI(kBlock, n - begin), [&](auto at) { top = Max(top, at.Only(Splat(1.0f)) > VF{} ? at(x + begin) : lowest); });
+    Sweep(MinI(kBlock, n - begin),
+        [&](auto at) { top = Max(top, at.Only(Splat(1.0f)) > VF{} ? at(x + begin) : lowest); });
     if (const float here = MaxLane(top); here > max) max = here, best = begin;
   }
   for (int64_t c = best; c < n; ++c) {
@@ -182,7 +193,8 @@ void Convert(int64_t n, const void* from, void* to) {
 
 // Loshchilov & Hutter 2019, as torch.optim.AdamW orders it.
 void AdamW(const AdamArgs& a) {
-  const float shrink = 1.0f - a.rate * a.decay, step = a.rate / a.correction1, root = 1.0f / a.correction2_root;
+  const float shrink = 1.0f - a.rate * a.decay, step = a.rate / a.correction1,
+              root = 1.0f / a.correction2_root;
   Sweep(a.n, [&](auto at) {
     const VF g = at(a.grad) * a.grad_scale;
     const VF m = at(a.m) * a.beta1 + g * (1.0f - a.beta1);

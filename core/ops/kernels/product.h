@@ -10,11 +10,13 @@ namespace {
 
 #ifdef __AMX_BF16__
 
-constexpr int64_t kProductDepth = 512;  // terms of a sum at a time: of 32 columns of weights 32 KB, which stay in the nearest cache
+constexpr int64_t kProductDepth = 512;  // terms of a sum at a time: of 32 columns of weights 32 KB,
+                                        // which stay in the nearest cache
 
 // Rows [row, row + rows) and columns [col, col + cols) of y (+)= sums + bias.
 template <typename T>
-CLOZE_INLINE void FinishBlock(const ProductArgs& p, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums) {
+CLOZE_INLINE void FinishBlock(
+    const ProductArgs& p, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums) {
   for (int64_t r = 0; r < rows; ++r) {
     T* y = static_cast<T*>(p.y) + (row + r) * p.y_stride + col;
     Sweep(cols, [&](auto place) {
@@ -32,11 +34,13 @@ void Product(const ProductArgs& p) {
   const AmxTiles unit;
   const auto* x = static_cast<const bf16*>(p.x);
   int64_t x_stride = p.x_stride, x_rows = p.rows;
-  if (p.rows < kTileUnits || (p.rows > kTileUnits && p.rows < kProductBlock)) {  // nor is there an earlier one
+  if (p.rows < kTileUnits ||
+      (p.rows > kTileUnits && p.rows < kProductBlock)) {  // nor is there an earlier one
     bf16* copy = reinterpret_cast<bf16*>(p.scratch + kProductCols * kProductBlock);
     x_rows = p.rows < kTileUnits ? kTileUnits : kProductBlock;
     __builtin_memset(copy, 0, x_rows * p.depth * sizeof(bf16));
-    for (int64_t r = 0; r < p.rows; ++r) __builtin_memcpy(copy + r * p.depth, x + r * x_stride, p.depth * sizeof(bf16));
+    for (int64_t r = 0; r < p.rows; ++r)
+      __builtin_memcpy(copy + r * p.depth, x + r * x_stride, p.depth * sizeof(bf16));
     x = copy, x_stride = p.depth;
   }
   for (int64_t k = 0; k < p.depth; k += kProductDepth) {
@@ -47,14 +51,15 @@ void Product(const ProductArgs& p) {
         const bool half = p.rows - m <= kTileUnits;
         const int64_t begin = MinI(m, x_rows - (half ? kTileUnits : kProductBlock));
         float* sums = p.scratch + (m / kProductBlock * kProductCols + n) * kProductBlock;
-        const AmxOperand a = {reinterpret_cast<const float*>(x + begin * x_stride + k), x_stride / 2, kTileUnits * x_stride / 2,
-                              kTileUnits};
+        const AmxOperand a = {reinterpret_cast<const float*>(x + begin * x_stride + k),
+            x_stride / 2, kTileUnits * x_stride / 2, kTileUnits};
         const AmxOperand b = {w, kProductBlock, kTileUnits, kTileUnits * kProductBlock};
         if (half) AmxBlock<1, 2>(depth / kProductBlock, a, b, sums, kProductBlock, k > 0);
         if (!half) AmxBlock<2, 2>(depth / kProductBlock, a, b, sums, kProductBlock, k > 0);
         if (k + depth < p.depth) continue;
         __asm__ volatile("" ::: "memory");  // nor that they store there
-        FinishBlock<T>(p, m, MinI(kProductBlock, p.rows - m), n, MinI(kProductBlock, p.cols - n), sums + (m - begin) * kProductBlock);
+        FinishBlock<T>(p, m, MinI(kProductBlock, p.rows - m), n, MinI(kProductBlock, p.cols - n),
+            sums + (m - begin) * kProductBlock);
       }
     }
   }

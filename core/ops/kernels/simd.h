@@ -1,5 +1,6 @@
-// Vectors of the instruction set that this file is compiled for: W floats, loads and stores of f32 and bf16, exp and the normal
-// distribution. Only for core/ops/kernels/*.cc; everything has internal linkage.
+// Vectors of the instruction set that this file is compiled for: W floats, loads and stores of f32
+// and bf16, exp and the normal distribution. Only for core/ops/kernels/*.cc; everything has
+// internal linkage.
 #ifndef CLOZE_CORE_OPS_KERNELS_SIMD_H_
 #define CLOZE_CORE_OPS_KERNELS_SIMD_H_
 
@@ -36,7 +37,9 @@ CLOZE_INLINE VF Splat(float x) { return x - VF{}; }
 CLOZE_INLINE VF AsFloat(VI x) { return (VF)x; }
 CLOZE_INLINE VI AsInt(VF x) { return (VI)x; }
 #if defined(__AVX512F__)
-CLOZE_INLINE VF Max(VF a, VF b) { return (VF)_mm512_maskz_max_ps(-1, (__m512)a, (__m512)b); }  // unmasked, GCC 12 warns of its own header
+CLOZE_INLINE VF Max(VF a, VF b) {
+  return (VF)_mm512_maskz_max_ps(-1, (__m512)a, (__m512)b);
+}  // unmasked, GCC 12 warns of its own header
 CLOZE_INLINE VF Min(VF a, VF b) { return (VF)_mm512_maskz_min_ps(-1, (__m512)a, (__m512)b); }
 // 1 / x for normal x, relative error below 1e-7.
 CLOZE_INLINE VF Reciprocal(VF x) {
@@ -72,7 +75,8 @@ CLOZE_INLINE VU LoadBits(const bf16* p) {
   return Widen(h);
 }
 CLOZE_INLINE VF Load(const bf16* p) { return (VF)(LoadBits(p) << 16); }
-// Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes. The instruction takes denormals for 0.
+// Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes.
+// The instruction takes denormals for 0.
 CLOZE_INLINE VH Round(VF v) {
 #ifdef __AVX512BF16__
   return (VH)_mm512_cvtneps_pbh((__m512)v);
@@ -168,7 +172,8 @@ CLOZE_INLINE float Sum(VF v) {
 }
 CLOZE_INLINE float MaxLane(VF v) { return Fold(v, Max); }
 
-// e^x, relative error below 2e-7; 0 below -87.33, where it would soon be denormal, which takes a hundred times as long; finite above 88.
+// e^x, relative error below 2e-7; 0 below -87.33, where it would soon be denormal, which takes a
+// hundred times as long; finite above 88.
 CLOZE_INLINE VF Exp(VF x) {
   const VF clamped = Min(Max(x, Splat(-87.33f)), Splat(88.0f));
 #ifdef __AVX512F__
@@ -193,7 +198,8 @@ CLOZE_INLINE VF Exp(VF x) {
   return x < Splat(-87.33f) ? VF{} : e;
 }
 
-// Cumulative distribution (Phi) and density (phi) of the standard normal. Abramowitz & Stegun 7.1.26, absolute error below 2e-7.
+// Cumulative distribution (Phi) and density (phi) of the standard normal. Abramowitz &
+// Stegun 7.1.26, absolute error below 2e-7.
 struct Normal {
   VF cumulative, density;
 };

@@ -1,4 +1,5 @@
-// The kernels of one instruction set. One translation unit, so that the pieces inline into each other.
+// The kernels of one instruction set. One translation unit, so that the pieces inline into each
+// other.
 #include "core/ops/kernels/attention.h"
 #include "core/ops/kernels/gradient.h"
 #include "core/ops/kernels/kernels.h"
@@ -30,7 +31,8 @@ const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {
     .attention_grad = {AttentionBackward<float>, AttentionBackward<bf16>},
     .softmax_loss = {SoftmaxLoss<float>, SoftmaxLoss<bf16>},
     .combine = {Combine<float>, Combine<bf16>},
-    .convert = {{Convert<float, float>, Convert<float, bf16>}, {Convert<bf16, float>, Convert<bf16, bf16>}},
+    .convert = {{Convert<float, float>, Convert<float, bf16>},
+        {Convert<bf16, float>, Convert<bf16, bf16>}},
     .pack = {Pack<float>, Pack<bf16>},
 #ifdef __AMX_BF16__
     .gradient_panels = Panels,

@@ -108,7 +108,8 @@ TEST_F(FileTest, MakesDirectories) {
   EXPECT_EQ(ExitOf(MakeDirectories(Path("file/x"))), Exit::kCannotCreate);
   EXPECT_EQ(ExitOf(MakeDirectories(Path("file"))), Exit::kCannotCreate);
   // The reason is why it cannot be made, not that it is not there.
-  EXPECT_THAT(std::string(MakeDirectories("/sys/cloze").message()), testing::Not(HasSubstr("No such file")));
+  EXPECT_THAT(std::string(MakeDirectories("/sys/cloze").message()),
+      testing::Not(HasSubstr("No such file")));
   EXPECT_THAT(*ListDirectory(Path("x/y")), ElementsAre("w", "z"));
   EXPECT_EQ(ExitOf(ListDirectory(Path("file")).status()), Exit::kNoInput);
 }
@@ -172,16 +173,16 @@ TEST_F(LineReaderTest, SaysHowALineEnded) {
 TEST_F(LineReaderTest, DropsTheByteOrderMark) {
   EXPECT_EQ(Read("\xEF\xBB\xBF"
                  "a\nb"),
-            (Lines{"a", "b"}));
+      (Lines{"a", "b"}));
   EXPECT_EQ(Read("\xEF\xBB\xBF"), Lines{});
   EXPECT_EQ(Read("a\n\xEF\xBB\xBF"
                  "b"),
-            (Lines{"a",
-                   "\xEF\xBB\xBF"
-                   "b"}));
+      (Lines{"a",
+          "\xEF\xBB\xBF"
+          "b"}));
   LineReader reader = *LineReader::Open(Make("bom",
-                                             "\xEF\xBB\xBF"
-                                             "a"));
+      "\xEF\xBB\xBF"
+      "a"));
   std::string line;
   ASSERT_TRUE(*reader.Next(&line));
   EXPECT_TRUE(reader.has_bom());
@@ -190,12 +191,12 @@ TEST_F(LineReaderTest, DropsTheByteOrderMark) {
 TEST_F(LineReaderTest, NamesWhatIsNoText) {
   EXPECT_THAT(Read("\xFF\xFE"
                    "a\0")[0],
-              HasSubstr("UTF-16"));
+      HasSubstr("UTF-16"));
   EXPECT_THAT(Read("\xFE\xFF")[0], HasSubstr("UTF-16"));
   EXPECT_THAT(Read("\x1F\x8B\x08")[0], HasSubstr("gzip"));
   EXPECT_THAT(Read("\xFD"
                    "7zXZ...")[0],
-              HasSubstr("xz"));
+      HasSubstr("xz"));
   EXPECT_THAT(Read("\x28\xB5\x2F\xFD...")[0], HasSubstr("zstd"));
 }
 
@@ -209,11 +210,12 @@ TEST_F(LineReaderTest, LongLinesComeInPieces) {
 TEST_F(LineReaderTest, PiecesDoNotCutCharacters) {
   EXPECT_EQ(Read("abc\xC3\xA9"
                  "d\n",
-                 4),
-            (Lines{"abc+",
-                   "\xC3\xA9"
-                   "d"}));
-  EXPECT_EQ(Read("\xF0\x9F\x98\x80\xF0\x9F\x98\x80\n", 6), (Lines{"\xF0\x9F\x98\x80+", "\xF0\x9F\x98\x80"}));
+                4),
+      (Lines{"abc+",
+          "\xC3\xA9"
+          "d"}));
+  EXPECT_EQ(Read("\xF0\x9F\x98\x80\xF0\x9F\x98\x80\n", 6),
+      (Lines{"\xF0\x9F\x98\x80+", "\xF0\x9F\x98\x80"}));
   const std::string stray(20, '\x80');  // never a border: cut anyway, and lose nothing
   std::string all;
   for (std::string piece : Read(stray, 6)) all += piece.substr(0, piece.find('+'));

@@ -9,7 +9,8 @@ namespace {
 
 TEST(LargeMemory, IsZeroAlignedAndWritableToItsEnd) {
   for (const bool huge : {false, true}) {
-    for (const int64_t bytes : {int64_t{1}, int64_t{4097}, int64_t{2} << 20, (int64_t{4} << 20) + 3}) {
+    for (const int64_t bytes :
+        {int64_t{1}, int64_t{4097}, int64_t{2} << 20, (int64_t{4} << 20) + 3}) {
       const LargeMemory memory(bytes, huge);
       EXPECT_EQ(memory.bytes(), bytes);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % 4096, 0);
@@ -35,7 +36,9 @@ TEST(LargeMemory, HasAnOwner) {
   EXPECT_EQ(second.get()[5], 0);
 }
 
-TEST(LargeMemory, ThatIsNotThereThrows) { EXPECT_THROW(LargeMemory(int64_t{1} << 60), std::bad_alloc); }
+TEST(LargeMemory, ThatIsNotThereThrows) {
+  EXPECT_THROW(LargeMemory(int64_t{1} << 60), std::bad_alloc);
+}
 
 }  // namespace
 }  // namespace cloze

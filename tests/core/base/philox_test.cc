@@ -17,10 +17,13 @@ Philox WithKey(uint32_t k0, uint32_t k1) {
 
 // Known answers of philox4x32-10 that its authors publish with Random123 (kat_vectors).
 TEST(Philox, KnownAnswers) {
-  EXPECT_EQ(WithKey(0, 0)(0, 0, 0), (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(WithKey(~0u, ~0u)(~uint64_t{0}, ~0u, ~0u), (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(WithKey(0xa4093822, 0x299f31d0)(uint64_t{0x03707344} << 32 | 0x13198a2e, 0x243f6a88, 0x85a308d3),
-            (Philox::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT_EQ(
+      WithKey(0, 0)(0, 0, 0), (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(WithKey(~0u, ~0u)(~uint64_t{0}, ~0u, ~0u),
+      (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(WithKey(0xa4093822, 0x299f31d0)(
+                uint64_t{0x03707344} << 32 | 0x13198a2e, 0x243f6a88, 0x85a308d3),
+      (Philox::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 TEST(Philox, EveryPartOfKeyAndCounterCounts) {
@@ -78,7 +81,8 @@ TEST(PermutedIndex, LargeRangesAndEpochs) {
   EXPECT_LT(PermutedIndex(n - 1, n, philox, 0), n);
   EXPECT_LT(PermutedIndex(12345, n + 1, philox, 0), n + 1);
   int same = 0;
-  for (uint64_t i = 0; i < 1000; ++i) same += PermutedIndex(i, 1000, philox, 0) == PermutedIndex(i, 1000, philox, 1);
+  for (uint64_t i = 0; i < 1000; ++i)
+    same += PermutedIndex(i, 1000, philox, 0) == PermutedIndex(i, 1000, philox, 1);
   EXPECT_LT(same, 20) << "another epoch is another order";
 }
 

@@ -8,8 +8,9 @@ namespace cloze {
 namespace {
 
 TEST(Error, CarriesItsExitCode) {
-  for (const Exit exit : {Exit::kUsage, Exit::kData, Exit::kNoInput, Exit::kInternal, Exit::kCannotCreate, Exit::kIo, Exit::kInterrupted,
-                          Exit::kMismatch, Exit::kLimit, Exit::kSpec}) {
+  for (const Exit exit :
+      {Exit::kUsage, Exit::kData, Exit::kNoInput, Exit::kInternal, Exit::kCannotCreate, Exit::kIo,
+          Exit::kInterrupted, Exit::kMismatch, Exit::kLimit, Exit::kSpec}) {
     const absl::Status status = Error(exit, "what");
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(ExitOf(status), exit);
@@ -58,7 +59,8 @@ TEST(Check, EndsTheProgram) {
 TEST(Quote, LeavesTextAlone) {
   EXPECT_EQ(Quote(""), "");
   EXPECT_EQ(Quote("plain text"), "plain text");
-  EXPECT_EQ(Quote("na\xC3\xAFve \xE4\xB8\xAD \xF0\x9F\x98\x80"), "na\xC3\xAFve \xE4\xB8\xAD \xF0\x9F\x98\x80");
+  EXPECT_EQ(Quote("na\xC3\xAFve \xE4\xB8\xAD \xF0\x9F\x98\x80"),
+      "na\xC3\xAFve \xE4\xB8\xAD \xF0\x9F\x98\x80");
 }
 
 TEST(Quote, ShowsWhatCouldHarmATerminal) {
@@ -85,7 +87,8 @@ TEST(Quote, CutsAfterEightyBytesAtACharacter) {
 }
 
 TEST(Nearest, FindsMisspeltNames) {
-  const std::vector<std::string> names = {"learning_rate", "weight_decay", "beta1", "beta2", "pretrain", "predict"};
+  const std::vector<std::string> names = {
+      "learning_rate", "weight_decay", "beta1", "beta2", "pretrain", "predict"};
   EXPECT_EQ(Nearest("learnig_rate", names), "learning_rate");
   EXPECT_EQ(Nearest("LEARNING_RATE", names), "learning_rate");
   EXPECT_EQ(Nearest("waeight_deccay", names), "weight_decay");

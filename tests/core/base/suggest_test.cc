@@ -6,7 +6,8 @@ namespace cloze {
 namespace {
 
 TEST(Nearest, FindsTypingErrors) {
-  const std::vector<std::string> names = {"steps", "shape", "epochs", "warmup_share", "warmup_steps"};
+  const std::vector<std::string> names = {
+      "steps", "shape", "epochs", "warmup_share", "warmup_steps"};
   EXPECT_EQ(Nearest("stepz", names), "steps");
   EXPECT_EQ(Nearest("STEPS", names), "steps");
   EXPECT_EQ(Nearest("setps", names), "steps");

@@ -22,14 +22,16 @@ struct Problem {
     const auto fill = [&](std::vector<float>* v, int64_t size) {
       for (int64_t i = 0; i < size; ++i) v->push_back(normal(random));
     };
-    fill(&logits, n * labels), fill(&start, labels), fill(&between, labels * labels), fill(&end, labels);
+    fill(&logits, n * labels), fill(&start, labels), fill(&between, labels * labels),
+        fill(&end, labels);
   }
   Chain chain() const { return {start.data(), between.data(), end.data()}; }
   ConstMat mat() const { return View(logits.data(), n, labels); }
 
   double Score(const std::vector<int>& y) const {
     double score = start[y[0]] + end[y[n - 1]];
-    for (int64_t t = 0; t < n; ++t) score += logits[t * labels + y[t]] + (t > 0 ? between[y[t - 1] * labels + y[t]] : 0);
+    for (int64_t t = 0; t < n; ++t)
+      score += logits[t * labels + y[t]] + (t > 0 ? between[y[t - 1] * labels + y[t]] : 0);
     return score;
   }
   // f of each of the labels^n sequences.
@@ -65,9 +67,12 @@ TEST(Chain, BestSequenceAndMarginalsAreThoseOfAllSequences) {
     for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(marginals[i], sums[i] / z, 1e-5) << seed;
     Arena arena;
     Problem copy = p;
-    const std::vector<int32_t> y(expected.begin(), expected.end()), cu = {0, static_cast<int32_t>(p.n)};
+    const std::vector<int32_t> y(expected.begin(), expected.end()),
+        cu = {0, static_cast<int32_t>(p.n)};
     const Mat logits = View(copy.logits.data(), p.n, p.labels);
-    EXPECT_NEAR(ChainLoss(logits, cu, y.data(), p.chain(), 0, {}, arena).loss, std::log(z) - most, 1e-5) << seed;
+    EXPECT_NEAR(
+        ChainLoss(logits, cu, y.data(), p.chain(), 0, {}, arena).loss, std::log(z) - most, 1e-5)
+        << seed;
   }
 }
 
@@ -101,7 +106,8 @@ TEST(Chain, FrozenScoresGetNoGradient) {
   Arena arena;
   const std::vector<int32_t> y = {0, 1, 2, 0}, cu = {0, 0, 4, 4};
   const Mat logits = View(p.logits.data(), 4, 3);
-  EXPECT_GT(ChainLoss(logits, cu, y.data(), p.chain(), 1, {nullptr, nullptr, nullptr}, arena).loss, 0);
+  EXPECT_GT(
+      ChainLoss(logits, cu, y.data(), p.chain(), 1, {nullptr, nullptr, nullptr}, arena).loss, 0);
   double sum = 0;
   for (int64_t j = 0; j < 3; ++j) sum += p.logits[j];
   EXPECT_NEAR(sum, 0, 1e-5);  // a gradient now

@@ -17,9 +17,13 @@ struct Keys {
   std::vector<uint64_t> example;
   std::vector<int32_t> position;
   explicit Keys(int64_t rows) {
-    for (int64_t r = 0; r < rows; ++r) example.push_back((uint64_t{1} << 33) + r / 7), position.push_back(static_cast<int32_t>(r % 7));
+    for (int64_t r = 0; r < rows; ++r)
+      example.push_back((uint64_t{1} << 33) + r / 7),
+          position.push_back(static_cast<int32_t>(r % 7));
   }
-  DropoutSite Site(float p, uint32_t stream) const { return {p, 42, stream, {example.data(), position.data()}}; }
+  DropoutSite Site(float p, uint32_t stream) const {
+    return {p, 42, stream, {example.data(), position.data()}};
+  }
 };
 
 // y = x w^T + b.
@@ -29,9 +33,10 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   e.path = {std::max({rows, in, out}), 2, type};
   e.matmul = true;
   e.inputs = {{"x", Role::kActivation, RandomTable(rows, in, 1)},
-              {"w", Role::kParameter, RandomTable(out, in, 2, 0.5)},
-              {"b", Role::kParameter, RandomTable(1, out, 3)}};
-  e.SetReference([]<typename S>(const Tables<S>& in) { return Tables<S>{Linear(in[0], in[1], in[2].v)}; });
+      {"w", Role::kParameter, RandomTable(out, in, 2, 0.5)},
+      {"b", Role::kParameter, RandomTable(1, out, 3)}};
+  e.SetReference(
+      []<typename S>(const Tables<S>& in) { return Tables<S>{Linear(in[0], in[1], in[2].v)}; });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), w = s.Put(p.inputs[1], DType::kF32);
@@ -39,7 +44,8 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
     s.matmul.Forward(x, {w, 1}, p.inputs[2].v.data(), y);
     Result r = {{Workspace::Get(y)}, {}};
     if (p.dout.empty()) return r;
-    const Mat dy = s.Put(p.dout[0]), dw = s.arena.NewZero(out, in, DType::kF32), db = s.arena.NewZero(1, out, DType::kF32);
+    const Mat dy = s.Put(p.dout[0]), dw = s.arena.NewZero(out, in, DType::kF32),
+              db = s.arena.NewZero(1, out, DType::kF32);
     for (int i = 0; i < p.backwards; ++i) {
       s.matmul.BackwardWeight(dy, x, dw);
       AddColumnSums(dy, s.arena, db.f32());
@@ -51,7 +57,8 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   return e;
 }
 
-// y = out(norm(z)), z = residual + in(x + below): every combination of its parts. `below` is the bias whose gradient is dx_sum.
+// y = out(norm(z)), z = residual + in(x + below): every combination of its parts. `below` is the
+// bias whose gradient is dx_sum.
 struct NormCase {
   int64_t rows, cols;
   bool x, residual, keep_z;
@@ -63,7 +70,8 @@ Result RunNorm(const NormCase& c, float epsilon, const Pass& p) {
   Workspace s(p.type);
   const Keys keys(c.rows);
   const DropoutSite in = keys.Site(c.p_in, 5 << 12), out = keys.Site(c.p_out, 6 << 12);
-  const Mat x = c.x ? s.Put(p.inputs[0]) : Mat(), residual = c.residual ? s.Put(p.inputs[1]) : Mat();
+  const Mat x = c.x ? s.Put(p.inputs[0]) : Mat(),
+            residual = c.residual ? s.Put(p.inputs[1]) : Mat();
   const NormParams params = {p.inputs[2].v.data(), p.inputs[3].v.data(), epsilon};
   const Mat z = s.New(c.rows, c.cols), y = s.New(c.rows, c.cols);
   const NormStats stats = {s.arena.NewArray<float>(c.rows), s.arena.NewArray<float>(c.rows)};
@@ -72,32 +80,39 @@ Result RunNorm(const NormCase& c, float epsilon, const Pass& p) {
   if (c.keep_z) r.outputs.push_back(Workspace::Get(z));
   if (p.dout.empty()) return r;
   const Mat dy = s.Put(p.dout[0]), dz_in = c.keep_z ? s.Put(p.dout[1]) : Mat();
-  const Mat dz = s.New(c.rows, c.cols), dx = c.x && (p.need_dx || c.p_in > 0) ? s.New(c.rows, c.cols) : Mat();
+  const Mat dz = s.New(c.rows, c.cols),
+            dx = c.x && (p.need_dx || c.p_in > 0) ? s.New(c.rows, c.cols) : Mat();
   const Mat sums = s.arena.NewZero(3, c.cols, DType::kF32);
   for (int i = 0; i < p.backwards; ++i) {
-    NormBackward(dy, z, stats, params, in, out, dz_in, {sums.f32(0), sums.f32(1), c.x ? sums.f32(2) : nullptr}, s.arena, dz, dx);
+    NormBackward(dy, z, stats, params, in, out, dz_in,
+        {sums.f32(0), sums.f32(1), c.x ? sums.f32(2) : nullptr}, s.arena, dz, dx);
   }
-  r.gradients = {Workspace::Get(dx), c.residual ? Workspace::Get(dz) : Table<float>(), Workspace::Get(Rows(sums, 0, 1)),
-                 Workspace::Get(Rows(sums, 1, 1)), c.x ? Workspace::Get(Rows(sums, 2, 1)) : Table<float>()};
+  r.gradients = {Workspace::Get(dx), c.residual ? Workspace::Get(dz) : Table<float>(),
+      Workspace::Get(Rows(sums, 0, 1)), Workspace::Get(Rows(sums, 1, 1)),
+      c.x ? Workspace::Get(Rows(sums, 2, 1)) : Table<float>()};
   return r;
 }
 
 Entry NormEntry(const NormCase& c) {
   const float epsilon = c.cols == 1 ? 1e-3f : 1e-12f;
   Entry e;
-  e.name = absl::StrCat("Norm_", c.rows, "x", c.cols, c.x ? "_x" : "", c.residual ? "_residual" : "", c.keep_z ? "_z" : "",
-                        c.p_in > 0 ? "_in" : "", c.p_out > 0 ? "_out" : "", Suffix(c.type));
+  e.name =
+      absl::StrCat("Norm_", c.rows, "x", c.cols, c.x ? "_x" : "", c.residual ? "_residual" : "",
+          c.keep_z ? "_z" : "", c.p_in > 0 ? "_in" : "", c.p_out > 0 ? "_out" : "", Suffix(c.type));
   e.path = {std::max(c.rows, c.cols), 3, c.type};
-  const auto table = [&](bool there, uint32_t seed) { return there ? RandomTable(c.rows, c.cols, seed, 2, 1) : Table<float>(); };
+  const auto table = [&](bool there, uint32_t seed) {
+    return there ? RandomTable(c.rows, c.cols, seed, 2, 1) : Table<float>();
+  };
   e.inputs = {{"x",
-               !c.x         ? Role::kConstant
-               : c.p_in > 0 ? Role::kStream
-                            : Role::kActivation,
-               table(c.x, 1)},
-              {"residual", c.residual ? Role::kStream : Role::kConstant, table(c.residual, 2)},
-              {"gain", Role::kParameter, RandomTable(1, c.cols, 3, 0.3, 1)},
-              {"bias", Role::kParameter, RandomTable(1, c.cols, 4)},
-              {"below", c.x ? Role::kParameter : Role::kConstant, c.x ? Table<float>(1, c.cols) : Table<float>()}};
+                  !c.x         ? Role::kConstant
+                  : c.p_in > 0 ? Role::kStream
+                               : Role::kActivation,
+                  table(c.x, 1)},
+      {"residual", c.residual ? Role::kStream : Role::kConstant, table(c.residual, 2)},
+      {"gain", Role::kParameter, RandomTable(1, c.cols, 3, 0.3, 1)},
+      {"bias", Role::kParameter, RandomTable(1, c.cols, 4)},
+      {"below", c.x ? Role::kParameter : Role::kConstant,
+          c.x ? Table<float>(1, c.cols) : Table<float>()}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     const Keys keys(c.rows);
     Table<S> z(c.rows, c.cols);
@@ -117,11 +132,15 @@ Entry ActivationEntry(const char* name, ActivationKind kind, Table<float> u, DTy
   const int64_t rows = u.rows, cols = u.cols;
   e.name = absl::StrCat(name, "_", rows, "x", cols, Suffix(type));
   e.path = {rows, 2, type};
-  e.inputs = {{"u", Role::kStream, std::move(u)}, {"below", Role::kParameter, Table<float>(1, cols)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Activation(kind, AddRow(in[0], in[1].v))}; });
+  e.inputs = {
+      {"u", Role::kStream, std::move(u)}, {"below", Role::kParameter, Table<float>(1, cols)}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Activation(kind, AddRow(in[0], in[1].v))};
+  });
   e.run = [=, path = e.path](const Pass& p) {
     Workspace s(p.type);
-    const Mat u = s.Put(p.inputs[0]), y = s.New(rows, cols), again = s.New(rows, cols), db = s.arena.NewZero(1, cols, DType::kF32);
+    const Mat u = s.Put(p.inputs[0]), y = s.New(rows, cols), again = s.New(rows, cols),
+              db = s.arena.NewZero(1, cols, DType::kF32);
     ActivationForward(kind, u, y);
     Result r = {{Workspace::Get(y)}, {}};
     if (p.dout.empty()) return r;
@@ -140,7 +159,8 @@ Entry ActivationEntry(const char* name, ActivationKind kind, Table<float> u, DTy
 
 Table<float> Extremes() {
   Table<float> u(1, 0);
-  for (const float x : {0.001f, 1e-20f, 1.0f, 3.0f, 5.0f, 6.0f, 9.0f, 12.0f, 20.0f, 45.0f, 90.0f, 1000.0f, 1e10f})
+  for (const float x :
+      {0.001f, 1e-20f, 1.0f, 3.0f, 5.0f, 6.0f, 9.0f, 12.0f, 20.0f, 45.0f, 90.0f, 1000.0f, 1e10f})
     u.v.push_back(x), u.v.push_back(-x);
   u.cols = u.v.size();
   return u;
@@ -148,10 +168,13 @@ Table<float> Extremes() {
 
 Entry DropoutEntry(int64_t rows, int64_t cols, float p_drop, DType type) {
   Entry e;
-  e.name = absl::StrCat("Dropout_", rows, "x", cols, "_", static_cast<int>(p_drop * 100), Suffix(type));
+  e.name =
+      absl::StrCat("Dropout_", rows, "x", cols, "_", static_cast<int>(p_drop * 100), Suffix(type));
   e.path = {1, 1, type};
   e.inputs = {{"x", Role::kStream, RandomTable(rows, cols, 1)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Dropout(in[0], Keys(rows).Site(p_drop, 3 << 12))}; });
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Dropout(in[0], Keys(rows).Site(p_drop, 3 << 12))};
+  });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Keys keys(rows);
@@ -174,15 +197,17 @@ Entry EmbeddingEntry(int64_t rows, int64_t tail, int64_t vocab, int64_t cols, DT
   e.path = {rows, 1, type};
   e.live_rows = rows - tail;
   e.inputs = {{"words", Role::kParameter, RandomTable(vocab, cols, 1)},
-              {"positions", Role::kParameter, RandomTable(9, cols, 2)},
-              {"types", Role::kParameter, RandomTable(2, cols, 3)}};
+      {"positions", Role::kParameter, RandomTable(9, cols, 2)},
+      {"types", Role::kParameter, RandomTable(2, cols, 3)}};
   std::vector<int32_t> ids, pos, types;
   for (int64_t r = 0; r < rows; ++r) {
     ids.push_back(static_cast<int32_t>(r * r * 2654435761u % vocab));
     pos.push_back(static_cast<int32_t>(r % 9));
     types.push_back(r % 50 == 3);
   }
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Embedding(in[0], ids, in[1], pos, in[2], types)}; });
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Embedding(in[0], ids, in[1], pos, in[2], types)};
+  });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     Mat tables[3], grads[3];
@@ -242,30 +267,39 @@ Entry AttentionEntry(const AttentionCase& c) {
   const std::vector<int32_t> cu = Offsets(c.lengths);
   const int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
   Entry e;
-  e.name = absl::StrCat("Attention_", c.heads, "x", c.dim, "_to", longest, c.p > 0 ? "_dropout" : "", Suffix(c.type));
+  e.name = absl::StrCat(
+      "Attention_", c.heads, "x", c.dim, "_to", longest, c.p > 0 ? "_dropout" : "", Suffix(c.type));
   e.path = {longest + c.dim, 4, c.type};
   e.live_rows = cu.back();
   e.inputs = {{"qkv", Role::kStream, RandomTable(cu.back() + c.tail, 3 * c.heads * c.dim, 1)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Attention(in[0], cu, c.heads, Keys(in[0].rows).Site(c.p, 4))}; });
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Attention(in[0], cu, c.heads, Keys(in[0].rows).Site(c.p, 4))};
+  });
   e.run = [=](const Pass& p) { return RunAttention(c, cu, p); };
   return e;
 }
 
 Entry LossEntry(int64_t rows, int64_t labels, float spread, DType type) {
   Entry e;
-  e.name = absl::StrCat("SoftmaxCrossEntropy_", rows, "x", labels, "_", static_cast<int>(spread), Suffix(type));
+  e.name = absl::StrCat(
+      "SoftmaxCrossEntropy_", rows, "x", labels, "_", static_cast<int>(spread), Suffix(type));
   e.path = {labels + rows, 2, type};
   e.inputs = {{"logits", Role::kActivation, RandomTable(rows, labels, 1, spread)}};
   std::vector<int32_t> targets;
   for (int64_t r = 0; r < rows; ++r)
-    targets.push_back(static_cast<int32_t>((labels - 1) * (rows - 1 - r) / std::max<int64_t>(1, rows - 1)));
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {CrossEntropy(in[0], targets)})}; });
+    targets.push_back(
+        static_cast<int32_t>((labels - 1) * (rows - 1 - r) / std::max<int64_t>(1, rows - 1)));
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Table<S>(1, 1, {CrossEntropy(in[0], targets)})};
+  });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Mat logits = s.Put(p.inputs[0]);
-    const LossSum sum = SoftmaxCrossEntropy(logits, targets.data(), p.dout.empty() || !p.need_dx ? 0 : p.dout[0].v[0], s.arena);
+    const LossSum sum = SoftmaxCrossEntropy(
+        logits, targets.data(), p.dout.empty() || !p.need_dx ? 0 : p.dout[0].v[0], s.arena);
     Result r = {{Table<float>(1, 1, {static_cast<float>(sum.loss)})}, {}};
-    if (p.dout.empty() || !p.need_dx) ExpectSameBits("logits", {Workspace::Get(logits)}, {p.inputs[0]});
+    if (p.dout.empty() || !p.need_dx)
+      ExpectSameBits("logits", {Workspace::Get(logits)}, {p.inputs[0]});
     if (!p.dout.empty()) r.gradients = {p.need_dx ? Workspace::Get(logits) : Table<float>()};
     return r;
   };
@@ -277,18 +311,20 @@ Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spre
   std::vector<int32_t> cu = {0}, targets;
   for (const int32_t length : lengths) cu.push_back(cu.back() + length);
   for (int32_t r = 0; r < cu.back(); ++r) targets.push_back(static_cast<int32_t>(r * 7 % labels));
-  e.name = absl::StrCat("ChainLoss_", cu.back(), "x", labels, "_", static_cast<int>(spread), Suffix(type));
+  e.name = absl::StrCat(
+      "ChainLoss_", cu.back(), "x", labels, "_", static_cast<int>(spread), Suffix(type));
   e.path = {labels + cu.back(), 2, type};
   e.inputs = {{"logits", Role::kStream, RandomTable(cu.back(), labels, 1, spread)},
-              {"start", Role::kParameter, RandomTable(1, labels, 2)},
-              {"between", Role::kParameter, RandomTable(labels, labels, 3)},
-              {"end", Role::kParameter, RandomTable(1, labels, 4)}};
+      {"start", Role::kParameter, RandomTable(1, labels, 2)},
+      {"between", Role::kParameter, RandomTable(labels, labels, 3)},
+      {"end", Role::kParameter, RandomTable(1, labels, 4)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Table<S>(1, 1, {ChainLoss(in[0], lengths, targets, in[1].v, in[2], in[3].v)})};
   });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
-    const Mat start = s.Put(p.inputs[1], DType::kF32), between = s.Put(p.inputs[2], DType::kF32), end = s.Put(p.inputs[3], DType::kF32);
+    const Mat start = s.Put(p.inputs[1], DType::kF32), between = s.Put(p.inputs[2], DType::kF32),
+              end = s.Put(p.inputs[3], DType::kF32);
     const Chain chain = {start.f32(), between.f32(), end.f32()};
     Table<float> d1(1, labels), d2(labels, labels), d3(1, labels);
     Mat logits = s.Put(p.inputs[0]);
@@ -298,7 +334,10 @@ Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spre
     if (p.dout.empty()) return r;
     for (int i = 0; i < p.backwards; ++i) {
       logits = s.Put(p.inputs[0]);
-      EXPECT_EQ(ChainLoss(logits, cu, targets.data(), chain, p.dout[0].v[0], {d1.v.data(), d2.v.data(), d3.v.data()}, s.arena).loss, loss);
+      EXPECT_EQ(ChainLoss(logits, cu, targets.data(), chain, p.dout[0].v[0],
+                    {d1.v.data(), d2.v.data(), d3.v.data()}, s.arena)
+                    .loss,
+          loss);
     }
     r.gradients = {Workspace::Get(logits), d1, d2, d3};
     return r;
@@ -306,14 +345,18 @@ Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spre
   return e;
 }
 
-// A loss of f32 logits whose reference is `reference` and which `run` computes with its gradient in place.
+// A loss of f32 logits whose reference is `reference` and which `run` computes with its gradient in
+// place.
 template <typename F>
-Entry FloatLossEntry(const std::string& name, const Table<float>& logits, F reference, std::function<LossSum(Mat, float, Arena&)> run) {
+Entry FloatLossEntry(const std::string& name, const Table<float>& logits, F reference,
+    std::function<LossSum(Mat, float, Arena&)> run) {
   Entry e;
   e.name = absl::StrCat(name, "_", logits.rows, "x", logits.cols);
   e.path = {logits.cols + logits.rows, 2, DType::kF32};
   e.inputs = {{"logits", Role::kActivation, logits}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Table<S>(1, 1, {reference(in[0])})}; });
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Table<S>(1, 1, {reference(in[0])})};
+  });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]);
@@ -332,13 +375,17 @@ void AddFloatLosses(std::vector<Entry>* all) {
     const Table<float> logits = RandomTable(rows, labels, 1, 2);
     std::vector<int32_t> targets;
     std::vector<float> weights, sets, numbers = RandomTable(rows, labels, 2, 3).v;
-    for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>((7 * r + 1) % labels));
-    for (int64_t c = 0; c < labels; ++c) weights.push_back(c == 1 ? 0 : 0.25f * static_cast<float>(c + 1));
+    for (int64_t r = 0; r < rows; ++r)
+      targets.push_back(static_cast<int32_t>((7 * r + 1) % labels));
+    for (int64_t c = 0; c < labels; ++c)
+      weights.push_back(c == 1 ? 0 : 0.25f * static_cast<float>(c + 1));
     for (const float x : numbers) sets.push_back(x > 0 ? 1 : 0);
     for (const float smoothing : {0.0f, 0.1f}) {
       for (const std::vector<float>& w : {std::vector<float>(), weights}) {
         all->push_back(FloatLossEntry(
-            absl::StrCat("WeightedCrossEntropy", w.empty() ? "" : "_weights", smoothing > 0 ? "_smooth" : ""), logits,
+            absl::StrCat("WeightedCrossEntropy", w.empty() ? "" : "_weights",
+                smoothing > 0 ? "_smooth" : ""),
+            logits,
             [=](const auto& x) { return WeightedCrossEntropy(x, targets, w, double{smoothing}); },
             [=](Mat x, float scale, Arena& arena) {
               return cloze::WeightedCrossEntropy(x, targets.data(), {w, smoothing}, scale, arena);
@@ -347,10 +394,14 @@ void AddFloatLosses(std::vector<Entry>* all) {
     }
     all->push_back(FloatLossEntry(
         "BinaryCrossEntropy", logits, [=](const auto& x) { return BinaryCrossEntropy(x, sets); },
-        [=](Mat x, float scale, Arena& arena) { return cloze::BinaryCrossEntropy(x, sets.data(), scale, arena); }));
+        [=](Mat x, float scale, Arena& arena) {
+          return cloze::BinaryCrossEntropy(x, sets.data(), scale, arena);
+        }));
     all->push_back(FloatLossEntry(
         "SquaredError", logits, [=](const auto& x) { return SquaredError(x, numbers); },
-        [=](Mat x, float scale, Arena& arena) { return cloze::SquaredError(x, numbers.data(), scale, arena); }));
+        [=](Mat x, float scale, Arena& arena) {
+          return cloze::SquaredError(x, numbers.data(), scale, arena);
+        }));
   }
 }
 
@@ -376,15 +427,15 @@ Entry GatherEntry(DType type) {
 
 Entry AdamWEntry(int64_t n, const AdamW& a) {
   Entry e;
-  e.name = absl::StrCat("AdamW_", n, "_step", a.step, a.bias_correction ? "" : "_uncorrected", a.decay > 0 ? "_decay" : "");
+  e.name = absl::StrCat("AdamW_", n, "_step", a.step, a.bias_correction ? "" : "_uncorrected",
+      a.decay > 0 ? "_decay" : "");
   e.path = {4, 4, DType::kF32};
   e.gradients = false;
   Table<float> v = RandomTable(1, n, 4, 0.3);
   for (float& x : v.v) x *= x;
   e.inputs = {{"value", Role::kConstant, RandomTable(1, n, 1)},
-              {"gradient", Role::kConstant, RandomTable(1, n, 2)},
-              {"m", Role::kConstant, RandomTable(1, n, 3, 0.3)},
-              {"v", Role::kConstant, v}};
+      {"gradient", Role::kConstant, RandomTable(1, n, 2)},
+      {"m", Role::kConstant, RandomTable(1, n, 3, 0.3)}, {"v", Role::kConstant, v}};
   e.reference = [=](Tables<double> in) {
     AdamWStep(a, &in[0].v, in[1].v, &in[2].v, &in[3].v);
     in[1] = Table<double>(1, n);
@@ -404,8 +455,12 @@ Entry SumSquaresEntry(int64_t n) {
   e.path = {1, 1, DType::kF32};
   e.gradients = false;
   e.inputs = {{"x", Role::kConstant, RandomTable(1, n, 1)}};
-  e.reference = [](const Tables<double>& in) { return Tables<double>{Table<double>(1, 1, {SumSquares(in[0].v)})}; };
-  e.run = [](const Pass& p) { return Result{{Table<float>(1, 1, {static_cast<float>(cloze::SumSquares(p.inputs[0].v))})}, {}}; };
+  e.reference = [](const Tables<double>& in) {
+    return Tables<double>{Table<double>(1, 1, {SumSquares(in[0].v)})};
+  };
+  e.run = [](const Pass& p) {
+    return Result{{Table<float>(1, 1, {static_cast<float>(cloze::SumSquares(p.inputs[0].v))})}, {}};
+  };
   return e;
 }
 
@@ -415,9 +470,11 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
   e.name = absl::StrCat("Combine_", rows, "x", cols, b == 0 ? "_scale" : "", Suffix(type));
   e.path = {2, 1, type};
   e.gradients = false;
-  e.inputs = {{"x", Role::kActivation, RandomTable(rows, cols, 1)}, {"y", Role::kActivation, RandomTable(rows, cols, 2)}};
-  e.SetReference(
-      [=]<typename S>(const Tables<S>& in) { return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })}; });
+  e.inputs = {{"x", Role::kActivation, RandomTable(rows, cols, 1)},
+      {"y", Role::kActivation, RandomTable(rows, cols, 2)}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })};
+  });
   e.run = [=](const Pass& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), y = b == 0 ? s.New(rows, cols) : s.Put(p.inputs[1]);
@@ -434,22 +491,43 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
 void AddTyped(std::vector<Entry>* all, DType type) {
   all->push_back(CombineEntry(3, 5, 1.75f, 0, type));
   all->push_back(CombineEntry(130, 70, -0.5f, 1, type));
-  for (const auto& [rows, in, out] : {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {9, 24, 17}, {130, 40, 65}})
+  for (const auto& [rows, in, out] :
+      {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {9, 24, 17}, {130, 40, 65}})
     all->push_back(LinearEntry(rows, in, out, type));
   for (const int64_t cols : {24, 40}) {
-    all->push_back(NormEntry({.rows = 5, .cols = cols, .x = true, .residual = false, .keep_z = false, .type = type}));
-    all->push_back(NormEntry({.rows = 5, .cols = cols, .x = false, .residual = true, .keep_z = true, .type = type}));
-    all->push_back(
-        NormEntry({.rows = 4, .cols = cols, .x = true, .residual = true, .keep_z = true, .p_in = 0.3, .p_out = 0.2, .type = type}));
+    all->push_back(NormEntry(
+        {.rows = 5, .cols = cols, .x = true, .residual = false, .keep_z = false, .type = type}));
+    all->push_back(NormEntry(
+        {.rows = 5, .cols = cols, .x = false, .residual = true, .keep_z = true, .type = type}));
+    all->push_back(NormEntry({.rows = 4,
+        .cols = cols,
+        .x = true,
+        .residual = true,
+        .keep_z = true,
+        .p_in = 0.3,
+        .p_out = 0.2,
+        .type = type}));
   }
-  all->push_back(NormEntry({.rows = 6, .cols = 16, .x = true, .residual = true, .keep_z = true, .type = type}));
-  all->push_back(NormEntry({.rows = 6, .cols = 17, .x = true, .residual = true, .keep_z = false, .p_in = 0.1, .type = type}));
-  all->push_back(
-      NormEntry({.rows = 200, .cols = 300, .x = true, .residual = true, .keep_z = true, .p_in = 0.1, .p_out = 0.1, .type = type}));
+  all->push_back(NormEntry(
+      {.rows = 6, .cols = 16, .x = true, .residual = true, .keep_z = true, .type = type}));
+  all->push_back(NormEntry({.rows = 6,
+      .cols = 17,
+      .x = true,
+      .residual = true,
+      .keep_z = false,
+      .p_in = 0.1,
+      .type = type}));
+  all->push_back(NormEntry({.rows = 200,
+      .cols = 300,
+      .x = true,
+      .residual = true,
+      .keep_z = true,
+      .p_in = 0.1,
+      .p_out = 0.1,
+      .type = type}));
   const std::pair<const char*, ActivationKind> activations[] = {{"Gelu", ActivationKind::kGelu},
-                                                                {"GeluTanh", ActivationKind::kGeluTanh},
-                                                                {"Relu", ActivationKind::kRelu},
-                                                                {"Tanh", ActivationKind::kTanh}};
+      {"GeluTanh", ActivationKind::kGeluTanh}, {"Relu", ActivationKind::kRelu},
+      {"Tanh", ActivationKind::kTanh}};
   for (const auto& [name, kind] : activations) {
     for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{3, 1}, {7, 24}, {150, 40}}) {
       all->push_back(ActivationEntry(name, kind, RandomTable(rows, cols, 1, 2), type));
@@ -461,10 +539,14 @@ void AddTyped(std::vector<Entry>* all, DType type) {
   all->push_back(DropoutEntry(130, 1, 0.3, type));
   all->push_back(EmbeddingEntry(30, 5, 20, 24, type));
   all->push_back(EmbeddingEntry(1400, 60, 40, 17, type));
-  all->push_back(AttentionEntry({.lengths = {1, 2, 17}, .tail = 4, .heads = 2, .dim = 8, .type = type}));
-  all->push_back(AttentionEntry({.lengths = {17, 2, 1}, .tail = 4, .heads = 1, .dim = 20, .p = 0.3, .type = type}));
-  all->push_back(AttentionEntry({.lengths = {49, 1}, .tail = 14, .heads = 2, .dim = 20, .p = 0.1, .type = type}));
-  all->push_back(AttentionEntry({.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
+  all->push_back(
+      AttentionEntry({.lengths = {1, 2, 17}, .tail = 4, .heads = 2, .dim = 8, .type = type}));
+  all->push_back(AttentionEntry(
+      {.lengths = {17, 2, 1}, .tail = 4, .heads = 1, .dim = 20, .p = 0.3, .type = type}));
+  all->push_back(AttentionEntry(
+      {.lengths = {49, 1}, .tail = 14, .heads = 2, .dim = 20, .p = 0.1, .type = type}));
+  all->push_back(AttentionEntry(
+      {.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
   all->push_back(LossEntry(1, 1, 1, type));
   all->push_back(LossEntry(5, 24, 1, type));
   all->push_back(LossEntry(7, 3, 30, type));
@@ -480,7 +562,8 @@ std::vector<Entry> Entries() {
   AddTyped(&all, DType::kF32);
   AddTyped(&all, DType::kBf16);
   AddFloatLosses(&all);
-  all.push_back(NormEntry({.rows = 3, .cols = 1, .x = true, .residual = true, .keep_z = true, .p_in = 0.5}));
+  all.push_back(
+      NormEntry({.rows = 3, .cols = 1, .x = true, .residual = true, .keep_z = true, .p_in = 0.5}));
   for (const int64_t n : {1, 37, 70000}) {
     all.push_back(AdamWEntry(n, {0.3f, 0.9f, 0.999f, 1e-8f, 0.0f, 1.0f, true, 1}));
     all.push_back(AdamWEntry(n, {0.3f, 0.9f, 0.98f, 1e-6f, 0.1f, 0.37f, true, 100}));
@@ -494,15 +577,18 @@ class OpConformance : public testing::TestWithParam<Entry> {};
 
 TEST_P(OpConformance, Holds) { CheckConformance(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()),
+    [](const auto& info) { return info.param.name; });
 
-// Rows behind the last sequence: whatever stands in them, nothing else changes, and their results are zero.
+// Rows behind the last sequence: whatever stands in them, nothing else changes, and their results
+// are zero.
 TEST(Attention, IgnoresRowsBehindTheLastSequence) {
   const AttentionCase c = {.lengths = {3, 19}, .tail = 5, .heads = 2, .dim = 8, .p = 0.1};
   const std::vector<int32_t> cu = Offsets(c.lengths);
   Pass clean = {DType::kF32, {RandomTable(27, 48, 1)}, {RandomTable(27, 16, 2)}}, dirty = clean;
   for (int64_t r = 22; r < 27; ++r) {
-    for (int64_t i = 0; i < 48; ++i) dirty.inputs[0](r, i) = std::numeric_limits<float>::quiet_NaN();
+    for (int64_t i = 0; i < 48; ++i)
+      dirty.inputs[0](r, i) = std::numeric_limits<float>::quiet_NaN();
     for (int64_t i = 0; i < 16; ++i) dirty.dout[0](r, i) = 1e30f;
   }
   const Result a = RunAttention(c, cu, clean), b = RunAttention(c, cu, dirty);

@@ -30,19 +30,22 @@ TEST(WeightedCrossEntropy, IsTheSoftmaxOneWithoutWeights) {
   const Table<float> logits = RandomTable(9, 5, 1);
   const int32_t targets[] = {0, 1, 2, 3, 4, 0, 1, 2, 3};
   const Mat a = s.Put(logits), b = s.Put(logits);
-  const LossSum plain = SoftmaxCrossEntropy(a, targets, 0.5, s.arena), weighted = WeightedCrossEntropy(b, targets, {}, 0.5, s.arena);
+  const LossSum plain = SoftmaxCrossEntropy(a, targets, 0.5, s.arena),
+                weighted = WeightedCrossEntropy(b, targets, {}, 0.5, s.arena);
   EXPECT_NEAR(weighted.loss, plain.loss, 1e-5);
   EXPECT_EQ(weighted.correct, plain.correct);
   for (int i = 0; i < 45; ++i) EXPECT_NEAR(Workspace::Get(a).v[i], Workspace::Get(b).v[i], 1e-6);
 }
 
-// torch.nn.CrossEntropyLoss(weight=torch.tensor([1., 2., 0.5]), label_smoothing=0.1)(x, y), x and y as here, PyTorch 2.14.
+// torch.nn.CrossEntropyLoss(weight=torch.tensor([1., 2., 0.5]), label_smoothing=0.1)(x, y), x and y
+// as here, PyTorch 2.14.
 TEST(WeightedCrossEntropy, MeanEqualsPyTorch) {
   Workspace s(DType::kF32);
   const std::vector<float> weights = {1, 2, 0.5};
   const int32_t targets[] = {2, 0};
   const Mat x = s.Put(Table<float>(2, 3, {0.5f, -1, 2, 1, 1.5f, -0.5f}));
-  EXPECT_NEAR(WeightedCrossEntropy(x, targets, {weights, 0.1f}, 0, s.arena).loss / 1.5, 0.96729952, 1e-6);
+  EXPECT_NEAR(
+      WeightedCrossEntropy(x, targets, {weights, 0.1f}, 0, s.arena).loss / 1.5, 0.96729952, 1e-6);
 }
 
 TEST(BinaryCrossEntropy, SurvivesHugeLogitsAndCountsWholeRows) {

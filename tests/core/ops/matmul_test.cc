@@ -28,12 +28,13 @@ std::vector<double> RowNorms(const Table<double>& x) {
 }
 
 // actual = start + a b^T, each element within what the norms of its two rows allow.
-void ExpectProduct(const std::string& what, const Table<float>& actual, const Table<double>& a, const Table<double>& b,
-                   const Table<double>& start, const Path& path) {
+void ExpectProduct(const std::string& what, const Table<float>& actual, const Table<double>& a,
+    const Table<double>& b, const Table<double>& start, const Path& path) {
   const Table<double> expected = start + Linear(a, b);
   const std::vector<double> rows = RowNorms(a), cols = RowNorms(b);
   ExpectWithin(what, actual.cols, actual.v, expected.v, [&](size_t i) {
-    const double product = rows[i / actual.cols] * cols[i % actual.cols] / std::sqrt(static_cast<double>(path.terms));
+    const double product =
+        rows[i / actual.cols] * cols[i % actual.cols] / std::sqrt(static_cast<double>(path.terms));
     return Tolerance(product + std::fabs(start.v[i]) + std::fabs(expected.v[i]), path);
   });
 }
@@ -49,7 +50,8 @@ class MatmulShapes : public testing::TestWithParam<std::tuple<Shape, DType, int>
   }
   Shape shape() const { return std::get<0>(GetParam()); }
   DType type() const { return std::get<1>(GetParam()); }
-  // A matrix, or columns in the middle of one that is 8 or 9 wider, so that rows begin at even places or odd ones.
+  // A matrix, or columns in the middle of one that is 8 or 9 wider, so that rows begin at even
+  // places or odd ones.
   Mat Place(Workspace& s, const Table<float>& t, DType type) const {
     const int wider = std::get<2>(GetParam());
     if (wider == 0) return s.Put(t, type);
@@ -79,7 +81,8 @@ TEST_P(MatmulShapes, Forward) {
       s.matmul.Forward(Place(s, x, type()), {wm, 1}, with_bias ? bias.v.data() : nullptr, y);
       Table<double> start(n, out);
       if (with_bias) start = AddRow(start, Widen<double>(bias).v);
-      ExpectProduct(absl::StrCat("y, bias ", with_bias), Workspace::Get(y), Widen<double>(x), Widen<double>(w), start, {in, 1, to});
+      ExpectProduct(absl::StrCat("y, bias ", with_bias), Workspace::Get(y), Widen<double>(x),
+          Widen<double>(w), start, {in, 1, to});
     }
   }
 }
@@ -92,8 +95,9 @@ TEST_P(MatmulShapes, BackwardData) {
   for (const bool accumulate : {false, true}) {
     const Mat dx = Place(s, old, type());
     s.matmul.BackwardData(Place(s, dy, type()), {wm, 1}, dx, accumulate);
-    ExpectProduct(absl::StrCat("dx, accumulate ", accumulate), Workspace::Get(dx), Widen<double>(dy), Transposed(Widen<double>(w)),
-                  accumulate ? Widen<double>(old) : Table<double>(n, in), {out, 1, type()});
+    ExpectProduct(absl::StrCat("dx, accumulate ", accumulate), Workspace::Get(dx),
+        Widen<double>(dy), Transposed(Widen<double>(w)),
+        accumulate ? Widen<double>(old) : Table<double>(n, in), {out, 1, type()});
   }
 }
 
@@ -103,8 +107,8 @@ TEST_P(MatmulShapes, BackwardWeight) {
   const Table<float> dy = Random(n, out, 1), x = Random(n, in, 2), old = RandomTable(out, in, 3);
   const Mat dw = s.Put(old, DType::kF32);
   s.matmul.BackwardWeight(Place(s, dy, type()), Place(s, x, type()), dw);
-  ExpectProduct("dw", Workspace::Get(dw), Transposed(Widen<double>(dy)), Transposed(Widen<double>(x)), Widen<double>(old),
-                {n, 1, DType::kF32});
+  ExpectProduct("dw", Workspace::Get(dw), Transposed(Widen<double>(dy)),
+      Transposed(Widen<double>(x)), Widen<double>(old), {n, 1, DType::kF32});
 }
 
 // What stands beside the columns of a view stays.
@@ -112,7 +116,8 @@ TEST_P(MatmulShapes, WritesOnlyItsColumns) {
   const auto [n, in, out] = shape();
   Workspace s(type());
   const Mat whole = s.arena.NewZero(n, out + 9, type()), y = Columns(whole, 4, out);
-  s.matmul.Forward(s.Put(Random(n, in, 1)), {s.Put(Random(out, in, 2), DType::kF32), 1}, nullptr, y);
+  s.matmul.Forward(
+      s.Put(Random(n, in, 1)), {s.Put(Random(out, in, 2), DType::kF32), 1}, nullptr, y);
   const Table<float> t = Workspace::Get(whole);
   for (int64_t r = 0; r < n; ++r) {
     for (int64_t c = 0; c < t.cols; ++c) {
@@ -123,22 +128,24 @@ TEST_P(MatmulShapes, WritesOnlyItsColumns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MatmulShapes,
-                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1},
-                                                          Shape{8, 24, 40}, Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257},
-                                                          Shape{200, 40, 1031}, Shape{1100, 24, 300}, Shape{5, 32, 64}, Shape{16, 64, 32},
-                                                          Shape{20, 96, 320}, Shape{41, 544, 288}, Shape{300, 1056, 96},
-                                                          Shape{150, 96, 1056}),
-                                          testing::Values(DType::kF32, DType::kBf16), testing::Values(0, 8, 9)),
-                         [](const auto& info) {
-                           const Shape& s = std::get<0>(info.param);
-                           const int wider = std::get<2>(info.param);
-                           return absl::StrCat(s.n, "x", s.in, "x", s.out, std::get<1>(info.param) == DType::kF32 ? "" : "_bf16",
-                                               wider > 0 ? absl::StrCat("_strided", wider) : "");
-                         });
+    testing::Combine(
+        testing::Values(Shape{1, 1, 1}, Shape{1, 5, 3}, Shape{7, 1, 2}, Shape{13, 17, 1},
+            Shape{8, 24, 40}, Shape{33, 65, 31}, Shape{64, 64, 192}, Shape{129, 100, 257},
+            Shape{200, 40, 1031}, Shape{1100, 24, 300}, Shape{5, 32, 64}, Shape{16, 64, 32},
+            Shape{20, 96, 320}, Shape{41, 544, 288}, Shape{300, 1056, 96}, Shape{150, 96, 1056}),
+        testing::Values(DType::kF32, DType::kBf16), testing::Values(0, 8, 9)),
+    [](const auto& info) {
+      const Shape& s = std::get<0>(info.param);
+      const int wider = std::get<2>(info.param);
+      return absl::StrCat(s.n, "x", s.in, "x", s.out,
+          std::get<1>(info.param) == DType::kF32 ? "" : "_bf16",
+          wider > 0 ? absl::StrCat("_strided", wider) : "");
+    });
 
 TEST(Matmul, PacksAgainWhenTheVersionChanges) {
   Workspace s(DType::kF32);
-  const Mat x = s.Put(Table<float>(1, 2, {1, 10})), w = s.Put(Table<float>(1, 2, {1, 2})), y = s.New(1, 1);
+  const Mat x = s.Put(Table<float>(1, 2, {1, 10})), w = s.Put(Table<float>(1, 2, {1, 2})),
+            y = s.New(1, 1);
   s.matmul.Forward(x, {w, 1}, nullptr, y);
   EXPECT_EQ(y.f32()[0], 21);
   const int64_t bytes = s.matmul.packed_bytes();
@@ -156,7 +163,8 @@ TEST(Matmul, PacksAgainWhenTheVersionChanges) {
 
 // Also where a product is cut into columns, whose packed parts must stay apart.
 TEST(Matmul, WeightsOfOneShapeCanShareTheirPlace) {
-  const Table<float> x = RandomTable(20, 300, 1), one = RandomTable(500, 300, 2), other = RandomTable(500, 300, 3);
+  const Table<float> x = RandomTable(20, 300, 1), one = RandomTable(500, 300, 2),
+                     other = RandomTable(500, 300, 3);
   Tables<float> results[2];
   int64_t bytes[2];
   for (const bool share : {false, true}) {
@@ -178,7 +186,8 @@ TEST(Matmul, WeightsOfOneShapeCanShareTheirPlace) {
 
 TEST(Matmul, NoRowsIsNoWork) {
   Workspace s(DType::kF32);
-  const Mat w = s.Put(RandomTable(3, 2, 1)), dw = s.arena.NewZero(3, 2, DType::kF32), x = s.New(0, 2), y = s.New(0, 3);
+  const Mat w = s.Put(RandomTable(3, 2, 1)), dw = s.arena.NewZero(3, 2, DType::kF32),
+            x = s.New(0, 2), y = s.New(0, 3);
   s.matmul.Forward(x, {w, 1}, nullptr, y);
   s.matmul.BackwardData(y, {w, 1}, x);
   s.matmul.BackwardWeight(y, x, dw);
@@ -187,13 +196,15 @@ TEST(Matmul, NoRowsIsNoWork) {
 
 // The number of threads may change between products of one Matmul.
 TEST(Matmul, FollowsTheNumberOfThreads) {
-  const Table<float> x = RandomTable(200, 300, 1), w = RandomTable(100, 300, 2), dy = RandomTable(200, 100, 3);
+  const Table<float> x = RandomTable(200, 300, 1), w = RandomTable(100, 300, 2),
+                     dy = RandomTable(200, 100, 3);
   Workspace s(DType::kF32);
   const Mat wm = s.Put(w), xm = s.Put(x), dym = s.Put(dy);
   Tables<float> first;
   for (const int threads : {2, 8, 1, 3}) {
     SetThreads(threads);
-    const Mat y = s.New(200, 100), dx = s.New(200, 300), dw = s.arena.NewZero(100, 300, DType::kF32);
+    const Mat y = s.New(200, 100), dx = s.New(200, 300),
+              dw = s.arena.NewZero(100, 300, DType::kF32);
     s.matmul.Forward(xm, {wm, 1}, nullptr, y);
     s.matmul.BackwardData(dym, {wm, 1}, dx);
     s.matmul.BackwardWeight(dym, xm, dw);
@@ -204,20 +215,22 @@ TEST(Matmul, FollowsTheNumberOfThreads) {
   SetThreads(1);
 }
 
-// BERT's shapes, long sums and narrow results: all three products with each number of threads, the same bits.
+// BERT's shapes, long sums and narrow results: all three products with each number of threads, the
+// same bits.
 class MatmulThreads : public testing::TestWithParam<std::tuple<Shape, DType>> {};
 
 TEST_P(MatmulThreads, SameBits) {
   const auto& [shape, type] = GetParam();
   if (!MatmulRuns(type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
   const auto [rows, in, out] = shape;
-  const Table<float> x = RandomTable(rows, in, 1), w = RandomTable(out, in, 2), dy = RandomTable(rows, out, 3),
-                     bias = RandomTable(1, out, 4);
+  const Table<float> x = RandomTable(rows, in, 1), w = RandomTable(out, in, 2),
+                     dy = RandomTable(rows, out, 3), bias = RandomTable(1, out, 4);
   Tables<float> first;
   for (const int threads : {1, 2, 3, 4, 8}) {
     SetThreads(threads);
     Workspace s(type);
-    const Mat xm = s.Put(x), wm = s.Put(w, DType::kF32), dym = s.Put(dy), y = s.New(rows, out), dx = s.New(rows, in);
+    const Mat xm = s.Put(x), wm = s.Put(w, DType::kF32), dym = s.Put(dy), y = s.New(rows, out),
+              dx = s.New(rows, in);
     const Mat dw = s.arena.NewZero(out, in, DType::kF32);
     s.matmul.Forward(xm, {wm, 1}, bias.v.data(), y);
     s.matmul.BackwardData(dym, {wm, 1}, dx);
@@ -230,15 +243,16 @@ TEST_P(MatmulThreads, SameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bert, MatmulThreads,
-                         testing::Combine(testing::Values(Shape{512, 256, 256}, Shape{512, 256, 768}, Shape{512, 768, 768},
-                                                          Shape{512, 768, 3072}, Shape{512, 3072, 768}, Shape{512, 768, 256},
-                                                          Shape{4096, 256, 256}, Shape{4096, 128, 3}, Shape{64, 256, 8192},
-                                                          Shape{72, 64, 1031}),
-                                          testing::Values(DType::kF32, DType::kBf16)),
-                         [](const auto& info) {
-                           const Shape& s = std::get<0>(info.param);
-                           return absl::StrCat(s.n, "x", s.in, "x", s.out, std::get<1>(info.param) == DType::kF32 ? "" : "_bf16");
-                         });
+    testing::Combine(
+        testing::Values(Shape{512, 256, 256}, Shape{512, 256, 768}, Shape{512, 768, 768},
+            Shape{512, 768, 3072}, Shape{512, 3072, 768}, Shape{512, 768, 256},
+            Shape{4096, 256, 256}, Shape{4096, 128, 3}, Shape{64, 256, 8192}, Shape{72, 64, 1031}),
+        testing::Values(DType::kF32, DType::kBf16)),
+    [](const auto& info) {
+      const Shape& s = std::get<0>(info.param);
+      return absl::StrCat(
+          s.n, "x", s.in, "x", s.out, std::get<1>(info.param) == DType::kF32 ? "" : "_bf16");
+    });
 
 }  // namespace
 }  // namespace cloze::reference

@@ -12,7 +12,8 @@ bool Aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % Arena::kAl
 
 TEST(Arena, HandsOutAlignedMatricesApart) {
   Arena arena;
-  const Mat a = arena.New(3, 5, DType::kF32), b = arena.New(2, 7, DType::kBf16), c = arena.New(0, 5, DType::kF32);
+  const Mat a = arena.New(3, 5, DType::kF32), b = arena.New(2, 7, DType::kBf16),
+            c = arena.New(0, 5, DType::kF32);
   EXPECT_EQ(a.rows, 3);
   EXPECT_EQ(a.cols, 5);
   EXPECT_EQ(a.stride, 5);

@@ -25,16 +25,21 @@ class LazyRowsTest : public testing::Test {
   }
   void Store(FileType type) {
     std::filesystem::remove(Path());
-    ASSERT_TRUE(WriteSafetensors(Path(), {{"a", {3}, FileType::kF32, stored_.data()}, {"t", {kRows, kCols}, type, stored_.data()}}).ok());
+    ASSERT_TRUE(WriteSafetensors(Path(),
+        {{"a", {3}, FileType::kF32, stored_.data()}, {"t", {kRows, kCols}, type, stored_.data()}})
+                    .ok());
   }
-  LazyRows Open() { return LazyRows(*TensorFolder::Open(folder_), "t", View(table_.data(), kRows, kCols)); }
+  LazyRows Open() {
+    return LazyRows(*TensorFolder::Open(folder_), "t", View(table_.data(), kRows, kCols));
+  }
   std::string Path() const { return folder_ + "/model.safetensors"; }
   // The rows that are there.
   std::vector<int> There() const {
     std::vector<int> rows;
     for (int r = 0; r < kRows; ++r) {
       bool all = true;
-      for (int64_t i = r * kCols; i < (r + 1) * kCols; ++i) all &= std::fabs(table_[i] - stored_[i]) < 3;
+      for (int64_t i = r * kCols; i < (r + 1) * kCols; ++i)
+        all &= std::fabs(table_[i] - stored_[i]) < 3;
       if (all) rows.push_back(r);
     }
     return rows;
@@ -90,7 +95,8 @@ TEST_F(LazyRowsTest, RefusesWhatIsNotFiniteWhereverItStands) {
       EXPECT_TRUE(one.Read({(row + 1) % 10, (row + 9) % 10}).ok());
       for (const absl::Status& status : {one.Read({row}), all.ReadAll()}) {
         EXPECT_EQ(ExitOf(status), Exit::kData);
-        EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("tensor t: element ", i, " is ")));
+        EXPECT_THAT(std::string(status.message()),
+            HasSubstr(absl::StrCat("tensor t: element ", i, " is ")));
       }
     }
   }

@@ -21,7 +21,9 @@ using ::testing::HasSubstr;
 
 class SafetensorsTest : public ::testing::Test {
  protected:
-  std::string Path(const std::string& name = "model.safetensors") { return JoinPath(folder_, name); }
+  std::string Path(const std::string& name = "model.safetensors") {
+    return JoinPath(folder_, name);
+  }
   void Put(const std::string& content, const std::string& name = "model.safetensors") {
     ::unlink(Path(name).c_str());  // truncating would wait for the disk
     ASSERT_TRUE(std::ofstream(Path(name)) << content);
@@ -37,21 +39,27 @@ class SafetensorsTest : public ::testing::Test {
 };
 
 std::string U64(uint64_t n) { return std::string(reinterpret_cast<const char*>(&n), 8); }
-std::string File(const std::string& json, const std::string& data = "") { return U64(json.size()) + json + data; }
+std::string File(const std::string& json, const std::string& data = "") {
+  return U64(json.size()) + json + data;
+}
 std::string Floats(const std::vector<float>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
 }
 
 TEST_F(SafetensorsTest, RefusesHostileFiles) {
   const std::string d8(8, 'x'), d16(16, 'x');
-  const auto t = [](const std::string& name, const std::string& dtype, const std::string& shape, const std::string& offsets) {
-    return absl::StrCat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":", offsets, "}");
+  const auto t = [](const std::string& name, const std::string& dtype, const std::string& shape,
+                     const std::string& offsets) {
+    return absl::StrCat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape,
+        ",\"data_offsets\":", offsets, "}");
   };
-  const auto one = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  const auto one = [&](const std::string& dtype, const std::string& shape,
+                       const std::string& offsets) {
     return absl::StrCat("{", t("a", dtype, shape, offsets), "}");
   };
   std::string many = "{";
-  for (int i = 0; i <= 10000; ++i) absl::StrAppend(&many, i ? "," : "", t(std::to_string(i), "F32", "[0]", "[0,0]"));
+  for (int i = 0; i <= 10000; ++i)
+    absl::StrAppend(&many, i ? "," : "", t(std::to_string(i), "F32", "[0]", "[0,0]"));
   many += "}";
   const struct {
     const char* name;
@@ -66,38 +74,57 @@ TEST_F(SafetensorsTest, RefusesHostileFiles) {
       {"length 0", U64(0), "does not start"},
       {"length > 100 MB", U64(100'000'001) + "{}", "at most 100000000"},
       {"bad UTF-8", File("{\"\xFF\":1}"), "not valid JSON"},
-      {"deep arrays", File("{\"a\":{\"x\":" + std::string(200000, '[') + std::string(200000, ']') + "}}"), "nested too deeply"},
+      {"deep arrays",
+          File("{\"a\":{\"x\":" + std::string(200000, '[') + std::string(200000, ']') + "}}"),
+          "nested too deeply"},
       {"deep objects", File([] {
          std::string s = "{\"a\":{\"x\":";
          for (int i = 0; i < 200000; ++i) s += "{\"a\":";
          return s;
        }()),
-       "nested too deeply"},
-      {"overlap", File("{" + t("a", "F32", "[2]", "[0,8]") + "," + t("b", "F32", "[2]", "[4,12]") + "}", d16), "overlaps"},
-      {"hole", File("{" + t("a", "F32", "[1]", "[0,4]") + "," + t("b", "F32", "[2]", "[8,16]") + "}", d16), "hole"},
+          "nested too deeply"},
+      {"overlap",
+          File("{" + t("a", "F32", "[2]", "[0,8]") + "," + t("b", "F32", "[2]", "[4,12]") + "}",
+              d16),
+          "overlaps"},
+      {"hole",
+          File("{" + t("a", "F32", "[1]", "[0,4]") + "," + t("b", "F32", "[2]", "[8,16]") + "}",
+              d16),
+          "hole"},
       {"hole in front", File(one("F32", "[2]", "[8,16]"), d16), "hole"},
       {"trailing bytes", File(one("F32", "[2]", "[0,8]"), d16), "8 bytes at the end"},
       {"truncated data", File(one("F32", "[4]", "[0,16]"), d8), "the file has 8 bytes"},
       {"product overflow", File(one("F32", "[4294967296,4294967296]", "[0,0]")), "too large"},
-      {"product wraps to 16 bytes", File(one("F32", "[2147483648,2147483648,4,4]", "[0,16]"), d16), "overflows"},
-      {"sum of offsets wraps", File(one("F32", "[4]", "[18446744073709551608,8]"), d16), "data_offsets"},
+      {"product wraps to 16 bytes", File(one("F32", "[2147483648,2147483648,4,4]", "[0,16]"), d16),
+          "overflows"},
+      {"sum of offsets wraps", File(one("F32", "[4]", "[18446744073709551608,8]"), d16),
+          "data_offsets"},
       {"negative dimension", File(one("F32", "[-1]", "[0,8]"), d8), "negative"},
       {"fractional dimension", File(one("F32", "[2.0]", "[0,8]"), d8), "fraction"},
-      {"dimension beyond 64 bits", File(one("F32", "[99999999999999999999999]", "[0,8]"), d8), "fraction"},
+      {"dimension beyond 64 bits", File(one("F32", "[99999999999999999999999]", "[0,8]"), d8),
+          "fraction"},
       {"end < begin", File(one("F32", "[2]", "[8,0]"), d8), "data_offsets"},
       {"size mismatch", File(one("F32", "[3]", "[0,8]"), d8), "12 expected by F32[3]"},
       {"unknown dtype", File(one("F31", "[2]", "[0,8]"), d8), "unknown dtype F31"},
-      {"empty tensor elsewhere", File("{" + t("a", "F32", "[2]", "[0,8]") + "," + t("b", "F32", "[0]", "[4,4]") + "}", d8), "overlaps"},
+      {"empty tensor elsewhere",
+          File("{" + t("a", "F32", "[2]", "[0,8]") + "," + t("b", "F32", "[0]", "[4,4]") + "}", d8),
+          "overlaps"},
       {"number in metadata", File("{\"__metadata__\":{\"a\":1}}"), "a string expected"},
       {"array in metadata", File("{\"__metadata__\":{\"a\":[]}}"), "array"},
       {"metadata twice", File("{\"__metadata__\":{},\"__metadata__\":{}}"), "twice"},
-      {"name twice", File("{" + t("a", "F32", "[1]", "[0,4]") + "," + t("a", "F32", "[1]", "[4,8]") + "}", d8), "twice"},
-      {"dtype twice", File("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", d8), "twice"},
+      {"name twice",
+          File("{" + t("a", "F32", "[1]", "[0,4]") + "," + t("a", "F32", "[1]", "[4,8]") + "}", d8),
+          "twice"},
+      {"dtype twice",
+          File("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+              d8),
+          "twice"},
       {"leading blank", File(" " + one("F32", "[2]", "[0,8]"), d8), "does not start"},
       {"byte order mark", File("\xEF\xBB\xBF" + one("F32", "[2]", "[0,8]"), d8), "does not start"},
       {"zero times 2^62", File(one("F32", "[0,4611686018427387904]", "[0,0]")), "too large"},
       {"empty name", File("{" + t("", "F32", "[2]", "[0,8]") + "}", d8), "empty name"},
-      {"long name", File("{" + t(std::string(1025, 'n'), "F32", "[2]", "[0,8]") + "}", d8), "at most 1024"},
+      {"long name", File("{" + t(std::string(1025, 'n'), "F32", "[2]", "[0,8]") + "}", d8),
+          "at most 1024"},
       {"rank 9", File(one("F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]"), d8), "too many numbers"},
       {"three offsets", File(one("F32", "[2]", "[0,8,8]"), d8), "too many numbers"},
       {"one offset", File(one("F32", "[2]", "[0]"), d8), "two numbers"},
@@ -130,7 +157,8 @@ TEST_F(SafetensorsTest, AcceptsWhatIsOnlyUnusual) {
   EXPECT_EQ(reader->metadata().at("x"), "y");
   ASSERT_EQ(reader->tensors().size(), 3);
   float value = 0;
-  EXPECT_TRUE(reader->ReadF32(absl::string_view("../\0\x1b[1m", 8), absl::MakeSpan(&value, 1)).ok());
+  EXPECT_TRUE(
+      reader->ReadF32(absl::string_view("../\0\x1b[1m", 8), absl::MakeSpan(&value, 1)).ok());
   EXPECT_EQ(value, 1.5f);
   EXPECT_TRUE(reader->ReadF32("z", {}).ok());
   EXPECT_THAT(reader->Find("b")->shape, ElementsAre(2, 2));
@@ -139,8 +167,9 @@ TEST_F(SafetensorsTest, AcceptsWhatIsOnlyUnusual) {
 
 TEST_F(SafetensorsTest, EveryTruncationAndNoByteFlipCrashes) {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  ASSERT_TRUE(
-      WriteSafetensors(Path(), {{"weight", {2, 3}, FileType::kF32, values.data()}, {"bias", {3}, FileType::kBf16, values.data()}}).ok());
+  ASSERT_TRUE(WriteSafetensors(Path(), {{"weight", {2, 3}, FileType::kF32, values.data()},
+                                           {"bias", {3}, FileType::kBf16, values.data()}})
+                  .ok());
   const std::string good = *ReadFile(Path(), 1 << 20);
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(Status(good.substr(0, n)).ok()) << n;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -151,7 +180,8 @@ TEST_F(SafetensorsTest, EveryTruncationAndNoByteFlipCrashes) {
       const auto reader = SafetensorsReader::Open(Path());
       if (!reader.ok()) continue;
       float out[6];
-      for (const TensorInfo& t : reader->tensors()) (void)reader->ReadF32(t.name, absl::MakeSpan(out, t.elements()));
+      for (const TensorInfo& t : reader->tensors())
+        (void)reader->ReadF32(t.name, absl::MakeSpan(out, t.elements()));
     }
   }
 }
@@ -160,11 +190,10 @@ TEST_F(SafetensorsTest, WritesWhatItReads) {
   const std::vector<float> a = {1, -2.5f, 3e-20f, 0, 1e30f, -0.0f}, b = {0.1f, 65504, 1.0f / 3};
   const std::vector<int64_t> ids = {-1, int64_t{1} << 40};
   const std::vector<int32_t> small = {7, -7};
-  ASSERT_TRUE(WriteSafetensors(Path(), {{"b16", {3}, FileType::kBf16, b.data()},
-                                        {"a", {2, 3}, FileType::kF32, a.data()},
-                                        {"h", {3}, FileType::kF16, b.data()},
-                                        {"ids", {2}, FileType::kI64, ids.data()},
-                                        {"i32", {2}, FileType::kI32, small.data()}})
+  ASSERT_TRUE(WriteSafetensors(
+      Path(), {{"b16", {3}, FileType::kBf16, b.data()}, {"a", {2, 3}, FileType::kF32, a.data()},
+                  {"h", {3}, FileType::kF16, b.data()}, {"ids", {2}, FileType::kI64, ids.data()},
+                  {"i32", {2}, FileType::kI32, small.data()}})
                   .ok());
   const std::string bytes = *ReadFile(Path(), 1 << 20);
   uint64_t length = 0;
@@ -189,10 +218,14 @@ TEST_F(SafetensorsTest, WritesWhatItReads) {
   std::vector<int32_t> i32(2);
   ASSERT_TRUE(reader->ReadI32("i32", absl::MakeSpan(i32)).ok());
   EXPECT_EQ(i32, small);
-  EXPECT_THAT(std::string(reader->ReadI32("ids", absl::MakeSpan(i32)).message()), HasSubstr("32 bits"));
-  EXPECT_THAT(std::string(reader->ReadF32("ids", absl::MakeSpan(out.data(), 2)).message()), HasSubstr("type I64"));
-  EXPECT_THAT(std::string(reader->ReadF32("a", absl::MakeSpan(three)).message()), HasSubstr("shape [2, 3], 3 elements expected"));
-  EXPECT_THAT(std::string(reader->ReadF32("c", absl::MakeSpan(three)).message()), HasSubstr("no tensor c"));
+  EXPECT_THAT(
+      std::string(reader->ReadI32("ids", absl::MakeSpan(i32)).message()), HasSubstr("32 bits"));
+  EXPECT_THAT(std::string(reader->ReadF32("ids", absl::MakeSpan(out.data(), 2)).message()),
+      HasSubstr("type I64"));
+  EXPECT_THAT(std::string(reader->ReadF32("a", absl::MakeSpan(three)).message()),
+      HasSubstr("shape [2, 3], 3 elements expected"));
+  EXPECT_THAT(
+      std::string(reader->ReadF32("c", absl::MakeSpan(three)).message()), HasSubstr("no tensor c"));
 }
 
 TEST_F(SafetensorsTest, ReadsLongTensorsOfEveryFloatType) {
@@ -204,7 +237,9 @@ TEST_F(SafetensorsTest, ReadsLongTensorsOfEveryFloatType) {
     const double x = a[i];
     std::memcpy(&f64[i * 8], &x, 8);
   }
-  Put(File("{\"a\":{\"dtype\":\"F64\",\"shape\":[" + std::to_string(n) + "],\"data_offsets\":[0," + std::to_string(n * 8) + "]}}", f64));
+  Put(File("{\"a\":{\"dtype\":\"F64\",\"shape\":[" + std::to_string(n) + "],\"data_offsets\":[0," +
+               std::to_string(n * 8) + "]}}",
+      f64));
   ASSERT_TRUE(SafetensorsReader::Open(Path())->ReadF32("a", absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, a);
   for (const FileType type : {FileType::kF32, FileType::kF16, FileType::kBf16}) {
@@ -229,21 +264,28 @@ TEST_F(SafetensorsTest, RefusesValuesThatAreNotFinite) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("tensor a: element 2 is NaN"));
   EXPECT_TRUE(reader->ReadF32("a", absl::MakeSpan(out), Values::kAny).ok());
   const double large = 1e300;
-  Put(File(R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})", std::string(reinterpret_cast<const char*>(&large), 8)));
-  EXPECT_THAT(std::string(SafetensorsReader::Open(Path())->ReadF32("a", absl::MakeSpan(out.data(), 1)).message()), HasSubstr("too large"));
+  Put(File(R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})",
+      std::string(reinterpret_cast<const char*>(&large), 8)));
+  EXPECT_THAT(
+      std::string(
+          SafetensorsReader::Open(Path())->ReadF32("a", absl::MakeSpan(out.data(), 1)).message()),
+      HasSubstr("too large"));
 }
 
 TEST_F(SafetensorsTest, DoesNotOverwrite) {
   const float x = 1, y = 2;
   ASSERT_TRUE(WriteSafetensors(Path(), {{"a", {1}, FileType::kF32, &x}}).ok());
-  EXPECT_EQ(ExitOf(WriteSafetensors(Path(), {{"a", {1}, FileType::kF32, &y}})), Exit::kCannotCreate);
+  EXPECT_EQ(
+      ExitOf(WriteSafetensors(Path(), {{"a", {1}, FileType::kF32, &y}})), Exit::kCannotCreate);
   EXPECT_EQ(ExitOf(SafetensorsStream::Create(Path()).status()), Exit::kCannotCreate);
   ASSERT_TRUE(ReplaceSafetensors(Path(), {{"a", {1}, FileType::kF32, &y}}).ok());
   float out = 0;
   ASSERT_TRUE(SafetensorsReader::Open(Path())->ReadF32("a", absl::MakeSpan(&out, 1)).ok());
   EXPECT_EQ(out, 2);
   EXPECT_EQ(ListDirectory(folder_)->size(), 1);
-  EXPECT_FALSE(WriteSafetensors(Path("twice"), {{"a", {1}, FileType::kF32, &x}, {"a", {1}, FileType::kF32, &y}}).ok());
+  EXPECT_FALSE(WriteSafetensors(
+      Path("twice"), {{"a", {1}, FileType::kF32, &x}, {"a", {1}, FileType::kF32, &y}})
+                   .ok());
 }
 
 TEST_F(SafetensorsTest, StreamsTensorsAndRows) {
@@ -300,9 +342,12 @@ TEST_F(SafetensorsTest, ReadsShards) {
     EXPECT_EQ(ExitOf(status), c.exit) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
-  ASSERT_TRUE(WriteSafetensors(Path("s3"), {{"a", {1}, FileType::kF32, &y}, {"c", {1}, FileType::kF32, &y}}).ok());
+  ASSERT_TRUE(
+      WriteSafetensors(Path("s3"), {{"a", {1}, FileType::kF32, &y}, {"c", {1}, FileType::kF32, &y}})
+          .ok());
   Put(R"({"weight_map":{"a":"s1","b":"s2","c":"s3"}})", index);
-  EXPECT_THAT(std::string(TensorFolder::Open(folder_).status().message()), HasSubstr("tensor a is in s3"));
+  EXPECT_THAT(
+      std::string(TensorFolder::Open(folder_).status().message()), HasSubstr("tensor a is in s3"));
 }
 
 TEST_F(SafetensorsTest, NamesWhatIsMissing) {
@@ -325,7 +370,8 @@ TEST(HalfTest, RoundsToNearestEven) {
     const float y = Bf16ToFloat({static_cast<uint16_t>(bits)});
     EXPECT_TRUE(std::isnan(y) || FloatToBf16(y).bits == bits);
   }
-  for (uint16_t bits = 0; bits < 0x7BFF; ++bits) {  // the middle between neighbours goes to the even one, beside it to the nearer one
+  for (uint16_t bits = 0; bits < 0x7BFF;
+       ++bits) {  // the middle between neighbours goes to the even one, beside it to the nearer one
     const float low = HalfToFloat(bits), high = HalfToFloat(bits + 1), middle = (low + high) / 2;
     EXPECT_EQ(FloatToHalf(middle), bits + (bits & 1));
     EXPECT_EQ(FloatToHalf(std::nextafterf(middle, 0)), bits);

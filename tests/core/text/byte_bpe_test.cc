@@ -24,7 +24,8 @@ const std::string kGolden = CLOZE_SOURCE_DIR "/tests/golden/byte_level";
 
 std::vector<std::string> WordsOf(absl::string_view text) {
   std::vector<std::string> words;
-  ForEachByteWord(text, [&](size_t begin, size_t end) { words.emplace_back(text.substr(begin, end - begin)); });
+  ForEachByteWord(
+      text, [&](size_t begin, size_t end) { words.emplace_back(text.substr(begin, end - begin)); });
   return words;
 }
 
@@ -35,7 +36,8 @@ TEST(ByteWords, FollowThePattern) {
   EXPECT_EQ(WordsOf("a1 22.5%!? x"), (Words{"a", "1", " 22", ".", "5", "%!?", " x"}));
   EXPECT_EQ(WordsOf("\n\n x\t\ty  "), (Words{"\n\n", " x", "\t", "\t", "y", "  "}));
   EXPECT_EQ(WordsOf("é\u0301½ 東京。"), (Words{"é", "\u0301", "½", " 東京", "。"}));
-  EXPECT_EQ(WordsOf("a\xFF\xFE b\xC3"), (Words{"a", "\xFF\xFE", " b", "\xC3"})) << "bytes that are not UTF-8 are symbols";
+  EXPECT_EQ(WordsOf("a\xFF\xFE b\xC3"), (Words{"a", "\xFF\xFE", " b", "\xC3"}))
+      << "bytes that are not UTF-8 are symbols";
 }
 
 TEST(ByteSpelling, IsABijection) {
@@ -51,8 +53,9 @@ TEST(ByteSpelling, IsABijection) {
 class ByteLevel : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        testing::TempDir() + "/cloze_bpe_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    folder_ = testing::TempDir() + "/cloze_bpe_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name() +
+              std::to_string(::getpid());
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -85,7 +88,8 @@ Json Spans(const std::vector<Span>& spans) {
 }
 
 // Do byte and code-point offsets name the same places of the text (of each word)?
-void CheckBytes(const Encoding& e, const std::vector<std::string>& texts, const std::vector<size_t>& text_of) {
+void CheckBytes(
+    const Encoding& e, const std::vector<std::string>& texts, const std::vector<size_t>& text_of) {
   for (size_t i = 0; i < e.ids.size(); ++i) {
     if (e.words[i] < 0) continue;
     const std::string& text = texts[text_of[i]];
@@ -99,9 +103,11 @@ TEST_F(ByteLevel, EncodesAsHuggingFace) {
   for (const bool prefix : {false, true}) {
     for (const bool trim : {false, true}) {
       Json json = Golden("tokenizer.json");
-      json["pre_tokenizer"]["add_prefix_space"] = json["post_processor"]["add_prefix_space"] = prefix;
+      json["pre_tokenizer"]["add_prefix_space"] = json["post_processor"]["add_prefix_space"] =
+          prefix;
       json["post_processor"]["trim_offsets"] = trim;
-      tokenizers[{prefix, trim}] = Load(Write(absl::StrCat("t", prefix, trim, ".json"), json.dump()));
+      tokenizers[{prefix, trim}] =
+          Load(Write(absl::StrCat("t", prefix, trim, ".json"), json.dump()));
     }
   }
   std::ifstream in(kGolden + "/cases.jsonl");
@@ -131,7 +137,9 @@ TEST_F(ByteLevel, EncodesAsHuggingFace) {
     for (size_t i = 0; i < e.words.size(); ++i) {
       words.push_back(e.words[i] < 0 ? Json() : Json(e.words[i]));
       if (i > 0 && e.words[i] < 0) second = 1;
-      text_of.push_back(c.contains("words") ? std::max(e.words[i], 0) : c.contains("text_pair") ? second : 0);
+      text_of.push_back(c.contains("words")       ? std::max(e.words[i], 0)
+                        : c.contains("text_pair") ? second
+                                                  : 0);
     }
     EXPECT_EQ(Json(e.ids), c["ids"]) << line;
     EXPECT_EQ(Spans(e.chars), c["offsets"]) << line;
@@ -152,14 +160,17 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
   ASSERT_TRUE(result.ok()) << result.status();
   const Json vocab = Golden("vocab.json");
   ASSERT_EQ(result->tokens.size(), vocab.size());
-  for (size_t id = 0; id < result->tokens.size(); ++id) EXPECT_EQ(vocab[result->tokens[id]], id) << result->tokens[id];
+  for (size_t id = 0; id < result->tokens.size(); ++id)
+    EXPECT_EQ(vocab[result->tokens[id]], id) << result->tokens[id];
   const auto tokenizer = Tokenizer::CreateBpe(result->tokens, result->merges);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   ASSERT_TRUE((*tokenizer)->Save(folder_, 512).ok());
   EXPECT_EQ(Read(folder_ + "/merges.txt"), Read(kGolden + "/merges.txt"));
-  EXPECT_EQ(Golden("tokenizer.json")["model"]["merges"], Json::parse(Read(folder_ + "/tokenizer.json"))["model"]["merges"]);
+  EXPECT_EQ(Golden("tokenizer.json")["model"]["merges"],
+      Json::parse(Read(folder_ + "/tokenizer.json"))["model"]["merges"]);
   options.size = 261;
-  EXPECT_EQ(ExitOf(TrainVocab({kGolden + "/text.txt"}, options, [](int64_t, int64_t) {}).status()), Exit::kSpec);
+  EXPECT_EQ(ExitOf(TrainVocab({kGolden + "/text.txt"}, options, [](int64_t, int64_t) {}).status()),
+      Exit::kSpec);
 }
 
 TEST_F(ByteLevel, FilesGoInAndOut) {
@@ -167,11 +178,13 @@ TEST_F(ByteLevel, FilesGoInAndOut) {
   EXPECT_TRUE(first->byte_level());
   ASSERT_TRUE(first->Save(folder_, 77).ok());
   EXPECT_FALSE(PathExists(folder_ + "/vocab.txt"));
-  const Json saved = Json::parse(Read(folder_ + "/tokenizer.json")), golden = Golden("tokenizer.json");
+  const Json saved = Json::parse(Read(folder_ + "/tokenizer.json")),
+             golden = Golden("tokenizer.json");
   for (const char* part : {"model", "post_processor", "normalizer"}) {
     for (const auto& [key, value] : golden[part].items()) {
       const bool empty = value.is_null() || value == "";  // no prefix is written either way
-      EXPECT_TRUE(saved[part][key] == value || (empty && saved[part][key] == "")) << part << " " << key;
+      EXPECT_TRUE(saved[part][key] == value || (empty && saved[part][key] == ""))
+          << part << " " << key;
     }
   }
   EXPECT_EQ(Json::parse(Read(folder_ + "/vocab.json")), golden["model"]["vocab"]);
@@ -201,8 +214,8 @@ TEST_F(ByteLevel, SayWhichTokensGoOnAWord) {
 
 TEST_F(ByteLevel, AnyBytesAreEncoded) {
   const auto tokenizer = Load(kGolden);
-  for (const std::string& text :
-       {std::string("\xFF\xFE x\xC3"), std::string(100000, 'a'), std::string(3000, '\n') + "x", std::string(2, '\0')}) {
+  for (const std::string& text : {std::string("\xFF\xFE x\xC3"), std::string(100000, 'a'),
+           std::string(3000, '\n') + "x", std::string(2, '\0')}) {
     const Encoding e = tokenizer->Encode(text);
     int64_t end = 0;
     for (size_t i = 1; i + 1 < e.ids.size(); ++i) {
@@ -214,7 +227,8 @@ TEST_F(ByteLevel, AnyBytesAreEncoded) {
   }
 }
 
-// A word that is glued to an added token gets its blank, but its place is where it stands. (Hugging Face loses its first letter there.)
+// A word that is glued to an added token gets its blank, but its place is where it stands. (Hugging
+// Face loses its first letter there.)
 TEST_F(ByteLevel, PlacesBesideAddedTokensAreTheUsers) {
   Json json = Golden("tokenizer.json");
   json["pre_tokenizer"]["add_prefix_space"] = json["post_processor"]["add_prefix_space"] = true;
@@ -253,8 +267,8 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   json = golden;
   json["model"]["vocab"]["zzz"] = 7000;
   refuse(json, "zzz must be below the number of tokens");
-  for (const auto& [field, value] :
-       std::map<std::string, Json>{{"dropout", 0.1}, {"byte_fallback", true}, {"end_of_word_suffix", "</w>"}}) {
+  for (const auto& [field, value] : std::map<std::string, Json>{
+           {"dropout", 0.1}, {"byte_fallback", true}, {"end_of_word_suffix", "</w>"}}) {
     json = golden;
     json["model"][field] = value;
     refuse(json, "model: " + field + " is ");

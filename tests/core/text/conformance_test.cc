@@ -64,7 +64,8 @@ TEST_F(Conformance, Cases) {
       Json tokens = Json::array();
       for (const int32_t id : encoding.ids) tokens.push_back(tokenizer.token(id));
       const bool same = Json(encoding.ids) == expected["ids"] && tokens == expected["tokens"] &&
-                        Spans(encoding.chars) == expected["offsets"] && Spans(encoding.bytes) == expected["byte_offsets"] &&
+                        Spans(encoding.chars) == expected["offsets"] &&
+                        Spans(encoding.bytes) == expected["byte_offsets"] &&
                         Words(encoding) == expected["word_ids"];
       differing[category] += !same;
       EXPECT_TRUE(same) << name << " " << expected["id"] << " " << expected["text"] << "\n"
@@ -86,15 +87,18 @@ TEST_F(Conformance, PairsAndTruncation) {
   for (const Json& expected : Lines("pairs_truncation.jsonl")) {
     const Tokenizer& tokenizer = Get(expected["vocab"]);
     const bool pair = !expected["text_pair"].is_null();
-    Encoding encoding = pair ? tokenizer.EncodePair(std::string(expected["text"]), std::string(expected["text_pair"]))
+    Encoding encoding = pair ? tokenizer.EncodePair(std::string(expected["text"]),
+                                   std::string(expected["text_pair"]))
                              : tokenizer.Encode(std::string(expected["text"]));
     const int64_t before = encoding.ids.size();
     int64_t cut = 0;
-    if (expected["truncation"] == "longest_first") cut = tokenizer.Truncate(&encoding, expected["max_length"]);
+    if (expected["truncation"] == "longest_first")
+      cut = tokenizer.Truncate(&encoding, expected["max_length"]);
     EXPECT_EQ(cut, before - static_cast<int64_t>(encoding.ids.size()));
     if (expected["pad_to_max_length"] == true) {
       while (encoding.ids.size() < expected["ids"].size()) {
-        encoding.ids.push_back(tokenizer.special().pad), encoding.types.push_back(0), encoding.chars.push_back({});
+        encoding.ids.push_back(tokenizer.special().pad), encoding.types.push_back(0),
+            encoding.chars.push_back({});
       }
     }
     EXPECT_EQ(Json(encoding.ids), expected["ids"]) << expected["id"];
@@ -105,7 +109,8 @@ TEST_F(Conformance, PairsAndTruncation) {
 
 TEST_F(Conformance, PresplitWords) {
   for (const Json& expected : Lines("presplit_words.jsonl")) {
-    const Encoding encoding = Get(expected["vocab"]).EncodeWords(expected["words"].get<std::vector<std::string>>());
+    const Encoding encoding =
+        Get(expected["vocab"]).EncodeWords(expected["words"].get<std::vector<std::string>>());
     EXPECT_EQ(Json(encoding.ids), expected["ids"]) << expected["id"];
     EXPECT_EQ(Words(encoding), expected["word_ids"]) << expected["id"];
     EXPECT_EQ(Spans(encoding.chars), expected["offsets"]) << expected["id"];
@@ -113,7 +118,8 @@ TEST_F(Conformance, PresplitWords) {
 }
 
 std::string FromBase64(const std::string& base64) {
-  static const std::string kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static const std::string kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string result;
   uint32_t bits = 0;
   int count = 0;
@@ -127,7 +133,8 @@ std::string FromBase64(const std::string& base64) {
 
 TEST_F(Conformance, InvalidUtf8) {
   for (const Json& expected : Lines("invalid_utf8.jsonl")) {
-    const std::string bytes = FromBase64(expected["bytes_base64"]), replaced = expected["text_after_replacement"];
+    const std::string bytes = FromBase64(expected["bytes_base64"]),
+                      replaced = expected["text_after_replacement"];
     for (const std::string name : {"uncased", "cased"}) {
       const Encoding raw = Get(name).Encode(bytes), clean = Get(name).Encode(replaced);
       EXPECT_EQ(Json(raw.ids), expected[name + "_ids"]) << expected["id"];
@@ -140,10 +147,12 @@ TEST_F(Conformance, InvalidUtf8) {
 TEST_F(Conformance, FilesAgree) {
   for (const std::string name : {"uncased", "cased", "multilingual_cased"}) {
     const Tokenizer& folder = Get(name);
-    auto lone = Tokenizer::Load(kData + "/vocab/bert-base-" + name + "/vocab.txt", name == "uncased");
+    auto lone =
+        Tokenizer::Load(kData + "/vocab/bert-base-" + name + "/vocab.txt", name == "uncased");
     ASSERT_TRUE(lone.ok()) << lone.status();
     ASSERT_EQ((*lone)->vocab_size(), folder.vocab_size());
-    for (int32_t id = 0; id < folder.vocab_size(); ++id) ASSERT_EQ((*lone)->token(id), folder.token(id));
+    for (int32_t id = 0; id < folder.vocab_size(); ++id)
+      ASSERT_EQ((*lone)->token(id), folder.token(id));
     EXPECT_EQ((*lone)->options().lowercase, folder.options().lowercase);
     EXPECT_EQ((*lone)->special().mask, folder.special().mask);
   }

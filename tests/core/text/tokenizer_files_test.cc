@@ -21,8 +21,9 @@ using Tokens = std::vector<std::string>;
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    directory_ =
-        testing::TempDir() + "/cloze_text_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    directory_ = testing::TempDir() + "/cloze_text_" +
+                 testing::UnitTest::GetInstance()->current_test_info()->name() +
+                 std::to_string(::getpid());
     ASSERT_TRUE(MakeDirectories(directory_).ok());
   }
 
@@ -47,8 +48,10 @@ constexpr char kVocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\ncafe\
 
 TEST_F(Files, SaveAndLoad) {
   for (const NormalizerOptions options :
-       {NormalizerOptions{}, NormalizerOptions{true, true, false, false}, NormalizerOptions{true, false, true, false}}) {
-    const Tokens tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "##s", "\"", "\\", "你", "\x7F", "é"};
+      {NormalizerOptions{}, NormalizerOptions{true, true, false, false},
+          NormalizerOptions{true, false, true, false}}) {
+    const Tokens tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "##s", "\"",
+        "\\", "你", "\x7F", "é"};
     auto made = Tokenizer::Create(tokens, options);
     ASSERT_TRUE(made.ok()) << made.status();
     ASSERT_TRUE((*made)->Save(directory_, 128).ok());
@@ -67,11 +70,14 @@ TEST_F(Files, SaveAndLoad) {
       EXPECT_EQ(tokenizer.special().mask, 4);
       EXPECT_EQ(tokenizer.Encode("Hellos <mask> é").ids, (*made)->Encode("Hellos <mask> é").ids);
     }
-    const auto config = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer_config.json"), 1 << 20));
+    const auto config =
+        nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer_config.json"), 1 << 20));
     EXPECT_EQ(config["model_max_length"], 128);
     EXPECT_EQ(config["cls_token"], "<class>");
     EXPECT_EQ(config["tokenizer_class"], "BertTokenizer");
-    EXPECT_EQ(nlohmann::json::parse(*ReadFile(JoinPath(directory_, "special_tokens_map.json"), 1 << 20))["mask_token"], "<mask>");
+    EXPECT_EQ(nlohmann::json::parse(*ReadFile(
+                  JoinPath(directory_, "special_tokens_map.json"), 1 << 20))["mask_token"],
+        "<mask>");
   }
 }
 
@@ -79,7 +85,8 @@ TEST_F(Files, LoneVocabFollowsTheFlag) {
   const std::string path = Write("vocab.txt", kVocab);
   EXPECT_EQ((*Tokenizer::Load(path, true))->Encode("CAFÉ", false).ids, std::vector<int32_t>{7});
   EXPECT_EQ((*Tokenizer::Load(path, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
-  EXPECT_EQ((*Tokenizer::Load(directory_, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
+  EXPECT_EQ(
+      (*Tokenizer::Load(directory_, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
   Write("tokenizer_config.json", R"({"do_lower_case": true, "mask_token": {"content": "hello"}})");
   auto folder = Tokenizer::Load(directory_, false);
   ASSERT_TRUE(folder.ok()) << folder.status();
@@ -113,7 +120,8 @@ TEST_F(Files, RefusesOtherTokenizersByName) {
   ASSERT_TRUE((*made)->Save(directory_, 8).ok());
   const std::string path = JoinPath(directory_, "tokenizer.json");
   const auto good = nlohmann::json::parse(*ReadFile(path, 1 << 20));
-  const auto expect = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
+  const auto expect = [&](const std::string& pointer, const nlohmann::json& value,
+                          const std::string& message) {
     auto json = good;
     json[nlohmann::json::json_pointer(pointer)] = value;
     ExpectError(Write("tokenizer.json", json.dump()), Exit::kData, message);
@@ -147,12 +155,14 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
   EXPECT_EQ((*loaded)->Encode("a<Name>a", false).ids, (std::vector<int32_t>{5, 6, 5}));
   EXPECT_FALSE((*loaded)->is_special(6));
   ASSERT_TRUE((*loaded)->Save(directory_, 8).ok());
-  EXPECT_EQ((*Tokenizer::Load(directory_, true))->Encode("a<Name>a", false).ids, (std::vector<int32_t>{5, 6, 5}));
+  EXPECT_EQ((*Tokenizer::Load(directory_, true))->Encode("a<Name>a", false).ids,
+      (std::vector<int32_t>{5, 6, 5}));
 }
 
 // Whatever a file holds, loading ends with a tokenizer that works or with an error.
 TEST_F(Files, DamagedFiles) {
-  const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é"}, {});
+  const auto made =
+      Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é"}, {});
   ASSERT_TRUE((*made)->Save(directory_, 8).ok());
   std::mt19937 random(3);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.txt"}) {
@@ -164,8 +174,10 @@ TEST_F(Files, DamagedFiles) {
     for (int i = 0; i < 600; ++i) {
       std::string bad = good;
       if (i % 3 == 0) bad.resize(random() % bad.size());
-      for (int changes = random() % 4; changes > 0 && !bad.empty(); --changes) bad[random() % bad.size()] = static_cast<char>(random());
-      std::remove(JoinPath(directory_, name).c_str());  // writing into an old file would wait for the disk
+      for (int changes = random() % 4; changes > 0 && !bad.empty(); --changes)
+        bad[random() % bad.size()] = static_cast<char>(random());
+      std::remove(
+          JoinPath(directory_, name).c_str());  // writing into an old file would wait for the disk
       std::ofstream(JoinPath(directory_, name), std::ios::binary) << bad;
       const auto loaded = Tokenizer::Load(directory_, true);
       refused += !loaded.ok();
@@ -186,13 +198,17 @@ TEST_F(Files, ExportForHuggingFace) {
   if (!IsDirectory(shared)) GTEST_SKIP() << shared << " is missing";
   Tokens texts;
   std::ifstream in(shared + "/tokenizer/uncased.cases.jsonl");
-  for (std::string line; std::getline(in, line);) texts.push_back(nlohmann::json::parse(line)["text"]);
+  for (std::string line; std::getline(in, line);)
+    texts.push_back(nlohmann::json::parse(line)["text"]);
   std::mt19937 random(11);
   for (int i = 0; i < 3000; ++i) {
     std::string text;
     for (int n = random() % 30; n > 0; --n) {
       const uint32_t kind = random() % 4;
-      char32_t c = kind == 0 ? 0x20 + random() % 0x60 : kind == 1 ? random() % 0x600 : kind == 2 ? random() % 0x10000 : random() % 0x32000;
+      char32_t c = kind == 0   ? 0x20 + random() % 0x60
+                   : kind == 1 ? random() % 0x600
+                   : kind == 2 ? random() % 0x10000
+                               : random() % 0x32000;
       if (c < 0x20 || (c >= 0xD800 && c < 0xE000)) c = ' ';
       AppendUtf8(c, &text);
     }
@@ -201,7 +217,8 @@ TEST_F(Files, ExportForHuggingFace) {
   VocabOptions trained;
   trained.size = 3000;
   trained.normalizer = {true, true, false, false};
-  const auto vocab = TrainVocab({shared + "/text/books_valid.txt"}, trained, [](int64_t, int64_t) {});
+  const auto vocab =
+      TrainVocab({shared + "/text/books_valid.txt"}, trained, [](int64_t, int64_t) {});
   ASSERT_TRUE(vocab.ok()) << vocab.status();
   std::vector<std::pair<std::string, std::unique_ptr<Tokenizer>>> all;
   all.emplace_back("own_cased", *Tokenizer::Create(vocab->tokens, {true, true, false, false}));
@@ -218,7 +235,8 @@ TEST_F(Files, ExportForHuggingFace) {
     for (size_t i = 0; i < texts.size(); ++i) {
       const bool pair = i % 3 == 1 && !texts[i / 2].empty();  // transformers takes "" for no text
       nlohmann::json json = {{"text", texts[i]}};
-      Encoding encoding = pair ? tokenizer->EncodePair(texts[i], texts[i / 2]) : tokenizer->Encode(texts[i]);
+      Encoding encoding =
+          pair ? tokenizer->EncodePair(texts[i], texts[i / 2]) : tokenizer->Encode(texts[i]);
       if (pair) json["text_pair"] = texts[i / 2];
       if (i % 2 == 1) {
         json["max_length"] = 4 + random() % 60;

@@ -15,35 +15,9 @@ using Ids = std::vector<int32_t>;
 using Tokens = std::vector<std::string>;
 
 Tokens Vocab() {
-  return {"<pad>",
-          "<unk>",
-          "<class>",
-          "<sep>",
-          "<mask>",
-          "hello",
-          "world",
-          "cafe",
-          "un",
-          "##believ",
-          "##able",
-          "!",
-          ",",
-          ".",
-          "a",
-          "##a",
-          "b",
-          "##b",
-          "你",
-          "<",
-          "mask",
-          ">",
-          "##s",
-          "e",
-          "##e",
-          "=",
-          "\xE1\x84\x92",
-          "##\xE1\x85\xA1",
-          "##\xE1\x86\xAB"};
+  return {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "world", "cafe", "un",
+      "##believ", "##able", "!", ",", ".", "a", "##a", "b", "##b", "你", "<", "mask", ">", "##s",
+      "e", "##e", "=", "\xE1\x84\x92", "##\xE1\x85\xA1", "##\xE1\x86\xAB"};
 }
 
 std::unique_ptr<Tokenizer> Make(NormalizerOptions options = {}) {
@@ -60,7 +34,8 @@ Tokens TokensOf(const Tokenizer& tokenizer, const Encoding& encoding) {
 
 std::vector<std::string> Slices(const std::string& text, const Encoding& encoding) {
   std::vector<std::string> slices;
-  for (const Span& span : encoding.bytes) slices.push_back(text.substr(span.begin, span.end - span.begin));
+  for (const Span& span : encoding.bytes)
+    slices.push_back(text.substr(span.begin, span.end - span.begin));
   return slices;
 }
 
@@ -68,8 +43,10 @@ TEST(Tokenizer, TokensAndOffsets) {
   const auto tokenizer = Make();
   const std::string text = "Hello,  UNbelievable CAFÉ!你a";
   const Encoding encoding = tokenizer->Encode(text);
-  EXPECT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"<class>", "hello", ",", "un", "##believ", "##able", "cafe", "!", "你", "a", "<sep>"}));
-  EXPECT_EQ(Slices(text, encoding), (Tokens{"", "Hello", ",", "UN", "believ", "able", "CAFÉ", "!", "你", "a", ""}));
+  EXPECT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"<class>", "hello", ",", "un", "##believ",
+                                                "##able", "cafe", "!", "你", "a", "<sep>"}));
+  EXPECT_EQ(Slices(text, encoding),
+      (Tokens{"", "Hello", ",", "UN", "believ", "able", "CAFÉ", "!", "你", "a", ""}));
   EXPECT_EQ(encoding.words, (Ids{-1, 0, 1, 2, 2, 2, 3, 4, 5, 6, -1}));
   EXPECT_EQ(encoding.chars[6].begin, 21);
   EXPECT_EQ(encoding.chars[6].end, 25);
@@ -81,7 +58,8 @@ TEST(Tokenizer, SpecialTokensInTheText) {
   const auto tokenizer = Make();
   const std::string text = "a<mask>b <MASK> <mask";
   const Encoding encoding = tokenizer->Encode(text, false);
-  EXPECT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"a", "<mask>", "b", "<", "mask", ">", "<", "mask"}));
+  EXPECT_EQ(
+      TokensOf(*tokenizer, encoding), (Tokens{"a", "<mask>", "b", "<", "mask", ">", "<", "mask"}));
   EXPECT_EQ(encoding.words, (Ids{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(Slices(text, encoding)[1], "<mask>");
 }
@@ -93,18 +71,20 @@ TEST(Tokenizer, CombiningAndDroppedCharacters) {
       "af\x01"
       "e\xCC\x81 \xED\x95\x9C";  // soft hyphen, control, combining acute; a Hangul syllable
   const Encoding encoding = tokenizer->Encode(text, false);
-  ASSERT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"cafe", "\xE1\x84\x92", "##\xE1\x85\xA1", "##\xE1\x86\xAB"}));
+  ASSERT_EQ(TokensOf(*tokenizer, encoding),
+      (Tokens{"cafe", "\xE1\x84\x92", "##\xE1\x85\xA1", "##\xE1\x86\xAB"}));
   EXPECT_EQ(Slices(text, encoding), (Tokens{"c\xC2\xAD"
                                             "af\x01"
                                             "e",
-                                            "\xED\x95\x9C", "\xED\x95\x9C", "\xED\x95\x9C"}));
+                                        "\xED\x95\x9C", "\xED\x95\x9C", "\xED\x95\x9C"}));
   EXPECT_EQ(encoding.chars[0].end, 6);
   EXPECT_EQ(encoding.words, (Ids{0, 1, 1, 1}));
 }
 
 TEST(Tokenizer, Cased) {
   const auto tokenizer = Make({.strip_accents = false, .lowercase = false});
-  EXPECT_EQ(TokensOf(*tokenizer, tokenizer->Encode("hello Hello café", false)), (Tokens{"hello", "<unk>", "<unk>"}));
+  EXPECT_EQ(TokensOf(*tokenizer, tokenizer->Encode("hello Hello café", false)),
+      (Tokens{"hello", "<unk>", "<unk>"}));
 }
 
 TEST(Tokenizer, LongWordsAreUnknownInLinearTime) {
@@ -126,7 +106,8 @@ TEST(Tokenizer, SplitWords) {
   const auto tokenizer = Make();
   const std::vector<std::string> words = {"Hello,", "\x01 ", "", "café", "<mask>"};
   const Encoding encoding = tokenizer->EncodeWords(words);
-  EXPECT_EQ(TokensOf(*tokenizer, encoding), (Tokens{"<class>", "hello", ",", "cafe", "<mask>", "<sep>"}));
+  EXPECT_EQ(
+      TokensOf(*tokenizer, encoding), (Tokens{"<class>", "hello", ",", "cafe", "<mask>", "<sep>"}));
   EXPECT_EQ(encoding.words, (Ids{-1, 0, 0, 3, 4, -1}));
   EXPECT_EQ(encoding.bytes[2].begin, 5);
   EXPECT_EQ(encoding.bytes[3].end, 5);
@@ -141,8 +122,9 @@ TEST(Tokenizer, TruncatesTheLongerText) {
     for (int i = 0; i < n; ++i) s += "a ";
     return s;
   };
-  const int cases[][5] = {{5, 3, 3, 2, 3}, {5, 4, 3, 3, 2}, {5, 6, 4, 3, 2}, {9, 12, 2, 7, 2}, {9, 2, 12, 2, 7}, {9, 5, 4, 5, 4},
-                          {9, 7, 6, 5, 4}, {4, 0, 9, 0, 4}, {1, 5, 1, 1, 0}, {1, 5, 0, 1, 0},  {0, 3, 3, 0, 0}};
+  const int cases[][5] = {{5, 3, 3, 2, 3}, {5, 4, 3, 3, 2}, {5, 6, 4, 3, 2}, {9, 12, 2, 7, 2},
+      {9, 2, 12, 2, 7}, {9, 5, 4, 5, 4}, {9, 7, 6, 5, 4}, {4, 0, 9, 0, 4}, {1, 5, 1, 1, 0},
+      {1, 5, 0, 1, 0}, {0, 3, 3, 0, 0}};
   for (const auto& [room, a, b, kept_a, kept_b] : cases) {
     Encoding encoding = tokenizer->EncodePair(text(a), text(b));
     EXPECT_EQ(tokenizer->Truncate(&encoding, room + 3), a + b - kept_a - kept_b);
@@ -191,11 +173,13 @@ void CheckEncoding(const Tokenizer& tokenizer, const std::string& text) {
   Normalizer normalizer(tokenizer.options());
   for (size_t i = 0; i < ids.size(); ++i) {
     const Span bytes = encoding.bytes[i], chars = encoding.chars[i];
-    ASSERT_TRUE(0 <= bytes.begin && bytes.begin < bytes.end && bytes.end <= static_cast<int64_t>(text.size()));
+    ASSERT_TRUE(0 <= bytes.begin && bytes.begin < bytes.end &&
+                bytes.end <= static_cast<int64_t>(text.size()));
     ASSERT_EQ(chars.begin, CountCodePoints(text.substr(0, bytes.begin)));
     ASSERT_EQ(chars.end, CountCodePoints(text.substr(0, bytes.end)));
     const int32_t step = encoding.words[i] - (i == 0 ? -1 : encoding.words[i - 1]);
-    ASSERT_TRUE(step == 1 || (step == 0 && encoding.bytes[i - 1].begin <= bytes.begin && encoding.bytes[i - 1].end <= bytes.end));
+    ASSERT_TRUE(step == 1 || (step == 0 && encoding.bytes[i - 1].begin <= bytes.begin &&
+                                 encoding.bytes[i - 1].end <= bytes.end));
     if (i > 0 && step == 1) {
       ASSERT_LE(encoding.bytes[i - 1].end, bytes.begin);
     }
@@ -204,14 +188,18 @@ void CheckEncoding(const Tokenizer& tokenizer, const std::string& text) {
     std::string normal, piece = tokenizer.token(ids[i]);
     normalizer.NormalizeWord(slice, 1000, &normal);
     if (piece.size() > 2 && piece.substr(0, 2) == "##") piece = piece.substr(2);
-    ASSERT_TRUE(slice == piece || ids[i] == tokenizer.special().unk || normal.find(piece) != std::string::npos) << slice << " " << piece;
+    ASSERT_TRUE(slice == piece || ids[i] == tokenizer.special().unk ||
+                normal.find(piece) != std::string::npos)
+        << slice << " " << piece;
   }
 }
 
 TEST(Tokenizer, OffsetsOfAnyBytes) {
   std::mt19937 random(7);
-  for (const NormalizerOptions options : {NormalizerOptions{}, NormalizerOptions{true, true, false, false},
-                                          NormalizerOptions{false, false, true, false}, NormalizerOptions{false, true, false, true}}) {
+  for (const NormalizerOptions options :
+      {NormalizerOptions{}, NormalizerOptions{true, true, false, false},
+          NormalizerOptions{false, false, true, false},
+          NormalizerOptions{false, true, false, true}}) {
     const auto tokenizer = Make(options);
     for (int i = 0; i < 4000; ++i) {
       const std::string text = RandomText(&random);
@@ -243,7 +231,7 @@ TEST(Tokenizer, ThreadsAndTokenizersShareNothing) {
   SetThreads(4);
   std::vector<Ids> got(texts.size());
   ParallelFor(static_cast<int64_t>(texts.size()),
-              [&](int64_t i) { (i % 2 == 0 ? *fresh_lower : *fresh_cased).AppendIds(texts[i], &got[i]); });
+      [&](int64_t i) { (i % 2 == 0 ? *fresh_lower : *fresh_cased).AppendIds(texts[i], &got[i]); });
   SetThreads(0);
   EXPECT_EQ(got, expected);
 }
@@ -258,7 +246,8 @@ TEST(Tokenizer, LooksUpTokens) {
   EXPECT_EQ(tokenizer->id(""), -1);
   EXPECT_EQ(tokenizer->Encode("").ids, (Ids{2, 3}));
   const SpecialIds& special = tokenizer->special();
-  EXPECT_EQ((Ids{special.pad, special.unk, special.cls, special.sep, special.mask}), (Ids{0, 1, 2, 3, 4}));
+  EXPECT_EQ((Ids{special.pad, special.unk, special.cls, special.sep, special.mask}),
+      (Ids{0, 1, 2, 3, 4}));
 }
 
 }  // namespace

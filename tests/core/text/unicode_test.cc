@@ -37,7 +37,8 @@ TEST(Utf8, EveryCodePointReturns) {
     text.clear();
     AppendUtf8(c, &text);
     const CodePoint back = CodePointAt(text, 0);
-    ASSERT_TRUE(back.valid && back.value == c && back.size == text.size()) << static_cast<uint32_t>(c);
+    ASSERT_TRUE(back.valid && back.value == c && back.size == text.size())
+        << static_cast<uint32_t>(c);
   }
 }
 

@@ -17,14 +17,16 @@ using Tokens = std::vector<std::string>;
 class VocabTrainer : public testing::Test {
  protected:
   void SetUp() override {
-    path_ =
-        testing::TempDir() + "/cloze_vocab_" + testing::UnitTest::GetInstance()->current_test_info()->name() + std::to_string(::getpid());
+    path_ = testing::TempDir() + "/cloze_vocab_" +
+            testing::UnitTest::GetInstance()->current_test_info()->name() +
+            std::to_string(::getpid());
   }
   void TearDown() override { std::remove(path_.c_str()); }
 
   VocabResult Train(const std::string& text, const VocabOptions& options) {
     EXPECT_TRUE(WriteFileAtomically(path_, text).ok());
-    const auto result = TrainVocab({path_}, options, [&](int64_t done, int64_t total) { done_ = done, total_ = total; });
+    const auto result = TrainVocab(
+        {path_}, options, [&](int64_t done, int64_t total) { done_ = done, total_ = total; });
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result : VocabResult();
   }
@@ -41,11 +43,12 @@ TEST_F(VocabTrainer, SameAsHuggingFace) {
       "Low lower lowest, the lowest; newer newest wider widest. The new low: lower!\n"
       "a new lower low — naïve café CAFÉ cafés 你好 you're re-newed\n";
   const VocabResult result = Train(text, options);
-  EXPECT_EQ(result.tokens, (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "!",    "'",     ",",    "-",   ".",   ":",    ";",
-                                   "a",     "c",     "d",       "e",     "f",      "h",    "i",     "l",    "n",   "o",   "r",    "s",
-                                   "t",     "u",     "v",       "w",     "y",      "—",    "你",    "好",   "##e", "##w", "##o",  "##s",
-                                   "##a",   "##d",   "##i",     "##r",   "##t",    "##f",  "##h",   "##u",  "##v", "lo",  "##we", "ne",
-                                   "lowe",  "##st",  "ca",      "##fe",  "low",    "newe", "lower", "cafe", "re",  "th",  "wi",   "##de"}));
+  EXPECT_EQ(result.tokens,
+      (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "!", "'", ",", "-", ".", ":", ";",
+          "a", "c", "d", "e", "f", "h", "i", "l", "n", "o", "r", "s", "t", "u", "v", "w", "y", "—",
+          "你", "好", "##e", "##w", "##o", "##s", "##a", "##d", "##i", "##r", "##t", "##f", "##h",
+          "##u", "##v", "lo", "##we", "ne", "lowe", "##st", "ca", "##fe", "low", "newe", "lower",
+          "cafe", "re", "th", "wi", "##de"}));
   EXPECT_EQ(result.bytes, static_cast<int64_t>(text.size()));
   EXPECT_EQ(done_, total_);
   EXPECT_EQ(done_, result.bytes);
@@ -58,7 +61,8 @@ std::string RandomWords(int lines) {
   std::string text;
   for (int i = 0; i < lines; ++i) {
     for (int words = random() % 12; words > 0; --words) {
-      for (int n = 1 + random() % 6; n > 0; --n) text += static_cast<char>('a' + random() % 6 * (random() % 3));
+      for (int n = 1 + random() % 6; n > 0; --n)
+        text += static_cast<char>('a' + random() % 6 * (random() % 3));
       text += ' ';
     }
     text += '\n';
@@ -94,21 +98,25 @@ TEST_F(VocabTrainer, StopsAtRarePairs) {
   VocabOptions options;
   options.min_count = 3;
   EXPECT_EQ(Train("ab ab ab cd cd\n", options).tokens,
-            (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "c", "d", "##b", "##d", "ab"}));
+      (Tokens{
+          "<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "c", "d", "##b", "##d", "ab"}));
 }
 
 TEST_F(VocabTrainer, KeepsTheMostFrequentCharacters) {
   VocabOptions options;
   options.max_alphabet = 2;
   options.min_count = 100;
-  EXPECT_EQ(Train("aaa bb c d\n", options).tokens, (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "##a", "##b"}));
+  EXPECT_EQ(Train("aaa bb c d\n", options).tokens,
+      (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "##a", "##b"}));
 }
 
 TEST_F(VocabTrainer, LongWordsAndBadBytes) {
   VocabOptions options;
-  const VocabResult result = Train("ok " + std::string(101, 'x') + " " + std::string(1 << 20, 'y') + "\xFF\n\xC3(ok\n", options);
+  const VocabResult result = Train(
+      "ok " + std::string(101, 'x') + " " + std::string(1 << 20, 'y') + "\xFF\n\xC3(ok\n", options);
   EXPECT_EQ(result.dropped_words, 2);
-  EXPECT_EQ(result.tokens, (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "(", "k", "o", "##k", "ok"}));
+  EXPECT_EQ(result.tokens,
+      (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "(", "k", "o", "##k", "ok"}));
   EXPECT_EQ(result.words, 3);
 }
 

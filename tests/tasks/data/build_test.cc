@@ -22,7 +22,8 @@ class BuildTest : public FilesTest {
 
   std::string Tokens(const std::vector<int32_t>& ids) const {
     std::string out;
-    for (const int32_t id : ids) absl::StrAppend(&out, out.empty() ? "" : " ", tokenizer_->token(id));
+    for (const int32_t id : ids)
+      absl::StrAppend(&out, out.empty() ? "" : " ", tokenizer_->token(id));
     return out;
   }
   // "tokens | row:label ... | second[ +]" of all examples.
@@ -33,7 +34,8 @@ class BuildTest : public FilesTest {
       Example e;
       EXPECT_TRUE(built->store.Read(i, &e).ok());
       std::string text = Tokens(e.ids);
-      for (size_t k = 0; k < e.rows.size(); ++k) absl::StrAppend(&text, k == 0 ? " | " : " ", e.rows[k], ":", e.labels[k]);
+      for (size_t k = 0; k < e.rows.size(); ++k)
+        absl::StrAppend(&text, k == 0 ? " | " : " ", e.rows[k], ":", e.labels[k]);
       if (e.second != e.ids.size()) absl::StrAppend(&text, " | second ", e.second);
       out.push_back(text + (e.continues ? " | continues" : ""));
     }
@@ -54,7 +56,8 @@ MaskedLmSpec Mlm(int max_tokens) {
 TEST_F(BuildTest, MaskedLm) {
   const DataSpec data = Data("a.txt", "the cat\nsat.\n\n\x01\n\non the mat, the cats sat\n");
   const auto built = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
-  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat sat . <sep>", "<class> on the mat , <sep>", "<class> the cat ##s sat <sep>"));
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat sat . <sep>", "<class> on the mat , <sep>",
+                               "<class> the cat ##s sat <sep>"));
   const DataStats& stats = built->store.stats();
   EXPECT_EQ(stats.documents, 3);
   EXPECT_EQ(stats.empty_documents, 1);
@@ -66,7 +69,7 @@ TEST_F(BuildTest, MaskedLm) {
   MaskedLmSpec bare = Mlm(8);
   bare.set_append_sep(false);
   EXPECT_THAT(Dump(BuildMaskedLm(data, bare, *tokenizer_, options_)),
-              ElementsAre("<class> the cat sat .", "<class> on the mat ,", "<class> the cat ##s sat"));
+      ElementsAre("<class> the cat sat .", "<class> on the mat ,", "<class> the cat ##s sat"));
 }
 
 TEST_F(BuildTest, SequencesLoseNothingAndAreFull) {
@@ -102,12 +105,14 @@ TEST_F(BuildTest, MaxExamplesOfMaskedLmAreSequences) {
 }
 
 TEST_F(BuildTest, Classification) {
-  const DataSpec data = Data("a.tsv", "text\tlabel\nthe cat\tpos\n\tneg\nthe cats sat on the mat .\tpos\nq\xFFq\tneg\n");
+  const DataSpec data = Data(
+      "a.tsv", "text\tlabel\nthe cat\tpos\n\tneg\nthe cats sat on the mat .\tpos\nq\xFFq\tneg\n");
   SequenceClassificationSpec task;
   task.set_max_tokens(8);
   const auto built = BuildClassification(data, task, {"neg", "pos"}, *tokenizer_, options_);
-  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat <sep> | 0:1", "<class> <sep> | 0:0", "<class> the cat ##s sat on the <sep> | 0:1",
-                                       testing::EndsWith("<sep> | 0:0")));
+  EXPECT_THAT(Dump(built),
+      ElementsAre("<class> the cat <sep> | 0:1", "<class> <sep> | 0:0",
+          "<class> the cat ##s sat on the <sep> | 0:1", testing::EndsWith("<sep> | 0:0")));
   const DataStats& stats = built->store.stats();
   EXPECT_EQ(stats.documents, 4);
   EXPECT_EQ(stats.empty_documents, 1);
@@ -134,20 +139,24 @@ TEST_F(BuildTest, SeveralLabelsAndNumbersAreValues) {
   };
   const DataSpec data = Data("a.tsv", "text\tlabel\ncat\tb\nmat\t\n\tc,a,b\nsat\tc, c\n");
   EXPECT_THAT(values(BuildClassification(data, task, {"a", "b", "c"}, *tokenizer_, options_)),
-              ElementsAre(ElementsAre(0, 1, 0), ElementsAre(0, 0, 0), ElementsAre(1, 1, 1), ElementsAre(0, 0, 1)));
+      ElementsAre(
+          ElementsAre(0, 1, 0), ElementsAre(0, 0, 0), ElementsAre(1, 1, 1), ElementsAre(0, 0, 1)));
   EXPECT_TRUE(BuildClassification(data, task, {"a", "b", "c"}, *tokenizer_, options_)->reused);
-  ExpectError(BuildClassification(data, task, {"a", "c"}, *tokenizer_, options_).status(), Exit::kData,
-              "a.tsv:2: label_field: unknown label \"b\", one of \"a\", \"c\" expected");
+  ExpectError(BuildClassification(data, task, {"a", "c"}, *tokenizer_, options_).status(),
+      Exit::kData, "a.tsv:2: label_field: unknown label \"b\", one of \"a\", \"c\" expected");
   task.set_kind(SequenceClassificationSpec::REGRESSION);
   EXPECT_THAT(
-      values(BuildClassification(Data("b.jsonl", "{\"text\": \"cat\", \"label\": 2.5}\n{\"text\": \"mat\", \"label\": \"-3e-2\"}\n"), task,
-                                 {"LABEL_0"}, *tokenizer_, options_)),
+      values(BuildClassification(
+          Data("b.jsonl",
+              "{\"text\": \"cat\", \"label\": 2.5}\n{\"text\": \"mat\", \"label\": \"-3e-2\"}\n"),
+          task, {"LABEL_0"}, *tokenizer_, options_)),
       ElementsAre(ElementsAre(2.5f), ElementsAre(-0.03f)));
   for (const char* wrong : {"good", "nan", "1e400", "1,5"}) {
-    ExpectError(BuildClassification(Data("c.tsv", absl::StrCat("text\tlabel\ncat\t1\nmat\t", wrong, "\n")), task, {"LABEL_0"}, *tokenizer_,
-                                    options_)
-                    .status(),
-                Exit::kData, absl::StrCat("c.tsv:3: label_field: \"", wrong, "\" is not a finite number"));
+    ExpectError(
+        BuildClassification(Data("c.tsv", absl::StrCat("text\tlabel\ncat\t1\nmat\t", wrong, "\n")),
+            task, {"LABEL_0"}, *tokenizer_, options_)
+            .status(),
+        Exit::kData, absl::StrCat("c.tsv:3: label_field: \"", wrong, "\" is not a finite number"));
   }
 }
 
@@ -164,15 +173,20 @@ TEST_F(BuildTest, LongTextsKeepWhatTheSpecSays) {
     return Dump(built);
   };
   const std::string whole = "<class> a b <sep> | 0:1";
-  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD), ElementsAre("<class> a b c d e f g h <sep> | 0:0", whole));
-  EXPECT_THAT(dump(SequenceClassificationSpec::TAIL), ElementsAre("<class> f g h i j k l m <sep> | 0:0", whole));
-  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD_TAIL), ElementsAre("<class> a b h i j k l m <sep> | 0:0", whole));
+  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD),
+      ElementsAre("<class> a b c d e f g h <sep> | 0:0", whole));
+  EXPECT_THAT(dump(SequenceClassificationSpec::TAIL),
+      ElementsAre("<class> f g h i j k l m <sep> | 0:0", whole));
+  EXPECT_THAT(dump(SequenceClassificationSpec::HEAD_TAIL),
+      ElementsAre("<class> a b h i j k l m <sep> | 0:0", whole));
   EXPECT_THAT(dump(SequenceClassificationSpec::WINDOWS),
-              ElementsAre("<class> a b c d e f g h <sep> | 0:0", "<class> f g h i j k l m <sep> | 0:0 | continues", whole));
+      ElementsAre("<class> a b c d e f g h <sep> | 0:0",
+          "<class> f g h i j k l m <sep> | 0:0 | continues", whole));
 }
 
 TEST_F(BuildTest, LongPairsLoseTokensOfTheLongerText) {
-  DataSpec data = Data("a.tsv", "text\tpair\tlabel\na b c d e f g h i\tx y\t0\na b c d e f g\tp q r s t u v\t1\n");
+  DataSpec data = Data(
+      "a.tsv", "text\tpair\tlabel\na b c d e f g h i\tx y\t0\na b c d e f g\tp q r s t u v\t1\n");
   data.set_text_pair_field("pair");
   SequenceClassificationSpec task;
   task.set_max_tokens(11);
@@ -181,14 +195,18 @@ TEST_F(BuildTest, LongPairsLoseTokensOfTheLongerText) {
     return Dump(BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_));
   };
   EXPECT_THAT(dump(SequenceClassificationSpec::HEAD),
-              ElementsAre("<class> a b c d e f <sep> x y <sep> | 0:0 | second 8", "<class> a b c d <sep> p q r s <sep> | 0:1 | second 6"));
+      ElementsAre("<class> a b c d e f <sep> x y <sep> | 0:0 | second 8",
+          "<class> a b c d <sep> p q r s <sep> | 0:1 | second 6"));
   EXPECT_THAT(dump(SequenceClassificationSpec::TAIL),
-              ElementsAre("<class> d e f g h i <sep> x y <sep> | 0:0 | second 8", "<class> d e f g <sep> s t u v <sep> | 0:1 | second 6"));
+      ElementsAre("<class> d e f g h i <sep> x y <sep> | 0:0 | second 8",
+          "<class> d e f g <sep> s t u v <sep> | 0:1 | second 6"));
   EXPECT_THAT(dump(SequenceClassificationSpec::HEAD_TAIL),
-              ElementsAre("<class> a e f g h i <sep> x y <sep> | 0:0 | second 8", "<class> a e f g <sep> p t u v <sep> | 0:1 | second 6"));
+      ElementsAre("<class> a e f g h i <sep> x y <sep> | 0:0 | second 8",
+          "<class> a e f g <sep> p t u v <sep> | 0:1 | second 6"));
   data.set_text_pair_field("other");
-  ExpectError(BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_).status(), Exit::kData,
-              "a.tsv:1: text_pair_field: no column \"other\"; there are \"text\", \"pair\", \"label\"");
+  ExpectError(BuildClassification(data, task, {"0", "1"}, *tokenizer_, options_).status(),
+      Exit::kData,
+      "a.tsv:1: text_pair_field: no column \"other\"; there are \"text\", \"pair\", \"label\"");
 }
 
 TEST_F(BuildTest, TruncationIsTheTokenizers) {
@@ -209,7 +227,8 @@ TEST_F(BuildTest, TruncationIsTheTokenizers) {
     for (absl::string_view line : absl::StrSplit(rows, '\n', absl::SkipEmpty())) {
       const std::vector<std::string> columns = absl::StrSplit(line, '\t');
       if (row++ == 0) continue;
-      Encoding expected = pair ? tokenizer_->EncodePair(columns[0], columns[1]) : tokenizer_->Encode(columns[0]);
+      Encoding expected =
+          pair ? tokenizer_->EncodePair(columns[0], columns[1]) : tokenizer_->Encode(columns[0]);
       cut += tokenizer_->Truncate(&expected, 24);
       Example e;
       ASSERT_TRUE(built->store.Read(row - 2, &e).ok());
@@ -226,21 +245,27 @@ TEST_F(BuildTest, TruncationIsTheTokenizers) {
 
 TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
   SequenceClassificationSpec task;
-  ExpectError(BuildClassification(Data("a.tsv", "text\tlabel\na\tx\nb\tz\n"), task, {"x", "y"}, *tokenizer_, options_).status(),
-              Exit::kData, "a.tsv:3: label_field: unknown label \"z\", one of \"x\", \"y\" expected");
+  ExpectError(BuildClassification(Data("a.tsv", "text\tlabel\na\tx\nb\tz\n"), task, {"x", "y"},
+                  *tokenizer_, options_)
+                  .status(),
+      Exit::kData, "a.tsv:3: label_field: unknown label \"z\", one of \"x\", \"y\" expected");
   TokenTaggingSpec tagging;
-  ExpectError(BuildTagging(Data("a.conll", "a O\nb Q\n"), tagging, {"O", "X"}, *tokenizer_, options_).status(), Exit::kData,
-              "a.conll:2: tags_field: unknown label \"Q\", one of \"O\", \"X\" expected");
+  ExpectError(
+      BuildTagging(Data("a.conll", "a O\nb Q\n"), tagging, {"O", "X"}, *tokenizer_, options_)
+          .status(),
+      Exit::kData, "a.conll:2: tags_field: unknown label \"Q\", one of \"O\", \"X\" expected");
   for (const std::string text : {"", "\n\n \n", "\x01\n"}) {
-    ExpectError(BuildMaskedLm(Data("a.txt", text), Mlm(8), *tokenizer_, options_).status(), Exit::kData, "a.txt: 0 usable examples");
+    ExpectError(BuildMaskedLm(Data("a.txt", text), Mlm(8), *tokenizer_, options_).status(),
+        Exit::kData, "a.txt: 0 usable examples");
   }
   DataSpec stdin_data;
   stdin_data.add_files("-");
-  ExpectError(BuildMaskedLm(stdin_data, Mlm(8), *tokenizer_, options_).status(), Exit::kSpec, "files: standard input cannot be read twice");
+  ExpectError(BuildMaskedLm(stdin_data, Mlm(8), *tokenizer_, options_).status(), Exit::kSpec,
+      "files: standard input cannot be read twice");
   const auto bare = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}, {});
   if (bare.ok()) {
-    ExpectError(BuildMaskedLm(Data("a.txt", "a"), Mlm(8), **bare, options_).status(), Exit::kMismatch,
-                "tokenizer: no token <mask> or [MASK]");
+    ExpectError(BuildMaskedLm(Data("a.txt", "a"), Mlm(8), **bare, options_).status(),
+        Exit::kMismatch, "tokenizer: no token <mask> or [MASK]");
   }
   EXPECT_THAT(*ListDirectory(Path("cache")), IsEmpty());
 }
@@ -248,26 +273,31 @@ TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
 TEST_F(BuildTest, Tagging) {
   const DataSpec data = Data("a.conll", "the\tA\ncats\tB\n\x01\tC\nsat\tA\n\non\tB\n");
   const auto built = BuildTagging(data, TokenTaggingSpec(), {"A", "B", "C"}, *tokenizer_, options_);
-  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat ##s <unk> sat <sep> | 1:0 2:1 4:2 5:0", "<class> on <sep> | 1:1"));
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat ##s <unk> sat <sep> | 1:0 2:1 4:2 5:0",
+                               "<class> on <sep> | 1:1"));
   EXPECT_EQ(built->store.stats().words, 5);
   EXPECT_EQ(built->store.stats().empty_words, 1);
   EXPECT_EQ(built->store.stats().documents, 2);
 }
 
 TEST_F(BuildTest, LongSentencesBecomeWindows) {
-  const DataSpec data = Data("a.conll", "the\tA\ncats\tB\ncats\tA\ncats\tB\nmat\tA\nabcdefghijkl\tB\nsat\tA\n");
+  const DataSpec data =
+      Data("a.conll", "the\tA\ncats\tB\ncats\tA\ncats\tB\nmat\tA\nabcdefghijkl\tB\nsat\tA\n");
   TokenTaggingSpec task;
   task.set_max_tokens(8);
   const auto built = BuildTagging(data, task, {"A", "B"}, *tokenizer_, options_);
-  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat ##s cat ##s <sep> | 1:0 2:1 4:0", "<class> cat ##s mat <sep> | 1:1 3:0 | continues",
-                                       "<class> a ##b ##c ##d ##e ##f <sep> | 1:1 | continues", "<class> sat <sep> | 1:0 | continues"));
+  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat ##s cat ##s <sep> | 1:0 2:1 4:0",
+                               "<class> cat ##s mat <sep> | 1:1 3:0 | continues",
+                               "<class> a ##b ##c ##d ##e ##f <sep> | 1:1 | continues",
+                               "<class> sat <sep> | 1:0 | continues"));
   EXPECT_EQ(built->store.stats().truncated, 1);
   EXPECT_EQ(built->store.stats().cut_tokens, 6);
 }
 
 TEST_F(BuildTest, NoWordIsLost) {
   std::vector<std::string> words;
-  for (int i = 0; i < 3000; ++i) words.push_back(i % 17 == 0 ? "\x02" : std::string(1 + i % 13, 'a' + i % 26));
+  for (int i = 0; i < 3000; ++i)
+    words.push_back(i % 17 == 0 ? "\x02" : std::string(1 + i % 13, 'a' + i % 26));
   for (const int max_tokens : {3, 8, 9, 64}) {
     WindowCounts counts;
     int64_t next = 0;
@@ -277,7 +307,8 @@ TEST_F(BuildTest, NoWordIsLost) {
       EXPECT_FALSE(window.rows.empty());
       for (const int32_t row : window.rows) {
         const std::string& token = tokenizer_->token(window.ids[row]);
-        EXPECT_TRUE(token == "<unk>" || token[0] == words[next][0]) << token << " for " << words[next];
+        EXPECT_TRUE(token == "<unk>" || token[0] == words[next][0])
+            << token << " for " << words[next];
         ++next;
       }
     }
@@ -301,7 +332,8 @@ TEST_F(BuildTest, OverlappingWindowsSeeEveryWordWithContext) {
       EXPECT_LE(window.ids.size(), max_tokens);
       ASSERT_EQ(window.first_word, end);  // every word has one owner
       ASSERT_FALSE(window.rows.empty());
-      const int64_t left = window.rows.front() - 1, right = window.ids.size() - 2 - window.rows.back();
+      const int64_t left = window.rows.front() - 1,
+                    right = window.ids.size() - 2 - window.rows.back();
       EXPECT_TRUE(max_tokens != 21 || end == 0 || left > 1) << left;
       end += window.rows.size();
       EXPECT_TRUE(max_tokens != 21 || end == words.size() || right > 1) << right;
@@ -317,23 +349,29 @@ TEST_F(BuildTest, Iob1IsReadAsIob2) {
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_THAT(*labels, ElementsAre("B-X", "B-Y", "I-X", "O"));
   const std::vector<std::string> all = {"B-X", "B-Y", "I-X", "I-Y", "O"};
-  const auto built = BuildTagging(Data("a.conll", iob1), TokenTaggingSpec(), all, *tokenizer_, options_);
-  EXPECT_THAT(Dump(built), ElementsAre("<class> a b c d e <sep> | 1:0 2:2 3:0 4:4 5:1", "<class> f g <sep> | 1:1 2:0"));
+  const auto built =
+      BuildTagging(Data("a.conll", iob1), TokenTaggingSpec(), all, *tokenizer_, options_);
+  EXPECT_THAT(Dump(built),
+      ElementsAre("<class> a b c d e <sep> | 1:0 2:2 3:0 4:4 5:1", "<class> f g <sep> | 1:1 2:0"));
   EXPECT_THAT(built->note, testing::HasSubstr("IOB1"));
   // A short file of the same kind has no B at all; the labels tell that there should be.
-  const auto dev = BuildTagging(Data("b.conll", "a I-X\nb O\n"), TokenTaggingSpec(), all, *tokenizer_, options_);
+  const auto dev =
+      BuildTagging(Data("b.conll", "a I-X\nb O\n"), TokenTaggingSpec(), all, *tokenizer_, options_);
   EXPECT_THAT(Dump(dev), ElementsAre("<class> a b <sep> | 1:0 2:4"));
 }
 
 TEST_F(BuildTest, OtherSchemesAreNotTakenForIob1) {
   const std::string iob2 = "a B-X\nb I-X\nc O\nd I-X\n", io = "a I-X\nb O\nc I-X\n";
-  const auto built = BuildTagging(Data("a.conll", iob2), TokenTaggingSpec(), {"B-X", "I-X", "O"}, *tokenizer_, options_);
+  const auto built = BuildTagging(
+      Data("a.conll", iob2), TokenTaggingSpec(), {"B-X", "I-X", "O"}, *tokenizer_, options_);
   EXPECT_THAT(Dump(built), ElementsAre("<class> a b c d <sep> | 1:0 2:1 3:2 4:1"));
   EXPECT_EQ(built->note, "");
   EXPECT_THAT(*LearnTags(Data("b.conll", io)), ElementsAre("I-X", "O"));
-  const auto plain = BuildTagging(Data("b.conll", io), TokenTaggingSpec(), {"I-X", "O"}, *tokenizer_, options_);
+  const auto plain =
+      BuildTagging(Data("b.conll", io), TokenTaggingSpec(), {"I-X", "O"}, *tokenizer_, options_);
   EXPECT_THAT(Dump(plain), ElementsAre("<class> a b c <sep> | 1:0 2:1 3:0"));
-  EXPECT_THAT(*LearnTags(Data("c.conll", "a B-X\nb I-X\nc E-X\nd I-Y\n")), ElementsAre("B-X", "E-X", "I-X", "I-Y"));
+  EXPECT_THAT(*LearnTags(Data("c.conll", "a B-X\nb I-X\nc E-X\nd I-Y\n")),
+      ElementsAre("B-X", "E-X", "I-X", "I-Y"));
 }
 
 TEST_F(BuildTest, ThreadsDoNotChangeTheStore) {
@@ -351,7 +389,8 @@ TEST_F(BuildTest, ThreadsDoNotChangeTheStore) {
     options_.cache_dir = Path(absl::StrCat("cache", threads));
     const auto built = BuildMaskedLm(data, Mlm(64), *tokenizer_, options_);
     ASSERT_TRUE(built.ok()) << built.status();
-    for (const char* name : {"header", "index", "labels", "tokens"}) files[threads > 1] += Read(JoinPath(Folder(*built), name));
+    for (const char* name : {"header", "index", "labels", "tokens"})
+      files[threads > 1] += Read(JoinPath(Folder(*built), name));
   }
   EXPECT_GT(files[0].size(), 1000000);
   EXPECT_TRUE(files[0] == files[1]);
@@ -371,7 +410,8 @@ TEST_F(BuildTest, CacheIsReusedByContent) {
   EXPECT_EQ(Folder(*first), Folder(*second));
   EXPECT_EQ(second->store.stats().bytes, 11);
   std::set<std::string> folders = {Folder(*first)};
-  const auto other = [&](const DataSpec& spec, const MaskedLmSpec& task, const Tokenizer& tokenizer) {
+  const auto other = [&](const DataSpec& spec, const MaskedLmSpec& task,
+                         const Tokenizer& tokenizer) {
     const auto built = BuildMaskedLm(spec, task, tokenizer, options_);
     ASSERT_TRUE(built.ok()) << built.status();
     EXPECT_FALSE(built->reused);
@@ -401,8 +441,9 @@ TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
     const auto again = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_FALSE(again->reused);
-    EXPECT_THAT(again->note, testing::AllOf(testing::HasSubstr("the token cache was broken and is built anew"),
-                                            testing::HasSubstr(absl::StrCat("/", name, ": "))));
+    EXPECT_THAT(again->note,
+        testing::AllOf(testing::HasSubstr("the token cache was broken and is built anew"),
+            testing::HasSubstr(absl::StrCat("/", name, ": "))));
     EXPECT_THAT(Dump(again), ElementsAre("<class> the cat sat <sep>"));
     EXPECT_EQ(Read(path), content);
   }
@@ -436,7 +477,8 @@ TEST_F(BuildTest, StopsAndReportsProgress) {
     seen.push_back(done);
     if (seen.size() == 2) stop = true;
   };
-  ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kInterrupted, "stopped while preparing the data");
+  ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kInterrupted,
+      "stopped while preparing the data");
   EXPECT_EQ(seen.size(), 2);
   EXPECT_THAT(*ListDirectory(Path("cache")), IsEmpty());
   stop = false;
@@ -458,7 +500,8 @@ TEST_F(BuildTest, ChangedFilesAreNoticed) {
   EXPECT_TRUE(CheckSources(built->sources).ok());
   EXPECT_EQ(*SourcesOf(data), built->sources);
   Write("a.txt", "the cat sat!");
-  ExpectError(CheckSources(built->sources), Exit::kData, "a.txt: the file was changed (11 bytes before, 12 now)");
+  ExpectError(CheckSources(built->sources), Exit::kData,
+      "a.txt: the file was changed (11 bytes before, 12 now)");
   std::filesystem::remove(Path("a.txt"));
   ExpectError(CheckSources(built->sources), Exit::kNoInput, "a.txt: cannot open");
   // A file that changes while it is read.
@@ -466,7 +509,8 @@ TEST_F(BuildTest, ChangedFilesAreNoticed) {
   for (int i = 0; i < 1000000; ++i) text += "the cat sat on\n";
   data = Data("b.txt", text);
   options_.progress = [&](int64_t, int64_t) { std::ofstream(Path("b.txt"), std::ios::app) << "x"; };
-  ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kData, "b.txt: the file was changed");
+  ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kData,
+      "b.txt: the file was changed");
   EXPECT_EQ(ListDirectory(Path("cache"))->size(), 1);
 }
 
@@ -474,7 +518,8 @@ TEST_F(BuildTest, SharedTreebank) {
   DataSpec data;
   data.add_files(Shared("tagging/ud_english_ewt/en_ewt-ud-dev.conllu"));
   const std::string vocab = Shared("tokenizer/vocab/bert-base-cased/vocab.txt");
-  if (!PathExists(data.files(0)) || !PathExists(vocab)) GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
+  if (!PathExists(data.files(0)) || !PathExists(vocab))
+    GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
   const auto labels = LearnTags(data);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_EQ(labels->size(), 17);
@@ -497,12 +542,14 @@ TEST_F(BuildTest, SharedBooks) {
   DataSpec data;
   data.add_files(Shared("text/books_valid.txt"));
   const std::string vocab = Shared("tokenizer/vocab/bert-base-uncased/vocab.txt");
-  if (!PathExists(data.files(0)) || !PathExists(vocab)) GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
+  if (!PathExists(data.files(0)) || !PathExists(vocab))
+    GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
   const auto tokenizer = Tokenizer::Load(vocab, true);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto start = std::chrono::steady_clock::now();
   const auto built = BuildMaskedLm(data, Mlm(128), **tokenizer, options_);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ASSERT_TRUE(built.ok()) << built.status();
   const DataStats& stats = built->store.stats();
   RecordProperty("megabytes_per_second", std::to_string(stats.bytes / seconds / 1e6));
@@ -511,18 +558,21 @@ TEST_F(BuildTest, SharedBooks) {
 }
 
 TEST(Utf8Test, CountsWhatIsInvalid) {
-  EXPECT_EQ(CountInvalidUtf8("plain ASCII, \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80 \xEF\xBF\xBD \xF4\x8F\xBF\xBF"), 0);
+  EXPECT_EQ(
+      CountInvalidUtf8(
+          "plain ASCII, \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80 \xEF\xBF\xBD \xF4\x8F\xBF\xBF"),
+      0);
   EXPECT_EQ(CountInvalidUtf8("\xFF"), 1);
   EXPECT_EQ(CountInvalidUtf8("12345678\x80"
                              "12345678"),
-            1);
+      1);
   EXPECT_EQ(CountInvalidUtf8("\xC0\x80"), 2);          // overlong
   EXPECT_EQ(CountInvalidUtf8("\xED\xA0\x80"), 3);      // surrogate
   EXPECT_EQ(CountInvalidUtf8("\xF4\x90\x80\x80"), 4);  // behind U+10FFFF
   EXPECT_EQ(CountInvalidUtf8("\xE2\x82"), 2);          // cut off
   EXPECT_EQ(CountInvalidUtf8("\xE2\x82"
                              "a"),
-            2);
+      2);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ class ExampleStoreTest : public FilesTest {
     for (int k = 0; k <= i % 7; ++k) e.ids.push_back((i * 31 + k * 7) % vocab);
     if (i == 0) e.ids[0] = vocab - 1;
     e.second = i % 2 == 0 ? e.ids.size() : e.ids.size() / 2;
-    for (int k = 0; labels > 0 && k < e.ids.size(); k += 2) e.rows.push_back(k), e.labels.push_back((i + k) % labels);
+    for (int k = 0; labels > 0 && k < e.ids.size(); k += 2)
+      e.rows.push_back(k), e.labels.push_back((i + k) % labels);
     e.continues = i % 3 == 1;
     return e;
   }
@@ -88,7 +89,8 @@ TEST_F(ExampleStoreTest, ThreadsReadAtOnce) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       Example e;
-      for (int i = t; i < 2000; i += 3) wrong += !store->Read(i, &e).ok() || e.ids != Make(i, 100, 3).ids;
+      for (int i = t; i < 2000; i += 3)
+        wrong += !store->Read(i, &e).ok() || e.ids != Make(i, 100, 3).ids;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -125,12 +127,14 @@ TEST_F(ExampleStoreTest, EveryTruncationIsFound) {
     for (size_t length = content.size(); length-- > 0;) {
       std::filesystem::resize_file(path, length);
       ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData,
-                  absl::StrCat("s/", name, ": ", length, " bytes, ", content.size(), " expected"));
+          absl::StrCat("s/", name, ": ", length, " bytes, ", content.size(), " expected"));
     }
     Write("s/" + name, content + "x");
-    ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData, "delete the folder to have it built anew");
+    ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData,
+        "delete the folder to have it built anew");
     std::filesystem::remove(path);
-    ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kNoInput, "s/" + name + ": cannot open");
+    ExpectError(
+        ExampleStore::Open(folder, 100, 3).status(), Exit::kNoInput, "s/" + name + ": cannot open");
     Write("s/" + name, content);
   }
   EXPECT_TRUE(ReadAll(folder, 100, 3).ok());
@@ -147,7 +151,8 @@ TEST_F(ExampleStoreTest, EveryFlippedByteIsFound) {
         const auto store = ExampleStore::Open(folder, 100, 3);
         const bool late = name == "labels" || name == "tokens";
         ASSERT_EQ(store.ok(), late);
-        if (late) ExpectError(store->VerifyContent(), Exit::kData, "s/" + name + ": wrong checksum");
+        if (late)
+          ExpectError(store->VerifyContent(), Exit::kData, "s/" + name + ": wrong checksum");
         Patch(JoinPath(folder, name), at, content[at]);
       }
     }
@@ -175,8 +180,10 @@ TEST_F(ExampleStoreTest, IndexChangedBehindOurBackIsFound) {
 
 TEST_F(ExampleStoreTest, OtherVocabularyOrLabels) {
   const std::string folder = Build("s", 3, 100, 3);
-  ExpectError(ExampleStore::Open(folder, 101, 3).status(), Exit::kMismatch, "made for 100 tokens and 3 labels, 101 and 3 expected");
-  ExpectError(ExampleStore::Open(folder, 100, 2).status(), Exit::kMismatch, "made for 100 tokens and 3 labels, 100 and 2 expected");
+  ExpectError(ExampleStore::Open(folder, 101, 3).status(), Exit::kMismatch,
+      "made for 100 tokens and 3 labels, 101 and 3 expected");
+  ExpectError(ExampleStore::Open(folder, 100, 2).status(), Exit::kMismatch,
+      "made for 100 tokens and 3 labels, 100 and 2 expected");
 }
 
 TEST_F(ExampleStoreTest, RemovesOnlyStores) {

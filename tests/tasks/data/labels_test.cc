@@ -10,30 +10,39 @@ using testing::ElementsAre;
 class LabelsTest : public FilesTest {};
 
 TEST_F(LabelsTest, NumbersAreSortedByValue) {
-  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\t-1\nd\t9\n"), {}), ElementsAre("-1", "9", "10"));
-  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\tx\n"), {}), ElementsAre("10", "9", "x"));
+  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\t-1\nd\t9\n"), {}),
+      ElementsAre("-1", "9", "10"));
+  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\t10\nb\t9\nc\tx\n"), {}),
+      ElementsAre("10", "9", "x"));
 }
 
 TEST_F(LabelsTest, SeveralOfEachText) {
   SequenceClassificationSpec task;
   task.set_kind(SequenceClassificationSpec::MULTI_LABEL);
-  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\tnew, old\nb\t\nc\told ,\n"), task), ElementsAre("new", "old"));
+  EXPECT_THAT(*LearnClassLabels(Data("a.tsv", "text\tlabel\na\tnew, old\nb\t\nc\told ,\n"), task),
+      ElementsAre("new", "old"));
   EXPECT_THAT(*LearnClassLabels(Data("a.jsonl", R"({"text": "a", "label": ["x, y", 3]})"
                                                 "\n"
                                                 R"({"text": "a", "label": []})"
                                                 "\n"
                                                 R"({"text": "a", "label": "p, q"})"),
-                                task),
-              ElementsAre("3", "p, q", "x, y"));
+                  task),
+      ElementsAre("3", "p, q", "x, y"));
   task.set_label_separator(" | ");
-  EXPECT_THAT(*LearnClassLabels(Data("a.csv", "text,label\na,x | y\nb,x\n"), task), ElementsAre("x", "y"));
-  ExpectError(LearnClassLabels(Data("b.jsonl", R"({"text": "a", "label": [["x"]]})"), task).status(), Exit::kData,
-              "b.jsonl:1: label_field: \"label\" is not a string, number or boolean, or a list of them");
-  ExpectError(LearnClassLabels(Data("c.jsonl", R"({"text": "a", "label": ["x"]})"), {}).status(), Exit::kData,
-              "c.jsonl:1: label_field: \"label\" is not a string, number or boolean");
+  EXPECT_THAT(
+      *LearnClassLabels(Data("a.csv", "text,label\na,x | y\nb,x\n"), task), ElementsAre("x", "y"));
+  ExpectError(
+      LearnClassLabels(Data("b.jsonl", R"({"text": "a", "label": [["x"]]})"), task).status(),
+      Exit::kData,
+      "b.jsonl:1: label_field: \"label\" is not a string, number or boolean, or a list of them");
+  ExpectError(LearnClassLabels(Data("c.jsonl", R"({"text": "a", "label": ["x"]})"), {}).status(),
+      Exit::kData, "c.jsonl:1: label_field: \"label\" is not a string, number or boolean");
 }
 
-TEST_F(LabelsTest, Tags) { EXPECT_THAT(*LearnTags(Data("a.conll", "a O\nb B-X\n\nc O\nd I-X\n")), ElementsAre("B-X", "I-X", "O")); }
+TEST_F(LabelsTest, Tags) {
+  EXPECT_THAT(
+      *LearnTags(Data("a.conll", "a O\nb B-X\n\nc O\nd I-X\n")), ElementsAre("B-X", "I-X", "O"));
+}
 
 TEST_F(LabelsTest, OnlyOfTheExamplesThatAreUsed) {
   DataSpec spec = Data("a.tsv", "text\tlabel\na\tx\nb\ty\nc\tz\n");
@@ -42,20 +51,23 @@ TEST_F(LabelsTest, OnlyOfTheExamplesThatAreUsed) {
 }
 
 TEST_F(LabelsTest, TooFewOrTooMany) {
-  ExpectError(LearnClassLabels(Data("a.tsv", "text\tlabel\na\tx\nb\tx\n"), {}).status(), Exit::kData,
-              "a.tsv: label_field: 1 different labels, at least 2 expected; there is \"x\"");
+  ExpectError(LearnClassLabels(Data("a.tsv", "text\tlabel\na\tx\nb\tx\n"), {}).status(),
+      Exit::kData, "a.tsv: label_field: 1 different labels, at least 2 expected; there is \"x\"");
   ExpectError(LearnTags(Data("a.conll", "\n")).status(), Exit::kData, "a.conll: no examples");
   std::string many = "text\tlabel\n";
   for (int i = 0; i <= 10000; ++i) many += "a\t" + std::to_string(i) + "\n";
   ExpectError(LearnClassLabels(Data("a.tsv", many), {}).status(), Exit::kData,
-              "a.tsv:10002: label_field: more than 10000 different labels; is it the right column?");
-  ExpectError(LearnClassLabels(Data("a.tsv", "text\tlabel\na\t" + std::string(1025, 'y') + "\n"), {}).status(), Exit::kData,
-              "a.tsv:2: label_field: a label of 1025 bytes, at most 1024 expected");
+      "a.tsv:10002: label_field: more than 10000 different labels; is it the right column?");
+  ExpectError(
+      LearnClassLabels(Data("a.tsv", "text\tlabel\na\t" + std::string(1025, 'y') + "\n"), {})
+          .status(),
+      Exit::kData, "a.tsv:2: label_field: a label of 1025 bytes, at most 1024 expected");
 }
 
 TEST_F(LabelsTest, Stops) {
   std::atomic<bool> stop{true};
-  ExpectError(LearnTags(Data("a.conll", "a O\nb X\n"), &stop).status(), Exit::kInterrupted, "stopped");
+  ExpectError(
+      LearnTags(Data("a.conll", "a O\nb X\n"), &stop).status(), Exit::kInterrupted, "stopped");
 }
 
 TEST(LabelIdsTest, FindsIds) {
@@ -65,8 +77,9 @@ TEST(LabelIdsTest, FindsIds) {
   EXPECT_EQ(ids->Find("a"), 1);
   EXPECT_EQ(ids->Find("c"), -1);
   ExpectError(ids->Unknown("f:3", "label_field", "c\n"), Exit::kData,
-              "f:3: label_field: unknown label \"c\\u{A}\", one of \"b\", \"a\" expected");
-  ExpectError(LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is there twice");
+      "f:3: label_field: unknown label \"c\\u{A}\", one of \"b\", \"a\" expected");
+  ExpectError(
+      LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is there twice");
   ExpectError(LabelIds::Create({"a", ""}).status(), Exit::kSpec, "labels: label 2 is empty");
 }
 

@@ -29,7 +29,8 @@ class ReadersTest : public FilesTest {
     }
   }
   // "text|pair|label@line" of all examples.
-  static absl::StatusOr<std::vector<std::string>> Texts(const DataSpec& spec, Labels labels = Labels::kRequired) {
+  static absl::StatusOr<std::vector<std::string>> Texts(
+      const DataSpec& spec, Labels labels = Labels::kRequired) {
     ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(spec, labels));
     std::vector<std::string> texts;
     TextExample e;
@@ -40,7 +41,8 @@ class ReadersTest : public FilesTest {
     }
   }
   // "word/tag@line ..." of all sentences.
-  static absl::StatusOr<std::vector<std::string>> Sentences(const DataSpec& spec, Labels labels = Labels::kRequired) {
+  static absl::StatusOr<std::vector<std::string>> Sentences(
+      const DataSpec& spec, Labels labels = Labels::kRequired) {
     ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(spec, labels));
     std::vector<std::string> out;
     TaggedSentence s;
@@ -49,7 +51,8 @@ class ReadersTest : public FilesTest {
       if (!more) return out;
       std::string text;
       for (size_t i = 0; i < s.words.size(); ++i) {
-        absl::StrAppend(&text, i > 0 ? " " : "", s.words[i], "/", s.tags.empty() ? "" : s.tags[i], "@", s.lines[i]);
+        absl::StrAppend(&text, i > 0 ? " " : "", s.words[i], "/", s.tags.empty() ? "" : s.tags[i],
+            "@", s.lines[i]);
       }
       out.push_back(text);
     }
@@ -57,7 +60,8 @@ class ReadersTest : public FilesTest {
 };
 
 TEST_F(ReadersTest, DocumentsEndAtBlankLines) {
-  const auto documents = Documents(Data("a.txt", "\n\none\ntwo\n \t\nthree\r\nfour\r\n\r\n\r\nfive"));
+  const auto documents =
+      Documents(Data("a.txt", "\n\none\ntwo\n \t\nthree\r\nfour\r\n\r\n\r\nfive"));
   ASSERT_TRUE(documents.ok()) << documents.status();
   EXPECT_THAT(*documents, ElementsAre("one two", "three four", "five"));
 }
@@ -77,11 +81,14 @@ TEST_F(ReadersTest, LinesAreDocuments) {
 }
 
 TEST_F(ReadersTest, RowsAreDocuments) {
-  EXPECT_THAT(*Documents(Data("a.tsv", "label\ttext\n1\tgood film\n0\tbad\n")), ElementsAre("good film", "bad"));
+  EXPECT_THAT(*Documents(Data("a.tsv", "label\ttext\n1\tgood film\n0\tbad\n")),
+      ElementsAre("good film", "bad"));
   EXPECT_THAT(*Documents(Data("a.csv", "text\n\"two\nlines\"\n")), ElementsAre("two\nlines"));
-  EXPECT_THAT(*Documents(Data("a.jsonl", "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
-              ElementsAre("été", "b"));
-  ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec, "a.conllu: format: is CONLLU; TEXT, TSV, CSV or JSONL expected");
+  EXPECT_THAT(*Documents(Data("a.jsonl",
+                  "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
+      ElementsAre("été", "b"));
+  ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec,
+      "a.conllu: format: is CONLLU; TEXT, TSV, CSV or JSONL expected");
 }
 
 TEST_F(ReadersTest, LongRowComesInPieces) {
@@ -147,7 +154,8 @@ TEST_F(ReadersTest, TsvByNumber) {
   EXPECT_THAT(*Texts(spec), ElementsAre("foo|1|yes@1", "bar|2|no@2"));
   spec.set_text_field("text");
   ExpectError(Texts(spec).status(), Exit::kData,
-              "a.tsv:1: text_field: \"text\" is a name, but header is false; a number from 1 to 3 expected");
+      "a.tsv:1: text_field: \"text\" is a name, but header is false; a number from 1 to 3 "
+      "expected");
   spec.set_text_field("4");
   ExpectError(Texts(spec).status(), Exit::kData, "a.tsv:1: text_field: no column 4; there are 3");
 }
@@ -156,7 +164,8 @@ TEST_F(ReadersTest, SeveralFilesMayOrderColumnsDifferently) {
   DataSpec spec = Data("a.tsv", "text\tlabel\na\t1\n");
   spec.add_files(Write("b.csv", "label,text\n0,b\n"));
   spec.add_files(Write("empty.tsv", ""));
-  spec.add_files(Write("c.jsonl", "{\"label\": 1, \"text\": \"c\"}\n{\"label\": true, \"text\": \"d\"}"));
+  spec.add_files(
+      Write("c.jsonl", "{\"label\": 1, \"text\": \"c\"}\n{\"label\": true, \"text\": \"d\"}"));
   EXPECT_THAT(*Texts(spec), ElementsAre("a||1@2", "b||0@2", "c||1@1", "d||true@2"));
   spec.set_max_examples(3);
   EXPECT_THAT(*Texts(spec), ElementsAre("a||1@2", "b||0@2", "c||1@1"));
@@ -164,17 +173,20 @@ TEST_F(ReadersTest, SeveralFilesMayOrderColumnsDifferently) {
 
 TEST_F(ReadersTest, TableErrors) {
   ExpectError(Texts(Data("a.tsv", "sentence\tlabel\nx\t1\n")).status(), Exit::kData,
-              "a.tsv:1: text_field: no column \"text\"; there are \"sentence\", \"label\"");
+      "a.tsv:1: text_field: no column \"text\"; there are \"sentence\", \"label\"");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\tlabel\n")).status(), Exit::kData,
-              "a.tsv:1: label_field: column \"label\" occurs twice, in columns 2 and 3");
+      "a.tsv:1: label_field: column \"label\" occurs twice, in columns 2 and 3");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t1\nx\n")).status(), Exit::kData,
-              "a.tsv:3: 1 columns, 2 expected (tab-separated, no quoting)");
-  ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t\n")).status(), Exit::kData, "a.tsv:2: label_field: an empty label");
-  ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(kRowBytes + 1, 'x') + "\t1\n")).status(), Exit::kData,
-              "a.tsv:2: the line is longer than 16777216 bytes");
-  ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(), Exit::kData,
-              "a.tsv:2: more than 100000 columns");
-  ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec, "a.txt: format: is TEXT; TSV, CSV or JSONL expected");
+      "a.tsv:3: 1 columns, 2 expected (tab-separated, no quoting)");
+  ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t\n")).status(), Exit::kData,
+      "a.tsv:2: label_field: an empty label");
+  ExpectError(
+      Texts(Data("a.tsv", "text\tlabel\n" + std::string(kRowBytes + 1, 'x') + "\t1\n")).status(),
+      Exit::kData, "a.tsv:2: the line is longer than 16777216 bytes");
+  ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(),
+      Exit::kData, "a.tsv:2: more than 100000 columns");
+  ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec,
+      "a.txt: format: is TEXT; TSV, CSV or JSONL expected");
   std::string header = "c0";
   for (int i = 1; i < 30; ++i) header += "\tc" + std::to_string(i);
   ExpectError(Texts(Data("a.tsv", header)).status(), Exit::kData, "\"c19\", ... (30)");
@@ -184,47 +196,56 @@ TEST_F(ReadersTest, FileErrors) {
   DataSpec spec;
   ExpectError(Texts(spec).status(), Exit::kSpec, "files: none, at least one file expected");
   spec.add_files(Path("gone.tsv"));
-  ExpectError(Texts(spec).status(), Exit::kNoInput, "gone.tsv: cannot open: No such file or directory");
+  ExpectError(
+      Texts(spec).status(), Exit::kNoInput, "gone.tsv: cannot open: No such file or directory");
   spec.set_files(0, folder_);
   spec.set_format(DataSpec::TSV);
   ExpectError(Texts(spec).status(), Exit::kNoInput, "not a regular file");
   ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
-              "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set format");
+      "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set "
+      "format");
   ExpectError(Documents(Data("a.txt.xz", "x")).status(), Exit::kSpec, "unpack it first");
   ExpectError(Documents(Data("a.txt",
-                             "\x1F\x8B"
-                             "abcdefgh"))
+                            "\x1F\x8B"
+                            "abcdefgh"))
                   .status(),
-              Exit::kData, "a.txt: is gzip data");
-  ExpectError(Texts(Data("a.tsv", std::string("\xFF\xFEt\0", 4))).status(), Exit::kData, "a.tsv: is UTF-16 text");
+      Exit::kData, "a.txt: is gzip data");
+  ExpectError(Texts(Data("a.tsv", std::string("\xFF\xFEt\0", 4))).status(), Exit::kData,
+      "a.tsv: is UTF-16 text");
 }
 
 TEST_F(ReadersTest, Csv) {
-  const auto texts = Texts(
-      Data("a.csv", "label,text\r\n1,plain\r\n2,\"a \"\"word\"\", b\"\r\n\r\n3,\"two\r\nlines\n\nand \"\"\"\n\"4\",\"\"\n5,in\"side\n6,"));
+  const auto texts = Texts(Data("a.csv",
+      "label,text\r\n1,plain\r\n2,\"a \"\"word\"\", b\"\r\n\r\n3,\"two\r\nlines\n\nand "
+      "\"\"\"\n\"4\",\"\"\n5,in\"side\n6,"));
   ASSERT_TRUE(texts.ok()) << texts.status();
-  EXPECT_THAT(*texts, ElementsAre("plain||1@2", "a \"word\", b||2@3", "two\nlines\n\nand \"||3@5", "||4@9", "in\"side||5@10", "||6@11"));
+  EXPECT_THAT(*texts, ElementsAre("plain||1@2", "a \"word\", b||2@3", "two\nlines\n\nand \"||3@5",
+                          "||4@9", "in\"side||5@10", "||6@11"));
 }
 
 TEST_F(ReadersTest, CsvErrors) {
   ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b,1\nc,1\n")).status(), Exit::kData,
-              "a.csv:3: column 1: the quote opened here is not closed before the end of the file");
-  ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b\"x,1\n")).status(), Exit::kData, "a.csv:3: column 1: text behind a closing quote");
-  ExpectError(Texts(Data("a.csv", "text,label\na\n")).status(), Exit::kData, "a.csv:2: 1 columns, 2 expected");
+      "a.csv:3: column 1: the quote opened here is not closed before the end of the file");
+  ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b\"x,1\n")).status(), Exit::kData,
+      "a.csv:3: column 1: text behind a closing quote");
+  ExpectError(Texts(Data("a.csv", "text,label\na\n")).status(), Exit::kData,
+      "a.csv:2: 1 columns, 2 expected");
   std::string endless = "text,label\n\"";
   for (int i = 0; i < 20; ++i) endless += std::string(1 << 20, 'x') + "\n";
   ExpectError(Texts(Data("a.csv", endless)).status(), Exit::kData,
-              "a.csv:2: column 1: the quote opened here is not closed within 16777216 bytes");
+      "a.csv:2: column 1: the quote opened here is not closed within 16777216 bytes");
 }
 
 TEST_F(ReadersTest, JsonlErrors) {
   const auto error = [&](const std::string& line, const std::string& part) {
-    ExpectError(Texts(Data("a.jsonl", "\n" + line + "\n")).status(), Exit::kData, "a.jsonl:2: " + part);
+    ExpectError(
+        Texts(Data("a.jsonl", "\n" + line + "\n")).status(), Exit::kData, "a.jsonl:2: " + part);
   };
   error("{\"text\": \"a\"}", "label_field: no field \"label\"; there are \"text\"");
   error("{\"text\": 1, \"label\": 1}", "text_field: \"text\" is not a string");
   error("{\"text\": null, \"label\": 1}", "text_field: \"text\" is not a string");
-  error("{\"text\": \"a\", \"label\": [1]}", "label_field: \"label\" is not a string, number or boolean");
+  error("{\"text\": \"a\", \"label\": [1]}",
+      "label_field: \"label\" is not a string, number or boolean");
   error("{\"text\": \"a\", \"text\": \"b\", \"label\": 1}", "text_field: \"text\" occurs twice");
   error("{\"text\": \"a\", \"label\"}", "not valid JSON at byte 22");
   error("{\"text\": \"a\xFF\", \"label\": 1}", "not valid JSON at byte 12");
@@ -238,7 +259,8 @@ TEST_F(ReadersTest, JsonlErrors) {
 
 TEST_F(ReadersTest, UnlabelledTexts) {
   EXPECT_THAT(*Texts(Data("a.tsv", "text\nx\n"), Labels::kIgnored), ElementsAre("x||@2"));
-  EXPECT_THAT(*Texts(Data("a.txt", "x\ny\n\nz\n"), Labels::kIgnored), ElementsAre("x y||@1", "z||@4"));
+  EXPECT_THAT(
+      *Texts(Data("a.txt", "x\ny\n\nz\n"), Labels::kIgnored), ElementsAre("x y||@1", "z||@4"));
   EXPECT_THAT(*Texts(Data("a.jsonl", ""), Labels::kIgnored), ElementsAre());
 }
 
@@ -248,7 +270,8 @@ TEST_F(ReadersTest, StandardInput) {
   ::dup2(file, 0);
   DataSpec spec;
   spec.add_files("-");
-  ExpectError(Texts(spec).status(), Exit::kSpec, "standard input: format: the name does not end in");
+  ExpectError(
+      Texts(spec).status(), Exit::kSpec, "standard input: format: the name does not end in");
   spec.set_format(DataSpec::TSV);
   ExpectError(Texts(spec).status(), Exit::kData, "standard input:3: 1 columns, 2 expected");
   ::dup2(saved, 0);
@@ -277,57 +300,71 @@ TEST_F(ReadersTest, Conllu) {
   EXPECT_THAT(*Sentences(spec), ElementsAre("ir/V@3 nosotros/P@4"));
   spec.set_tags_field("POS");
   ExpectError(Sentences(spec).status(), Exit::kData,
-              "tags_field: no column \"POS\"; ID, FORM, LEMMA, UPOS, XPOS, ... or a number from 1 to 10 expected");
+      "tags_field: no column \"POS\"; ID, FORM, LEMMA, UPOS, XPOS, ... or a number from 1 to 10 "
+      "expected");
 }
 
 TEST_F(ReadersTest, ConlluErrors) {
   ExpectError(Sentences(Data("a.conllu", "# c\n1\tx\tx\n")).status(), Exit::kData,
-              "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
+      "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
   ExpectError(Sentences(Data("a.conllu", "x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
-              "a.conllu:1: ID: is \"x\"; a number, 3-4 or 8.1 expected");
-  ExpectError(Sentences(Data("a.conllu", "1\t\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData, "a.conllu:1: words_field: an empty word");
-  ExpectError(Sentences(Data("a.conllu", "1\tx\t_\t\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData, "a.conllu:1: tags_field: an empty tag");
+      "a.conllu:1: ID: is \"x\"; a number, 3-4 or 8.1 expected");
+  ExpectError(Sentences(Data("a.conllu", "1\t\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
+      "a.conllu:1: words_field: an empty word");
+  ExpectError(Sentences(Data("a.conllu", "1\tx\t_\t\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
+      "a.conllu:1: tags_field: an empty tag");
 }
 
 TEST_F(ReadersTest, Conll) {
-  DataSpec spec =
-      Data("a.conll", "-DOCSTART- -X- O O\n\nEU NNP I-NP  B-ORG\r\nrejects VBZ I-VP O\n-DOCSTART- -X- -X- O\n#tag NN X O\n \n\n");
+  DataSpec spec = Data("a.conll",
+      "-DOCSTART- -X- O O\n\nEU NNP I-NP  B-ORG\r\nrejects VBZ I-VP O\n-DOCSTART- -X- -X- O\n#tag "
+      "NN X O\n \n\n");
   EXPECT_THAT(*Sentences(spec), ElementsAre("EU/B-ORG@3 rejects/O@4", "#tag/O@6"));
   spec.set_tags_field("2");
   EXPECT_THAT(*Sentences(spec), ElementsAre("EU/NNP@3 rejects/VBZ@4", "#tag/NN@6"));
   spec.set_tags_field("5");
-  ExpectError(Sentences(spec).status(), Exit::kData, "a.conll:3: tags_field: no column \"5\"; a number from 1 to 4 expected");
+  ExpectError(Sentences(spec).status(), Exit::kData,
+      "a.conll:3: tags_field: no column \"5\"; a number from 1 to 4 expected");
 }
 
 TEST_F(ReadersTest, ConllErrors) {
-  ExpectError(Sentences(Data("a.conll", "a\tO\nb\n")).status(), Exit::kData, "a.conll:2: 1 columns, 2 expected as in the file's first row");
+  ExpectError(Sentences(Data("a.conll", "a\tO\nb\n")).status(), Exit::kData,
+      "a.conll:2: 1 columns, 2 expected as in the file's first row");
   ExpectError(Sentences(Data("a.conll", "a\nb\n")).status(), Exit::kData,
-              "a.conll:1: tags_field: column 1 holds the words; there are 1 columns");
-  ExpectError(Sentences(Data("a.conll", "\tO\n")).status(), Exit::kData, "a.conll:1: words_field: an empty word");
-  ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec, "a.txt: format: is TEXT; CONLLU, CONLL or JSONL expected");
+      "a.conll:1: tags_field: column 1 holds the words; there are 1 columns");
+  ExpectError(Sentences(Data("a.conll", "\tO\n")).status(), Exit::kData,
+      "a.conll:1: words_field: an empty word");
+  ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec,
+      "a.txt: format: is TEXT; CONLLU, CONLL or JSONL expected");
   std::string endless = "\n";
   for (int i = 0; i <= 1000000; ++i) endless += "a O\n";
-  ExpectError(Sentences(Data("a.conll", endless)).status(), Exit::kData, "a.conll:2: no blank line within 1000000 words");
+  ExpectError(Sentences(Data("a.conll", endless)).status(), Exit::kData,
+      "a.conll:2: no blank line within 1000000 words");
 }
 
 TEST_F(ReadersTest, TaggedJsonl) {
-  DataSpec spec = Data("a.jsonl", "{\"id\": 1, \"tokens\": [\"a\", \"b\"], \"tags\": [\"X\", \"Y\"]}\n{\"tokens\": [], \"tags\": []}\n");
+  DataSpec spec = Data("a.jsonl",
+      "{\"id\": 1, \"tokens\": [\"a\", \"b\"], \"tags\": [\"X\", \"Y\"]}\n{\"tokens\": [], "
+      "\"tags\": []}\n");
   EXPECT_THAT(*Sentences(spec), ElementsAre("a/X@1 b/Y@1"));
   spec.set_words_field("words");
-  ExpectError(Sentences(spec).status(), Exit::kData, "a.jsonl:1: words_field: no field \"words\"; there are \"id\", \"tokens\", \"tags\"");
-  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": []}")).status(), Exit::kData,
-              "a.jsonl:1: tags_field: 0 tags for 1 words");
-  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [1]}")).status(), Exit::kData,
-              "a.jsonl:1: tags_field: \"tags\" is not a list of strings");
-  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [[\"a\"]], \"tags\": [\"X\"]}")).status(), Exit::kData,
-              "a.jsonl:1: words_field: \"tokens\" is not a list of strings");
-  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [\"\"]}")).status(), Exit::kData,
-              "a.jsonl:1: tags_field: an empty tag");
-  EXPECT_THAT(*Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"]}"), Labels::kIgnored), ElementsAre("a/@1"));
+  ExpectError(Sentences(spec).status(), Exit::kData,
+      "a.jsonl:1: words_field: no field \"words\"; there are \"id\", \"tokens\", \"tags\"");
+  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": []}")).status(),
+      Exit::kData, "a.jsonl:1: tags_field: 0 tags for 1 words");
+  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [1]}")).status(),
+      Exit::kData, "a.jsonl:1: tags_field: \"tags\" is not a list of strings");
+  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [[\"a\"]], \"tags\": [\"X\"]}")).status(),
+      Exit::kData, "a.jsonl:1: words_field: \"tokens\" is not a list of strings");
+  ExpectError(Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [\"\"]}")).status(),
+      Exit::kData, "a.jsonl:1: tags_field: an empty tag");
+  EXPECT_THAT(
+      *Sentences(Data("a.jsonl", "{\"tokens\": [\"a\"]}"), Labels::kIgnored), ElementsAre("a/@1"));
 }
 
 // The file with each word's tag replaced by f(word, tag).
-std::string Rewrite(const DataSpec& spec, Labels labels, const std::function<std::string(const std::string&, const std::string&)>& f) {
+std::string Rewrite(const DataSpec& spec, Labels labels,
+    const std::function<std::string(const std::string&, const std::string&)>& f) {
   auto reader = TaggedReader::Open(spec, labels);
   EXPECT_TRUE(reader.ok()) << reader.status();
   std::string out;
@@ -347,21 +384,26 @@ std::string Rewrite(const DataSpec& spec, Labels labels, const std::function<std
 std::string Same(const std::string&, const std::string& tag) { return tag; }
 
 TEST_F(ReadersTest, ConllIsWrittenBack) {
-  const std::string conll = "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  B-ORG \r\nx y O\n\n\n-DOCSTART- -X- O\n\n\n";
+  const std::string conll =
+      "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  B-ORG \r\nx y O\n\n\n-DOCSTART- -X- O\n\n\n";
   for (const std::string end : {"", "\n", "\r", "\r\n", "\n\n", "\n# c"}) {
-    const DataSpec conllu = Data("a.conllu", absl::StrCat("\n\n", kConllu, "\n1\ta\t_\tX\t_\t_\t_\t_\t_\tlast", end));
+    const DataSpec conllu =
+        Data("a.conllu", absl::StrCat("\n\n", kConllu, "\n1\ta\t_\tX\t_\t_\t_\t_\t_\tlast", end));
     EXPECT_EQ(Rewrite(conllu, Labels::kRequired, Same), Read(conllu.files(0)));
   }
   const DataSpec spec = Data("a.conll", conll + "a b c");
   EXPECT_EQ(Rewrite(spec, Labels::kRequired, Same), conll + "a b c");
-  const std::string tagged =
-      Rewrite(spec, Labels::kIgnored, [](const std::string& word, const std::string&) { return "<" + word + "\t>"; });
-  EXPECT_EQ(tagged, "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  <EU_> \r\nx y <x_>\n\n\n-DOCSTART- -X- O\n\n\na b <a_>");
+  const std::string tagged = Rewrite(spec, Labels::kIgnored,
+      [](const std::string& word, const std::string&) { return "<" + word + "\t>"; });
+  EXPECT_EQ(tagged,
+      "\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\nEU   NNP  <EU_> \r\nx y <x_>\n\n\n-DOCSTART- -X- "
+      "O\n\n\na b <a_>");
 }
 
 TEST_F(ReadersTest, TagsAreAppendedToWords) {
   const auto tag = [](const std::string&, const std::string&) { return std::string("A B"); };
-  EXPECT_EQ(Rewrite(Data("a.conll", "one\r\ntwo\n\nthree"), Labels::kIgnored, tag), "one\tA B\r\ntwo\tA B\n\nthree\tA B");
+  EXPECT_EQ(Rewrite(Data("a.conll", "one\r\ntwo\n\nthree"), Labels::kIgnored, tag),
+      "one\tA B\r\ntwo\tA B\n\nthree\tA B");
   DataSpec spec = Data("b.conll", "one 1\ntwo 2\n");
   spec.set_tags_field("3");
   EXPECT_EQ(Rewrite(spec, Labels::kIgnored, tag), "one 1 A_B\ntwo 2 A_B\n");
@@ -377,12 +419,12 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
   const struct {
     const char* name;
     std::string content;
-  } files[] = {{"a.txt", "one\ntwo\n\nthr\xC3\xA4\n"},
-               {"a.tsv", "text\tlabel\na b\t1\nc\t2\n"},
-               {"a.csv", "text,label\n\"a\"\"b\n\",1\nc,2\n"},
-               {"a.jsonl", "{\"text\": \"a\\u00e4\", \"label\": 1.5e3, \"tokens\": [\"a\", \"b\"], \"tags\": [\"X\", \"Y\"]}\n"},
-               {"a.conllu", kConllu},
-               {"a.conll", "-DOCSTART- O\n\na X\nb Y\n\nc X\n"}};
+  } files[] = {{"a.txt", "one\ntwo\n\nthr\xC3\xA4\n"}, {"a.tsv", "text\tlabel\na b\t1\nc\t2\n"},
+      {"a.csv", "text,label\n\"a\"\"b\n\",1\nc,2\n"},
+      {"a.jsonl",
+          "{\"text\": \"a\\u00e4\", \"label\": 1.5e3, \"tokens\": [\"a\", \"b\"], \"tags\": "
+          "[\"X\", \"Y\"]}\n"},
+      {"a.conllu", kConllu}, {"a.conll", "-DOCSTART- O\n\na X\nb Y\n\nc X\n"}};
   constexpr absl::string_view kBytes("\0\t\n\r \"\\,{}[]:-.#0129aX\x80\xC3\xED\xFF", 26);
   Philox random(7, Purpose::kShuffle);
   int64_t errors = 0, total = 0;
@@ -399,7 +441,8 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
       }
       const DataSpec spec = Data(absl::StrCat(round, name), damaged);
       for (const Labels labels : {Labels::kRequired, Labels::kIgnored}) {
-        for (const absl::Status& status : {Documents(spec).status(), Texts(spec, labels).status(), Sentences(spec, labels).status()}) {
+        for (const absl::Status& status : {Documents(spec).status(), Texts(spec, labels).status(),
+                 Sentences(spec, labels).status()}) {
           ++total, errors += !status.ok();
           if (status.ok() || ExitOf(status) == Exit::kSpec) continue;
           ASSERT_EQ(ExitOf(status), Exit::kData) << status.message();
@@ -408,8 +451,10 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
       }
       if (name == std::string("a.conllu") || name == std::string("a.conll")) {
         // What a reader of columns or a terminal would trip over becomes "_" in a tag.
-        const bool plain = IsUtf8(damaged) && std::none_of(damaged.begin(), damaged.end(),
-                                                           [](char c) { return (c >= 0 && c < 32 && c != '\n' && c != '\t') || c == 127; });
+        const bool plain =
+            IsUtf8(damaged) && std::none_of(damaged.begin(), damaged.end(), [](char c) {
+              return (c >= 0 && c < 32 && c != '\n' && c != '\t') || c == 127;
+            });
         const bool sound = plain && Sentences(spec).ok();
         if (sound) {
           ASSERT_EQ(Rewrite(spec, Labels::kRequired, Same), damaged);
@@ -422,8 +467,8 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
 }
 
 TEST_F(ReadersTest, SharedTreebankIsWrittenBack) {
-  for (const std::string name :
-       {"tagging/ud_english_ewt/en_ewt-ud-dev.conllu", "tagging/wnut17/dev.conll", "tagging/wikiann_en/dev.conll"}) {
+  for (const std::string name : {"tagging/ud_english_ewt/en_ewt-ud-dev.conllu",
+           "tagging/wnut17/dev.conll", "tagging/wikiann_en/dev.conll"}) {
     DataSpec spec;
     spec.add_files(Shared(name));
     if (!PathExists(spec.files(0))) GTEST_SKIP() << "needs " << spec.files(0);

@@ -21,7 +21,8 @@ class FilesTest : public testing::Test {
  protected:
   FilesTest() {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = testing::TempDir() + "cloze-" + info->test_suite_name() + "-" + info->name() + "-" + std::to_string(::getpid());
+    folder_ = testing::TempDir() + "cloze-" + info->test_suite_name() + "-" + info->name() + "-" +
+              std::to_string(::getpid());
     std::filesystem::create_directories(folder_);
   }
   ~FilesTest() override { std::filesystem::remove_all(folder_); }
@@ -41,7 +42,9 @@ class FilesTest : public testing::Test {
     spec.add_files(Write(name, content));
     return spec;
   }
-  static std::string Shared(const std::string& path) { return std::string(CLOZE_SOURCE_DIR) + "/../shared/data/" + path; }
+  static std::string Shared(const std::string& path) {
+    return std::string(CLOZE_SOURCE_DIR) + "/../shared/data/" + path;
+  }
 
   std::string folder_;
 };
@@ -55,7 +58,8 @@ inline void ExpectError(const absl::Status& status, Exit exit, const std::string
 
 // Letters, some words and pieces.
 inline std::unique_ptr<Tokenizer> SmallTokenizer() {
-  std::vector<std::string> tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "the", "cat", "sat", "##s", "on", "mat", ",", "."};
+  std::vector<std::string> tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "the", "cat",
+      "sat", "##s", "on", "mat", ",", "."};
   for (char c = 'a'; c <= 'z'; ++c) {
     tokens.push_back(std::string(1, c));
     if (c != 's') tokens.push_back(absl::StrCat("##", std::string(1, c)));

@@ -70,7 +70,8 @@ TEST_F(CheckpointTest, EveryTruncationAndByteFlipIsDetected) {
       ++cases;
       return ExitOf(VerifyCheckpoint(folder)) == Exit::kMismatch;
     };
-    for (size_t n = 0; n < good.size(); ++n) EXPECT_TRUE(detects(good.substr(0, n))) << name << " cut at " << n;
+    for (size_t n = 0; n < good.size(); ++n)
+      EXPECT_TRUE(detects(good.substr(0, n))) << name << " cut at " << n;
     EXPECT_TRUE(detects(good + "\n")) << name;
     for (size_t i = 0; i < good.size(); ++i) {
       for (int bit = 0; bit < 8; ++bit) {
@@ -91,7 +92,8 @@ TEST_F(CheckpointTest, EveryTruncationAndByteFlipIsDetected) {
   }
   EXPECT_GT(cases, 1000);
   std::filesystem::rename(folder, Path("step-00000008"));
-  EXPECT_THAT(std::string(VerifyCheckpoint(Path("step-00000008")).message()), HasSubstr("that of step 7"));
+  EXPECT_THAT(
+      std::string(VerifyCheckpoint(Path("step-00000008")).message()), HasSubstr("that of step 7"));
 }
 
 TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
@@ -123,7 +125,9 @@ TEST_F(CheckpointTest, RotationCountsOnlySoundOnesAndTouchesNothingElse) {
   ASSERT_TRUE(Save(4, "w", 2).ok());
   auto names = Names();
   ASSERT_EQ(names.size(), 6) << ::testing::PrintToString(names);
-  EXPECT_THAT(names[0], HasSubstr("left-step-00000001-"));  // lost its own files, kept the note that somebody put there
+  EXPECT_THAT(names[0],
+      HasSubstr(
+          "left-step-00000001-"));  // lost its own files, kept the note that somebody put there
   EXPECT_THAT(*ListDirectory(Path(names[0])), ElementsAre("note"));
   EXPECT_TRUE(PathExists(Path("step-00000000/mine")));
   EXPECT_TRUE(PathExists(Path("step-00000002")));
@@ -164,7 +168,7 @@ TEST_F(CheckpointTest, AFailureLeavesEverythingAsItWas) {
   EXPECT_EQ(Newest(), 1);
   EXPECT_EQ(ExitOf(SaveCheckpoint(
                 Path("nowhere"), 2, [](const std::string&) { return absl::OkStatus(); }, 2)),
-            Exit::kIo);
+      Exit::kIo);
 }
 
 // Writes fail from byte `limit` of any file on.
@@ -193,7 +197,8 @@ TEST_F(CheckpointTest, EveryFailingWriteKeepsTheOldCheckpoint) {
 TEST_F(CheckpointTest, KillAtAnyMomentKeepsWhatWasAnnounced) {
   const auto start = std::chrono::steady_clock::now();
   for (int64_t s = 1; s <= 4; ++s) ASSERT_TRUE(Save(s, std::string(20000, 'w')).ok());
-  const int save_us = static_cast<int>((std::chrono::steady_clock::now() - start) / std::chrono::microseconds(4));
+  const int save_us =
+      static_cast<int>((std::chrono::steady_clock::now() - start) / std::chrono::microseconds(4));
   int64_t step = 4;
   for (int i = 0; i < 30; ++i) {  // instants all over the first saves
     const int kill_after_us = save_us * i / 10;
@@ -204,7 +209,9 @@ TEST_F(CheckpointTest, KillAtAnyMomentKeepsWhatWasAnnounced) {
     if (child == 0) {
       ::close(channel[0]);
       for (int64_t s = step + 1;; ++s) {
-        if (!Save(s, std::string(20000, 'w')).ok() || ::write(channel[1], &s, sizeof(s)) != sizeof(s)) ::_exit(1);
+        if (!Save(s, std::string(20000, 'w')).ok() ||
+            ::write(channel[1], &s, sizeof(s)) != sizeof(s))
+          ::_exit(1);
       }
     }
     ::close(channel[1]);
@@ -224,7 +231,8 @@ TEST_F(CheckpointTest, KillAtAnyMomentKeepsWhatWasAnnounced) {
     EXPECT_LE(found, announced + 1);
     step = found;
     RemoveLeftovers(run_);
-    for (const std::string& name : Names()) EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
+    for (const std::string& name : Names())
+      EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
   }
   EXPECT_GT(step, 10);  // it did get on meanwhile
 }
@@ -239,12 +247,14 @@ TEST_F(CheckpointTest, RemovesOnlyLeftoversOfTheDead) {
   std::ofstream(Path("target/precious")) << "x";
   const std::string link = absl::StrCat("step-00000002.tmp-", dead, "-0123abcd");
   std::filesystem::create_directory_symlink(Path("target"), Path(link));
-  const std::vector<std::string> kept = {alive, absl::StrCat("step-00000001.tmp-", dead, "-zzzzzzzz"),
-                                         absl::StrCat("step-1.tmp-", dead, "-0123abcd"), "x.tmp-1-0123abcd"};
+  const std::vector<std::string> kept = {alive,
+      absl::StrCat("step-00000001.tmp-", dead, "-zzzzzzzz"),
+      absl::StrCat("step-1.tmp-", dead, "-0123abcd"), "x.tmp-1-0123abcd"};
   for (const std::string& name : kept) std::filesystem::create_directory(Path(name));
   std::filesystem::create_directory(Path(gone));
   std::ofstream(Path(gone) + "/model.safetensors") << "half";
-  const std::string spec = absl::StrCat("spec.textproto.tmp-", dead), foreign = absl::StrCat("notes.tmp-", dead);
+  const std::string spec = absl::StrCat("spec.textproto.tmp-", dead),
+                    foreign = absl::StrCat("notes.tmp-", dead);
   std::ofstream(Path(spec)) << "half";
   std::ofstream(Path(foreign)) << "x";
   RemoveLeftovers(run_);
@@ -273,7 +283,8 @@ TEST_F(CheckpointTest, StateComesBackWithAllItsBits) {
   const std::string path = Path("trainer.textproto");
   std::ofstream(path) << "format_version: 2 step: 5 something_new { x: 1 }";
   EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kMismatch);
-  EXPECT_THAT(std::string(ReadTrainerState(run_).status().message()), HasSubstr("format_version 2"));
+  EXPECT_THAT(
+      std::string(ReadTrainerState(run_).status().message()), HasSubstr("format_version 2"));
   std::ofstream(path) << "step: 5\nseed: -1";
   EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kData);
   EXPECT_THAT(std::string(ReadTrainerState(run_).status().message()), HasSubstr(":2:"));

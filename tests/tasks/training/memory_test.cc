@@ -19,7 +19,8 @@ constexpr int64_t kMegabyte = 1000000;
 
 ModelConfig Config(int hidden, int layers) {
   ModelConfig config;
-  config.vocab = 1000, config.hidden = hidden, config.layers = layers, config.heads = 2, config.intermediate = 4 * hidden;
+  config.vocab = 1000, config.hidden = hidden, config.layers = layers, config.heads = 2,
+  config.intermediate = 4 * hidden;
   config.max_positions = 512, config.head = HeadKind::kMaskedLm;
   return config;
 }
@@ -38,7 +39,8 @@ MemoryPlan PlanOf(const LoadedSpec& loaded, const ModelConfig& config = Config(6
   return MemoryPlan(loaded.spec, config, DType::kF32, {.mean_length = 100});
 }
 
-absl::StatusOr<int64_t> Choose(const LoadedSpec& loaded, std::string* note, const ModelConfig& config = Config(64, 3)) {
+absl::StatusOr<int64_t> Choose(
+    const LoadedSpec& loaded, std::string* note, const ModelConfig& config = Config(64, 3)) {
   return ChooseMicroTokens(loaded, PlanOf(loaded, config), note);
 }
 
@@ -53,7 +55,8 @@ TEST(MemoryPlan, CountsWeightsAndWhatLearns) {
     const TrainingNeed need = PlanOf(loaded).Need(512);
     EXPECT_EQ(need.weights, 4 * static_cast<int64_t>(model.params().values().size()));
     EXPECT_EQ(need.optimizer,
-              4 * static_cast<int64_t>(model.params().grads().size() + 2 * optimizer.m().size() + optimizer.average().size()));
+        4 * static_cast<int64_t>(model.params().grads().size() + 2 * optimizer.m().size() +
+                                 optimizer.average().size()));
   }
   const TrainingNeed all = PlanOf(whole).Need(512), some = PlanOf(head).Need(512);
   EXPECT_LT(some.activations, all.activations);
@@ -64,7 +67,8 @@ TEST(MemoryPlan, GrowsWithThePassUpToTheBatch) {
   const LoadedSpec loaded = Spec(0, 0, 1000);
   const MemoryPlan plan = PlanOf(loaded);
   EXPECT_LT(plan.Need(256).total(), plan.Need(512).total());
-  EXPECT_EQ(plan.Need(1024).activations, plan.Need(100000).activations) << "no pass has more tokens than a batch";
+  EXPECT_EQ(plan.Need(1024).activations, plan.Need(100000).activations)
+      << "no pass has more tokens than a batch";
   LoadedSpec again = loaded;
   again.spec.mutable_runtime()->set_recompute(true);
   EXPECT_LT(PlanOf(again).Need(512).total(), plan.Need(512).total());
@@ -105,8 +109,10 @@ TEST(ChooseMicroTokens, RefusesWhatCannotFit) {
   const int64_t limit = PlanOf(Spec()).Need(1024).total() / kMegabyte + 1;
   const absl::Status wish = Choose(Spec(limit, 8192), &note).status();
   EXPECT_EQ(ExitOf(wish), Exit::kLimit);
-  EXPECT_THAT(std::string(wish.message()), HasSubstr("spec: batch.micro_tokens: 8192 tokens in a pass need "));
-  EXPECT_THAT(std::string(wish.message()), HasSubstr(absl::StrCat("runtime.memory_limit_mb is ", limit, "; 1024 would fit")));
+  EXPECT_THAT(std::string(wish.message()),
+      HasSubstr("spec: batch.micro_tokens: 8192 tokens in a pass need "));
+  EXPECT_THAT(std::string(wish.message()),
+      HasSubstr(absl::StrCat("runtime.memory_limit_mb is ", limit, "; 1024 would fit")));
   const absl::Status small = Choose(Spec(1), &note).status();
   EXPECT_EQ(ExitOf(small), Exit::kLimit);
   EXPECT_THAT(std::string(small.message()), HasSubstr("128 tokens in a pass need"));
@@ -129,7 +135,8 @@ int64_t StatusBytes(const char* key) {
   char line[256];
   long long kilobytes = 0;
   while (std::fgets(line, sizeof(line), file) != nullptr) {
-    if (std::strncmp(line, key, std::strlen(key)) == 0) kilobytes = std::atoll(line + std::strlen(key));
+    if (std::strncmp(line, key, std::strlen(key)) == 0)
+      kilobytes = std::atoll(line + std::strlen(key));
   }
   std::fclose(file);
   return kilobytes * 1024;

@@ -1,4 +1,5 @@
-// Runs whose memory is short: the micro-batch that they choose, remember and keep, and recomputation.
+// Runs whose memory is short: the micro-batch that they choose, remember and keep, and
+// recomputation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,14 +29,16 @@ class MicroBatchTest : public RunsTest {
   }
   absl::Status Interrupted(const LoadedSpec& spec, int64_t after) {
     std::atomic<bool> stop = false;
-    return Train(spec, {.stop = &stop, .after_step = [&](int64_t step) { stop = step >= after; }}).status();
+    return Train(spec, {.stop = &stop, .after_step = [&](int64_t step) { stop = step >= after; }})
+        .status();
   }
   // The limit in MB under which `tokens` fit.
   int64_t LimitOf(int64_t tokens) {
     EXPECT_TRUE(Train(Spec("shape", false, 1, "", 64)).ok());
     const auto config = LoadConfig(Path("shape"));
     EXPECT_TRUE(config.ok()) << config.status();
-    const MemoryPlan plan(Large("", 0).spec, *config, *ComputeOf(RuntimeSpec::AUTO, Use::kTraining), {});
+    const MemoryPlan plan(
+        Large("", 0).spec, *config, *ComputeOf(RuntimeSpec::AUTO, Use::kTraining), {});
     return plan.Need(tokens).total() / 1000000 + 1;
   }
   std::string SpecOf(const std::string& run) { return Read(Path(run) + "/spec.textproto"); }
@@ -73,7 +76,8 @@ TEST_F(MicroBatchTest, RecomputingGivesTheSameBitsAlsoHalfWay) {
 
 TEST_F(MicroBatchTest, TheLogTellsHowLongDataAreWaitedFor) {
   ASSERT_TRUE(Train(Large("run", 0)).ok());
-  const std::vector<std::string> lines = absl::StrSplit(Read(Path("run") + "/log.jsonl"), '\n', absl::SkipEmpty());
+  const std::vector<std::string> lines =
+      absl::StrSplit(Read(Path("run") + "/log.jsonl"), '\n', absl::SkipEmpty());
   ASSERT_FALSE(lines.empty());
   const auto record = nlohmann::json::parse(lines[0]);
   EXPECT_GE(record["data_wait_share"].get<double>(), 0);

@@ -22,7 +22,9 @@ using testing::StartsWith;
 // A folder of this test's own, and a clock that is moved by hand.
 class ProgressTest : public testing::Test {
  protected:
-  ProgressTest() { screen_ = Fd(::open((directory_ + "/screen").c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)); }
+  ProgressTest() {
+    screen_ = Fd(::open((directory_ + "/screen").c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  }
 
   Progress::Options Options(int width) {
     Progress::Options options;
@@ -37,8 +39,13 @@ class ProgressTest : public testing::Test {
   void Steps(Progress* progress, int from, int to, double seconds = 0.5) {
     for (int step = from; step <= to; ++step) {
       now_ += seconds;
-      progress->Step(
-          {.step = step, .loss = 2, .learning_rate = 1e-4, .grad_norm = 3, .tokens = 1000, .data_wait = seconds / 5, .memory_bytes = 5});
+      progress->Step({.step = step,
+          .loss = 2,
+          .learning_rate = 1e-4,
+          .grad_norm = 3,
+          .tokens = 1000,
+          .data_wait = seconds / 5,
+          .memory_bytes = 5});
     }
   }
   std::string Screen() { return *ReadFile(directory_ + "/screen", 1 << 20); }
@@ -79,8 +86,8 @@ TEST_F(ProgressTest, PlainLinesComeEveryFewSteps) {
   Progress progress(Options(0));
   Steps(&progress, 1, 25);
   EXPECT_EQ(Screen(),
-            "step 10/100  loss 2.0000  2k tokens/s  ETA 45s  lr 0.0001\n"
-            "step 20/100  loss 2.0000  2k tokens/s  ETA 40s  lr 0.0001\n");
+      "step 10/100  loss 2.0000  2k tokens/s  ETA 45s  lr 0.0001\n"
+      "step 20/100  loss 2.0000  2k tokens/s  ETA 40s  lr 0.0001\n");
 }
 
 TEST_F(ProgressTest, LastStepIsAlwaysThere) {
@@ -127,7 +134,8 @@ TEST_F(ProgressTest, EvaluationStandsInTheLogAndCostsNoSpeed) {
 
 TEST_F(ProgressTest, LossIsSmoothed) {
   Progress progress(Options(0));
-  for (int step = 1; step <= 10; ++step) progress.Step({.step = step, .loss = step % 2 ? 1.0 : 3.0, .tokens = 1});
+  for (int step = 1; step <= 10; ++step)
+    progress.Step({.step = step, .loss = step % 2 ? 1.0 : 3.0, .tokens = 1});
   const auto record = Records().front();
   EXPECT_EQ(record["loss"], 3.0);
   EXPECT_NEAR(record["smoothed_loss"].get<double>(), 2, 0.1);

@@ -21,9 +21,11 @@ ScheduleSpec Spec(ScheduleSpec::Shape shape, int64_t warmup_steps) {
 
 // The rates of 12 steps that PyTorch was given: shared/golden/*/training.json.
 TEST(LearningRate, EqualsTheReference) {
-  const double expected[] = {0.0025, 0.005, 0.0075, 0.01, 0.01, 0.00875, 0.0075, 0.00625, 0.005, 0.00375, 0.0025, 0.00125};
+  const double expected[] = {
+      0.0025, 0.005, 0.0075, 0.01, 0.01, 0.00875, 0.0075, 0.00625, 0.005, 0.00375, 0.0025, 0.00125};
   for (int step = 0; step < 12; ++step) {
-    EXPECT_NEAR(LearningRate(Spec(ScheduleSpec::LINEAR, 4), 0.01, step, 12), expected[step], 1e-12) << step;
+    EXPECT_NEAR(LearningRate(Spec(ScheduleSpec::LINEAR, 4), 0.01, step, 12), expected[step], 1e-12)
+        << step;
   }
 }
 
@@ -34,7 +36,8 @@ TEST(LearningRate, EqualsTheReferenceFile) {
   const ScheduleSpec spec = Spec(ScheduleSpec::LINEAR, json["warmup_steps"]);
   const int64_t total = json["steps"].size();
   for (const auto& step : json["steps"]) {
-    EXPECT_NEAR(LearningRate(spec, json["peak_learning_rate"], step["step"], total), step["learning_rate"], 1e-12);
+    EXPECT_NEAR(LearningRate(spec, json["peak_learning_rate"], step["step"], total),
+        step["learning_rate"], 1e-12);
   }
 }
 
@@ -45,7 +48,8 @@ TEST(LearningRate, CosineFallsFromPeakToZero) {
   EXPECT_NEAR(LearningRate(spec, 1, 35, 110), 0.5 * (1 + std::cos(std::acos(-1.0) / 4)), 1e-12);
   EXPECT_NEAR(LearningRate(spec, 1, 60, 110), 0.5, 1e-12);
   EXPECT_NEAR(LearningRate(spec, 1, 110, 110), 0, 1e-12);
-  for (int step = 10; step < 109; ++step) EXPECT_GT(LearningRate(spec, 1, step, 110), LearningRate(spec, 1, step + 1, 110));
+  for (int step = 10; step < 109; ++step)
+    EXPECT_GT(LearningRate(spec, 1, step, 110), LearningRate(spec, 1, step + 1, 110));
 }
 
 TEST(LearningRate, ConstantStays) {

@@ -27,29 +27,38 @@ class TrainerTest : public FilesTest {
     std::string text, classes = "text\tlabel\n", tags;
     for (int i = 0; i < 60; ++i) {
       const bool cat = i % 2 == 0;
-      absl::StrAppend(&text, cat ? "the cat sat on the mat , the cat sat .\n\n" : "a dog ran to a big red box . a dog .\n\n");
-      absl::StrAppend(&classes, cat ? "the cat sat on mat " : "a dog ran to box ", i, "\t", cat ? "cat" : "dog", "\n");
-      absl::StrAppend(&tags, cat ? "the\tD\ncat\tN\nsat\tV\n\n" : "a\tD\ndog\tN\nran\tV\nfar\tA\n\n");
+      absl::StrAppend(&text, cat ? "the cat sat on the mat , the cat sat .\n\n"
+                                 : "a dog ran to a big red box . a dog .\n\n");
+      absl::StrAppend(&classes, cat ? "the cat sat on mat " : "a dog ran to box ", i, "\t",
+          cat ? "cat" : "dog", "\n");
+      absl::StrAppend(
+          &tags, cat ? "the\tD\ncat\tN\nsat\tV\n\n" : "a\tD\ndog\tN\nran\tV\nfar\tA\n\n");
     }
     Write("text.txt", text);
     Write("classes.tsv", classes);
     Write("tags.conll", tags);
   }
 
-  LoadedSpec Spec(const std::string& task, const std::string& data, const std::string& run, int steps) {
+  LoadedSpec Spec(
+      const std::string& task, const std::string& data, const std::string& run, int steps) {
     auto loaded = ParseSpec(
         absl::StrCat(task, " train { files: \"", Path(data),
-                     "\" } batch { tokens: 128 micro_tokens: 64 } optimizer { learning_rate: 0.003 }", " schedule { steps: ", steps,
-                     " } output { directory: \"", Path(run), "\" checkpoint_every_steps: 4 log_every_steps: 100 }"),
+            "\" } batch { tokens: 128 micro_tokens: 64 } optimizer { learning_rate: 0.003 }",
+            " schedule { steps: ", steps, " } output { directory: \"", Path(run),
+            "\" checkpoint_every_steps: 4 log_every_steps: 100 }"),
         "test");
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return *loaded;
   }
   std::string NewEncoder(const std::string& more = "") {
     return absl::StrCat("model { tokenizer: \"", Path("vocab"),
-                        "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: CUSTOM ", more, "} }");
+        "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: "
+        "CUSTOM ",
+        more, "} }");
   }
-  std::string Mlm(const std::string& more = "") { return NewEncoder(more) + " masked_lm { max_tokens: 32 }"; }
+  std::string Mlm(const std::string& more = "") {
+    return NewEncoder(more) + " masked_lm { max_tokens: 32 }";
+  }
 
   // stop_after: stop as a signal would, after so many steps of this process.
   absl::StatusOr<Trainer::Summary> Train(const LoadedSpec& spec, int stop_after = 1000000) {
@@ -57,7 +66,8 @@ class TrainerTest : public FilesTest {
     std::atomic<bool> stop = false;
     const auto after_step = [&](int64_t) { stop = --stop_after == 0, now_ += 2; };
     const auto clock = [this] { return now_; };
-    auto trainer = Trainer::Create(spec, {.preparing = nullptr, .stop = &stop, .after_step = after_step, .clock = clock});
+    auto trainer = Trainer::Create(
+        spec, {.preparing = nullptr, .stop = &stop, .after_step = after_step, .clock = clock});
     absl::StatusOr<Trainer::Summary> summary = trainer.ok() ? (*trainer)->Run() : trainer.status();
     progress_ = testing::internal::GetCapturedStderr();
     return summary;
@@ -70,8 +80,8 @@ class TrainerTest : public FilesTest {
 
 TEST_F(TrainerTest, PretrainsPostAndPreNormAndSinusoids) {
   int run = 0;
-  for (const char* kind :
-       {"", "norm: PRE ", "positions: SINUSOIDAL ", "positions: SINUSOIDAL_START query_key_start: 2 ", "activation: RELU "}) {
+  for (const char* kind : {"", "norm: PRE ", "positions: SINUSOIDAL ",
+           "positions: SINUSOIDAL_START query_key_start: 2 ", "activation: RELU "}) {
     const std::string folder = absl::StrCat("run", run++);
     const auto summary = Train(Spec(Mlm(kind), "text.txt", folder, 120));
     ASSERT_TRUE(summary.ok()) << summary.status();
@@ -88,9 +98,12 @@ TEST_F(TrainerTest, PretrainsPostAndPreNormAndSinusoids) {
 TEST_F(TrainerTest, FinetunesBothTasksFromARunAndFromNothing) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
   int run = 0;
-  for (const std::string& model : {NewEncoder(), absl::StrCat("model { start_from: \"", Path("mlm"), "\" }")}) {
-    for (const auto& [task, data] : {std::pair("sequence_classification", "classes.tsv"), std::pair("token_tagging", "tags.conll")}) {
-      LoadedSpec spec = Spec(absl::StrCat(model, task, " { max_tokens: 48 }"), data, absl::StrCat("run", run++), 40);
+  for (const std::string& model :
+      {NewEncoder(), absl::StrCat("model { start_from: \"", Path("mlm"), "\" }")}) {
+    for (const auto& [task, data] : {std::pair("sequence_classification", "classes.tsv"),
+             std::pair("token_tagging", "tags.conll")}) {
+      LoadedSpec spec = Spec(
+          absl::StrCat(model, task, " { max_tokens: 48 }"), data, absl::StrCat("run", run++), 40);
       spec.spec.mutable_validation()->add_files(Path(data));
       const auto summary = Train(spec);
       ASSERT_TRUE(summary.ok()) << summary.status();
@@ -119,7 +132,8 @@ TEST_F(TrainerTest, ResumesWithTheSameBits) {
 TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
   // The same word is B or I by its place alone, and no label stands before the first.
   std::string tags;
-  for (int i = 0; i < 40; ++i) tags += i % 2 == 0 ? "the\tO\ncat\tB-X\ncat\tI-X\n\n" : "a\tO\ndog\tB-Y\n\n";
+  for (int i = 0; i < 40; ++i)
+    tags += i % 2 == 0 ? "the\tO\ncat\tB-X\ncat\tI-X\n\n" : "a\tO\ndog\tB-Y\n\n";
   Write("spans.conll", tags);
   const std::string task = NewEncoder() + " token_tagging { max_tokens: 24 crf: true }";
   LoadedSpec spec = Spec(task, "spans.conll", "crf", 30);
@@ -142,12 +156,15 @@ TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
   ASSERT_TRUE(model.Load(Path("crf"), 0, &fresh).ok());
   EXPECT_TRUE(fresh.empty());
   // A tagger without a chain goes on from one with it, and the other way round.
-  const std::string from_crf = absl::StrCat("model { start_from: \"", Path("crf"), "\" } token_tagging { max_tokens: 24 ");
+  const std::string from_crf =
+      absl::StrCat("model { start_from: \"", Path("crf"), "\" } token_tagging { max_tokens: 24 ");
   ASSERT_TRUE(Train(Spec(from_crf + "}", "spans.conll", "plain", 2)).ok());
   EXPECT_FALSE(LoadConfig(Path("plain"))->crf);
-  const std::string from_plain = absl::StrCat("model { start_from: \"", Path("plain"), "\" } token_tagging { max_tokens: 24 crf: true }");
+  const std::string from_plain = absl::StrCat(
+      "model { start_from: \"", Path("plain"), "\" } token_tagging { max_tokens: 24 crf: true }");
   ASSERT_TRUE(Train(Spec(from_plain, "spans.conll", "again", 2)).ok());
-  EXPECT_THAT(progress_, HasSubstr("new in this model: crf.start_transitions, crf.transitions, crf.end_transitions"));
+  EXPECT_THAT(progress_,
+      HasSubstr("new in this model: crf.start_transitions, crf.transitions, crf.end_transitions"));
 }
 
 // What a folder's tensors hold, by name.
@@ -165,15 +182,18 @@ std::map<std::string, std::vector<float>> TensorsOf(const std::string& path) {
 TEST_F(TrainerTest, TrainsOnlyWhatTheSpecSays) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
   const auto before = TensorsOf(Path("mlm/model.safetensors"));
-  const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ");
+  const std::string start = absl::StrCat(
+      "model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ");
   for (const std::string part : {"head_only: true", "last_layers: 1"}) {
     const std::string run = part.substr(0, 4);
     const auto summary = Train(Spec(start + "trainable { " + part + " }", "classes.tsv", run, 120));
     ASSERT_TRUE(summary.ok()) << summary.status();
-    const double most = run == "last" ? 0.5 : 0.7;  // a head alone has little to go by in so small a model
+    const double most =
+        run == "last" ? 0.5 : 0.7;  // a head alone has little to go by in so small a model
     EXPECT_LT(summary->loss, most) << part;
     for (const auto& [name, values] : TensorsOf(Path(run) + "/model.safetensors")) {
-      const bool trained = name.find("pooler") != std::string::npos || name.find("classifier") != std::string::npos ||
+      const bool trained = name.find("pooler") != std::string::npos ||
+                           name.find("classifier") != std::string::npos ||
                            (run == "last" && name.find("layer.1.") != std::string::npos);
       if (!trained) {
         EXPECT_EQ(values, before.at(name)) << part << " " << name;
@@ -182,22 +202,27 @@ TEST_F(TrainerTest, TrainsOnlyWhatTheSpecSays) {
       }
     }
   }
-  ExpectError(Train(Spec(start + "trainable { last_layers: 3 }", "classes.tsv", "no", 4)).status(), Exit::kSpec, "the model has 2");
-  ExpectError(Train(Spec(NewEncoder() + "sequence_classification {} trainable { lora {} }", "classes.tsv", "no", 4)).status(), Exit::kSpec,
-              "trainable.lora: is an addition to a model that exists");
+  ExpectError(Train(Spec(start + "trainable { last_layers: 3 }", "classes.tsv", "no", 4)).status(),
+      Exit::kSpec, "the model has 2");
+  ExpectError(Train(Spec(NewEncoder() + "sequence_classification {} trainable { lora {} }",
+                        "classes.tsv", "no", 4))
+                  .status(),
+      Exit::kSpec, "trainable.lora: is an addition to a model that exists");
 }
 
 TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
-  const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ",
-                                         "trainable { lora { rank: 4 dropout: 0.1 targets: [QUERY, VALUE, OUTPUT] } }");
+  const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"),
+      "\" } sequence_classification { max_tokens: 48 } ",
+      "trainable { lora { rank: 4 dropout: 0.1 targets: [QUERY, VALUE, OUTPUT] } }");
   const auto straight = Train(Spec(start, "classes.tsv", "straight", 120));
   ASSERT_TRUE(straight.ok()) << straight.status();
   EXPECT_LT(straight->loss, 0.5);
   EXPECT_THAT(progress_, HasSubstr("training "));
   for (const int stop : {1, 4, 9}) {
     SetThreads(stop % 3 + 1);
-    EXPECT_EQ(ExitOf(Train(Spec(start, "classes.tsv", "pieces", 120), stop).status()), Exit::kInterrupted);
+    EXPECT_EQ(ExitOf(Train(Spec(start, "classes.tsv", "pieces", 120), stop).status()),
+        Exit::kInterrupted);
   }
   ASSERT_TRUE(Train(Spec(start, "classes.tsv", "pieces", 120)).ok());
   const std::string weights = "/adapter_model.safetensors";
@@ -205,7 +230,8 @@ TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
   EXPECT_FALSE(PathExists(Path("straight/model.safetensors")));
   const std::string checkpoint = Path("straight/step-00000120");
   EXPECT_FALSE(PathExists(checkpoint + "/model.safetensors"));
-  EXPECT_EQ(TensorsOf(checkpoint + "/optimizer.safetensors").size(), 2 * TensorsOf(checkpoint + weights).size());
+  EXPECT_EQ(TensorsOf(checkpoint + "/optimizer.safetensors").size(),
+      2 * TensorsOf(checkpoint + weights).size());
   const auto config = LoadConfig(Path("mlm"));
   ASSERT_TRUE(config.ok());
   const auto adapter = Adapter::Open(Path("straight"), *config);
@@ -213,9 +239,11 @@ TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
   EXPECT_EQ(adapter->config().labels, std::vector<std::string>({"cat", "dog"}));
   // A base that changed meanwhile is noticed.
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "other", 4)).ok());
-  std::filesystem::copy(Path("other/model.safetensors"), Path("mlm"), std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(Path("other/model.safetensors"), Path("mlm"),
+      std::filesystem::copy_options::overwrite_existing);
   std::filesystem::remove_all(Path("pieces/step-00000120"));
-  ExpectError(Train(Spec(start, "classes.tsv", "pieces", 120)).status(), Exit::kMismatch, "another base");
+  ExpectError(
+      Train(Spec(start, "classes.tsv", "pieces", 120)).status(), Exit::kMismatch, "another base");
 }
 
 TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
@@ -229,26 +257,32 @@ TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
       &store, spec, [](const std::string& name) { return std::stoi(name) - 1; }, 1);
   for (float& g : store.grads()) g = 1;
   optimizer.Step(0.1, 0.5);
-  for (ParamId id = 0; id < 3; ++id) EXPECT_NEAR(store.value(id).f32()[0], -0.1 * std::pow(0.5, 2 - id), 1e-6) << id;
+  for (ParamId id = 0; id < 3; ++id)
+    EXPECT_NEAR(store.value(id).f32()[0], -0.1 * std::pow(0.5, 2 - id), 1e-6) << id;
 }
 
 TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   std::string several = "text\tlabel\n", number = "text\tother\tlabel\n", rare = "text\tlabel\n";
   for (int i = 0; i < 60; ++i) {
     const bool cat = i % 2 == 0, sat = i % 3 == 0;
-    absl::StrAppend(&several, cat ? "the cat " : "a dog ", sat ? "sat on" : "ran to", "\t", cat ? "cat" : "", sat ? " ,sat" : "", "\n");
-    absl::StrAppend(&number, cat ? "the cat" : "a dog", "\t", sat ? "sat on" : "ran to", "\t", cat + 0.5 * sat, "\n");
-    absl::StrAppend(&rare, "the mat . the mat . the mat . the mat . the ", cat ? "cat" : "dog", "\t", cat ? "cat" : "dog", "\n");
+    absl::StrAppend(&several, cat ? "the cat " : "a dog ", sat ? "sat on" : "ran to", "\t",
+        cat ? "cat" : "", sat ? " ,sat" : "", "\n");
+    absl::StrAppend(&number, cat ? "the cat" : "a dog", "\t", sat ? "sat on" : "ran to", "\t",
+        cat + 0.5 * sat, "\n");
+    absl::StrAppend(&rare, "the mat . the mat . the mat . the mat . the ", cat ? "cat" : "dog",
+        "\t", cat ? "cat" : "dog", "\n");
   }
   Write("several.tsv", several);
   Write("number.tsv", number);
   Write("rare.tsv", rare);
   const auto run = [&](const std::string& task, const std::string& data, const std::string& pair) {
     LoadedSpec spec =
-        Spec(NewEncoder() + " sequence_classification { " + (task.find("max_tokens") < 99 ? "" : "max_tokens: 48 ") + task + " }", data,
-             data + task.substr(0, 9), 160);
+        Spec(NewEncoder() + " sequence_classification { " +
+                 (task.find("max_tokens") < 99 ? "" : "max_tokens: 48 ") + task + " }",
+            data, data + task.substr(0, 9), 160);
     spec.spec.mutable_validation()->add_files(Path(data));
-    for (DataSpec* d : {spec.spec.mutable_train(), spec.spec.mutable_validation()}) d->set_text_pair_field(pair);
+    for (DataSpec* d : {spec.spec.mutable_train(), spec.spec.mutable_validation()})
+      d->set_text_pair_field(pair);
     const auto summary = Train(spec);
     EXPECT_TRUE(summary.ok()) << summary.status();
     return summary.ok() ? *summary : Trainer::Summary();
@@ -263,7 +297,9 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   EXPECT_TRUE(LoadConfig(Path("number.tsvkind: REG"))->reading.pairs);
   EXPECT_EQ(*run("long_texts: WINDOWS max_tokens: 10", "rare.tsv", "").best.Value("accuracy"), 1.0);
   EXPECT_THAT(progress_, HasSubstr("read in several windows: 60 texts"));
-  EXPECT_EQ(*run("balance_classes: true label_smoothing: 0.1", "classes.tsv", "").best.Value("accuracy"), 1.0);
+  EXPECT_EQ(
+      *run("balance_classes: true label_smoothing: 0.1", "classes.tsv", "").best.Value("accuracy"),
+      1.0);
   EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
 }
 
@@ -272,8 +308,10 @@ TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
   for (int i = 0; i < 40; ++i) tags += i % 4 == 0 ? "the\tD\ncat\tA\n\n" : "the\tD\ncat\tN\n\n";
   Write("often.conll", tags);
   const auto accuracy = [&](const std::string& weights) {
-    LoadedSpec spec = Spec(NewEncoder() + " token_tagging { max_tokens: 24 labels: [ 'A', 'D', 'N' ] " + weights + " }", "often.conll",
-                           "run" + weights.substr(0, 9), 60);
+    LoadedSpec spec =
+        Spec(NewEncoder() + " token_tagging { max_tokens: 24 labels: [ 'A', 'D', 'N' ] " + weights +
+                 " }",
+            "often.conll", "run" + weights.substr(0, 9), 60);
     spec.spec.mutable_validation()->add_files(Path("often.conll"));
     const auto summary = Train(spec);
     EXPECT_TRUE(summary.ok()) << summary.status();
@@ -287,7 +325,8 @@ TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
 
 TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
   const auto spec = [&](const std::string& run) {
-    LoadedSpec loaded = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 200);
+    LoadedSpec loaded =
+        Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 200);
     loaded.spec.mutable_validation()->add_files(Path("classes.tsv"));
     loaded.spec.mutable_evaluation()->set_every_steps(5);
     loaded.spec.mutable_evaluation()->set_patience(3);
@@ -321,7 +360,8 @@ TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "last", 8)).ok());  // from the last checkpoint
   EXPECT_EQ(Weights("last"), weights);
   EXPECT_TRUE(LoadConfig(Path("last")).ok());
-  LoadedSpec early = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "early", 200);
+  LoadedSpec early = Spec(
+      NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "early", 200);
   early.spec.mutable_validation()->add_files(Path("classes.tsv"));
   early.spec.mutable_evaluation()->set_every_steps(5);
   early.spec.mutable_evaluation()->set_patience(3);
@@ -333,7 +373,8 @@ TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
 
 TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   const auto spec = [&](const std::string& run) {
-    LoadedSpec loaded = Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 8);
+    LoadedSpec loaded =
+        Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 8);
     loaded.spec.mutable_validation()->add_files(Path("classes.tsv"));
     loaded.spec.mutable_evaluation()->set_metric("loss");
     loaded.spec.set_seed(5);
@@ -343,8 +384,10 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   const auto repeat = [&](const std::string& run, int stop_after) {
     testing::internal::CaptureStderr();
     std::atomic<bool> stop = false;
-    auto summary =
-        TrainRepeatedly(spec(run), {.preparing = nullptr, .stop = &stop, .after_step = [&](int64_t) { stop = --stop_after == 0; }});
+    auto summary = TrainRepeatedly(
+        spec(run), {.preparing = nullptr, .stop = &stop, .after_step = [&](int64_t) {
+                      stop = --stop_after == 0;
+                    }});
     progress_ = testing::internal::GetCapturedStderr();
     return summary;
   };
@@ -364,7 +407,8 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   const auto verdicts = VerifyRun(Path("straight"));
   ASSERT_TRUE(verdicts.ok()) << verdicts.status();
   EXPECT_GE(verdicts->size(), 7);  // the best model, and of each seed its model and checkpoints
-  for (const Verdict& verdict : *verdicts) EXPECT_TRUE(verdict.status.ok()) << verdict.folder << ": " << verdict.status;
+  for (const Verdict& verdict : *verdicts)
+    EXPECT_TRUE(verdict.status.ok()) << verdict.folder << ": " << verdict.status;
   int stops = 0;
   absl::StatusOr<RepeatSummary> pieces;
   while (!(pieces = repeat("pieces", 5)).ok()) {
@@ -378,7 +422,8 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   single.spec.clear_repeat();
   ExpectError(Train(single).status(), Exit::kCannotCreate, "holds runs of a spec with `repeat`");
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "single", 4)).ok());
-  ExpectError(TrainRepeatedly(spec("single"), {}).status(), Exit::kCannotCreate, "holds a single run");
+  ExpectError(
+      TrainRepeatedly(spec("single"), {}).status(), Exit::kCannotCreate, "holds a single run");
 }
 
 TEST_F(TrainerTest, ThreadsDoNotChangeBits) {
@@ -413,7 +458,8 @@ TEST_F(TrainerTest, StopsWhenNumbersGoWrong) {
   const auto result = Train(wild);
   if (!result.ok()) {  // the loss, or the weights when they are to be saved
     EXPECT_EQ(ExitOf(result.status()), Exit::kInternal) << result.status();
-    EXPECT_THAT(std::string(result.status().message()), testing::AnyOf(HasSubstr("not finite"), HasSubstr("NaN"), HasSubstr("inf")));
+    EXPECT_THAT(std::string(result.status().message()),
+        testing::AnyOf(HasSubstr("not finite"), HasSubstr("NaN"), HasSubstr("inf")));
   }
   if (PathExists(Path("wild") + "/model.safetensors")) {
     const auto config = LoadConfig(Path("wild"));
@@ -427,10 +473,14 @@ TEST_F(TrainerTest, ClearErrors) {
   ExpectError(Train(Spec(Mlm(), "nothing.txt", "run", 4)).status(), Exit::kNoInput, "nothing.txt");
   Write("empty.txt", "\n\n");
   ExpectError(Train(Spec(Mlm(), "empty.txt", "run", 4)).status(), Exit::kData, "empty.txt");
-  ExpectError(Train(Spec(NewEncoder() + " masked_lm { max_tokens: 500 }", "text.txt", "run", 4)).status(), Exit::kSpec, "64");
-  ExpectError(Train(Spec(absl::StrCat("model { start_from: \"", Path("absent"), "\" } masked_lm { max_tokens: 32 }"), "text.txt", "run", 4))
+  ExpectError(
+      Train(Spec(NewEncoder() + " masked_lm { max_tokens: 500 }", "text.txt", "run", 4)).status(),
+      Exit::kSpec, "64");
+  ExpectError(Train(Spec(absl::StrCat("model { start_from: \"", Path("absent"),
+                             "\" } masked_lm { max_tokens: 32 }"),
+                        "text.txt", "run", 4))
                   .status(),
-              Exit::kNoInput, "absent");
+      Exit::kNoInput, "absent");
   LoadedSpec metric = Spec(Mlm(), "text.txt", "metric", 4);
   metric.spec.mutable_validation()->add_files(Path("text.txt"));
   metric.spec.mutable_evaluation()->set_metric("bleu");
@@ -442,7 +492,8 @@ TEST_F(TrainerTest, ClearErrors) {
   ExpectError(Train(large).status(), Exit::kLimit, "MB");
   std::filesystem::create_directories(Path("foreign"));
   Write("foreign/model.safetensors", "weights");
-  ExpectError(Train(Spec(Mlm(), "text.txt", "foreign", 4)).status(), Exit::kCannotCreate, "holds a model");
+  ExpectError(
+      Train(Spec(Mlm(), "text.txt", "foreign", 4)).status(), Exit::kCannotCreate, "holds a model");
   EXPECT_EQ(Read(Path("foreign/model.safetensors")), "weights");
   auto lock = RunLock::Acquire(Path("run"));
   ASSERT_TRUE(lock.ok()) << lock.status();
@@ -453,9 +504,10 @@ TEST_F(TrainerTest, ClearErrors) {
 TEST_F(TrainerTest, RecipesResumeWithTheSameBits) {
   const auto spec = [&](const std::string& run) {
     LoadedSpec loaded = Spec(NewEncoder() +
-                                 " masked_lm { max_tokens: 32 warmup_from_tokens: 8 warmup_share: 0.7 unit: SPAN keep_share: 0.1 "
+                                 " masked_lm { max_tokens: 32 warmup_from_tokens: 8 warmup_share: "
+                                 "0.7 unit: SPAN keep_share: 0.1 "
                                  "random_share: 0.1 }",
-                             "text.txt", run, 10);
+        "text.txt", run, 10);
     loaded.spec.mutable_batch()->set_warmup_from(0.25f);
     loaded.spec.mutable_optimizer()->set_ema_decay(0.9f);
     loaded.spec.mutable_validation()->add_files(Path("text.txt"));
@@ -464,7 +516,8 @@ TEST_F(TrainerTest, RecipesResumeWithTheSameBits) {
   };
   const auto straight = Train(spec("straight"));
   ASSERT_TRUE(straight.ok()) << straight.status();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
   const auto last = Train(spec("pieces"));
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(Weights("straight"), Weights("pieces"));
@@ -478,12 +531,14 @@ TEST_F(TrainerTest, TheAverageOfTheWeightsIsEvaluatedAndSaved) {
     LoadedSpec averaged = Spec(Mlm(), "text.txt", run, 12);
     averaged.spec.mutable_optimizer()->set_ema_decay(decay);
     ASSERT_TRUE(Train(averaged).ok());
-    EXPECT_EQ(Weights(run + "/step-00000012"), Weights("plain/step-00000012")) << "the average does not touch training";
+    EXPECT_EQ(Weights(run + "/step-00000012"), Weights("plain/step-00000012"))
+        << "the average does not touch training";
   };
   train("some", 0.9f);
   train("hair", 1e-7f);  // (1 - 1e-7) of every new value
   EXPECT_NE(Weights("some"), Weights("plain"));
-  // The average over the weights after each step, from those at the beginning, with the first steps' smaller decay.
+  // The average over the weights after each step, from those at the beginning, with the first
+  // steps' smaller decay.
   const auto values = [&](const std::string& folder) {
     Model model(*LoadConfig(Path(folder)), false);
     std::vector<std::string> fresh;
@@ -502,7 +557,8 @@ TEST_F(TrainerTest, TheAverageOfTheWeightsIsEvaluatedAndSaved) {
       continue;
     }
     ASSERT_EQ(Train(part, 1).ok(), step == 12);
-    const std::vector<float> now = values(absl::StrCat("part/step-000000", step < 10 ? "0" : "", step));
+    const std::vector<float> now =
+        values(absl::StrCat("part/step-000000", step < 10 ? "0" : "", step));
     const float rate = 1 - std::min(0.9, (1.0 + step) / (10.0 + step));
     for (size_t i = 0; i < now.size(); ++i) expected[i] += rate * (now[i] - expected[i]);
   }
