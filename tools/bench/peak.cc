@@ -10,7 +10,7 @@
 #include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/peak_product.h"
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 
 namespace cloze {
 namespace {

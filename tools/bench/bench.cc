@@ -1,5 +1,5 @@
 // `cloze bench`: how fast this machine trains, infers, tokenises and starts.
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 
 #include <map>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "encoder/model.h"
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 
 namespace cloze {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/clock.h"
 #include "core/base/threads.h"
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 #include "tools/output.h"
 
 namespace cloze {

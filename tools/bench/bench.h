@@ -1,8 +1,8 @@
 // What the works of `cloze bench` share: options, timing, result lines. Lines have the names, the
 // units and the counting of work that the benchmark scripts of other programs use, so that both
 // stand in one table.
-#ifndef CLOZE_TOOLS_BENCH_H_
-#define CLOZE_TOOLS_BENCH_H_
+#ifndef CLOZE_TOOLS_BENCH_BENCH_H_
+#define CLOZE_TOOLS_BENCH_BENCH_H_
 
 #include <string>
 #include <utility>
@@ -100,4 +100,4 @@ absl::Status BenchStart(const BenchOptions& options);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TOOLS_BENCH_H_
+#endif  // CLOZE_TOOLS_BENCH_BENCH_H_

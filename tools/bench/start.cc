@@ -14,7 +14,7 @@
 #include "core/text/tokenizer.h"
 #include "encoder/model.h"
 #include "encoder/model_folder.h"
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 
 namespace cloze {

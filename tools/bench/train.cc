@@ -10,7 +10,7 @@
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"
 #include "tasks/training/setup.h"
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 #include "tools/command.h"
 
 namespace cloze {

@@ -6,7 +6,7 @@
 #include "core/base/philox.h"
 #include "core/base/threads.h"
 #include "core/text/vocab_trainer.h"
-#include "tools/bench.h"
+#include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 
 namespace cloze {
