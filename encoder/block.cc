@@ -37,107 +37,107 @@ void Block::StartKeysAsQueries(ParamStore* store, float gain) const {
   for (int64_t i = 0; i < query.rows * query.cols; ++i) key.f32()[i] = query.f32()[i] *= gain;
 }
 
-DropoutSite Block::Site(const Step& step, DropoutPlace place) const {
-  return step.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
+DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
+  return pass.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
       DropoutStream(place, index_));
 }
 
-Block::Saved Block::Forward(const Step& step, const Stream& in, const Stream& out,
+Block::Saved Block::Forward(const Pass& pass, const Stream& in, const Stream& out,
     const std::optional<TargetRows>& targets, float* probs) const {
   const int64_t rows = in.y.rows, hidden = config_.hidden;
   Saved s;
   s.targets = targets;
   s.x = in.y;
-  s.qkv = step.New(rows, 3 * hidden);
-  qkv_.Forward(step, in.y, s.qkv);
-  s.context = s.picked = step.New(rows, hidden);
-  s.lse = step.arena.NewArray<float>(rows * config_.heads);
-  AttentionForward(s.qkv, {step.batch.cu_seqlens, config_.heads},
-      Site(step, DropoutPlace::kAttention), step.arena, s.context, s.lse, probs);
+  s.qkv = pass.New(rows, 3 * hidden);
+  qkv_.Forward(pass, in.y, s.qkv);
+  s.context = s.picked = pass.New(rows, hidden);
+  s.lse = pass.arena.NewArray<float>(rows * config_.heads);
+  AttentionForward(s.qkv, {pass.batch.cu_seqlens, config_.heads},
+      Site(pass, DropoutPlace::kAttention), pass.arena, s.context, s.lse, probs);
   if (!targets.has_value()) {
-    AfterAttention(step, in.residual, out, &s);
+    AfterAttention(pass, in.residual, out, &s);
   } else {
-    s.picked = targets->Gather(step, s.context);
-    AfterAttention(targets->Narrow(step), targets->Gather(step, in.residual), out, &s);
+    s.picked = targets->Gather(pass, s.context);
+    AfterAttention(targets->Narrow(pass), targets->Gather(pass, in.residual), out, &s);
   }
   return s;
 }
 
-void Block::AfterAttention(const Step& step, ConstMat residual, const Stream& out, Saved* s) const {
+void Block::AfterAttention(const Pass& pass, ConstMat residual, const Stream& out, Saved* s) const {
   const int64_t rows = s->picked.rows, hidden = config_.hidden;
-  Mat z1 = step.New(rows, hidden);
-  attention_output_.Forward(step, s->picked, z1);
-  s->y1 = step.New(rows, hidden);
+  Mat z1 = pass.New(rows, hidden);
+  attention_output_.Forward(pass, s->picked, z1);
+  s->y1 = pass.New(rows, hidden);
   s->norm_a = norm_a_.Forward(
-      step, z1, residual, Site(step, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
-  s->u = step.New(rows, config_.intermediate);
-  intermediate_.Forward(step, s->y1, s->u);
-  Mat z2 = pre_ ? out.residual : step.New(rows, hidden);
-  const Arena::Mark mark = step.arena.mark();
-  Mat act = step.New(rows, config_.intermediate);
+      pass, z1, residual, Site(pass, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
+  s->u = pass.New(rows, config_.intermediate);
+  intermediate_.Forward(pass, s->y1, s->u);
+  Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
+  const Arena::Mark mark = pass.arena.mark();
+  Mat act = pass.New(rows, config_.intermediate);
   ActivationForward(activation_, s->u, act);
-  output_.Forward(step, act, z2);
-  step.arena.Rewind(mark);
+  output_.Forward(pass, act, z2);
+  pass.arena.Rewind(mark);
   s->norm_b = norm_b_.Forward(
-      step, z2, pre_ ? z1 : s->y1, Site(step, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
+      pass, z2, pre_ ? z1 : s->y1, Site(pass, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
 }
 
-void Block::FeedForwardBackward(const Step& step, const Saved& s, ConstMat dm, Mat dy1) const {
-  const Arena::Mark mark = step.arena.mark();
-  Mat du = step.New(dm.rows, config_.intermediate), act = step.New(dm.rows, config_.intermediate);
-  output_.Backward(step, {}, dm, du);
-  ActivationBackward(activation_, s.u, du, intermediate_.bias_grad(step), step.arena, act, du);
-  output_.Backward(step, act, dm, {});
-  intermediate_.Backward(step, s.y1, du, dy1, !pre_);
-  step.arena.Rewind(mark);
+void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, Mat dy1) const {
+  const Arena::Mark mark = pass.arena.mark();
+  Mat du = pass.New(dm.rows, config_.intermediate), act = pass.New(dm.rows, config_.intermediate);
+  output_.Backward(pass, {}, dm, du);
+  ActivationBackward(activation_, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
+  output_.Backward(pass, act, dm, {});
+  intermediate_.Backward(pass, s.y1, du, dy1, !pre_);
+  pass.arena.Rewind(mark);
 }
 
-void Block::AttentionBackward(const Step& step, const Saved& s, ConstMat dcontext, Mat dx) const {
-  const Arena::Mark mark = step.arena.mark();
-  Mat dqkv = step.New(s.qkv.rows, s.qkv.cols);
+void Block::AttentionBackward(const Pass& pass, const Saved& s, ConstMat dcontext, Mat dx) const {
+  const Arena::Mark mark = pass.arena.mark();
+  Mat dqkv = pass.New(s.qkv.rows, s.qkv.cols);
   if (s.targets.has_value()) {
-    Mat all = step.New(s.context.rows, s.context.cols);
+    Mat all = pass.New(s.context.rows, s.context.cols);
     s.targets->Scatter(dcontext, all);
     dcontext = all;
   }
   cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse,
-      {step.batch.cu_seqlens, config_.heads}, Site(step, DropoutPlace::kAttention), step.arena,
+      {pass.batch.cu_seqlens, config_.heads}, Site(pass, DropoutPlace::kAttention), pass.arena,
       dqkv);
-  AddColumnSums(dqkv, step.arena, qkv_.bias_grad(step));
-  qkv_.Backward(step, s.x, dqkv, dx, !pre_);
-  step.arena.Rewind(mark);
+  AddColumnSums(dqkv, pass.arena, qkv_.bias_grad(pass));
+  qkv_.Backward(pass, s.x, dqkv, dx, !pre_);
+  pass.arena.Rewind(mark);
 }
 
 // dz is the gradient of a residual sum, dx the part that goes through dropout into the layer.
 // Post-norm, the gradient of the layer's input is added onto dz, after everything that reads dz as
 // dx.
-void Block::Backward(const Step& step, const Saved& s, const Stream& d, const Stream& d_in) const {
-  const Arena::Mark mark = step.arena.mark();
-  const Step late = s.targets.has_value() ? s.targets->Narrow(step) : step;
-  const bool dropout = step.training && config_.dropout > 0, need_dx = !d_in.y.empty();
+void Block::Backward(const Pass& pass, const Saved& s, const Stream& d, const Stream& d_in) const {
+  const Arena::Mark mark = pass.arena.mark();
+  const Pass late = s.targets.has_value() ? s.targets->Narrow(pass) : pass;
+  const bool dropout = pass.training && config_.dropout > 0, need_dx = !d_in.y.empty();
   const int64_t rows = d.y.rows, hidden = config_.hidden;
   Mat dz = pre_ ? d.residual : d.y;
-  Mat dx = dropout ? step.New(rows, hidden) : Mat();
+  Mat dx = dropout ? pass.New(rows, hidden) : Mat();
   const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved,
                            const Linear& linear, ConstMat dy) {
     norm.Backward(late, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(late, place), {},
-        linear.bias_grad(step), dz, dx);
+        linear.bias_grad(pass), dz, dx);
     return dropout ? ConstMat(dx) : ConstMat(dz);
   };
-  const bool attention = need_dx || attention_trained(step);
+  const bool attention = need_dx || attention_trained(pass);
   const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
-  if (attention || mlp_trained(step)) FeedForwardBackward(late, s, dm, d.y);
-  if (attention || norm_a_.trained(step)) {
+  if (attention || mlp_trained(pass)) FeedForwardBackward(late, s, dm, d.y);
+  if (attention || norm_a_.trained(pass)) {
     const ConstMat da =
         through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
     if (s.targets.has_value() && need_dx) s.targets->Scatter(dz, d_in.residual);
     if (attention) {
-      Mat dcontext = step.New(rows, hidden);
+      Mat dcontext = pass.New(rows, hidden);
       attention_output_.Backward(late, s.picked, da, dcontext);
-      AttentionBackward(step, s, dcontext, d_in.y);
+      AttentionBackward(pass, s, dcontext, d_in.y);
     }
   }
-  step.arena.Rewind(mark);
+  pass.arena.Rewind(mark);
 }
 
 }  // namespace cloze

@@ -40,37 +40,37 @@ class Block {
   // Multiplies the weights of queries by `gain`, and starts those of keys as the same.
   void StartKeysAsQueries(ParamStore* store, float gain) const;
   // Does anything of it learn?
-  bool trained(const Step& step) const {
-    return attention_trained(step) || mlp_trained(step) || norm_b_.trained(step);
+  bool trained(const Pass& pass) const {
+    return attention_trained(pass) || mlp_trained(pass) || norm_b_.trained(pass);
   }
 
   // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs` as in
   // AttentionForward.
-  Saved Forward(const Step& step, const Stream& in, const Stream& out,
+  Saved Forward(const Pass& pass, const Stream& in, const Stream& out,
       const std::optional<TargetRows>& targets = {}, float* probs = nullptr) const;
   // From the gradient of out, d, to that of in, d_in: d.y and, pre-norm, d.residual are read and
   // overwritten. d_in is d itself unless the block has targets. Without d_in only parameters; ends
   // at the first that learns.
-  void Backward(const Step& step, const Saved& saved, const Stream& d, const Stream& d_in) const;
+  void Backward(const Pass& pass, const Saved& saved, const Stream& d, const Stream& d_in) const;
 
   // Take from a counting arena what Forward and Backward take.
-  void CountForward(const Step& step, const PassShape& shape, bool targets) const;
-  void CountBackward(const Step& step, const PassShape& shape, bool targets, bool need_dx) const;
+  void CountForward(const Pass& pass, const PassShape& shape, bool targets) const;
+  void CountBackward(const Pass& pass, const PassShape& shape, bool targets, bool need_dx) const;
   // Most bytes of packed weights, with those for the gradients of activations or without.
-  int64_t PackedBytes(const Step& step, bool backward) const;
+  int64_t PackedBytes(const Pass& pass, bool backward) const;
 
  private:
-  bool attention_trained(const Step& step) const {
-    return qkv_.trained(step) || attention_output_.trained(step);
+  bool attention_trained(const Pass& pass) const {
+    return qkv_.trained(pass) || attention_output_.trained(pass);
   }
-  bool mlp_trained(const Step& step) const {
-    return norm_a_.trained(step) || intermediate_.trained(step) || output_.trained(step);
+  bool mlp_trained(const Pass& pass) const {
+    return norm_a_.trained(pass) || intermediate_.trained(pass) || output_.trained(pass);
   }
-  DropoutSite Site(const Step& step, DropoutPlace place) const;
-  void FeedForwardBackward(const Step& step, const Saved& saved, ConstMat dm, Mat dy1) const;
-  // From `picked` on; `step` is that of the targets, if there are any.
-  void AfterAttention(const Step& step, ConstMat residual, const Stream& out, Saved* saved) const;
-  void AttentionBackward(const Step& step, const Saved& saved, ConstMat dcontext, Mat dx) const;
+  DropoutSite Site(const Pass& pass, DropoutPlace place) const;
+  void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;
+  // From `picked` on; `pass` is that of the targets, if there are any.
+  void AfterAttention(const Pass& pass, ConstMat residual, const Stream& out, Saved* saved) const;
+  void AttentionBackward(const Pass& pass, const Saved& saved, ConstMat dcontext, Mat dx) const;
 
   ModelConfig config_;
   int index_;

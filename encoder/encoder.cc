@@ -38,16 +38,16 @@ Encoder::Encoder(ParamStore* store, const ModelConfig& config)
 }
 
 const std::vector<int32_t>& Encoder::PositionRows(
-    const Step& step, std::vector<int32_t>* shifted) const {
-  if (config_.position_offset == 0) return step.batch.positions;
-  *shifted = step.batch.positions;
+    const Pass& pass, std::vector<int32_t>* shifted) const {
+  if (config_.position_offset == 0) return pass.batch.positions;
+  *shifted = pass.batch.positions;
   for (int32_t& p : *shifted) p += config_.position_offset;
   return *shifted;
 }
 
-const std::vector<int32_t>& Encoder::TypeRows(const Step& step, std::vector<int32_t>* zeros) const {
-  if (config_.token_types > 1) return step.batch.types;
-  zeros->assign(step.batch.types.size(), 0);
+const std::vector<int32_t>& Encoder::TypeRows(const Pass& pass, std::vector<int32_t>* zeros) const {
+  if (config_.token_types > 1) return pass.batch.types;
+  zeros->assign(pass.batch.types.size(), 0);
   return *zeros;
 }
 
@@ -55,18 +55,18 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
   for (Block& block : blocks_) block.AddLora(store, plan);
 }
 
-int Encoder::LowestTrained(const Step& step) const {
-  const bool tables = step.trained(words_) || step.trained(positions_) || step.trained(types_);
-  if (tables || embedding_norm_.trained(step) || (pre_ && first_norm_.trained(step))) return -1;
+int Encoder::LowestTrained(const Pass& pass) const {
+  const bool tables = pass.trained(words_) || pass.trained(positions_) || pass.trained(types_);
+  if (tables || embedding_norm_.trained(pass) || (pre_ && first_norm_.trained(pass))) return -1;
   return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    return block.trained(step);
+    return block.trained(pass);
   }) - blocks_.begin();
 }
 
-Stream Encoder::NewStream(const Step& step, int64_t rows) const {
+Stream Encoder::NewStream(const Pass& pass, int64_t rows) const {
   Stream stream;
-  stream.y = step.New(rows, config_.hidden);
-  stream.residual = pre_ ? step.New(rows, config_.hidden) : stream.y;
+  stream.y = pass.New(rows, config_.hidden);
+  stream.residual = pre_ ? pass.New(rows, config_.hidden) : stream.y;
   return stream;
 }
 
@@ -76,113 +76,113 @@ std::optional<TargetRows> Encoder::TargetsOf(
 }
 
 void Encoder::Embed(
-    const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
-  const Batch& b = step.batch;
+    const Pass& pass, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
+  const Batch& b = pass.batch;
   std::vector<int32_t> shifted, zeros;
-  Mat z = step.New(out.y.rows, config_.hidden);
-  EmbeddingForward(step.value(words_), b.ids.data(), step.value(positions_),
-      PositionRows(step, &shifted).data(), step.value(types_), TypeRows(step, &zeros).data(), z);
-  *embeddings = embedding_norm_.Forward(step, {}, z, {},
-      step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
-  if (pre_) *first = first_norm_.Forward(step, {}, out.residual, {}, {}, out.residual, out.y);
+  Mat z = pass.New(out.y.rows, config_.hidden);
+  EmbeddingForward(pass.value(words_), b.ids.data(), pass.value(positions_),
+      PositionRows(pass, &shifted).data(), pass.value(types_), TypeRows(pass, &zeros).data(), z);
+  *embeddings = embedding_norm_.Forward(pass, {}, z, {},
+      pass.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
+  if (pre_) *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
 }
 
 // The stream after `count` blocks; keeps nothing else, so that memory does not grow with their
 // number.
-Stream Encoder::Below(const Step& step, int count, const std::optional<TargetRows>& targets,
+Stream Encoder::Below(const Pass& pass, int count, const std::optional<TargetRows>& targets,
     Observer observe, const std::vector<float*>& probs) const {
-  const int64_t rows = step.batch.padded_rows();
-  Stream stream = NewStream(step, rows), next = count > 0 ? NewStream(step, rows) : Stream();
-  const Arena::Mark mark = step.arena.mark();
+  const int64_t rows = pass.batch.padded_rows();
+  Stream stream = NewStream(pass, rows), next = count > 0 ? NewStream(pass, rows) : Stream();
+  const Arena::Mark mark = pass.arena.mark();
   Norm::Saved embeddings, first;
-  Embed(step, stream, &embeddings, &first);
-  step.arena.Rewind(mark);
+  Embed(pass, stream, &embeddings, &first);
+  pass.arena.Rewind(mark);
   observe(0, stream.residual);
   for (int i = 0; i < count; ++i) {
     const std::optional<TargetRows> narrow = TargetsOf(i, targets);
     if (narrow.has_value())
       next = {Rows(next.y, 0, narrow->padded()), Rows(next.residual, 0, narrow->padded())};
-    blocks_[i].Forward(step, stream, next, narrow, probs.empty() ? nullptr : probs[i]);
-    step.arena.Rewind(mark);
+    blocks_[i].Forward(pass, stream, next, narrow, probs.empty() ? nullptr : probs[i]);
+    pass.arena.Rewind(mark);
     std::swap(stream, next);
     observe(i + 1, i + 1 == config_.layers ? stream.y : stream.residual);
   }
   return stream;
 }
 
-Encoder::Saved Encoder::Forward(const Step& step) const {
+Encoder::Saved Encoder::Forward(const Pass& pass) const {
   Saved saved;
-  saved.lowest = LowestTrained(step);
-  saved.targets.emplace(step);
+  saved.lowest = LowestTrained(pass);
+  saved.targets.emplace(pass);
   Stream stream;
   if (saved.lowest < 0) {
-    stream = NewStream(step, step.batch.padded_rows());
-    Embed(step, stream, &saved.embeddings, &saved.first);
+    stream = NewStream(pass, pass.batch.padded_rows());
+    Embed(pass, stream, &saved.embeddings, &saved.first);
   } else {
-    stream = Below(step, saved.lowest, saved.targets, [](int, ConstMat) {});
+    stream = Below(pass, saved.lowest, saved.targets, [](int, ConstMat) {});
   }
   for (int i = std::max(saved.lowest, 0); i < config_.layers; ++i) {
     const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
-    const Stream next = NewStream(step, narrow.has_value() ? narrow->padded() : stream.y.rows);
-    const Arena::Mark mark = step.arena.mark();
-    const Block::Saved block = blocks_[i].Forward(step, stream, next, narrow);
-    if (step.recompute) {
-      step.arena.Rewind(mark);
+    const Stream next = NewStream(pass, narrow.has_value() ? narrow->padded() : stream.y.rows);
+    const Arena::Mark mark = pass.arena.mark();
+    const Block::Saved block = blocks_[i].Forward(pass, stream, next, narrow);
+    if (pass.recompute) {
+      pass.arena.Rewind(mark);
       saved.streams.push_back(stream);
     } else {
       saved.blocks.push_back(block);
     }
     stream = next;
   }
-  if (step.recompute) saved.streams.push_back(stream);
+  if (pass.recompute) saved.streams.push_back(stream);
   saved.y = stream.y;
   return saved;
 }
 
-Mat Encoder::Infer(const Step& step) const {
-  return Below(step, config_.layers, TargetRows(step), [](int, ConstMat) {}).y;
+Mat Encoder::Infer(const Pass& pass) const {
+  return Below(pass, config_.layers, TargetRows(pass), [](int, ConstMat) {}).y;
 }
 
-void Encoder::Observe(const Step& step, Observer observe, const std::vector<float*>& probs) const {
-  Below(step, config_.layers, {}, observe, probs);
+void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
+  Below(pass, config_.layers, {}, observe, probs);
 }
 
-void Encoder::Backward(const Step& step, const Saved& saved, Mat dy) const {
-  const Arena::Mark mark = step.arena.mark();
+void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
+  const Arena::Mark mark = pass.arena.mark();
   Stream d = {dy, dy};
-  if (pre_) d.residual = step.arena.NewZero(dy.rows, dy.cols, step.compute);
+  if (pre_) d.residual = pass.arena.NewZero(dy.rows, dy.cols, pass.compute);
   const int first = std::max(saved.lowest, 0);
   for (int i = config_.layers - 1; i >= first; --i) {
     const bool need_dx = i > saved.lowest;
     const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
     const Stream d_in = !need_dx             ? Stream()
-                        : narrow.has_value() ? NewStream(step, step.batch.padded_rows())
+                        : narrow.has_value() ? NewStream(pass, pass.batch.padded_rows())
                                              : d;
-    const Arena::Mark block = step.arena.mark();
+    const Arena::Mark block = pass.arena.mark();
     const int at = i - first;
     // Run again, a block writes the same bits to the stream behind it.
     const Block::Saved s =
-        step.recompute ? blocks_[i].Forward(step, saved.streams[at], saved.streams[at + 1], narrow)
+        pass.recompute ? blocks_[i].Forward(pass, saved.streams[at], saved.streams[at + 1], narrow)
                        : saved.blocks[at];
-    blocks_[i].Backward(step, s, d, d_in);
-    step.arena.Rewind(block);
+    blocks_[i].Backward(pass, s, d, d_in);
+    pass.arena.Rewind(block);
     d = d_in;
   }
-  if (saved.lowest < 0) EmbeddingsBackward(step, saved, d);
-  step.arena.Rewind(mark);
+  if (saved.lowest < 0) EmbeddingsBackward(pass, saved, d);
+  pass.arena.Rewind(mark);
 }
 
-void Encoder::EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const {
-  if (pre_) first_norm_.Backward(step, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
-  const DropoutSite dropout = step.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings));
-  embedding_norm_.Backward(step, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
-  const Batch& b = step.batch;
+void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Stream& d) const {
+  if (pre_) first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
+  const DropoutSite dropout = pass.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings));
+  embedding_norm_.Backward(pass, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
+  const Batch& b = pass.batch;
   std::vector<int32_t> shifted, zeros;
-  EmbeddingBackward(d.y, b.ids.data(), b.tokens(), step.arena, step.params.grad(words_));
-  EmbeddingBackward(d.y, PositionRows(step, &shifted).data(), b.tokens(), step.arena,
-      step.params.grad(positions_));
+  EmbeddingBackward(d.y, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
+  EmbeddingBackward(d.y, PositionRows(pass, &shifted).data(), b.tokens(), pass.arena,
+      pass.params.grad(positions_));
   EmbeddingBackward(
-      d.y, TypeRows(step, &zeros).data(), b.tokens(), step.arena, step.params.grad(types_));
+      d.y, TypeRows(pass, &zeros).data(), b.tokens(), pass.arena, pass.params.grad(types_));
 }
 
 void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {

@@ -32,26 +32,26 @@ class Encoder {
   void AddLora(ParamStore* store, const LoraPlan& plan);
 
   // Does anything of it learn? If not, nobody needs the gradient of its result.
-  bool trained(const Step& step) const { return LowestTrained(step) < config_.layers; }
+  bool trained(const Pass& pass) const { return LowestTrained(pass) < config_.layers; }
 
   // Last hidden states of the batch's targets, and what backward needs.
-  Saved Forward(const Step& step) const;
+  Saved Forward(const Pass& pass) const;
   // The same numbers [padded targets, hidden]; keeps nothing but the result, so that memory does
   // not grow with the number of blocks.
-  Mat Infer(const Step& step) const;
+  Mat Infer(const Pass& pass) const;
   // Shows all hidden states, and keeps nothing. probs: none, or one pointer a block as in
   // AttentionForward.
-  void Observe(const Step& step, Observer observe, const std::vector<float*>& probs = {}) const;
+  void Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs = {}) const;
   // dy [padded targets, hidden] is overwritten. Adds to the gradients of all trainable parameters.
-  void Backward(const Step& step, const Saved& saved, Mat dy) const;
+  void Backward(const Pass& pass, const Saved& saved, Mat dy) const;
 
   // Take from a counting arena what Forward, Infer and Backward take (footprint.h).
-  void CountForward(const Step& step, const PassShape& shape) const;
-  void CountInfer(const Step& step, const PassShape& shape) const;
-  void CountBackward(const Step& step, const PassShape& shape) const;
+  void CountForward(const Pass& pass, const PassShape& shape) const;
+  void CountInfer(const Pass& pass, const PassShape& shape) const;
+  void CountBackward(const Pass& pass, const PassShape& shape) const;
   // Most bytes of packed weights, for inference or training, of all blocks or, as they are alike,
   // `shared`.
-  int64_t PackedBytes(const Step& step, bool training, bool shared) const;
+  int64_t PackedBytes(const Pass& pass, bool training, bool shared) const;
 
   // [vocab, hidden]; the masked-LM decoder is tied to it.
   ParamId word_embeddings() const { return words_; }
@@ -63,22 +63,22 @@ class Encoder {
   ParamId position_embeddings() const { return positions_; }
 
  private:
-  int LowestTrained(const Step& step) const;
-  Stream NewStream(const Step& step, int64_t rows) const;
+  int LowestTrained(const Pass& pass) const;
+  Stream NewStream(const Pass& pass, int64_t rows) const;
   // The last block's; none for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const;
   void Embed(
-      const Step& step, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
-  Stream Below(const Step& step, int count, const std::optional<TargetRows>& targets,
+      const Pass& pass, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
+  Stream Below(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
-  void EmbeddingsBackward(const Step& step, const Saved& saved, const Stream& d) const;
-  void CountStream(const Step& step, int64_t rows) const;
-  void CountEmbed(const Step& step, int64_t rows) const;
-  void CountBelow(const Step& step, const PassShape& shape, int count) const;
-  const std::vector<int32_t>& PositionRows(const Step& step, std::vector<int32_t>* shifted) const;
+  void EmbeddingsBackward(const Pass& pass, const Saved& saved, const Stream& d) const;
+  void CountStream(const Pass& pass, int64_t rows) const;
+  void CountEmbed(const Pass& pass, int64_t rows) const;
+  void CountBelow(const Pass& pass, const PassShape& shape, int count) const;
+  const std::vector<int32_t>& PositionRows(const Pass& pass, std::vector<int32_t>* shifted) const;
   // The batch's types; zeros for a model that has but one, where both texts of a pair are the same,
   // as RoBERTa has it.
-  const std::vector<int32_t>& TypeRows(const Step& step, std::vector<int32_t>* zeros) const;
+  const std::vector<int32_t>& TypeRows(const Pass& pass, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;
   bool pre_;

@@ -70,54 +70,54 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   }
 }
 
-DropoutSite Head::Site(const Step& step, DropoutPlace place) const {
-  return step.Site(
+DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {
+  return pass.Site(
       config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutStream(place));
 }
 
-Head::Transformed Head::Transform(const Step& step, ConstMat hidden) const {
+Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
   Transformed t;
-  const auto matrix = [&] { return step.New(hidden.rows, config_.hidden); };
+  const auto matrix = [&] { return pass.New(hidden.rows, config_.hidden); };
   t.x = hidden;
   if (dropout_before_) {
     Mat dropped = matrix();
-    Dropout(hidden, Site(step, DropoutPlace::kHeadInput), dropped);
+    Dropout(hidden, Site(pass, DropoutPlace::kHeadInput), dropped);
     t.x = dropped;
   }
   if (dense_on_) {
     t.u = matrix();
     t.act = matrix();
-    dense_.Forward(step, t.x, t.u);
+    dense_.Forward(pass, t.x, t.u);
     ActivationForward(activation_, t.u, t.act);
   }
   t.h = matrix();
   if (norm_on_) {
-    t.norm = norm_.Forward(step, {}, t.act, {}, {}, t.act, t.h);
+    t.norm = norm_.Forward(pass, {}, t.act, {}, {}, t.act, t.h);
   } else {
-    Dropout(dense_on_ ? ConstMat(t.act) : t.x, Site(step, DropoutPlace::kHeadOutput), t.h);
+    Dropout(dense_on_ ? ConstMat(t.act) : t.x, Site(pass, DropoutPlace::kHeadOutput), t.h);
   }
   return t;
 }
 
-void Head::TransformBackward(const Step& step, const Transformed& t, Mat dh, Mat dhidden) const {
+void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const {
   if (norm_on_) {
-    norm_.Backward(step, t.norm, dh, {}, {}, {}, nullptr, dh, {});
+    norm_.Backward(pass, t.norm, dh, {}, {}, {}, nullptr, dh, {});
   } else if (dense_on_ || !dhidden.empty()) {
-    Dropout(dh, Site(step, DropoutPlace::kHeadOutput), dense_on_ ? dh : dhidden);
+    Dropout(dh, Site(pass, DropoutPlace::kHeadOutput), dense_on_ ? dh : dhidden);
   }
   if (dense_on_) {
-    Mat act = step.New(dh.rows, dh.cols);
-    ActivationBackward(activation_, t.u, dh, dense_.bias_grad(step), step.arena, act, dh);
-    dense_.Backward(step, t.x, dh, dhidden);
+    Mat act = pass.New(dh.rows, dh.cols);
+    ActivationBackward(activation_, t.u, dh, dense_.bias_grad(pass), pass.arena, act, dh);
+    dense_.Backward(pass, t.x, dh, dhidden);
   }
   if (dropout_before_ && !dhidden.empty())
-    Dropout(dhidden, Site(step, DropoutPlace::kHeadInput), dhidden);
+    Dropout(dhidden, Site(pass, DropoutPlace::kHeadInput), dhidden);
 }
 
-Mat Head::Logits(const Step& step, ConstMat hidden) const {
-  const Transformed t = Transform(step, hidden);
-  Mat logits = step.arena.New(t.h.rows, decoder(step).w.rows, DType::kF32);
-  step.matmul.Forward(t.h, decoder(step), step.vector(bias_), logits);
+Mat Head::Logits(const Pass& pass, ConstMat hidden) const {
+  const Transformed t = Transform(pass, hidden);
+  Mat logits = pass.arena.New(t.h.rows, decoder(pass).w.rows, DType::kF32);
+  pass.matmul.Forward(t.h, decoder(pass), pass.vector(bias_), logits);
   return logits;
 }
 
@@ -125,8 +125,8 @@ Chain Head::chain(const ParamStore& params) const {
   return {params.value(start_).f32(), params.value(between_).f32(), params.value(end_).f32()};
 }
 
-LossSum Head::ChainLossOf(const Step& step, Mat logits, float gradient_scale) const {
-  const Batch& batch = step.batch;
+LossSum Head::ChainLossOf(const Pass& pass, Mat logits, float gradient_scale) const {
+  const Batch& batch = pass.batch;
   std::vector<int32_t> words = {0};  // first target of each sequence
   for (int64_t s = 0; s < batch.sequences(); ++s) {
     words.push_back(
@@ -134,25 +134,25 @@ LossSum Head::ChainLossOf(const Step& step, Mat logits, float gradient_scale) co
         batch.rows.begin());
   }
   const bool training = gradient_scale != 0;
-  const ChainGrads grads = training ? ChainGrads{step.vector_grad(start_),
-                                          step.vector_grad(between_), step.vector_grad(end_)}
+  const ChainGrads grads = training ? ChainGrads{pass.vector_grad(start_),
+                                          pass.vector_grad(between_), pass.vector_grad(end_)}
                                     : ChainGrads();
   return ChainLoss(
-      logits, words, batch.targets.data(), chain(step.params), gradient_scale, grads, step.arena);
+      logits, words, batch.targets.data(), chain(pass.params), gradient_scale, grads, pass.arena);
 }
 
-LossSum Head::LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale,
+LossSum Head::LossOf(const Pass& pass, Mat logits, int64_t first, float gradient_scale,
     const LabelWeights& weights) const {
-  if (has_chain()) return ChainLossOf(step, logits, gradient_scale);
-  const int32_t* targets = step.batch.targets.data() + first;
-  const float* values = step.batch.values.data() + first * labels_;
+  if (has_chain()) return ChainLossOf(pass, logits, gradient_scale);
+  const int32_t* targets = pass.batch.targets.data() + first;
+  const float* values = pass.batch.values.data() + first * labels_;
   switch (config_.problem) {
     case Problem::kSingleLabel:
-      if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, step.arena);
-      return WeightedCrossEntropy(logits, targets, weights, gradient_scale, step.arena);
+      if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, pass.arena);
+      return WeightedCrossEntropy(logits, targets, weights, gradient_scale, pass.arena);
     case Problem::kMultiLabel:
-      return BinaryCrossEntropy(logits, values, gradient_scale, step.arena);
-    case Problem::kRegression: return SquaredError(logits, values, gradient_scale, step.arena);
+      return BinaryCrossEntropy(logits, values, gradient_scale, pass.arena);
+    case Problem::kRegression: return SquaredError(logits, values, gradient_scale, pass.arena);
   }
   CLOZE_CHECK(false);
 }
@@ -165,46 +165,46 @@ double Head::LossWeight(const Batch& batch, const LabelWeights& weights) const {
   return sum;
 }
 
-int64_t Head::ChunkOf(const Step& step, int64_t padded) const {
+int64_t Head::ChunkOf(const Pass& pass, int64_t padded) const {
   const int64_t chunk =
-      std::max<int64_t>(64, kLogitBytes / SizeOf(LogitType(step)) / labels_ / 64 * 64);
+      std::max<int64_t>(64, kLogitBytes / SizeOf(LogitType(pass)) / labels_ / 64 * 64);
   return has_chain() ? std::max(chunk, padded) : chunk;  // a sequence cannot be cut
 }
 
-LossSum Head::Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden,
+LossSum Head::Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat dhidden,
     const LabelWeights& weights) const {
-  const Arena::Mark mark = step.arena.mark();
-  const Step late = TargetRows(step).Narrow(step);
+  const Arena::Mark mark = pass.arena.mark();
+  const Pass late = TargetRows(pass).Narrow(pass);
   const Transformed t = Transform(late, hidden);
-  const int64_t count = step.batch.rows.size();
+  const int64_t count = pass.batch.rows.size();
   CLOZE_CHECK(hidden.rows == PaddedRows(count));
-  const DType type = LogitType(step);
-  const int64_t chunk = ChunkOf(step, t.h.rows);
-  Mat logits = step.arena.New(std::min(chunk, t.h.rows), labels_, type);
-  Mat narrow = type == step.compute ? Mat() : step.New(logits.rows, labels_);
-  Mat dh = gradient_scale == 0 ? Mat() : step.New(t.h.rows, config_.hidden);
+  const DType type = LogitType(pass);
+  const int64_t chunk = ChunkOf(pass, t.h.rows);
+  Mat logits = pass.arena.New(std::min(chunk, t.h.rows), labels_, type);
+  Mat narrow = type == pass.compute ? Mat() : pass.New(logits.rows, labels_);
+  Mat dh = gradient_scale == 0 ? Mat() : pass.New(t.h.rows, config_.hidden);
   LossSum sum;
   for (int64_t begin = 0; begin < count; begin += chunk) {
     const int64_t real = std::min(chunk, count - begin), padded = std::min(chunk, t.h.rows - begin);
     const ConstMat h = Rows(ConstMat(t.h), begin, padded);
     Mat part = Rows(logits, 0, padded);
-    step.matmul.Forward(h, decoder(step), step.vector(bias_), part);
-    const LossSum loss = LossOf(step, Rows(part, 0, real), begin, gradient_scale, weights);
+    pass.matmul.Forward(h, decoder(pass), pass.vector(bias_), part);
+    const LossSum loss = LossOf(pass, Rows(part, 0, real), begin, gradient_scale, weights);
     sum.loss += loss.loss;
     sum.correct += loss.correct;
     if (gradient_scale == 0) continue;
     std::memset(Rows(part, real, 0).data, 0, (padded - real) * labels_ * SizeOf(part.type));
-    AddColumnSums(part, step.arena, step.vector_grad(bias_));
+    AddColumnSums(part, pass.arena, pass.vector_grad(bias_));
     if (!narrow.empty()) {
       Convert(part, Rows(narrow, 0, padded));
       part = Rows(narrow, 0, padded);
     }
-    if (Mat grad = step.weight_grad(decoder_); !grad.empty())
-      step.matmul.BackwardWeight(part, h, grad);
-    step.matmul.BackwardData(part, decoder(step), Rows(dh, begin, padded));
+    if (Mat grad = pass.weight_grad(decoder_); !grad.empty())
+      pass.matmul.BackwardWeight(part, h, grad);
+    pass.matmul.BackwardData(part, decoder(pass), Rows(dh, begin, padded));
   }
   if (gradient_scale != 0 && count > 0) TransformBackward(late, t, dh, dhidden);
-  step.arena.Rewind(mark);
+  pass.arena.Rewind(mark);
   return sum;
 }
 

@@ -22,24 +22,24 @@ class Head {
   Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
 
   // hidden [n, hidden] -> logits [n, labels of the adapter in use] f32; without dropout.
-  Mat Logits(const Step& step, ConstMat hidden) const;
+  Mat Logits(const Pass& pass, ConstMat hidden) const;
 
   // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are
   // those of labels. hidden [padded targets, hidden] as the encoder has it. With gradient_scale !=
   // 0 also adds the gradients of all parameters and writes that of hidden times the scale to
   // dhidden, of its shape; empty: not needed. Logits are made in chunks of rows, so that memory
   // does not grow with rows x vocab.
-  LossSum Loss(const Step& step, ConstMat hidden, float gradient_scale, Mat dhidden,
+  LossSum Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat dhidden,
       const LabelWeights& weights = {}) const;
   // What the batch's part of the loss has to be divided by in the end, summed over all batches of a
-  // step: targets, their weights, or targets times labels for several labels at once.
+  // pass: targets, their weights, or targets times labels for several labels at once.
   double LossWeight(const Batch& batch, const LabelWeights& weights) const;
 
   // Take from a counting arena what Loss takes, with gradients or without, and what Logits takes.
-  void CountLoss(const Step& step, int64_t targets, bool gradients) const;
-  void CountLogits(const Step& step, int64_t targets) const;
+  void CountLoss(const Pass& pass, int64_t targets, bool gradients) const;
+  void CountLogits(const Pass& pass, int64_t targets) const;
   // Most bytes of packed weights.
-  int64_t PackedBytes(const Step& step, bool training) const;
+  int64_t PackedBytes(const Pass& pass, bool training) const;
 
   // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is
   // one.
@@ -53,21 +53,21 @@ class Head {
  private:
   struct Transformed;
   // Loss of `logits`, those of targets `first` on, with their gradient in place.
-  LossSum LossOf(const Step& step, Mat logits, int64_t first, float gradient_scale,
+  LossSum LossOf(const Pass& pass, Mat logits, int64_t first, float gradient_scale,
       const LabelWeights& weights) const;
-  // `step` is that of the targets.
-  Transformed Transform(const Step& step, ConstMat hidden) const;
-  void TransformBackward(const Step& step, const Transformed& t, Mat dh, Mat dhidden) const;
-  DropoutSite Site(const Step& step, DropoutPlace place) const;
-  void CountTransform(const Step& step, int64_t padded) const;
-  void CountTransformBackward(const Step& step, int64_t padded) const;
+  // `pass` is that of the targets.
+  Transformed Transform(const Pass& pass, ConstMat hidden) const;
+  void TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const;
+  DropoutSite Site(const Pass& pass, DropoutPlace place) const;
+  void CountTransform(const Pass& pass, int64_t padded) const;
+  void CountTransformBackward(const Pass& pass, int64_t padded) const;
   // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
-  DType LogitType(const Step& step) const {
-    return config_.head == HeadKind::kMaskedLm ? step.compute : DType::kF32;
+  DType LogitType(const Pass& pass) const {
+    return config_.head == HeadKind::kMaskedLm ? pass.compute : DType::kF32;
   }
-  int64_t ChunkOf(const Step& step, int64_t padded) const;
-  Weight decoder(const Step& step) const { return step.weight(decoder_); }
-  LossSum ChainLossOf(const Step& step, Mat logits, float gradient_scale) const;
+  int64_t ChunkOf(const Pass& pass, int64_t padded) const;
+  Weight decoder(const Pass& pass) const { return pass.weight(decoder_); }
+  LossSum ChainLossOf(const Pass& pass, Mat logits, float gradient_scale) const;
 
   ModelConfig config_;
   bool dense_on_ = false, norm_on_ = false, dropout_before_ = false;

@@ -25,31 +25,31 @@ void Linear::AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream) {
   }
 }
 
-bool Linear::trained(const Step& step) const {
-  return step.trained(weight_) || step.trained(bias_) ||
+bool Linear::trained(const Pass& pass) const {
+  return pass.trained(weight_) || pass.trained(bias_) ||
          std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) {
-           return part.adapter == step.adapter && part.lora.trained(step);
+           return part.adapter == pass.adapter && part.lora.trained(pass);
          });
 }
 
-void Linear::Forward(const Step& step, ConstMat x, Mat y) const {
-  step.matmul.Forward(x, step.weight(weight_, count_), step.vector(bias_), y);
+void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
+  pass.matmul.Forward(x, pass.weight(weight_, count_), pass.vector(bias_), y);
   for (const Part& part : parts_) {
-    if (part.adapter == step.adapter)
-      part.lora.Forward(step, x, Columns(y, part.column, part.cols));
+    if (part.adapter == pass.adapter)
+      part.lora.Forward(pass, x, Columns(y, part.column, part.cols));
   }
 }
 
-void Linear::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
-  const bool weights = !x.empty() && step.trained(weight_), data = !dx.empty();
-  const Weight w = step.weight(weight_, count_);
+void Linear::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
+  const bool weights = !x.empty() && pass.trained(weight_), data = !dx.empty();
+  const Weight w = pass.weight(weight_, count_);
   if (weights && data)
-    step.matmul.Backward(x, w, dy, step.weight_grad(weight_, count_), dx, add_dx);
-  if (weights && !data) step.matmul.BackwardWeight(dy, x, step.weight_grad(weight_, count_));
-  if (!weights && data) step.matmul.BackwardData(dy, w, dx, add_dx);
+    pass.matmul.Backward(x, w, dy, pass.weight_grad(weight_, count_), dx, add_dx);
+  if (weights && !data) pass.matmul.BackwardWeight(dy, x, pass.weight_grad(weight_, count_));
+  if (!weights && data) pass.matmul.BackwardData(dy, w, dx, add_dx);
   for (const Part& part : parts_) {
-    if (part.adapter == step.adapter)
-      part.lora.Backward(step, x, Columns(dy, part.column, part.cols), dx);
+    if (part.adapter == pass.adapter)
+      part.lora.Backward(pass, x, Columns(dy, part.column, part.cols), dx);
   }
 }
 

@@ -25,20 +25,20 @@ class Linear {
   // The weight of the first name; those of the other names have the next ids.
   ParamId weight() const { return weight_; }
   // Does anything of it learn?
-  bool trained(const Step& step) const;
+  bool trained(const Pass& pass) const;
 
   // x [n, in], y [n, names * out].
-  void Forward(const Step& step, ConstMat x, Mat y) const;
+  void Forward(const Pass& pass, ConstMat x, Mat y) const;
   // Adds the gradients of the weight and of LoRAs unless they are frozen or x is empty; the bias's
   // is the caller's, who has dy's column sums from another pass: bias_grad(). dx [n, in] is
   // overwritten, or added to with `add_dx`; empty: not needed.
-  void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
+  void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
   // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
-  void Count(const Step& step, int64_t rows) const;
+  void Count(const Pass& pass, int64_t rows) const;
   // Most bytes of packed weights, with those for dx or without.
-  int64_t PackedBytes(const Step& step, bool backward) const;
+  int64_t PackedBytes(const Pass& pass, bool backward) const;
   // [names * out] or null when frozen.
-  float* bias_grad(const Step& step) const { return step.vector_grad(bias_); }
+  float* bias_grad(const Pass& pass) const { return pass.vector_grad(bias_); }
 
  private:
   struct Part {

@@ -50,64 +50,64 @@ Lora::Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, in
       stream_(stream) {}
 
 // dropout(x); x itself when there is none.
-ConstMat Lora::Dropped(const Step& step, ConstMat x) const {
-  const DropoutSite site = Site(step);
+ConstMat Lora::Dropped(const Pass& pass, ConstMat x) const {
+  const DropoutSite site = Site(pass);
   if (site.p <= 0) return x;
-  Mat dropped = step.New(x.rows, x.cols);
+  Mat dropped = pass.New(x.rows, x.cols);
   Dropout(x, site, dropped);
   return dropped;
 }
 
 // s dy B [n, rank], the gradient of A dropout(x).
-Mat Lora::Gradient(const Step& step, ConstMat dy) const {
-  Mat dh = step.New(dy.rows, rank_);
-  step.matmul.BackwardData(dy, step.weight(b_), dh);
+Mat Lora::Gradient(const Pass& pass, ConstMat dy) const {
+  Mat dh = pass.New(dy.rows, rank_);
+  pass.matmul.BackwardData(dy, pass.weight(b_), dh);
   Combine(scale_, dh, 0, dh);
   return dh;
 }
 
-void Lora::Forward(const Step& step, ConstMat x, Mat y) const {
-  const Arena::Mark mark = step.arena.mark();
-  Mat h = step.New(x.rows, rank_);
-  step.matmul.Forward(Dropped(step, x), step.weight(a_), nullptr, h);
+void Lora::Forward(const Pass& pass, ConstMat x, Mat y) const {
+  const Arena::Mark mark = pass.arena.mark();
+  Mat h = pass.New(x.rows, rank_);
+  pass.matmul.Forward(Dropped(pass, x), pass.weight(a_), nullptr, h);
   Combine(scale_, h, 0, h);
-  step.matmul.Forward(h, step.weight(b_), nullptr, y, true);
-  step.arena.Rewind(mark);
+  pass.matmul.Forward(h, pass.weight(b_), nullptr, y, true);
+  pass.arena.Rewind(mark);
 }
 
-void Lora::Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const {
-  const bool weights = !x.empty() && trained(step), data = !dx.empty();
+void Lora::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const {
+  const bool weights = !x.empty() && trained(pass), data = !dx.empty();
   if (!weights && !data) return;
-  const Arena::Mark mark = step.arena.mark();
-  const Mat dh = Gradient(step, dy);
-  if (weights) AddWeights(step, x, dy, dh);
-  if (data) AddData(step, dh, dx);
-  step.arena.Rewind(mark);
+  const Arena::Mark mark = pass.arena.mark();
+  const Mat dh = Gradient(pass, dy);
+  if (weights) AddWeights(pass, x, dy, dh);
+  if (data) AddData(pass, dh, dx);
+  pass.arena.Rewind(mark);
 }
 
-void Lora::AddData(const Step& step, ConstMat dh, Mat dx) const {
-  const Arena::Mark mark = step.arena.mark();
-  const DropoutSite site = Site(step);
+void Lora::AddData(const Pass& pass, ConstMat dh, Mat dx) const {
+  const Arena::Mark mark = pass.arena.mark();
+  const DropoutSite site = Site(pass);
   if (site.p <= 0) {
-    step.matmul.BackwardData(dh, step.weight(a_), dx, true);
+    pass.matmul.BackwardData(dh, pass.weight(a_), dx, true);
   } else {
-    Mat dropped = step.New(dx.rows, dx.cols);
-    step.matmul.BackwardData(dh, step.weight(a_), dropped);
+    Mat dropped = pass.New(dx.rows, dx.cols);
+    pass.matmul.BackwardData(dh, pass.weight(a_), dropped);
     Dropout(dropped, site, dropped);
     Combine(1, dropped, 1, dx);
   }
-  step.arena.Rewind(mark);
+  pass.arena.Rewind(mark);
 }
 
-void Lora::AddWeights(const Step& step, ConstMat x, ConstMat dy, ConstMat dh) const {
-  const Arena::Mark mark = step.arena.mark();
-  const ConstMat dropped = Dropped(step, x);
-  Mat h = step.New(x.rows, rank_);
-  step.matmul.Forward(dropped, step.weight(a_), nullptr, h);
+void Lora::AddWeights(const Pass& pass, ConstMat x, ConstMat dy, ConstMat dh) const {
+  const Arena::Mark mark = pass.arena.mark();
+  const ConstMat dropped = Dropped(pass, x);
+  Mat h = pass.New(x.rows, rank_);
+  pass.matmul.Forward(dropped, pass.weight(a_), nullptr, h);
   Combine(scale_, h, 0, h);
-  step.matmul.BackwardWeight(dy, h, step.weight_grad(b_));
-  step.matmul.BackwardWeight(dh, dropped, step.weight_grad(a_));
-  step.arena.Rewind(mark);
+  pass.matmul.BackwardWeight(dy, h, pass.weight_grad(b_));
+  pass.matmul.BackwardWeight(dh, dropped, pass.weight_grad(a_));
+  pass.arena.Rewind(mark);
 }
 
 }  // namespace cloze

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "encoder/step.h"
+#include "encoder/pass.h"
 #include "proto/task.pb.h"
 
 namespace cloze {
@@ -15,7 +15,7 @@ struct LoraPlan {
   LoraSpec spec;
   std::function<bool(const std::string& layer)>
       wanted;          // by the layer's name, "bert.encoder.layer.0.attention.self.query"
-  int adapter = 0;     // the number by which a Step chooses it
+  int adapter = 0;     // the number by which a Pass chooses it
   std::string prefix;  // before its parameters' names; "" or ends with "/"
 };
 
@@ -39,25 +39,25 @@ class Lora {
   Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in, int64_t out,
       uint32_t stream);
 
-  bool trained(const Step& step) const { return step.trained(a_); }
+  bool trained(const Pass& pass) const { return pass.trained(a_); }
 
   // x [n, in]; y [n, out] is added to.
-  void Forward(const Step& step, ConstMat x, Mat y) const;
+  void Forward(const Pass& pass, ConstMat x, Mat y) const;
   // dy [n, out]. Adds the gradients of A and B unless they are frozen or x is empty; dx [n, in] is
   // added to unless it is empty.
-  void Backward(const Step& step, ConstMat x, ConstMat dy, Mat dx) const;
+  void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const;
 
   // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
-  void Count(const Step& step, int64_t rows) const;
+  void Count(const Pass& pass, int64_t rows) const;
   // Most bytes of packed weights.
-  int64_t PackedBytes(const Step& step) const;
+  int64_t PackedBytes(const Pass& pass) const;
 
  private:
-  DropoutSite Site(const Step& step) const { return step.Site(dropout_, stream_); }
-  ConstMat Dropped(const Step& step, ConstMat x) const;
-  Mat Gradient(const Step& step, ConstMat dy) const;
-  void AddData(const Step& step, ConstMat dh, Mat dx) const;
-  void AddWeights(const Step& step, ConstMat x, ConstMat dy, ConstMat dh) const;
+  DropoutSite Site(const Pass& pass) const { return pass.Site(dropout_, stream_); }
+  ConstMat Dropped(const Pass& pass, ConstMat x) const;
+  Mat Gradient(const Pass& pass, ConstMat dy) const;
+  void AddData(const Pass& pass, ConstMat dh, Mat dx) const;
+  void AddWeights(const Pass& pass, ConstMat x, ConstMat dy, ConstMat dh) const;
 
   ParamId a_, b_;
   int64_t rank_;

@@ -56,7 +56,7 @@ class Model {
   ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
 
   // A pass over `batch`, which must outlive it, with an adapter (-1: none).
-  Step NewStep(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
+  Pass NewPass(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
       int adapter = 0) {
     const bool beside = adapter >= 0 && !replaced_.empty();
     return {params_, matmul_, arena_, batch, seed, training, compute, adapter,

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "encoder/step.h"
+#include "encoder/pass.h"
 
 namespace cloze {
 
@@ -20,21 +20,21 @@ class Norm {
   // Adds NAME.weight and NAME.bias [size].
   Norm(ParamStore* store, const std::string& name, int64_t size, float epsilon);
 
-  bool trained(const Step& step) const { return step.trained(gain_) || step.trained(bias_); }
+  bool trained(const Pass& pass) const { return pass.trained(gain_) || pass.trained(bias_); }
 
   // x and residual as in NormForward; z may be x's memory.
-  Saved Forward(const Step& step, ConstMat x, ConstMat residual, const DropoutSite& in,
+  Saved Forward(const Pass& pass, ConstMat x, ConstMat residual, const DropoutSite& in,
       const DropoutSite& out, Mat z, Mat y) const;
   // dx_sum: null, or where the column sums of dx are added.
-  void Backward(const Step& step, const Saved& saved, ConstMat dy, ConstMat dz_in,
+  void Backward(const Pass& pass, const Saved& saved, ConstMat dy, ConstMat dz_in,
       const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz, Mat dx) const;
   // Take from a counting arena what they take.
-  void CountForward(const Step& step, int64_t rows) const;
-  void CountBackward(const Step& step, int64_t rows) const;
+  void CountForward(const Pass& pass, int64_t rows) const;
+  void CountBackward(const Pass& pass, int64_t rows) const;
 
  private:
-  NormParams params(const Step& step) const {
-    return {step.vector(gain_), step.vector(bias_), epsilon_};
+  NormParams params(const Pass& pass) const {
+    return {pass.vector(gain_), pass.vector(bias_), epsilon_};
   }
 
   ParamId gain_ = -1, bias_ = -1;

@@ -5,27 +5,27 @@
 
 namespace cloze {
 
-TargetRows::TargetRows(const Step& step)
-    : rows_(step.batch.rows), padded_(PaddedRows(rows_.size())) {
-  uint64_t* example = step.arena.NewArray<uint64_t>(padded_);
-  int32_t* position = step.arena.NewArray<int32_t>(padded_);
+TargetRows::TargetRows(const Pass& pass)
+    : rows_(pass.batch.rows), padded_(PaddedRows(rows_.size())) {
+  uint64_t* example = pass.arena.NewArray<uint64_t>(padded_);
+  int32_t* position = pass.arena.NewArray<int32_t>(padded_);
   for (size_t i = 0; i < rows_.size(); ++i) {
-    example[i] = step.batch.row_examples[rows_[i]];
-    position[i] = step.batch.positions[rows_[i]];
+    example[i] = pass.batch.row_examples[rows_[i]];
+    position[i] = pass.batch.positions[rows_[i]];
   }
   std::fill(example + rows_.size(), example + padded_, 0);
   std::fill(position + rows_.size(), position + padded_, 0);
   keys_ = {example, position};
 }
 
-Step TargetRows::Narrow(const Step& step) const {
-  Step narrow = step;
+Pass TargetRows::Narrow(const Pass& pass) const {
+  Pass narrow = pass;
   narrow.keys = keys_;
   return narrow;
 }
 
-Mat TargetRows::Gather(const Step& step, ConstMat x) const {
-  Mat y = step.arena.NewZero(padded_, x.cols, x.type);
+Mat TargetRows::Gather(const Pass& pass, ConstMat x) const {
+  Mat y = pass.arena.NewZero(padded_, x.cols, x.type);
   GatherRows(x, rows_, y);
   return y;
 }

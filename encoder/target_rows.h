@@ -2,7 +2,7 @@
 #ifndef CLOZE_ENCODER_TARGET_ROWS_H_
 #define CLOZE_ENCODER_TARGET_ROWS_H_
 
-#include "encoder/step.h"
+#include "encoder/pass.h"
 
 namespace cloze {
 
@@ -11,13 +11,13 @@ namespace cloze {
 // arrays; lives as long as the arena's pass.
 class TargetRows {
  public:
-  explicit TargetRows(const Step& step);
+  explicit TargetRows(const Pass& pass);
 
   int64_t padded() const { return padded_; }
-  // The step for modules that see these rows alone.
-  Step Narrow(const Step& step) const;
+  // The pass for modules that see these rows alone.
+  Pass Narrow(const Pass& pass) const;
   // x [rows of the batch, n] -> its rows with a target [padded(), n], and zeros behind them.
-  Mat Gather(const Step& step, ConstMat x) const;
+  Mat Gather(const Pass& pass, ConstMat x) const;
   // Backward of Gather: dx [rows of the batch, n] is overwritten, with zeros where no target is.
   void Scatter(ConstMat dy, Mat dx) const;
 

@@ -18,7 +18,7 @@ class Counter {
   virtual ~Counter() = default;
   // A batch with its last hidden states. `continues`: for each sequence, does it go on the one
   // before?
-  virtual void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) = 0;
+  virtual void Add(const Pass& pass, ConstMat hidden, const std::vector<bool>& continues) = 0;
   virtual MetricResults Results() = 0;
 };
 
@@ -27,9 +27,9 @@ class MaskedLmCounter : public Counter {
   MaskedLmCounter(const Head& head, const DataStats& stats) : head_(head) {
     metric_.AddText(stats.text_tokens, stats.bytes);
   }
-  void Add(const Step& step, ConstMat hidden, const std::vector<bool>&) override {
-    const LossSum loss = head_.Loss(step, hidden, 0, {});
-    metric_.Add(loss.loss, loss.correct, step.batch.rows.size());
+  void Add(const Pass& pass, ConstMat hidden, const std::vector<bool>&) override {
+    const LossSum loss = head_.Loss(pass, hidden, 0, {});
+    metric_.Add(loss.loss, loss.correct, pass.batch.rows.size());
   }
   MetricResults Results() override { return metric_.Results(); }
 
@@ -44,12 +44,12 @@ class LabelCounter : public Counter {
   LabelCounter(const Model& model, std::optional<bool> viterbi)
       : head_(model.head()), decoder_(model, viterbi), tags_(model.config().labels) {}
 
-  void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
-    const Batch& batch = step.batch;
-    const Mat logits = Rows(head_.Logits(step, hidden), 0, batch.rows.size());
+  void Add(const Pass& pass, ConstMat hidden, const std::vector<bool>& continues) override {
+    const Batch& batch = pass.batch;
+    const Mat logits = Rows(head_.Logits(pass, hidden), 0, batch.rows.size());
     loss_ += head_.has_chain()
-                 ? head_.Loss(step, hidden, 0, {}).loss
-                 : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, step.arena).loss;
+                 ? head_.Loss(pass, hidden, 0, {}).loss
+                 : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, pass.arena).loss;
     count_ += logits.rows;
     int64_t i = 0;
     for (int64_t s = 0; s < batch.sequences(); ++s) {
@@ -95,9 +95,9 @@ class TextCounter : public Counter {
       : head_(head), config_(config), single_(config.labels), several_(config.labels),
         mean_(config.labels.size()) {}
 
-  void Add(const Step& step, ConstMat hidden, const std::vector<bool>& continues) override {
-    const Batch& batch = step.batch;
-    const Mat logits = head_.Logits(step, hidden);
+  void Add(const Pass& pass, ConstMat hidden, const std::vector<bool>& continues) override {
+    const Batch& batch = pass.batch;
+    const Mat logits = head_.Logits(pass, hidden);
     const size_t width = batch.values.size() / batch.sequences();
     for (int64_t s = 0; s < batch.sequences(); ++s) {
       if (!continues[s]) Flush();
@@ -178,9 +178,9 @@ absl::StatusOr<MetricResults> Evaluate(
     if (batch.sequences() == 0) return;
     batch.Pad();
     model.arena().Reset();
-    const Step step = model.NewStep(batch, options.compute);
-    const Mat hidden = model.encoder().Infer(step);
-    counter->Add(step, hidden, continues);
+    const Pass pass = model.NewPass(batch, options.compute);
+    const Mat hidden = model.encoder().Infer(pass);
+    counter->Add(pass, hidden, continues);
     batch.Clear();
     continues.clear();
   };

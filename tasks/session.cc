@@ -239,7 +239,7 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
 }
 
 absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_length,
-    absl::FunctionRef<void(absl::Span<const int64_t>, const Step&)> f) {
+    absl::FunctionRef<void(absl::Span<const int64_t>, const Pass&)> f) {
   std::vector<int64_t> order(queries.size());
   std::iota(order.begin(), order.end(), 0);
   const auto key = [&](int64_t i) {
@@ -263,7 +263,7 @@ absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_leng
     RETURN_IF_ERROR(model_->ReadEmbeddings(batch.ids));
     model_->arena().Reset();
     f(absl::MakeSpan(order).subspan(first, last - first),
-        model_->NewStep(batch, compute_, false, 0, adapters_.empty() ? 0 : adapter));
+        model_->NewPass(batch, compute_, false, 0, adapters_.empty() ? 0 : adapter));
   }
   return absl::OkStatus();
 }
@@ -279,9 +279,9 @@ absl::Status Session::Logits(
   return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
     InOrder results(begin, end, f);
     return ForEachBatch(queries.subspan(begin, end - begin), true,
-        [&](absl::Span<const int64_t> members, const Step& step) {
-          const Mat hidden = model_->encoder().Infer(step);
-          const Mat logits = model_->head().Logits(step, hidden);
+        [&](absl::Span<const int64_t> members, const Pass& pass) {
+          const Mat hidden = model_->encoder().Infer(pass);
+          const Mat logits = model_->head().Logits(pass, hidden);
           int64_t row = 0;
           for (const int64_t i : members) {
             const int64_t rows = queries[begin + i].rows.size();
@@ -302,19 +302,19 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
     const auto last = [&](int64_t i, ConstMat hidden) { f(i, config().layers, hidden); };
     InOrder results(begin, end, last);
     return ForEachBatch(queries.subspan(begin, end - begin), only_last,
-        [&](absl::Span<const int64_t> members, const Step& step) {
-          model_->encoder().Observe(step, [&](int layer, ConstMat hidden) {
+        [&](absl::Span<const int64_t> members, const Pass& pass) {
+          model_->encoder().Observe(pass, [&](int layer, ConstMat hidden) {
             if (only_last && layer != config().layers) return;
-            const Arena::Mark mark = step.arena.mark();
-            Mat f32 = step.arena.New(hidden.rows, hidden.cols, DType::kF32);
+            const Arena::Mark mark = pass.arena.mark();
+            Mat f32 = pass.arena.New(hidden.rows, hidden.cols, DType::kF32);
             Convert(hidden, f32);
             for (size_t m = 0; m < members.size(); ++m) {
-              const int64_t first = step.batch.cu_seqlens[m], i = begin + members[m];
+              const int64_t first = pass.batch.cu_seqlens[m], i = begin + members[m];
               const ConstMat mine =
-                  Rows(ConstMat(f32), first, step.batch.cu_seqlens[m + 1] - first);
+                  Rows(ConstMat(f32), first, pass.batch.cu_seqlens[m + 1] - first);
               only_last ? results.Put(i, mine) : f(i, layer, mine);
             }
-            step.arena.Rewind(mark);
+            pass.arena.Rewind(mark);
           });
         });
   });
@@ -327,9 +327,9 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
       config().layers, std::vector<float>(config().heads * n * n));
   std::vector<float*> layers;
   for (std::vector<float>& layer : probs) layers.push_back(layer.data());
-  const auto pass = [&](absl::Span<const int64_t>, const Step& step) {
+  const auto pass = [&](absl::Span<const int64_t>, const Pass& pass) {
     model_->encoder().Observe(
-        step, [](int, ConstMat) {}, layers);
+        pass, [](int, ConstMat) {}, layers);
   };
   RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));
   return probs;

@@ -79,10 +79,10 @@ class Session {
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries) const;
-  // f(members, step) for each batch of queries with these indices, which have one adapter, and with
+  // f(members, pass) for each batch of queries with these indices, which have one adapter, and with
   // `by_length` are sorted by length.
   absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,
-      absl::FunctionRef<void(absl::Span<const int64_t> members, const Step& step)> f);
+      absl::FunctionRef<void(absl::Span<const int64_t> members, const Pass& pass)> f);
 
   std::string folder_;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -18,13 +18,13 @@ struct PassOptions {
 // without the scale.
 inline double TrainingPass(Model& model, const Batch& batch, const PassOptions& options) {
   model.arena().Reset();
-  Step step = model.NewStep(batch, options.compute, true, options.seed);
-  step.recompute = options.recompute;
-  const Encoder::Saved saved = model.encoder().Forward(step);
-  const bool trained = model.encoder().trained(step);
-  Mat dy = trained ? step.New(saved.y.rows, saved.y.cols) : Mat();
-  const double loss = model.head().Loss(step, saved.y, options.scale, dy, options.weights).loss;
-  if (options.scale != 0 && trained) model.encoder().Backward(step, saved, dy);
+  Pass pass = model.NewPass(batch, options.compute, true, options.seed);
+  pass.recompute = options.recompute;
+  const Encoder::Saved saved = model.encoder().Forward(pass);
+  const bool trained = model.encoder().trained(pass);
+  Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
+  const double loss = model.head().Loss(pass, saved.y, options.scale, dy, options.weights).loss;
+  if (options.scale != 0 && trained) model.encoder().Backward(pass, saved, dy);
   return loss;
 }
 

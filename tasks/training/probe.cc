@@ -55,8 +55,8 @@ absl::StatusOr<Speed> MeasureSpeed(
     }
     const auto infer = [&] {
       model.arena().Reset();
-      const Step step = model.NewStep(batch, compute);
-      model.head().Loss(step, model.encoder().Infer(step), 0, {});
+      const Pass pass = model.NewPass(batch, compute);
+      model.head().Loss(pass, model.encoder().Infer(pass), 0, {});
     };
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);

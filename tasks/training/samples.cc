@@ -43,10 +43,10 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   }
   batch.Pad();
   model.arena().Reset();
-  const Step step = model.NewStep(batch, compute);
-  const Mat hidden = model.encoder().Infer(step);
-  Mat all = head == HeadKind::kNone ? step.arena.New(hidden.rows, hidden.cols, DType::kF32)
-                                    : model.head().Logits(step, hidden);
+  const Pass pass = model.NewPass(batch, compute);
+  const Mat hidden = model.encoder().Infer(pass);
+  Mat all = head == HeadKind::kNone ? pass.arena.New(hidden.rows, hidden.cols, DType::kF32)
+                                    : model.head().Logits(pass, hidden);
   if (head == HeadKind::kNone) Convert(hidden, all);
   const int64_t columns =
       std::min(kColumns, head == HeadKind::kNone ? all.cols : model.head().labels());

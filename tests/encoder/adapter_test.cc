@@ -58,9 +58,9 @@ Batch Sentences() {
 std::vector<float> Logits(Model& model, int adapter = 0) {
   const Batch batch = Sentences();
   model.arena().Reset();
-  const Step step = model.NewStep(batch, DType::kF32, false, 0, adapter);
-  const Mat hidden = model.encoder().Infer(step);
-  const Mat logits = model.head().Logits(step, hidden);
+  const Pass pass = model.NewPass(batch, DType::kF32, false, 0, adapter);
+  const Mat hidden = model.encoder().Infer(pass);
+  const Mat logits = model.head().Logits(pass, hidden);
   return {logits.f32(), logits.f32() + 2 * logits.cols};
 }
 

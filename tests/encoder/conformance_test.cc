@@ -26,16 +26,16 @@ struct LinearModule : Module {
   cloze::Linear linear;
   LinearModule(ParamStore* store, int64_t in, int64_t out)
       : linear(store, {"a", "b", "c"}, in, out) {}
-  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+  Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const Mat x = s.Put(p.inputs[0]), y = s.New(x.rows, linear.out()),
               dx = p.need_dx ? s.New(x.rows, x.cols) : Mat();
-    linear.Forward(step, x, y);
+    linear.Forward(pass, x, y);
     Result r = {{Workspace::Get(y)}, {}};
     if (p.dout.empty()) return r;
     const Mat dy = s.Put(p.dout[0]);
     for (int i = 0; i < p.backwards; ++i) {
-      AddColumnSums(dy, step.arena, linear.bias_grad(step));
-      linear.Backward(step, x, dy, dx);
+      AddColumnSums(dy, pass.arena, linear.bias_grad(pass));
+      linear.Backward(pass, x, dy, dx);
     }
     r.gradients = {Workspace::Get(dx)};
     return r;
@@ -125,13 +125,13 @@ struct BlockModule : Module {
   Block block;
   BlockModule(ParamStore* store, const ModelConfig& config, const Block::Names& names)
       : pre(config.norm == EncoderSpec::PRE), block(store, config, names, 1) {}
-  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
+  Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     Stream in, out;
     in.y = s.Put(p.inputs[0]);
     in.residual = pre ? s.Put(p.inputs[1]) : in.y;
     out.y = s.New(in.y.rows, in.y.cols);
     out.residual = pre ? s.New(in.y.rows, in.y.cols) : out.y;
-    const Block::Saved saved = block.Forward(step, in, out);
+    const Block::Saved saved = block.Forward(pass, in, out);
     Result r = {{Workspace::Get(out.y)}, {}};
     if (pre) r.outputs.push_back(Workspace::Get(out.residual));
     if (p.dout.empty()) return r;
@@ -139,7 +139,7 @@ struct BlockModule : Module {
     for (int i = 0; i < p.backwards; ++i) {
       d.y = s.Put(p.dout[0]);
       d.residual = pre ? s.Put(p.dout[1]) : d.y;
-      block.Backward(step, saved, d, p.need_dx ? d : Stream());
+      block.Backward(pass, saved, d, p.need_dx ? d : Stream());
     }
     r.gradients = {p.need_dx ? Workspace::Get(d.y) : Table<float>()};
     if (pre) r.gradients.push_back(Workspace::Get(d.residual));

@@ -51,16 +51,16 @@ Model MakeModel(const Case& c) {
   return Model(config, true, c.trainable);
 }
 
-// A training step's passes, as the trainer makes them.
-void Pass(Model& model, const Batch& batch, DType type, bool recompute) {
+// A training pass's passes, as the trainer makes them.
+void RunPass(Model& model, const Batch& batch, DType type, bool recompute) {
   model.arena().Reset();
-  Step step = model.NewStep(batch, type, true, kSeed);
-  step.recompute = recompute;
-  const Encoder::Saved saved = model.encoder().Forward(step);
-  const bool trained = model.encoder().trained(step);
-  const Mat dy = trained ? step.New(saved.y.rows, saved.y.cols) : Mat();
-  model.head().Loss(step, saved.y, 0.5f, dy);
-  if (trained) model.encoder().Backward(step, saved, dy);
+  Pass pass = model.NewPass(batch, type, true, kSeed);
+  pass.recompute = recompute;
+  const Encoder::Saved saved = model.encoder().Forward(pass);
+  const bool trained = model.encoder().trained(pass);
+  const Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
+  model.head().Loss(pass, saved.y, 0.5f, dy);
+  if (trained) model.encoder().Backward(pass, saved, dy);
 }
 
 PassShape PassShapeOf(const Batch& batch) {
@@ -83,7 +83,7 @@ TEST(Footprint, IsWhatATrainingPassTakes) {
           const bool shared = threads == 1;
           model.matmul().SharePacked(shared);
           const Batch batch = MakeBatch(lengths, model.config());
-          Pass(model, batch, type, recompute);
+          RunPass(model, batch, type, recompute);
           const int64_t real = model.arena().peak();
           const auto laid_out = Model::LayOut(model.config(), c.trainable);
           const PassBytes counted = CountTraining(*laid_out, PassShapeOf(batch), type, recompute);
@@ -102,10 +102,10 @@ TEST(Footprint, IsWhatEvaluationTakes) {
   for (const Case& c : Cases()) {
     Model model = MakeModel(c);
     const Batch batch = MakeBatch({100, 120, 77, 3, 99}, model.config());
-    const Step step = model.NewStep(batch, DType::kF32);
-    const Mat hidden = model.encoder().Infer(step);
-    if (c.head != HeadKind::kMaskedLm) model.head().Logits(step, hidden);
-    model.head().Loss(step, hidden, 0, {});
+    const Pass pass = model.NewPass(batch, DType::kF32);
+    const Mat hidden = model.encoder().Infer(pass);
+    if (c.head != HeadKind::kMaskedLm) model.head().Logits(pass, hidden);
+    model.head().Loss(pass, hidden, 0, {});
     const PassBytes counted = CountInference(model, PassShapeOf(batch), DType::kF32);
     EXPECT_GE(counted.peak, model.arena().peak()) << c.name;
     EXPECT_LE(counted.peak, model.arena().peak() * 51 / 50) << c.name;
@@ -117,7 +117,7 @@ std::vector<float> Gradients(const Case& c, DType type, bool recompute, int64_t*
   Model model = MakeModel(c);
   model.Initialize(3);
   for (const int32_t length : {120, 31})
-    Pass(model, MakeBatch({length, 17, length / 2}, model.config()), type, recompute);
+    RunPass(model, MakeBatch({length, 17, length / 2}, model.config()), type, recompute);
   *peak = model.arena().peak();
   return {model.params().grads().begin(), model.params().grads().end()};
 }

@@ -111,18 +111,18 @@ class Golden : public testing::TestWithParam<Case> {
     return *std::move(file);
   }
   bool sequence() const { return GetParam().head == HeadKind::kSequenceClassification; }
-  Step NewStep(const Batch& batch, bool training) {
+  Pass NewPass(const Batch& batch, bool training) {
     return {params_, matmul_, arena_, batch, 1, training, DType::kF32};
   }
 
   // Mean loss of the batch and the gradients of the sum divided by the number of targets.
   double LossAndGradients(const Batch& batch) {
     arena_.Reset();
-    const Step step = NewStep(batch, true);
-    const Encoder::Saved saved = encoder_.Forward(step);
-    Mat dy = step.New(saved.y.rows, saved.y.cols);
-    const LossSum loss = head_.Loss(step, saved.y, 1.0f / batch.targets.size(), dy);
-    encoder_.Backward(step, saved, dy);
+    const Pass pass = NewPass(batch, true);
+    const Encoder::Saved saved = encoder_.Forward(pass);
+    Mat dy = pass.New(saved.y.rows, saved.y.cols);
+    const LossSum loss = head_.Loss(pass, saved.y, 1.0f / batch.targets.size(), dy);
+    encoder_.Backward(pass, saved, dy);
     return loss.loss / batch.targets.size();
   }
 
@@ -138,7 +138,7 @@ class Golden : public testing::TestWithParam<Case> {
 TEST_P(Golden, HiddenStatesAttentionAndLogits) {
   const SafetensorsReader reference = Open("reference.safetensors");
   const Packed p = Pack(reference, "", sequence());
-  const Step step = NewStep(p.batch, false);
+  const Pass pass = NewPass(p.batch, false);
   const int64_t hidden = config_.hidden, longest = reference.Find("input_ids")->shape[1];
   std::vector<std::vector<float>> probs(config_.layers);
   std::vector<float*> pointers;
@@ -155,7 +155,7 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
         ASSERT_NEAR(y.f32(r)[c], expected[p.place[r] * hidden + c], 1e-5) << index << " row " << r;
     }
   };
-  encoder_.Observe(step, observe, pointers);
+  encoder_.Observe(pass, observe, pointers);
   EXPECT_EQ(seen, config_.layers + 1);
   for (int layer = 0; layer < config_.layers; ++layer) {
     const auto expected = Floats(reference, "attentions." + std::to_string(layer));
@@ -175,7 +175,7 @@ TEST_P(Golden, HiddenStatesAttentionAndLogits) {
   for (size_t r = 0; r < p.place.size(); ++r) {
     if (!sequence() || p.place[r] % longest == 0) rows.push_back(static_cast<int32_t>(r));
   }
-  const Step logits_step = NewStep(wanted, false);
+  const Pass logits_step = NewPass(wanted, false);
   const Mat logits = head_.Logits(logits_step, encoder_.Infer(logits_step));
   const auto expected = Floats(reference, "logits");
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -160,11 +160,11 @@ TEST_F(ModelFolderTest, ReadsSixteenBitWeights) {
     Params loaded(config);
     LoadReport report;
     ASSERT_TRUE(LoadWeights(folder_, config, &loaded.store, &report).ok());
-    const float step = type == FileType::kF16 ? 0x1p-11f : 0x1p-8f;
+    const float pass = type == FileType::kF16 ? 0x1p-11f : 0x1p-8f;
     bool differs = false;
     for (size_t i = 0; i < saved.store.values().size(); ++i) {
       const float x = saved.store.values()[i], y = loaded.store.values()[i];
-      EXPECT_NEAR(x, y, std::fabs(x) * step);
+      EXPECT_NEAR(x, y, std::fabs(x) * pass);
       differs |= x != y;
     }
     EXPECT_TRUE(differs);

@@ -66,7 +66,7 @@ class Module {
   virtual ~Module() = default;
   // Inputs before the parameters, and results for them and dout. Gradients only of those inputs;
   // the parameters' are in the store.
-  virtual Result Run(const Step& step, Workspace& s, const Pass& p) const = 0;
+  virtual Result Run(const Pass& pass, Workspace& s, const Inputs& p) const = 0;
 };
 
 // Everything an entry needs to know of a module.
@@ -117,7 +117,7 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
     if (param.ends_with("key.bias"))
       e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
   }
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     ParamStore store;
     const auto module = kind->make(&store);
     for (ParamId id = 0; id < store.size(); ++id) {
@@ -126,8 +126,8 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
     store.Allocate(true);
     FillParams(params, p.inputs, first, &store);
     Workspace s(p.type);
-    const Step step = {store, s.matmul, s.arena, kind->batch, kSeed, true, p.type};
-    Result r = module->Run(step, s, p);
+    const Pass pass = {store, s.matmul, s.arena, kind->batch, kSeed, true, p.type};
+    Result r = module->Run(pass, s, p);
     for (ParamId id = 0; id < store.size() && !p.dout.empty(); ++id)
       r.gradients.push_back(Workspace::Get(store.grad(id)));
     return r;
@@ -139,13 +139,13 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
 struct EncoderModule : Module {
   Encoder encoder;
   EncoderModule(ParamStore* store, const ModelConfig& config) : encoder(store, config) {}
-  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
-    const Encoder::Saved saved = encoder.Forward(step);
-    const Mat y = step.New(step.batch.padded_rows(), saved.y.cols);
+  Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
+    const Encoder::Saved saved = encoder.Forward(pass);
+    const Mat y = pass.New(pass.batch.padded_rows(), saved.y.cols);
     saved.targets->Scatter(saved.y, y);
     Result r = {{Workspace::Get(y)}, {}};
     for (int i = 0; i < p.backwards && !p.dout.empty(); ++i)
-      encoder.Backward(step, saved, saved.targets->Gather(step, s.Put(p.dout[0])));
+      encoder.Backward(pass, saved, saved.targets->Gather(pass, s.Put(p.dout[0])));
     return r;
   }
 };
@@ -170,16 +170,16 @@ struct HeadModule : Module {
                       config.vocab, config.hidden)
                 : -1),
         weights(w) {}
-  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
-    const TargetRows targets(step);
-    const Mat hidden = targets.Gather(step, s.Put(p.inputs[0]));
-    const double loss = head.Loss(step, hidden, 0, {}, weights).loss;
+  Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
+    const TargetRows targets(pass);
+    const Mat hidden = targets.Gather(pass, s.Put(p.inputs[0]));
+    const double loss = head.Loss(pass, hidden, 0, {}, weights).loss;
     Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
     if (p.dout.empty()) return r;
     Mat d;
     for (int i = 0; i < p.backwards; ++i) {
-      d = step.New(hidden.rows, hidden.cols);
-      EXPECT_EQ(head.Loss(step, hidden, p.dout[0].v[0], d, weights).loss, loss)
+      d = pass.New(hidden.rows, hidden.cols);
+      EXPECT_EQ(head.Loss(pass, hidden, p.dout[0].v[0], d, weights).loss, loss)
           << "with and without gradients";
     }
     const Mat all = s.Put(p.inputs[0]);
@@ -195,14 +195,14 @@ struct WholeModule : Module {
   Head head;
   WholeModule(ParamStore* store, const ModelConfig& config)
       : encoder(store, config), head(store, config, encoder.word_embeddings()) {}
-  Result Run(const Step& step, Workspace& s, const Pass& p) const override {
-    const Encoder::Saved saved = encoder.Forward(step);
+  Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
+    const Encoder::Saved saved = encoder.Forward(pass);
     Result r = {
-        {Table<float>(1, 1, {static_cast<float>(head.Loss(step, saved.y, 0, {}).loss)})}, {}};
+        {Table<float>(1, 1, {static_cast<float>(head.Loss(pass, saved.y, 0, {}).loss)})}, {}};
     for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) {
       const Mat dy = s.New(saved.y.rows, saved.y.cols);
-      head.Loss(step, saved.y, p.dout[0].v[0], dy);
-      encoder.Backward(step, saved, dy);
+      head.Loss(pass, saved.y, p.dout[0].v[0], dy);
+      encoder.Backward(pass, saved, dy);
     }
     return r;
   }

@@ -15,7 +15,7 @@ class WholeModel : public testing::TestWithParam<EncoderSpec::Norm> {
   }
   static Result Run(std::shared_ptr<const Kind> kind, DType type = DType::kF32) {
     const auto params = RandomParams(*kind);
-    Pass p = {type, {}, {Table<float>(1, 1, {0.125f})}};
+    Inputs p = {type, {}, {Table<float>(1, 1, {0.125f})}};
     for (const auto& [name, value] : params) p.inputs.push_back(value);
     return EntryOf("", type, 1, kind, params).run(p);
   }
@@ -170,9 +170,9 @@ TEST_P(WholeModel, LogitsInChunks) {
       Batch part = batch;
       part.rows.assign(batch.rows.begin() + begin, batch.rows.begin() + end);
       part.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + end);
-      const Step step = {store, s.matmul, s.arena, part, kSeed, true, DType::kF32};
-      const Mat h = TargetRows(step).Gather(step, all), d = step.New(h.rows, h.cols);
-      loss += module.head.Loss(step, h, 0.5f, d).loss;
+      const Pass pass = {store, s.matmul, s.arena, part, kSeed, true, DType::kF32};
+      const Mat h = TargetRows(pass).Gather(pass, all), d = pass.New(h.rows, h.cols);
+      loss += module.head.Loss(pass, h, 0.5f, d).loss;
       ScatterRows(d, part.rows, dall);
     }
     Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(dall)};

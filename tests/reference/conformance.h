@@ -37,7 +37,7 @@ struct Input {
 };
 
 // One run of the code under test.
-struct Pass {
+struct Inputs {
   DType type = DType::kF32;
   Tables<float> inputs, dout;  // as Entry's inputs and outputs; no dout: forward only
   bool need_dx = true;
@@ -53,7 +53,7 @@ struct Entry {
   std::vector<Input> inputs;
   std::function<Tables<double>(const Tables<double>&)> reference;
   std::function<Tables<Dual>(const Tables<Dual>&)> dual;
-  std::function<Result(const Pass&)> run;
+  std::function<Result(const Inputs&)> run;
   int64_t live_rows = -1;        // rows of outputs with a gradient; behind them is padding
   bool gradients = true;         // false: forward only
   bool matmul = false;           // calls the matmul library, which not every CPU lets do bf16
@@ -277,7 +277,7 @@ class Checker {
 
   // Backward twice doubles the gradients of parameters and leaves those of activations.
   void Accumulation() const {
-    Pass twice = pass_;
+    Inputs twice = pass_;
     twice.backwards = 2;
     const Result r = e_.run(twice);
     for (size_t k = 0; k < e_.inputs.size(); ++k) {
@@ -294,7 +294,7 @@ class Checker {
   }
 
   void WithoutDx() const {
-    Pass without = pass_;
+    Inputs without = pass_;
     without.need_dx = false;
     Tables<float> expected = first_.gradients;
     for (size_t k = 0; k < e_.inputs.size(); ++k) {
@@ -316,7 +316,7 @@ class Checker {
   }
 
   const Entry& e_;
-  Pass pass_;
+  Inputs pass_;
   Tables<double> expected_;
   Result first_;  // with one thread
 };

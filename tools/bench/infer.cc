@@ -31,9 +31,9 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
     batch.rows = rows;
     batch.Pad();
     model.arena().Reset();
-    const Step step = model.NewStep(batch, type);
-    const Mat hidden = model.encoder().Infer(step);
-    model.head().Logits(step, hidden);
+    const Pass pass = model.NewPass(batch, type);
+    const Mat hidden = model.encoder().Infer(pass);
+    model.head().Logits(pass, hidden);
   };
   run(0);
   const double once = TimeSteps(run, 1, 0).Median();

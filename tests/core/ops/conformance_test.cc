@@ -37,7 +37,7 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
       {"b", Role::kParameter, RandomTable(1, out, 3)}};
   e.SetReference(
       []<typename S>(const Tables<S>& in) { return Tables<S>{Linear(in[0], in[1], in[2].v)}; });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), w = s.Put(p.inputs[1], DType::kF32);
     Mat y = s.New(rows, out), dx = p.need_dx ? s.New(rows, in) : Mat();
@@ -66,7 +66,7 @@ struct NormCase {
   DType type = DType::kF32;
 };
 
-Result RunNorm(const NormCase& c, float epsilon, const Pass& p) {
+Result RunNorm(const NormCase& c, float epsilon, const Inputs& p) {
   Workspace s(p.type);
   const Keys keys(c.rows);
   const DropoutSite in = keys.Site(c.p_in, 5 << 12), out = keys.Site(c.p_out, 6 << 12);
@@ -122,7 +122,7 @@ Entry NormEntry(const NormCase& c) {
     if (c.keep_z) out.push_back(z);
     return out;
   });
-  e.run = [=](const Pass& p) { return RunNorm(c, epsilon, p); };
+  e.run = [=](const Inputs& p) { return RunNorm(c, epsilon, p); };
   return e;
 }
 
@@ -137,7 +137,7 @@ Entry ActivationEntry(const char* name, ActivationKind kind, Table<float> u, DTy
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Activation(kind, AddRow(in[0], in[1].v))};
   });
-  e.run = [=, path = e.path](const Pass& p) {
+  e.run = [=, path = e.path](const Inputs& p) {
     Workspace s(p.type);
     const Mat u = s.Put(p.inputs[0]), y = s.New(rows, cols), again = s.New(rows, cols),
               db = s.arena.NewZero(1, cols, DType::kF32);
@@ -175,7 +175,7 @@ Entry DropoutEntry(int64_t rows, int64_t cols, float p_drop, DType type) {
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Dropout(in[0], Keys(rows).Site(p_drop, 3 << 12))};
   });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Keys keys(rows);
     const Mat x = s.Put(p.inputs[0]), y = s.New(rows, cols);
@@ -208,7 +208,7 @@ Entry EmbeddingEntry(int64_t rows, int64_t tail, int64_t vocab, int64_t cols, DT
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Embedding(in[0], ids, in[1], pos, in[2], types)};
   });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     Mat tables[3], grads[3];
     for (int t = 0; t < 3; ++t) {
@@ -246,7 +246,7 @@ std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
   return cu;
 }
 
-Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, const Pass& p) {
+Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, const Inputs& p) {
   const int64_t rows = cu.back() + c.tail, hidden = c.heads * c.dim;
   Workspace s(p.type);
   const Keys keys(rows);
@@ -275,7 +275,7 @@ Entry AttentionEntry(const AttentionCase& c) {
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Attention(in[0], cu, c.heads, Keys(in[0].rows).Site(c.p, 4))};
   });
-  e.run = [=](const Pass& p) { return RunAttention(c, cu, p); };
+  e.run = [=](const Inputs& p) { return RunAttention(c, cu, p); };
   return e;
 }
 
@@ -292,7 +292,7 @@ Entry LossEntry(int64_t rows, int64_t labels, float spread, DType type) {
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Table<S>(1, 1, {CrossEntropy(in[0], targets)})};
   });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat logits = s.Put(p.inputs[0]);
     const LossSum sum = SoftmaxCrossEntropy(
@@ -321,7 +321,7 @@ Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spre
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Table<S>(1, 1, {ChainLoss(in[0], lengths, targets, in[1].v, in[2], in[3].v)})};
   });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat start = s.Put(p.inputs[1], DType::kF32), between = s.Put(p.inputs[2], DType::kF32),
               end = s.Put(p.inputs[3], DType::kF32);
@@ -357,7 +357,7 @@ Entry FloatLossEntry(const std::string& name, const Table<float>& logits, F refe
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Table<S>(1, 1, {reference(in[0])})};
   });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]);
     const bool gradient = !p.dout.empty() && p.need_dx;
@@ -412,7 +412,7 @@ Entry GatherEntry(DType type) {
   e.path = {1, 1, type};
   e.inputs = {{"x", Role::kStream, RandomTable(10, 7, 1)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Gather(in[0], rows)}; });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat y = s.New(4, 7), dx = s.arena.NewZero(10, 7, p.type);
     GatherRows(s.Put(p.inputs[0]), rows, y);
@@ -441,7 +441,7 @@ Entry AdamWEntry(int64_t n, const AdamW& a) {
     in[1] = Table<double>(1, n);
     return in;
   };
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Tables<float> t = p.inputs;
     cloze::AdamWStep(a, t[0].v.data(), t[1].v.data(), t[2].v.data(), t[3].v.data(), n);
     return Result{t, {}};
@@ -458,7 +458,7 @@ Entry SumSquaresEntry(int64_t n) {
   e.reference = [](const Tables<double>& in) {
     return Tables<double>{Table<double>(1, 1, {SumSquares(in[0].v)})};
   };
-  e.run = [](const Pass& p) {
+  e.run = [](const Inputs& p) {
     return Result{{Table<float>(1, 1, {static_cast<float>(cloze::SumSquares(p.inputs[0].v))})}, {}};
   };
   return e;
@@ -475,7 +475,7 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     return Tables<S>{Map(in[0], in[1], [=](S x, S y) { return S(a) * x + S(b) * y; })};
   });
-  e.run = [=](const Pass& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), y = b == 0 ? s.New(rows, cols) : s.Put(p.inputs[1]);
     Combine(a, x, b, y);
@@ -585,7 +585,7 @@ INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()),
 TEST(Attention, IgnoresRowsBehindTheLastSequence) {
   const AttentionCase c = {.lengths = {3, 19}, .tail = 5, .heads = 2, .dim = 8, .p = 0.1};
   const std::vector<int32_t> cu = Offsets(c.lengths);
-  Pass clean = {DType::kF32, {RandomTable(27, 48, 1)}, {RandomTable(27, 16, 2)}}, dirty = clean;
+  Inputs clean = {DType::kF32, {RandomTable(27, 48, 1)}, {RandomTable(27, 16, 2)}}, dirty = clean;
   for (int64_t r = 22; r < 27; ++r) {
     for (int64_t i = 0; i < 48; ++i)
       dirty.inputs[0](r, i) = std::numeric_limits<float>::quiet_NaN();

@@ -1,6 +1,6 @@
 // What every module needs in a pass.
-#ifndef CLOZE_ENCODER_STEP_H_
-#define CLOZE_ENCODER_STEP_H_
+#ifndef CLOZE_ENCODER_PASS_H_
+#define CLOZE_ENCODER_PASS_H_
 
 #include "core/ops/matmul.h"
 #include "core/ops/ops.h"
@@ -18,7 +18,7 @@ struct PassShape {
 };
 
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
-struct Step {
+struct Pass {
   const ParamStore& params;
   Matmul& matmul;
   Arena& arena;
@@ -78,4 +78,4 @@ inline uint32_t DropoutStream(DropoutPlace place, int block = 0) {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_STEP_H_
+#endif  // CLOZE_ENCODER_PASS_H_
