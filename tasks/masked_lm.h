@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/philox.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "encoder/adapter.h"
 #include "encoder/model.h"
 

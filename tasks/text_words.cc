@@ -1,6 +1,6 @@
 #include "tasks/text_words.h"
 
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 #include "tools/html.h"
 
 namespace cloze {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/base/file.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "encoder/adapter.h"
 #include "encoder/model.h"
 #include "encoder/model_folder.h"

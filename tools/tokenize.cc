@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/base/threads.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/output.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "core/text/vocab_trainer.h"
+#include "core/text/learning/vocab_trainer.h"
 #include "tools/command.h"
 #include "tools/output.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
 #include "tasks/data/labels.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 
 namespace cloze {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace cloze {
 

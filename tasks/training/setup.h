@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/tensor/mat.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "encoder/config.h"
 #include "proto/spec.h"
 #include "tasks/data/build.h"

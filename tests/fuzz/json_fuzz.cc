@@ -2,7 +2,7 @@
 // the index of shards, lines of input. The first byte says which.
 #include "core/tensor/json.h"
 #include "core/tensor/safetensors.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "encoder/config.h"
 #include "tests/fuzz/input.h"
 #include "tools/input_json.h"

@@ -2,8 +2,8 @@
 // id is outside the vocabulary.
 #include <algorithm>
 
-#include "core/text/tokenizer.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/tokenizer.h"
+#include "core/text/unicode/unicode.h"
 #include "tests/fuzz/input.h"
 
 namespace cloze {

@@ -1,7 +1,7 @@
 // A vocab.txt: what is accepted tokenises, and is the same when it is written and read again. With
 // 't' in front: a text to learn one from.
-#include "core/text/tokenizer.h"
-#include "core/text/vocab_trainer.h"
+#include "core/text/learning/vocab_trainer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "tests/fuzz/input.h"
 
 namespace cloze {

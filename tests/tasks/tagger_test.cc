@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/base/utf8.h"
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 #include "encoder/model_folder.h"
 #include "tasks/spans.h"
 #include "tasks/text_words.h"

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "encoder/model.h"
 #include "encoder/model_folder.h"
 #include "tools/bench/bench.h"

@@ -5,7 +5,7 @@
 
 #include "core/base/philox.h"
 #include "core/base/threads.h"
-#include "core/text/vocab_trainer.h"
+#include "core/text/learning/vocab_trainer.h"
 #include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 

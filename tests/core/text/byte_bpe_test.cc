@@ -1,5 +1,5 @@
 // Byte-level BPE against Hugging Face's (tests/golden/byte_level), its files, and what is refused.
-#include "core/text/byte_bpe.h"
+#include "core/text/tokenizer/byte_bpe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/text/tokenizer.h"
-#include "core/text/unicode.h"
-#include "core/text/vocab_trainer.h"
+#include "core/text/learning/vocab_trainer.h"
+#include "core/text/tokenizer/tokenizer.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace cloze {
 namespace {

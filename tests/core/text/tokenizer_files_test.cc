@@ -8,9 +8,9 @@
 #include <random>
 
 #include "core/base/file.h"
-#include "core/text/tokenizer.h"
-#include "core/text/unicode.h"
-#include "core/text/vocab_trainer.h"
+#include "core/text/learning/vocab_trainer.h"
+#include "core/text/tokenizer/tokenizer.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {

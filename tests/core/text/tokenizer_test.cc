@@ -1,4 +1,4 @@
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/base/threads.h"
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {

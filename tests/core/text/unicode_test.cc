@@ -1,4 +1,4 @@
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 #include <gtest/gtest.h>
 

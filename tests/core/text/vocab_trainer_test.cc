@@ -1,4 +1,4 @@
-#include "core/text/vocab_trainer.h"
+#include "core/text/learning/vocab_trainer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

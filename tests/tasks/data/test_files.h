@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/base/status.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 
 namespace cloze {

@@ -1,0 +1,225 @@
+// Follows Hugging Face's trainer step by step, so that it finds the same vocabulary: pair counts
+// are kept up to date with each merge, a heap yields the best pair, and each heap entry knows the
+// words where its pair was seen.
+#include "core/text/learning/merge_learner.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <unordered_map>
+
+#include "core/text/unicode/unicode.h"
+
+namespace cloze {
+namespace {
+
+using Pair = uint64_t;  // ids of the left and the right piece
+
+Pair MakePair(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
+
+struct PairHash {
+  size_t operator()(Pair pair) const {
+    pair *= 0x9E3779B97F4A7C15u;
+    return pair ^ pair >> 32;
+  }
+};
+
+class MergeLearner {
+ public:
+  MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens,
+      std::vector<std::pair<int32_t, int32_t>>* merges)
+      : options_(options), tokens_(*tokens), merges_(merges) {
+    for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
+  }
+
+  void Run(const std::vector<std::pair<std::string, int64_t>>& words) {
+    AddAlphabet(words);
+    SplitWords(words);
+    CountPairs();
+    while (!queue_.empty() && static_cast<int64_t>(tokens_.size()) < options_.size) {
+      const Candidate top = queue_.top();
+      queue_.pop();
+      const int64_t count = counts_[top.pair];
+      if (count != top.count) {  // out of date
+        if (count > 0) queue_.push({count, top.pair, top.places});
+        continue;
+      }
+      if (count < options_.min_count) return;
+      Merge(top);
+    }
+  }
+
+ private:
+  // A pair with the count it had when it was put into the queue and the words where it was seen, an
+  // index into places_.
+  struct Candidate {
+    int64_t count;
+    Pair pair;
+    size_t places;
+    bool operator<(const Candidate& other) const {
+      if (count != other.count) return count < other.count;
+      return pair != other.pair ? pair > other.pair : places > other.places;
+    }
+  };
+  struct Word {
+    uint64_t begin;  // in pieces_
+    uint32_t size;
+    int64_t count;
+  };
+  using Places = std::vector<uint32_t>;
+
+  uint32_t IdOf(const std::string& token) {
+    const auto [at, is_new] = ids_.emplace(token, static_cast<uint32_t>(tokens_.size()));
+    if (is_new) tokens_.push_back(token);
+    return at->second;
+  }
+
+  void AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words);
+  void SplitWords(const std::vector<std::pair<std::string, int64_t>>& words);
+  void CountPairs();
+  void Merge(const Candidate& candidate);
+  void MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged);
+  void Change(Pair pair, int64_t by, uint32_t word);
+  void QueueSeen();
+
+  const MergeOptions options_;
+  std::vector<std::string>& tokens_;
+  std::vector<std::pair<int32_t, int32_t>>* merges_;
+  std::unordered_map<std::string, uint32_t> ids_;
+  std::map<char32_t, std::pair<uint32_t, uint32_t>>
+      alphabet_;  // ids of the character and of its continuing form, 0 until it is met
+  std::vector<Word> words_;
+  std::vector<uint32_t> pieces_;
+  std::unordered_map<Pair, int64_t, PairHash> counts_;
+  std::unordered_map<Pair, Places, PairHash> seen_;  // pairs that came up since the last QueueSeen
+  std::vector<Places> places_;
+  std::priority_queue<Candidate> queue_;
+};
+
+// Keys by falling count, then by code point.
+std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
+  std::vector<char32_t> keys;
+  for (const auto& [c, count] : counts) keys.push_back(c);
+  std::stable_sort(keys.begin(), keys.end(),
+      [&](char32_t a, char32_t b) { return counts.at(a) > counts.at(b); });
+  return keys;
+}
+
+void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words) {
+  std::map<char32_t, int64_t> counts,
+      continuing;  // occurrences, and those that are not the first of a word, repetitions of a word
+                   // not counted
+  for (const auto& [word, count] : words) {
+    for (size_t at = 0; at < word.size();) {
+      const CodePoint c = CodePointAt(word, at);
+      counts[c.value] += count;
+      if (at > 0) ++continuing[c.value];
+      at += c.size;
+    }
+  }
+  std::vector<char32_t> kept = MostFrequent(counts);
+  if (static_cast<int64_t>(kept.size()) > options_.max_alphabet)
+    kept.resize(std::max(options_.max_alphabet, 0));
+  for (const char32_t c : kept) alphabet_[c] = {0, 0};
+  for (const char32_t c : options_.alphabet) alphabet_[c] = {0, 0};
+  std::string spelling;
+  for (auto& [c, ids] : alphabet_) {
+    spelling.clear();
+    AppendUtf8(c, &spelling);
+    ids.first = IdOf(spelling);
+  }
+  for (const char32_t c : MostFrequent(continuing)) {
+    if (alphabet_.count(c) == 0) continue;
+    spelling = options_.prefix;
+    AppendUtf8(c, &spelling);
+    alphabet_[c].second = IdOf(spelling);
+  }
+}
+
+void MergeLearner::SplitWords(const std::vector<std::pair<std::string, int64_t>>& words) {
+  for (const auto& [word, count] : words) {
+    const uint64_t begin = pieces_.size();
+    for (size_t at = 0; at < word.size();) {
+      const CodePoint c = CodePointAt(word, at);
+      const auto found = alphabet_.find(c.value);
+      // Rare characters are left out, and the rest of the word moves together.
+      if (found != alphabet_.end())
+        pieces_.push_back(at == 0 ? found->second.first : found->second.second);
+      at += c.size;
+    }
+    words_.push_back({begin, static_cast<uint32_t>(pieces_.size() - begin), count});
+  }
+}
+
+void MergeLearner::CountPairs() {
+  for (uint32_t number = 0; number < words_.size(); ++number) {
+    const uint32_t* pieces = pieces_.data() + words_[number].begin;
+    for (uint32_t i = 1; i < words_[number].size; ++i)
+      Change(MakePair(pieces[i - 1], pieces[i]), 1, number);
+  }
+  QueueSeen();
+}
+
+void MergeLearner::Change(Pair pair, int64_t by, uint32_t word) {
+  counts_[pair] += by * words_[word].count;
+  if (by < 0) return;
+  Places& places = seen_[pair];
+  if (places.empty() || places.back() != word) places.push_back(word);
+}
+
+void MergeLearner::QueueSeen() {
+  for (auto& [pair, places] : seen_) {
+    const int64_t count = counts_[pair];
+    if (count <= 0) continue;
+    queue_.push({count, pair, places_.size()});
+    places_.push_back(std::move(places));
+  }
+  seen_.clear();
+}
+
+void MergeLearner::Merge(const Candidate& candidate) {
+  const uint32_t left = candidate.pair >> 32, right = static_cast<uint32_t>(candidate.pair);
+  absl::string_view tail = tokens_[right];
+  if (tail.substr(0, options_.prefix.size()) == options_.prefix)
+    tail.remove_prefix(options_.prefix.size());
+  const uint32_t merged = IdOf(tokens_[left] + std::string(tail));
+  if (merges_ != nullptr) merges_->emplace_back(left, right);
+  const Places places = std::move(places_[candidate.places]);
+  for (const uint32_t word : places) MergeInWord(word, left, right, merged);
+  QueueSeen();
+}
+
+// The count of the merged pair itself stays as it is: it is not asked for again unless the pair
+// comes up anew.
+void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged) {
+  Word& word = words_[number];
+  uint32_t* pieces = pieces_.data() + word.begin;
+  uint32_t to = 0;
+  for (uint32_t from = 0; from < word.size; ++from, ++to) {
+    if (pieces[from] != left || from + 1 == word.size || pieces[from + 1] != right) {
+      pieces[to] = pieces[from];
+      continue;
+    }
+    if (to > 0) {
+      Change(MakePair(pieces[to - 1], left), -1, number);
+      Change(MakePair(pieces[to - 1], merged), 1, number);
+    }
+    if (from + 2 < word.size) {
+      Change(MakePair(right, pieces[from + 2]), -1, number);
+      Change(MakePair(merged, pieces[from + 2]), 1, number);
+    }
+    pieces[to] = merged;
+    ++from;
+  }
+  word.size = to;
+}
+
+}  // namespace
+
+void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words,
+    const MergeOptions& options, std::vector<std::string>* tokens,
+    std::vector<std::pair<int32_t, int32_t>>* merges) {
+  MergeLearner(options, tokens, merges).Run(words);
+}
+
+}  // namespace cloze
