@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tasks/feed.h"
+#include "tasks/batcher.h"
 #include "tasks/session.h"
 #include "tasks/tag_decoder.h"
 

@@ -3,7 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/threads.h"
-#include "tasks/training/plan.h"
+#include "tasks/reports/plan.h"
 #include "tasks/training/progress.h"
 #include "tools/output.h"
 #include "tools/temporary_folder.h"

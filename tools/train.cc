@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "tasks/training/repeat.h"
+#include "tasks/reports/repeat.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/plan.h"

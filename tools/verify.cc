@@ -1,5 +1,5 @@
 // `cloze verify`: is what a run has on disk still what it wrote?
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
 
 #include "tools/command.h"
 #include "tools/output.h"

@@ -14,10 +14,9 @@
 #include "encoder/model_folder.h"
 #include "encoder/trainable.h"
 #include "tasks/evaluate.h"
-#include "tasks/training/checkpoint.h"
+#include "tasks/run/checkpoint.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/pass.h"
-#include "tasks/training/repeat.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
@@ -122,12 +121,13 @@ absl::Status Trainer::InitializeModel() {
   const auto layer = [this](const std::string& param) { return LayerOf(param, setup_.config); };
   optimizer_ = std::make_unique<Optimizer>(
       &model_->params(), spec_.optimizer(), layer, setup_.config.layers);
-  feed_ = std::make_unique<Feed>(setup_.train->store, spec_.batch(), spec_.seed(), setup_.masker);
+  batcher_ =
+      std::make_unique<Batcher>(setup_.train->store, spec_.batch(), spec_.seed(), setup_.masker);
   return absl::OkStatus();
 }
 
 void Trainer::PlanSteps() {
-  const double per_epoch = feed_->StepsPerEpoch();
+  const double per_epoch = batcher_->StepsPerEpoch();
   pace_ = std::make_unique<Pace>(
       spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);
   const int64_t steps = pace_->total_steps();
@@ -155,7 +155,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   pace_->Start(seconds_);
   done_before_ = done_ = pace_->Done(step_);
   const auto fetch = [this](int64_t from, double at) {
-    return std::async(std::launch::async, [this, from, at] { return feed_->Next(from, at); });
+    return std::async(std::launch::async, [this, from, at] { return batcher_->Next(from, at); });
   };
   auto next = fetch(next_example_, done_);
   while (true) {

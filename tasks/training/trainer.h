@@ -11,13 +11,13 @@
 #include "encoder/model.h"
 #include "proto/spec.h"
 #include "proto/state.pb.h"
-#include "tasks/feed.h"
+#include "tasks/batcher.h"
 #include "tasks/metrics.h"
+#include "tasks/run/run_lock.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pace.h"
 #include "tasks/training/progress.h"
-#include "tasks/training/run_lock.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/skipped_steps.h"
 
@@ -131,7 +131,7 @@ class Trainer {
   TrainingNeed need_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Feed> feed_;
+  std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Progress> progress_;
 
   std::unique_ptr<Pace> pace_;

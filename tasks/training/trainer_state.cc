@@ -13,8 +13,8 @@
 #include "core/tensor/safetensors_writer.h"
 #include "encoder/adapter.h"
 #include "encoder/model_folder.h"
-#include "tasks/training/checkpoint.h"
-#include "tasks/training/samples.h"
+#include "tasks/run/checkpoint.h"
+#include "tasks/run/samples.h"
 #include "tasks/training/trainer.h"
 
 namespace cloze {

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tasks/training/checkpoint.h"
-#include "tasks/training/manifest.h"
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
+#include "tasks/run/checkpoint.h"
+#include "tasks/run/manifest.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {

@@ -9,8 +9,8 @@
 
 #include <set>
 
-#include "tasks/training/checkpoint.h"
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
+#include "tasks/run/checkpoint.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {

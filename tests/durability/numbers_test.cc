@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {

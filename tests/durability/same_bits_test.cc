@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
 #include "tests/durability/faults.h"
 #include "tests/durability/runs.h"
 

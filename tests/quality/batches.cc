@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "encoder/model.h"
 #include "encoder/model_folder.h"
-#include "tasks/feed.h"
+#include "tasks/batcher.h"
 #include "tasks/training/schedule.h"
 #include "tasks/training/setup.h"
 
@@ -45,10 +45,10 @@ absl::Status Write(const std::string& path, int64_t steps, const std::string& fo
   Model model(setup.config, false);
   model.Initialize(spec.seed());
   RETURN_IF_ERROR(SaveWeights(JoinPath(folder, "start"), setup.config, model.params()));
-  const Feed feed(setup.train->store, spec.batch(), spec.seed(), setup.masker);
+  const Batcher batcher(setup.train->store, spec.batch(), spec.seed(), setup.masker);
   std::ofstream out(JoinPath(folder, "steps.jsonl"));
   for (int64_t step = 0, next = 0; step < steps; ++step) {
-    ASSIGN_OR_RETURN(const StepData data, feed.Next(next, double(step) / steps));
+    ASSIGN_OR_RETURN(const StepData data, batcher.Next(next, double(step) / steps));
     Print(out, data, LearningRate(spec.schedule(), spec.optimizer().learning_rate(), step, steps));
     next = data.next;
   }

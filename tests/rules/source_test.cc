@@ -51,16 +51,24 @@ const std::map<std::string, std::set<std::string>>& Rooms() {
       {"tasks", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
                     "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data",
                     "tasks"}},
-      {"tasks/training", {"core/base", "core/text/unicode", "core/text/tokenizer",
-                             "core/text/files", "core/tensor", "core/ops", "core/ops/kernels",
-                             "proto", "encoder", "tasks/data", "tasks", "tasks/training"}},
+      {"tasks/run", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
+                        "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder",
+                        "tasks/data", "tasks", "tasks/run"}},
+      {"tasks/training",
+          {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
+              "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data",
+              "tasks", "tasks/run", "tasks/training"}},
+      {"tasks/reports", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
+                            "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder",
+                            "tasks/data", "tasks", "tasks/run", "tasks/training", "tasks/reports"}},
       {"tools", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
                     "core/text/learning", "core/tensor", "core/ops", "core/ops/kernels", "proto",
-                    "encoder", "tasks/data", "tasks", "tasks/training", "tools"}},
-      {"tools/bench",
-          {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-              "core/text/learning", "core/tensor", "core/ops", "core/ops/kernels", "proto",
-              "encoder", "tasks/data", "tasks", "tasks/training", "tools", "tools/bench"}}};
+                    "encoder", "tasks/data", "tasks", "tasks/run", "tasks/training",
+                    "tasks/reports", "tools"}},
+      {"tools/bench", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
+                          "core/text/learning", "core/tensor", "core/ops", "core/ops/kernels",
+                          "proto", "encoder", "tasks/data", "tasks", "tasks/run", "tasks/training",
+                          "tasks/reports", "tools", "tools/bench"}}};
   return rooms;
 }
 

@@ -1,5 +1,5 @@
 // Which tokens are hidden: every unit, its share, its lengths, and what stands in their place; and
-// the feed of sequences that grow.
+// the batcher of sequences that grow.
 #include "tasks/masked_lm.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
+#include "tasks/batcher.h"
 #include "tasks/data/build.h"
-#include "tasks/feed.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
@@ -196,8 +196,8 @@ class FeedTest : public MaskerTest {
     EXPECT_TRUE(built.ok()) << built.status();
     store_.emplace(std::move(built->store));
   }
-  StepData Next(const Feed& feed, int64_t next, double done) {
-    auto data = feed.Next(next, done);
+  StepData Next(const Batcher& batcher, int64_t next, double done) {
+    auto data = batcher.Next(next, done);
     EXPECT_TRUE(data.ok()) << data.status();
     return *std::move(data);
   }
@@ -210,11 +210,11 @@ TEST_F(FeedTest, SequencesGrow) {
   spec_.set_warmup_share(0.5f);
   BatchSpec batch;
   batch.set_tokens(200);
-  const Feed feed(*store_, batch, 1, Make(spec_));
+  const Batcher batcher(*store_, batch, 1, Make(spec_));
   int64_t longest_before = 0;
   for (const auto& [done, longest] : {std::pair(0.0, 8), std::pair(0.24, 8), std::pair(0.26, 16),
            std::pair(0.5, 24), std::pair(1.0, 24)}) {
-    const StepData data = Next(feed, 3, done);
+    const StepData data = Next(batcher, 3, done);
     EXPECT_LE(data.tokens, 200);
     int64_t most = 0;
     std::set<std::pair<uint64_t, int32_t>> places;
@@ -234,19 +234,19 @@ TEST_F(FeedTest, SequencesGrow) {
 TEST_F(FeedTest, BatchesGrowAndTheRunGetsLongerForIt) {
   BatchSpec batch;
   batch.set_tokens(400);
-  const double steps = Feed(*store_, batch, 1, Make(spec_)).StepsPerEpoch();
+  const double steps = Batcher(*store_, batch, 1, Make(spec_)).StepsPerEpoch();
   batch.set_warmup_from(0.25f);
   batch.set_warmup_share(0.5f);
-  const Feed feed(*store_, batch, 1, Make(spec_));
-  EXPECT_LE(Next(feed, 0, 0).tokens, 100);
-  EXPECT_GT(Next(feed, 0, 0.25).tokens, 200);
-  EXPECT_LE(Next(feed, 0, 0.25).tokens, 250);
-  EXPECT_GT(Next(feed, 0, 0.5).tokens, 370);
-  EXPECT_NEAR(feed.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
+  const Batcher batcher(*store_, batch, 1, Make(spec_));
+  EXPECT_LE(Next(batcher, 0, 0).tokens, 100);
+  EXPECT_GT(Next(batcher, 0, 0.25).tokens, 200);
+  EXPECT_LE(Next(batcher, 0, 0.25).tokens, 250);
+  EXPECT_GT(Next(batcher, 0, 0.5).tokens, 370);
+  EXPECT_NEAR(batcher.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
   batch.set_examples(8);
   const auto sequences = [&](double done) {
     int64_t n = 0;
-    for (const Batch& b : Next(Feed(*store_, batch, 1, Make(spec_)), 0, done).micro)
+    for (const Batch& b : Next(Batcher(*store_, batch, 1, Make(spec_)), 0, done).micro)
       n += b.sequences();
     return n;
   };

@@ -1,5 +1,5 @@
 // Whole training runs of a tiny encoder: they learn, resume with the same bits, and stop cleanly.
-#include "tasks/training/repeat.h"
+#include "tasks/reports/repeat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/adapter.h"
 #include "encoder/model_folder.h"
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {

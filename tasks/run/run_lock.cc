@@ -1,5 +1,5 @@
 // One process a run directory: flock on run.lock, which the kernel gives up with the process.
-#include "tasks/training/run_lock.h"
+#include "tasks/run/run_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

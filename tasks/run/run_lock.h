@@ -1,6 +1,6 @@
 // One process a run directory.
-#ifndef CLOZE_TASKS_TRAINING_RUN_LOCK_H_
-#define CLOZE_TASKS_TRAINING_RUN_LOCK_H_
+#ifndef CLOZE_TASKS_RUN_RUN_LOCK_H_
+#define CLOZE_TASKS_RUN_RUN_LOCK_H_
 
 #include <string>
 #include <vector>
@@ -33,4 +33,4 @@ class RunLock {
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_RUN_LOCK_H_
+#endif  // CLOZE_TASKS_RUN_RUN_LOCK_H_

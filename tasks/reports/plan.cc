@@ -1,4 +1,4 @@
-#include "tasks/training/plan.h"
+#include "tasks/reports/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "encoder/trainable.h"
+#include "tasks/batcher.h"
 #include "tasks/data/sample.h"
-#include "tasks/feed.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
@@ -149,7 +149,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
 
   const double scale = plan.train.sequences / setup.train->store.size();
   const double per_epoch =
-      Feed(setup.train->store, spec.batch(), spec.seed(), setup.masker).StepsPerEpoch() * scale;
+      Batcher(setup.train->store, spec.batch(), spec.seed(), setup.masker).StepsPerEpoch() * scale;
   const double step_tokens = plan.train.tokens / per_epoch;
   const auto most =
       std::clamp<int64_t>(std::llround(step_tokens), MaxTokens(spec), plan.micro_tokens);

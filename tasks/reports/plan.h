@@ -1,12 +1,12 @@
 // What a run will need and how long it will take, told without it.
-#ifndef CLOZE_TASKS_TRAINING_PLAN_H_
-#define CLOZE_TASKS_TRAINING_PLAN_H_
+#ifndef CLOZE_TASKS_REPORTS_PLAN_H_
+#define CLOZE_TASKS_REPORTS_PLAN_H_
 
 #include <atomic>
 #include <string>
 
+#include "tasks/reports/probe.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/probe.h"
 
 namespace cloze {
 
@@ -50,4 +50,4 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& loaded, const PlanOptions& opt
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_PLAN_H_
+#endif  // CLOZE_TASKS_REPORTS_PLAN_H_

@@ -1,6 +1,6 @@
 // MANIFEST of a checkpoint: which files belong to it, how long they are, and what they hash to.
-#ifndef CLOZE_TASKS_TRAINING_MANIFEST_H_
-#define CLOZE_TASKS_TRAINING_MANIFEST_H_
+#ifndef CLOZE_TASKS_RUN_MANIFEST_H_
+#define CLOZE_TASKS_RUN_MANIFEST_H_
 
 #include <cstdint>
 #include <string>
@@ -40,4 +40,4 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_MANIFEST_H_
+#endif  // CLOZE_TASKS_RUN_MANIFEST_H_

@@ -6,8 +6,8 @@
 // middle one), the first 32 at most; for a model without a head its last hidden state instead. The
 // inputs are made up from numbers, not from anybody's text. Metadata: `compute` (f32 or bf16),
 // `kernels` and `matmul`, with which the outputs were computed.
-#ifndef CLOZE_TASKS_TRAINING_SAMPLES_H_
-#define CLOZE_TASKS_TRAINING_SAMPLES_H_
+#ifndef CLOZE_TASKS_RUN_SAMPLES_H_
+#define CLOZE_TASKS_RUN_SAMPLES_H_
 
 #include <string>
 
@@ -29,4 +29,4 @@ absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_SAMPLES_H_
+#endif  // CLOZE_TASKS_RUN_SAMPLES_H_

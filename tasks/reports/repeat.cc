@@ -1,4 +1,4 @@
-#include "tasks/training/repeat.h"
+#include "tasks/reports/repeat.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "core/base/create.h"
+#include "tasks/run/checkpoint.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
@@ -101,14 +100,6 @@ std::string Json(const RepeatSummary& summary) {
 }
 
 }  // namespace
-
-std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
-
-bool IsSeedFolder(absl::string_view name) {
-  uint64_t seed = 0;
-  return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) &&
-         absl::StrCat(seed) == name;
-}
 
 absl::StatusOr<RepeatSummary> TrainRepeatedly(
     const LoadedSpec& loaded, const Trainer::Options& options) {

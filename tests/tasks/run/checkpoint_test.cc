@@ -1,4 +1,4 @@
-#include "tasks/training/checkpoint.h"
+#include "tasks/run/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "core/base/file.h"
-#include "tasks/training/run_lock.h"
+#include "tasks/run/run_lock.h"
 #include "tests/test_folder.h"
 
 namespace cloze {

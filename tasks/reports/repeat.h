@@ -1,6 +1,6 @@
 // Several runs that differ in their seed only, and the best of them.
-#ifndef CLOZE_TASKS_TRAINING_REPEAT_H_
-#define CLOZE_TASKS_TRAINING_REPEAT_H_
+#ifndef CLOZE_TASKS_REPORTS_REPEAT_H_
+#define CLOZE_TASKS_REPORTS_REPEAT_H_
 
 #include <string>
 #include <vector>
@@ -21,10 +21,6 @@ struct RepeatSummary {
   double mean = 0, deviation = 0;
 };
 
-// Name of a run's folder in the run directory: "seed-7".
-std::string SeedFolder(uint64_t seed);
-bool IsSeedFolder(absl::string_view name);
-
 // Trains `repeat` runs one after the other, each in its folder and resumable as any; then links the
 // best one's files into the run directory (copies where links cannot be made), each in one step,
 // and writes repeat.json. All runs share one token cache. Errors as Trainer's; kCannotCreate when
@@ -34,4 +30,4 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_REPEAT_H_
+#endif  // CLOZE_TASKS_REPORTS_REPEAT_H_

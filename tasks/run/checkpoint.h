@@ -1,6 +1,6 @@
 // Checkpoints: folders step-00001234 that are there, whole and on disk, or not there at all.
-#ifndef CLOZE_TASKS_TRAINING_CHECKPOINT_H_
-#define CLOZE_TASKS_TRAINING_CHECKPOINT_H_
+#ifndef CLOZE_TASKS_RUN_CHECKPOINT_H_
+#define CLOZE_TASKS_RUN_CHECKPOINT_H_
 
 #include <cstdint>
 #include <optional>
@@ -28,6 +28,10 @@ std::string CheckpointName(int64_t step);
 bool IsCheckpointName(absl::string_view name);
 // kMismatch unless the folder has the name of the step that its MANIFEST tells.
 absl::Status CheckCheckpointName(const std::string& path, int64_t step);
+
+// Name of the folder of one of a spec's repeated runs: "seed-7".
+std::string SeedFolder(uint64_t seed);
+bool IsSeedFolder(absl::string_view name);
 
 // Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of
 // each), makes all of it durable and gives it its name in `run_dir`; only when that is done, ok
@@ -70,4 +74,4 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_CHECKPOINT_H_
+#endif  // CLOZE_TASKS_RUN_CHECKPOINT_H_

@@ -1,6 +1,6 @@
 // From a store of examples to the packed micro-batches of each optimizer step.
-#ifndef CLOZE_TASKS_FEED_H_
-#define CLOZE_TASKS_FEED_H_
+#ifndef CLOZE_TASKS_BATCHER_H_
+#define CLOZE_TASKS_BATCHER_H_
 
 #include <cstdint>
 #include <optional>
@@ -23,10 +23,10 @@ struct StepData {
 // Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed
 // permutation, so that a position is one integer and any position is reached in O(1). Const methods
 // are thread-safe.
-class Feed {
+class Batcher {
  public:
-  // The store must outlive the feed. `masker` only for masked_lm.
-  Feed(
+  // The store must outlive the batcher. `masker` only for masked_lm.
+  Batcher(
       const ExampleStore& store, const BatchSpec& spec, uint64_t seed, std::optional<Masker> masker)
       : store_(store), spec_(spec), order_(seed, Purpose::kShuffle), masker_(std::move(masker)) {}
 
@@ -52,4 +52,4 @@ void AddExample(const Example& example, uint64_t number, Batch* batch);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_FEED_H_
+#endif  // CLOZE_TASKS_BATCHER_H_

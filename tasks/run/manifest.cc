@@ -1,5 +1,5 @@
 // MANIFEST of a checkpoint: a line for each file.
-#include "tasks/training/manifest.h"
+#include "tasks/run/manifest.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // Is what a run has on disk still what it wrote, and does it still compute the same?
-#ifndef CLOZE_TASKS_TRAINING_VERIFY_H_
-#define CLOZE_TASKS_TRAINING_VERIFY_H_
+#ifndef CLOZE_TASKS_REPORTS_VERIFY_H_
+#define CLOZE_TASKS_REPORTS_VERIFY_H_
 
 #include <cstdint>
 #include <string>
@@ -23,11 +23,11 @@ struct Verdict {
 
 // Checks the model in `path`, when there is one, and every checkpoint, newest first; or `path`
 // itself when it is a checkpoint. Each: length and hash of every file in its MANIFEST, that every
-// number is finite, and that the samples (tasks/training/samples.h) come out as stored. A
+// number is finite, and that the samples (tasks/run/samples.h) come out as stored. A
 // checkpoint that a running process deletes meanwhile is left out. kNoInput when there is neither
 // model nor checkpoint.
 absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_VERIFY_H_
+#endif  // CLOZE_TASKS_REPORTS_VERIFY_H_

@@ -1,5 +1,5 @@
 // Checkpoints: write aside, fsync, rename, fsync; never touch what we did not write.
-#include "tasks/training/checkpoint.h"
+#include "tasks/run/checkpoint.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -15,10 +15,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/create.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
-#include "tasks/training/manifest.h"
+#include "tasks/run/manifest.h"
 
 namespace cloze {
 namespace {
@@ -174,6 +175,14 @@ class Collector : public google::protobuf::io::ErrorCollector {
 
 std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 bool IsCheckpointName(absl::string_view name) { return StepOf(name) >= 0; }
+
+std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
+
+bool IsSeedFolder(absl::string_view name) {
+  uint64_t seed = 0;
+  return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) &&
+         absl::StrCat(seed) == name;
+}
 
 absl::Status SaveCheckpoint(
     const std::string& run_dir, int64_t step, Write write, int keep, int64_t expected_bytes) {

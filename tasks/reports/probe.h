@@ -1,6 +1,6 @@
 // How fast this machine trains a model, by a few real passes.
-#ifndef CLOZE_TASKS_TRAINING_PROBE_H_
-#define CLOZE_TASKS_TRAINING_PROBE_H_
+#ifndef CLOZE_TASKS_REPORTS_PROBE_H_
+#define CLOZE_TASKS_REPORTS_PROBE_H_
 
 #include "tasks/training/setup.h"
 
@@ -22,4 +22,4 @@ absl::StatusOr<Speed> MeasureSpeed(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_PROBE_H_
+#endif  // CLOZE_TASKS_REPORTS_PROBE_H_

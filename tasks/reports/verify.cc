@@ -1,4 +1,4 @@
-#include "tasks/training/verify.h"
+#include "tasks/reports/verify.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,10 +8,10 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/adapter.h"
 #include "encoder/model.h"
-#include "tasks/training/checkpoint.h"
-#include "tasks/training/manifest.h"
-#include "tasks/training/repeat.h"
-#include "tasks/training/samples.h"
+#include "tasks/reports/repeat.h"
+#include "tasks/run/checkpoint.h"
+#include "tasks/run/manifest.h"
+#include "tasks/run/samples.h"
 
 namespace cloze {
 namespace {

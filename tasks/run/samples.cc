@@ -1,4 +1,4 @@
-#include "tasks/training/samples.h"
+#include "tasks/run/samples.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include "core/ops/matmul.h"
 #include "core/ops/ops.h"
 #include "core/tensor/safetensors_writer.h"
-#include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {
@@ -109,8 +108,7 @@ absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  const bool bf16 = said("compute") == "bf16",
-             can = ComputeOf(RuntimeSpec::BF16, Use::kTraining).ok();
+  const bool bf16 = said("compute") == "bf16", can = MultipliesBf16();
   const bool same =
       said("kernels") == KernelsName() && said("matmul") == MatmulLibrary() && (!bf16 || can);
   const std::vector<float> now = Outputs(model, bf16 && can ? DType::kBf16 : DType::kF32, samples);

@@ -1,4 +1,4 @@
-#include "tasks/feed.h"
+#include "tasks/batcher.h"
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
   batch->Add(example.ids, example.second, number);
 }
 
-std::vector<Example> Feed::Sequences(const Example& example, double done) const {
+std::vector<Example> Batcher::Sequences(const Example& example, double done) const {
   const MaskedLmSpec* spec = masker_.has_value() ? &masker_->spec() : nullptr;
   if (spec == nullptr || spec->warmup_from_tokens() == 0 || done >= spec->warmup_share())
     return {example};
@@ -33,7 +33,7 @@ std::vector<Example> Feed::Sequences(const Example& example, double done) const 
   return SplitSequence(example, longest / kLengthMultiple * kLengthMultiple, spec->append_sep());
 }
 
-absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
+absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
   const double share = Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
   const auto most_examples = std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
   const auto most_tokens = static_cast<int64_t>(spec_.tokens() * share);
@@ -65,7 +65,7 @@ absl::StatusOr<StepData> Feed::Next(int64_t next, double done) const {
   return step;
 }
 
-double Feed::StepsPerEpoch() const {
+double Batcher::StepsPerEpoch() const {
   const double mean_share = 1 - spec_.warmup_share() * (1 - spec_.warmup_from()) / 2;
   const double full = spec_.examples() > 0 ? double(store_.size()) / spec_.examples()
                                            : double(store_.tokens()) / spec_.tokens();

@@ -1,10 +1,10 @@
-#include "tasks/training/probe.h"
+#include "tasks/reports/probe.h"
 
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
 #include "core/base/clock.h"
-#include "tasks/feed.h"
+#include "tasks/batcher.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"
 
@@ -26,7 +26,7 @@ absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const Setup& setup, int64
   size.set_tokens(tokens);
   size.set_micro_tokens(tokens);
   ASSIGN_OR_RETURN(
-      StepData step, Feed(setup.train->store, size, spec.seed(), setup.masker).Next(0, 1));
+      StepData step, Batcher(setup.train->store, size, spec.seed(), setup.masker).Next(0, 1));
   return std::move(step.micro.front());
 }
 
