@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "encoder/trainable.h"
 
 namespace cloze {

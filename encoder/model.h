@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/tensor/lazy_rows.h"
-#include "encoder/adapter.h"
-#include "encoder/encoder.h"
-#include "encoder/head.h"
+#include "encoder/folder/adapter.h"
+#include "encoder/modules/encoder.h"
+#include "encoder/modules/head.h"
 
 namespace cloze {
 

@@ -1,22 +1,10 @@
 #include "encoder/trainable.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "absl/strings/match.h"
-#include "encoder/lora.h"
+#include "encoder/modules/lora.h"
 
 namespace cloze {
-
-int LayerOf(const std::string& param, const ModelConfig& config) {
-  const std::string prefix = EncoderPrefix(config), layer = prefix + "encoder.layer.";
-  if (absl::StartsWith(param, prefix + "embeddings.")) return -1;
-  if (absl::StartsWith(param, prefix + "LayerNorm.")) return config.layers - 1;
-  int number = config.layers;
-  if (absl::StartsWith(param, layer))
-    std::from_chars(param.data() + layer.size(), param.data() + param.size(), number);
-  return std::clamp(number, 0, config.layers);
-}
 
 bool IsTrained(const std::string& param, const ModelConfig& config, const TrainableSpec& spec) {
   const int layer = LayerOf(param, config);

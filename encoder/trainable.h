@@ -6,13 +6,9 @@
 #include <string>
 
 #include "core/tensor/param_store.h"
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 
 namespace cloze {
-
-// The layer that a parameter belongs to by its name: -1 the embeddings, 0 ... layers - 1 the
-// blocks, layers the head.
-int LayerOf(const std::string& param, const ModelConfig& config);
 
 // Does the parameter learn, as `spec` says?
 bool IsTrained(const std::string& param, const ModelConfig& config, const TrainableSpec& spec);

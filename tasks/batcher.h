@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "encoder/batch.h"
+#include "encoder/modules/batch.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
 #include "tasks/masked_lm.h"

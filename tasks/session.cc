@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/suggest.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 
 namespace cloze {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/adapter.h"
+#include "encoder/folder/adapter.h"
 #include "encoder/model.h"
 
 namespace cloze {

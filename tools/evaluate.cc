@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/evaluate.h"
 #include "tasks/training/setup.h"

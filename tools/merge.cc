@@ -5,9 +5,9 @@
 
 #include "core/base/file.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/adapter.h"
+#include "encoder/folder/adapter.h"
 #include "encoder/model.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "tools/command.h"
 #include "tools/output.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
-#include "encoder/adapter.h"
+#include "encoder/folder/adapter.h"
 #include "encoder/model.h"
 #include "tasks/reports/repeat.h"
 #include "tasks/run/checkpoint.h"

@@ -5,7 +5,7 @@
 #include "core/base/file.h"
 #include "core/base/number.h"
 #include "core/ops/ops.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 
 namespace cloze {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/tensor/mat.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 #include "proto/spec.h"
 #include "tasks/data/build.h"
 #include "tasks/masked_lm.h"

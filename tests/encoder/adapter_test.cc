@@ -1,6 +1,6 @@
 // Adapter folders: what is written is PEFT's, what is read gives the same numbers, and what does
 // not fit is said.
-#include "encoder/adapter.h"
+#include "encoder/folder/adapter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 
 #include "core/base/file.h"
 #include "core/tensor/safetensors_writer.h"
+#include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
-#include "encoder/model_folder.h"
 #include "encoder/trainable.h"
 #include "tests/test_folder.h"
 

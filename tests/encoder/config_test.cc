@@ -1,4 +1,4 @@
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensor/safetensors.h"
-#include "encoder/encoder.h"
-#include "encoder/head.h"
+#include "encoder/modules/encoder.h"
+#include "encoder/modules/head.h"
 
 namespace cloze {
 namespace {

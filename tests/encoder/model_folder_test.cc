@@ -1,4 +1,4 @@
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
-#include "encoder/encoder.h"
-#include "encoder/head.h"
+#include "encoder/modules/encoder.h"
+#include "encoder/modules/head.h"
 #include "tests/test_folder.h"
 
 namespace cloze {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "encoder/encoder.h"
-#include "encoder/head.h"
+#include "encoder/modules/encoder.h"
+#include "encoder/modules/head.h"
 #include "tests/reference/conformance.h"
 #include "tests/reference/model.h"
 

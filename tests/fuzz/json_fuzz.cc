@@ -3,7 +3,7 @@
 #include "core/tensor/json.h"
 #include "core/tensor/safetensors.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 #include "tests/fuzz/input.h"
 #include "tools/input_json.h"
 

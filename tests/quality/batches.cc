@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "encoder/model.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "tasks/batcher.h"
 #include "tasks/training/schedule.h"
 #include "tasks/training/setup.h"

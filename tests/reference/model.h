@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "encoder/batch.h"
-#include "encoder/block.h"
-#include "encoder/config.h"
+#include "encoder/modules/batch.h"
+#include "encoder/modules/block.h"
+#include "encoder/modules/config.h"
 #include "tests/reference/reference.h"
 
 namespace cloze::reference {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
 namespace cloze {
 namespace {
@@ -32,44 +33,45 @@ const std::vector<SourceFile>& Code() {
   return files;
 }
 
-// Each room and all that it may include from, itself too. Generated proto files are in proto.
+// Each room with the rooms directly below it, lower rooms first. Generated proto files are in
+// proto.
+constexpr std::pair<const char*, const char*> kRooms[] = {
+    {"core/base", ""},
+    {"core/text/unicode", "core/base"},
+    {"core/text/tokenizer", "core/text/unicode"},
+    {"core/text/files", "core/text/tokenizer"},
+    {"core/text/learning", "core/text/tokenizer"},
+    {"core/tensor", "core/base"},
+    {"core/ops/kernels", "core/tensor"},
+    {"core/ops", "core/ops/kernels"},
+    {"proto", "core/base"},
+    {"encoder/modules", "core/ops proto"},
+    {"encoder/families", "encoder/modules"},
+    {"encoder/folder", "encoder/families"},
+    {"encoder", "encoder/folder"},
+    {"tasks/data", "core/text/files core/tensor proto"},
+    {"tasks", "encoder tasks/data"},
+    {"tasks/run", "tasks"},
+    {"tasks/training", "tasks/run"},
+    {"tasks/reports", "tasks/training"},
+    {"tools", "core/text/learning tasks/reports"},
+    {"tools/bench", "tools"},
+};
+
+// Each room and all rooms it may include: itself, the rooms below it, and whatever they may
+// include.
 const std::map<std::string, std::set<std::string>>& Rooms() {
-  static const std::map<std::string, std::set<std::string>> rooms = {{"core/base", {"core/base"}},
-      {"core/text/unicode", {"core/base", "core/text/unicode"}},
-      {"core/text/tokenizer", {"core/base", "core/text/unicode", "core/text/tokenizer"}},
-      {"core/text/files",
-          {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files"}},
-      {"core/text/learning",
-          {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/learning"}},
-      {"core/tensor", {"core/base", "core/tensor"}},
-      {"core/ops/kernels", {"core/base", "core/tensor", "core/ops/kernels"}},
-      {"core/ops", {"core/base", "core/tensor", "core/ops", "core/ops/kernels"}},
-      {"proto", {"core/base", "proto"}},
-      {"encoder", {"core/base", "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder"}},
-      {"tasks/data", {"core/base", "core/text/tokenizer", "core/text/files", "core/tensor", "proto",
-                         "tasks/data"}},
-      {"tasks", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-                    "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data",
-                    "tasks"}},
-      {"tasks/run", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-                        "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder",
-                        "tasks/data", "tasks", "tasks/run"}},
-      {"tasks/training",
-          {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-              "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder", "tasks/data",
-              "tasks", "tasks/run", "tasks/training"}},
-      {"tasks/reports", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-                            "core/tensor", "core/ops", "core/ops/kernels", "proto", "encoder",
-                            "tasks/data", "tasks", "tasks/run", "tasks/training", "tasks/reports"}},
-      {"tools", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-                    "core/text/learning", "core/tensor", "core/ops", "core/ops/kernels", "proto",
-                    "encoder", "tasks/data", "tasks", "tasks/run", "tasks/training",
-                    "tasks/reports", "tools"}},
-      {"tools/bench", {"core/base", "core/text/unicode", "core/text/tokenizer", "core/text/files",
-                          "core/text/learning", "core/tensor", "core/ops", "core/ops/kernels",
-                          "proto", "encoder", "tasks/data", "tasks", "tasks/run", "tasks/training",
-                          "tasks/reports", "tools", "tools/bench"}}};
-  return rooms;
+  static const auto* const rooms = [] {
+    auto* all = new std::map<std::string, std::set<std::string>>;
+    for (const auto& [room, below] : kRooms) {
+      std::set<std::string>& may = (*all)[room];
+      may.insert(room);
+      std::istringstream names(below);
+      for (std::string name; names >> name;) may.insert(all->at(name).begin(), all->at(name).end());
+    }
+    return all;
+  }();
+  return *rooms;
 }
 
 std::string Folder(const std::string& path) {

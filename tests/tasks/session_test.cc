@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/test_folder.h"

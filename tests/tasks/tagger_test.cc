@@ -8,7 +8,7 @@
 
 #include "core/base/utf8.h"
 #include "core/text/unicode/unicode.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "tasks/spans.h"
 #include "tasks/text_words.h"
 #include "tests/tasks/data/test_files.h"

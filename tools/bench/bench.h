@@ -11,7 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "core/tensor/mat.h"
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 
 namespace cloze {
 

@@ -13,7 +13,7 @@
 
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/model.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 

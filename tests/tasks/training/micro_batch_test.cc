@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 #include "tasks/training/memory.h"
 #include "tests/durability/runs.h"
 

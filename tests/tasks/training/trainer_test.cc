@@ -9,8 +9,8 @@
 
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
-#include "encoder/adapter.h"
-#include "encoder/model_folder.h"
+#include "encoder/folder/adapter.h"
+#include "encoder/folder/model_folder.h"
 #include "tasks/reports/verify.h"
 #include "tests/tasks/data/test_files.h"
 

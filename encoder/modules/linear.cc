@@ -1,4 +1,4 @@
-#include "encoder/linear.h"
+#include "encoder/modules/linear.h"
 
 #include <algorithm>
 

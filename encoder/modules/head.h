@@ -1,15 +1,15 @@
 // What turns hidden states into logits, for every task: gather rows, a small transform, a linear
 // layer, softmax cross entropy.
-#ifndef CLOZE_ENCODER_HEAD_H_
-#define CLOZE_ENCODER_HEAD_H_
+#ifndef CLOZE_ENCODER_MODULES_HEAD_H_
+#define CLOZE_ENCODER_MODULES_HEAD_H_
 
 #include <string>
 #include <vector>
 
 #include "core/ops/chain.h"
-#include "encoder/config.h"
-#include "encoder/linear.h"
-#include "encoder/norm.h"
+#include "encoder/modules/config.h"
+#include "encoder/modules/linear.h"
+#include "encoder/modules/norm.h"
 
 namespace cloze {
 
@@ -83,4 +83,4 @@ class Head {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_HEAD_H_
+#endif  // CLOZE_ENCODER_MODULES_HEAD_H_

@@ -1,11 +1,11 @@
 // Layer norm with the residual sum and dropout that surround it: z = residual + dropout(x), y =
 // norm(z).
-#ifndef CLOZE_ENCODER_NORM_H_
-#define CLOZE_ENCODER_NORM_H_
+#ifndef CLOZE_ENCODER_MODULES_NORM_H_
+#define CLOZE_ENCODER_MODULES_NORM_H_
 
 #include <string>
 
-#include "encoder/pass.h"
+#include "encoder/modules/pass.h"
 
 namespace cloze {
 
@@ -43,4 +43,4 @@ class Norm {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_NORM_H_
+#endif  // CLOZE_ENCODER_MODULES_NORM_H_

@@ -1,4 +1,4 @@
-#include "encoder/block.h"
+#include "encoder/modules/block.h"
 
 namespace cloze {
 

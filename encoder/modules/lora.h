@@ -1,11 +1,11 @@
 // LoRA: a low-rank addition to a linear layer that stays as it is (Hu et al. 2021).
-#ifndef CLOZE_ENCODER_LORA_H_
-#define CLOZE_ENCODER_LORA_H_
+#ifndef CLOZE_ENCODER_MODULES_LORA_H_
+#define CLOZE_ENCODER_MODULES_LORA_H_
 
 #include <functional>
 #include <string>
 
-#include "encoder/pass.h"
+#include "encoder/modules/pass.h"
 #include "proto/task.pb.h"
 
 namespace cloze {
@@ -67,4 +67,4 @@ class Lora {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_LORA_H_
+#endif  // CLOZE_ENCODER_MODULES_LORA_H_

@@ -1,11 +1,11 @@
 // The encoder: embeddings and a stack of blocks.
-#ifndef CLOZE_ENCODER_ENCODER_H_
-#define CLOZE_ENCODER_ENCODER_H_
+#ifndef CLOZE_ENCODER_MODULES_ENCODER_H_
+#define CLOZE_ENCODER_MODULES_ENCODER_H_
 
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "encoder/block.h"
+#include "encoder/modules/block.h"
 
 namespace cloze {
 
@@ -89,4 +89,4 @@ class Encoder {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_ENCODER_H_
+#endif  // CLOZE_ENCODER_MODULES_ENCODER_H_

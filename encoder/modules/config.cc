@@ -1,10 +1,12 @@
 // The shape of a model: from a spec, from config.json, to config.json.
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "core/base/number.h"
 #include "core/tensor/json.h"
 #include "proto/spec.h"
@@ -406,6 +408,16 @@ std::string EncoderPrefix(const ModelConfig& config) {
   return config.norm == EncoderSpec::PRE ? "roberta_prelayernorm."
          : config.roberta                ? "roberta."
                                          : "bert.";
+}
+
+int LayerOf(const std::string& param, const ModelConfig& config) {
+  const std::string prefix = EncoderPrefix(config), layer = prefix + "encoder.layer.";
+  if (absl::StartsWith(param, prefix + "embeddings.")) return -1;
+  if (absl::StartsWith(param, prefix + "LayerNorm.")) return config.layers - 1;
+  int number = config.layers;
+  if (absl::StartsWith(param, layer))
+    std::from_chars(param.data() + layer.size(), param.data() + param.size(), number);
+  return std::clamp(number, 0, config.layers);
 }
 
 }  // namespace cloze

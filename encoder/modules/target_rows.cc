@@ -1,4 +1,4 @@
-#include "encoder/target_rows.h"
+#include "encoder/modules/target_rows.h"
 
 #include <algorithm>
 #include <cstring>

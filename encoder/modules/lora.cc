@@ -1,4 +1,4 @@
-#include "encoder/lora.h"
+#include "encoder/modules/lora.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "encoder/norm.h"
+#include "encoder/modules/norm.h"
 
 namespace cloze {
 

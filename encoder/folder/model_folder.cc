@@ -1,5 +1,5 @@
 // Model folders as Hugging Face keeps them.
-#include "encoder/model_folder.h"
+#include "encoder/folder/model_folder.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
-#include "encoder/adapter.h"
+#include "encoder/folder/adapter.h"
 
 namespace cloze {
 namespace {

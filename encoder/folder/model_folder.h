@@ -1,6 +1,6 @@
 // Model folders as Hugging Face keeps them: config.json and model.safetensors (or its shards).
-#ifndef CLOZE_ENCODER_MODEL_FOLDER_H_
-#define CLOZE_ENCODER_MODEL_FOLDER_H_
+#ifndef CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
+#define CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "core/base/status.h"
 #include "core/tensor/lazy_rows.h"
 #include "core/tensor/param_store.h"
-#include "encoder/config.h"
+#include "encoder/modules/config.h"
 
 namespace cloze {
 
@@ -43,4 +43,4 @@ absl::Status SaveWeights(
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_MODEL_FOLDER_H_
+#endif  // CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_

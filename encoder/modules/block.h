@@ -1,13 +1,13 @@
 // One block of the encoder: self-attention and MLP, each with residual sum, dropout and layer norm.
-#ifndef CLOZE_ENCODER_BLOCK_H_
-#define CLOZE_ENCODER_BLOCK_H_
+#ifndef CLOZE_ENCODER_MODULES_BLOCK_H_
+#define CLOZE_ENCODER_MODULES_BLOCK_H_
 
 #include <optional>
 
-#include "encoder/config.h"
-#include "encoder/linear.h"
-#include "encoder/norm.h"
-#include "encoder/target_rows.h"
+#include "encoder/modules/config.h"
+#include "encoder/modules/linear.h"
+#include "encoder/modules/norm.h"
+#include "encoder/modules/target_rows.h"
 
 namespace cloze {
 
@@ -85,4 +85,4 @@ ActivationKind ActivationOf(const ModelConfig& config);
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_BLOCK_H_
+#endif  // CLOZE_ENCODER_MODULES_BLOCK_H_

@@ -1,11 +1,11 @@
 // y = x W^T + b, and what LoRAs add to it.
-#ifndef CLOZE_ENCODER_LINEAR_H_
-#define CLOZE_ENCODER_LINEAR_H_
+#ifndef CLOZE_ENCODER_MODULES_LINEAR_H_
+#define CLOZE_ENCODER_MODULES_LINEAR_H_
 
 #include <string>
 #include <vector>
 
-#include "encoder/lora.h"
+#include "encoder/modules/lora.h"
 
 namespace cloze {
 
@@ -56,4 +56,4 @@ class Linear {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_LINEAR_H_
+#endif  // CLOZE_ENCODER_MODULES_LINEAR_H_

@@ -1,4 +1,4 @@
-#include "encoder/batch.h"
+#include "encoder/modules/batch.h"
 
 namespace cloze {
 

@@ -1,4 +1,4 @@
-#include "encoder/adapter.h"
+#include "encoder/folder/adapter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,9 @@
 #include "core/base/threads.h"
 #include "core/tensor/json.h"
 #include "core/tensor/safetensors_writer.h"
-#include "encoder/encoder.h"
-#include "encoder/head.h"
-#include "encoder/model_folder.h"
-#include "encoder/trainable.h"
+#include "encoder/folder/model_folder.h"
+#include "encoder/modules/encoder.h"
+#include "encoder/modules/head.h"
 #include "proto/spec.h"
 
 namespace cloze {

@@ -1,9 +1,9 @@
-#include "encoder/head.h"
+#include "encoder/modules/head.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "encoder/block.h"
+#include "encoder/modules/block.h"
 
 namespace cloze {
 namespace {

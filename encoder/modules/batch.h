@@ -1,6 +1,6 @@
 // A batch: sequences packed one behind the other, without padding between them.
-#ifndef CLOZE_ENCODER_BATCH_H_
-#define CLOZE_ENCODER_BATCH_H_
+#ifndef CLOZE_ENCODER_MODULES_BATCH_H_
+#define CLOZE_ENCODER_MODULES_BATCH_H_
 
 #include <cstdint>
 #include <vector>
@@ -35,4 +35,4 @@ struct Batch {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_BATCH_H_
+#endif  // CLOZE_ENCODER_MODULES_BATCH_H_

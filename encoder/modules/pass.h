@@ -1,12 +1,12 @@
 // What every module needs in a pass.
-#ifndef CLOZE_ENCODER_PASS_H_
-#define CLOZE_ENCODER_PASS_H_
+#ifndef CLOZE_ENCODER_MODULES_PASS_H_
+#define CLOZE_ENCODER_MODULES_PASS_H_
 
 #include "core/ops/matmul.h"
 #include "core/ops/ops.h"
 #include "core/tensor/arena.h"
 #include "core/tensor/param_store.h"
-#include "encoder/batch.h"
+#include "encoder/modules/batch.h"
 
 namespace cloze {
 
@@ -78,4 +78,4 @@ inline uint32_t DropoutStream(DropoutPlace place, int block = 0) {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_PASS_H_
+#endif  // CLOZE_ENCODER_MODULES_PASS_H_

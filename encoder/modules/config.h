@@ -1,6 +1,6 @@
 // The shape of a model, and its config.json as Hugging Face writes it.
-#ifndef CLOZE_ENCODER_CONFIG_H_
-#define CLOZE_ENCODER_CONFIG_H_
+#ifndef CLOZE_ENCODER_MODULES_CONFIG_H_
+#define CLOZE_ENCODER_MODULES_CONFIG_H_
 
 #include <cstdint>
 #include <string>
@@ -83,6 +83,10 @@ std::string FormatConfig(const ModelConfig& config);
 // is accepted on load only).
 std::string EncoderPrefix(const ModelConfig& config);
 
+// The layer that a parameter belongs to by its name: -1 the embeddings, 0 ... layers - 1 the
+// blocks, layers the head.
+int LayerOf(const std::string& param, const ModelConfig& config);
+
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_CONFIG_H_
+#endif  // CLOZE_ENCODER_MODULES_CONFIG_H_

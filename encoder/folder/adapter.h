@@ -1,15 +1,15 @@
 // Adapter folders as PEFT keeps them: adapter_config.json and adapter_model.safetensors. Ours also
 // have the config.json of base and adapter together, for its head and labels.
-#ifndef CLOZE_ENCODER_ADAPTER_H_
-#define CLOZE_ENCODER_ADAPTER_H_
+#ifndef CLOZE_ENCODER_FOLDER_ADAPTER_H_
+#define CLOZE_ENCODER_FOLDER_ADAPTER_H_
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/tensor/safetensors.h"
-#include "encoder/config.h"
-#include "encoder/lora.h"
+#include "encoder/modules/config.h"
+#include "encoder/modules/lora.h"
 
 namespace cloze {
 
@@ -84,4 +84,4 @@ void MergeLora(const LoraSpec& spec, ParamStore* store);
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_ADAPTER_H_
+#endif  // CLOZE_ENCODER_FOLDER_ADAPTER_H_

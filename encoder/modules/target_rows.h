@@ -1,8 +1,8 @@
 // The rows of a batch that have a target.
-#ifndef CLOZE_ENCODER_TARGET_ROWS_H_
-#define CLOZE_ENCODER_TARGET_ROWS_H_
+#ifndef CLOZE_ENCODER_MODULES_TARGET_ROWS_H_
+#define CLOZE_ENCODER_MODULES_TARGET_ROWS_H_
 
-#include "encoder/pass.h"
+#include "encoder/modules/pass.h"
 
 namespace cloze {
 
@@ -29,4 +29,4 @@ class TargetRows {
 
 }  // namespace cloze
 
-#endif  // CLOZE_ENCODER_TARGET_ROWS_H_
+#endif  // CLOZE_ENCODER_MODULES_TARGET_ROWS_H_

@@ -1,4 +1,4 @@
-#include "encoder/encoder.h"
+#include "encoder/modules/encoder.h"
 
 #include <algorithm>
 #include <cmath>
