@@ -59,7 +59,10 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
 void Model::Allocate(bool training, Memory memory) {
   const bool sinusoids = config_.positions == EncoderSpec::SINUSOIDAL;
   if (sinusoids) params_.Freeze(encoder_.position_embeddings());
-  if (memory == Memory::kNone) return params_.LayOut(training);
+  if (memory == Memory::kNone) {
+    arena_ = Arena::Counting();
+    return params_.LayOut(training);
+  }
   params_.Allocate(training);
   if (sinusoids) encoder_.SetSinusoids(&params_, 1);
 }

@@ -27,7 +27,7 @@ class Model {
   // A base, for inference, with adapters beside it, from which each pass chooses by their number.
   Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
 
-  // The same laid out, without memory for parameters: for CountTraining and its like (footprint.h).
+  // The same without memory, for parameters or passes: for dry runs (core/base/profile.h).
   static std::unique_ptr<Model> LayOut(
       const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 

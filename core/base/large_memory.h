@@ -35,6 +35,12 @@ class LargeMemory {
   std::unique_ptr<char, Free> data_;
 };
 
+// Returns an address that is not null and that no process can read or write: it is not canonical on
+// x86-64. Views of memory that a dry run only counts point there.
+inline char* NoMemory(int64_t offset = 0) {
+  return reinterpret_cast<char*>((uintptr_t{1} << 62) + offset);
+}
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_BASE_LARGE_MEMORY_H_

@@ -2,7 +2,7 @@
 
 namespace cloze {
 
-void OpTimer::Begin(const char* name, const OpCost& cost) {
+void Op::Begin(const char* name, const OpCost& cost) {
   profile_ = Profile::active();
   entry_ = &profile_->entries_[name];
   ++entry_->calls;
@@ -13,7 +13,7 @@ void OpTimer::Begin(const char* name, const OpCost& cost) {
   start_ = std::chrono::steady_clock::now();
 }
 
-void OpTimer::End() {
+void Op::End() {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   entry_->seconds += seconds - inner_;

@@ -1,5 +1,5 @@
-// Where the time of a pass goes: calls, seconds, work and traffic of each kind of op. While nobody
-// profiles, an op pays for one test.
+// Scopes that observe ops: Profile measures them, DryRun skips their work. While neither is active,
+// an op pays for one test.
 #ifndef CLOZE_CORE_BASE_PROFILE_H_
 #define CLOZE_CORE_BASE_PROFILE_H_
 
@@ -10,18 +10,19 @@
 
 namespace cloze {
 
-// What one call of an op has to do.
+// Work of one call of an op.
 struct OpCost {
   double flop = 0;   // multiplications and additions of its products
   double bytes = 0;  // read and written at least once
 };
 
-// Collects while it lives, from the thread that runs the passes. One at a time; not thread-safe.
+// Collects calls, seconds and costs of the ops that run on this thread during its lifetime. One at
+// a time.
 class Profile {
  public:
   struct Entry {
     int64_t calls = 0;
-    double seconds = 0;  // without the ops inside
+    double seconds = 0;  // without nested ops
     OpCost cost;
   };
 
@@ -35,30 +36,51 @@ class Profile {
   static Profile* active() { return active_; }
 
  private:
-  friend class OpTimer;
-  inline static Profile* active_ = nullptr;
+  friend class Op;
+  constinit inline static thread_local Profile* active_ = nullptr;
   std::map<std::string, Entry> entries_;
-  double* inner_ = nullptr;  // seconds of the ops inside the one that runs
+  double* inner_ = nullptr;  // seconds of the ops nested in the running one
 };
 
-// Times the scope in which it stands as the op `name`; `cost` is called only while somebody
-// profiles, and returns an OpCost.
-class OpTimer {
+// During its lifetime, ops on this thread allocate from the arena but neither read nor write their
+// operands. A pass on Arena::Counting() thus yields the memory it needs, in microseconds. One at a
+// time, and not together with a Profile.
+class DryRun {
+ public:
+  DryRun() { active_ = true; }
+  ~DryRun() { active_ = false; }
+  DryRun(const DryRun&) = delete;
+  DryRun& operator=(const DryRun&) = delete;
+  static bool active() { return active_; }
+
+ private:
+  constinit inline static thread_local bool active_ = false;
+};
+
+// The first line of every op. Times its scope as the op `name`; `cost` returns an OpCost and is
+// called only while a Profile is active. An op returns as soon as it has allocated its scratch if
+// dry() is true.
+class Op {
  public:
   template <typename Cost>
-  OpTimer(const char* name, Cost cost) {
-    if (Profile::active() != nullptr) Begin(name, cost());
+  Op(const char* name, Cost cost) : dry_(DryRun::active()) {
+    if (Profile::active() != nullptr) [[unlikely]]
+      Begin(name, cost());
   }
-  ~OpTimer() {
-    if (profile_ != nullptr) End();
+  ~Op() {
+    if (profile_ != nullptr) [[unlikely]]
+      End();
   }
-  OpTimer(const OpTimer&) = delete;
-  OpTimer& operator=(const OpTimer&) = delete;
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  bool dry() const { return dry_; }
 
  private:
   void Begin(const char* name, const OpCost& cost);
   void End();
 
+  bool dry_;
   Profile* profile_ = nullptr;
   Profile::Entry* entry_ = nullptr;
   std::chrono::steady_clock::time_point start_;

@@ -1,7 +1,6 @@
 // Attention over packed sequences: one task a sequence and head.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
@@ -66,20 +65,14 @@ double AttentionFlop(const AttentionShape& shape, int64_t hidden, int products) 
   return 2.0 * products * squares * hidden;
 }
 
-void ZeroRowsFrom(Mat m, int64_t begin) {
-  for (int64_t r = begin; r < m.rows; ++r)
-    std::memset(Rows(m, r, 0).data, 0, m.cols * SizeOf(m.type));
-}
-
 }  // namespace
 
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
     Arena& arena, Mat out, float* lse, float* probs) {
-  const OpTimer timer("attention", [&] {
-    return Traffic({qkv, out}, AttentionFlop(shape, out.cols, 2));
-  });
+  const Op op("attention", [&] { return Traffic({qkv, out}, AttentionFlop(shape, out.cols, 2)); });
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
+  if (op.dry()) return arena.Rewind(mark);
   const auto* offsets = shape.cu_seqlens.data();
   const auto square = [&](int64_t s) {
     return int64_t{offsets[s + 1] - offsets[s]} * (offsets[s + 1] - offsets[s]);
@@ -100,11 +93,12 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
 void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
     const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv) {
   CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
-  const OpTimer timer("attention backward", [&] {
+  const Op op("attention backward", [&] {
     return Traffic({qkv, out, dout, dqkv}, AttentionFlop(shape, out.cols, 5));
   });
   const Arena::Mark mark = arena.mark();
   const Plan plan(qkv, shape, dropout, arena);
+  if (op.dry()) return arena.Rewind(mark);
   ParallelFor(plan.tasks(), [&](int64_t task) {
     const AttentionArgs forward = plan.Args(task, out, lse);
     const auto moved = [&](const void* p, ConstMat from, Mat to) {

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "core/base/threads.h"
+#include "core/ops/cost.h"
 
 namespace cloze {
 namespace {
 
+// Partial sums of gradients, over as many sequences each.
+constexpr int64_t kParts = 16;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 // log sum exp x[i].
@@ -118,11 +121,13 @@ LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* 
   const int64_t labels = logits.cols, sequences = static_cast<int64_t>(cu_rows.size()) - 1,
                 size = labels * (labels + 2);
   Mat f32 = arena.New(logits.rows, labels, DType::kF32);
+  LossSum* sums = arena.NewArray<LossSum>(kParts);
+  double* gradients = arena.NewArray<double>(gradient_scale == 0 ? 0 : kParts * size);
+  const Op op("crf", [&] { return Traffic({logits, logits}); });
+  if (op.dry()) return arena.Rewind(mark), LossSum();
   Convert(logits, f32);
-  const int64_t each = std::max<int64_t>((sequences + kChainParts - 1) / kChainParts, 1),
+  const int64_t each = std::max<int64_t>((sequences + kParts - 1) / kParts, 1),
                 parts = (sequences + each - 1) / each;
-  LossSum* sums = arena.NewArray<LossSum>(parts);
-  double* gradients = arena.NewArray<double>(gradient_scale == 0 ? 0 : parts * size);
   ParallelFor(parts, [&](int64_t p) {
     double* sum = gradients + p * size;
     if (gradient_scale != 0) std::fill(sum, sum + size, 0.0);

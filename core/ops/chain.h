@@ -10,9 +10,6 @@
 
 namespace cloze {
 
-// Most sums of gradients that ChainLoss makes, of as many sequences each.
-inline constexpr int64_t kChainParts = 16;
-
 // Sequence y of n words scores sum_t logits[t, y_t] + start[y_0] + sum_t between[y_t, y_t+1] +
 // end[y_n-1] (Lafferty et al. 2001); its probability is the softmax of that over all L^n sequences.
 // -infinity forbids.

@@ -21,18 +21,12 @@ struct Segment {
 
 }  // namespace
 
-int64_t EmbeddingScratch(int64_t rows, int64_t cols) {
-  const int64_t row = sizeof(int32_t) + sizeof(uint64_t) + sizeof(Segment) + sizeof(int64_t),
-                arrays = 5;
-  return rows * row + rows / kSegment * cols * static_cast<int64_t>(sizeof(float)) +
-         arrays * Arena::kAlignment;
-}
-
 void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos,
     ConstMat types, const int32_t* type, Mat x) {
   CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols &&
               types.cols == x.cols);
-  const OpTimer timer("embedding", [&] { return Traffic({x, x}); });
+  const Op op("embedding", [&] { return Traffic({x, x}); });
+  if (op.dry()) return;
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().embed[int(x.type)](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
         pos + begin, types.f32(), type + begin, Rows(x, begin, 0).data);
@@ -42,14 +36,17 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
 void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable) {
   if (dtable.empty() || rows == 0) return;
   CLOZE_CHECK(dx.cols == dx.stride && dtable.cols == dx.cols);
-  const OpTimer timer("embedding backward", [&] { return Traffic({dx, dx}); });
+  const Op op("embedding backward", [&] { return Traffic({dx, dx}); });
   const Arena::Mark mark = arena.mark();
   int32_t* order = arena.NewArray<int32_t>(rows);
   uint64_t* keys = arena.NewArray<uint64_t>(rows);
+  Segment* segments = arena.NewArray<Segment>(rows);
+  int64_t* slot = arena.NewArray<int64_t>(rows);
+  Mat scratch = arena.New(rows / kSegment, dx.cols, DType::kF32);  // all but the first are full
+  if (op.dry()) return arena.Rewind(mark);
   for (int64_t r = 0; r < rows; ++r) keys[r] = uint64_t(ids[r]) << 32 | uint64_t(r);
   std::sort(keys, keys + rows);
   for (int64_t r = 0; r < rows; ++r) order[r] = static_cast<int32_t>(keys[r]);
-  Segment* segments = arena.NewArray<Segment>(rows);
   int64_t count = 0;
   for (int64_t r = 0; r < rows;) {
     const int32_t id = keys[r] >> 32;
@@ -58,10 +55,6 @@ void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& are
     segments[count] = {id, r, end, r == 0 || int32_t(keys[r - 1] >> 32) != id};
     r = end, ++count;
   }
-  Mat scratch = arena.New(
-      std::count_if(segments, segments + count, [](const Segment& s) { return !s.first; }), dx.cols,
-      DType::kF32);
-  int64_t* slot = arena.NewArray<int64_t>(count);
   for (int64_t i = 0, next = 0; i < count; ++i) slot[i] = segments[i].first ? -1 : next++;
   const Kernels& kernels = GetKernels();
   ParallelChunks(count, 8, [&](int64_t begin, int64_t end) {

@@ -12,7 +12,7 @@ namespace {
 // Sums row(r) of the logits, a loss and whether the row is right, in the order of the rows.
 template <typename Row>
 LossSum SumRows(ConstMat logits, int64_t chunk, Arena& arena, Row row) {
-  const OpTimer timer("softmax and loss", [&] { return Traffic({logits, logits}); });
+  const Op op("softmax and loss", [&] { return Traffic({logits, logits}); });
   const int64_t rows = logits.rows;
   struct Entry {
     double loss;
@@ -20,6 +20,7 @@ LossSum SumRows(ConstMat logits, int64_t chunk, Arena& arena, Row row) {
   };
   const Arena::Mark mark = arena.mark();
   Entry* entries = arena.NewArray<Entry>(rows);
+  if (op.dry()) return arena.Rewind(mark), LossSum();
   ParallelChunks(rows, chunk, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const auto [loss, correct] = row(r);

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +81,9 @@ struct Matmul::Rep {
   std::map<std::pair<uintptr_t, int>, std::vector<Packed>> packed;
   bool share_packed = false;
   PanelGradient panel_gradient;
+  // Of dry runs: bytes by address (0 where weights share), direction and shape of a weight.
+  std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
+  int64_t dry_scratch = 0;
   std::vector<Worker> workers;  // one a thread
   std::vector<Tile> tiles;      // of the product at hand
   std::vector<std::pair<ProductArgs, DType>>
@@ -197,7 +201,7 @@ struct Matmul::Rep {
   }
 
   void PackStale() {
-    const OpTimer timer("pack weights", [&] {
+    const Op op("pack weights", [&] {
       OpCost cost;
       for (const auto& [from, to] : stale)
         cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
@@ -287,7 +291,8 @@ Matmul::~Matmul() = default;
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
   CLOZE_CHECK(
       x.cols == w.w.cols && y.cols == w.w.rows && x.rows == y.rows && w.w.type == DType::kF32);
-  const OpTimer timer("matmul", [&] { return ProductCost(x, w.w, y); });
+  const Op op("matmul", [&] { return ProductCost(x, w.w, y); });
+  if (op.dry()) return CountPacked(x, w, false);
   if (Rep::HasProduct(x)) {
     rep_->AddProducts(0, x, w, DescribeTransposed(w.w), bias, y, accumulate);
     return rep_->Run();
@@ -339,19 +344,25 @@ void Matmul::AddWeight(ConstMat dy, ConstMat x, Mat dw) {
 }
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
-  const OpTimer timer("matmul dx", [&] { return ProductCost(dy, w.w, dx); });
+  const Op op("matmul dx", [&] { return ProductCost(dy, w.w, dx); });
+  if (op.dry()) return CountPacked(dy, w, true);
   AddData(dy, w, dx, accumulate);
   rep_->Run();
 }
 
 void Matmul::BackwardWeight(ConstMat dy, ConstMat x, Mat dw) {
-  const OpTimer timer("matmul dw", [&] { return ProductCost(dy, x, dw); });
+  const Op op("matmul dw", [&] { return ProductCost(dy, x, dw); });
+  if (op.dry()) {
+    const int64_t bytes = PanelGradient::Bytes(x.rows, dw.rows, dw.cols, x.type);
+    rep_->dry_scratch = std::max(rep_->dry_scratch, bytes);
+    return;
+  }
   AddWeight(dy, x, dw);
   rep_->Run();
 }
 
 void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate) {
-  if (Profile::active() != nullptr) {  // a time for each
+  if (Profile::active() != nullptr || DryRun::active()) {  // each on its own
     BackwardWeight(dy, x, dw);
     return BackwardData(dy, w, dx, accumulate);
   }
@@ -360,13 +371,21 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
   rep_->Run();
 }
 
-// Once for the matrix unit. Else once whole and, where few rows are cut into columns, once more in
-// tiles; the library rounds up to its blocks.
-int64_t Matmul::PackedBytes(int64_t out, int64_t in, DType type, bool backward) {
+// A weight is packed once for the matrix unit. Otherwise it is packed whole and, because batches
+// with few rows are cut into columns, a second time in tiles. oneDNN rounds up to its blocks.
+void Matmul::CountPacked(ConstMat src, const Weight& w, bool backward) {
   const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
-  const bool once =
-      Rep::HasProduct(type, backward ? out : in) || (backward ? in : out) <= kLeastTileCols;
-  return blocks(out) * blocks(in) * SizeOf(type) * (once ? 1 : 2);
+  const bool once = Rep::HasProduct(src) || (backward ? w.w.cols : w.w.rows) <= kLeastTileCols;
+  const uintptr_t at = rep_->share_packed ? 0 : reinterpret_cast<uintptr_t>(w.w.data);
+  rep_->dry_packed[{at, backward, w.w.rows, w.w.cols}] =
+      blocks(w.w.rows) * blocks(w.w.cols) * SizeOf(src.type) * (once ? 1 : 2);
+}
+
+Matmul::Memory Matmul::TakeDryMemory() {
+  Memory memory = {0, std::exchange(rep_->dry_scratch, 0)};
+  for (const auto& [key, bytes] : rep_->dry_packed) memory.packed += bytes;
+  rep_->dry_packed.clear();
+  return memory;
 }
 
 void Matmul::SharePacked(bool share) {
@@ -380,10 +399,6 @@ int64_t Matmul::packed_bytes() const {
     for (const Packed& copy : copies) bytes += copy.data.get_desc().get_size();
   }
   return bytes;
-}
-
-int64_t Matmul::GradientBytes(int64_t n, int64_t out, int64_t in, DType type) {
-  return PanelGradient::Bytes(n, out, in, type);
 }
 
 std::string MatmulLibrary() {

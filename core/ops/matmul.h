@@ -40,19 +40,21 @@ class Matmul {
   // Whether weights of one shape share the place of their packed copy, for who uses each once
   // before it changes. At first they do not.
   void SharePacked(bool share);
-  // Most bytes that packing a weight [out, in] for activations of `type` takes: for Forward, or for
-  // BackwardData (`backward`).
-  static int64_t PackedBytes(int64_t out, int64_t in, DType type, bool backward);
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
-  // Most bytes of scratch for BackwardWeight, beside those of the threads; a Matmul keeps them for
-  // the largest product.
-  static int64_t GradientBytes(int64_t n, int64_t out, int64_t in, DType type);
+  // Returns upper bounds of the memory that the dry runs since the last call would have kept, and
+  // forgets them.
+  struct Memory {
+    int64_t packed = 0;   // packed weights
+    int64_t scratch = 0;  // of BackwardWeight, without that of each thread
+  };
+  Memory TakeDryMemory();
 
  private:
   // Queue their tiles; AddWeight on a matrix unit does its work at once.
   void AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate);
   void AddWeight(ConstMat dy, ConstMat x, Mat dw);
+  void CountPacked(ConstMat src, const Weight& w, bool backward);
 
   struct Rep;
   std::unique_ptr<Rep> rep_;

@@ -17,7 +17,8 @@ void* From(Mat m, int64_t row) { return m.empty() ? nullptr : Rows(m, row, 0).da
 void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y, NormStats stats) {
   CLOZE_CHECK(y.cols == y.stride && y.cols <= kMaxDropoutRow);
-  const OpTimer timer("norm", [&] { return Traffic({x, residual, z, y}); });
+  const Op op("norm", [&] { return Traffic({x, residual, z, y}); });
+  if (op.dry()) return;
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().norm[int(y.type)]({.rows = end - begin,
         .cols = y.cols,
@@ -39,11 +40,11 @@ void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
     const DropoutSite& in, const DropoutSite& out, ConstMat dz_in, const NormGrads& grads,
     Arena& arena, Mat dz, Mat dx) {
   CLOZE_CHECK(dy.cols == dy.stride && dz.cols == dz.stride && (in.p <= 0 || !dx.empty()));
-  const OpTimer timer("norm backward", [&] { return Traffic({dy, z, dz_in, dz, dx}); });
+  const Op op("norm backward", [&] { return Traffic({dy, z, dz_in, dz, dx}); });
   const int64_t cols = dy.cols;
   const Arena::Mark mark = arena.mark();
   float* sums = arena.NewArray<float>(3 * cols);  // gain, bias, dx
-  std::memset(sums, 0, 3 * cols * sizeof(float));
+  if (!op.dry()) std::memset(sums, 0, 3 * cols * sizeof(float));
   ReduceRows(dy.rows, 3 * cols, arena, sums, [&](int64_t begin, int64_t end, float* partial) {
     GetKernels().norm_grad[int(dy.type)]({.rows = end - begin,
         .cols = cols,
@@ -63,7 +64,7 @@ void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
   });
   float* const targets[] = {grads.gain, grads.bias, grads.dx_sum};
   for (int t = 0; t < 3; ++t) {
-    if (targets[t] == nullptr) continue;
+    if (op.dry() || targets[t] == nullptr) continue;
     for (int64_t c = 0; c < cols; ++c) targets[t][c] += sums[t * cols + c];
   }
   arena.Rewind(mark);

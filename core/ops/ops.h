@@ -77,8 +77,6 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
     ConstMat types, const int32_t* type, Mat x);
 // dtable[ids[r]] += dx[r] for r < rows: sorted by id, each table row summed in the order of r.
 void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable);
-// Bytes of the arena that EmbeddingBackward of dx [rows, cols] takes at most.
-int64_t EmbeddingScratch(int64_t rows, int64_t cols);
 
 // Attention of packed sequences: sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]). qkv [rows, 3
 // heads dim], out [rows, heads dim]. Rows behind the last sequence become 0. lse [heads, rows] is
@@ -121,9 +119,15 @@ LossSum BinaryCrossEntropy(Mat logits, const float* targets, float gradient_scal
 // Sum of (x - y)^2, as PyTorch's MSELoss(reduction="sum"). Logits f32; `correct` stays 0.
 LossSum SquaredError(Mat logits, const float* targets, float gradient_scale, Arena& arena);
 
-// y[i] = x[rows[i]]; its backward adds dy[i] to dx[rows[i]] (dx zero before, rows distinct).
+// y[i] = x[rows[i]]; further rows of y become zero.
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
+// Backward of GatherRows for distinct rows: dx[rows[i]] = dy[i], all other rows of dx become zero.
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
+// Overwrites rows [begin, m.rows) with zeros.
+void ZeroRowsFrom(Mat m, int64_t begin);
+// Returns the keys of `rows`, and zeros up to `padded` rows, in the arena.
+RowKeys GatherKeys(
+    const RowKeys& keys, absl::Span<const int32_t> rows, int64_t padded, Arena& arena);
 
 // y = a x + b y, elementwise; x may be y. b 0: y is not read.
 void Combine(float a, ConstMat x, float b, Mat y);

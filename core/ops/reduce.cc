@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/profile.h"
 #include "core/base/threads.h"
 
 namespace cloze {
@@ -12,6 +13,7 @@ void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,
   const Arena::Mark mark = arena.mark();
   const int64_t chunks = (rows + kRowChunk - 1) / kRowChunk;
   float* partial = arena.NewArray<float>(chunks * cols);
+  if (DryRun::active()) return arena.Rewind(mark);
   ParallelFor(chunks, [&](int64_t i) {
     std::memset(partial + i * cols, 0, cols * sizeof(float));
     f(i * kRowChunk, std::min(rows, (i + 1) * kRowChunk), partial + i * cols);

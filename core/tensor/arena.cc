@@ -14,16 +14,17 @@ int64_t WholePages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage *
 
 Mat Arena::NewZero(int64_t rows, int64_t cols, DType type) {
   Mat m = New(rows, cols, type);
-  std::memset(m.data, 0, rows * cols * SizeOf(type));
+  if (!counting_) std::memset(m.data, 0, rows * cols * SizeOf(type));
   return m;
 }
 
 void* Arena::Allocate(int64_t bytes) {
   bytes = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   if (counting_) {
+    void* p = NoMemory(total_);
     total_ += bytes;
     peak_ = std::max(peak_, total_);
-    return nullptr;
+    return p;
   }
   while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].bytes()) ++block_, used_ = 0;
   if (block_ == blocks_.size()) {

@@ -16,8 +16,8 @@ class Arena {
  public:
   static constexpr int64_t kAlignment = 64;
 
-  // An arena that has no memory and only counts: what it hands out is null, and must not be
-  // touched.
+  // Returns an arena without memory: it counts, and hands out distinct addresses that end the
+  // process when they are dereferenced. For dry runs (core/base/profile.h).
   static Arena Counting() {
     Arena arena;
     arena.counting_ = true;

@@ -87,7 +87,9 @@ class ParamStore {
   void TrainableChanged() { ++version_; }
 
  private:
-  static float* at(const LargeMemory& memory) { return memory.as<float>().data(); }
+  static float* at(const LargeMemory& memory) {
+    return memory.bytes() > 0 ? memory.as<float>().data() : reinterpret_cast<float*>(NoMemory());
+  }
 
   std::vector<Param> params_;
   LargeMemory values_, grads_;

@@ -53,12 +53,6 @@ class Block {
   // at the first that learns.
   void Backward(const Pass& pass, const Saved& saved, const Stream& d, const Stream& d_in) const;
 
-  // Take from a counting arena what Forward and Backward take.
-  void CountForward(const Pass& pass, const PassShape& shape, bool targets) const;
-  void CountBackward(const Pass& pass, const PassShape& shape, bool targets, bool need_dx) const;
-  // Most bytes of packed weights, with those for the gradients of activations or without.
-  int64_t PackedBytes(const Pass& pass, bool backward) const;
-
  private:
   bool attention_trained(const Pass& pass) const {
     return qkv_.trained(pass) || attention_output_.trained(pass);

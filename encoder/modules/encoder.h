@@ -45,14 +45,6 @@ class Encoder {
   // dy [padded targets, hidden] is overwritten. Adds to the gradients of all trainable parameters.
   void Backward(const Pass& pass, const Saved& saved, Mat dy) const;
 
-  // Take from a counting arena what Forward, Infer and Backward take (footprint.h).
-  void CountForward(const Pass& pass, const PassShape& shape) const;
-  void CountInfer(const Pass& pass, const PassShape& shape) const;
-  void CountBackward(const Pass& pass, const PassShape& shape) const;
-  // Most bytes of packed weights, for inference or training, of all blocks or, as they are alike,
-  // `shared`.
-  int64_t PackedBytes(const Pass& pass, bool training, bool shared) const;
-
   // [vocab, hidden]; the masked-LM decoder is tied to it.
   ParamId word_embeddings() const { return words_; }
   // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd,
@@ -72,9 +64,6 @@ class Encoder {
   Stream Below(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Pass& pass, const Saved& saved, const Stream& d) const;
-  void CountStream(const Pass& pass, int64_t rows) const;
-  void CountEmbed(const Pass& pass, int64_t rows) const;
-  void CountBelow(const Pass& pass, const PassShape& shape, int count) const;
   const std::vector<int32_t>& PositionRows(const Pass& pass, std::vector<int32_t>* shifted) const;
   // The batch's types; zeros for a model that has but one, where both texts of a pair are the same,
   // as RoBERTa has it.

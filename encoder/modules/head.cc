@@ -1,7 +1,6 @@
 #include "encoder/modules/head.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "encoder/modules/block.h"
 
@@ -145,7 +144,8 @@ LossSum Head::LossOf(const Pass& pass, Mat logits, int64_t first, float gradient
     const LabelWeights& weights) const {
   if (has_chain()) return ChainLossOf(pass, logits, gradient_scale);
   const int32_t* targets = pass.batch.targets.data() + first;
-  const float* values = pass.batch.values.data() + first * labels_;
+  const float* values =
+      pass.batch.values.empty() ? nullptr : pass.batch.values.data() + first * labels_;
   switch (config_.problem) {
     case Problem::kSingleLabel:
       if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, pass.arena);
@@ -193,7 +193,7 @@ LossSum Head::Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat 
     sum.loss += loss.loss;
     sum.correct += loss.correct;
     if (gradient_scale == 0) continue;
-    std::memset(Rows(part, real, 0).data, 0, (padded - real) * labels_ * SizeOf(part.type));
+    ZeroRowsFrom(part, real);
     AddColumnSums(part, pass.arena, pass.vector_grad(bias_));
     if (!narrow.empty()) {
       Convert(part, Rows(narrow, 0, padded));

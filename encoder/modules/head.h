@@ -35,12 +35,6 @@ class Head {
   // pass: targets, their weights, or targets times labels for several labels at once.
   double LossWeight(const Batch& batch, const LabelWeights& weights) const;
 
-  // Take from a counting arena what Loss takes, with gradients or without, and what Logits takes.
-  void CountLoss(const Pass& pass, int64_t targets, bool gradients) const;
-  void CountLogits(const Pass& pass, int64_t targets) const;
-  // Most bytes of packed weights.
-  int64_t PackedBytes(const Pass& pass, bool training) const;
-
   // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is
   // one.
   bool has_chain() const { return start_ >= 0; }
@@ -59,8 +53,6 @@ class Head {
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
   void TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const;
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
-  void CountTransform(const Pass& pass, int64_t padded) const;
-  void CountTransformBackward(const Pass& pass, int64_t padded) const;
   // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
   DType LogitType(const Pass& pass) const {
     return config_.head == HeadKind::kMaskedLm ? pass.compute : DType::kF32;

@@ -33,10 +33,6 @@ class Linear {
   // is the caller's, who has dy's column sums from another pass: bias_grad(). dx [n, in] is
   // overwritten, or added to with `add_dx`; empty: not needed.
   void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
-  // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
-  void Count(const Pass& pass, int64_t rows) const;
-  // Most bytes of packed weights, with those for dx or without.
-  int64_t PackedBytes(const Pass& pass, bool backward) const;
   // [names * out] or null when frozen.
   float* bias_grad(const Pass& pass) const { return pass.vector_grad(bias_); }
 

@@ -47,11 +47,6 @@ class Lora {
   // added to unless it is empty.
   void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const;
 
-  // Takes from a counting arena what any of them takes for `rows` rows and gives it back.
-  void Count(const Pass& pass, int64_t rows) const;
-  // Most bytes of packed weights.
-  int64_t PackedBytes(const Pass& pass) const;
-
  private:
   DropoutSite Site(const Pass& pass) const { return pass.Site(dropout_, stream_); }
   ConstMat Dropped(const Pass& pass, ConstMat x) const;

@@ -28,9 +28,6 @@ class Norm {
   // dx_sum: null, or where the column sums of dx are added.
   void Backward(const Pass& pass, const Saved& saved, ConstMat dy, ConstMat dz_in,
       const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz, Mat dx) const;
-  // Take from a counting arena what they take.
-  void CountForward(const Pass& pass, int64_t rows) const;
-  void CountBackward(const Pass& pass, int64_t rows) const;
 
  private:
   NormParams params(const Pass& pass) const {

@@ -10,13 +10,6 @@
 
 namespace cloze {
 
-// Sizes of a pass.
-struct PassShape {
-  int64_t rows = 0;     // padded
-  int64_t longest = 0;  // tokens of a sequence
-  int64_t targets = 0;  // rows with a label
-};
-
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
 struct Pass {
   const ParamStore& params;

@@ -8,9 +8,10 @@
 #include <limits>
 
 #include "core/base/control_group.h"
+#include "core/base/profile.h"
 #include "core/base/threads.h"
-#include "encoder/footprint.h"
 #include "encoder/trainable.h"
+#include "tasks/training/pass.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
@@ -24,6 +25,22 @@ constexpr int64_t kRows = 64;  // passes are padded to multiples of it
 // that is being fetched.
 constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch = 2 * kMegabyte,
                   kVocabToken = 300, kBatchToken = 64;
+
+constexpr int64_t kDryRows = 1 << 20;  // most tokens of a batch that is built for a dry run
+
+// A batch of `rows` tokens in sequences of at most `longest`; `targets` of its rows have a label.
+Batch BatchOf(int64_t rows, int64_t longest, int64_t targets, const ModelConfig& config) {
+  Batch batch;
+  const std::vector<int32_t> ids(longest);
+  for (int64_t left = rows; left > 0; left -= std::min(longest, left))
+    batch.Add(absl::MakeSpan(ids).first(std::min(longest, left)), longest, 0);
+  batch.Pad();
+  for (int64_t i = 0; i < targets; ++i)
+    batch.rows.push_back(static_cast<int32_t>(i * rows / targets));
+  batch.targets.resize(targets);
+  if (config.problem != Problem::kSingleLabel) batch.values.resize(targets * config.labels.size());
+  return batch;
+}
 
 // The number that `pattern` finds in some line of a file of the system, times `unit`.
 int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
@@ -124,35 +141,45 @@ int64_t MemoryPlan::Targets(int64_t rows, bool training) const {
   return rows;
 }
 
+void MemoryPlan::RunTraining(const Batch& batch, TrainingNeed* need) const {
+  Pass pass = model_->NewPass(batch, compute_, true);
+  pass.recompute = spec_.runtime().recompute();
+  model_->encoder().Forward(pass);
+  need->activations = model_->arena().used();
+  TrainingPass(*model_, batch, {.compute = compute_, .recompute = pass.recompute, .weights = {}});
+}
+
+void MemoryPlan::RunEvaluation(const Batch& batch) const {
+  model_->arena().Reset();
+  const Pass pass = model_->NewPass(batch, compute_);
+  const Mat hidden = model_->encoder().Infer(pass);
+  if (!spec_.has_masked_lm()) model_->head().Logits(pass, hidden);
+  model_->head().Loss(pass, hidden, 0, {});
+}
+
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const int64_t longest = std::min(MaxTokens(spec_), micro_tokens),
                 rows = PaddedRows(std::min(micro_tokens, MostTokens()));
-  const auto shape = [&](int64_t n, bool training) {
-    return PassShape{n, longest, Targets(n, training)};
+  // Larger passes need memory in proportion.
+  const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
+  const auto batch = [&](int64_t n, bool training) {
+    return BatchOf(n / times, longest, Targets(n, training) / times, model_->config());
   };
-  const PassBytes pass =
-      CountTraining(*model_, shape(rows, true), compute_, spec_.runtime().recompute());
   TrainingNeed need;
-  need.arena = pass.peak;
-  if (spec_.validation().files_size() > 0) {
-    need.arena = std::max(
-        need.arena, CountInference(*model_, shape(PaddedRows(micro_tokens), false), compute_).peak);
-  }
+  need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;
+  const DryRun dry;
+  model_->arena() = Arena::Counting();
+  model_->matmul().SharePacked(need.one_pass);
+  RunTraining(batch(rows, true), &need);
+  if (spec_.validation().files_size() > 0) RunEvaluation(batch(PaddedRows(micro_tokens), false));
+  need.activations *= times;
+  need.arena = model_->arena().peak() * times;
+  const Matmul::Memory products = model_->matmul().TakeDryMemory();
+  need.packed = products.packed;
+  need.scratch = need.arena - need.activations + kProductScratch * Threads() + products.scratch;
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
   need.optimizer = kFloat * static_cast<int64_t>(model_->params().grads().size()) *
                    (spec_.optimizer().ema_decay() > 0 ? 4 : 3);
-  need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;
-  need.packed = PackedBytes(*model_, compute_, need.one_pass);
-  need.activations = pass.kept;
-  need.scratch = need.arena - pass.kept + kProductScratch * Threads();
-  const ModelConfig& config = model_->config();
-  const int64_t targets = Targets(rows, true);
-  need.scratch += std::max({Matmul::GradientBytes(rows,
-                                std::max(3 * config.hidden, config.intermediate), config.hidden,
-                                compute_),
-      Matmul::GradientBytes(rows, config.hidden, config.intermediate, compute_),
-      spec_.has_masked_lm() ? Matmul::GradientBytes(targets, config.vocab, config.hidden, compute_)
-                            : 0});
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

@@ -59,6 +59,9 @@ class MemoryPlan {
 
  private:
   int64_t Targets(int64_t rows, bool training) const;
+  // Dry runs of what the trainer does.
+  void RunTraining(const Batch& batch, TrainingNeed* need) const;
+  void RunEvaluation(const Batch& batch) const;
 
   TaskSpec spec_;
   DType compute_;

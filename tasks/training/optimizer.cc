@@ -47,7 +47,7 @@ void Optimizer::Step(double rate, double norm) {
                         : 1.0f,
       .bias_correction = spec_.bias_correction(),
       .step = ++steps_};
-  const OpTimer timer("adamw", [&] { return OpCost{.bytes = 8.0 * m_.bytes()}; });
+  const Op op("adamw", [&] { return OpCost{.bytes = 8.0 * m_.bytes()}; });
   float *values = store_->values().data(), *grads = store_->grads().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const Piece& p = pieces_[i];

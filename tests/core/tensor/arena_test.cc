@@ -46,7 +46,11 @@ TEST(Arena, CountsWithoutMemory) {
   }
   EXPECT_EQ(counting.peak(), real.peak());
   EXPECT_EQ(counting.used(), real.used());
-  EXPECT_EQ(counting.NewArray<float>(int64_t{1} << 50), nullptr);
+  const Mat huge = counting.New(int64_t{1} << 40, 1024, DType::kF32);
+  EXPECT_FALSE(huge.empty());
+  EXPECT_NE(counting.NewArray<float>(1), huge.data) << "addresses differ as those of real memory";
+  EXPECT_NO_FATAL_FAILURE(counting.NewZero(100, 100, DType::kF32));
+  EXPECT_DEATH(static_cast<volatile float*>(huge.data)[0] = 1, "");
 }
 
 TEST(Arena, ReservesOneBlock) {

@@ -1,9 +1,9 @@
-// What the plan of a pass counts is what the pass takes.
-#include "encoder/footprint.h"
-
+// A dry run allocates exactly what the pass itself does; recomputation needs less.
 #include <gtest/gtest.h>
 
+#include "core/base/profile.h"
 #include "core/base/threads.h"
+#include "encoder/model.h"
 #include "tests/encoder/modules.h"
 
 namespace cloze {
@@ -63,15 +63,18 @@ void RunPass(Model& model, const Batch& batch, DType type, bool recompute) {
   if (trained) model.encoder().Backward(pass, saved, dy);
 }
 
-PassShape PassShapeOf(const Batch& batch) {
-  PassShape shape = {batch.padded_rows(), 0, static_cast<int64_t>(batch.rows.size())};
-  for (int64_t s = 0; s < batch.sequences(); ++s)
-    shape.longest = std::max<int64_t>(shape.longest, batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]);
-  return shape;
+// The passes of an evaluation.
+void RunInference(Model& model, const Batch& batch, DType type) {
+  model.arena().Reset();
+  const Pass pass = model.NewPass(batch, type);
+  const Mat hidden = model.encoder().Infer(pass);
+  if (model.config().head != HeadKind::kMaskedLm) model.head().Logits(pass, hidden);
+  model.head().Loss(pass, hidden, 0, {});
 }
 
-TEST(Footprint, IsWhatATrainingPassTakes) {
-  const std::vector<int32_t> lengths = {100, 120, 77, 3, 99};
+const std::vector<int32_t> kLengths = {100, 120, 77, 3, 99};
+
+TEST(DryRun, NeedsWhatATrainingPassNeeds) {
   for (const Case& c : Cases()) {
     for (const DType type : {DType::kF32, DType::kBf16}) {
       if (!MatmulRuns(type)) continue;
@@ -82,15 +85,19 @@ TEST(Footprint, IsWhatATrainingPassTakes) {
           model.Initialize(3);
           const bool shared = threads == 1;
           model.matmul().SharePacked(shared);
-          const Batch batch = MakeBatch(lengths, model.config());
+          const Batch batch = MakeBatch(kLengths, model.config());
           RunPass(model, batch, type, recompute);
-          const int64_t real = model.arena().peak();
           const auto laid_out = Model::LayOut(model.config(), c.trainable);
-          const PassBytes counted = CountTraining(*laid_out, PassShapeOf(batch), type, recompute);
-          EXPECT_GE(counted.peak, real) << c.name << int(type) << recompute;
-          EXPECT_LE(counted.peak, real + real / 50) << c.name << int(type) << recompute;
-          EXPECT_LE(counted.kept, counted.peak);
-          EXPECT_GE(PackedBytes(*laid_out, type, shared), model.matmul().packed_bytes()) << c.name;
+          laid_out->matmul().SharePacked(shared);
+          {
+            const DryRun dry;
+            RunPass(*laid_out, batch, type, recompute);
+          }
+          EXPECT_EQ(laid_out->arena().peak(), model.arena().peak())
+              << c.name << int(type) << recompute;
+          EXPECT_GE(laid_out->matmul().TakeDryMemory().packed, model.matmul().packed_bytes())
+              << c.name;
+          EXPECT_EQ(laid_out->matmul().packed_bytes(), 0);
         }
       }
     }
@@ -98,18 +105,34 @@ TEST(Footprint, IsWhatATrainingPassTakes) {
   SetThreads(1);
 }
 
-TEST(Footprint, IsWhatEvaluationTakes) {
+TEST(DryRun, NeedsWhatEvaluationNeeds) {
   for (const Case& c : Cases()) {
     Model model = MakeModel(c);
-    const Batch batch = MakeBatch({100, 120, 77, 3, 99}, model.config());
-    const Pass pass = model.NewPass(batch, DType::kF32);
-    const Mat hidden = model.encoder().Infer(pass);
-    if (c.head != HeadKind::kMaskedLm) model.head().Logits(pass, hidden);
-    model.head().Loss(pass, hidden, 0, {});
-    const PassBytes counted = CountInference(model, PassShapeOf(batch), DType::kF32);
-    EXPECT_GE(counted.peak, model.arena().peak()) << c.name;
-    EXPECT_LE(counted.peak, model.arena().peak() * 51 / 50) << c.name;
+    const Batch batch = MakeBatch(kLengths, model.config());
+    RunInference(model, batch, DType::kF32);
+    const auto laid_out = Model::LayOut(model.config(), c.trainable);
+    const DryRun dry;
+    RunInference(*laid_out, batch, DType::kF32);
+    EXPECT_EQ(laid_out->arena().peak(), model.arena().peak()) << c.name;
+    EXPECT_GE(laid_out->matmul().TakeDryMemory().packed, model.matmul().packed_bytes()) << c.name;
+    EXPECT_EQ(laid_out->matmul().TakeDryMemory().packed, 0) << "forgotten";
   }
+}
+
+TEST(DryRun, LeavesTheModelAsItIs) {
+  Model model = MakeModel({"mlm"});
+  model.Initialize(3);
+  const Batch batch = MakeBatch(kLengths, model.config());
+  const std::vector<float> values(model.params().values().begin(), model.params().values().end());
+  {
+    const DryRun dry;
+    RunPass(model, batch, DType::kF32, false);
+  }
+  EXPECT_EQ(
+      std::vector<float>(model.params().values().begin(), model.params().values().end()), values);
+  for (const float g : model.params().grads()) ASSERT_EQ(g, 0);
+  RunPass(model, batch, DType::kF32, false);
+  EXPECT_NE(model.params().grads()[0], 0) << "a dry run ends with its scope";
 }
 
 // The gradients of all parameters after two passes, one on top of the other.
