@@ -32,7 +32,7 @@ absl::StatusOr<Masker> Masker::Create(
         Exit::kSpec, "the vocabulary has no <mask> (or [MASK]) token, masked_lm needs one");
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     masker.special_.push_back(tokenizer.is_special(id));
-    masker.continues_.push_back(tokenizer.continues_word(id));
+    masker.continues_.push_back(tokenizer.ContinuesWord(id));
     if (!masker.special_.back()) masker.ordinary_.push_back(id);
   }
   if (masker.ordinary_.empty()) return Error(Exit::kSpec, "the vocabulary has only special tokens");

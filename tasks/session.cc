@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/suggest.h"
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 
 namespace cloze {
@@ -169,9 +170,9 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
 }
 
 absl::Status Session::LoadTokenizer(const std::string& base) {
-  auto tokenizer = Tokenizer::Load(folder_, true);
+  auto tokenizer = cloze::LoadTokenizer(folder_, true);
   if (ExitOf(tokenizer.status()) == Exit::kNoInput && base != folder_)
-    tokenizer = Tokenizer::Load(base, true);
+    tokenizer = cloze::LoadTokenizer(base, true);
   if (tokenizer.ok()) {
     tokenizer_ = *std::move(tokenizer);
     if (tokenizer_->vocab_size() > config().vocab) {
@@ -350,8 +351,8 @@ std::vector<bool> Chosen(absl::Span<const float> logits, float threshold) {
   return chosen;
 }
 
-Query QueryOf(const Tokenizer& tokenizer, Encoding encoding, int64_t max_tokens, int64_t* cut) {
-  const int64_t dropped = tokenizer.Truncate(&encoding, max_tokens);
+Query QueryOf(Encoding encoding, int64_t max_tokens, int64_t* cut) {
+  const int64_t dropped = Truncate(&encoding, max_tokens);
   if (cut != nullptr) *cut = dropped;
   Query query;
   query.second =

@@ -106,7 +106,7 @@ std::vector<bool> Chosen(absl::Span<const float> logits, float threshold);
 
 // The query of an encoding, cut to max_tokens; *cut (may be null) gets the number of tokens that
 // were dropped.
-Query QueryOf(const Tokenizer& tokenizer, Encoding encoding, int64_t max_tokens, int64_t* cut);
+Query QueryOf(Encoding encoding, int64_t max_tokens, int64_t* cut);
 
 }  // namespace cloze
 

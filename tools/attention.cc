@@ -30,7 +30,7 @@ absl::Status DrawAttention(Options options) {
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());
   int64_t cut = 0;
-  const Query query = QueryOf(*tokenizer, tokenizer->Encode(options.text), most, &cut);
+  const Query query = QueryOf(tokenizer->Encode(options.text), most, &cut);
   AttentionMaps maps = {
       .text = options.text, .tokens = {}, .heads = session->config().heads, .probs = {}};
   for (const int32_t id : query.ids) maps.tokens.push_back(tokenizer->token(id));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/evaluate.h"
@@ -83,9 +84,9 @@ absl::Status EvaluateModel(Options options) {
   const ModelConfig& config = model->config();
   ASSIGN_OR_RETURN(const LoadedSpec loaded, SpecOf(options, config));
   const TaskSpec& spec = loaded.spec;
-  auto loading = Tokenizer::Load(options.infer.model, spec.model().lowercase());
+  auto loading = LoadTokenizer(options.infer.model, spec.model().lowercase());
   if (ExitOf(loading.status()) == Exit::kNoInput)
-    loading = Tokenizer::Load(both.base, spec.model().lowercase());
+    loading = LoadTokenizer(both.base, spec.model().lowercase());
   ASSIGN_OR_RETURN(const auto tokenizer, std::move(loading));
   const std::atomic<bool>* stop = StopOnSignals();
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());

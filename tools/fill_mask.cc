@@ -37,10 +37,9 @@ std::string Fillings(const Tokenizer& tokenizer, const float* logits, int64_t vo
       [&](int32_t a, int32_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
   std::string out = "[";
   for (int64_t i = 0; i < count; ++i) {
-    const std::string token =
-        tokenizer.byte_level() ? tokenizer.Decode({order[i]}) : tokenizer.token(order[i]);
-    absl::StrAppend(&out, i > 0 ? ", " : "", "{\"token\": ", JsonString(token),
-        ", \"id\": ", order[i], ", \"score\": ", JsonNumber(scores[order[i]]), "}");
+    absl::StrAppend(&out, i > 0 ? ", " : "",
+        "{\"token\": ", JsonString(tokenizer.TokenText(order[i])), ", \"id\": ", order[i],
+        ", \"score\": ", JsonNumber(scores[order[i]]), "}");
   }
   return out + "]";
 }

@@ -112,7 +112,7 @@ absl::StatusOr<Query> QueryOfRecord(
                           ? (*tokenizer)->EncodeWords(record.words)
                           : (*tokenizer)->Encode(record.text);
   int64_t dropped = 0;
-  Query query = QueryOf(**tokenizer, std::move(encoding), session.max_tokens(), &dropped);
+  Query query = QueryOf(std::move(encoding), session.max_tokens(), &dropped);
   query.adapter = adapter;
   cut->texts += dropped > 0;
   cut->tokens += dropped;

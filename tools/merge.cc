@@ -4,10 +4,11 @@
 #include <filesystem>
 
 #include "core/base/file.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"
-#include "encoder/model.h"
 #include "encoder/folder/model_folder.h"
+#include "encoder/model.h"
 #include "tools/command.h"
 #include "tools/output.h"
 
@@ -22,8 +23,8 @@ struct Options {
 absl::Status SaveTokenizer(const Options& options, const std::string& out, const std::string& base,
     const ModelConfig& config) {
   for (const std::string& folder : {options.adapter, base}) {
-    const auto tokenizer = Tokenizer::Load(folder, true);
-    if (tokenizer.ok()) return (*tokenizer)->Save(out, config.max_tokens());
+    const auto tokenizer = LoadTokenizer(folder, true);
+    if (tokenizer.ok()) return SaveTokenizer(**tokenizer, out, config.max_tokens());
     if (ExitOf(tokenizer.status()) != Exit::kNoInput) return tokenizer.status();
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/base/threads.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tools/command.h"
 #include "tools/input.h"
@@ -83,8 +84,8 @@ std::string Process(const Tokenizer& tokenizer, const InputRecord& record) {
 }
 
 absl::Status Tokenize(Options options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-      Tokenizer::Load(options.model, options.lowercase));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(options.model, options.lowercase));
   options.input.vocab_size = tokenizer->vocab_size();
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   LineWriter writer;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "tools/command.h"
 #include "tools/output.h"
@@ -28,7 +29,7 @@ absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) 
   for (const char* name : {"vocab.txt", "vocab.json"}) {
     const std::string path = JoinPath(options.out, name);
     if (options.force || !PathExists(path)) continue;
-    const auto old = Tokenizer::Load(options.out, true);
+    const auto old = LoadTokenizer(options.out, true);
     if (old.ok() && tokenizer.SameIds(**old)) continue;
     return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path),
                                           ": holds another vocabulary, on which models may depend; "
@@ -50,7 +51,7 @@ absl::Status TrainAndSave(const Options& options) {
                                : Tokenizer::Create(result.tokens, options.vocab.normalizer));
   RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
-  RETURN_IF_ERROR(tokenizer->Save(options.out, options.max_length));
+  RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.tokens.size(),
       " tokens from ", result.words, " words (", result.distinct_words, " different) in ",
       result.bytes, " bytes\n");

@@ -36,7 +36,7 @@ std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::stri
   *cut = 0;
   if (pair != nullptr) {
     Encoding encoding = tokenizer.EncodePair(text, *pair);
-    *cut = tokenizer.Truncate(&encoding, max_tokens, KeepOf(long_texts));
+    *cut = Truncate(&encoding, max_tokens, KeepOf(long_texts));
     const int64_t second =
         std::find(encoding.types.begin(), encoding.types.end(), 1) - encoding.types.begin();
     return {{std::move(encoding.ids), second}};

@@ -5,6 +5,7 @@
 #include "core/base/file.h"
 #include "core/base/number.h"
 #include "core/ops/ops.h"
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 
 namespace cloze {
@@ -209,12 +210,12 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   Setup setup;
   const TaskSpec& spec = loaded.spec;
   const ModelSpec& model = spec.model();
-  auto tokenizer = Tokenizer::Load(
+  auto tokenizer = LoadTokenizer(
       model.tokenizer().empty() ? model.start_from() : model.tokenizer(), model.lowercase());
   if (!tokenizer.ok()) return AtField(loaded, TokenizerField(spec), tokenizer.status());
   setup.tokenizer = *std::move(tokenizer);
   if (!model.tokenizer().empty() && !model.start_from().empty()) {
-    const auto own = Tokenizer::Load(model.start_from(), model.lowercase());
+    const auto own = LoadTokenizer(model.start_from(), model.lowercase());
     if (own.ok() && !(*own)->SameIds(*setup.tokenizer))
       return AtField(loaded, TokenizerField(spec),
           Error(Exit::kMismatch, "has other tokens than the model in model.start_from"));

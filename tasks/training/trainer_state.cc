@@ -11,6 +11,7 @@
 #include "core/ops/ops.h"
 #include "core/tensor/safetensors.h"
 #include "core/tensor/safetensors_writer.h"
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/run/checkpoint.h"
@@ -122,7 +123,7 @@ absl::Status Trainer::WriteModel(const std::string& folder) const {
   } else {
     RETURN_IF_ERROR(SaveWeights(folder, setup_.config, params));
   }
-  RETURN_IF_ERROR(setup_.tokenizer->Save(folder, setup_.config.max_tokens()));
+  RETURN_IF_ERROR(SaveTokenizer(*setup_.tokenizer, folder, setup_.config.max_tokens()));
   return WriteSamples(*model_, compute_, folder);
 }
 
@@ -304,7 +305,7 @@ absl::Status Trainer::Fork() {
                                      " has no checkpoint; model.start_from takes model folders"));
   }
   for (const std::string& line : skipped) setup_.notes.push_back(absl::StrCat("skipped ", line));
-  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(found->path, true));
+  ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found->path, true));
   if (!tokenizer->SameIds(*setup_.tokenizer)) {
     return Error(Exit::kMismatch, absl::StrCat("--fork: the vocabulary of ", QuotePath(found->path),
                                       " is not that of this run"));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/threads.h"
+#include "core/text/files/tokenizer_files.h"
 #include "tasks/training/trainer.h"
 #include "tests/tasks/data/test_files.h"
 
@@ -21,7 +22,7 @@ class RunsTest : public FilesTest {
       std::filesystem::create_directories(folder_);
     }
     std::filesystem::create_directories(Path("vocab"));
-    EXPECT_TRUE(SmallTokenizer()->Save(Path("vocab"), 64).ok());
+    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), Path("vocab"), 64).ok());
     std::string text, classes = "text\tlabel\n";
     for (int i = 0; i < 40; ++i) {
       const bool cat = i % 2 == 0;

@@ -2,6 +2,7 @@
 // the index of shards, lines of input. The first byte says which.
 #include "core/tensor/json.h"
 #include "core/tensor/safetensors.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/modules/config.h"
 #include "tests/fuzz/input.h"
@@ -30,13 +31,13 @@ void TokenizerFolder(const char* name, absl::string_view json) {
     ::unlink(JoinPath(folder.path(), other).c_str());
   folder.Write("vocab.txt", kVocab);
   folder.Write(name, json);
-  const auto tokenizer = Tokenizer::Load(folder.path(), true);
+  const auto tokenizer = LoadTokenizer(folder.path(), true);
   fuzz::CheckError(tokenizer.status());
   if (!tokenizer.ok()) return;
   const Encoding encoding = (*tokenizer)->Encode(kText);
   for (const int32_t id : encoding.ids) CLOZE_CHECK(id >= 0 && id < (*tokenizer)->vocab_size());
-  CLOZE_CHECK((*tokenizer)->Save(copy.path(), 128).ok());
-  const auto again = Tokenizer::Load(copy.path(), true);
+  CLOZE_CHECK(SaveTokenizer(**tokenizer, copy.path(), 128).ok());
+  const auto again = LoadTokenizer(copy.path(), true);
   CLOZE_CHECK(again.ok() && (*again)->Encode(kText).ids == encoding.ids);
 }
 

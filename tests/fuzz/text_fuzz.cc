@@ -38,7 +38,7 @@ void Check(const Tokenizer& tokenizer, const std::string& text) {
   tokenizer.Decode(ids);
   const size_t half = text.size() / 2;
   Encoding pair = tokenizer.EncodePair(text.substr(0, half), text.substr(half));
-  const int64_t before = pair.ids.size(), cut = tokenizer.Truncate(&pair, 16);
+  const int64_t before = pair.ids.size(), cut = Truncate(&pair, 16);
   CLOZE_CHECK(before == cut + static_cast<int64_t>(pair.ids.size()) && pair.ids.size() <= 16);
   for (const int32_t word : tokenizer.EncodeWords({text.substr(0, half), text.substr(half)}).words)
     CLOZE_CHECK(word >= -1 && word < 2);

@@ -1,5 +1,6 @@
 // A vocab.txt: what is accepted tokenises, and is the same when it is written and read again. With
 // 't' in front: a text to learn one from.
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tests/fuzz/input.h"
@@ -20,14 +21,14 @@ void Learn(absl::string_view text) {
 void Read(absl::string_view text) {
   static const fuzz::Folder copy;
   const fuzz::File file(text);
-  const auto tokenizer = Tokenizer::Load(file.path(), true);
+  const auto tokenizer = LoadTokenizer(file.path(), true);
   fuzz::CheckError(tokenizer.status());
   if (!tokenizer.ok()) return;
   const std::string sample = absl::StrCat(text.substr(0, 4096), " a b");
   const Encoding encoding = (*tokenizer)->Encode(sample);
   for (const int32_t id : encoding.ids) CLOZE_CHECK(id >= 0 && id < (*tokenizer)->vocab_size());
-  CLOZE_CHECK((*tokenizer)->Save(copy.path(), 128).ok());
-  const auto again = Tokenizer::Load(copy.path(), true);
+  CLOZE_CHECK(SaveTokenizer(**tokenizer, copy.path(), 128).ok());
+  const auto again = LoadTokenizer(copy.path(), true);
   CLOZE_CHECK(again.ok() && (*again)->Encode(sample).ids == encoding.ids);
 }
 

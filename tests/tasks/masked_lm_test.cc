@@ -40,16 +40,16 @@ class MaskerTest : public FilesTest {
     return e;
   }
   bool Starts(const Example& e, size_t row) {
-    return row >= e.ids.size() || !tokenizer_->continues_word(e.ids[row]);
+    return row >= e.ids.size() || !tokenizer_->ContinuesWord(e.ids[row]);
   }
 
   std::unique_ptr<Tokenizer> tokenizer_ = SmallTokenizer();
 };
 
 TEST_F(MaskerTest, KnowsWhichPiecesGoOnAWord) {
-  EXPECT_TRUE(tokenizer_->continues_word(tokenizer_->id("##s")));
-  EXPECT_FALSE(tokenizer_->continues_word(tokenizer_->id("cat")));
-  EXPECT_FALSE(tokenizer_->continues_word(tokenizer_->id(",")));
+  EXPECT_TRUE(tokenizer_->ContinuesWord(tokenizer_->id("##s")));
+  EXPECT_FALSE(tokenizer_->ContinuesWord(tokenizer_->id("cat")));
+  EXPECT_FALSE(tokenizer_->ContinuesWord(tokenizer_->id(",")));
 }
 
 TEST_F(MaskerTest, EveryUnitKeepsTheShareAndSparesSpecialTokens) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/base/utf8.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/unicode/unicode.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/spans.h"
@@ -127,7 +128,7 @@ class TagWordsTest : public FilesTest {
     Model model(config, false);
     model.Initialize(1);
     EXPECT_TRUE(SaveWeights(folder_, config, model.params()).ok());
-    EXPECT_TRUE(SmallTokenizer()->Save(folder_, config.max_positions).ok());
+    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), folder_, config.max_positions).ok());
     auto session = Session::Open(folder_, DType::kF32);
     EXPECT_TRUE(session.ok()) << session.status();
     return *std::move(session);

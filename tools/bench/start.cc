@@ -11,9 +11,10 @@
 #include <cstring>
 #include <memory>
 
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/model.h"
 #include "encoder/folder/model_folder.h"
+#include "encoder/model.h"
 #include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 
@@ -33,7 +34,7 @@ absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
   Model model(config, false);
   model.Initialize(1);
   RETURN_IF_ERROR(SaveWeights(folder, config, model.params()));
-  return tokenizer->Save(folder, config.max_tokens());
+  return SaveTokenizer(*tokenizer, folder, config.max_tokens());
 }
 
 // Runs `cloze predict` on the folder's text; its peak memory in 10^6 bytes.

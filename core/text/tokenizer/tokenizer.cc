@@ -37,14 +37,6 @@ uint32_t NextSerial() {
   return ++serial;
 }
 
-void Put(Encoding* encoding, int32_t id, int32_t type, int32_t word, Span bytes, Span chars) {
-  encoding->ids.push_back(id);
-  encoding->types.push_back(type);
-  encoding->words.push_back(word);
-  encoding->bytes.push_back(bytes);
-  encoding->chars.push_back(chars);
-}
-
 // Appends text with every invalid sequence replaced by U+FFFD.
 void AppendValid(absl::string_view text, std::string* out) {
   if (IsUtf8(text)) {
@@ -159,7 +151,7 @@ int64_t Tokenizer::Rep::EncodeWord(
   const std::vector<Piece>& pieces = scratch.pieces;
   if (pieces.size() == 1) {
     const int64_t count = CountCodePoints(raw);
-    Put(encoding, pieces[0].id, 0, word, bytes, {chars, chars + count});
+    encoding->Add(pieces[0].id, 0, word, bytes, {chars, chars + count});
     return count;
   }
   // Which raw character did each byte of the normal form come from?
@@ -177,7 +169,7 @@ int64_t Tokenizer::Rep::EncodeWord(
   starts.push_back(raw.size());
   for (const Piece& piece : pieces) {
     const int64_t first = source[piece.begin], last = source[piece.end - 1] + 1;
-    Put(encoding, piece.id, 0, word, {bytes.begin + starts[first], bytes.begin + starts[last]},
+    encoding->Add(piece.id, 0, word, {bytes.begin + starts[first], bytes.begin + starts[last]},
         {chars + first, chars + last});
   }
   return count;
@@ -216,7 +208,7 @@ int64_t Tokenizer::Rep::EncodeByteWord(absl::string_view text, Span bytes, int64
       if (in_chars.begin == in_chars.end)
         in_bytes.end = in_bytes.begin;  // of a blank that is not in the text nothing is left
     }
-    Put(encoding, piece.id, 0, word, in_bytes, in_chars);
+    encoding->Add(piece.id, 0, word, in_bytes, in_chars);
   }
   return count;
 }
@@ -264,7 +256,7 @@ void Tokenizer::Rep::EncodeText(
       advance(place.begin);
       const int64_t before = chars;
       advance(place.end);
-      Put(encoding, match.id, 0, *word, place, {before, chars});
+      encoding->Add(match.id, 0, *word, place, {before, chars});
       *word += count_words;
       advance(match.end);
     }
@@ -275,10 +267,10 @@ void Tokenizer::Rep::EncodeText(
 Tokenizer::Tokenizer(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 Tokenizer::~Tokenizer() = default;
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::FromData(
-    const std::string& origin, bool lines, TokenizerData* data) {
-  RETURN_IF_ERROR(CheckTokens(origin, lines, data));
-  auto rep = std::make_unique<Rep>(std::move(*data));
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
+    TokenizerData data, const std::string& origin, bool lines) {
+  RETURN_IF_ERROR(CheckTokens(origin, lines, &data));
+  auto rep = std::make_unique<Rep>(std::move(data));
   const SpecialNames& names = rep->data.names;
   rep->special = {rep->Find(names.pad), rep->Find(names.unk), rep->Find(names.cls),
       rep->Find(names.sep), rep->Find(names.mask)};
@@ -299,7 +291,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
   TokenizerData data;
   data.tokens = std::move(tokens);
   data.options = options;
-  return FromData("the vocabulary", false, &data);
+  return Create(std::move(data), "the vocabulary", false);
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(
@@ -310,25 +302,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::CreateBpe(
   data.merges = std::move(merges);
   data.names = {"<pad>", "<unk>", "<s>", "</s>", "<mask>"};
   data.lstrip = {"<mask>"};
-  return FromData("the vocabulary", false, &data);
-}
-
-absl::Status Tokenizer::Save(const std::string& directory, int64_t max_length) const {
-  // First what says all, and what Load asks first: whoever is stopped in between leaves no mixture.
-  RETURN_IF_ERROR(WriteFileAtomically(
-      JoinPath(directory, "tokenizer.json"), TokenizerJson(rep_->data, rep_->special_ids)));
-  if (byte_level()) {
-    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.json"), VocabJson(rep_->data)));
-    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "merges.txt"), MergesText(rep_->data)));
-  } else {
-    std::string vocab;
-    for (const std::string& token : rep_->data.tokens) vocab += token, vocab += '\n';
-    RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "vocab.txt"), vocab));
-  }
-  RETURN_IF_ERROR(WriteFileAtomically(
-      JoinPath(directory, "special_tokens_map.json"), SpecialTokensMapJson(rep_->data)));
-  return WriteFileAtomically(
-      JoinPath(directory, "tokenizer_config.json"), TokenizerConfigJson(rep_->data, max_length));
+  return Create(std::move(data), "the vocabulary", false);
 }
 
 void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) const {
@@ -351,31 +325,31 @@ void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) con
 Encoding Tokenizer::Encode(absl::string_view text, bool special) const {
   Encoding encoding;
   int32_t word = 0;
-  if (special) Put(&encoding, rep_->special.cls, 0, -1, {}, {});
+  if (special) encoding.Add(rep_->special.cls, 0, -1, {}, {});
   rep_->EncodeText(text, &word, true, &encoding);
-  if (special) Put(&encoding, rep_->special.sep, 0, -1, {}, {});
+  if (special) encoding.Add(rep_->special.sep, 0, -1, {}, {});
   return encoding;
 }
 
 Encoding Tokenizer::EncodePair(absl::string_view a, absl::string_view b) const {
   Encoding encoding = Encode(a);
-  if (byte_level()) Put(&encoding, rep_->special.sep, 0, -1, {}, {});
+  if (byte_level()) encoding.Add(rep_->special.sep, 0, -1, {}, {});
   const size_t first = encoding.ids.size();
   int32_t word = 0;
   rep_->EncodeText(b, &word, true, &encoding);
-  Put(&encoding, rep_->special.sep, 0, -1, {}, {});
+  encoding.Add(rep_->special.sep, 0, -1, {}, {});
   if (!byte_level()) std::fill(encoding.types.begin() + first, encoding.types.end(), 1);
   return encoding;
 }
 
 Encoding Tokenizer::EncodeWords(absl::Span<const std::string> words, bool special) const {
   Encoding encoding;
-  if (special) Put(&encoding, rep_->special.cls, 0, -1, {}, {});
+  if (special) encoding.Add(rep_->special.cls, 0, -1, {}, {});
   for (size_t i = 0; i < words.size(); ++i) {
     int32_t word = static_cast<int32_t>(i);
     rep_->EncodeText(words[i], &word, false, &encoding);
   }
-  if (special) Put(&encoding, rep_->special.sep, 0, -1, {}, {});
+  if (special) encoding.Add(rep_->special.sep, 0, -1, {}, {});
   return encoding;
 }
 
@@ -403,13 +377,18 @@ int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(rep_->data.t
 const std::string& Tokenizer::token(int32_t id) const { return rep_->data.tokens[id]; }
 int32_t Tokenizer::id(absl::string_view token) const { return rep_->model.Find(token); }
 
-bool Tokenizer::continues_word(int32_t id) const {
+bool Tokenizer::ContinuesWord(int32_t id) const {
   if (!byte_level()) return absl::StartsWith(token(id), WordPiece::kPrefix);
   // Words begin with their blank, and punctuation is a word of its own.
   const auto first = static_cast<unsigned char>(BytesOfToken(token(id))[0]);
   return first >= 0x80 || absl::ascii_isalnum(first);
 }
 
+std::string Tokenizer::TokenText(int32_t id) const {
+  return byte_level() ? Decode({id}) : token(id);
+}
+
+const TokenizerData& Tokenizer::data() const { return rep_->data; }
 bool Tokenizer::byte_level() const { return rep_->bpe.has_value(); }
 
 std::string Tokenizer::other_rules() const {

@@ -1,5 +1,6 @@
 // Byte-level BPE against Hugging Face's (tests/golden/byte_level), its files, and what is refused.
 #include "core/text/tokenizer/byte_bpe.h"
+#include "core/text/files/tokenizer_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,12 +68,12 @@ class ByteLevel : public testing::Test {
   static std::string Read(const std::string& path) { return *ReadFile(path, 1 << 24); }
   static Json Golden(const std::string& name) { return Json::parse(Read(kGolden + "/" + name)); }
   std::unique_ptr<Tokenizer> Load(const std::string& path) {
-    auto tokenizer = Tokenizer::Load(path, true);
+    auto tokenizer = LoadTokenizer(path, true);
     EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
     return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
   }
   void ExpectError(Exit exit, const std::string& message) {
-    const auto result = Tokenizer::Load(folder_, true);
+    const auto result = LoadTokenizer(folder_, true);
     ASSERT_FALSE(result.ok()) << message;
     EXPECT_EQ(ExitOf(result.status()), exit) << result.status();
     EXPECT_THAT(std::string(result.status().message()), HasSubstr(message));
@@ -164,7 +165,7 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
     EXPECT_EQ(vocab[result->tokens[id]], id) << result->tokens[id];
   const auto tokenizer = Tokenizer::CreateBpe(result->tokens, result->merges);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  ASSERT_TRUE((*tokenizer)->Save(folder_, 512).ok());
+  ASSERT_TRUE(SaveTokenizer(**tokenizer, folder_, 512).ok());
   EXPECT_EQ(Read(folder_ + "/merges.txt"), Read(kGolden + "/merges.txt"));
   EXPECT_EQ(Golden("tokenizer.json")["model"]["merges"],
       Json::parse(Read(folder_ + "/tokenizer.json"))["model"]["merges"]);
@@ -176,7 +177,7 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
 TEST_F(ByteLevel, FilesGoInAndOut) {
   const auto first = Load(kGolden);  // tokenizer.json
   EXPECT_TRUE(first->byte_level());
-  ASSERT_TRUE(first->Save(folder_, 77).ok());
+  ASSERT_TRUE(SaveTokenizer(*first, folder_, 77).ok());
   EXPECT_FALSE(PathExists(folder_ + "/vocab.txt"));
   const Json saved = Json::parse(Read(folder_ + "/tokenizer.json")),
              golden = Golden("tokenizer.json");
@@ -205,11 +206,11 @@ TEST_F(ByteLevel, FilesGoInAndOut) {
 
 TEST_F(ByteLevel, SayWhichTokensGoOnAWord) {
   const auto tokenizer = Load(kGolden);
-  EXPECT_TRUE(tokenizer->continues_word(tokenizer->id("the")));
-  EXPECT_FALSE(tokenizer->continues_word(tokenizer->id("Ġ")));
-  EXPECT_FALSE(tokenizer->continues_word(tokenizer->id(",")));
-  EXPECT_FALSE(tokenizer->continues_word(tokenizer->id("'")));
-  EXPECT_TRUE(tokenizer->continues_word(tokenizer->id("Ã")));
+  EXPECT_TRUE(tokenizer->ContinuesWord(tokenizer->id("the")));
+  EXPECT_FALSE(tokenizer->ContinuesWord(tokenizer->id("Ġ")));
+  EXPECT_FALSE(tokenizer->ContinuesWord(tokenizer->id(",")));
+  EXPECT_FALSE(tokenizer->ContinuesWord(tokenizer->id("'")));
+  EXPECT_TRUE(tokenizer->ContinuesWord(tokenizer->id("Ã")));
 }
 
 TEST_F(ByteLevel, AnyBytesAreEncoded) {
@@ -242,10 +243,10 @@ TEST_F(ByteLevel, TruncatesPairsAroundTheirSpecialTokens) {
   const auto tokenizer = Load(kGolden);
   Encoding e = tokenizer->EncodePair("1 2 3 4 5 6 7 8", "a b c d");
   const int64_t size = e.ids.size();
-  EXPECT_EQ(tokenizer->Truncate(&e, 10), size - 10);
+  EXPECT_EQ(Truncate(&e, 10), size - 10);
   EXPECT_EQ(e.words, (std::vector<int32_t>{-1, 0, 1, 2, -1, -1, 0, 1, 2, -1}));
   e = tokenizer->EncodePair("", "a b");
-  EXPECT_EQ(tokenizer->Truncate(&e, 5), 1);
+  EXPECT_EQ(Truncate(&e, 5), 1);
   EXPECT_EQ(e.words, (std::vector<int32_t>{-1, -1, -1, 0, -1}));
 }
 

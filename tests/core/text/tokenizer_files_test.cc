@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/base/file.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/text/unicode/unicode.h"
@@ -35,7 +36,7 @@ class Files : public testing::Test {
 
   // Loading must fail so, with a message that holds `message`.
   void ExpectError(const std::string& path, Exit exit, const std::string& message) {
-    const auto result = Tokenizer::Load(path, true);
+    const auto result = LoadTokenizer(path, true);
     ASSERT_FALSE(result.ok()) << message;
     EXPECT_EQ(ExitOf(result.status()), exit) << result.status();
     EXPECT_THAT(std::string(result.status().message()), HasSubstr(message));
@@ -54,12 +55,12 @@ TEST_F(Files, SaveAndLoad) {
         "\\", "你", "\x7F", "é"};
     auto made = Tokenizer::Create(tokens, options);
     ASSERT_TRUE(made.ok()) << made.status();
-    ASSERT_TRUE((*made)->Save(directory_, 128).ok());
+    ASSERT_TRUE(SaveTokenizer(**made, directory_, 128).ok());
     for (const bool json : {true, false}) {
       if (!json) {
         ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
       }
-      auto loaded = Tokenizer::Load(directory_, !options.lowercase);
+      auto loaded = LoadTokenizer(directory_, !options.lowercase);
       ASSERT_TRUE(loaded.ok()) << loaded.status();
       const Tokenizer& tokenizer = **loaded;
       ASSERT_EQ(tokenizer.vocab_size(), static_cast<int32_t>(tokens.size()));
@@ -83,12 +84,12 @@ TEST_F(Files, SaveAndLoad) {
 
 TEST_F(Files, LoneVocabFollowsTheFlag) {
   const std::string path = Write("vocab.txt", kVocab);
-  EXPECT_EQ((*Tokenizer::Load(path, true))->Encode("CAFÉ", false).ids, std::vector<int32_t>{7});
-  EXPECT_EQ((*Tokenizer::Load(path, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
+  EXPECT_EQ((*LoadTokenizer(path, true))->Encode("CAFÉ", false).ids, std::vector<int32_t>{7});
+  EXPECT_EQ((*LoadTokenizer(path, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
   EXPECT_EQ(
-      (*Tokenizer::Load(directory_, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
+      (*LoadTokenizer(directory_, false))->Encode("CAFÉ", false).ids, std::vector<int32_t>{1});
   Write("tokenizer_config.json", R"({"do_lower_case": true, "mask_token": {"content": "hello"}})");
-  auto folder = Tokenizer::Load(directory_, false);
+  auto folder = LoadTokenizer(directory_, false);
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ((*folder)->Encode("CAFÉ", false).ids, std::vector<int32_t>{7});
   EXPECT_EQ((*folder)->special().mask, 5);
@@ -117,7 +118,7 @@ TEST_F(Files, VocabErrorsNameTheLine) {
 
 TEST_F(Files, RefusesOtherTokenizersByName) {
   const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}, {});
-  ASSERT_TRUE((*made)->Save(directory_, 8).ok());
+  ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   const std::string path = JoinPath(directory_, "tokenizer.json");
   const auto good = nlohmann::json::parse(*ReadFile(path, 1 << 20));
   const auto expect = [&](const std::string& pointer, const nlohmann::json& value,
@@ -146,16 +147,16 @@ TEST_F(Files, RefusesOtherTokenizersByName) {
 
 TEST_F(Files, AddedTokensBeyondTheVocabulary) {
   const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}, {});
-  ASSERT_TRUE((*made)->Save(directory_, 8).ok());
+  ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   auto json = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer.json"), 1 << 20));
   json["added_tokens"].push_back({{"id", 6}, {"content", "<Name>"}, {"special", false}});
   Write("tokenizer.json", json.dump());
-  auto loaded = Tokenizer::Load(directory_, true);
+  auto loaded = LoadTokenizer(directory_, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ((*loaded)->Encode("a<Name>a", false).ids, (std::vector<int32_t>{5, 6, 5}));
   EXPECT_FALSE((*loaded)->is_special(6));
-  ASSERT_TRUE((*loaded)->Save(directory_, 8).ok());
-  EXPECT_EQ((*Tokenizer::Load(directory_, true))->Encode("a<Name>a", false).ids,
+  ASSERT_TRUE(SaveTokenizer(**loaded, directory_, 8).ok());
+  EXPECT_EQ((*LoadTokenizer(directory_, true))->Encode("a<Name>a", false).ids,
       (std::vector<int32_t>{5, 6, 5}));
 }
 
@@ -163,7 +164,7 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
 TEST_F(Files, DamagedFiles) {
   const auto made =
       Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é"}, {});
-  ASSERT_TRUE((*made)->Save(directory_, 8).ok());
+  ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   std::mt19937 random(3);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.txt"}) {
     const std::string good = *ReadFile(JoinPath(directory_, name), 1 << 20);
@@ -179,7 +180,7 @@ TEST_F(Files, DamagedFiles) {
       std::remove(
           JoinPath(directory_, name).c_str());  // writing into an old file would wait for the disk
       std::ofstream(JoinPath(directory_, name), std::ios::binary) << bad;
-      const auto loaded = Tokenizer::Load(directory_, true);
+      const auto loaded = LoadTokenizer(directory_, true);
       refused += !loaded.ok();
       if (loaded.ok()) {
         EXPECT_GE((*loaded)->Encode("ab é <x> [MASK]").ids.size(), 2u);
@@ -225,12 +226,12 @@ TEST_F(Files, ExportForHuggingFace) {
   all.emplace_back("own_uncased", *Tokenizer::Create(vocab->tokens, {}));
   all.emplace_back("own_accents", *Tokenizer::Create(vocab->tokens, {true, false, false, true}));
   for (const std::string name : {"bert-base-uncased", "bert-base-multilingual_cased"}) {
-    all.emplace_back(name, *Tokenizer::Load(shared + "/tokenizer/vocab/" + name, true));
+    all.emplace_back(name, *LoadTokenizer(shared + "/tokenizer/vocab/" + name, true));
   }
   for (const auto& [name, tokenizer] : all) {
     const std::string folder = JoinPath(target, name);
     ASSERT_TRUE(MakeDirectories(folder).ok());
-    ASSERT_TRUE(tokenizer->Save(folder, 512).ok());
+    ASSERT_TRUE(SaveTokenizer(*tokenizer, folder, 512).ok());
     std::ofstream out(JoinPath(folder, "cases.jsonl"));
     for (size_t i = 0; i < texts.size(); ++i) {
       const bool pair = i % 3 == 1 && !texts[i / 2].empty();  // transformers takes "" for no text
@@ -240,7 +241,7 @@ TEST_F(Files, ExportForHuggingFace) {
       if (pair) json["text_pair"] = texts[i / 2];
       if (i % 2 == 1) {
         json["max_length"] = 4 + random() % 60;
-        tokenizer->Truncate(&encoding, json["max_length"]);
+        Truncate(&encoding, json["max_length"]);
       }
       json["ids"] = encoding.ids;
       json["offsets"] = nlohmann::json::array();

@@ -127,7 +127,7 @@ TEST(Tokenizer, TruncatesTheLongerText) {
       {1, 5, 0, 1, 0}, {0, 3, 3, 0, 0}};
   for (const auto& [room, a, b, kept_a, kept_b] : cases) {
     Encoding encoding = tokenizer->EncodePair(text(a), text(b));
-    EXPECT_EQ(tokenizer->Truncate(&encoding, room + 3), a + b - kept_a - kept_b);
+    EXPECT_EQ(Truncate(&encoding, room + 3), a + b - kept_a - kept_b);
     Ids types(2 + kept_a, 0);
     types.resize(3 + kept_a + kept_b, 1);
     EXPECT_EQ(encoding.types, types) << room << " " << a << " " << b;
@@ -135,13 +135,13 @@ TEST(Tokenizer, TruncatesTheLongerText) {
     EXPECT_EQ(encoding.ids.back(), tokenizer->special().sep);
   }
   Encoding single = tokenizer->Encode(text(9));
-  EXPECT_EQ(tokenizer->Truncate(&single, 5), 6);
+  EXPECT_EQ(Truncate(&single, 5), 6);
   EXPECT_EQ(TokensOf(*tokenizer, single), (Tokens{"<class>", "a", "a", "a", "<sep>"}));
-  EXPECT_EQ(tokenizer->Truncate(&single, 5), 0);
-  EXPECT_EQ(tokenizer->Truncate(&single, 0), 3);
+  EXPECT_EQ(Truncate(&single, 5), 0);
+  EXPECT_EQ(Truncate(&single, 0), 3);
   EXPECT_EQ(TokensOf(*tokenizer, single), (Tokens{"<class>", "<sep>"}));
   Encoding bare = tokenizer->Encode(text(9), false);
-  EXPECT_EQ(tokenizer->Truncate(&bare, 4), 5);
+  EXPECT_EQ(Truncate(&bare, 4), 5);
   EXPECT_EQ(bare.bytes.size(), 4u);
 }
 
@@ -210,7 +210,7 @@ TEST(Tokenizer, OffsetsOfAnyBytes) {
       ASSERT_EQ(pair.ids.size(), 2 * one.ids.size() - 1);
       Encoding cut = pair;
       const int64_t limit = random() % 12;
-      const int64_t removed = tokenizer->Truncate(&cut, limit);
+      const int64_t removed = Truncate(&cut, limit);
       ASSERT_EQ(removed, static_cast<int64_t>(pair.ids.size() - cut.ids.size()));
       ASSERT_LE(static_cast<int64_t>(cut.ids.size()), std::max<int64_t>(limit, 3));
     }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/threads.h"
+#include "core/text/files/tokenizer_files.h"
 #include "tasks/data/utf8.h"
 #include "tasks/data/windows.h"
 #include "tests/tasks/data/test_files.h"
@@ -229,7 +230,7 @@ TEST_F(BuildTest, TruncationIsTheTokenizers) {
       if (row++ == 0) continue;
       Encoding expected =
           pair ? tokenizer_->EncodePair(columns[0], columns[1]) : tokenizer_->Encode(columns[0]);
-      cut += tokenizer_->Truncate(&expected, 24);
+      cut += Truncate(&expected, 24);
       Example e;
       ASSERT_TRUE(built->store.Read(row - 2, &e).ok());
       EXPECT_EQ(e.ids, expected.ids);
@@ -523,7 +524,7 @@ TEST_F(BuildTest, SharedTreebank) {
   const auto labels = LearnTags(data);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_EQ(labels->size(), 17);
-  const auto tokenizer = Tokenizer::Load(vocab, false);
+  const auto tokenizer = LoadTokenizer(vocab, false);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto built = BuildTagging(data, TokenTaggingSpec(), *labels, **tokenizer, options_);
   ASSERT_TRUE(built.ok()) << built.status();
@@ -544,7 +545,7 @@ TEST_F(BuildTest, SharedBooks) {
   const std::string vocab = Shared("tokenizer/vocab/bert-base-uncased/vocab.txt");
   if (!PathExists(data.files(0)) || !PathExists(vocab))
     GTEST_SKIP() << "needs " << data.files(0) << " and " << vocab;
-  const auto tokenizer = Tokenizer::Load(vocab, true);
+  const auto tokenizer = LoadTokenizer(vocab, true);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto start = std::chrono::steady_clock::now();
   const auto built = BuildMaskedLm(data, Mlm(128), **tokenizer, options_);

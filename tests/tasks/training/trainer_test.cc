@@ -9,6 +9,7 @@
 
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/reports/verify.h"
@@ -23,7 +24,7 @@ class TrainerTest : public FilesTest {
  protected:
   TrainerTest() {
     std::filesystem::create_directories(Path("vocab"));
-    EXPECT_TRUE(SmallTokenizer()->Save(Path("vocab"), 64).ok());
+    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), Path("vocab"), 64).ok());
     std::string text, classes = "text\tlabel\n", tags;
     for (int i = 0; i < 60; ++i) {
       const bool cat = i % 2 == 0;

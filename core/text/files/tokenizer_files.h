@@ -1,0 +1,30 @@
+// Loads and saves the tokenizer files of Hugging Face model folders.
+#ifndef CLOZE_CORE_TEXT_FILES_TOKENIZER_FILES_H_
+#define CLOZE_CORE_TEXT_FILES_TOKENIZER_FILES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/text/tokenizer/tokenizer.h"
+
+namespace cloze {
+
+// Loads a tokenizer from a model folder (tokenizer.json, else vocab.txt, else vocab.json with
+// merges.txt; tokenizer_config.json), a tokenizer.json or a lone vocab.txt. `lowercase` applies if
+// no file says whether to lower-case texts and strip accents. Returns kNoInput if there is no such
+// file; kData, naming file and line, for duplicate or blank tokens, tokens over 1 KiB and missing
+// special tokens, and naming the component for a tokenizer.json that is neither BERT's nor
+// RoBERTa's; kLimit for more than 10 million tokens or 128 MB of them.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase);
+
+// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt (byte-level
+// BPE: vocab.json and merges.txt) into an existing folder, each file atomically. `max_length`
+// becomes model_max_length.
+absl::Status SaveTokenizer(
+    const Tokenizer& tokenizer, const std::string& directory, int64_t max_length);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TEXT_FILES_TOKENIZER_FILES_H_
