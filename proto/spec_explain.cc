@@ -1,12 +1,9 @@
-// Specs for readers: with every default filled in, and with the comments of the .proto files.
+// Prints specs with all defaults, and the documentation of their fields from the .proto files.
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/text_format.h>
 
-#include <memory>
+#include <iterator>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/number.h"
 #include "core/base/suggest.h"
@@ -23,39 +20,19 @@ namespace {
 namespace pb = ::google::protobuf;
 using pb::FieldDescriptor;
 
-// May the default stand in a printed spec? Not where it is out of range: such a size comes from the
-// preset.
+constexpr size_t kColumns = 100;
+
+// True if the default is in the field's range. Otherwise it comes from the preset.
 bool DefaultIsValid(const FieldDescriptor* field) {
   const Limits& limits = field->options().GetExtension(cloze::limits);
   return field->has_default_value() || !limits.has_min() || limits.min() <= 0;
 }
 
-void SetDefault(const FieldDescriptor* field, pb::Message* message) {
-  const pb::Reflection* reflection = message->GetReflection();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      reflection->SetInt32(message, field, field->default_value_int32());
-      break;
-    case FieldDescriptor::CPPTYPE_INT64:
-      reflection->SetInt64(message, field, field->default_value_int64());
-      break;
-    case FieldDescriptor::CPPTYPE_UINT64:
-      reflection->SetUInt64(message, field, field->default_value_uint64());
-      break;
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      reflection->SetFloat(message, field, field->default_value_float());
-      break;
-    case FieldDescriptor::CPPTYPE_BOOL:
-      reflection->SetBool(message, field, field->default_value_bool());
-      break;
-    case FieldDescriptor::CPPTYPE_STRING:
-      reflection->SetString(message, field, field->default_value_string());
-      break;
-    case FieldDescriptor::CPPTYPE_ENUM:
-      reflection->SetEnum(message, field, field->default_value_enum());
-      break;
-    default: CLOZE_CHECK(false);
-  }
+// Returns the value of a singular field in text format, or its default if it is not set.
+std::string ValueText(const pb::Message& message, const FieldDescriptor* field) {
+  std::string text;
+  pb::TextFormat::PrintFieldValueToString(message, field, -1, &text);
+  return text;
 }
 
 void FillDefaults(pb::Message* message) {
@@ -69,12 +46,13 @@ void FillDefaults(pb::Message* message) {
     if (field->message_type() != nullptr) {
       FillDefaults(reflection->MutableMessage(message, field));
     } else if (!present && DefaultIsValid(field)) {
-      SetDefault(field, message);
+      CLOZE_CHECK(
+          pb::TextFormat::ParseFieldValueFromString(ValueText(*message, field), field, message));
     }
   }
 }
 
-// The .proto files with their comments, which the generated code does not carry.
+// Returns the .proto files with their comments, which the generated code does not contain.
 const pb::DescriptorPool& Comments() {
   static const pb::DescriptorPool* const pool = [] {
     auto* built = new pb::DescriptorPool;
@@ -87,15 +65,23 @@ const pb::DescriptorPool& Comments() {
   return *pool;
 }
 
-// Comment before or beside a declaration as one line; `found` is null for unknown names.
+// Appends the comment of `found` after `line`, wrapped, with later lines indented by `indent`.
 template <typename Descriptor>
-std::string CommentOf(const Descriptor* found) {
+std::string WithComment(std::string line, size_t indent, const Descriptor* found) {
   pb::SourceLocation location;
-  if (found == nullptr || !found->GetSourceLocation(&location)) return "";
-  std::vector<std::string> words =
+  CLOZE_CHECK(found != nullptr);
+  if (!found->GetSourceLocation(&location)) return line + "\n";
+  std::string text;
+  for (const absl::string_view word :
       absl::StrSplit(absl::StrCat(location.leading_comments, " ", location.trailing_comments),
-          absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  return absl::StrJoin(words, " ");
+          absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    if (line.size() + 1 + word.size() > kColumns) {
+      absl::StrAppend(&text, line, "\n");
+      line.assign(indent - 1, ' ');
+    }
+    absl::StrAppend(&line, " ", word);
+  }
+  return absl::StrCat(text, line, "\n");
 }
 
 std::string TypeName(const FieldDescriptor* field) {
@@ -107,23 +93,9 @@ std::string TypeName(const FieldDescriptor* field) {
 
 std::string DefaultText(const FieldDescriptor* field) {
   if (field->is_repeated() || field->message_type() != nullptr || !DefaultIsValid(field)) return "";
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return absl::StrCat(", default ", Shortest(field->default_value_float()));
-    case FieldDescriptor::CPPTYPE_STRING:
-      return absl::StrCat(", default \"", field->default_value_string(), "\"");
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return field->default_value_bool() ? ", default true" : ", default false";
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return absl::StrCat(", default ", field->default_value_enum()->name());
-    case FieldDescriptor::CPPTYPE_INT32:
-      return absl::StrCat(", default ", field->default_value_int32());
-    case FieldDescriptor::CPPTYPE_INT64:
-      return absl::StrCat(", default ", field->default_value_int64());
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return absl::StrCat(", default ", field->default_value_uint64());
-    default: return "";
-  }
+  const pb::Message* message =
+      pb::MessageFactory::generated_factory()->GetPrototype(field->containing_type());
+  return absl::StrCat(", default ", ValueText(*message, field));
 }
 
 std::string LimitsText(const FieldDescriptor* field) {
@@ -137,22 +109,20 @@ std::string LimitsText(const FieldDescriptor* field) {
 
 std::string ExplainField(const FieldDescriptor* field, const std::string& path) {
   const pb::OneofDescriptor* oneof = field->containing_oneof();
-  std::string text =
-      absl::StrCat(path, "  (", TypeName(field), DefaultText(field), LimitsText(field),
-          oneof == nullptr ? "" : absl::StrCat(", one ", oneof->name(), " of several"), ")\n");
-  absl::StrAppend(&text, "    ", CommentOf(Comments().FindFieldByName(field->full_name())), "\n");
-  if (field->enum_type() == nullptr) return text;
-  for (int i = 0; i < field->enum_type()->value_count(); ++i) {
-    const pb::EnumValueDescriptor* value = field->enum_type()->value(i);
-    const std::string comment = CommentOf(Comments().FindEnumValueByName(value->full_name()));
-    absl::StrAppend(
-        &text, "      ", value->name(), comment.empty() ? "" : absl::StrCat("  ", comment), "\n");
+  std::string text = absl::StrCat(path, "  (", TypeName(field), DefaultText(field),
+      LimitsText(field), oneof == nullptr ? "" : absl::StrCat(", member of oneof ", oneof->name()),
+      ")\n", WithComment("   ", 4, Comments().FindFieldByName(field->full_name())));
+  const pb::EnumDescriptor* type = field->enum_type();
+  for (int i = 0; type != nullptr && i < type->value_count(); ++i) {
+    const pb::EnumValueDescriptor* value = type->value(i);
+    absl::StrAppend(&text, WithComment(absl::StrCat("      ", value->name(), " "), 10,
+                               Comments().FindEnumValueByName(value->full_name())));
   }
   return text;
 }
 
-// Appends the fields of `type` that `filter` selects; `all` when something above them was selected.
-// Gathers all names for suggestions.
+// Appends the fields of `type` that `filter` selects to `text`; all of them if `all`. Appends all
+// names to `names`, for suggestions.
 void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
     const std::string& filter, bool all, std::string* text, std::vector<std::string>* names) {
   for (int i = 0; i < type->field_count(); ++i) {
@@ -169,6 +139,20 @@ void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
 }
 
 }  // namespace
+
+EncoderSpec FillSizes(EncoderSpec encoder) {
+  static constexpr struct {
+    int layers, hidden;
+  } kSizes[] = {{0, 0}, {2, 128}, {4, 256}, {4, 512}, {8, 512}, {12, 768}};  // by Preset
+  static_assert(std::size(kSizes) == EncoderSpec::Preset_ARRAYSIZE);
+  if (encoder.preset() == EncoderSpec::CUSTOM) return encoder;
+  const auto& sizes = kSizes[encoder.preset()];
+  if (!encoder.has_layers()) encoder.set_layers(sizes.layers);
+  if (!encoder.has_hidden()) encoder.set_hidden(sizes.hidden);
+  if (!encoder.has_heads() && encoder.hidden() % 64 == 0) encoder.set_heads(encoder.hidden() / 64);
+  if (!encoder.has_intermediate()) encoder.set_intermediate(int64_t{4} * encoder.hidden());
+  return encoder;
+}
 
 TaskSpec EffectiveSpec(const TaskSpec& spec) {
   TaskSpec effective = spec;
@@ -197,7 +181,7 @@ absl::StatusOr<std::string> ExplainSpec(const std::string& filter) {
       TaskSpec::descriptor(), "", filter, filter.empty() || filter == "TaskSpec", &text, &names);
   if (text.empty())
     return Error(Exit::kUsage,
-        absl::StrCat("no field is named \"", Quote(filter), "\"", DidYouMean(filter, names)));
+        absl::StrCat("unknown field \"", Quote(filter), "\"", DidYouMean(filter, names)));
   return text;
 }
 

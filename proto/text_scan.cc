@@ -1,22 +1,27 @@
 #include "proto/text_scan.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 
 namespace cloze {
 namespace {
 
 bool IsWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
-// Is `c` the sign in a number such as 5e-05, whose front is `number`?
+// True if `c` is the sign of the exponent in a number such as 5e-05 that begins with `number`.
 bool IsExponentSign(absl::string_view number, char c) {
   return (c == '-' || c == '+') && (absl::ascii_isdigit(number[0]) || number[0] == '.') &&
          (number.back() == 'e' || number.back() == 'E');
 }
 
 }  // namespace
+
+bool IsOctal(absl::string_view number) {
+  if (absl::StartsWith(number, "-")) number.remove_prefix(1);
+  return number.size() > 1 && number[0] == '0' && absl::ascii_isdigit(number[1]);
+}
 
 TextScan::TextScan(absl::string_view text, std::string path)
     : text_(text), path_(std::move(path)), lines_{0} {
@@ -25,19 +30,12 @@ TextScan::TextScan(absl::string_view text, std::string path)
   }
 }
 
-// First byte after the string that starts at `at`; protobuf ends a string at the end of its line.
+// Returns the first byte after the string that starts at `at`. Protobuf ends strings at line ends.
 size_t TextScan::SkipString(size_t at) const {
   const char quote = text_[at++];
   while (at < text_.size() && text_[at] != quote && text_[at] != '\n')
     at += text_[at] == '\\' ? 2 : 1;
   return std::min(at + 1, text_.size());
-}
-
-absl::Status TextScan::CheckNumber(size_t begin, size_t end) const {
-  const absl::string_view word = text_.substr(begin, end - begin);
-  if (word.size() < 2 || word[0] != '0' || !absl::ascii_isdigit(word[1])) return absl::OkStatus();
-  return Error(Exit::kSpec, absl::StrCat(Where(begin), ": number ", Quote(word),
-                                " starts with 0, which would be read as octal; leave the 0 away"));
 }
 
 absl::Status TextScan::Check(int max_depth) {
@@ -55,7 +53,10 @@ absl::Status TextScan::Check(int max_depth) {
              (IsWord(text_[i]) || IsExponentSign(text_.substr(begin, i - begin), text_[i])))
         ++i;
       words_.emplace_back(begin, i);
-      RETURN_IF_ERROR(CheckNumber(begin, i));
+      if (const absl::string_view word = text_.substr(begin, i - begin); IsOctal(word)) {
+        return Error(Exit::kSpec, absl::StrCat(Where(begin), ": number ", Quote(word),
+                                      " starts with 0 and would be octal (drop the leading 0)"));
+      }
     } else {
       if (c == '{' || c == '<') ++depth;
       if (c == '}' || c == '>') depth = std::max(depth - 1, 0);

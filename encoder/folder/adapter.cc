@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
+#include "core/base/limits.h"
 #include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/tensor/json.h"
@@ -16,7 +17,6 @@
 #include "encoder/folder/model_folder.h"
 #include "encoder/modules/encoder.h"
 #include "encoder/modules/head.h"
-#include "proto/spec.h"
 
 namespace cloze {
 namespace {

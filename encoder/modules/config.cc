@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "core/base/limits.h"
 #include "core/base/number.h"
 #include "core/tensor/json.h"
 #include "proto/spec.h"
@@ -20,22 +21,6 @@ constexpr char kPost[] = "bert", kRoberta[] = "roberta", kPre[] = "roberta-prela
 // problem_type of each Problem.
 constexpr absl::string_view kProblems[] = {
     "single_label_classification", "multi_label_classification", "regression"};
-
-struct Size {
-  int32_t layers, hidden;
-};
-
-Size PresetSize(EncoderSpec::Preset preset) {
-  switch (preset) {
-    case EncoderSpec::CUSTOM: return {0, 0};
-    case EncoderSpec::TINY: return {2, 128};
-    case EncoderSpec::MINI: return {4, 256};
-    case EncoderSpec::SMALL: return {4, 512};
-    case EncoderSpec::MEDIUM: return {8, 512};
-    case EncoderSpec::BASE: return {12, 768};
-  }
-  return {0, 0};
-}
 
 absl::Status SpecError(absl::string_view what) {
   return Error(Exit::kSpec, absl::StrCat("model.encoder.", what));
@@ -318,22 +303,19 @@ Json OwnFields(const ModelConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec) {
-  const Size preset = PresetSize(spec.preset());
-  const bool custom = spec.preset() == EncoderSpec::CUSTOM;
-  const bool complete =
-      spec.has_layers() && spec.has_hidden() && spec.has_heads() && spec.has_intermediate();
-  if (custom && !complete)
-    return SpecError("preset: CUSTOM, so layers, hidden, heads and intermediate have to be set");
-  ModelConfig config;
-  config.layers = spec.has_layers() ? spec.layers() : preset.layers;
-  config.hidden = spec.has_hidden() ? spec.hidden() : preset.hidden;
-  if (!spec.has_heads() && config.hidden % 64 != 0) {
-    return SpecError(absl::StrCat("heads: not set, and hidden ", config.hidden,
-        " is not a multiple of 64; set heads to a divisor of hidden"));
+absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
+  const EncoderSpec spec = FillSizes(given);
+  if (!spec.has_layers() || !spec.has_hidden() || !spec.has_heads() || !spec.has_intermediate()) {
+    return SpecError(given.preset() == EncoderSpec::CUSTOM
+                         ? "preset: CUSTOM: expected layers, hidden, heads and intermediate"
+                         : absl::StrCat("heads: not set, and hidden ", spec.hidden(),
+                               " is not a multiple of 64: expected a divisor of hidden"));
   }
-  config.heads = spec.has_heads() ? spec.heads() : config.hidden / 64;
-  config.intermediate = spec.has_intermediate() ? spec.intermediate() : 4 * config.hidden;
+  ModelConfig config;
+  config.layers = spec.layers();
+  config.hidden = spec.hidden();
+  config.heads = spec.heads();
+  config.intermediate = spec.intermediate();
   if (config.heads < 1 || config.hidden % config.heads != 0) {
     return SpecError(
         absl::StrCat("heads: ", config.heads, " does not divide hidden ", config.hidden));

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "absl/strings/numbers.h"
+#include "core/base/limits.h"
 #include "core/base/utf8.h"
-#include "proto/spec.h"
 #include "tasks/data/iob1.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"

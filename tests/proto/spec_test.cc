@@ -65,7 +65,7 @@ TEST(ParseSpec, AcceptsAGoodOne) {
 TEST(ParseSpec, PointsAtUnknownFields) {
   EXPECT_THAT(ParseErrorOf("schedule {\n  stepz: 3\n}"),
       StartsWith("a.textproto:2:3: unknown field \"stepz\" in ScheduleSpec; did you mean "
-                 "\"steps\"?; its fields are shape, steps, "));
+                 "\"steps\"? (fields: shape, steps, "));
   EXPECT_THAT(ParseErrorOf("# stepz\nschedule { epochs: 1\n\tstepz  :\n 3 }"),
       StartsWith("a.textproto:3:2: unknown field \"stepz\""));
   EXPECT_THAT(ParseErrorOf("qqqqqqqq: 1"), Not(HasSubstr("did you mean")));
@@ -73,8 +73,8 @@ TEST(ParseSpec, PointsAtUnknownFields) {
 
 TEST(ParseSpec, PointsAtUnknownEnumValues) {
   EXPECT_THAT(ParseErrorOf("model { encoder {\n  preset: SMAL\n} }"),
-      StartsWith("a.textproto:2:11: unknown value \"SMAL\" of preset; did you mean \"SMALL\"?; one "
-                 "of CUSTOM, TINY"));
+      StartsWith("a.textproto:2:11: unknown value \"SMAL\" of preset; did you mean \"SMALL\"? "
+                 "(values: CUSTOM, TINY, MINI, SMALL, MEDIUM, BASE)"));
 }
 
 TEST(ParseSpec, CountsColumnsInCharacters) {
@@ -146,11 +146,11 @@ TEST(LoadSpec, TellsMissingFromWrong) {
 
 TEST(VerifySpec, NamesPlaceValueAndRange) {
   EXPECT_EQ(VerifyErrorOf(absl::StrCat(kGood, "optimizer {\n  learning_rate: 20 }")),
-      "a.textproto:6:3: optimizer.learning_rate: 20 is out of range; 0 to 10 is allowed");
+      "a.textproto:6:3: optimizer.learning_rate: 20 is out of range: expected 0 to 10 per step");
   EXPECT_EQ(VerifyErrorOf(absl::StrCat(kGood, "batch { tokens: -1 }")),
-      "a.textproto:5:9: batch.tokens: -1 is out of range; 8 to 1e+09 (tokens) is allowed");
+      "a.textproto:5:9: batch.tokens: -1 is out of range: expected 8 to 1e+09 tokens");
   EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { learning_rate: nan }")),
-      HasSubstr("learning_rate: nan is not finite; 0 to 10"));
+      HasSubstr("learning_rate: nan is not finite: expected 0 to 10"));
   EXPECT_THAT(VerifyErrorOf(absl::StrCat(kGood, "optimizer { clip_norm: 1e999 }")),
       HasSubstr("clip_norm: inf is not finite"));
 }
@@ -188,10 +188,10 @@ TEST(VerifySpec, EveryNumberHasARange) {
 
 TEST(VerifySpec, ReportsAllErrorsAtOnce) {
   const std::string errors = VerifyErrorOf("");
-  EXPECT_THAT(errors, HasSubstr("a.textproto: task: no task is given"));
+  EXPECT_THAT(errors, HasSubstr("a.textproto: task: is not set: expected one of masked_lm {}, "));
   EXPECT_THAT(errors, HasSubstr("a.textproto: model: has neither"));
-  EXPECT_THAT(errors, HasSubstr("a.textproto: train.files: no file"));
-  EXPECT_THAT(errors, HasSubstr("a.textproto: output.directory: is not given"));
+  EXPECT_THAT(errors, HasSubstr("a.textproto: train.files: is empty"));
+  EXPECT_THAT(errors, HasSubstr("a.textproto: output.directory: is not set"));
 }
 
 TEST(VerifySpec, ComparesFields) {
@@ -201,12 +201,12 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_EQ(error({"model.encoder.heads=3"}),
       "--set model.encoder.heads=3: model.encoder.heads: 3 does not divide hidden = 128");
   EXPECT_THAT(error({"model.encoder.preset=CUSTOM", "model.encoder.hidden=64"}),
-      HasSubstr("model.encoder.layers: must be given"));
+      HasSubstr("model.encoder.layers: is not set"));
   EXPECT_THAT(error({"masked_lm.warmup_from_tokens=129"}),
-      HasSubstr("129 is not between 8 and max_tokens = 128"));
-  EXPECT_THAT(error({"masked_lm.warmup_from_tokens=7"}), HasSubstr("7 is not between 8"));
+      HasSubstr("129 is out of range: expected 0, or 8 to max_tokens = 128"));
+  EXPECT_THAT(error({"masked_lm.warmup_from_tokens=7"}), HasSubstr("7 is out of range"));
   EXPECT_THAT(error({"schedule.time_budget_minutes=60", "schedule.warmup_steps=10"}),
-      HasSubstr("give warmup_share"));
+      HasSubstr("expected warmup_share"));
   EXPECT_THAT(error({"masked_lm.keep_share=0.6", "masked_lm.random_share=0.6"}),
       HasSubstr("keep_share + random_share is 1.2"));
   EXPECT_THAT(error({"masked_lm.max_tokens=513"}),
@@ -217,8 +217,8 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_EQ(error({"masked_lm.max_tokens=10000", "model.encoder.max_positions=10000"}), "")
       << "a micro-batch that is not given grows";
   EXPECT_THAT(error({"model.start_from=x"}),
-      HasSubstr("a.textproto:1:24: model.encoder: is not allowed together with model.start_from"));
-  EXPECT_THAT(error({"model.tokenizer="}), HasSubstr("model.tokenizer: a new encoder needs one"));
+      HasSubstr("a.textproto:1:24: model.encoder: cannot be used with model.start_from"));
+  EXPECT_THAT(error({"model.tokenizer="}), HasSubstr("model.tokenizer: is not set"));
   EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}),
       HasSubstr("11 is more than schedule.steps = 10"));
   EXPECT_THAT(
@@ -229,7 +229,7 @@ TEST(VerifySpec, ComparesFields) {
       error({"sequence_classification.labels=a", "sequence_classification.kind=MULTI_LABEL"}), "");
   EXPECT_THAT(
       error({"sequence_classification.labels=a,b", "sequence_classification.kind=REGRESSION"}),
-      HasSubstr("one name at most"));
+      HasSubstr("expected at most one name"));
   EXPECT_THAT(error({"sequence_classification.label_separator=",
                   "sequence_classification.kind=MULTI_LABEL"}),
       HasSubstr("is empty"));
@@ -251,17 +251,17 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_THAT(error({"sequence_classification.kind=REGRESSION",
                   "sequence_classification.label_smoothing=0.1",
                   "sequence_classification.balance_classes=true"}),
-      HasSubstr("label_smoothing: is for SINGLE_LABEL only"));
+      HasSubstr("label_smoothing: is only for SINGLE_LABEL"));
   EXPECT_THAT(error({"sequence_classification.long_texts=WINDOWS", "train.text_pair_field=b"}),
-      HasSubstr("WINDOWS is for single texts"));
+      HasSubstr("WINDOWS is only for single texts"));
   EXPECT_THAT(
       error({"sequence_classification={}", "train.text_pair_field=b", "validation.files=v.tsv"}),
-      HasSubstr("validation.text_pair_field: is not given, but train has one"));
+      HasSubstr("validation.text_pair_field: is not set, but train.text_pair_field is"));
   EXPECT_THAT(
-      error({"repeat=3"}), HasSubstr("repeat: choosing the best of 3 runs needs held-out data"));
+      error({"repeat=3"}), HasSubstr("repeat: the choice of the best run needs validation data"));
   EXPECT_THAT(error({"evaluation.patience=3"}),
-      HasSubstr("evaluation.patience: ending a run early needs held-out data"));
-  EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: one label"));
+      HasSubstr("evaluation.patience: early stopping needs validation data"));
+  EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: only one label"));
   EXPECT_EQ(error({"token_tagging.labels=a,b", "token_tagging.class_weights=1,0",
                 "token_tagging.label_smoothing=0.1"}),
       "");
@@ -272,7 +272,7 @@ TEST(VerifySpec, ComparesFields) {
   for (const char* field : {"class_weights=1,2", "balance_classes=true", "label_smoothing=0.1"}) {
     EXPECT_THAT(error({"token_tagging.labels=a,b", "token_tagging.crf=true",
                     std::string("token_tagging.") + field}),
-        HasSubstr(" is not possible with crf"));
+        HasSubstr(" cannot be used with crf"));
   }
   EXPECT_THAT(error({std::string("output.directory=a\0b", 20)}),
       HasSubstr("output.directory: contains a NUL"));
@@ -306,9 +306,10 @@ TEST(ApplyOverride, SetsListsOfNames) {
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.targets=KEY,KEY").ok());
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.rank=0").ok());
   const std::string message(VerifySpec(loaded).message());
-  EXPECT_THAT(message, HasSubstr("trainable.lora.rank: 0 is out of range; 1 to 1024"));
+  EXPECT_THAT(
+      message, HasSubstr("trainable.lora.rank: 0 is out of range: expected 1 to 1024 dimensions"));
   EXPECT_THAT(message, HasSubstr("KEY is given twice"));
-  EXPECT_THAT(message, HasSubstr("name its folder in model.start_from"));
+  EXPECT_THAT(message, HasSubstr("expected its folder in model.start_from"));
 }
 
 TEST(ApplyOverride, SwitchesTheTask) {
@@ -325,21 +326,24 @@ TEST(ApplyOverride, NamesTheTextThatIsWrong) {
   EXPECT_THAT(OverrideErrorOf("optimizer.beta=1"),
       HasSubstr("unknown field \"beta\" in OptimizerSpec; did you mean \"beta1\"?"));
   EXPECT_EQ(OverrideErrorOf("optimizer.beta1=x"),
-      "--set optimizer.beta1=x: a finite number expected, found \"x\"");
-  EXPECT_THAT(OverrideErrorOf("optimizer.beta1=nan"), HasSubstr("a finite number expected"));
-  EXPECT_THAT(OverrideErrorOf("optimizer.beta1=1e60"), HasSubstr("a finite number expected"));
+      "--set optimizer.beta1=x: expected a number, found \"x\"");
+  for (const char* value : {"nan", "1e60", "-inf"}) {
+    const auto loaded = Overridden({absl::StrCat("optimizer.beta1=", value)});
+    EXPECT_THAT(std::string(VerifySpec(*loaded).message()),
+        HasSubstr(" is not finite: expected 0 to 0.99999"));
+  }
   EXPECT_THAT(OverrideErrorOf("batch.tokens=010"), HasSubstr("without a leading 0"));
-  EXPECT_THAT(OverrideErrorOf("batch.tokens=1.5"), HasSubstr("a whole number expected"));
+  EXPECT_THAT(OverrideErrorOf("batch.tokens=1.5"), HasSubstr("expected a whole number"));
   EXPECT_THAT(OverrideErrorOf("runtime.threads=3000000000"),
-      HasSubstr("a whole number of 32 bits expected"));
-  EXPECT_THAT(OverrideErrorOf("seed=-1"), HasSubstr("a whole number expected"));
-  EXPECT_THAT(OverrideErrorOf("batch.shuffle=maybe"), HasSubstr("true or false expected"));
+      HasSubstr("expected a whole number of 32 bits"));
+  EXPECT_THAT(OverrideErrorOf("seed=-1"), HasSubstr("expected a whole number of 64 bits from 0"));
+  EXPECT_THAT(OverrideErrorOf("batch.shuffle=maybe"), HasSubstr("expected true or false"));
   EXPECT_THAT(OverrideErrorOf("runtime.compute=bf16"),
-      HasSubstr("did you mean \"BF16\"?; one of AUTO, F32, BF16"));
-  EXPECT_THAT(OverrideErrorOf("seed.x=1"), HasSubstr("\"seed\" is a value and has no fields"));
+      HasSubstr("did you mean \"BF16\"? (values: AUTO, F32, BF16)"));
+  EXPECT_THAT(OverrideErrorOf("seed.x=1"), HasSubstr("\"seed\" has no fields"));
   EXPECT_THAT(
-      OverrideErrorOf("optimizer=1"), HasSubstr("is a message (OptimizerSpec), not a value"));
-  EXPECT_THAT(OverrideErrorOf("seed"), HasSubstr("a field, \"=\" and a value expected"));
+      OverrideErrorOf("optimizer=1"), HasSubstr("expected a field of the message OptimizerSpec"));
+  EXPECT_THAT(OverrideErrorOf("seed"), HasSubstr("expected FIELD=VALUE"));
   EXPECT_THAT(OverrideErrorOf("=1"), HasSubstr("unknown field \"\""));
   EXPECT_THAT(OverrideErrorOf("train..files=1"), HasSubstr("unknown field \"\" in DataSpec"));
 }
@@ -381,10 +385,12 @@ TEST(PrintEffective, ShowsDefaultsButNotWhatPresetOrFolderSay) {
 TEST(ExplainSpec, SaysCommentTypeDefaultRangeAndUnit) {
   const auto text = ExplainSpec("");
   ASSERT_TRUE(text.ok());
-  EXPECT_THAT(*text, HasSubstr("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n    Tokens "
-                               "of one optimizer step, special tokens included.\n"));
+  EXPECT_THAT(*text, HasSubstr("batch.tokens  (int64, default 8192, 8 to 1e+09 tokens)\n    Batch "
+                               "size in tokens, special tokens included. Ignored when `examples` "
+                               "is set.\n"));
   EXPECT_THAT(*text, HasSubstr("train.files  (list of string)"));
-  EXPECT_THAT(*text, HasSubstr("      CUSTOM  Every size is given.\n"));
+  EXPECT_THAT(
+      *text, HasSubstr("      CUSTOM  No preset: set layers, hidden, heads and intermediate.\n"));
 }
 
 TEST(ExplainSpec, Filters) {
