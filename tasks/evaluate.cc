@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tasks/batcher.h"
+#include "tasks/loss.h"
 #include "tasks/session.h"
 #include "tasks/tag_decoder.h"
 
@@ -24,17 +25,17 @@ class Counter {
 
 class MaskedLmCounter : public Counter {
  public:
-  MaskedLmCounter(const Head& head, const DataStats& stats) : head_(head) {
+  MaskedLmCounter(const Model& model, const DataStats& stats) : model_(model) {
     metric_.AddText(stats.text_tokens, stats.bytes);
   }
   void Add(const Pass& pass, ConstMat hidden, const std::vector<bool>&) override {
-    const LossSum loss = head_.Loss(pass, hidden, 0, {});
+    const LossSum loss = Loss(model_, pass, hidden, 0, {});
     metric_.Add(loss.loss, loss.correct, pass.batch.rows.size());
   }
   MetricResults Results() override { return metric_.Results(); }
 
  private:
-  const Head& head_;
+  const Model& model_;
   MaskedLmMetric metric_;
 };
 
@@ -42,13 +43,14 @@ class MaskedLmCounter : public Counter {
 class LabelCounter : public Counter {
  public:
   LabelCounter(const Model& model, std::optional<bool> viterbi)
-      : head_(model.head()), decoder_(model, viterbi), tags_(model.config().labels) {}
+      : model_(model), head_(model.head()), decoder_(model, viterbi), tags_(model.config().labels) {
+  }
 
   void Add(const Pass& pass, ConstMat hidden, const std::vector<bool>& continues) override {
     const Batch& batch = pass.batch;
     const Mat logits = Rows(head_.Logits(pass, hidden), 0, batch.rows.size());
     loss_ += head_.has_chain()
-                 ? head_.Loss(pass, hidden, 0, {}).loss
+                 ? Loss(model_, pass, hidden, 0, {}).loss
                  : SoftmaxCrossEntropy(logits, batch.targets.data(), 0, pass.arena).loss;
     count_ += logits.rows;
     int64_t i = 0;
@@ -79,6 +81,7 @@ class LabelCounter : public Counter {
     labels_.clear(), logits_.clear();
   }
 
+  const Model& model_;
   const Head& head_;
   TagDecoder decoder_;
   TaggingMetric tags_;
@@ -164,7 +167,7 @@ absl::StatusOr<MetricResults> Evaluate(
     Model& model, const ExampleStore& store, const EvaluateOptions& options) {
   std::unique_ptr<Counter> counter;
   if (model.config().head == HeadKind::kMaskedLm) {
-    counter = std::make_unique<MaskedLmCounter>(model.head(), store.stats());
+    counter = std::make_unique<MaskedLmCounter>(model, store.stats());
   } else if (model.config().head == HeadKind::kSequenceClassification) {
     counter = std::make_unique<TextCounter>(model.head(), model.config());
   } else {

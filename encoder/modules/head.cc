@@ -124,7 +124,7 @@ Chain Head::chain(const ParamStore& params) const {
   return {params.value(start_).f32(), params.value(between_).f32(), params.value(end_).f32()};
 }
 
-LossSum Head::ChainLossOf(const Pass& pass, Mat logits, float gradient_scale) const {
+LossSum Head::CrfLoss(const Pass& pass, Mat logits, float scale) const {
   const Batch& batch = pass.batch;
   std::vector<int32_t> words = {0};  // first target of each sequence
   for (int64_t s = 0; s < batch.sequences(); ++s) {
@@ -132,37 +132,12 @@ LossSum Head::ChainLossOf(const Pass& pass, Mat logits, float gradient_scale) co
         std::lower_bound(batch.rows.begin(), batch.rows.end(), batch.cu_seqlens[s + 1]) -
         batch.rows.begin());
   }
-  const bool training = gradient_scale != 0;
+  const bool training = scale != 0;
   const ChainGrads grads = training ? ChainGrads{pass.vector_grad(start_),
                                           pass.vector_grad(between_), pass.vector_grad(end_)}
                                     : ChainGrads();
   return ChainLoss(
-      logits, words, batch.targets.data(), chain(pass.params), gradient_scale, grads, pass.arena);
-}
-
-LossSum Head::LossOf(const Pass& pass, Mat logits, int64_t first, float gradient_scale,
-    const LabelWeights& weights) const {
-  if (has_chain()) return ChainLossOf(pass, logits, gradient_scale);
-  const int32_t* targets = pass.batch.targets.data() + first;
-  const float* values =
-      pass.batch.values.empty() ? nullptr : pass.batch.values.data() + first * labels_;
-  switch (config_.problem) {
-    case Problem::kSingleLabel:
-      if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, gradient_scale, pass.arena);
-      return WeightedCrossEntropy(logits, targets, weights, gradient_scale, pass.arena);
-    case Problem::kMultiLabel:
-      return BinaryCrossEntropy(logits, values, gradient_scale, pass.arena);
-    case Problem::kRegression: return SquaredError(logits, values, gradient_scale, pass.arena);
-  }
-  CLOZE_CHECK(false);
-}
-
-double Head::LossWeight(const Batch& batch, const LabelWeights& weights) const {
-  if (config_.problem != Problem::kSingleLabel) return static_cast<double>(batch.values.size());
-  if (weights.weights.empty()) return static_cast<double>(batch.targets.size());
-  double sum = 0;
-  for (const int32_t target : batch.targets) sum += weights.weights[target];
-  return sum;
+      logits, words, batch.targets.data(), chain(pass.params), scale, grads, pass.arena);
 }
 
 int64_t Head::ChunkOf(const Pass& pass, int64_t padded) const {
@@ -171,8 +146,8 @@ int64_t Head::ChunkOf(const Pass& pass, int64_t padded) const {
   return has_chain() ? std::max(chunk, padded) : chunk;  // a sequence cannot be cut
 }
 
-LossSum Head::Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat dhidden,
-    const LabelWeights& weights) const {
+LossSum Head::Loss(
+    const Pass& pass, ConstMat hidden, float scale, Mat dhidden, LossFunction loss) const {
   const Arena::Mark mark = pass.arena.mark();
   const Pass late = TargetRows(pass).Narrow(pass);
   const Transformed t = Transform(late, hidden);
@@ -182,17 +157,17 @@ LossSum Head::Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat 
   const int64_t chunk = ChunkOf(pass, t.h.rows);
   Mat logits = pass.arena.New(std::min(chunk, t.h.rows), labels_, type);
   Mat narrow = type == pass.compute ? Mat() : pass.New(logits.rows, labels_);
-  Mat dh = gradient_scale == 0 ? Mat() : pass.New(t.h.rows, config_.hidden);
+  Mat dh = scale == 0 ? Mat() : pass.New(t.h.rows, config_.hidden);
   LossSum sum;
   for (int64_t begin = 0; begin < count; begin += chunk) {
     const int64_t real = std::min(chunk, count - begin), padded = std::min(chunk, t.h.rows - begin);
     const ConstMat h = Rows(ConstMat(t.h), begin, padded);
     Mat part = Rows(logits, 0, padded);
     pass.matmul.Forward(h, decoder(pass), pass.vector(bias_), part);
-    const LossSum loss = LossOf(pass, Rows(part, 0, real), begin, gradient_scale, weights);
-    sum.loss += loss.loss;
-    sum.correct += loss.correct;
-    if (gradient_scale == 0) continue;
+    const LossSum of_part = loss(Rows(part, 0, real), begin, scale, pass.arena);
+    sum.loss += of_part.loss;
+    sum.correct += of_part.correct;
+    if (scale == 0) continue;
     ZeroRowsFrom(part, real);
     AddColumnSums(part, pass.arena, pass.vector_grad(bias_));
     if (!narrow.empty()) {
@@ -203,7 +178,7 @@ LossSum Head::Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat 
       pass.matmul.BackwardWeight(part, h, grad);
     pass.matmul.BackwardData(part, decoder(pass), Rows(dh, begin, padded));
   }
-  if (gradient_scale != 0 && count > 0) TransformBackward(late, t, dh, dhidden);
+  if (scale != 0 && count > 0) TransformBackward(late, t, dh, dhidden);
   pass.arena.Rewind(mark);
   return sum;
 }

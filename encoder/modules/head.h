@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/ops/chain.h"
 #include "encoder/modules/config.h"
 #include "encoder/modules/linear.h"
@@ -24,16 +25,18 @@ class Head {
   // hidden [n, hidden] -> logits [n, labels of the adapter in use] f32; without dropout.
   Mat Logits(const Pass& pass, ConstMat hidden) const;
 
-  // Summed loss of the batch's targets (or values), as the config's problem has it; `weights` are
-  // those of labels. hidden [padded targets, hidden] as the encoder has it. With gradient_scale !=
-  // 0 also adds the gradients of all parameters and writes that of hidden times the scale to
-  // dhidden, of its shape; empty: not needed. Logits are made in chunks of rows, so that memory
-  // does not grow with rows x vocab.
-  LossSum Loss(const Pass& pass, ConstMat hidden, float gradient_scale, Mat dhidden,
-      const LabelWeights& weights = {}) const;
-  // What the batch's part of the loss has to be divided by in the end, summed over all batches of a
-  // pass: targets, their weights, or targets times labels for several labels at once.
-  double LossWeight(const Batch& batch, const LabelWeights& weights) const;
+  // Summed loss of `logits` [n, labels]: those of the batch's targets from `first` on. With scale
+  // != 0, logits become their gradient times scale.
+  using LossFunction =
+      absl::FunctionRef<LossSum(Mat logits, int64_t first, float scale, Arena& arena)>;
+  // Sum of `loss` over the batch's targets. hidden [padded targets, hidden]. With scale != 0, adds
+  // the gradients of all parameters and writes the gradient of hidden, both times scale; dhidden
+  // has the shape of hidden, or is empty if not needed. Logits are computed in chunks of rows, so
+  // that memory does not grow with rows x vocab.
+  LossSum Loss(
+      const Pass& pass, ConstMat hidden, float scale, Mat dhidden, LossFunction loss) const;
+  // Loss of a head with a CRF, as a LossFunction: `logits` are those of all targets of the batch.
+  LossSum CrfLoss(const Pass& pass, Mat logits, float scale) const;
 
   // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is
   // one.
@@ -46,9 +49,6 @@ class Head {
 
  private:
   struct Transformed;
-  // Loss of `logits`, those of targets `first` on, with their gradient in place.
-  LossSum LossOf(const Pass& pass, Mat logits, int64_t first, float gradient_scale,
-      const LabelWeights& weights) const;
   // `pass` is that of the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
   void TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const;
@@ -59,7 +59,6 @@ class Head {
   }
   int64_t ChunkOf(const Pass& pass, int64_t padded) const;
   Weight decoder(const Pass& pass) const { return pass.weight(decoder_); }
-  LossSum ChainLossOf(const Pass& pass, Mat logits, float gradient_scale) const;
 
   ModelConfig config_;
   bool dense_on_ = false, norm_on_ = false, dropout_before_ = false;

@@ -56,7 +56,7 @@ absl::StatusOr<Speed> MeasureSpeed(
     const auto infer = [&] {
       model.arena().Reset();
       const Pass pass = model.NewPass(batch, compute);
-      model.head().Loss(pass, model.encoder().Infer(pass), 0, {});
+      Loss(model, pass, model.encoder().Infer(pass), 0, {});
     };
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);

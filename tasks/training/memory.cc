@@ -154,7 +154,7 @@ void MemoryPlan::RunEvaluation(const Batch& batch) const {
   const Pass pass = model_->NewPass(batch, compute_);
   const Mat hidden = model_->encoder().Infer(pass);
   if (!spec_.has_masked_lm()) model_->head().Logits(pass, hidden);
-  model_->head().Loss(pass, hidden, 0, {});
+  Loss(*model_, pass, hidden, 0, {});
 }
 
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {

@@ -2,7 +2,7 @@
 #ifndef CLOZE_TASKS_TRAINING_PASS_H_
 #define CLOZE_TASKS_TRAINING_PASS_H_
 
-#include "encoder/model.h"
+#include "tasks/loss.h"
 
 namespace cloze {
 
@@ -23,7 +23,7 @@ inline double TrainingPass(Model& model, const Batch& batch, const PassOptions& 
   const Encoder::Saved saved = model.encoder().Forward(pass);
   const bool trained = model.encoder().trained(pass);
   Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
-  const double loss = model.head().Loss(pass, saved.y, options.scale, dy, options.weights).loss;
+  const double loss = Loss(model, pass, saved.y, options.scale, dy, options.weights).loss;
   if (options.scale != 0 && trained) model.encoder().Backward(pass, saved, dy);
   return loss;
 }

@@ -200,7 +200,7 @@ absl::Status Trainer::FinishModel() {
 double Trainer::ForwardBackward(const StepData& data) {
   const LabelWeights weights = {setup_.class_weights, setup_.label_smoothing};
   double weight = 0, loss = 0;
-  for (const Batch& batch : data.micro) weight += model_->head().LossWeight(batch, weights);
+  for (const Batch& batch : data.micro) weight += LossWeight(setup_.config, batch, weights);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   for (const Batch& batch : data.micro) {
     loss += TrainingPass(

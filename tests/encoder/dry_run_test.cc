@@ -59,7 +59,7 @@ void RunPass(Model& model, const Batch& batch, DType type, bool recompute) {
   const Encoder::Saved saved = model.encoder().Forward(pass);
   const bool trained = model.encoder().trained(pass);
   const Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
-  model.head().Loss(pass, saved.y, 0.5f, dy);
+  LossOf(model.head(), model.config(), pass, saved.y, 0.5f, dy);
   if (trained) model.encoder().Backward(pass, saved, dy);
 }
 
@@ -69,7 +69,7 @@ void RunInference(Model& model, const Batch& batch, DType type) {
   const Pass pass = model.NewPass(batch, type);
   const Mat hidden = model.encoder().Infer(pass);
   if (model.config().head != HeadKind::kMaskedLm) model.head().Logits(pass, hidden);
-  model.head().Loss(pass, hidden, 0, {});
+  LossOf(model.head(), model.config(), pass, hidden, 0, {});
 }
 
 const std::vector<int32_t> kLengths = {100, 120, 77, 3, 99};

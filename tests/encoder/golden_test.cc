@@ -10,7 +10,7 @@
 
 #include "core/tensor/safetensors.h"
 #include "encoder/modules/encoder.h"
-#include "encoder/modules/head.h"
+#include "tests/encoder/loss.h"
 
 namespace cloze {
 namespace {
@@ -121,7 +121,7 @@ class Golden : public testing::TestWithParam<Case> {
     const Pass pass = NewPass(batch, true);
     const Encoder::Saved saved = encoder_.Forward(pass);
     Mat dy = pass.New(saved.y.rows, saved.y.cols);
-    const LossSum loss = head_.Loss(pass, saved.y, 1.0f / batch.targets.size(), dy);
+    const LossSum loss = LossOf(head_, config_, pass, saved.y, 1.0f / batch.targets.size(), dy);
     encoder_.Backward(pass, saved, dy);
     return loss.loss / batch.targets.size();
   }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "encoder/modules/encoder.h"
-#include "encoder/modules/head.h"
+#include "tests/encoder/loss.h"
 #include "tests/reference/conformance.h"
 #include "tests/reference/model.h"
 
@@ -161,10 +161,12 @@ inline std::shared_ptr<Kind> EncoderKind(
 
 // A head on hidden states that are its input.
 struct HeadModule : Module {
+  ModelConfig config;
   Head head;
   LabelWeights weights;
   HeadModule(ParamStore* store, const ModelConfig& config, const LabelWeights& w = {})
-      : head(store, config,
+      : config(config),
+        head(store, config,
             config.head == HeadKind::kMaskedLm
                 ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight",
                       config.vocab, config.hidden)
@@ -173,13 +175,13 @@ struct HeadModule : Module {
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const TargetRows targets(pass);
     const Mat hidden = targets.Gather(pass, s.Put(p.inputs[0]));
-    const double loss = head.Loss(pass, hidden, 0, {}, weights).loss;
+    const double loss = LossOf(head, config, pass, hidden, 0, {}, weights).loss;
     Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
     if (p.dout.empty()) return r;
     Mat d;
     for (int i = 0; i < p.backwards; ++i) {
       d = pass.New(hidden.rows, hidden.cols);
-      EXPECT_EQ(head.Loss(pass, hidden, p.dout[0].v[0], d, weights).loss, loss)
+      EXPECT_EQ(LossOf(head, config, pass, hidden, p.dout[0].v[0], d, weights).loss, loss)
           << "with and without gradients";
     }
     const Mat all = s.Put(p.inputs[0]);
@@ -191,17 +193,19 @@ struct HeadModule : Module {
 
 // Encoder and head: from ids to loss.
 struct WholeModule : Module {
+  ModelConfig config;
   Encoder encoder;
   Head head;
   WholeModule(ParamStore* store, const ModelConfig& config)
-      : encoder(store, config), head(store, config, encoder.word_embeddings()) {}
+      : config(config), encoder(store, config), head(store, config, encoder.word_embeddings()) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const Encoder::Saved saved = encoder.Forward(pass);
     Result r = {
-        {Table<float>(1, 1, {static_cast<float>(head.Loss(pass, saved.y, 0, {}).loss)})}, {}};
+        {Table<float>(1, 1, {static_cast<float>(LossOf(head, config, pass, saved.y, 0, {}).loss)})},
+        {}};
     for (int i = 0; i < p.backwards && !p.dout.empty(); ++i) {
       const Mat dy = s.New(saved.y.rows, saved.y.cols);
-      head.Loss(pass, saved.y, p.dout[0].v[0], dy);
+      LossOf(head, config, pass, saved.y, p.dout[0].v[0], dy);
       encoder.Backward(pass, saved, dy);
     }
     return r;

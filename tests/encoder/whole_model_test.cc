@@ -172,7 +172,7 @@ TEST_P(WholeModel, LogitsInChunks) {
       part.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + end);
       const Pass pass = {store, s.matmul, s.arena, part, kSeed, true, DType::kF32};
       const Mat h = TargetRows(pass).Gather(pass, all), d = pass.New(h.rows, h.cols);
-      loss += module.head.Loss(pass, h, 0.5f, d).loss;
+      loss += LossOf(module.head, config, pass, h, 0.5f, d).loss;
       const Mat scattered = s.New(all.rows, all.cols);
       ScatterRows(d, part.rows, scattered);
       Combine(1, scattered, 1, dall);
