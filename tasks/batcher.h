@@ -9,7 +9,7 @@
 #include "encoder/modules/batch.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
-#include "tasks/masked_lm.h"
+#include "tasks/masker.h"
 
 namespace cloze {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tasks/session.h"
+#include "tasks/scores.h"
 #include "tasks/spans.h"
 
 namespace cloze {

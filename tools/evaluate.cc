@@ -5,7 +5,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
-#include "tasks/evaluate.h"
+#include "tasks/inference/evaluate.h"
 #include "tasks/training/setup.h"
 #include "tools/infer.h"
 #include "tools/stop.h"

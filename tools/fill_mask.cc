@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tasks/scores.h"
 #include "tools/infer.h"
 
 namespace cloze {

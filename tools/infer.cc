@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/base/number.h"
-#include "tasks/data/long_text.h"
+#include "tasks/long_text.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proto/task.pb.h"
-#include "tasks/session.h"
+#include "tasks/inference/session.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/output.h"

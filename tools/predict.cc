@@ -1,6 +1,7 @@
 // `cloze predict`: labels or a number for each text, as JSON lines.
 #include <algorithm>
 
+#include "tasks/scores.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -27,7 +28,7 @@ std::string Format(
       break;
     }
     case Problem::kMultiLabel: {
-      const std::vector<bool> chosen = Chosen(logits, config.reading.threshold);
+      const std::vector<bool> chosen = AtLeast(logits, config.reading.threshold);
       for (float& x : logits) x = Logistic(x);
       absl::StrAppend(&line, "\"labels\": [");
       for (size_t i = 0, n = 0; i < chosen.size(); ++i) {

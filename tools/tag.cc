@@ -5,8 +5,9 @@
 
 #include "absl/strings/str_join.h"
 #include "tasks/data/readers.h"
+#include "tasks/inference/tagger.h"
+#include "tasks/scores.h"
 #include "tasks/spans.h"
-#include "tasks/tagger.h"
 #include "tasks/text_words.h"
 #include "tools/infer.h"
 

@@ -11,8 +11,8 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/modules/config.h"
 #include "proto/spec.h"
-#include "tasks/data/build.h"
-#include "tasks/masked_lm.h"
+#include "tasks/build.h"
+#include "tasks/masker.h"
 
 namespace cloze {
 

@@ -13,7 +13,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/trainable.h"
-#include "tasks/evaluate.h"
+#include "tasks/inference/evaluate.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/pass.h"

@@ -1,6 +1,6 @@
 // Masked language modelling: which tokens of a sequence are hidden, and by what.
-#ifndef CLOZE_TASKS_MASKED_LM_H_
-#define CLOZE_TASKS_MASKED_LM_H_
+#ifndef CLOZE_TASKS_MASKER_H_
+#define CLOZE_TASKS_MASKER_H_
 
 #include <cstdint>
 #include <vector>
@@ -66,4 +66,4 @@ std::vector<Example> SplitSequence(const Example& example, int64_t max_tokens, b
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_MASKED_LM_H_
+#endif  // CLOZE_TASKS_MASKER_H_

@@ -1,4 +1,4 @@
-#include "tasks/data/labels.h"
+#include "tasks/labels.h"
 
 #include "tests/tasks/data/test_files.h"
 

@@ -1,5 +1,5 @@
 // Learning labels, and looking them up.
-#include "tasks/data/labels.h"
+#include "tasks/labels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "core/base/limits.h"
 #include "core/base/utf8.h"
-#include "tasks/data/iob1.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"
+#include "tasks/iob1.h"
 
 namespace cloze {
 namespace {

@@ -1,6 +1,6 @@
 // Sequences out of words: how sentences, also long ones, become windows that the model can see.
-#ifndef CLOZE_TASKS_DATA_WINDOWS_H_
-#define CLOZE_TASKS_DATA_WINDOWS_H_
+#ifndef CLOZE_TASKS_WINDOWS_H_
+#define CLOZE_TASKS_WINDOWS_H_
 
 #include <cstdint>
 #include <string>
@@ -57,4 +57,4 @@ class SequenceCutter {
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_DATA_WINDOWS_H_
+#endif  // CLOZE_TASKS_WINDOWS_H_

@@ -1,4 +1,4 @@
-#include "tasks/data/long_text.h"
+#include "tasks/long_text.h"
 
 #include <algorithm>
 

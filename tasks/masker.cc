@@ -1,4 +1,4 @@
-#include "tasks/masked_lm.h"
+#include "tasks/masker.h"
 
 #include <algorithm>
 #include <cmath>

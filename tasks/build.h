@@ -1,46 +1,17 @@
 // From files to a store of tokenised examples, kept in a cache by the content of the files.
-#ifndef CLOZE_TASKS_DATA_BUILD_H_
-#define CLOZE_TASKS_DATA_BUILD_H_
+#ifndef CLOZE_TASKS_BUILD_H_
+#define CLOZE_TASKS_BUILD_H_
 
-#include <atomic>
-#include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
-#include "core/base/status.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
-#include "tasks/data/example_store.h"
-#include "tasks/data/labels.h"
-#include "tasks/data/windows.h"
+#include "tasks/data/cache.h"
+#include "tasks/labels.h"
+#include "tasks/windows.h"
 
 namespace cloze {
-
-struct BuildOptions {
-  std::string cache_dir;  // made if missing
-  std::function<void(int64_t done, int64_t total)>
-      progress;                             // bytes of the files tokenised so far; may be empty
-  const std::atomic<bool>* stop = nullptr;  // true: end with kInterrupted, nothing half-written
-  bool only_cached = false;                 // kNoInput instead of building; changes nothing on disk
-};
-
-// A file as it was when it was read.
-struct SourceFile {
-  std::string path;
-  int64_t size = 0, mtime_ns = 0;
-  uint64_t sample = 0;  // XXH3 of 16 blocks spread over the file; of all of a small one
-  bool operator==(const SourceFile&) const = default;
-};
-
-struct BuiltStore {
-  ExampleStore store;
-  std::vector<SourceFile> sources;
-  bool reused = false;
-  std::string
-      note;  // what the user should know, e.g. that a broken cache was built anew; else empty
-};
 
 // Each of these opens the store `cache_dir/<kind>-<hash>` when there is a sound one, else builds
 // it. The hash covers the content of the files, what of the specs matters, the tokenizer and the
@@ -67,12 +38,6 @@ absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTagging
     const std::vector<std::string>& labels, const Tokenizer& tokenizer, const BuildOptions& options,
     Overlap overlap = Overlap::kNone);
 
-// The files of `data` as they are now.
-absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data);
-
-// kData naming the first file that is not as it was.
-absl::Status CheckSources(absl::Span<const SourceFile> sources);
-
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_DATA_BUILD_H_
+#endif  // CLOZE_TASKS_BUILD_H_

@@ -1,7 +1,6 @@
-#include "tasks/session.h"
+#include "tasks/inference/session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_join.h"
@@ -334,21 +333,6 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
   };
   RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));
   return probs;
-}
-
-void Softmax(float* x, int64_t n) {
-  const float max = *std::max_element(x, x + n);
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - max);
-  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(x[i] / sum);
-}
-
-float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
-
-std::vector<bool> Chosen(absl::Span<const float> logits, float threshold) {
-  std::vector<bool> chosen;
-  for (const float x : logits) chosen.push_back(Logistic(x) >= threshold);
-  return chosen;
 }
 
 Query QueryOf(Encoding encoding, int64_t max_tokens, int64_t* cut) {

@@ -1,4 +1,4 @@
-#include "tasks/data/iob1.h"
+#include "tasks/iob1.h"
 
 #include "absl/strings/string_view.h"
 

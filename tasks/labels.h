@@ -1,6 +1,6 @@
 // The labels of a task: given by the spec or learned from the training data, and their ids.
-#ifndef CLOZE_TASKS_DATA_LABELS_H_
-#define CLOZE_TASKS_DATA_LABELS_H_
+#ifndef CLOZE_TASKS_LABELS_H_
+#define CLOZE_TASKS_LABELS_H_
 
 #include <atomic>
 #include <string>
@@ -40,4 +40,4 @@ class LabelIds {
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_DATA_LABELS_H_
+#endif  // CLOZE_TASKS_LABELS_H_

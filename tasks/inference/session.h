@@ -1,6 +1,6 @@
 // A model folder opened for use: tokenizer, model, and packed batches through it.
-#ifndef CLOZE_TASKS_SESSION_H_
-#define CLOZE_TASKS_SESSION_H_
+#ifndef CLOZE_TASKS_INFERENCE_SESSION_H_
+#define CLOZE_TASKS_INFERENCE_SESSION_H_
 
 #include <memory>
 #include <string>
@@ -95,19 +95,10 @@ class Session {
   DType compute_ = DType::kF32;
 };
 
-// exp(x - max) / sum in place.
-void Softmax(float* x, int64_t n);
-
-// 1 / (1 + exp(-x)).
-float Logistic(float x);
-
-// Of several labels those whose probability is at least `threshold`.
-std::vector<bool> Chosen(absl::Span<const float> logits, float threshold);
-
 // The query of an encoding, cut to max_tokens; *cut (may be null) gets the number of tokens that
 // were dropped.
 Query QueryOf(Encoding encoding, int64_t max_tokens, int64_t* cut);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_SESSION_H_
+#endif  // CLOZE_TASKS_INFERENCE_SESSION_H_

@@ -1,4 +1,4 @@
-#include "tasks/data/build.h"
+#include "tasks/build.h"
 
 #include <chrono>
 
@@ -7,7 +7,7 @@
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "tasks/data/utf8.h"
-#include "tasks/data/windows.h"
+#include "tasks/windows.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {

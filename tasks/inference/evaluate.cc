@@ -1,10 +1,10 @@
-#include "tasks/evaluate.h"
+#include "tasks/inference/evaluate.h"
 
 #include <algorithm>
 
 #include "tasks/batcher.h"
 #include "tasks/loss.h"
-#include "tasks/session.h"
+#include "tasks/scores.h"
 #include "tasks/tag_decoder.h"
 
 namespace cloze {
@@ -140,7 +140,7 @@ class TextCounter : public Counter {
         loss_ += SoftmaxCrossEntropy(logits, &label_, 0, arena_).loss;
         break;
       case Problem::kMultiLabel:
-        several_.Add(values_, Chosen(mean_, config_.reading.threshold));
+        several_.Add(values_, AtLeast(mean_, config_.reading.threshold));
         loss_ += BinaryCrossEntropy(logits, values_.data(), 0, arena_).loss;
         break;
       case Problem::kRegression: number_.Add(values_[0], mean_[0]); break;

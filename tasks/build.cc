@@ -1,17 +1,17 @@
 // The three kinds of stores.
-#include "tasks/data/build.h"
+#include "tasks/build.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "tasks/data/cache.h"
-#include "tasks/data/iob1.h"
-#include "tasks/data/long_text.h"
 #include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/utf8.h"
-#include "tasks/data/windows.h"
+#include "tasks/iob1.h"
+#include "tasks/long_text.h"
+#include "tasks/windows.h"
 
 namespace cloze {
 namespace {

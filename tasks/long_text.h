@@ -1,6 +1,6 @@
 // Texts, also long ones, as sequences of a classifier.
-#ifndef CLOZE_TASKS_DATA_LONG_TEXT_H_
-#define CLOZE_TASKS_DATA_LONG_TEXT_H_
+#ifndef CLOZE_TASKS_LONG_TEXT_H_
+#define CLOZE_TASKS_LONG_TEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -27,4 +27,4 @@ std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::stri
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_DATA_LONG_TEXT_H_
+#endif  // CLOZE_TASKS_LONG_TEXT_H_

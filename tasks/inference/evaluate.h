@@ -1,13 +1,13 @@
 // Metrics of a model on held-out examples.
-#ifndef CLOZE_TASKS_EVALUATE_H_
-#define CLOZE_TASKS_EVALUATE_H_
+#ifndef CLOZE_TASKS_INFERENCE_EVALUATE_H_
+#define CLOZE_TASKS_INFERENCE_EVALUATE_H_
 
 #include <atomic>
 #include <optional>
 
 #include "encoder/model.h"
 #include "tasks/data/example_store.h"
-#include "tasks/masked_lm.h"
+#include "tasks/masker.h"
 #include "tasks/metrics.h"
 
 namespace cloze {
@@ -30,4 +30,4 @@ absl::StatusOr<MetricResults> Evaluate(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_EVALUATE_H_
+#endif  // CLOZE_TASKS_INFERENCE_EVALUATE_H_

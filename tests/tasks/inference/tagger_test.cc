@@ -1,5 +1,5 @@
 // Tagging loses no word and keeps the rules of its labels, whatever the text.
-#include "tasks/tagger.h"
+#include "tasks/inference/tagger.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // One label for every word of a sentence, however long it is.
-#ifndef CLOZE_TASKS_TAGGER_H_
-#define CLOZE_TASKS_TAGGER_H_
+#ifndef CLOZE_TASKS_INFERENCE_TAGGER_H_
+#define CLOZE_TASKS_INFERENCE_TAGGER_H_
 
 #include <string>
 #include <vector>
 
-#include "tasks/data/windows.h"
-#include "tasks/session.h"
+#include "tasks/inference/session.h"
 #include "tasks/tag_decoder.h"
+#include "tasks/windows.h"
 
 namespace cloze {
 
@@ -23,4 +23,4 @@ absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(Session& session,
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TAGGER_H_
+#endif  // CLOZE_TASKS_INFERENCE_TAGGER_H_

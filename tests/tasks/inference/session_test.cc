@@ -1,4 +1,4 @@
-#include "tasks/session.h"
+#include "tasks/inference/session.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // IOB1, the tags of the original CoNLL-2003 files: a span begins with I, and with B only right
 // behind another span of its type.
-#ifndef CLOZE_TASKS_DATA_IOB1_H_
-#define CLOZE_TASKS_DATA_IOB1_H_
+#ifndef CLOZE_TASKS_IOB1_H_
+#define CLOZE_TASKS_IOB1_H_
 
 #include <string>
 #include <vector>
@@ -29,4 +29,4 @@ void Iob1ToIob2(std::vector<std::string>* tags);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_DATA_IOB1_H_
+#endif  // CLOZE_TASKS_IOB1_H_

@@ -1,6 +1,6 @@
 // Which tokens are hidden: every unit, its share, its lengths, and what stands in their place; and
 // the batcher of sequences that grow.
-#include "tasks/masked_lm.h"
+#include "tasks/masker.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tasks/batcher.h"
-#include "tasks/data/build.h"
+#include "tasks/build.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {

@@ -1,5 +1,5 @@
 // Cutting words and documents into sequences.
-#include "tasks/data/windows.h"
+#include "tasks/windows.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tasks/tagger.h"
+#include "tasks/inference/tagger.h"
 
 #include <algorithm>
 
