@@ -124,8 +124,9 @@ void AddEvaluate(CLI::App& app, Run* run) {
       ->take_all()
       ->allow_extra_args(false);
   AddSwitch(command, "viterbi",
-      "Taggers of BIO or IOBES: decode by the scheme's rules. Default: as the model was trained.",
-      [=](bool on) { options->viterbi = on; });
+      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
+      "Default: as in training.",
+      "Use the best label of each word.", [=](bool on) { options->viterbi = on; });
   command->callback([=] { *run = [=] { return EvaluateModel(*options); }; });
 }
 

@@ -34,7 +34,7 @@ absl::Status Explain(const Options& options) {
 CLI::App* AddOne(CLI::App* spec, const std::shared_ptr<Options>& options, const char* name,
     const char* summary) {
   CLI::App* command = spec->add_subcommand(name, summary);
-  command->add_option("file", options->file, "Spec in protobuf text format.")->required();
+  command->add_option("file", options->file, "Spec file (protobuf text format).")->required();
   AddSetOption(command, &options->overrides);
   return command;
 }
@@ -42,19 +42,25 @@ CLI::App* AddOne(CLI::App* spec, const std::shared_ptr<Options>& options, const 
 }  // namespace
 
 void AddSpec(CLI::App& app, Run* run) {
-  CLI::App* spec = app.add_subcommand("spec", "Check, print or explain task specs.");
+  CLI::App* spec = app.add_subcommand(
+      "spec", "Validate, print or explain specs, the configuration files of training runs.");
   spec->require_subcommand(1);
+  spec->footer(
+      "Examples:\n"
+      "  cloze spec check tools/specs/sst2.textproto\n"
+      "  cloze spec explain optimizer");
   auto options = std::make_shared<Options>();
   AddOne(spec, options, "check",
-      "Say whether a spec is right: the first word that cannot be read, or all that does not fit.")
+      "Validate a spec: report the first syntax error, or every invalid field.")
       ->callback([=] { *run = [=] { return Check(*options); }; });
-  AddOne(spec, options, "print", "Print a spec with all defaults filled in.")->callback([=] {
+  AddOne(spec, options, "print", "Print a spec with all defaults.")->callback([=] {
     *run = [=] { return PrintSpec(*options); };
   });
-  CLI::App* explain =
-      spec->add_subcommand("explain", "Print fields with type, default, range and comment.");
+  CLI::App* explain = spec->add_subcommand(
+      "explain", "Describe the fields of a spec: type, default, range and meaning.");
   explain->add_option("field", options->filter,
-      "Only this: a path (optimizer.beta1), a message (OptimizerSpec) or a field's name.");
+      "Fields to describe: a path (optimizer.beta1), a message (OptimizerSpec) or a name (beta1). "
+      "Default: all fields.");
   explain->callback([=] { *run = [=] { return Explain(*options); }; });
 }
 

@@ -260,9 +260,9 @@ void AddTag(CLI::App& app, Run* run) {
       "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the "
       "last.");
   AddSwitch(command, "viterbi",
-      "Labels of BIO or IOBES: keep the scheme's rules in each sentence. Default: as the model was "
-      "trained.",
-      [=](bool on) { options->viterbi = on; });
+      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
+      "Default: as in training.",
+      "Use the best label of each word.", [=](bool on) { options->viterbi = on; });
   command->callback([=] { *run = [=] { return Tag(*options); }; });
 }
 

@@ -64,7 +64,7 @@ std::string Format(
   return line + "}";
 }
 
-// Ids the other way round: their tokens, and the text they make.
+// Formats the tokens of ids and the text that they decode to.
 std::string FormatIds(const Tokenizer& tokenizer, const InputRecord& record) {
   return absl::StrCat(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "),
       "\"ids\": ", Integers(record.ids), ", \"tokens\": ", Tokens(tokenizer, record.ids),
@@ -103,15 +103,22 @@ absl::Status Tokenize(Options options) {
 }  // namespace
 
 void AddTokenize(CLI::App& app, Run* run) {
-  CLI::App* command =
-      app.add_subcommand("tokenize", "Turn texts into token ids with offsets, as JSON lines.");
+  CLI::App* command = app.add_subcommand(
+      "tokenize", "Print the tokens of texts, with ids and offsets, as JSON lines.");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "Model folder, tokenizer.json or vocab.txt.")
+  command
+      ->add_option(
+          "--model", options->model, "Model folder, tokenizer folder, tokenizer.json or vocab.txt.")
       ->required();
   AddSwitch(command, "lowercase",
-      "For a lone vocab.txt: lower-case texts and strip accents (default).",
+      "With a vocab.txt file as --model: lower-case texts and strip accents (default).",
+      "With a vocab.txt file as --model: keep case and accents.",
       [=](bool on) { options->lowercase = on; });
   AddInputOptions(command, &options->input);
+  command->footer(
+      "Examples:\n"
+      "  echo 'A first text.' | cloze tokenize --model vocab\n"
+      "  echo '101 1037 102' | cloze tokenize --model models/bert --input-format ids");
   command->callback([=] { *run = [=] { return Tokenize(*options); }; });
 }
 

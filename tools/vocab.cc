@@ -20,11 +20,11 @@ struct Options {
   std::string out;
   VocabOptions vocab;
   int64_t max_length = 512;
-  int lowercase = -1, strip_accents = -1;  // -1: not said; lowercase, and accents as lowercase
+  int lowercase = -1, strip_accents = -1;  // -1: not given
   bool force = false;
 };
 
-// An existing vocabulary is only replaced by the same one: models depend on its ids.
+// Refuses to replace a different vocabulary, because models depend on its ids.
 absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) {
   for (const char* name : {"vocab.txt", "vocab.json"}) {
     const std::string path = JoinPath(options.out, name);
@@ -32,8 +32,8 @@ absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) 
     const auto old = LoadTokenizer(options.out, true);
     if (old.ok() && tokenizer.SameIds(**old)) continue;
     return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path),
-                                          ": holds another vocabulary, on which models may depend; "
-                                          "name another --out, or --force"));
+                                          ": is a different vocabulary, on which models may depend "
+                                          "(choose another --out, or use --force)"));
   }
   return absl::OkStatus();
 }
@@ -53,62 +53,72 @@ absl::Status TrainAndSave(const Options& options) {
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.tokens.size(),
-      " tokens from ", result.words, " words (", result.distinct_words, " different) in ",
+      " tokens from ", result.words, " words (", result.distinct_words, " distinct) in ",
       result.bytes, " bytes\n");
   if (result.dropped_words > 0)
-    absl::StrAppend(
-        &report, result.dropped_words, " rare words were not counted, to stay within memory\n");
+    absl::StrAppend(&report, result.dropped_words, " rare words were ignored to limit memory\n");
   if (result.tokens.size() > options.vocab.size)
-    absl::StrAppend(&report, "more than --size: every frequent character is a token\n");
+    absl::StrAppend(&report, "more than --size, because every frequent character is a token\n");
   if (result.tokens.size() < options.vocab.size)
-    absl::StrAppend(&report, "the text yields no more tokens than that\n");
+    absl::StrAppend(&report, "fewer than --size, because the text yields no more tokens\n");
   return WriteStdout(report);
 }
 
 absl::Status Vocab(Options options) {
   if (options.vocab.byte_level && (options.lowercase >= 0 || options.strip_accents >= 0)) {
     return UsageError(
-        "--kind bpe keeps texts as they are; --lowercase and --strip-accents are for wordpiece");
+        "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "
+        "texts");
   }
   options.vocab.normalizer.lowercase = options.lowercase != 0;
   options.vocab.normalizer.strip_accents =
       options.strip_accents < 0 ? options.vocab.normalizer.lowercase : options.strip_accents > 0;
-  if (options.out.empty()) return UsageError("--out: a folder expected");
+  if (options.out.empty()) return UsageError("--out: expected a folder");
   if (PathExists(options.out) && !IsDirectory(options.out))
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": is not a folder"));
+    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": not a folder"));
   return TrainAndSave(options);
 }
 
 }  // namespace
 
 void AddVocab(CLI::App& app, Run* run) {
-  CLI::App* command =
-      app.add_subcommand("vocab", "Learn a vocabulary from text, WordPiece or byte-level BPE.");
+  CLI::App* command = app.add_subcommand(
+      "vocab", "Learn a vocabulary from text, and write it as a tokenizer folder.");
   auto options = std::make_shared<Options>();
-  command->add_option("--text", options->text, "Text files.")->required();
-  command->add_option("--out", options->out, "Folder to write; made if missing.")->required();
+  command->add_option("--text", options->text, "Text files, UTF-8.")->required()->type_name("FILE");
+  command->add_option("--out", options->out, "Folder to write; created if missing.")
+      ->required()
+      ->type_name("FOLDER");
   command
       ->add_option_function<std::string>(
           "--kind", [=](const std::string& kind) { options->vocab.byte_level = kind == "bpe"; },
-          "wordpiece (as BERT, default) or bpe (byte-level, as RoBERTa: no text is ever unknown).")
+          "wordpiece, as in BERT (default), or bpe: byte-level BPE as in RoBERTa, without unknown "
+          "tokens.")
       ->check(CLI::IsMember({"wordpiece", "bpe"}));
-  command->add_option("--size", options->vocab.size, "Tokens, special ones included.")
+  command
+      ->add_option("--size", options->vocab.size,
+          "Size of the vocabulary in tokens, special tokens included.")
       ->check(CLI::Range(16, 10000000))
       ->capture_default_str();
   command
-      ->add_option("--min-count", options->vocab.min_count, "Pairs rarer than this are not merged.")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 60))
+      ->add_option("--min-count", options->vocab.min_count,
+          "Fewest occurrences of a pair that is merged into a token.")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000000}))
       ->capture_default_str();
   command
-      ->add_option(
-          "--max-length", options->max_length, "Longest sequence that the tokenizer files state.")
+      ->add_option("--max-length", options->max_length,
+          "Longest sequence in tokens, for other programs that read the tokenizer.")
       ->check(CLI::Range(int64_t{8}, int64_t{65536}))
       ->capture_default_str();
-  AddSwitch(command, "lowercase", "Lower-case texts (default).",
+  AddSwitch(command, "lowercase", "wordpiece: lower-case texts (default).", "wordpiece: keep case.",
       [=](bool on) { options->lowercase = on; });
-  AddSwitch(command, "strip-accents", "Strip accents (default: as --lowercase).",
-      [=](bool on) { options->strip_accents = on; });
-  command->add_flag("--force", options->force, "Replace another vocabulary.");
+  AddSwitch(command, "strip-accents", "wordpiece: strip accents (default with --lowercase).",
+      "wordpiece: keep accents.", [=](bool on) { options->strip_accents = on; });
+  command->add_flag("--force", options->force, "Replace a different vocabulary in --out.");
+  command->footer(
+      "Examples:\n"
+      "  cloze vocab --text corpus.txt --size 8192 --out vocab\n"
+      "  cloze vocab --text corpus.txt --kind bpe --out vocab");
   command->callback([=] { *run = [=] { return Vocab(*options); }; });
 }
 

@@ -85,7 +85,7 @@ TEST(Vocab, WritesAFolderThatTokenizes) {
       "vocab --text " + folder + "/text --out " + folder + "/vocab --min-count 1 --size ";
   const RunResult result = RunCloze(learn + "30");
   ASSERT_EQ(result.exit, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr(" tokens from 8 words (5 different)"));
+  EXPECT_THAT(result.out, HasSubstr(" tokens from 8 words (5 distinct)"));
   const json line =
       json::parse(RunCloze("tokenize --model " + folder + "/vocab", "echo low | ").out);
   EXPECT_EQ(line["tokens"].front(), "<class>");
@@ -121,7 +121,7 @@ TEST(Vocab, LearnsByteLevelBpe) {
   EXPECT_EQ(RunCloze(learn + "--size 264").exit, 0) << "the same again";
   const RunResult other = RunCloze(learn + "--size 263");
   EXPECT_EQ(other.exit, 73);
-  EXPECT_THAT(other.err, HasSubstr("holds another vocabulary"));
+  EXPECT_THAT(other.err, HasSubstr("is a different vocabulary"));
   EXPECT_EQ(RunCloze(learn + "--size 264 --lowercase").exit, 2);
   EXPECT_EQ(RunCloze(learn + "--size 100").exit, 78);
   EXPECT_EQ(RunCloze("vocab --kind word --text x --out y").exit, 2);
