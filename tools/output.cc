@@ -4,13 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/str_format.h"
-#include "core/base/number.h"
-#include "core/base/utf8.h"
 
 namespace cloze {
 namespace {
@@ -18,38 +14,7 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 16;
 constexpr char kReaderGone[] = "cloze/reader-gone";
 
-void AppendEscaped(uint32_t c, std::string* out) {
-  switch (c) {
-    case '"': out->append("\\\""); return;
-    case '\\': out->append("\\\\"); return;
-    case '\n': out->append("\\n"); return;
-    case '\r': out->append("\\r"); return;
-    case '\t': out->append("\\t"); return;
-    default: absl::StrAppendFormat(out, "\\u%04x", c);
-  }
-}
-
 }  // namespace
-
-std::string JsonString(absl::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    uint32_t c = 0;
-    const int n = DecodeUtf8(text, &c);
-    if (n == 0) {
-      out.append("\xEF\xBF\xBD");
-    } else if (MustEscape(c) || c == '"' || c == '\\') {
-      AppendEscaped(c, &out);
-    } else {
-      out.append(text.data(), n);
-    }
-    text.remove_prefix(n == 0 ? 1 : n);
-  }
-  return out + "\"";
-}
-
-std::string JsonNumber(float value) { return std::isfinite(value) ? Shortest(value) : "null"; }
-std::string JsonNumber(double value) { return std::isfinite(value) ? Shortest(value) : "null"; }
 
 absl::Status WriteStdout(absl::string_view text) {
   while (!text.empty()) {

@@ -1,23 +1,14 @@
-// Results on standard output: JSON text, numbers, and whole lines whose loss is noticed.
+// Writing to standard output in whole lines, with every failure noticed.
 #ifndef CLOZE_TOOLS_OUTPUT_H_
 #define CLOZE_TOOLS_OUTPUT_H_
 
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "core/base/json.h"
 #include "core/base/status.h"
 
 namespace cloze {
-
-// `text` as a JSON string with its quotes (RFC 8259); each byte that is not part of valid UTF-8
-// becomes U+FFFD. Control characters, DEL and bidirectional overrides are escaped, so that a
-// terminal is safe from the text.
-std::string JsonString(absl::string_view text);
-
-// The shortest decimal that reads back as the same float; "null" for NaN and infinities, which JSON
-// does not have.
-std::string JsonNumber(float value);
-std::string JsonNumber(double value);
 
 // Writes all of `text` to standard output at once. kIo when that fails (a full disk); when the
 // reader has gone (EPIPE), an error for which IsReaderGone() is true and which ends the program

@@ -9,8 +9,8 @@
 #include <memory>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/tensor/half.h"
-#include "core/tensor/json.h"
 
 namespace cloze {
 namespace {

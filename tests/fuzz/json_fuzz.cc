@@ -1,6 +1,6 @@
 // JSON that comes with a model or with data: config.json, tokenizer.json, tokenizer_config.json,
 // the index of shards, lines of input. The first byte says which.
-#include "core/tensor/json.h"
+#include "core/base/json.h"
 #include "core/tensor/safetensors.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"

@@ -330,11 +330,11 @@ TEST_F(SafetensorsTest, ReadsShards) {
       {R"({"weight_map":{"a":"s1","b":"s2","c":"s2"}})", "tensor c is missing in s2", Exit::kData},
       {R"({"weight_map":{"b":"s2","c":"s1"}})", "s1 has tensor a", Exit::kData},
       {R"({"weight_map":{"a":"s2","b":"s2"}})", "missing in s2", Exit::kData},
-      {R"({"weight_map":{"a":"s1","a":"s2"}})", "comes twice", Exit::kData},
+      {R"({"weight_map":{"a":"s1","a":"s2"}})", "given twice", Exit::kData},
       {R"({"weight_map":[]})", "object", Exit::kData},
       {R"({"weight_map":{"a":1}})", "file name", Exit::kData},
       {"{\n\"weight_map\"", ":2: not valid JSON", Exit::kData},
-      {"[]", "object expected", Exit::kData},
+      {"[]", "expected a JSON object", Exit::kData},
   };
   for (const auto& c : cases) {
     Put(c.json, index);

@@ -1,0 +1,316 @@
+// Parsing with nlohmann's SAX interface: the handlers bound depth and memory, and see duplicates.
+#include "core/base/json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "core/base/number.h"
+#include "core/base/utf8.h"
+
+namespace cloze {
+namespace {
+
+// Depth and errors, for every handler. A handler stops the parser by returning false.
+class Sax : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& error() const { return error_; }
+  size_t error_at() const { return error_at_; }  // byte of a syntax error, from 1; else 0
+
+  bool binary(binary_t&) override { return false; }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool parse_error(
+      size_t position, const std::string&, const nlohmann::json::exception& e) override {
+    constexpr int kSyntax = 101;
+    error_at_ = position;
+    return Fail(e.id == kSyntax ? "not valid JSON" : "a number is out of range");
+  }
+
+ protected:
+  int depth() const { return depth_; }
+  bool Fail(std::string error) {
+    if (error_.empty()) error_ = std::move(error);
+    return false;
+  }
+  bool Deeper() {
+    return ++depth_ <= kMaxJsonDepth ||
+           Fail(absl::StrCat("nested deeper than ", kMaxJsonDepth, " levels"));
+  }
+  virtual bool Close() {
+    --depth_;
+    return true;
+  }
+
+ private:
+  std::string error_;
+  size_t error_at_ = 0;
+  int depth_ = 0;
+};
+
+// Parses all of `text`; the error is in `sax`. nlohmann takes a zero byte for the end.
+bool Parse(absl::string_view text, Sax* sax, std::string* error) {
+  if (text.find('\0') != absl::string_view::npos) {
+    *error = "contains a zero byte";
+    return false;
+  }
+  const bool parsed = Json::sax_parse(text.begin(), text.end(), sax);
+  if (!parsed) *error = sax->error();
+  return parsed;
+}
+
+// Builds the tree.
+class TreeSax : public Sax {
+ public:
+  explicit TreeSax(int64_t max_values) : left_(max_values) {}
+  Json& root() { return root_; }
+
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool v) override { return Add(v); }
+  bool number_integer(number_integer_t v) override { return Add(v); }
+  bool number_unsigned(number_unsigned_t v) override { return Add(v); }
+  bool number_float(number_float_t v, const string_t&) override { return Add(v); }
+  bool string(string_t& v) override { return Add(std::move(v)); }
+  bool start_object(size_t) override { return Deeper() && Add(Json::object()) && Open(); }
+  bool start_array(size_t) override { return Deeper() && Add(Json::array()) && Open(); }
+  bool key(string_t& name) override {
+    const auto [member, added] = open_.back()->emplace(name, nullptr);
+    last_ = &*member;
+    return added || Fail(absl::StrCat("member \"", Quote(name), "\" is given twice"));
+  }
+
+ private:
+  bool Open() {
+    open_.push_back(last_);
+    return true;
+  }
+  bool Close() override {
+    open_.pop_back();
+    return Sax::Close();
+  }
+  // Puts `value` where the innermost open container wants it; last_ points to it then.
+  bool Add(Json value) {
+    if (--left_ < 0) return Fail("too many values");
+    if (!open_.empty() && open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      last_ = &open_.back()->back();
+    } else {
+      *last_ = std::move(value);
+    }
+    return true;
+  }
+
+  int64_t left_;
+  Json root_;
+  Json* last_ = &root_;
+  std::vector<Json*> open_;
+};
+
+// Keeps the wanted members of an object.
+class LineSax : public Sax {
+ public:
+  LineSax(const std::vector<std::string>& names, std::vector<JsonValue>* values,
+      std::vector<std::string>* found)
+      : names_(names), values_(values), found_(found) {}
+
+  bool null() override { return Scalar(JsonValue::kNull, "null"); }
+  bool boolean(bool v) override { return Scalar(JsonValue::kBoolean, v ? "true" : "false"); }
+  bool number_integer(number_integer_t v) override {
+    return Scalar(JsonValue::kNumber, std::to_string(v));
+  }
+  bool number_unsigned(number_unsigned_t v) override {
+    return Scalar(JsonValue::kNumber, std::to_string(v));
+  }
+  bool number_float(number_float_t, const string_t& v) override {
+    return Scalar(JsonValue::kNumber, v);
+  }
+  bool string(string_t& v) override { return Scalar(JsonValue::kString, std::move(v)); }
+  bool start_object(size_t) override { return Open(JsonValue::kOther); }
+  bool start_array(size_t) override {
+    return depth() == 0 ? Fail("expected a JSON object") : Open(JsonValue::kList);
+  }
+  bool key(string_t& name) override {
+    if (depth() != 1) return true;
+    if (found_ != nullptr && found_->size() < 20) found_->push_back(name);
+    const auto known = std::find(names_.begin(), names_.end(), name);
+    wanted_ = known == names_.end() ? nullptr : &(*values_)[known - names_.begin()];
+    return wanted_ == nullptr || wanted_->kind == JsonValue::kMissing ||
+           Fail(absl::StrCat("member \"", Quote(name), "\" is given twice"));
+  }
+
+ private:
+  bool Scalar(JsonValue::Kind kind, std::string text) {
+    if (depth() == 0) return Fail("expected a JSON object");
+    if (wanted_ == nullptr) return true;
+    if (depth() == 1) {
+      wanted_->kind = kind;
+      wanted_->text = std::move(text);
+    } else if (wanted_->kind == JsonValue::kList) {
+      if (wanted_->items.size() >= JsonValue::kMaxItems)
+        return Fail(absl::StrCat("a list of more than ", JsonValue::kMaxItems, " items"));
+      wanted_->items.push_back(std::move(text));
+      wanted_->item_kinds |= 1u << kind;
+    }
+    return true;
+  }
+  bool Open(JsonValue::Kind kind) {
+    if (wanted_ != nullptr) wanted_->kind = depth() == 1 ? kind : JsonValue::kOther;
+    return Deeper();
+  }
+
+  const std::vector<std::string>& names_;
+  std::vector<JsonValue>* values_;
+  std::vector<std::string>* found_;
+  JsonValue* wanted_ = nullptr;
+};
+
+void AppendEscaped(uint32_t c, std::string* out) {
+  switch (c) {
+    case '"': out->append("\\\""); return;
+    case '\\': out->append("\\\\"); return;
+    case '\n': out->append("\\n"); return;
+    case '\r': out->append("\\r"); return;
+    case '\t': out->append("\\t"); return;
+    default: absl::StrAppendFormat(out, "\\u%04x", c);
+  }
+}
+
+void AppendLine(const OrderedJson& json, std::string* out) {
+  const char* comma = "";
+  if (json.is_object()) {
+    out->push_back('{');
+    for (const auto& [name, value] : json.items()) {
+      absl::StrAppend(out, comma, JsonString(name), ": ");
+      AppendLine(value, out);
+      comma = ", ";
+    }
+    out->push_back('}');
+  } else if (json.is_array()) {
+    out->push_back('[');
+    for (const OrderedJson& value : json) {
+      out->append(comma);
+      AppendLine(value, out);
+      comma = ", ";
+    }
+    out->push_back(']');
+  } else if (json.is_string()) {
+    out->append(JsonString(json.get_ref<const std::string&>()));
+  } else {
+    out->append(json.is_number_float() ? JsonNumber(json.get<double>()) : json.dump());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path, int64_t max_values) {
+  TreeSax sax(max_values);
+  std::string error;
+  if (!Parse(text, &sax, &error)) {
+    const auto end = text.begin() + std::min(sax.error_at(), text.size());
+    const std::string line =
+        sax.error_at() == 0 ? "" : absl::StrCat(":", 1 + std::count(text.begin(), end, '\n'));
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), line, ": ", error));
+  }
+  if (!sax.root().is_object())
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": expected a JSON object"));
+  return std::move(sax.root());
+}
+
+const Json& JsonMember(const Json& object, const char* name) {
+  static const Json kNull;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? kNull : *found;
+}
+
+void JsonFields::Fail(absl::string_view field, absl::string_view what) {
+  if (status_.ok())
+    status_ = Error(Exit::kData, absl::StrCat(QuotePath(path_), ": ", field, ": ", what));
+}
+
+const Json* JsonFields::Find(const char* field) const {
+  const Json& value = JsonMember(object_, field);
+  return value.is_null() ? nullptr : &value;
+}
+
+void JsonFields::Integer(
+    const char* field, bool required, int64_t low, int64_t high, int32_t* out) {
+  const Json* value = Find(field);
+  if (value == nullptr) return required ? Fail(field, "missing") : void();
+  const int64_t number = value->is_number_integer() ? value->get<int64_t>() : -1;
+  if (number >= low && number <= high) {  // an unsigned number over 2^63 becomes negative
+    *out = static_cast<int32_t>(number);
+  } else {
+    Fail(field, absl::StrCat("expected a whole number from ", low, " to ", high, ", found ",
+                    Quote(value->dump(-1, ' ', true))));
+  }
+}
+
+void JsonFields::Number(const char* field, double low, double high, float* out) {
+  const Json* value = Find(field);
+  if (value == nullptr) return;
+  if (value->is_number() && value->get<double>() >= low && value->get<double>() <= high) {
+    *out = static_cast<float>(value->get<double>());
+  } else {
+    Fail(field, absl::StrCat("expected a number from ", low, " to ", high, ", found ",
+                    Quote(value->dump(-1, ' ', true))));
+  }
+}
+
+std::string JsonFields::String(const char* field) {
+  const Json* value = Find(field);
+  if (value == nullptr) return "";
+  if (!value->is_string()) Fail(field, "expected a string");
+  return value->is_string() ? value->get<std::string>() : "";
+}
+
+bool JsonFields::Bool(const char* field, bool otherwise) {
+  const Json* value = Find(field);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) Fail(field, "expected true or false");
+  return value->is_boolean() ? value->get<bool>() : otherwise;
+}
+
+absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string>& names,
+    std::vector<JsonValue>* values, std::vector<std::string>* found) {
+  values->assign(names.size(), {});
+  LineSax sax(names, values, found);
+  std::string error;
+  if (Parse(line, &sax, &error)) return absl::OkStatus();
+  if (sax.error_at() > 0) absl::StrAppend(&error, " at byte ", sax.error_at());
+  return Error(Exit::kData, error);
+}
+
+std::string JsonString(absl::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    uint32_t c = 0;
+    const int n = DecodeUtf8(text, &c);
+    if (n == 0) {
+      out.append("\xEF\xBF\xBD");
+    } else if (MustEscape(c) || c == '"' || c == '\\') {
+      AppendEscaped(c, &out);
+    } else {
+      out.append(text.data(), n);
+    }
+    text.remove_prefix(n == 0 ? 1 : n);
+  }
+  return out + "\"";
+}
+
+std::string JsonNumber(float value) { return std::isfinite(value) ? Shortest(value) : "null"; }
+std::string JsonNumber(double value) { return std::isfinite(value) ? Shortest(value) : "null"; }
+
+std::string ToJsonLine(const OrderedJson& json) {
+  std::string out;
+  AppendLine(json, &out);
+  return out;
+}
+
+std::string ToJsonText(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+std::string ToJsonText(const OrderedJson& json) {
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cloze

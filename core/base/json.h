@@ -1,0 +1,97 @@
+// JSON: a strict parser for files, a flat reader for lines of data, and writers.
+#ifndef CLOZE_CORE_BASE_JSON_H_
+#define CLOZE_CORE_BASE_JSON_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/base/status.h"
+
+namespace cloze {
+
+using Json = nlohmann::json;                 // members sorted by name: for reading and for files
+using OrderedJson = nlohmann::ordered_json;  // members in the order of insertion: for output
+
+inline constexpr int kMaxJsonDepth = 64;
+inline constexpr int64_t kMaxJsonValues = 10'000'000;
+
+// Parses a file that holds one object. kData, with `path` and the line of a syntax error, for
+// invalid JSON, another type, a zero byte, a duplicate member, a depth over kMaxJsonDepth or more
+// than max_values values. A byte order mark is allowed.
+absl::StatusOr<Json> ParseJson(
+    absl::string_view text, absl::string_view path, int64_t max_values = kMaxJsonValues);
+
+// Returns the member `name` of `object`; a JSON null when there is none or `object` is no object.
+const Json& JsonMember(const Json& object, const char* name);
+
+// Reads the members of one object with their types checked. The first error stays in status() and
+// later reads do no harm. A member that is null counts as missing.
+class JsonFields {
+ public:
+  // `object` must outlive this; `path` names its file in messages.
+  JsonFields(const Json& object, absl::string_view path) : object_(object), path_(path) {}
+
+  const absl::Status& status() const { return status_; }
+  // Records "path: field: what" as kData unless there is an error already.
+  void Fail(absl::string_view field, absl::string_view what);
+
+  // Returns the member, or nullptr when it is missing.
+  const Json* Find(const char* field) const;
+  // Leave *out unchanged when the member is missing; an error when it is required, of another type,
+  // or outside low ... high. Requires low >= 0 for Integer.
+  void Integer(const char* field, bool required, int64_t low, int64_t high, int32_t* out);
+  void Number(const char* field, double low, double high, float* out);
+  // Return "" and `otherwise` when the member is missing or of another type.
+  std::string String(const char* field);
+  bool Bool(const char* field, bool otherwise);
+
+ private:
+  const Json& object_;
+  std::string path_;
+  absl::Status status_;
+};
+
+// One member of an object of which only scalars and flat lists matter.
+struct JsonValue {
+  enum Kind { kMissing, kNull, kBoolean, kNumber, kString, kList, kOther };
+  static constexpr int64_t kMaxItems = 1'000'000;
+
+  Kind kind = kMissing;
+  std::string text;                // of a scalar: numbers as they are spelled, "true", "null"
+  std::vector<std::string> items;  // of a kList, whose items are all scalars
+  uint32_t item_kinds = 0;         // bit 1 << kind for each kind of item
+
+  // True for a list whose items are all of the `kinds` (bits).
+  bool IsListOf(uint32_t kinds) const { return kind == kList && (item_kinds & ~kinds) == 0; }
+};
+
+// Reads the members `names` of the object in `line` into *values (one for each name, in their
+// order) and skips all others without keeping them. *found, unless null, receives the names of the
+// first 20 members. kData, without a place, for invalid JSON, another type, a zero byte, a depth
+// over kMaxJsonDepth, one of `names` twice, or a list of more than kMaxItems.
+absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string>& names,
+    std::vector<JsonValue>* values, std::vector<std::string>* found = nullptr);
+
+// Returns `text` as a JSON string with its quotes (RFC 8259). Invalid UTF-8 becomes U+FFFD. Control
+// characters, DEL and bidirectional overrides are escaped, so that a terminal is safe from them.
+std::string JsonString(absl::string_view text);
+
+// Returns the shortest decimal that reads back as the same number; "null" for NaN and infinities,
+// which JSON does not have.
+std::string JsonNumber(float value);
+std::string JsonNumber(double value);
+
+// Returns `json` on one line, as {"a": 1, "b": [2, 3]}, with JsonString and JsonNumber. Use
+// Decimal(x) of core/base/number.h for floats.
+std::string ToJsonLine(const OrderedJson& json);
+
+// Returns `json` indented by two blanks with a newline at the end: the form of files.
+std::string ToJsonText(const Json& json);
+std::string ToJsonText(const OrderedJson& json);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_BASE_JSON_H_
