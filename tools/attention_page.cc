@@ -18,16 +18,18 @@ constexpr char kStyle[] = R"(
 body { margin: 1.2em; font: 14px/1.45 system-ui, sans-serif; color: #1b2430; background: #fff; }
 h1 { font-size: 1.25em; margin: 0 0 .3em; }
 p { margin: .3em 0 .8em; max-width: 62em; }
-.tokens span { display: inline-block; margin: 0 .25em .25em 0; padding: 0 .35em; border: 1px solid #c9d3de; border-radius: 3px;
-  font-family: ui-monospace, monospace; white-space: pre; }
-.legend span { display: inline-block; width: 1.1em; height: 1.1em; margin: 0 .3em 0 .9em; border: 1px solid #c9d3de;
-  vertical-align: -.2em; }
+.tokens span { display: inline-block; margin: 0 .25em .25em 0; padding: 0 .35em;
+  border: 1px solid #c9d3de; border-radius: 3px; font-family: ui-monospace, monospace;
+  white-space: pre; }
+.legend span { display: inline-block; width: 1.1em; height: 1.1em; margin: 0 .3em 0 .9em;
+  border: 1px solid #c9d3de; vertical-align: -.2em; }
 .grid { display: grid; gap: 5px; max-width: 1500px; align-items: center; }
 .grid b { text-align: center; font-weight: 600; color: #4a5868; }
 .grid a { display: block; border: 1px solid #c9d3de; line-height: 0; }
 .grid a:hover, .grid a:focus { border-color: #d9480f; outline: 1px solid #d9480f; }
 .grid svg { width: 100%; height: auto; }
-.large { display: none; position: fixed; inset: 0; overflow: auto; padding: 1em 2em; background: #fff; }
+.large { display: none; position: fixed; inset: 0; overflow: auto; padding: 1em 2em;
+  background: #fff; }
 .large:target { display: block; }
 .large svg { display: block; height: min(84vh, 94vw); max-width: 94vw; margin-top: .6em; }
 .large a { margin-right: 1.2em; }

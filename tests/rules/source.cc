@@ -107,6 +107,87 @@ std::vector<std::string> StripComments(const std::string& text) {
   return lines;
 }
 
+namespace {
+
+size_t Indent(const std::string& line) {
+  return std::min(line.find_first_not_of(' '), line.size());
+}
+
+std::string FirstWord(const std::string& line) {
+  const size_t begin = Indent(line);
+  size_t end = begin;
+  while (end < line.size() && IsWord(line[end])) ++end;
+  return line.substr(begin, end - begin);
+}
+
+// Counts what the body of a class declares, in lines (first, last): each statement at the body's
+// own indentation, over several lines or not, is a type, data or a method.
+void CountMembers(const SourceFile& file, size_t first, size_t last, Block* block) {
+  const size_t indent = Indent(file.code[first]) + 2;
+  static const std::vector<std::string> kNeither = {
+      "using", "enum", "friend", "static_assert", "template", "class", "struct", "typedef"};
+  for (size_t i = first + 1; i < last; ++i) {
+    const std::string& line = file.code[i];
+    if (Indent(line) != indent || line.size() == indent) continue;
+    if (line[indent] == '}' || line[indent] == '#') continue;
+    const std::string word = FirstWord(line);
+    if (std::find(kNeither.begin(), kNeither.end(), word) != kNeither.end()) continue;
+    int64_t depth = 0, names = 1;
+    bool call = false;
+    for (const char c : line.substr(0, line.find_first_of("={"))) {
+      if (c == '(') call = true;
+      depth += c == '<' || c == '(' ? 1 : c == '>' || c == ')' ? -1 : 0;
+    }
+    for (const char c : line) {
+      depth += c == '<' || c == '(' || c == '{' ? 1 : c == '>' || c == ')' || c == '}' ? -1 : 0;
+      if (c == ',' && depth == 0) ++names;
+    }
+    (call ? block->methods : block->members) += call ? 1 : names;
+  }
+}
+
+}  // namespace
+
+std::vector<Block> Blocks(const SourceFile& file) {
+  static const std::vector<std::string> kOther = {"namespace", "enum", "extern", "union"};
+  std::vector<Block> blocks;
+  size_t function_end = 0;  // of the function that the scan is in
+  for (size_t i = 0; i < file.code.size(); ++i) {
+    const std::string& line = file.code[i];
+    if (i < function_end || line.empty() || line.back() != '{') continue;
+    // The head begins at the last line with less indentation than a continuation.
+    size_t first = i;
+    while (first > 0 && !file.code[first - 1].empty() &&
+           std::string(";{}:").find(file.code[first - 1].back()) == std::string::npos)
+      --first;
+    const std::string word = FirstWord(file.code[first]);
+    const std::string close(Indent(file.code[first]), ' ');
+    size_t last = i + 1;
+    while (
+        last < file.code.size() && file.code[last].compare(0, close.size() + 1, close + "}") != 0)
+      ++last;
+    if (last == file.code.size()) continue;
+    Block block;
+    block.first = first;
+    block.lines = last - first + 1;
+    std::string head;
+    for (size_t j = first; j <= i; ++j) head += file.code[j];
+    const bool has_arguments = head.find('(') != std::string::npos;
+    block.is_class =
+        !has_arguments && word != "enum" &&
+        (head.find("class ") != std::string::npos || head.find("struct ") != std::string::npos);
+    if (block.is_class) {
+      CountMembers(file, i, last, &block);
+    } else if (!has_arguments || std::find(kOther.begin(), kOther.end(), word) != kOther.end()) {
+      continue;
+    } else {
+      function_end = last + 1;
+    }
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
 std::vector<SourceFile> ReadTree(const std::vector<std::string>& endings) {
   namespace fs = std::filesystem;
   const fs::path root = CLOZE_SOURCE_DIR;

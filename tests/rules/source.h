@@ -25,6 +25,19 @@ std::string Included(const std::string& line);
 // `text` without comments and texts of literals, line by line.
 std::vector<std::string> StripComments(const std::string& text);
 
+// A class or a function with a body of several lines.
+struct Block {
+  bool is_class = false;
+  size_t first = 0;     // line of its name, or where its head begins
+  int64_t lines = 0;    // from there to the closing brace
+  int64_t members = 0;  // of a class: data members
+  int64_t methods = 0;  // of a class: constructors and methods
+};
+
+// The classes and functions of a C++ file that clang-format has laid out; not lambdas, nor what
+// stands in a function.
+std::vector<Block> Blocks(const SourceFile& file);
+
 // All files below the product's folders and the tests, and those at the top, whose names end in one
 // of `endings`; sorted by path.
 std::vector<SourceFile> ReadTree(const std::vector<std::string>& endings);
