@@ -393,6 +393,37 @@ TEST(ExplainSpec, SaysCommentTypeDefaultRangeAndUnit) {
       *text, HasSubstr("      CUSTOM  No preset: set layers, hidden, heads and intermediate.\n"));
 }
 
+// Every field has a comment. A number has a unit. A field without a default says what happens if it
+// is not set.
+void ExpectDocumented(const google::protobuf::Descriptor* message, const std::string& prefix) {
+  for (int i = 0; i < message->field_count(); ++i) {
+    const auto* field = message->field(i);
+    const std::string path = prefix + field->name(), text = *ExplainSpec(path);
+    const bool has_default = text.substr(0, text.find('\n')).find(", default ") != text.npos;
+    const std::string comment = text.substr(text.find('\n') + 1);
+    EXPECT_THAT(comment, ::testing::MatchesRegex("    [A-Z][^\n]{7,}(.|\n)*")) << path;
+    if (field->message_type() != nullptr) {
+      ExpectDocumented(field->message_type(), path + ".");
+      continue;
+    }
+    using Field = google::protobuf::FieldDescriptor;
+    const bool number = field->cpp_type() == Field::CPPTYPE_FLOAT ||
+                        field->cpp_type() == Field::CPPTYPE_INT32 ||
+                        field->cpp_type() == Field::CPPTYPE_INT64;
+    const Limits& limits = field->options().GetExtension(cloze::limits);
+    EXPECT_EQ(number, !limits.unit().empty()) << path << " needs a unit";
+    if (has_default || field->containing_oneof() != nullptr || path.ends_with("files")) continue;
+    EXPECT_THAT(comment, ::testing::ContainsRegex("Empty: |Not set: |`labels`")) << path;
+  }
+}
+
+TEST(ExplainSpec, DocumentsEveryField) { ExpectDocumented(TaskSpec::descriptor(), ""); }
+
+TEST(ExplainSpec, ContinuesCommentsOfEnumValues) {
+  EXPECT_THAT(*ExplainSpec("long_texts"), HasSubstr("average"));
+  EXPECT_THAT(*ExplainSpec("long_texts"), HasSubstr("\n          "));
+}
+
 TEST(ExplainSpec, Filters) {
   EXPECT_THAT(*ExplainSpec("optimizer.beta1"), StartsWith("optimizer.beta1  (float, default 0.9"));
   EXPECT_THAT(*ExplainSpec("learning_rate"), StartsWith("optimizer.learning_rate"));
