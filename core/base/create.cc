@@ -1,16 +1,71 @@
 #include "core/base/create.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace cloze {
+namespace {
+
+constexpr absl::string_view kMark = ".tmp-";
+
+// Removes a file, or a folder with the files in it.
+void RemoveTemporary(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
+  const auto names = ListDirectory(path);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) ::unlink(JoinPath(path, name).c_str());
+  ::rmdir(path.c_str());
+}
+
+// Splits "NAME.tmp-<pid>", "NAME.tmp-<pid>.data" or "NAME.tmp-<pid>-<8 digits>", as earlier
+// versions named checkpoints, into *name and the number of the process; 0 for other names.
+int64_t OwnerOf(absl::string_view entry, absl::string_view* name) {
+  const size_t mark = entry.rfind(kMark);
+  if (mark == absl::string_view::npos) return 0;
+  *name = entry.substr(0, mark);
+  absl::string_view owner = entry.substr(mark + kMark.size());
+  absl::ConsumeSuffix(&owner, ".data");
+  const size_t dash = owner.find('-');
+  const absl::string_view rest = owner.substr(std::min(dash, owner.size()));
+  const bool known = rest.empty() || (rest.size() == 9 && rest.find_first_not_of(
+                                                              "0123456789abcdef", 1) == rest.npos);
+  int32_t pid = 0;
+  return known && absl::SimpleAtoi(owner.substr(0, dash), &pid) ? std::max(pid, 0) : 0;
+}
+
+void RemoveOfDead(
+    const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours, bool own) {
+  const auto entries = ListDirectory(directory);
+  if (!entries.ok()) return;
+  for (const std::string& entry : *entries) {
+    absl::string_view name;
+    const int64_t pid = OwnerOf(entry, &name);
+    if (pid == 0 || !ours(name)) continue;
+    const bool dead =
+        pid == ::getpid() ? own : ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+    struct stat info;
+    const std::string path = JoinPath(directory, entry);
+    if (dead && ::lstat(path.c_str(), &info) == 0 &&
+        (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)))
+      RemoveTemporary(path);
+  }
+}
+
+}  // namespace
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
   return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
@@ -49,8 +104,11 @@ absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(
 }
 
 std::string TemporaryName(const std::string& path) {
-  std::string temporary = absl::StrCat(path, ".tmp-", ::getpid());
-  ::unlink(temporary.c_str());
+  const std::string name = path.substr(path.rfind('/') + 1);
+  RemoveOfDead(
+      DirectoryOf(path), [&](absl::string_view n) { return n == name; }, /*own=*/false);
+  std::string temporary = absl::StrCat(path, kMark, ::getpid());
+  RemoveTemporary(temporary);
   return temporary;
 }
 
@@ -65,6 +123,35 @@ absl::Status ReplaceFile(
     return status;
   }
   return SyncDirectory(DirectoryOf(path));
+}
+
+void RemoveLeftovers(
+    const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours) {
+  RemoveOfDead(directory, ours, /*own=*/true);
+}
+
+absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& path) {
+  const std::string temporary = TemporaryName(path);
+  if (::mkdir(temporary.c_str(), 0777) != 0)
+    return Errno(ExitOfCreate(errno), "cannot make the directory", temporary);
+  AtomicFolder folder;
+  folder.final_ = path;
+  folder.temporary_ = temporary;
+  return folder;
+}
+
+AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
+    : final_(std::move(other.final_)), temporary_(std::exchange(other.temporary_, "")) {}
+
+AtomicFolder::~AtomicFolder() {
+  if (!temporary_.empty()) RemoveTemporary(temporary_);
+}
+
+absl::Status AtomicFolder::Commit() {
+  RETURN_IF_ERROR(SyncDirectory(temporary_));
+  RETURN_IF_ERROR(RenameNew(temporary_, final_));
+  temporary_.clear();
+  return SyncDirectory(DirectoryOf(final_));
 }
 
 }  // namespace cloze

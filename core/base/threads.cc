@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -18,50 +16,31 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/control_group.h"
 #include "core/base/status.h"
+#include "core/base/system.h"
 
 namespace cloze {
 namespace {
 
-// Logical CPUs of one core in the kernel's notation, as "0,32"; "" when unknown.
+// Returns the logical CPUs of one core in the kernel's notation, as "0,32"; "" when unknown.
 std::string Siblings(int cpu) {
-  char text[128] = "";
-  if (std::FILE* f = std::fopen(
-          absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list")
-              .c_str(),
-          "re")) {
-    if (std::fscanf(f, "%127s", text) != 1) text[0] = 0;
-    std::fclose(f);
-  }
-  return text;
+  return ReadSystemFile(
+      absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
 }
 
-// The one number that a file of the system begins with, or -1.
-long long NumberIn(const char* path) {
-  long long number = -1;
-  if (std::FILE* f = std::fopen(path, "re")) {
-    if (std::fscanf(f, "%lld", &number) != 1) number = -1;
-    std::fclose(f);
-  }
-  return number;
-}
-
-// The least CPU quota of the control groups in cores; 0 when there is none.
+// Returns the least CPU quota of the control groups in cores; 0 when there is none.
 double QuotaCores() {
-  constexpr char kOld[] = "/sys/fs/cgroup/cpu/cpu.cfs_";  // of version 1
-  long long quota = NumberIn(absl::StrCat(kOld, "quota_us").c_str()),
-            period = NumberIn(absl::StrCat(kOld, "period_us").c_str());
-  double least = quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
+  double least = 0;
+  const auto limit = [&](int64_t quota, int64_t period) {
+    const double cores = quota > 0 && period > 0 ? static_cast<double>(quota) / period : 0;
+    if (cores > 0) least = least > 0 ? std::min(least, cores) : cores;
+  };
+  constexpr char kVersion1[] = "/sys/fs/cgroup/cpu/cpu.cfs_";
+  limit(SystemNumber(absl::StrCat(kVersion1, "quota_us")),
+      SystemNumber(absl::StrCat(kVersion1, "period_us")));
   for (const std::string& group : ControlGroups()) {
-    std::FILE* f = std::fopen((group + "/cpu.max").c_str(), "re");
-    if (f == nullptr) continue;
-    const bool limited =
-        std::fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0;  // else "max"
-    std::fclose(f);
-    if (!limited) continue;
-    const double cores = static_cast<double>(quota) / period;
-    least = least > 0 ? std::min(least, cores) : cores;
+    const std::vector<int64_t> numbers = SystemNumbers(group + "/cpu.max");
+    if (numbers.size() >= 2) limit(numbers[0], numbers[1]);  // else "max"
   }
   return least;
 }

@@ -10,11 +10,11 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "core/base/hash.h"
 #include "core/base/status.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
-#include "tasks/data/hash.h"
 
 namespace cloze {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "tasks/data/hash.h"
+#include "core/base/hash.h"
 #include "tasks/data/store_format.h"
 
 namespace cloze {

@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "core/base/create.h"
+#include "core/base/hash.h"
 #include "tasks/data/example_store.h"
-#include "tasks/data/hash.h"
 #include "tasks/data/store_format.h"
 
 namespace cloze {

@@ -1,14 +1,10 @@
 #include "tasks/training/memory.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <limits>
 
-#include "core/base/control_group.h"
 #include "core/base/profile.h"
+#include "core/base/system.h"
 #include "core/base/threads.h"
 #include "encoder/trainable.h"
 #include "tasks/training/pass.h"
@@ -17,7 +13,6 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMegabyte = 1000000, kFloat = sizeof(float);
 constexpr int64_t kRows = 64;  // passes are padded to multiples of it
 // Measured with oneDNN 2.6: the program with its libraries, kernels for a new number of rows,
@@ -40,45 +35,6 @@ Batch BatchOf(int64_t rows, int64_t longest, int64_t targets, const ModelConfig&
   batch.targets.resize(targets);
   if (config.problem != Problem::kSingleLabel) batch.values.resize(targets * config.labels.size());
   return batch;
-}
-
-// The number that `pattern` finds in some line of a file of the system, times `unit`.
-int64_t Lookup(const char* path, const char* pattern, int64_t unit) {
-  std::FILE* file = std::fopen(path, "re");
-  if (file == nullptr) return kUnknown;
-  char line[256];
-  long long value = -1;
-  while (value < 0 && std::fgets(line, sizeof(line), file) != nullptr) {
-    if (std::sscanf(line, pattern, &value) != 1) value = -1;
-  }
-  std::fclose(file);
-  return value < 0 || value > kUnknown / unit ? kUnknown : value * unit;
-}
-
-// What the control groups leave.
-int64_t GroupBytes() {
-  int64_t least = kUnknown;
-  for (const std::string& group : ControlGroups()) {
-    const int64_t most = Lookup((group + "/memory.max").c_str(), "%lld", 1);
-    const int64_t used = Lookup((group + "/memory.stat").c_str(), "anon %lld", 1);
-    if (most != kUnknown)
-      least = std::min(least, std::max<int64_t>(most - (used == kUnknown ? 0 : used), 0));
-  }
-  return least;
-}
-
-// What `ulimit -v` leaves.
-int64_t AddressBytes() {
-  rlimit limit = {};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kUnknown))
-    return kUnknown;
-  const int64_t used = Lookup("/proc/self/status", "VmSize: %lld", 1024);
-  return std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - (used == kUnknown ? 0 : used), 0);
-}
-
-int64_t AvailableBytes() {
-  return std::min(
-      {Lookup("/proc/meminfo", "MemAvailable: %lld", 1024), GroupBytes(), AddressBytes()});
 }
 
 std::string InParts(const TrainingNeed& need) {
@@ -203,7 +159,7 @@ int64_t MemoryPlan::Largest(int64_t bytes) const {
 
 int64_t MemoryLimit(const TaskSpec& spec) {
   const int64_t limit = spec.runtime().memory_limit_mb();
-  return limit > 0 ? limit * kMegabyte : AvailableBytes();
+  return limit > 0 ? limit * kMegabyte : AvailableMemory();
 }
 
 absl::StatusOr<int64_t> ChooseMicroTokens(
@@ -214,7 +170,7 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
   if (given && plan.Need(spec.batch().micro_tokens()).total() <= limit)
     return spec.batch().micro_tokens();
   const int64_t largest = plan.Largest(limit),
-                wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnknown);
+                wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnlimited);
   if (!given && largest == wish) return largest;
   const TrainingNeed need = plan.Need(largest == 0 && !given ? MaxTokens(spec) : wish);
   const std::string has = Has(spec, limit);

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tasks/data/example_store.h"
-#include "tasks/data/hash.h"
+#include "core/base/hash.h"
 #include "tasks/data/store_format.h"
 #include "tests/fuzz/input.h"
 

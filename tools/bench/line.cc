@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/clock.h"
+#include "core/base/system.h"
 #include "core/base/threads.h"
 #include "tools/bench/bench.h"
 #include "tools/output.h"
@@ -34,28 +35,11 @@ double OwnSeconds() {
   return sum;
 }
 
-// CPU seconds that the machine spent since its start, those stolen by other guests included.
+// Returns the CPU seconds that the machine has spent since its start, stolen ones included.
 double BusySeconds() {
-  std::FILE* file = std::fopen("/proc/stat", "re");
-  if (file == nullptr) return 0;
-  long long t[8] = {};
-  const int n = std::fscanf(file, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &t[0], &t[1],
-      &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
-  std::fclose(file);
-  return n == 8 ? double(t[0] + t[1] + t[2] + t[5] + t[6] + t[7]) / ::sysconf(_SC_CLK_TCK) : 0;
-}
-
-// Peak memory since the last ForgetPeak(), in 10^6 bytes.
-double PeakMegabytes() {
-  long long kilobytes = 0;
-  if (std::FILE* file = std::fopen("/proc/self/status", "re")) {
-    char line[256];
-    while (kilobytes == 0 && std::fgets(line, sizeof(line), file) != nullptr) {
-      if (std::sscanf(line, "VmHWM: %lld", &kilobytes) != 1) kilobytes = 0;
-    }
-    std::fclose(file);
-  }
-  return kilobytes * 1024e-6;
+  const std::vector<int64_t> t = SystemNumbers("/proc/stat", "cpu");
+  return t.size() < 8 ? 0
+                      : double(t[0] + t[1] + t[2] + t[5] + t[6] + t[7]) / ::sysconf(_SC_CLK_TCK);
 }
 
 std::string Number(double value) {
@@ -148,7 +132,7 @@ BenchLine& BenchLine::AddTiming(const Timing& timing, double tokens) {
       .Add("max", *max);
   Add("reps", timing.ms.size()).Add("foreign_cpu", timing.foreign_cpu);
   fields_.emplace_back("clean", timing.clean ? "true" : "false");
-  return Add("peak_rss_mb", PeakMegabytes()).Add("threads", Threads());
+  return Add("peak_rss_mb", PeakMemory() * 1e-6).Add("threads", Threads());
 }
 
 BenchLine& BenchLine::AddFlop(double flop, double ms, DType type) {

@@ -1,5 +1,7 @@
 #include "core/base/file.h"
 
+#include "core/base/create.h"
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,6 +81,70 @@ TEST_F(FileTest, AtomicWriteSurvivesALeftover) {
   Make("a.tmp-" + std::to_string(::getpid()), "left by a dead process");
   EXPECT_TRUE(WriteFileAtomically(Path("a"), "new").ok());
   EXPECT_THAT(*ListDirectory(directory_), ElementsAre("a"));
+}
+
+constexpr char kDead[] = "999999999";  // no process has this number
+
+TEST_F(FileTest, ReplacingAFileRemovesWhatDeadProcessesLeft) {
+  const std::string dead = std::string("a.tmp-") + kDead;
+  Make(dead, "");
+  Make(dead + ".data", "");
+  ASSERT_TRUE(MakeDirectories(Path(dead + "-0123abcd")).ok());
+  Make(dead + "-0123abcd/x", "");
+  Make("a.tmp-1", "of a living process");
+  Make(dead + "-0123abcg", "not our name");
+  Make(std::string("b.tmp-") + kDead, "of another file");
+  EXPECT_TRUE(WriteFileAtomically(Path("a"), "new").ok());
+  EXPECT_THAT(*ListDirectory(directory_),
+      ElementsAre("a", "a.tmp-1", dead + "-0123abcg", std::string("b.tmp-") + kDead));
+}
+
+TEST_F(FileTest, RemoveLeftoversFollowsNoLinksAndStaysInItsNames) {
+  const std::string own = "a.tmp-" + std::to_string(::getpid()),
+                    link = std::string("a.tmp-") + kDead;
+  Make(own, "left by an earlier process with our number");
+  Make("target", "");
+  ASSERT_EQ(::symlink(Path("target").c_str(), Path(link).c_str()), 0);
+  ASSERT_TRUE(MakeDirectories(Path(std::string("c.tmp-") + kDead + "/deep")).ok());
+  Make(std::string("b.tmp-") + kDead, "");
+  RemoveLeftovers(directory_, [](absl::string_view name) { return name != "b"; });
+  EXPECT_THAT(*ListDirectory(directory_),
+      ElementsAre(link, std::string("b.tmp-") + kDead, std::string("c.tmp-") + kDead, "target"));
+}
+
+TEST_F(FileTest, AtomicFolderAppearsWholeOrNotAtAll) {
+  std::string temporary;
+  {
+    auto folder = AtomicFolder::Create(Path("a"));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    temporary = folder->path();
+    ASSERT_TRUE(WriteNewFile(JoinPath(folder->path(), "x"), "1").ok());
+    EXPECT_FALSE(PathExists(Path("a")));
+  }
+  EXPECT_THAT(*ListDirectory(directory_), testing::IsEmpty());
+  {
+    auto folder = AtomicFolder::Create(Path("a"));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    ASSERT_TRUE(WriteNewFile(JoinPath(folder->path(), "x"), "1").ok());
+    ASSERT_TRUE(folder->Commit().ok());
+  }
+  EXPECT_EQ(*ReadFile(Path("a/x"), 10), "1");
+  {
+    auto folder = AtomicFolder::Create(Path("a"));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    EXPECT_EQ(ExitOf(folder->Commit()), Exit::kCannotCreate);
+  }
+  EXPECT_THAT(*ListDirectory(directory_), ElementsAre("a"));
+  EXPECT_EQ(ExitOf(AtomicFolder::Create(Path("missing/a")).status()), Exit::kCannotCreate);
+}
+
+TEST_F(FileTest, AtomicFolderUsesNoPlantedLink) {
+  Make("target", "");
+  ASSERT_EQ(
+      ::symlink(Path("target").c_str(), Path("a.tmp-" + std::to_string(::getpid())).c_str()), 0);
+  const auto folder = AtomicFolder::Create(Path("a"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_TRUE(PathExists(Path("target")));
 }
 
 TEST_F(FileTest, FullDiskIsAnIoError) {

@@ -1,5 +1,5 @@
 // Hasher over libxxhash.
-#include "tasks/data/hash.h"
+#include "core/base/hash.h"
 
 #include <xxhash.h>
 

@@ -1,6 +1,6 @@
 // XXH3 over a stream of bytes: for checksums and cache keys, not against forgery.
-#ifndef CLOZE_TASKS_DATA_HASH_H_
-#define CLOZE_TASKS_DATA_HASH_H_
+#ifndef CLOZE_CORE_BASE_HASH_H_
+#define CLOZE_CORE_BASE_HASH_H_
 
 #include <cstdint>
 #include <memory>
@@ -20,12 +20,12 @@ class Hasher {
   ~Hasher();
 
   void Add(const void* data, int64_t size);
-  // Adds the length too, so that "a", "bc" and "ab", "c" differ.
+  // Adds the length, then the text, so that "a", "bc" and "ab", "c" differ.
   void AddText(absl::string_view text);
   void AddNumber(int64_t number);
-  // XXH3-128 of everything added so far, 32 hexadecimal digits.
+  // Returns the XXH3-128 of everything added so far as 32 hexadecimal digits.
   std::string Hex() const;
-  // The lower half of it.
+  // Returns its lower 64 bits.
   uint64_t Digest() const;
 
  private:
@@ -35,9 +35,9 @@ class Hasher {
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
-// XXH3 of one block, 64 bits.
+// Returns the XXH3-64 of one block.
 uint64_t Hash64(const void* data, int64_t size, uint64_t seed);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_DATA_HASH_H_
+#endif  // CLOZE_CORE_BASE_HASH_H_

@@ -1,0 +1,89 @@
+#include "core/base/system.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kKilobyte = 1024;
+
+// What is left of a limit; a negative one is unknown.
+int64_t Left(int64_t limit, int64_t used) {
+  return limit < 0 ? kUnlimited : std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
+}
+
+int64_t LeftOfAddresses() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kUnlimited))
+    return kUnlimited;
+  return Left(limit.rlim_cur, SystemNumber("/proc/self/status", "VmSize:") * kKilobyte);
+}
+
+}  // namespace
+
+std::string ReadSystemFile(const std::string& path) {
+  std::string text(16384, '\0');
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  text.resize(file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file));
+  if (file != nullptr) std::fclose(file);
+  return text;
+}
+
+std::vector<int64_t> SystemNumbers(const std::string& path, absl::string_view label) {
+  std::vector<int64_t> numbers;
+  const std::string text = ReadSystemFile(path);
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    const size_t first = label.empty() ? 0 : 1;
+    if (first == 1 && (words.empty() || words[0] != label)) continue;
+    int64_t number = 0;
+    for (size_t i = first; i < words.size() && absl::SimpleAtoi(words[i], &number); ++i)
+      numbers.push_back(number);
+    break;
+  }
+  return numbers;
+}
+
+int64_t SystemNumber(const std::string& path, absl::string_view label) {
+  const std::vector<int64_t> numbers = SystemNumbers(path, label);
+  return numbers.empty() ? -1 : numbers[0];
+}
+
+std::vector<std::string> ControlGroups() {
+  const std::string mount = "/sys/fs/cgroup", lines = ReadSystemFile("/proc/self/cgroup");
+  std::string group;
+  for (absl::string_view line : absl::StrSplit(lines, '\n')) {
+    if (absl::ConsumePrefix(&line, "0::") && absl::StartsWith(line, "/")) group = std::string(line);
+  }
+  std::vector<std::string> folders;
+  for (; group.size() > 1; group.resize(group.rfind('/'))) folders.push_back(mount + group);
+  folders.push_back(mount);
+  return folders;
+}
+
+int64_t AvailableMemory() {
+  int64_t least = LeftOfAddresses();
+  const int64_t free = SystemNumber("/proc/meminfo", "MemAvailable:");
+  if (free >= 0) least = std::min(least, free * kKilobyte);
+  for (const std::string& group : ControlGroups()) {
+    least = std::min(least,
+        Left(SystemNumber(group + "/memory.max"), SystemNumber(group + "/memory.stat", "anon")));
+  }
+  return least;
+}
+
+int64_t PeakMemory() {
+  return std::max<int64_t>(SystemNumber("/proc/self/status", "VmHWM:"), 0) * kKilobyte;
+}
+
+}  // namespace cloze

@@ -1,0 +1,39 @@
+// What the system tells: files of /proc and /sys, control groups, memory.
+#ifndef CLOZE_CORE_BASE_SYSTEM_H_
+#define CLOZE_CORE_BASE_SYSTEM_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace cloze {
+
+inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+// Returns the first 16 KB of a file of the system; "" when it cannot be read.
+std::string ReadSystemFile(const std::string& path);
+
+// Returns the numbers that follow `label` in the first line that begins with it, up to the first
+// word that is no number; with an empty label those of the first line.
+std::vector<int64_t> SystemNumbers(const std::string& path, absl::string_view label = "");
+
+// Returns the first of SystemNumbers; -1 when there is none.
+int64_t SystemNumber(const std::string& path, absl::string_view label = "");
+
+// Returns the folders of this process's control group (version 2) and of its ancestors, innermost
+// first. The mount point comes last; in a container it is the group itself.
+std::vector<std::string> ControlGroups();
+
+// Returns the bytes that this process can still allocate: the least of the machine's available
+// memory, the control groups' limits and `ulimit -v`. kUnlimited when nothing is known.
+int64_t AvailableMemory();
+
+// Returns the peak of resident memory in bytes; 0 when unknown.
+int64_t PeakMemory();
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_BASE_SYSTEM_H_
