@@ -9,6 +9,7 @@
 #include "encoder/trainable.h"
 #include "tasks/batcher.h"
 #include "tasks/data/sample.h"
+#include "tasks/run/run_folder.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/create.h"
-#include "tasks/run/checkpoint.h"
+#include "tasks/run/run_folder.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {

@@ -8,10 +8,11 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/model.h"
-#include "tasks/reports/repeat.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/manifest.h"
+#include "tasks/run/run_folder.h"
 #include "tasks/run/samples.h"
+#include "tasks/run/state.h"
 
 namespace cloze {
 namespace {

@@ -15,16 +15,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "core/base/create.h"
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/text_format.h"
 #include "tasks/run/manifest.h"
 
 namespace cloze {
 namespace {
-
-constexpr int64_t kMaxState = 64 << 20;
 
 using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
 
@@ -161,28 +156,10 @@ void Rotate(const std::string& run_dir, int64_t newest, int keep) {
   }
 }
 
-// Collects what the text parser says; it would print it otherwise.
-class Collector : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = absl::StrCat(line + 1, ":", column + 1, ": ", message);
-  }
-  void AddWarning(int, int, const std::string&) override {}
-  std::string text;
-};
-
 }  // namespace
 
 std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 bool IsCheckpointName(absl::string_view name) { return StepOf(name) >= 0; }
-
-std::string SeedFolder(uint64_t seed) { return absl::StrCat("seed-", seed); }
-
-bool IsSeedFolder(absl::string_view name) {
-  uint64_t seed = 0;
-  return absl::ConsumePrefix(&name, "seed-") && absl::SimpleAtoi(name, &seed) &&
-         absl::StrCat(seed) == name;
-}
 
 absl::Status SaveCheckpoint(
     const std::string& run_dir, int64_t step, Write write, int keep, int64_t expected_bytes) {
@@ -243,14 +220,14 @@ absl::Status VerifyCheckpoint(const std::string& path) {
 }
 
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
-    const std::string& run_dir, std::vector<std::string>* skipped) {
+    const std::string& run_dir, std::vector<std::string>* notes) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListSteps(run_dir));
   std::vector<std::string> lines;
   for (const int64_t step : steps) {
     const std::string path = PathOf(run_dir, step);
     const absl::Status status = VerifyCheckpoint(path);
     if (status.ok()) {
-      skipped->insert(skipped->end(), lines.begin(), lines.end());
+      for (const std::string& line : lines) notes->push_back(absl::StrCat("skipped ", line));
       return FoundCheckpoint{step, path};
     }
     lines.push_back(absl::StrCat(CheckpointName(step), ": ", std::string(status.message())));
@@ -273,39 +250,6 @@ void RemoveLeftovers(const std::string& run_dir) {
     RemoveTemporary(JoinPath(run_dir, name));
     if (StepOf(name.substr(0, name.find('.'))) < 0) ::unlink(JoinPath(run_dir, name).c_str());
   }
-}
-
-absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state) {
-  std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(state, &text))
-    return Error(Exit::kInternal, "cannot print the state of the run");
-  return WriteNewFile(JoinPath(folder, kStateName), text);
-}
-
-absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
-  const std::string path = JoinPath(folder, kStateName);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxState));
-  google::protobuf::TextFormat::Parser parser;
-  Collector errors;
-  parser.RecordErrorsTo(&errors);
-  parser.AllowUnknownField(true);  // so that a newer version can say that it is one
-  parser.SetRecursionLimit(32);
-  TrainerState state;
-  if (!parser.ParseFromString(text, &state))
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(errors.text)));
-  const int known = TrainerState().format_version();
-  if (state.format_version() > known) {
-    return Error(
-        Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
-                             " was written by a newer program, this one reads up to ", known));
-  }
-  const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 &&
-                    state.skipped_steps() <= state.step() && state.skipped_in_a_row() >= 0 &&
-                    state.total_steps() >= 0;
-  if (!sane)
-    return Error(
-        Exit::kData, absl::StrCat(QuotePath(path), ": impossible numbers of steps or examples"));
-  return state;
 }
 
 }  // namespace cloze

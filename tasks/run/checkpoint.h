@@ -9,13 +9,12 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
-#include "proto/state.pb.h"
 
 namespace cloze {
 
 // The spec in a run directory; files of a checkpoint beside those of a model folder.
 inline constexpr char kSpecName[] = "spec.textproto";
-inline constexpr char kStateName[] = "trainer.textproto", kMomentsName[] = "optimizer.safetensors";
+inline constexpr char kMomentsName[] = "optimizer.safetensors";
 
 // A checkpoint whose content was verified.
 struct FoundCheckpoint {
@@ -28,10 +27,6 @@ std::string CheckpointName(int64_t step);
 bool IsCheckpointName(absl::string_view name);
 // kMismatch unless the folder has the name of the step that its MANIFEST tells.
 absl::Status CheckCheckpointName(const std::string& path, int64_t step);
-
-// Name of the folder of one of a spec's repeated runs: "seed-7".
-std::string SeedFolder(uint64_t seed);
-bool IsSeedFolder(absl::string_view name);
 
 // Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of
 // each), makes all of it durable and gives it its name in `run_dir`; only when that is done, ok
@@ -57,20 +52,15 @@ absl::Status VerifyModel(const std::string& run_dir);
 // Checks every file of a checkpoint against its MANIFEST. kMismatch names the file.
 absl::Status VerifyCheckpoint(const std::string& path);
 
-// The newest checkpoint that verifies, or nothing when there are no checkpoints. `skipped` gets a
-// line ("step-00001234: why") on each newer one that does not. kMismatch when there are checkpoints
-// and none verifies: a run never starts from zero over what is left of it.
+// The newest checkpoint that verifies, or nothing when there are no checkpoints. `notes` gets a
+// line ("skipped step-00001234: why") for each newer one that does not. kMismatch when there are
+// checkpoints and none verifies: a run never starts from zero over what is left of it.
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
-    const std::string& run_dir, std::vector<std::string>* skipped);
+    const std::string& run_dir, std::vector<std::string>* notes);
 
 // Deletes temporary checkpoint folders, and a half-written spec.textproto, that dead processes left
 // in `run_dir`. The caller holds the RunLock.
 void RemoveLeftovers(const std::string& run_dir);
-
-// Writes and reads `trainer.textproto` in a checkpoint. Reading: kMismatch for a newer format
-// version, kData when it cannot be parsed.
-absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state);
-absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder);
 
 }  // namespace cloze
 

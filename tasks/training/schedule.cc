@@ -34,6 +34,11 @@ int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t
   return total_steps > 0 ? std::max<int64_t>(total_steps / kTimesARun, 1) : 0;
 }
 
+int64_t SaveInterval(const TaskSpec& spec, int64_t total_steps) {
+  if (spec.output().checkpoint_every_steps() > 0) return spec.output().checkpoint_every_steps();
+  return (total_steps + kTimesARun - 1) / kTimesARun;
+}
+
 int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps) {
   const int64_t steps = spec.warmup_steps() > 0
                             ? spec.warmup_steps()

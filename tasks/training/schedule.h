@@ -19,6 +19,9 @@ inline constexpr int kTimesARun = 10;
 // total_steps is 0.
 int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t total_steps);
 
+// Steps between checkpoints; 0 when the clock decides.
+int64_t SaveInterval(const TaskSpec& spec, int64_t total_steps);
+
 // Steps of the warm-up: `warmup_steps`, or `warmup_share` of the total, rounded. At most the total.
 int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps);
 

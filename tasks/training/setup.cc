@@ -166,11 +166,6 @@ int64_t MaxTokens(const TaskSpec& spec) {
   return 0;
 }
 
-std::string CacheFolder(const TaskSpec& spec) {
-  const std::string& given = spec.output().cache_directory();
-  return given.empty() ? JoinPath(spec.output().directory(), "cache") : given;
-}
-
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
   const bool fast = MultipliesBf16();
   if (compute == RuntimeSpec::BF16 && !fast) {

@@ -33,9 +33,6 @@ HeadKind HeadOf(const TaskSpec& spec);
 // Longest sequence of the task in tokens.
 int64_t MaxTokens(const TaskSpec& spec);
 
-// Folder of the token cache.
-std::string CacheFolder(const TaskSpec& spec);
-
 // Type of activations that the spec asks for; kLimit when this CPU lacks its instructions. AUTO is
 // bf16 for training where the CPU has it, and f32 for inference, whose numbers are then those of
 // other programs to the fifth digit.

@@ -1,29 +1,19 @@
 #include "tasks/training/trainer.h"
 
-#include <unistd.h>
-
-#include <cmath>
-#include <future>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "core/base/clock.h"
-#include "core/base/file.h"
 #include "core/base/threads.h"
-#include "encoder/folder/adapter.h"
-#include "encoder/folder/model_folder.h"
+#include "core/text/files/tokenizer_files.h"
 #include "encoder/trainable.h"
-#include "tasks/inference/evaluate.h"
-#include "tasks/run/checkpoint.h"
+#include "tasks/run/state.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/pass.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {
 namespace {
 
-// The square of a larger gradient is no f32, and would be kept in the second moment.
-constexpr double kMostNorm = 1e19;
+constexpr int kMaxFailedSaves = 3;
 
 }  // namespace
 
@@ -35,51 +25,24 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
   const auto compute = ComputeOf(loaded.spec.runtime().compute(), Use::kTraining);
   if (!compute.ok()) return AtField(loaded, "runtime.compute", compute.status());
   trainer->compute_ = *compute;
-  if (const absl::Status status = trainer->Start(); !status.ok()) {
-    trainer->Undo(ExitOf(status));
-    return status;
-  }
-  return trainer;
+  const absl::Status status = trainer->Start();
+  if (status.ok()) return trainer;
+  if (trainer->folder_.has_value()) trainer->folder_->Undo(ExitOf(status));
+  return status;
 }
 
 absl::Status Trainer::Start() {
-  RETURN_IF_ERROR(PrepareRunDirectory());
-  RETURN_IF_ERROR(FindRun());
-  RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
-  RETURN_IF_ERROR(ChooseMicroBatch());
-  RETURN_IF_ERROR(InitializeModel());
+  ASSIGN_OR_RETURN(folder_, RunFolder::Open(spec_));
+  RETURN_IF_ERROR(PrepareData());
+  ASSIGN_OR_RETURN(const std::optional<Found> found, FindRun());
+  RETURN_IF_ERROR(CreateLearner());
   PlanSteps();
   RETURN_IF_ERROR(CheckMetric());
-  return Resume();
+  if (found.has_value()) return Resume(*found);
+  return options_.fork.empty() ? absl::OkStatus() : Fork();
 }
 
-void Trainer::Undo(Exit why) {
-  if (!lock_.has_value()) return;
-  const std::string cache = CacheFolder(spec_);
-  const auto stores = ListDirectory(cache);
-  if (cache_is_new_ && stores.ok()) {
-    for (const std::string& store : *stores) {
-      if (why != Exit::kInterrupted) RemoveStore(JoinPath(cache, store)).IgnoreError();
-    }
-    ::rmdir(cache.c_str());
-  }
-  lock_->Undo();
-}
-
-absl::Status Trainer::PrepareRunDirectory() {
-  const std::string& directory = spec_.output().directory();
-  if (PathExists(Path("model.safetensors")) && !PathExists(Path(kSpecName))) {
-    return Error(Exit::kCannotCreate,
-        absl::StrCat(QuotePath(directory),
-            ": holds a model that is not of a run; choose another output.directory"));
-  }
-  if (PathExists(Path(SeedFolder(spec_.seed())))) {
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(directory),
-                                          ": holds runs of a spec with `repeat`; choose another "
-                                          "output.directory, or repeat them"));
-  }
-  ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
-  cache_is_new_ = !PathExists(CacheFolder(spec_));
+absl::Status Trainer::PrepareData() {
   BuildOptions build = {
       .cache_dir = CacheFolder(spec_), .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
@@ -91,231 +54,265 @@ absl::Status Trainer::PrepareRunDirectory() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::ChooseMicroBatch() {
+absl::StatusOr<std::optional<Trainer::Found>> Trainer::FindRun() {
+  ASSIGN_OR_RETURN(const auto checkpoint, folder_->Newest(&setup_.notes));
+  if (!checkpoint.has_value()) return std::nullopt;
+  const std::string& path = checkpoint->path;
+  ASSIGN_OR_RETURN(TrainerState state, ReadTrainerState(path));
+  ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state.spec(), JoinPath(path, kStateName)));
+  if (!spec_.batch().has_micro_tokens())
+    loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
+  RETURN_IF_ERROR(CheckSameSpec(before.spec, spec_, folder_->directory()));
+  RETURN_IF_ERROR(VerifySpec(loaded_));
+  RETURN_IF_ERROR(CheckSameData(state, *setup_.train, path));
+  return Found{path, std::move(state)};
+}
+
+absl::Status Trainer::CreateLearner() {
+  RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
   const MemoryPlan plan(spec_, setup_.config, compute_, ShapeOf(setup_.train->store.stats()));
   std::string note;
   ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
   if (!note.empty()) setup_.notes.push_back(note);
   loaded_.spec.mutable_batch()->set_micro_tokens(tokens);
-  need_ = plan.Need(tokens);
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::InitializeModel() {
-  model_ = std::make_unique<Model>(setup_.config, true, spec_.trainable());
-  model_->arena().Reserve(need_.arena);
-  model_->matmul().SharePacked(need_.one_pass);
-  if (spec_.model().start_from().empty()) {
-    model_->Initialize(spec_.seed());
-  } else {
-    std::vector<std::string> fresh;
-    RETURN_IF_ERROR(model_->Load(spec_.model().start_from(), spec_.seed(), &fresh));
-    if (!fresh.empty())
-      setup_.notes.push_back(absl::StrCat("new in this model: ", absl::StrJoin(fresh, ", ")));
-  }
-  if (spec_.trainable().part_case() != TrainableSpec::PART_NOT_SET) {
-    const ParamCount count = CountParams(model_->params());
-    setup_.notes.push_back(
-        absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
-  }
-  const auto layer = [this](const std::string& param) { return LayerOf(param, setup_.config); };
-  optimizer_ = std::make_unique<Optimizer>(
-      &model_->params(), spec_.optimizer(), layer, setup_.config.layers);
-  batcher_ =
-      std::make_unique<Batcher>(setup_.train->store, spec_.batch(), spec_.seed(), setup_.masker);
-  return absl::OkStatus();
+  learner_ = std::make_unique<Learner>(spec_, setup_, compute_, plan.Need(tokens));
+  return learner_->Initialize(&setup_.notes);
 }
 
 void Trainer::PlanSteps() {
+  batcher_ =
+      std::make_unique<Batcher>(setup_.train->store, spec_.batch(), spec_.seed(), setup_.masker);
   const double per_epoch = batcher_->StepsPerEpoch();
   pace_ = std::make_unique<Pace>(
       spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);
-  const int64_t steps = pace_->total_steps();
-  evaluate_every_ = EvaluationInterval(spec_, per_epoch, steps);
-  save_every_ = spec_.output().checkpoint_every_steps();
-  if (save_every_ == 0 && steps > 0)
-    save_every_ = std::max<int64_t>((steps + kTimesARun - 1) / kTimesARun, 1);
+  evaluate_every_ = EvaluationInterval(spec_, per_epoch, pace_->total_steps());
+  save_every_ = SaveInterval(spec_, pace_->total_steps());
+  best_.emplace(spec_.evaluation());
   if (pace_->timed())
     setup_.notes.push_back(
         "a run under schedule.time_budget_minutes depends on the clock: another run gives other "
         "bits");
 }
 
-bool Trainer::Due(int64_t every) const {
-  return every > 0 ? step_ % every == 0
-                   : std::floor(kTimesARun * done_before_) < std::floor(kTimesARun * done_);
+absl::Status Trainer::CheckMetric() {
+  if (!setup_.validation.has_value() || spec_.evaluation().metric().empty())
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const MetricResults results, learner_->Evaluate(setup_.validation->store, 1, options_.stop));
+  return best_->IsBetter(results).status();
+}
+
+absl::Status Trainer::Resume(const Found& found) {
+  const auto& [path, state] = found;
+  if (!options_.fork.empty())
+    setup_.notes.push_back("the run directory has a run already, which goes on; --fork is ignored");
+  RETURN_IF_ERROR(learner_->Resume(path, state));
+  best_->FromState(state);
+  pace_->Resume(state.seconds());
+  folder_->set_saved_step(state.step());
+  next_example_ = state.next_example();
+  evaluation_due_ = state.evaluation_due() && setup_.validation.has_value();
+  forked_from_ = state.forked_from();
+  setup_.notes.push_back(
+      absl::StrCat("resumed at ", pace_->Describe(state.step()), " from ", path));
+  if (std::string warning = CodeWarning(state, compute_); !warning.empty())
+    setup_.notes.push_back(std::move(warning));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Fork() {
+  ASSIGN_OR_RETURN(const auto found, FindCheckpoint(options_.fork, &setup_.notes));
+  if (!found.has_value()) {
+    return Error(Exit::kNoInput, absl::StrCat("--fork: ", QuotePath(options_.fork),
+                                     ": has no checkpoint (model.start_from takes model folders)"));
+  }
+  ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found->path, true));
+  if (!tokenizer->SameIds(*setup_.tokenizer)) {
+    return Error(Exit::kMismatch, absl::StrCat("--fork: ", QuotePath(found->path),
+                                      ": its vocabulary is not the vocabulary of this run"));
+  }
+  RETURN_IF_ERROR(learner_->LoadWeights(found->path, &setup_.notes));
+  forked_from_ = found->path;
+  folder_->set_saved_step(-1);  // saves step 0: the other run may be deleted
+  setup_.notes.push_back(absl::StrCat("a new run with the weights of ", found->path));
+  return absl::OkStatus();
+}
+
+std::future<absl::StatusOr<StepData>> Trainer::Fetch(int64_t next, double done) const {
+  return std::async(std::launch::async, [this, next, done] { return batcher_->Next(next, done); });
 }
 
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
-  progress_ = std::make_unique<Progress>(Progress::Options{.log_path = Path("log.jsonl"),
+  progress_ = std::make_unique<Progress>(Progress::Options{.log_path = folder_->Path("log.jsonl"),
       .total_steps = pace_->total_steps(),
       .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
-  RETURN_IF_ERROR(WriteFileAtomically(Path(kSpecName), PrintEffective(spec_)));
-  pace_->Start(seconds_);
-  done_before_ = done_ = pace_->Done(step_);
-  const auto fetch = [this](int64_t from, double at) {
-    return std::async(std::launch::async, [this, from, at] { return batcher_->Next(from, at); });
-  };
-  auto next = fetch(next_example_, done_);
+  RETURN_IF_ERROR(folder_->WriteSpec(spec_));
+  pace_->Start(learner_->step());
+  auto next = Fetch(next_example_, pace_->done());
   while (true) {
-    if (evaluation_due_ && !Stopped()) RETURN_IF_ERROR(EvaluateNow());
-    const bool last = Finished();
-    if (last || Stopped() || Due(save_every_)) RETURN_IF_ERROR(Save());
-    if (last) break;
-    if (Stopped() && saved_step_ == step_) {
-      progress_->Finish();
-      return Error(Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(step_),
-                                           "; the same command goes on from there"));
-    }
+    if (evaluation_due_ && !Stopped()) RETURN_IF_ERROR(Evaluate());
+    const bool finished = Finished();
+    if (finished || Stopped() || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
+    if (finished) break;
+    if (Stopped() && folder_->saved_step() == learner_->step()) return Interrupted();
     const double asked = SteadySeconds();
     const absl::StatusOr<StepData> data = next.get();
     const double waited = SteadySeconds() - asked;
     if (!data.ok()) return SaveBefore(data.status());
-    next = fetch(data->next, pace_->Done(step_ + 1));
-    RETURN_IF_ERROR(TrainStep(*data, waited));
-    if (options_.after_step != nullptr) options_.after_step(step_);
-    done_before_ = std::exchange(done_, pace_->Done(step_));
-    evaluation_due_ = setup_.validation.has_value() && (done_ >= 1 || Due(evaluate_every_));
+    next = Fetch(data->next, pace_->Done(learner_->step() + 1));
+    RETURN_IF_ERROR(Step(*data, waited));
+    pace_->Advance(learner_->step());
+    evaluation_due_ =
+        setup_.validation.has_value() && (pace_->over() || pace_->Due(evaluate_every_));
   }
   progress_->Finish();
   RETURN_IF_ERROR(FinishModel());
-  return Summary{step_, last_loss_, setup_.validation.has_value() ? metric_ : "", best_};
+  return Summary{learner_->step(), learner_->last_loss(),
+      setup_.validation.has_value() ? best_->metric() : "", best_->results()};
 }
 
-absl::Status Trainer::FinishModel() {
-  if (best_value_.has_value()) {
-    const absl::Status sound = VerifyModel(spec_.output().directory());
-    if (sound.ok()) return sound;
-    if (best_step_ != step_) {
-      return Error(Exit::kMismatch,
-          absl::StrCat(sound.message(), "\nthe best model, of step ", best_step_,
-              ", is damaged, and no checkpoint holds it; train again in another output.directory"));
-    }
-  }
-  optimizer_->SwapAverage();
-  return SaveBest();
+absl::Status Trainer::Interrupted() {
+  progress_->Finish();
+  return Error(Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(learner_->step()),
+                                       "; run the same command again to continue"));
 }
 
-double Trainer::ForwardBackward(const StepData& data) {
-  const LabelWeights weights = {setup_.class_weights, setup_.label_smoothing};
-  double weight = 0, loss = 0;
-  for (const Batch& batch : data.micro) weight += LossWeight(setup_.config, batch, weights);
-  const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
-  for (const Batch& batch : data.micro) {
-    loss += TrainingPass(
-        *model_, batch, {compute_, spec_.seed(), scale, spec_.runtime().recompute(), weights});
-  }
-  return loss * scale;
-}
-
-absl::Status Trainer::TrainStep(const StepData& data, double waited) {
-  const double loss = ForwardBackward(data);
-  if (options_.on_gradients != nullptr) options_.on_gradients(step_ + 1, model_->params().grads());
-  const double norm = optimizer_->GradNorm(),
-               rate = pace_->Rate(spec_.optimizer().learning_rate(), step_);
-  const bool finite = std::isfinite(loss) && norm < kMostNorm;
+absl::Status Trainer::Step(const StepData& data, double waited) {
+  const double loss = learner_->ForwardBackward(data);
+  if (options_.on_gradients != nullptr)
+    options_.on_gradients(learner_->step() + 1, learner_->gradients());
+  const double rate = pace_->Rate(spec_.optimizer().learning_rate(), learner_->step());
+  const Learner::StepResult result = learner_->Update(loss, rate);
   next_example_ = data.next;
-  ++step_;
-  if (finite) {
-    optimizer_->Step(rate, norm);
-    last_loss_ = loss;
-  } else {
-    RETURN_IF_ERROR(SkipStep(std::isfinite(loss) ? "gradient" : "loss"));
+  const int64_t step = learner_->step();
+  if (!result.skipped.empty()) {
+    progress_->Note(result.skipped);
+    RETURN_IF_ERROR(learner_->CheckSkipped());
   }
-  progress_->Step({.step = step_,
+  progress_->Step({.step = step,
       .loss = loss,
       .learning_rate = rate,
-      .grad_norm = norm,
-      .done = pace_->Done(step_),
+      .grad_norm = result.grad_norm,
+      .done = pace_->Done(step),
       .seconds_left = pace_->SecondsLeft(),
       .tokens = data.tokens,
       .data_wait = waited,
-      .memory_bytes = model_->arena().peak(),
-      .skipped = !finite});
+      .memory_bytes = learner_->peak_bytes(),
+      .skipped = !result.skipped.empty()});
+  if (options_.after_step != nullptr) options_.after_step(step);
   return absl::OkStatus();
-}
-
-absl::Status Trainer::SkipStep(absl::string_view what) {
-  optimizer_->Skip();
-  ++skipped_;
-  recently_skipped_.Add(step_);
-  progress_->Note(absl::StrCat(
-      "step ", step_, ": the ", what, " is not finite; step skipped (", skipped_, " so far)"));
-  if (!recently_skipped_.TooMany()) return absl::OkStatus();
-  return Error(
-      Exit::kInternal, absl::StrCat("step ", step_, ": the ", what, " was not finite in the last ",
-                           recently_skipped_.InARow(), " steps and in ",
-                           recently_skipped_.InWindow(), " of the last ", SkippedSteps::kWindow,
-                           "; the newest checkpoint is sound. Lower optimizer.learning_rate or set "
-                           "optimizer.clip_norm"));
-}
-
-absl::StatusOr<MetricResults> Trainer::EvaluateOn(int64_t max_examples) {
-  return Evaluate(*model_, setup_.validation->store,
-      {.batch_tokens = spec_.batch().micro_tokens(),
-          .max_examples = max_examples,
-          .compute = compute_,
-          .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr,
-          .stop = options_.stop});
-}
-
-absl::Status Trainer::CheckMetric() {
-  if (!setup_.validation.has_value() || spec_.evaluation().metric().empty())
-    return absl::OkStatus();
-  ASSIGN_OR_RETURN(const MetricResults results, EvaluateOn(1));
-  return results.Value(spec_.evaluation().metric()).status();
 }
 
 bool Trainer::Finished() const {
-  const int32_t patience = spec_.evaluation().patience();
-  return !evaluation_due_ &&
-         (done_ >= 1 || (patience > 0 && evaluations_without_best_ >= patience));
+  return !evaluation_due_ && (pace_->over() || best_->OutOfPatience());
 }
 
-absl::Status Trainer::EvaluateNow() {
-  optimizer_->SwapAverage();
-  const absl::Status status = EvaluateWeights();
-  optimizer_->SwapAverage();
+absl::Status Trainer::Evaluate() {
+  absl::Status status;
+  {
+    const auto average = learner_->UseAverage();
+    status = EvaluateWeights();
+  }
   progress_->SkipTime();
-  return status.ok() ? status : SaveBefore(status);  // with the evaluation still due
+  return status.ok() ? status : SaveBefore(status);
 }
 
 absl::Status Trainer::EvaluateWeights() {
-  auto results = EvaluateOn(spec_.evaluation().max_examples());
-  if (!results.ok() && ExitOf(results.status()) == Exit::kInterrupted)
-    return absl::OkStatus();  // still due; the caller saves and stops
+  auto results = learner_->Evaluate(
+      setup_.validation->store, spec_.evaluation().max_examples(), options_.stop);
+  if (ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();
   RETURN_IF_ERROR(results.status());
-  metric_ = spec_.evaluation().metric().empty() ? results->values.front().first
-                                                : spec_.evaluation().metric();
-  ASSIGN_OR_RETURN(const double value, results->Value(metric_));
-  const bool best =
-      std::isfinite(value) && (!best_value_.has_value() || IsBetter(metric_, value, *best_value_));
-  progress_->Evaluation(step_, *results, best);
-  if (best) {
-    std::swap(best_, *results);
-    const int64_t before = std::exchange(best_step_, step_);
-    if (const absl::Status status = SaveBest(); !status.ok()) {
-      std::swap(best_, *results);
-      best_step_ = before;
-      return status;
-    }
-    best_value_ = value;
-  }
-  evaluations_without_best_ = best ? 0 : evaluations_without_best_ + 1;
+  ASSIGN_OR_RETURN(const bool better, best_->IsBetter(*results));
+  progress_->Evaluation(learner_->step(), *results, better);
+  if (better) RETURN_IF_ERROR(SaveBest(*results));
+  best_->Add(learner_->step(), better, *std::move(results));
   evaluation_due_ = false;
   WatchSources();
-  if (Finished() && done_ < 1) {
-    progress_->Note(absl::StrCat("no better ", metric_, " in ", evaluations_without_best_,
-        " evaluations: the run ends after step ", step_));
+  if (best_->OutOfPatience() && !pace_->over()) {
+    progress_->Note(
+        absl::StrCat("no better ", best_->metric(), " in ", best_->evaluations_without_best(),
+            " evaluations: the run ends after step ", learner_->step()));
   }
   return absl::OkStatus();
+}
+
+absl::Status Trainer::SaveBest(const MetricResults& results) {
+  const int64_t step = learner_->step();
+  const auto write = [&](const std::string& folder) {
+    RETURN_IF_ERROR(learner_->WriteModel(folder));
+    return WriteNewFile(JoinPath(folder, "metrics.json"),
+        absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
+  };
+  return folder_->SaveBest(step, write, learner_->model_bytes());
+}
+
+absl::Status Trainer::Save() {
+  const int64_t step = learner_->step();
+  if (folder_->saved_step() == step) return absl::OkStatus();
+  const absl::Status status = folder_->Save(
+      step, [this](const std::string& folder) { return WriteState(folder); },
+      learner_->model_bytes() + learner_->moment_bytes());
+  progress_->SkipTime();
+  if (status.ok()) {
+    progress_->Note(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
+    WatchSources();
+    return status;
+  }
+  const bool hopeless = ExitOf(status) == Exit::kInternal;  // numbers that are not finite stay so
+  if (hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || Stopped())
+    return Annotate(status, "cannot save");
+  const std::string next =
+      save_every_ > 0 ? absl::StrCat("in ", save_every_, " steps") : "after a tenth of the run";
+  progress_->Note(
+      absl::StrCat("cannot save: ", status.message(), "; training goes on, next try ", next));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::WriteState(const std::string& folder) {
+  RETURN_IF_ERROR(learner_->WriteModel(folder));
+  RETURN_IF_ERROR(learner_->WriteMoments(folder));
+  TrainerState state;
+  learner_->ToState(&state);
+  best_->ToState(&state);
+  state.set_total_steps(pace_->total_steps());
+  state.set_seconds(pace_->Seconds());
+  state.set_next_example(next_example_);
+  state.set_evaluation_due(evaluation_due_);
+  if (!forked_from_.empty()) state.set_forked_from(forked_from_);
+  DescribeRun(spec_, *setup_.train, compute_, &state);
+  return WriteTrainerState(folder, state);
 }
 
 absl::Status Trainer::SaveBefore(const absl::Status& error) {
   const absl::Status saved = Save();
   return saved.ok() ? error
                     : Error(ExitOf(error), absl::StrCat(error.message(), "\n", saved.message()));
+}
+
+void Trainer::WatchSources() {
+  for (const auto* built : {&setup_.train, &setup_.validation}) {
+    if (sources_changed_ || !built->has_value()) continue;
+    const absl::Status status = CheckSources((*built)->sources);
+    if (status.ok()) continue;
+    sources_changed_ = true;
+    progress_->Note(absl::StrCat(
+        "warning: ", status.message(), "; this run goes on with what it read at its start"));
+  }
+}
+
+absl::Status Trainer::FinishModel() {
+  if (best_->found()) {
+    const absl::Status sound = VerifyModel(folder_->directory());
+    if (sound.ok()) return sound;
+    if (best_->step() != learner_->step()) {
+      return Error(Exit::kMismatch,
+          absl::StrCat(sound.message(), "\nthe best model, of step ", best_->step(),
+              ", is damaged and no checkpoint holds it (train again in another output.directory)"));
+    }
+  }
+  const auto average = learner_->UseAverage();
+  return SaveBest(best_->results());
 }
 
 }  // namespace cloze

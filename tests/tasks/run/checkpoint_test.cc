@@ -13,7 +13,6 @@
 #include <fstream>
 
 #include "core/base/file.h"
-#include "tasks/run/run_lock.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -106,7 +105,7 @@ TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
   ASSERT_TRUE(found.ok() && found->has_value()) << found.status();
   EXPECT_EQ((*found)->step, 1);
   ASSERT_EQ(skipped.size(), 2);
-  EXPECT_THAT(skipped[0], ::testing::StartsWith("step-00000009: "));
+  EXPECT_THAT(skipped[0], ::testing::StartsWith("skipped step-00000009: "));
   EXPECT_THAT(skipped[1], HasSubstr("model.safetensors: 3 bytes, 7 were written"));
   std::filesystem::resize_file(Path("step-00000001/config.json"), 0);
   const absl::Status status = FindCheckpoint(run_, &skipped).status();
@@ -263,69 +262,6 @@ TEST_F(CheckpointTest, RemovesOnlyLeftoversOfTheDead) {
   EXPECT_TRUE(PathExists(Path(foreign)));
   EXPECT_TRUE(PathExists(Path("target/precious")));
   for (const std::string& name : kept) EXPECT_TRUE(PathExists(Path(name))) << name;
-}
-
-TEST_F(CheckpointTest, StateComesBackWithAllItsBits) {
-  TrainerState state;
-  state.set_step(12345678901);
-  state.set_next_example(1ull << 60);
-  state.set_seed(~0ull);
-  state.set_spec("train { files: \"\xC3\xA9\\n\" }\n");
-  state.set_best_value(0.1 + 0.2);
-  state.set_last_loss(1.0 / 3);
-  auto* metric = state.add_best();
-  metric->set_name("accuracy");
-  metric->set_value(1e-300);
-  ASSERT_TRUE(WriteTrainerState(run_, state).ok());
-  const auto read = ReadTrainerState(run_);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->SerializeAsString(), state.SerializeAsString());
-  const std::string path = Path("trainer.textproto");
-  std::ofstream(path) << "format_version: 2 step: 5 something_new { x: 1 }";
-  EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kMismatch);
-  EXPECT_THAT(
-      std::string(ReadTrainerState(run_).status().message()), HasSubstr("format_version 2"));
-  std::ofstream(path) << "step: 5\nseed: -1";
-  EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kData);
-  EXPECT_THAT(std::string(ReadTrainerState(run_).status().message()), HasSubstr(":2:"));
-  std::filesystem::remove(path);
-  EXPECT_EQ(ExitOf(ReadTrainerState(run_).status()), Exit::kNoInput);
-}
-
-TEST_F(CheckpointTest, OneProcessARunDirectory) {
-  {
-    auto lock = RunLock::Acquire(run_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
-    const RunLock moved = *std::move(lock);
-    const absl::Status second = RunLock::Acquire(run_).status();
-    EXPECT_EQ(ExitOf(second), Exit::kCannotCreate);
-    EXPECT_THAT(std::string(second.message()), HasSubstr("another process"));
-  }
-  EXPECT_TRUE(RunLock::Acquire(run_).ok());
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto lock = RunLock::Acquire(run_);
-    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
-    while (true) ::pause();
-  }
-  char x = 0;
-  ASSERT_EQ(::read(ready[0], &x, 1), 1);
-  EXPECT_EQ(ExitOf(RunLock::Acquire(run_).status()), Exit::kCannotCreate);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  EXPECT_TRUE(RunLock::Acquire(run_).ok());  // dies with the process
-  ::close(ready[0]);
-  ::close(ready[1]);
-  EXPECT_EQ(ExitOf(RunLock::Acquire("/proc/nowhere").status()), Exit::kCannotCreate);
-  {
-    auto lock = RunLock::Acquire(Path("a/b/c/"));
-    ASSERT_TRUE(lock.ok()) << lock.status();
-    std::ofstream(Path("a/mine")) << "x";
-    lock->Undo();
-    EXPECT_THAT(*ListDirectory(Path("a")), ElementsAre("mine"));
-  }
 }
 
 }  // namespace

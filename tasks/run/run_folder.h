@@ -1,0 +1,69 @@
+// The directory of a run: the best model so far as a model folder (or adapter, with LoRA) with
+// metrics.json and MANIFEST, checkpoints step-00001234/, spec.textproto, log.jsonl and cache/.
+#ifndef CLOZE_TASKS_RUN_RUN_FOLDER_H_
+#define CLOZE_TASKS_RUN_RUN_FOLDER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/file.h"
+#include "proto/spec.h"
+#include "tasks/run/checkpoint.h"
+#include "tasks/run/run_lock.h"
+
+namespace cloze {
+
+// Folder of the token cache.
+std::string CacheFolder(const TaskSpec& spec);
+
+// Folder of one of a spec's repeated runs: "seed-7".
+std::string SeedFolder(uint64_t seed);
+bool IsSeedFolder(absl::string_view name);
+
+// Holds the directory's lock. Only this class writes there during a run, except to log and cache.
+class RunFolder {
+ public:
+  using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
+
+  // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, or
+  // if it holds a model or runs that are not a run of this kind.
+  static absl::StatusOr<RunFolder> Open(const TaskSpec& spec);
+
+  // For a run that could not begin, for the reason `why`: removes what it created. An interrupted
+  // run keeps the finished parts of its token cache.
+  void Undo(Exit why);
+
+  std::string Path(absl::string_view name) const { return JoinPath(directory_, name); }
+  const std::string& directory() const { return directory_; }
+
+  // Removes leftovers of dead processes, then FindCheckpoint.
+  absl::StatusOr<std::optional<FoundCheckpoint>> Newest(std::vector<std::string>* notes) const;
+
+  absl::Status WriteSpec(const TaskSpec& spec) const;
+
+  // Saves the checkpoint of `step` with what `write` puts into a folder; errors as SaveCheckpoint.
+  absl::Status Save(int64_t step, Write write, int64_t expected_bytes);
+  // Replaces the model in the directory itself; errors as SaveModel.
+  absl::Status SaveBest(int64_t step, Write write, int64_t expected_bytes) const;
+
+  // Step of the last checkpoint, 0 before the first; set_saved_step after a resume.
+  int64_t saved_step() const { return saved_step_; }
+  void set_saved_step(int64_t step) { saved_step_ = step; }
+  // Failures of Save since the last success.
+  int failed_saves() const { return failed_saves_; }
+
+ private:
+  RunFolder(const TaskSpec& spec, RunLock lock);
+
+  std::string directory_, cache_;
+  int keep_;
+  bool cache_is_new_;
+  RunLock lock_;
+  int64_t saved_step_ = 0;
+  int failed_saves_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_RUN_RUN_FOLDER_H_

@@ -1,0 +1,144 @@
+#include "tasks/run/state.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "core/base/file.h"
+#include "core/ops/matmul.h"
+#include "core/ops/ops.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxState = 64 << 20;
+
+// Keeps the first parse error, which the parser would otherwise print.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  void AddWarning(int, int, const std::string&) override {}
+  std::string text;
+};
+
+// The part of a spec that decides the numbers of a run.
+TaskSpec Essence(const TaskSpec& spec) {
+  TaskSpec essence = EffectiveSpec(spec);
+  essence.clear_output();
+  essence.clear_evaluation();
+  essence.clear_validation();
+  essence.mutable_train()->clear_files();  // CheckSameData compares their content
+  essence.mutable_runtime()->clear_threads();
+  essence.mutable_runtime()->clear_memory_limit_mb();
+  essence.mutable_runtime()->clear_recompute();
+  return essence;
+}
+
+// A store's folder name ends with the hash of its content.
+std::string Fingerprint(const BuiltStore& built) {
+  const std::string& folder = built.store.folder();
+  return folder.substr(folder.rfind('/') + 1);
+}
+
+const char* NameOf(DType compute) { return compute == DType::kF32 ? "f32" : "bf16"; }
+
+std::string CodeLine(
+    absl::string_view kernels, absl::string_view matmul, absl::string_view compute) {
+  return absl::StrCat(kernels, ", ", matmul, ", ", compute);
+}
+
+}  // namespace
+
+absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state) {
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(state, &text))
+    return Error(Exit::kInternal, "cannot print the state of the run");
+  return WriteNewFile(JoinPath(folder, kStateName), text);
+}
+
+absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
+  const std::string path = JoinPath(folder, kStateName);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxState));
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  parser.AllowUnknownField(true);  // the format version tells whether a newer program wrote it
+  parser.SetRecursionLimit(32);
+  TrainerState state;
+  if (!parser.ParseFromString(text, &state))
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(error.text)));
+  const int known = TrainerState().format_version();
+  if (state.format_version() > known) {
+    return Error(
+        Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
+                             " of a newer program: expected at most ", known));
+  }
+  const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 &&
+                    state.skipped_steps() <= state.step() && state.skipped_in_a_row() >= 0 &&
+                    state.total_steps() >= 0;
+  if (!sane)
+    return Error(
+        Exit::kData, absl::StrCat(QuotePath(path), ": impossible numbers of steps or examples"));
+  return state;
+}
+
+void DescribeRun(
+    const TaskSpec& spec, const BuiltStore& train, DType compute, TrainerState* state) {
+  state->set_seed(spec.seed());
+  state->set_spec(PrintEffective(spec));
+  state->set_data_fingerprint(Fingerprint(train));
+  for (const SourceFile& file : train.sources) {
+    TrainerState::Source* source = state->add_source();
+    source->set_path(file.path);
+    source->set_size(file.size);
+    source->set_mtime_ns(file.mtime_ns);
+    source->set_sample(file.sample);
+  }
+  state->set_matmul_version(MatmulLibrary());
+  state->set_isa(KernelsName());
+  state->set_compute(NameOf(compute));
+}
+
+absl::Status CheckSameSpec(
+    const TaskSpec& before, const TaskSpec& now, const std::string& directory) {
+  std::string differences;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&differences);
+  if (differencer.Compare(Essence(before), Essence(now))) return absl::OkStatus();
+  const std::string run = QuotePath(directory);
+  return Error(Exit::kMismatch,
+      absl::StrCat(run, ": the run was started with another spec (undo the difference, or start a ",
+          "new run from its weights: --fork ", run, " --set output.directory=...)\n",
+          absl::StripTrailingAsciiWhitespace(differences)));
+}
+
+absl::Status CheckSameData(
+    const TrainerState& state, const BuiltStore& train, const std::string& checkpoint) {
+  if (state.data_fingerprint() == Fingerprint(train)) return absl::OkStatus();
+  std::string what = "the training data or the vocabulary";
+  for (int i = 0; i < std::min<int>(state.source_size(), train.sources.size()); ++i) {
+    const TrainerState::Source& before = state.source(i);
+    const SourceFile& now = train.sources[i];
+    if (before.size() == now.size && before.sample() == now.sample) continue;
+    what =
+        absl::StrCat(QuotePath(now.path), " (", before.size(), " bytes then, ", now.size, " now)");
+    break;
+  }
+  return Error(Exit::kMismatch, absl::StrCat(what, " changed since ", QuotePath(checkpoint),
+                                    " was written; choose another output.directory"));
+}
+
+std::string CodeWarning(const TrainerState& state, DType compute) {
+  const std::string then = CodeLine(state.isa(), state.matmul_version(), state.compute());
+  const std::string now = CodeLine(KernelsName(), MatmulLibrary(), NameOf(compute));
+  if (then == now) return "";
+  return absl::StrCat("warning: the checkpoint was written with ", then, "; this run uses ", now,
+      ": its results will not have the same bits");
+}
+
+}  // namespace cloze

@@ -1,0 +1,45 @@
+// The state of a run in a checkpoint, trainer.textproto: its progress, and the spec, data and code
+// that it was made with.
+#ifndef CLOZE_TASKS_RUN_STATE_H_
+#define CLOZE_TASKS_RUN_STATE_H_
+
+#include <string>
+
+#include "core/base/status.h"
+#include "core/tensor/mat.h"
+#include "proto/spec.h"
+#include "proto/state.pb.h"
+#include "tasks/data/build.h"
+
+namespace cloze {
+
+inline constexpr char kStateName[] = "trainer.textproto";
+
+// Writes the state into the checkpoint folder `folder`.
+absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state);
+
+// Reads it again. kMismatch for a newer format version; kData if it cannot be parsed or its numbers
+// contradict each other.
+absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder);
+
+// Records spec, training data and code in `state`.
+void DescribeRun(const TaskSpec& spec, const BuiltStore& train, DType compute, TrainerState* state);
+
+// kMismatch, listing the fields, if `now` differs from the spec `before` of the run in `directory`
+// in a field that decides the run's numbers. Output, evaluation, validation, names of data files,
+// threads, memory limit and recompute do not.
+absl::Status CheckSameSpec(
+    const TaskSpec& before, const TaskSpec& now, const std::string& directory);
+
+// kMismatch, naming the first changed file, unless `train` is the data of the state in
+// `checkpoint`.
+absl::Status CheckSameData(
+    const TrainerState& state, const BuiltStore& train, const std::string& checkpoint);
+
+// A warning if kernels, matmul library or compute type differ from the recorded ones, so that
+// results will not have the same bits; else empty.
+std::string CodeWarning(const TrainerState& state, DType compute);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_RUN_STATE_H_

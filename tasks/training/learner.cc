@@ -1,0 +1,208 @@
+#include "tasks/training/learner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "core/base/file.h"
+#include "core/tensor/safetensors.h"
+#include "core/tensor/safetensors_writer.h"
+#include "core/text/files/tokenizer_files.h"
+#include "encoder/folder/adapter.h"
+#include "encoder/folder/model_folder.h"
+#include "encoder/trainable.h"
+#include "tasks/inference/evaluate.h"
+#include "tasks/run/checkpoint.h"
+#include "tasks/run/samples.h"
+#include "tasks/training/pass.h"
+
+namespace cloze {
+namespace {
+
+// The second moment of a larger gradient would overflow f32.
+constexpr double kMaxNorm = 1e19;
+
+absl::Status CheckFinite(const ParamStore& params) {
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const Param& param = params.param(id);
+    const float* data = params.values().data() + param.offset;
+    const float* odd =
+        std::find_if(data, data + param.size(), [](float x) { return !std::isfinite(x); });
+    if (odd == data + param.size()) continue;
+    return Error(
+        Exit::kInternal, absl::StrCat("weight ", param.name, "[", odd - data, "] is ", *odd,
+                             ": nothing was written, the newest checkpoint is "
+                             "sound (lower optimizer.learning_rate)"));
+  }
+  return absl::OkStatus();
+}
+
+// Views of the optimizer's memory for every trainable parameter: moments "m.NAME" and "v.NAME", and
+// the moving average of the weights, "ema.NAME".
+std::vector<TensorData> Moments(const ParamStore& params, Optimizer& optimizer) {
+  std::vector<TensorData> tensors;
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const Param& p = params.param(id);
+    if (!p.trainable) continue;
+    for (const auto& [prefix, data] : {std::pair("m.", optimizer.m()),
+             std::pair("v.", optimizer.v()), std::pair("ema.", optimizer.average())}) {
+      if (data.empty()) continue;
+      tensors.push_back({.name = prefix + p.name,
+          .shape = {p.rows, p.cols},
+          .type = FileType::kF32,
+          .data = data.data() + p.grad_offset});
+    }
+  }
+  return tensors;
+}
+
+absl::Status ReadMoments(const std::string& path, const ParamStore& params, Optimizer* optimizer) {
+  ASSIGN_OR_RETURN(const SafetensorsReader reader, SafetensorsReader::Open(path));
+  for (const TensorData& t : Moments(params, *optimizer)) {
+    float* data = const_cast<float*>(static_cast<const float*>(t.data));
+    RETURN_IF_ERROR(reader.ReadF32(t.name, absl::MakeSpan(data, t.shape[0] * t.shape[1])));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Learner::Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need)
+    : spec_(spec), setup_(setup), compute_(compute), model_(setup.config, true, spec.trainable()) {
+  model_.arena().Reserve(need.arena);
+  model_.matmul().SharePacked(need.one_pass);
+}
+
+absl::Status Learner::Initialize(std::vector<std::string>* notes) {
+  if (spec_.model().start_from().empty()) {
+    model_.Initialize(spec_.seed());
+  } else {
+    RETURN_IF_ERROR(LoadWeights(spec_.model().start_from(), notes));
+  }
+  if (spec_.trainable().part_case() != TrainableSpec::PART_NOT_SET) {
+    const ParamCount count = CountParams(model_.params());
+    notes->push_back(absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
+  }
+  const auto layer = [this](const std::string& param) { return LayerOf(param, setup_.config); };
+  optimizer_ =
+      std::make_unique<Optimizer>(&model_.params(), spec_.optimizer(), layer, setup_.config.layers);
+  return absl::OkStatus();
+}
+
+absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::string>* notes) {
+  std::vector<std::string> fresh;
+  RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh));
+  if (!fresh.empty())
+    notes->push_back(absl::StrCat("new in this model: ", absl::StrJoin(fresh, ", ")));
+  return absl::OkStatus();
+}
+
+double Learner::ForwardBackward(const StepData& data) {
+  const LabelWeights weights = {setup_.class_weights, setup_.label_smoothing};
+  double weight = 0, loss = 0;
+  for (const Batch& batch : data.micro) weight += LossWeight(setup_.config, batch, weights);
+  const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
+  for (const Batch& batch : data.micro) {
+    loss += TrainingPass(
+        model_, batch, {compute_, spec_.seed(), scale, spec_.runtime().recompute(), weights});
+  }
+  return loss * scale;
+}
+
+Learner::StepResult Learner::Update(double loss, double rate) {
+  const double norm = optimizer_->GradNorm();
+  ++step_;
+  if (std::isfinite(loss) && norm < kMaxNorm) {
+    optimizer_->Step(rate, norm);
+    last_loss_ = loss;
+    return {loss, norm, ""};
+  }
+  optimizer_->Skip();
+  ++skipped_;
+  recently_skipped_.Add(step_);
+  return {loss, norm,
+      absl::StrCat("step ", step_, ": the ", std::isfinite(loss) ? "gradient" : "loss",
+          " is not finite; step skipped (", skipped_, " so far)")};
+}
+
+absl::Status Learner::CheckSkipped() const {
+  if (!recently_skipped_.TooMany()) return absl::OkStatus();
+  return Error(Exit::kInternal,
+      absl::StrCat("step ", step_, ": loss or gradient was not finite in the last ",
+          recently_skipped_.InARow(), " steps and in ", recently_skipped_.InWindow(),
+          " of the last ", SkippedSteps::kWindow, "; the newest checkpoint is sound (lower ",
+          "optimizer.learning_rate or set optimizer.clip_norm)"));
+}
+
+absl::StatusOr<MetricResults> Learner::Evaluate(
+    const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop) {
+  return cloze::Evaluate(model_, store,
+      {.batch_tokens = spec_.batch().micro_tokens(),
+          .max_examples = max_examples,
+          .compute = compute_,
+          .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr,
+          .stop = stop});
+}
+
+absl::Status Learner::WriteModel(const std::string& folder) const {
+  RETURN_IF_ERROR(CheckFinite(model_.params()));
+  if (spec_.trainable().has_lora()) {
+    RETURN_IF_ERROR(SaveAdapter(folder, setup_.config, spec_.trainable().lora(),
+        AbsolutePath(spec_.model().start_from()), model_.params()));
+  } else {
+    RETURN_IF_ERROR(SaveWeights(folder, setup_.config, model_.params()));
+  }
+  RETURN_IF_ERROR(SaveTokenizer(*setup_.tokenizer, folder, setup_.config.max_tokens()));
+  return WriteSamples(model_, compute_, folder);
+}
+
+absl::Status Learner::WriteMoments(const std::string& folder) const {
+  return WriteSafetensors(JoinPath(folder, kMomentsName), Moments(model_.params(), *optimizer_));
+}
+
+void Learner::ToState(TrainerState* state) const {
+  const std::deque<int64_t>& recent = recently_skipped_.recent();
+  state->set_step(step_);
+  state->set_skipped_steps(skipped_);
+  state->set_skipped_in_a_row(
+      !recent.empty() && recent.back() == step_ ? recently_skipped_.InARow() : 0);
+  for (const int64_t step : recent) state->add_recently_skipped(step);
+  state->set_last_loss(last_loss_);
+}
+
+int64_t Learner::model_bytes() const {
+  const int64_t written =
+      spec_.trainable().has_lora() ? optimizer_->m().size() : model_.params().values().size();
+  return sizeof(float) * written + (1 << 20);
+}
+
+int64_t Learner::moment_bytes() const {
+  return sizeof(float) * (2 * optimizer_->m().size() + optimizer_->average().size());
+}
+
+absl::Status Learner::LoadAll(const std::string& folder) {
+  if (spec_.trainable().has_lora()) {
+    ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(folder, setup_.config));
+    RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_.params(), setup_.config)));
+    return adapter.Load("", &model_.params());
+  }
+  std::vector<std::string> fresh;
+  RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh));
+  if (fresh.empty()) return absl::OkStatus();
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": lacks ", fresh.front()));
+}
+
+absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& state) {
+  RETURN_IF_ERROR(LoadAll(checkpoint));
+  RETURN_IF_ERROR(
+      ReadMoments(JoinPath(checkpoint, kMomentsName), model_.params(), optimizer_.get()));
+  step_ = state.step();
+  skipped_ = state.skipped_steps();
+  for (const int64_t step : state.recently_skipped()) recently_skipped_.Add(step);
+  optimizer_->set_steps(step_ - skipped_);
+  last_loss_ = state.last_loss();
+  return absl::OkStatus();
+}
+
+}  // namespace cloze

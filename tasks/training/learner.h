@@ -1,0 +1,100 @@
+// The model of a run, its optimizer, and one optimizer step.
+#ifndef CLOZE_TASKS_TRAINING_LEARNER_H_
+#define CLOZE_TASKS_TRAINING_LEARNER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "encoder/model.h"
+#include "proto/state.pb.h"
+#include "tasks/batcher.h"
+#include "tasks/metrics.h"
+#include "tasks/training/memory.h"
+#include "tasks/training/optimizer.h"
+#include "tasks/training/setup.h"
+#include "tasks/training/skipped_steps.h"
+
+namespace cloze {
+
+class Learner {
+ public:
+  // Allocates the model with zero weights. `spec` and `setup` must outlive the learner.
+  Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need);
+
+  // Sets the start weights, from model.start_from or from the seed, and creates the optimizer.
+  // Appends lines for the user to `notes`. Errors of Model::Load.
+  absl::Status Initialize(std::vector<std::string>* notes);
+
+  // First half of a step. Adds up the gradients of the micro-batches, in their order; returns the
+  // mean loss over all targets.
+  double ForwardBackward(const StepData& data);
+
+  struct StepResult {
+    double loss, grad_norm;  // norm before clipping
+    std::string skipped;     // why the weights were not updated; empty if they were
+  };
+  // Second half: updates the weights with learning rate `rate`, or skips the step if the loss or
+  // the gradient is not finite. Sets the gradients to zero.
+  StepResult Update(double loss, double rate);
+  // kInternal if too many of the last steps were skipped (skipped_steps.h).
+  absl::Status CheckSkipped() const;
+
+  // Metrics on the examples of `store`, at most `max_examples` (0: all). kInterrupted if *stop.
+  absl::StatusOr<MetricResults> Evaluate(
+      const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop);
+
+  // While it lives, the model has the moving average of the weights (with optimizer.ema_decay).
+  class Averaged {
+   public:
+    explicit Averaged(Optimizer* optimizer) : optimizer_(optimizer) { optimizer_->SwapAverage(); }
+    ~Averaged() { optimizer_->SwapAverage(); }
+    Averaged(const Averaged&) = delete;
+    Averaged& operator=(const Averaged&) = delete;
+
+   private:
+    Optimizer* optimizer_;
+  };
+  Averaged UseAverage() { return Averaged(optimizer_.get()); }
+
+  // Writes a model folder (with LoRA: an adapter folder) with tokenizer and samples. kInternal if a
+  // weight is not finite.
+  absl::Status WriteModel(const std::string& folder) const;
+  // Writes the optimizer's moments, and its part of the state.
+  absl::Status WriteMoments(const std::string& folder) const;
+  void ToState(TrainerState* state) const;
+  // Upper bounds of the bytes written by WriteModel and WriteMoments.
+  int64_t model_bytes() const;
+  int64_t moment_bytes() const;
+
+  // Reads weights, moments and state of a checkpoint of this run. kMismatch if something is missing
+  // or if a LoRA's base has changed.
+  absl::Status Resume(const std::string& checkpoint, const TrainerState& state);
+  // Reads the weights of a checkpoint of another run. Notes and errors as Initialize.
+  absl::Status LoadWeights(const std::string& checkpoint, std::vector<std::string>* notes);
+
+  // Steps done, including skipped ones.
+  int64_t step() const { return step_; }
+  // Loss of the last step that was not skipped.
+  double last_loss() const { return last_loss_; }
+  absl::Span<float> gradients() { return model_.params().grads(); }
+  int64_t peak_bytes() { return model_.arena().peak(); }
+
+ private:
+  absl::Status LoadAll(const std::string& folder);
+
+  const TaskSpec& spec_;
+  const Setup& setup_;
+  const DType compute_;
+  mutable Model model_;  // samples are computed with it
+  std::unique_ptr<Optimizer> optimizer_;
+  int64_t step_ = 0, skipped_ = 0;
+  SkippedSteps recently_skipped_;
+  double last_loss_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_LEARNER_H_
