@@ -9,7 +9,7 @@
 #include "core/tensor/mat.h"
 #include "proto/spec.h"
 #include "proto/state.pb.h"
-#include "tasks/data/build.h"
+#include "tasks/data/cache.h"
 
 namespace cloze {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/trainable.h"
@@ -105,7 +106,7 @@ absl::Status Trainer::CheckMetric() {
 absl::Status Trainer::Resume(const Found& found) {
   const auto& [path, state] = found;
   if (!options_.fork.empty())
-    setup_.notes.push_back("the run directory has a run already, which goes on; --fork is ignored");
+    setup_.notes.push_back("the run directory has a run already: it is resumed, --fork is ignored");
   RETURN_IF_ERROR(learner_->Resume(path, state));
   best_->FromState(state);
   pace_->Resume(state.seconds());
@@ -262,10 +263,10 @@ absl::Status Trainer::Save() {
   const bool hopeless = ExitOf(status) == Exit::kInternal;  // numbers that are not finite stay so
   if (hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || Stopped())
     return Annotate(status, "cannot save");
-  const std::string next =
-      save_every_ > 0 ? absl::StrCat("in ", save_every_, " steps") : "after a tenth of the run";
+  const std::string next = save_every_ > 0 ? absl::StrCat("in ", Counted(save_every_, "step"))
+                                           : "after a tenth of the run";
   progress_->Note(
-      absl::StrCat("cannot save: ", status.message(), "; training goes on, next try ", next));
+      absl::StrCat("cannot save: ", status.message(), "; training continues, next try ", next));
   return absl::OkStatus();
 }
 
@@ -296,8 +297,8 @@ void Trainer::WatchSources() {
     const absl::Status status = CheckSources((*built)->sources);
     if (status.ok()) continue;
     sources_changed_ = true;
-    progress_->Note(absl::StrCat(
-        "warning: ", status.message(), "; this run goes on with what it read at its start"));
+    progress_->Note(absl::StrCat("warning: ", status.message(),
+        "; this run continues with the data that it read at its start"));
   }
 }
 

@@ -82,7 +82,7 @@ TEST_F(NumbersTest, TenInARowStopTheRun) {
   const LoadedSpec spec = Spec("run", false, 40);
   const auto bad = [](int64_t step) { return step > 5; };
   ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal,
-      "step 15: the gradient was not finite in the last 10 steps");
+      "step 15: loss or gradient was not finite in the last 10 steps");
   ExpectSound("run");
   // Resuming counts on: nine were saved, the tenth is one too many.
   ExpectError(TrainWith(spec, kNan, bad).status(), Exit::kInternal, "step 15: ");
@@ -92,7 +92,7 @@ TEST_F(NumbersTest, TenInARowStopTheRun) {
 TEST_F(NumbersTest, MoreThanOnePercentOfAThousandStopTheRun) {
   const auto bad = [](int64_t step) { return step % 5 == 0; };
   ExpectError(TrainWith(Spec("run", false, 80), kNan, bad).status(), Exit::kInternal,
-      "step 55: the gradient was not finite in the last 1 steps and in 11");
+      "step 55: loss or gradient was not finite in the last 1 steps and in 11");
   ExpectSound("run");
 }
 

@@ -107,7 +107,7 @@ TEST_F(SameBitsTest, AForkBeginsWithTheOldWeightsAndResumesWithoutTheOldRun) {
   stop = false;
   const auto summary = Train(changed, {.fork = Path("old")});
   ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_THAT(said_, HasSubstr("--fork is for new ones"));
+  EXPECT_THAT(said_, HasSubstr("--fork is ignored"));
   EXPECT_THAT(said_, HasSubstr("resumed at step 1 of 3"));
 
   ExpectError(Train(Spec("third", false, 3), {.fork = Path("vocab")}).status(), Exit::kNoInput,

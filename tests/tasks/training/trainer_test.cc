@@ -208,7 +208,7 @@ TEST_F(TrainerTest, TrainsOnlyWhatTheSpecSays) {
   ExpectError(Train(Spec(NewEncoder() + "sequence_classification {} trainable { lora {} }",
                         "classes.tsv", "no", 4))
                   .status(),
-      Exit::kSpec, "trainable.lora: is an addition to a model that exists");
+      Exit::kSpec, "trainable.lora: needs an existing model");
 }
 
 TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
@@ -369,7 +369,7 @@ TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
   ASSERT_TRUE(Train(early).ok());
   ASSERT_TRUE(Train(early).ok());
   std::filesystem::remove(Path("early/vocab.txt"));
-  ExpectError(Train(early).status(), Exit::kMismatch, "is damaged, and no checkpoint holds it");
+  ExpectError(Train(early).status(), Exit::kMismatch, "is damaged and no checkpoint holds it");
 }
 
 TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
