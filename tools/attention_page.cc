@@ -10,9 +10,9 @@
 namespace cloze {
 namespace {
 
-constexpr int kLevels = 16;   // of colour; level 0 is the paper
-constexpr int kCell = 20;     // of the large maps, in their own units
-constexpr int kLetters = 14;  // of a token beside a large map
+constexpr int kLevels = 16;   // colours; level 0 is white
+constexpr int kCell = 20;     // size of a cell in large maps, in SVG units
+constexpr int kLetters = 14;  // longest token name in large maps
 constexpr char kStyle[] = R"(
 :root { color-scheme: light; }
 body { margin: 1.2em; font: 14px/1.45 system-ui, sans-serif; color: #1b2430; background: #fff; }
@@ -46,7 +46,7 @@ int LevelOf(float p) {
   return std::clamp(static_cast<int>(std::lround(std::sqrt(p) * (kLevels - 1))), 1, kLevels - 1);
 }
 
-// From the paper to deep blue.
+// Returns the colour of a level, from white to dark blue.
 std::string Colour(int level) {
   const double x = double(level) / (kLevels - 1);
   const auto mix = [&](int from, int to) {
@@ -55,7 +55,8 @@ std::string Colour(int level) {
   return absl::StrCat("rgb(", mix(255, 8), ",", mix(255, 48), ",", mix(255, 107), ")");
 }
 
-// One map in units of cells: a path for each level, a bar for each run of equal cells.
+// Returns an SVG symbol of a map, in units of cells: one path per level, one bar per run of equal
+// cells in a row.
 std::string Map(const float* p, int64_t n, const std::string& id) {
   std::vector<std::string> paths(kLevels);
   for (int64_t y = 0; y < n; ++y) {
@@ -74,7 +75,7 @@ std::string Map(const float* p, int64_t n, const std::string& id) {
   return out + "</symbol>\n";
 }
 
-// The first letters of a token.
+// Returns a token of at most kLetters characters.
 std::string Short(const std::string& token) {
   absl::string_view rest = token;
   std::string out;
@@ -87,7 +88,8 @@ std::string Short(const std::string& token) {
   return out;
 }
 
-// The tokens at the left of a large map and above it, and its frame. The map's corner is (0, 0).
+// Returns an SVG symbol with the tokens to the left of a large map and above it, and its frame. The
+// corner of the map is (0, 0).
 std::string Sides(const std::vector<std::string>& tokens) {
   const int64_t size = kCell * static_cast<int64_t>(tokens.size());
   std::string out = "<symbol id=\"sides\" overflow=\"visible\">";
@@ -124,9 +126,9 @@ std::string Head(const AttentionMaps& maps) {
   for (const std::string& token : maps.tokens)
     absl::StrAppend(&out, "<span>", HtmlEscape(token), "</span>");
   absl::StrAppend(&out,
-      "</p>\n<p class=\"legend\">A map for each layer (down) and head (across). Its rows are the "
-      "tokens that look, its ",
-      "columns those that are looked at; a row sums to 1. Choose a map to see it large.");
+      "</p>\n<p class=\"legend\">One map per layer (down) and head (across). A row shows how much "
+      "its "
+      "token attends to the tokens of the columns; each row sums to 1. Click a map to enlarge it.");
   for (const auto& [p, name] : {std::pair(0.01f, "1 %"), std::pair(0.05f, "5 %"),
            std::pair(0.25f, "25 %"), std::pair(1.0f, "100 %")})
     absl::StrAppend(&out, "<span style=\"background:", Colour(LevelOf(p)), "\"></span>", name);

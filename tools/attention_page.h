@@ -1,4 +1,4 @@
-// Attention maps of a text, by layer and head, as one page.
+// An HTML page of the attention maps of a text.
 #ifndef CLOZE_TOOLS_ATTENTION_PAGE_H_
 #define CLOZE_TOOLS_ATTENTION_PAGE_H_
 
@@ -11,13 +11,13 @@ struct AttentionMaps {
   std::string text;
   std::vector<std::string> tokens;
   int heads = 0;
-  std::vector<std::vector<float>>
-      probs;  // for each layer [heads, tokens, tokens]: the row looks, the column is looked at
+  // For each layer [heads, tokens, tokens]: the attention of the row's token to the column's.
+  std::vector<std::vector<float>> probs;
 };
 
-// A grid of small heat maps, a row for each layer and a column for each head; each is a link to
-// itself large, with the tokens at its sides. Inline SVG, no script; deeper colour is more
-// attention, by its square root, and below 0.1 % there is none.
+// Returns a page with a grid of heat maps, one row per layer and one column per head. Each links to
+// a large version with the tokens at its sides. Inline SVG, no scripts. The colour follows the
+// square root of the probability; values below 0.1 % stay white.
 std::string AttentionPage(const AttentionMaps& maps);
 
 }  // namespace cloze

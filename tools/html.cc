@@ -1,42 +1,25 @@
 #include "tools/html.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/utf8.h"
 
 namespace cloze {
-namespace {
-
-bool IsHarmful(uint32_t c) {
-  return (c < 0x20 && c != '\t' && c != '\n') || (c >= 0x7F && c < 0xA0) ||
-         (c >= 0x200E && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) ||
-         (c >= 0x2066 && c <= 0x2069);
-}
-
-}  // namespace
-
 std::string HtmlEscape(absl::string_view text) {
-  std::string out;
-  while (!text.empty()) {
+  std::string clean;
+  for (int n = 0; !text.empty(); text.remove_prefix(std::max(n, 1))) {
     uint32_t c = 0;
-    const int n = DecodeUtf8(text, &c);
-    if (n == 0 || IsHarmful(c)) {
-      out += "\xEF\xBF\xBD";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (c == '\'') {
-      out += "&#39;";
+    n = DecodeUtf8(text, &c);
+    if (n == 0 || (MustEscape(c) && c != '\t' && c != '\n')) {
+      clean += "\uFFFD";
     } else {
-      out.append(text.data(), n);
+      clean.append(text.data(), n);
     }
-    text.remove_prefix(n == 0 ? 1 : n);
   }
-  return out;
+  return absl::StrReplaceAll(
+      clean, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
 std::string HtmlPage(absl::string_view title, absl::string_view style, absl::string_view body) {

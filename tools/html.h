@@ -1,4 +1,4 @@
-// Pages that stand alone: no network, no script, and no way for text to become markup.
+// Self-contained HTML pages: no network, no scripts, and text cannot become markup.
 #ifndef CLOZE_TOOLS_HTML_H_
 #define CLOZE_TOOLS_HTML_H_
 
@@ -8,12 +8,12 @@
 
 namespace cloze {
 
-// `text` for the content and for quoted attributes of HTML and of SVG inside. Bytes that are not
-// UTF-8, control characters and bidirectional overrides become U+FFFD.
+// Escapes `text` for the content and quoted attributes of HTML and inline SVG. Invalid UTF-8,
+// control characters and bidirectional overrides become U+FFFD.
 std::string HtmlEscape(absl::string_view text);
 
-// A whole page in UTF-8. `title` is plain text, `style` and `body` are ours. The browser is told to
-// load nothing and to run no script.
+// Returns a page in UTF-8 that forbids the browser to load anything or run scripts. `title` is plain
+// text; `style` and `body` are markup and must be escaped.
 std::string HtmlPage(absl::string_view title, absl::string_view style, absl::string_view body);
 
 }  // namespace cloze

@@ -17,7 +17,7 @@ void OnSignal(int signal) {
 
 const std::atomic<bool>* StopOnSignals() {
   for (const int signal : {SIGINT, SIGTERM})
-    std::signal(signal, OnSignal);  // a shell's background jobs begin with SIGINT ignored
+    std::signal(signal, OnSignal);  // also if ignored, as SIGINT in background jobs of a shell
   struct sigaction before;
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     std::signal(SIGHUP, OnSignal);

@@ -1,4 +1,4 @@
-// Ctrl-C and its kin, for commands that have something to save or to remove.
+// Handles Ctrl-C and other signals, for commands that must save or remove files first.
 #ifndef CLOZE_TOOLS_STOP_H_
 #define CLOZE_TOOLS_STOP_H_
 
@@ -6,9 +6,8 @@
 
 namespace cloze {
 
-// From now on the first SIGINT, SIGTERM or SIGHUP makes the flag true, and the second one ends the
-// process at once with 128 + its number. A SIGHUP that the process was started to ignore (nohup)
-// stays ignored.
+// Returns a flag that the first SIGINT, SIGTERM or SIGHUP sets. The second signal ends the process
+// at once with 128 + its number. SIGHUP stays ignored if it was (nohup).
 const std::atomic<bool>* StopOnSignals();
 
 }  // namespace cloze

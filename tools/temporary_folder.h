@@ -1,4 +1,4 @@
-// A folder that goes away with its object.
+// A temporary folder that its object deletes.
 #ifndef CLOZE_TOOLS_TEMPORARY_FOLDER_H_
 #define CLOZE_TOOLS_TEMPORARY_FOLDER_H_
 
@@ -14,14 +14,14 @@ namespace cloze {
 
 class TemporaryFolder {
  public:
-  // In $TMPDIR or the system's place; kCannotCreate when that fails.
+  // Creates the folder in $TMPDIR or the system's folder. kCannotCreate on failure.
   static absl::StatusOr<TemporaryFolder> Create() {
     const char* base = std::getenv("TMPDIR");
     TemporaryFolder folder;
     folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
     if (::mkdtemp(folder.path_.data()) == nullptr)
       return Error(Exit::kCannotCreate,
-          absl::StrCat(QuotePath(folder.path_), ": cannot make a temporary folder"));
+          absl::StrCat(QuotePath(folder.path_), ": cannot create a temporary folder"));
     return folder;
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }
