@@ -195,6 +195,10 @@ void AppendLine(const OrderedJson& json, std::string* out) {
     out->push_back(']');
   } else if (json.is_string()) {
     out->append(JsonString(json.get_ref<const std::string&>()));
+  } else if (json.is_number_unsigned()) {
+    absl::StrAppend(out, json.get<uint64_t>());
+  } else if (json.is_number_integer()) {
+    absl::StrAppend(out, json.get<int64_t>());
   } else {
     out->append(json.is_number_float() ? JsonNumber(json.get<double>()) : json.dump());
   }
