@@ -7,7 +7,6 @@ namespace {
 
 constexpr int kPieceShift =
     48;  // a piece of an example draws randomness of its own: example number + piece << kPieceShift
-constexpr int64_t kLengthMultiple = 8;  // of sequences that grow
 
 // In a straight line from `from` to `to` over the first `share` of the run.
 double Grow(double from, double to, double share, double done) {
@@ -24,15 +23,6 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
   batch->Add(example.ids, example.second, number);
 }
 
-std::vector<Example> Batcher::Sequences(const Example& example, double done) const {
-  const MaskedLmSpec* spec = masker_.has_value() ? &masker_->spec() : nullptr;
-  if (spec == nullptr || spec->warmup_from_tokens() == 0 || done >= spec->warmup_share())
-    return {example};
-  const auto longest = static_cast<int64_t>(
-      Grow(spec->warmup_from_tokens(), spec->max_tokens(), spec->warmup_share(), done));
-  return SplitSequence(example, longest / kLengthMultiple * kLengthMultiple, spec->append_sep());
-}
-
 absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
   const double share = Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
   const auto most_examples = std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
@@ -46,13 +36,13 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
         spec_.shuffle() ? PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch))
                         : place;
     RETURN_IF_ERROR(store_.Read(index, &example));
-    std::vector<Example> sequences = Sequences(example, done);
+    std::vector<Example> sequences = task_.Sequences(example, done);
     int64_t length = 0;
     for (const Example& sequence : sequences) length += sequence.ids.size();
     if (spec_.examples() == 0 && count > 0 && step.tokens + length > most_tokens) break;
     for (uint64_t i = 0; i < sequences.size(); ++i) {
       const uint64_t number = next + (i << kPieceShift);
-      if (masker_.has_value()) masker_->Apply(number, &sequences[i]);
+      task_.Draw(number, &sequences[i]);
       const int64_t tokens = sequences[i].ids.size();
       if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens())
         step.micro.emplace_back();

@@ -3,13 +3,11 @@
 #define CLOZE_TASKS_BATCHER_H_
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "encoder/modules/batch.h"
 #include "proto/task.pb.h"
-#include "tasks/data/example_store.h"
-#include "tasks/masker.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -25,10 +23,9 @@ struct StepData {
 // are thread-safe.
 class Batcher {
  public:
-  // The store must outlive the batcher. `masker` only for masked_lm.
-  Batcher(
-      const ExampleStore& store, const BatchSpec& spec, uint64_t seed, std::optional<Masker> masker)
-      : store_(store), spec_(spec), order_(seed, Purpose::kShuffle), masker_(std::move(masker)) {}
+  // The store and the task must outlive the batcher.
+  Batcher(const ExampleStore& store, const Task& task, const BatchSpec& spec, uint64_t seed)
+      : store_(store), task_(task), spec_(spec), order_(seed, Purpose::kShuffle) {}
 
   // The step that begins with example `next` when the share `done` of the run, 0 to 1, is done: as
   // many examples as the spec's tokens or examples allow by then, at least one. Batches are padded.
@@ -38,13 +35,10 @@ class Batcher {
   double StepsPerEpoch() const;
 
  private:
-  // The example as one or, while sequences are short, several sequences.
-  std::vector<Example> Sequences(const Example& example, double done) const;
-
   const ExampleStore& store_;
+  const Task& task_;
   BatchSpec spec_;
   Philox order_;
-  std::optional<Masker> masker_;
 };
 
 // Appends an example, with its rows and targets, to a batch.

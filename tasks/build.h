@@ -1,4 +1,4 @@
-// From files to a store of tokenised examples, kept in a cache by the content of the files.
+// Builds the store of a task, and helps tasks to do so.
 #ifndef CLOZE_TASKS_BUILD_H_
 #define CLOZE_TASKS_BUILD_H_
 
@@ -6,37 +6,46 @@
 #include <vector>
 
 #include "core/text/tokenizer/tokenizer.h"
-#include "proto/task.pb.h"
-#include "tasks/data/cache.h"
-#include "tasks/labels.h"
-#include "tasks/windows.h"
+#include "proto/spec.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
-// Each of these opens the store `cache_dir/<kind>-<hash>` when there is a sound one, else builds
-// it. The hash covers the content of the files, what of the specs matters, the tokenizer and the
-// format. The result does not depend on the number of threads. Errors: kData for what is wrong in a
-// file ("file:line: field: ...") and for data without a usable example, kMismatch for a tokenizer
-// without a special token that is needed.
+// Builds the store of `data`, the spec's train or validation, for the model of `config`. Errors
+// name the place in the spec; kMismatch or kSpec if tokens or lengths do not fit the model.
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const Task& task,
+    const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
+    const BuildOptions& options);
 
-// <class> tokens [<sep>]: sequences of max_tokens that never cross the border of a document; the
-// last two of a document share its rest evenly.
-absl::StatusOr<BuiltStore> BuildMaskedLm(const DataSpec& data, const MaskedLmSpec& task,
-    const Tokenizer& tokenizer, const BuildOptions& options);
+// Lines for the user about the content of a store.
+std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);
 
-// <class> text <sep> [pair <sep>], cut to max_tokens as long_texts says; the label's id stands at
-// row 0, or the values of several labels or of the number. Of WINDOWS, all but a text's first say
-// `continues`.
-absl::StatusOr<BuiltStore> BuildClassification(const DataSpec& data,
-    const SequenceClassificationSpec& task, const std::vector<std::string>& labels,
-    const Tokenizer& tokenizer, const BuildOptions& options);
+// The field of the spec that says where the tokenizer is.
+std::string TokenizerField(const TaskSpec& spec);
 
-// <class> words <sep>; a word's label stands at its first piece. A long sentence becomes windows,
-// of which all but the first say `continues`; each word has its label in one of them (`overlap`).
-// IOB1 tags count as IOB2 ones where the labels have a B; a note says so.
-absl::StatusOr<BuiltStore> BuildTagging(const DataSpec& data, const TokenTaggingSpec& task,
-    const std::vector<std::string>& labels, const Tokenizer& tokenizer, const BuildOptions& options,
-    Overlap overlap = Overlap::kNone);
+// Adds the place of `field` to an error about the spec (where files are, how they are read); errors
+// about the content of a file have a place already.
+absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
+
+// Special tokens that a task needs besides <class>.
+struct NeededTokens {
+  bool sep = true, mask = false, unk = false;
+};
+// kMismatch if the tokenizer lacks one of them.
+absl::Status RequireTokens(const Tokenizer& tokenizer, NeededTokens needed);
+
+// Describes a store; the task may add to its key.
+StoreKind StoreKindOf(const std::string& name, const Tokenizer& tokenizer,
+    const std::vector<std::string>& labels, int32_t max_tokens, bool append_sep);
+
+// The last argument of RunPipeline: reports progress and checks for a stop after each batch.
+template <typename Reader>
+auto Ticker(const Reader& reader, const BuildOptions& options) {
+  return [&reader, &options] {
+    if (options.progress) options.progress(reader.position(), reader.total_bytes());
+    return CheckStop(options);
+  };
+}
 
 }  // namespace cloze
 

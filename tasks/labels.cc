@@ -100,6 +100,15 @@ absl::StatusOr<std::vector<std::string>> LearnTags(
   }
 }
 
+std::vector<std::string> KeepLabels(
+    const ModelConfig& folder, HeadKind head, std::vector<std::string> learned) {
+  const auto known = [&](const std::string& label) {
+    return std::find(folder.labels.begin(), folder.labels.end(), label) != folder.labels.end();
+  };
+  const bool keep = folder.head == head && std::all_of(learned.begin(), learned.end(), known);
+  return keep ? folder.labels : learned;
+}
+
 absl::StatusOr<LabelIds> LabelIds::Create(std::vector<std::string> labels) {
   LabelIds ids;
   for (size_t i = 0; i < labels.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "encoder/modules/config.h"
 #include "proto/task.pb.h"
 
 namespace cloze {
@@ -19,6 +20,11 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
     const SequenceClassificationSpec& task, const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::vector<std::string>> LearnTags(
     const DataSpec& data, const std::atomic<bool>* stop = nullptr);
+
+// Returns the labels of `folder` if its head is `head` and they cover the learned ones, so that a
+// classifier that is trained further keeps its ids; else the learned ones.
+std::vector<std::string> KeepLabels(
+    const ModelConfig& folder, HeadKind head, std::vector<std::string> learned);
 
 // From labels to ids.
 class LabelIds {

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "core/base/number.h"
+#include "tasks/compute.h"
 #include "tasks/long_text.h"
-#include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {

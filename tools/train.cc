@@ -38,13 +38,10 @@ std::string Describe(const TaskSpec& spec, const RepeatSummary& summary) {
 
 absl::Status Train(const Options& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
-  if (loaded.spec.has_masked_lm() != pretrain) {
-    const std::string task = !pretrain                         ? "masked_lm"
-                             : loaded.spec.has_token_tagging() ? "token_tagging"
-                                                               : "sequence_classification";
-    return SpecError(loaded, task,
+  const auto task = MakeTask(loaded.spec);
+  if (task->pretrains() != pretrain)
+    return SpecError(loaded, task->name(),
         absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
-  }
   const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
   if (options.plan) return PrintPlan(loaded, stop);
   const Trainer::Options how = {

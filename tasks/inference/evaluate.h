@@ -3,12 +3,8 @@
 #define CLOZE_TASKS_INFERENCE_EVALUATE_H_
 
 #include <atomic>
-#include <optional>
 
-#include "encoder/model.h"
-#include "tasks/data/example_store.h"
-#include "tasks/masker.h"
-#include "tasks/metrics.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -16,17 +12,14 @@ struct EvaluateOptions {
   int64_t batch_tokens = 8192;
   int64_t max_examples = 0;  // 0: all
   DType compute = DType::kF32;
-  const Masker* masker = nullptr;           // masked_lm only; every evaluation sees the same masks
-  const std::atomic<bool>* stop = nullptr;  // true: ends with kInterrupted
-  std::optional<bool> viterbi = std::nullopt;  // taggers: as TagDecoder
+  const std::atomic<bool>* stop = nullptr;  // set to true: ends with kInterrupted
+  DecodeOptions decode = {};
 };
 
-// Runs the model, without dropout, over the store's examples in order. The metrics are those of the
-// model's head (tasks/metrics.h), and `loss`, the head's own (not of numbers), mean of the targets.
-// Tagged sentences are put together from their windows and decoded whole; windows of a text count
-// as one: the mean of their logits.
+// Runs the model without dropout over the examples of the store, in order, and returns the metrics
+// of the task. What the task draws (masks) is the same in every evaluation.
 absl::StatusOr<MetricResults> Evaluate(
-    Model& model, const ExampleStore& store, const EvaluateOptions& options);
+    Model& model, const Task& task, const ExampleStore& store, const EvaluateOptions& options);
 
 }  // namespace cloze
 

@@ -135,7 +135,8 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
 
   TakeOver(&loaded);
   RETURN_IF_ERROR(VerifySpec(loaded));
-  const MemoryPlan memory(spec, setup.config, plan.compute, ShapeOf(setup.train->store.stats()));
+  const MemoryPlan memory(
+      spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()));
   plan.parameters = memory.parameters(), plan.trained = memory.trained();
   plan.limit = MemoryLimit(spec);
   const auto micro = ChooseMicroTokens(loaded, memory, &plan.note);
@@ -143,17 +144,17 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   plan.micro_tokens =
       micro.ok()
           ? *micro
-          : std::max<int64_t>(
-                spec.batch().has_micro_tokens() ? spec.batch().micro_tokens() : 0, MaxTokens(spec));
+          : std::max<int64_t>(spec.batch().has_micro_tokens() ? spec.batch().micro_tokens() : 0,
+                int64_t{setup.task->max_tokens()});
   plan.need = memory.Need(plan.micro_tokens);
   if (!plan.fits.ok()) return plan;
 
   const double scale = plan.train.sequences / setup.train->store.size();
   const double per_epoch =
-      Batcher(setup.train->store, spec.batch(), spec.seed(), setup.masker).StepsPerEpoch() * scale;
+      Batcher(setup.train->store, *setup.task, spec.batch(), spec.seed()).StepsPerEpoch() * scale;
   const double step_tokens = plan.train.tokens / per_epoch;
-  const auto most =
-      std::clamp<int64_t>(std::llround(step_tokens), MaxTokens(spec), plan.micro_tokens);
+  const auto most = std::clamp<int64_t>(
+      std::llround(step_tokens), int64_t{setup.task->max_tokens()}, plan.micro_tokens);
   ASSIGN_OR_RETURN(
       plan.speed, MeasureSpeed(spec, setup, plan.compute, most, options.probe_seconds));
   PlanTime(spec, per_epoch, &plan);

@@ -26,7 +26,7 @@ absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const Setup& setup, int64
   size.set_tokens(tokens);
   size.set_micro_tokens(tokens);
   ASSIGN_OR_RETURN(
-      StepData step, Batcher(setup.train->store, size, spec.seed(), setup.masker).Next(0, 1));
+      StepData step, Batcher(setup.train->store, *setup.task, size, spec.seed()).Next(0, 1));
   return std::move(step.micro.front());
 }
 
@@ -40,12 +40,14 @@ absl::StatusOr<Speed> MeasureSpeed(
   const double start = SteadySeconds();
   Speed speed;
   double last = 0;  // seconds of a pass of the size before
-  for (int64_t tokens = std::min(std::max(MaxTokens(spec), kShortest), most_tokens);;
-       tokens = std::min(tokens * kGrowth, most_tokens)) {
+  for (int64_t tokens =
+           std::min(std::max(int64_t{setup.task->max_tokens()}, kShortest), most_tokens);
+       ; tokens = std::min(tokens * kGrowth, most_tokens)) {
     ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, setup, tokens));
     const float scale = 1.0f / static_cast<float>(std::max<int64_t>(batch.rows.size(), 1));
     const auto pass = [&] {
-      TrainingPass(model, batch, {compute, spec.seed(), scale, spec.runtime().recompute(), {}});
+      TrainingPass(
+          model, *setup.task, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
     };
     pass();  // writes kernels, touches memory
     last = TimeOf(pass);
@@ -56,7 +58,7 @@ absl::StatusOr<Speed> MeasureSpeed(
     const auto infer = [&] {
       model.arena().Reset();
       const Pass pass = model.NewPass(batch, compute);
-      Loss(model, pass, model.encoder().Infer(pass), 0, {});
+      HeadLoss(*setup.task, model.head(), pass, model.encoder().Infer(pass), 0, {});
     };
     speed.tokens_per_second = batch.tokens() / last;
     speed.evaluation_tokens_per_second = batch.tokens() / TimeOf(infer);

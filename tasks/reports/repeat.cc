@@ -90,7 +90,7 @@ void Summarize(RepeatSummary* summary) {
   }
 }
 
-std::string Json(const RepeatSummary& summary) {
+std::string SummaryText(const RepeatSummary& summary) {
   nlohmann::ordered_json json = {{"metric", summary.runs[0].summary.metric}, {"mean", summary.mean},
       {"deviation", summary.deviation}, {"best_seed", summary.runs[summary.best].seed}};
   for (const auto& run : summary.runs)
@@ -130,7 +130,7 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   Summarize(&summary);
   const RepeatSummary::Run& best = summary.runs[summary.best];
   RETURN_IF_ERROR(Publish(JoinPath(directory, SeedFolder(best.seed)), directory));
-  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "repeat.json"), Json(summary)));
+  RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "repeat.json"), SummaryText(summary)));
   say.Note(absl::StrFormat("%s of %d runs: mean %.4g, deviation %.2g; kept seed %d with %.4g",
       best.summary.metric, spec.repeat(), summary.mean, summary.deviation, best.seed, best.value));
   return summary;

@@ -7,6 +7,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/ops.h"
 #include "core/tensor/safetensors_writer.h"
+#include "tasks/task.h"
 
 namespace cloze {
 namespace {
@@ -31,12 +32,12 @@ Samples MakeSamples(const ModelConfig& config) {
 
 // [n, columns], row after row.
 std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) {
-  const HeadKind head = model.config().head;
+  const auto task = MakeTask(model.config(), model.config().max_tokens());
   Batch batch;
   const int32_t* ids = samples.ids.data();
   for (const int32_t length : samples.lengths) {
     batch.rows.push_back(static_cast<int32_t>(batch.tokens()) +
-                         (head == HeadKind::kSequenceClassification ? 0 : length / 2));
+                         (task == nullptr ? length / 2 : task->SampleRow(length)));
     batch.Add({ids, static_cast<size_t>(length)}, length, 0);
     ids += length;
   }
@@ -44,11 +45,10 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   model.arena().Reset();
   const Pass pass = model.NewPass(batch, compute);
   const Mat hidden = model.encoder().Infer(pass);
-  Mat all = head == HeadKind::kNone ? pass.arena.New(hidden.rows, hidden.cols, DType::kF32)
-                                    : model.head().Logits(pass, hidden);
-  if (head == HeadKind::kNone) Convert(hidden, all);
-  const int64_t columns =
-      std::min(kColumns, head == HeadKind::kNone ? all.cols : model.head().labels());
+  Mat all = task == nullptr ? pass.arena.New(hidden.rows, hidden.cols, DType::kF32)
+                            : model.head().Logits(pass, hidden);
+  if (task == nullptr) Convert(hidden, all);
+  const int64_t columns = std::min(kColumns, task == nullptr ? all.cols : model.head().labels());
   std::vector<float> outputs;
   for (size_t i = 0; i < batch.rows.size(); ++i) {
     const float* row = all.f32(i);

@@ -99,13 +99,12 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
 }
 
 double Learner::ForwardBackward(const StepData& data) {
-  const LabelWeights weights = {setup_.class_weights, setup_.label_smoothing};
   double weight = 0, loss = 0;
-  for (const Batch& batch : data.micro) weight += LossWeight(setup_.config, batch, weights);
+  for (const Batch& batch : data.micro) weight += setup_.task->LossWeight(batch);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   for (const Batch& batch : data.micro) {
     loss += TrainingPass(
-        model_, batch, {compute_, spec_.seed(), scale, spec_.runtime().recompute(), weights});
+        model_, *setup_.task, batch, {compute_, spec_.seed(), scale, spec_.runtime().recompute()});
   }
   return loss * scale;
 }
@@ -137,11 +136,10 @@ absl::Status Learner::CheckSkipped() const {
 
 absl::StatusOr<MetricResults> Learner::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop) {
-  return cloze::Evaluate(model_, store,
+  return cloze::Evaluate(model_, *setup_.task, store,
       {.batch_tokens = spec_.batch().micro_tokens(),
           .max_examples = max_examples,
           .compute = compute_,
-          .masker = setup_.masker.has_value() ? &*setup_.masker : nullptr,
           .stop = stop});
 }
 

@@ -62,39 +62,22 @@ std::string Megabytes(int64_t bytes) {
   return absl::StrCat((bytes + kMegabyte - 1) / kMegabyte, " MB");
 }
 
-DataShape ShapeOf(const DataStats& stats) {
-  DataShape shape;
-  if (stats.examples > 0) shape.mean_length = double(stats.tokens) / stats.examples;
-  if (stats.words > 0 && stats.tokens > 0) shape.words = double(stats.words) / stats.tokens;
-  return shape;
-}
-
 MemoryPlan::MemoryPlan(
     const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data)
-    : spec_(spec), compute_(compute), data_(data), model_(Model::LayOut(config, spec.trainable())) {
+    : spec_(spec), task_(MakeTask(spec)), compute_(compute), data_(data),
+      model_(Model::LayOut(config, spec.trainable())) {
   const ParamCount count = CountParams(model_->params());
   parameters_ = count.all, trained_ = count.trained;
 }
 
 int64_t MemoryPlan::MostTokens() const {
   const BatchSpec& batch = spec_.batch();
-  const int64_t longest = MaxTokens(spec_);
+  const int64_t longest = task_->max_tokens();
   return std::max(longest, batch.examples() > 0 ? batch.examples() * longest : batch.tokens());
 }
 
 int64_t MemoryPlan::Targets(int64_t rows, bool training) const {
-  const int64_t most = training && spec_.batch().examples() > 0 ? spec_.batch().examples() : rows;
-  const auto share = [&](double part) {
-    return std::min<int64_t>(rows, std::ceil(part * rows) + 8);
-  };
-  switch (spec_.task_case()) {
-    case TaskSpec::kMaskedLm: return share(double{spec_.masked_lm().mask_share()} + 1.0 / 32);
-    case TaskSpec::kSequenceClassification:
-      return std::min(most, share(2 / std::max(data_.mean_length, 4.0)));
-    case TaskSpec::kTokenTagging: return share(1.25 * data_.words);
-    case TaskSpec::TASK_NOT_SET: break;
-  }
-  return rows;
+  return task_->TargetRows(rows, training ? spec_.batch().examples() : 0, data_);
 }
 
 void MemoryPlan::RunTraining(const Batch& batch, TrainingNeed* need) const {
@@ -102,19 +85,19 @@ void MemoryPlan::RunTraining(const Batch& batch, TrainingNeed* need) const {
   pass.recompute = spec_.runtime().recompute();
   model_->encoder().Forward(pass);
   need->activations = model_->arena().used();
-  TrainingPass(*model_, batch, {.compute = compute_, .recompute = pass.recompute, .weights = {}});
+  TrainingPass(*model_, *task_, batch, {.compute = compute_, .recompute = pass.recompute});
 }
 
 void MemoryPlan::RunEvaluation(const Batch& batch) const {
   model_->arena().Reset();
   const Pass pass = model_->NewPass(batch, compute_);
   const Mat hidden = model_->encoder().Infer(pass);
-  if (!spec_.has_masked_lm()) model_->head().Logits(pass, hidden);
-  Loss(*model_, pass, hidden, 0, {});
+  if (task_->evaluates_logits()) model_->head().Logits(pass, hidden);
+  HeadLoss(*task_, model_->head(), pass, hidden, 0, {});
 }
 
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
-  const int64_t longest = std::min(MaxTokens(spec_), micro_tokens),
+  const int64_t longest = std::min(int64_t{task_->max_tokens()}, micro_tokens),
                 rows = PaddedRows(std::min(micro_tokens, MostTokens()));
   // Larger passes need memory in proportion.
   const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
@@ -142,7 +125,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
 }
 
 int64_t MemoryPlan::Largest(int64_t bytes) const {
-  const int64_t longest = MaxTokens(spec_);
+  const int64_t longest = task_->max_tokens();
   const int64_t most =
       std::max(longest, std::min(MostTokens(), BatchSpec::default_instance().micro_tokens()));
   const auto fits = [&](int64_t tokens) { return Need(tokens).total() <= bytes; };
@@ -172,10 +155,11 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
   const int64_t largest = plan.Largest(limit),
                 wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnlimited);
   if (!given && largest == wish) return largest;
-  const TrainingNeed need = plan.Need(largest == 0 && !given ? MaxTokens(spec) : wish);
+  const TrainingNeed need = plan.Need(largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish);
   const std::string has = Has(spec, limit);
   if (given || largest == 0) {
-    const std::string tokens = absl::StrCat(largest == 0 && !given ? MaxTokens(spec) : wish);
+    const std::string tokens =
+        absl::StrCat(largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish);
     const std::string hint =
         largest > 0 ? absl::StrCat(largest, " would fit",
                           spec.runtime().recompute() ? "" : ", and runtime.recompute needs less")

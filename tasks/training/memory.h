@@ -9,7 +9,7 @@
 #include "core/base/status.h"
 #include "encoder/model.h"
 #include "proto/spec.h"
-#include "tasks/data/example_store.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -31,13 +31,6 @@ struct TrainingNeed {
     return weights + optimizer + packed + activations + scratch + other;
   }  // expected peak of the process
 };
-
-// What of the data decides how many rows carry a label.
-struct DataShape {
-  double mean_length = 0;  // tokens of a sequence
-  double words = 1;        // token_tagging: labelled rows per token
-};
-DataShape ShapeOf(const DataStats& stats);
 
 // Needs of a spec's runs. Upper bounds for batches of which no more rows are labelled than the data
 // have on average, with some room.
@@ -64,6 +57,7 @@ class MemoryPlan {
   void RunEvaluation(const Batch& batch) const;
 
   TaskSpec spec_;
+  std::unique_ptr<Task> task_;
   DType compute_;
   DataShape data_;
   std::unique_ptr<Model> model_;  // laid out only

@@ -2,7 +2,7 @@
 #ifndef CLOZE_TASKS_TRAINING_PASS_H_
 #define CLOZE_TASKS_TRAINING_PASS_H_
 
-#include "tasks/loss.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -11,19 +11,19 @@ struct PassOptions {
   uint64_t seed = 0;       // of dropout
   float scale = 1;         // of the loss; 0: no gradients
   bool recompute = false;  // as RuntimeSpec's
-  LabelWeights weights;
 };
 
 // Adds the gradients of all parameters that learn; returns the summed loss of the batch's targets,
 // without the scale.
-inline double TrainingPass(Model& model, const Batch& batch, const PassOptions& options) {
+inline double TrainingPass(
+    Model& model, const Task& task, const Batch& batch, const PassOptions& options) {
   model.arena().Reset();
   Pass pass = model.NewPass(batch, options.compute, true, options.seed);
   pass.recompute = options.recompute;
   const Encoder::Saved saved = model.encoder().Forward(pass);
   const bool trained = model.encoder().trained(pass);
   Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
-  const double loss = Loss(model, pass, saved.y, options.scale, dy, options.weights).loss;
+  const double loss = HeadLoss(task, model.head(), pass, saved.y, options.scale, dy).loss;
   if (options.scale != 0 && trained) model.encoder().Backward(pass, saved, dy);
   return loss;
 }

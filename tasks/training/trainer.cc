@@ -71,7 +71,7 @@ absl::StatusOr<std::optional<Trainer::Found>> Trainer::FindRun() {
 
 absl::Status Trainer::CreateLearner() {
   RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
-  const MemoryPlan plan(spec_, setup_.config, compute_, ShapeOf(setup_.train->store.stats()));
+  const MemoryPlan plan(spec_, setup_.config, compute_, ShapeOfData(setup_.train->store.stats()));
   std::string note;
   ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
   if (!note.empty()) setup_.notes.push_back(note);
@@ -82,7 +82,7 @@ absl::Status Trainer::CreateLearner() {
 
 void Trainer::PlanSteps() {
   batcher_ =
-      std::make_unique<Batcher>(setup_.train->store, spec_.batch(), spec_.seed(), setup_.masker);
+      std::make_unique<Batcher>(setup_.train->store, *setup_.task, spec_.batch(), spec_.seed());
   const double per_epoch = batcher_->StepsPerEpoch();
   pace_ = std::make_unique<Pace>(
       spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);

@@ -8,8 +8,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
-#include "encoder/model.h"
 #include "encoder/folder/model_folder.h"
+#include "encoder/model.h"
 #include "tasks/batcher.h"
 #include "tasks/training/schedule.h"
 #include "tasks/training/setup.h"
@@ -45,7 +45,7 @@ absl::Status Write(const std::string& path, int64_t steps, const std::string& fo
   Model model(setup.config, false);
   model.Initialize(spec.seed());
   RETURN_IF_ERROR(SaveWeights(JoinPath(folder, "start"), setup.config, model.params()));
-  const Batcher batcher(setup.train->store, spec.batch(), spec.seed(), setup.masker);
+  const Batcher batcher(setup.train->store, *setup.task, spec.batch(), spec.seed());
   std::ofstream out(JoinPath(folder, "steps.jsonl"));
   for (int64_t step = 0, next = 0; step < steps; ++step) {
     ASSIGN_OR_RETURN(const StepData data, batcher.Next(next, double(step) / steps));

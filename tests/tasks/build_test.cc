@@ -1,4 +1,4 @@
-#include "tasks/build.h"
+#include "tests/tasks/stores.h"
 
 #include <chrono>
 
@@ -7,6 +7,7 @@
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "tasks/data/utf8.h"
+#include "tasks/labels.h"
 #include "tasks/windows.h"
 #include "tests/tasks/data/test_files.h"
 

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "tasks/batcher.h"
-#include "tasks/build.h"
 #include "tests/tasks/data/test_files.h"
+#include "tests/tasks/stores.h"
 
 namespace cloze {
 namespace {
@@ -183,9 +183,9 @@ TEST_F(MaskerTest, SplitsLongSequencesEvenly) {
   EXPECT_EQ(SplitSequence(e, 101, true).size(), 1u);
 }
 
-class FeedTest : public MaskerTest {
+class BatcherTest : public MaskerTest {
  protected:
-  FeedTest() {
+  BatcherTest() {
     std::string text;
     for (int i = 0; i < 40; ++i)
       absl::StrAppend(
@@ -201,16 +201,24 @@ class FeedTest : public MaskerTest {
     EXPECT_TRUE(data.ok()) << data.status();
     return *std::move(data);
   }
+  const Task& MakeTask() {
+    TaskSpec spec;
+    *spec.mutable_masked_lm() = spec_;
+    task_ = cloze::MakeTask(spec);
+    EXPECT_TRUE(task_->Bind(ModelConfig(), tokenizer_.get(), 1).ok());
+    return *task_;
+  }
   MaskedLmSpec spec_;
+  std::unique_ptr<Task> task_;
   std::optional<ExampleStore> store_;
 };
 
-TEST_F(FeedTest, SequencesGrow) {
+TEST_F(BatcherTest, SequencesGrow) {
   spec_.set_warmup_from_tokens(8);
   spec_.set_warmup_share(0.5f);
   BatchSpec batch;
   batch.set_tokens(200);
-  const Batcher batcher(*store_, batch, 1, Make(spec_));
+  const Batcher batcher(*store_, MakeTask(), batch, 1);
   int64_t longest_before = 0;
   for (const auto& [done, longest] : {std::pair(0.0, 8), std::pair(0.24, 8), std::pair(0.26, 16),
            std::pair(0.5, 24), std::pair(1.0, 24)}) {
@@ -231,13 +239,13 @@ TEST_F(FeedTest, SequencesGrow) {
   }
 }
 
-TEST_F(FeedTest, BatchesGrowAndTheRunGetsLongerForIt) {
+TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   BatchSpec batch;
   batch.set_tokens(400);
-  const double steps = Batcher(*store_, batch, 1, Make(spec_)).StepsPerEpoch();
+  const double steps = Batcher(*store_, MakeTask(), batch, 1).StepsPerEpoch();
   batch.set_warmup_from(0.25f);
   batch.set_warmup_share(0.5f);
-  const Batcher batcher(*store_, batch, 1, Make(spec_));
+  const Batcher batcher(*store_, MakeTask(), batch, 1);
   EXPECT_LE(Next(batcher, 0, 0).tokens, 100);
   EXPECT_GT(Next(batcher, 0, 0.25).tokens, 200);
   EXPECT_LE(Next(batcher, 0, 0.25).tokens, 250);
@@ -246,7 +254,7 @@ TEST_F(FeedTest, BatchesGrowAndTheRunGetsLongerForIt) {
   batch.set_examples(8);
   const auto sequences = [&](double done) {
     int64_t n = 0;
-    for (const Batch& b : Next(Batcher(*store_, batch, 1, Make(spec_)), 0, done).micro)
+    for (const Batch& b : Next(Batcher(*store_, MakeTask(), batch, 1), 0, done).micro)
       n += b.sequences();
     return n;
   };

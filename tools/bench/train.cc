@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "encoder/model.h"
+#include "tasks/compute.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"
-#include "tasks/training/setup.h"
 #include "tools/bench/bench.h"
 #include "tools/command.h"
 
@@ -77,19 +77,21 @@ Batch TextBatch(const Philox& philox, int step, const std::vector<int64_t>& leng
 // A model in training.
 struct Training {
   Training(const ModelConfig& config, DType compute, const TrainableSpec& trainable = {})
-      : model(config, true, trainable), compute(compute) {
+      : model(config, true, trainable), task(MakeTask(config, config.max_tokens())),
+        compute(compute) {
     model.Initialize(1);
     model.matmul().SharePacked(!trainable.has_lora());
     optimizer = std::make_unique<Optimizer>(&model.params(), OptimizerSpec());
   }
 
   void Step(const Batch& batch) {
-    TrainingPass(model, batch,
-        {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size(), .weights = {}});
+    TrainingPass(
+        model, *task, batch, {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size()});
     optimizer->Step(1e-4, optimizer->GradNorm());
   }
 
   Model model;
+  std::unique_ptr<Task> task;
   std::unique_ptr<Optimizer> optimizer;
   DType compute;
 };

@@ -152,6 +152,7 @@ TEST(MemoryPlan, IsWhatTheProcessGrowsBy) {
     const TrainingNeed need = plan.Need(4096);
     const int64_t before = StatusBytes("VmRSS:");
     Model model(Config(128, 6), true);
+    const auto task = MakeTask(model.config(), 128);
     model.Initialize(1);
     model.arena().Reserve(need.arena);
     model.matmul().SharePacked(need.one_pass);
@@ -169,7 +170,7 @@ TEST(MemoryPlan, IsWhatTheProcessGrowsBy) {
     }
     batch.Pad();
     for (int i = 0; i < 2; ++i) {
-      TrainingPass(model, batch, {DType::kF32, 1, 1e-3f, recompute, {}});
+      TrainingPass(model, *task, batch, {DType::kF32, 1, 1e-3f, recompute});
       optimizer.Step(1e-4, optimizer.GradNorm());
     }
     const int64_t grown = StatusBytes("VmRSS:") - before;

@@ -1,0 +1,372 @@
+// Sequence classification: one label, several labels or a number for each text or pair of texts.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "core/base/number.h"
+#include "tasks/build.h"
+#include "tasks/data/pipeline.h"
+#include "tasks/data/readers.h"
+#include "tasks/data/utf8.h"
+#include "tasks/labels.h"
+#include "tasks/long_text.h"
+#include "tasks/scores.h"
+#include "tasks/task.h"
+
+namespace cloze {
+namespace {
+
+using Spec = SequenceClassificationSpec;
+
+// A text with its target, and what the tokenizer makes of it.
+struct LabelledText {
+  TextExample text;
+  int32_t label = 0;
+  std::vector<float> values;
+};
+struct EncodedText {
+  std::vector<TextSequence> sequences;
+  int64_t cut = 0, invalid = 0;
+};
+
+// Reads labelled texts, makes sequences of them and writes these.
+class ClassificationFill {
+ public:
+  ClassificationFill(const DataSpec& data, const Spec& task, const LabelIds& labels,
+      const Tokenizer& tokenizer, ExampleStoreWriter* writer, DataStats* stats)
+      : data_(data), task_(task), labels_(labels), tokenizer_(tokenizer), writer_(writer),
+        stats_(*stats) {}
+
+  absl::Status Run(const BuildOptions& options) {
+    const bool several = task_.kind() == Spec::MULTI_LABEL;
+    ASSIGN_OR_RETURN(
+        TextReader reader, TextReader::Open(data_, several ? Labels::kSeveral : Labels::kRequired));
+    const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
+      ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
+      if (!more) return false;
+      *bytes += item->text.text.size() + item->text.text_pair.size();
+      RETURN_IF_ERROR(TakeTarget(reader, item));
+      return true;
+    };
+    const bool pair = !data_.text_pair_field().empty();
+    const auto encode = [&](const LabelledText& item, EncodedText* out) {
+      out->sequences = SequencesOfText(tokenizer_, item.text.text,
+          pair ? &item.text.text_pair : nullptr, task_.max_tokens(), task_.long_texts(), &out->cut);
+      out->invalid = CountInvalidUtf8(item.text.text) + CountInvalidUtf8(item.text.text_pair);
+    };
+    const auto consume = [&](const LabelledText& item, const EncodedText& encoded) {
+      return Write(item, encoded);
+    };
+    return RunPipeline<LabelledText, EncodedText>(read, encode, consume, Ticker(reader, options));
+  }
+
+ private:
+  absl::Status TakeTarget(const TextReader& reader, LabelledText* item) const {
+    switch (task_.kind()) {
+      case Spec::SINGLE_LABEL: {
+        ASSIGN_OR_RETURN(item->label, IdOf(reader, item->text.label));
+        break;
+      }
+      case Spec::MULTI_LABEL:
+        item->values.assign(labels_.size(), 0);
+        for (const std::string& label : LabelsOf(item->text, task_.label_separator())) {
+          ASSIGN_OR_RETURN(const int32_t id, IdOf(reader, label));
+          item->values[id] = 1;
+        }
+        break;
+      case Spec::REGRESSION: {
+        float value = 0;
+        if (!absl::SimpleAtof(item->text.label, &value) || !std::isfinite(value)) {
+          return Error(
+              Exit::kData, absl::StrCat(reader.Where(), ": label_field: \"",
+                               Quote(item->text.label), "\" is not a finite number; REGRESSION ",
+                               "learns numbers, SINGLE_LABEL and MULTI_LABEL names"));
+        }
+        item->values = {value};
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int32_t> IdOf(const TextReader& reader, const std::string& label) const {
+    const int32_t id = labels_.Find(label);
+    if (id >= 0) return id;
+    return labels_.Unknown(reader.Where(), "label_field", label);
+  }
+
+  absl::StatusOr<bool> Write(const LabelledText& item, const EncodedText& encoded) {
+    const SpecialIds& special = tokenizer_.special();
+    int64_t text_tokens = 0;
+    Example example;
+    example.rows = {0};
+    if (item.values.empty()) example.labels = {item.label};
+    example.values = item.values;
+    for (const TextSequence& sequence : encoded.sequences) {
+      example.ids = sequence.ids;
+      example.second = sequence.second;
+      text_tokens += std::count_if(sequence.ids.begin(), sequence.ids.end(),
+          [&](int32_t id) { return id != special.cls && id != special.sep; });
+      stats_.unknown_tokens += std::count(sequence.ids.begin(), sequence.ids.end(), special.unk);
+      RETURN_IF_ERROR(writer_->Add(example));
+      example.continues = true;
+    }
+    ++stats_.documents;
+    stats_.empty_documents += text_tokens == 0;
+    stats_.text_tokens += text_tokens;
+    stats_.bytes += item.text.text.size() + item.text.text_pair.size();
+    stats_.truncated += encoded.cut > 0 || encoded.sequences.size() > 1;
+    stats_.cut_tokens += encoded.cut;
+    stats_.invalid_bytes += encoded.invalid;
+    return true;
+  }
+
+  const DataSpec& data_;
+  const Spec& task_;
+  const LabelIds& labels_;
+  const Tokenizer& tokenizer_;
+  ExampleStoreWriter* writer_;
+  DataStats& stats_;
+};
+
+// The mean of the logits of a text's windows.
+std::vector<float> MeanLogits(const TextLogits& text) {
+  std::vector<float> mean(text.logits.cols);
+  for (int64_t r = 0; r < text.logits.rows; ++r) {
+    for (int64_t c = 0; c < text.logits.cols; ++c) mean[c] += text.logits.f32(r)[c];
+  }
+  for (float& x : mean) x /= static_cast<float>(text.logits.rows);
+  return mean;
+}
+
+// Metrics of texts; the loss is that of a text's mean logits, without weights of labels.
+class TextMetrics : public TextEvaluation {
+ public:
+  TextMetrics(const Model& model, const Spec& spec, const std::vector<std::string>& labels)
+      : TextEvaluation(model), spec_(spec), labels_(labels.size()), single_(labels),
+        several_(labels) {}
+
+ private:
+  void AddLoss(const Pass&, ConstMat, Mat) override {}
+  void AddText(const TextLogits& text) override {
+    const Example& example = text.windows.front();
+    std::vector<float> mean = MeanLogits(text);
+    const int64_t n = mean.size();
+    const Mat logits = {mean.data(), 1, n, n, DType::kF32};
+    ++texts_;
+    switch (spec_.kind()) {
+      case Spec::SINGLE_LABEL:
+        single_.Add(example.labels[0], static_cast<int>(BestIndex(mean)));
+        loss_ += SoftmaxCrossEntropy(logits, example.labels.data(), 0, arena_).loss;
+        break;
+      case Spec::MULTI_LABEL:
+        several_.Add(example.values, AtLeast(mean, spec_.threshold()));
+        loss_ += BinaryCrossEntropy(logits, example.values.data(), 0, arena_).loss;
+        break;
+      case Spec::REGRESSION: number_.Add(example.values[0], mean[0]); break;
+    }
+  }
+  MetricResults Count() override {
+    if (spec_.kind() == Spec::REGRESSION) return number_.Results();
+    const bool single = spec_.kind() == Spec::SINGLE_LABEL;
+    MetricResults results = single ? single_.Results() : several_.Results();
+    results.values.emplace_back("loss", loss_ / texts_ / (single ? 1 : labels_));
+    return results;
+  }
+
+  const Spec& spec_;
+  size_t labels_;
+  ClassificationMetric single_;
+  MultiLabelMetric several_;
+  RegressionMetric number_;
+  Arena arena_;
+  double loss_ = 0;
+  int64_t texts_ = 0;
+};
+
+class TextDecoder : public Decoder {
+ public:
+  TextDecoder(const Spec& spec, const std::vector<std::string>& labels)
+      : spec_(spec), labels_(labels) {}
+
+  OrderedJson Answer(const Record&, const TextLogits& text) const override {
+    std::vector<float> logits = MeanLogits(text);
+    switch (spec_.kind()) {
+      case Spec::SINGLE_LABEL: {
+        Softmax(logits.data(), logits.size());
+        const int64_t best = BestIndex(logits);
+        return {
+            {"label", labels_[best]}, {"score", Decimal(logits[best])}, {"scores", Scores(logits)}};
+      }
+      case Spec::MULTI_LABEL: {
+        const std::vector<bool> chosen = AtLeast(logits, spec_.threshold());
+        OrderedJson labels = OrderedJson::array();
+        for (size_t i = 0; i < chosen.size(); ++i) {
+          if (chosen[i]) labels.push_back(labels_[i]);
+        }
+        for (float& x : logits) x = Logistic(x);
+        return {{"labels", std::move(labels)}, {"scores", Scores(logits)}};
+      }
+      case Spec::REGRESSION: return {{"label", labels_[0]}, {"score", Decimal(logits[0])}};
+    }
+    CLOZE_CHECK(false);
+  }
+
+ private:
+  OrderedJson Scores(const std::vector<float>& scores) const {
+    OrderedJson json = OrderedJson::object();
+    for (size_t i = 0; i < labels_.size(); ++i)
+      json.get_ref<OrderedJson::object_t&>().emplace_back(labels_[i], Decimal(scores[i]));
+    return json;
+  }
+
+  const Spec& spec_;
+  const std::vector<std::string>& labels_;
+};
+
+Problem ProblemOf(Spec::Kind kind) {
+  switch (kind) {
+    case Spec::SINGLE_LABEL: return Problem::kSingleLabel;
+    case Spec::MULTI_LABEL: return Problem::kMultiLabel;
+    case Spec::REGRESSION: return Problem::kRegression;
+  }
+  CLOZE_CHECK(false);
+}
+
+class SequenceClassification : public Task {
+ public:
+  explicit SequenceClassification(const Spec& spec)
+      : Task("sequence_classification"), spec_(spec) {}
+
+  HeadKind head() const override { return HeadKind::kSequenceClassification; }
+  int32_t max_tokens() const override { return spec_.max_tokens(); }
+  bool reads_pairs() const override { return pairs_; }
+  int64_t SampleRow(int64_t) const override { return 0; }
+
+  absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
+      const ModelConfig& folder, const std::atomic<bool>* stop) const override {
+    if (spec_.labels_size() > 0)
+      return std::vector<std::string>(spec_.labels().begin(), spec_.labels().end());
+    if (spec_.kind() == Spec::REGRESSION) return std::vector<std::string>{"LABEL_0"};
+    ASSIGN_OR_RETURN(auto learned, LearnClassLabels(train, spec_, stop));
+    return KeepLabels(folder, head(), std::move(learned));
+  }
+  void Describe(const DataSpec& train, ModelConfig* config) const override {
+    config->head = head();
+    config->pooler = spec_.pooler();
+    config->problem = ProblemOf(spec_.kind());
+    config->reading = {.max_tokens = spec_.max_tokens(),
+        .long_texts = spec_.long_texts(),
+        .pairs = !train.text_pair_field().empty(),
+        .threshold = spec_.threshold()};
+  }
+  void Restore(const ModelConfig& config, int64_t longest) override {
+    const Reading& reading = config.reading;
+    spec_.set_max_tokens(
+        reading.max_tokens > 0 ? std::min<int64_t>(longest, reading.max_tokens) : longest);
+    spec_.set_long_texts(reading.long_texts);
+    spec_.set_threshold(reading.threshold);
+    spec_.set_kind(config.problem == Problem::kSingleLabel  ? Spec::SINGLE_LABEL
+                   : config.problem == Problem::kMultiLabel ? Spec::MULTI_LABEL
+                                                            : Spec::REGRESSION);
+    pairs_ = reading.pairs;
+    singles_ = reading.max_tokens > 0 && !reading.pairs;
+  }
+
+  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
+      const BuildOptions& options) const override {
+    RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
+    ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
+    StoreKind kind = StoreKindOf("classification", tokenizer, labels(), spec_.max_tokens(), true);
+    // Only what is not the default, so that caches of old runs keep their names.
+    if (spec_.long_texts() != Spec::HEAD) kind.key.AddNumber(spec_.long_texts());
+    if (spec_.kind() != Spec::SINGLE_LABEL) {
+      kind.targets = spec_.kind() == Spec::REGRESSION ? Targets::kNumber : Targets::kSet;
+      kind.key.AddText(Spec::Kind_Name(spec_.kind()));
+      kind.key.AddText(spec_.label_separator());
+    }
+    return OpenOrBuild(data, std::move(kind), tokenizer, options,
+        [&](ExampleStoreWriter* writer, DataStats* stats) {
+          return ClassificationFill(data, spec_, ids, tokenizer, writer, stats).Run(options);
+        });
+  }
+  absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
+    return SetWeights(
+        spec_.class_weights(), spec_.balance_classes(), spec_.label_smoothing(), train, notes);
+  }
+
+  LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
+      Arena& arena) const override {
+    const float* values = pass.batch.values.data() + first * logits.cols;
+    switch (spec_.kind()) {
+      case Spec::SINGLE_LABEL: break;
+      case Spec::MULTI_LABEL: return BinaryCrossEntropy(logits, values, scale, arena);
+      case Spec::REGRESSION: return SquaredError(logits, values, scale, arena);
+    }
+    return Task::Loss(head, pass, logits, first, scale, arena);
+  }
+  double LossWeight(const Batch& batch) const override {
+    return spec_.kind() == Spec::SINGLE_LABEL ? Task::LossWeight(batch)
+                                              : static_cast<double>(batch.values.size());
+  }
+  int64_t TargetRows(int64_t rows, int64_t examples, const DataShape& data) const override {
+    const int64_t most = examples > 0 ? examples : rows;
+    return std::min(most, ShareOfRows(rows, 2 / std::max(data.mean_length, 4.0)));
+  }
+
+  std::unique_ptr<Evaluation> NewEvaluation(
+      const Model& model, const DataStats&, const DecodeOptions&) const override {
+    return std::make_unique<TextMetrics>(model, spec_, labels());
+  }
+  absl::StatusOr<std::vector<Example>> Encode(
+      const Record& record, const ModelInput& input, CutCounts* cut) const override;
+  std::unique_ptr<Decoder> NewDecoder(const Model&, const DecodeOptions&) const override {
+    return std::make_unique<TextDecoder>(spec_, labels());
+  }
+
+ private:
+  Spec spec_;
+  bool pairs_ = false, singles_ = false;  // the model was trained on pairs, or on single texts only
+};
+
+absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
+    const Record& record, const ModelInput& input, CutCounts* cut) const {
+  const bool pair = record.kind == Record::Kind::kPair;
+  if (!record.ids.empty() || (!pair && record.kind != Record::Kind::kText)) {
+    ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
+    example.rows = {0};
+    return std::vector<Example>{std::move(example)};
+  }
+  if (pairs_ && !pair) {
+    return Error(Exit::kData,
+        "one text; this model was trained on pairs, so \"text_pair\" (or, in text lines, a tab and "
+        "the second text) is expected");
+  }
+  if (singles_ && pair)
+    return Error(Exit::kData, "a pair of texts; this model was trained on single ones");
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
+  std::vector<Example> windows;
+  int64_t dropped = 0;
+  for (TextSequence& sequence : SequencesOfText(*tokenizer, record.text,
+           pair ? &record.text_pair : nullptr, spec_.max_tokens(), spec_.long_texts(), &dropped)) {
+    Example window;
+    window.ids = std::move(sequence.ids);
+    window.second = static_cast<int32_t>(sequence.second);
+    window.rows = {0};
+    window.continues = !windows.empty();
+    windows.push_back(std::move(window));
+  }
+  cut->texts += dropped > 0;
+  cut->tokens += dropped;
+  cut->windows += windows.size() > 1;
+  if (dropped > 0 || windows.size() > 1) cut->max_tokens = spec_.max_tokens();
+  return windows;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> MakeSequenceClassification(const Spec& spec) {
+  return std::make_unique<SequenceClassification>(spec);
+}
+
+}  // namespace cloze

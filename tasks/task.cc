@@ -1,0 +1,134 @@
+#include "tasks/task.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cloze {
+
+DataShape ShapeOfData(const DataStats& stats) {
+  DataShape shape;
+  if (stats.examples > 0) shape.mean_length = double(stats.tokens) / stats.examples;
+  if (stats.words > 0 && stats.tokens > 0) shape.words = double(stats.words) / stats.tokens;
+  return shape;
+}
+
+int64_t ShareOfRows(int64_t rows, double share) {
+  return std::min<int64_t>(rows, std::ceil(share * rows) + 8);
+}
+
+TextEvaluation::TextEvaluation(const Model& model)
+    : model_(model), joiner_([this](const TextLogits& text) { AddText(text); }) {}
+
+void TextEvaluation::AddBatch(
+    const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) {
+  const Mat logits = model_.head().Logits(pass, hidden);
+  int64_t row = 0;
+  for (const Example& example : examples) {
+    const int64_t rows = example.rows.size();
+    joiner_.Add(example, Rows(ConstMat(logits), row, rows));
+    row += rows;
+  }
+  AddLoss(pass, hidden, Rows(logits, 0, row));
+}
+
+MetricResults TextEvaluation::Results() {
+  joiner_.Finish();
+  return Count();
+}
+
+absl::StatusOr<std::vector<std::string>> Task::LearnLabels(
+    const DataSpec&, const ModelConfig&, const std::atomic<bool>*) const {
+  return std::vector<std::string>();
+}
+
+absl::Status Task::Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t) {
+  labels_ = config.labels;
+  tokenizer_ = tokenizer;
+  return absl::OkStatus();
+}
+
+absl::Status Task::WeighLabels(const ExampleStore&, std::vector<std::string>*) {
+  return absl::OkStatus();
+}
+
+std::vector<Example> Task::Sequences(Example example, double) const {
+  std::vector<Example> sequences;
+  sequences.push_back(std::move(example));
+  return sequences;
+}
+
+void Task::Draw(uint64_t, Example*) const {}
+
+LossSum Task::Loss(
+    const Head&, const Pass& pass, Mat logits, int64_t first, float scale, Arena& arena) const {
+  const int32_t* targets = pass.batch.targets.data() + first;
+  const LabelWeights weights = {weights_, smoothing_};
+  if (weights.plain()) return SoftmaxCrossEntropy(logits, targets, scale, arena);
+  return WeightedCrossEntropy(logits, targets, weights, scale, arena);
+}
+
+double Task::LossWeight(const Batch& batch) const {
+  if (weights_.empty()) return static_cast<double>(batch.targets.size());
+  double sum = 0;
+  for (const int32_t target : batch.targets) sum += weights_[target];
+  return sum;
+}
+
+absl::Status Task::SetWeights(absl::Span<const float> given, bool balance, float smoothing,
+    const ExampleStore& train, std::vector<std::string>* notes) {
+  smoothing_ = smoothing;
+  weights_.assign(given.begin(), given.end());
+  if (!balance) return absl::OkStatus();
+  std::vector<int64_t> counts(labels_.size());
+  int64_t total = 0;
+  Example example;
+  for (int64_t i = 0; i < train.size(); ++i) {
+    RETURN_IF_ERROR(train.Read(i, &example));
+    for (const int32_t label : example.labels) {
+      ++counts[label];
+      ++total;
+    }
+  }
+  std::string line = "class weights:";
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double fair = double(labels_.size()) * counts[i];
+    weights_.push_back(counts[i] > 0 ? static_cast<float>(double(total) / fair) : 1);
+    if (i < 20) absl::StrAppend(&line, i > 0 ? ", " : " ", Quote(labels_[i]), " ", weights_.back());
+  }
+  notes->push_back(line + (counts.size() > 20 ? ", ..." : ""));
+  return absl::OkStatus();
+}
+
+LossSum HeadLoss(const Task& task, const Head& head, const Pass& pass, ConstMat hidden, float scale,
+    Mat dhidden) {
+  return head.Loss(
+      pass, hidden, scale, dhidden, [&](Mat logits, int64_t first, float gradient, Arena& arena) {
+        return task.Loss(head, pass, logits, first, gradient, arena);
+      });
+}
+
+std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
+  switch (spec.task_case()) {
+    case TaskSpec::kMaskedLm: return MakeMaskedLm(spec.masked_lm());
+    case TaskSpec::kSequenceClassification:
+      return MakeSequenceClassification(spec.sequence_classification());
+    case TaskSpec::kTokenTagging: return MakeTokenTagging(spec.token_tagging());
+    case TaskSpec::TASK_NOT_SET: break;
+  }
+  CLOZE_CHECK(false);
+}
+
+std::unique_ptr<Task> MakeTask(const ModelConfig& config, int64_t longest) {
+  const auto* tasks = TaskSpec::descriptor()->FindOneofByName("task");
+  for (int i = 0; i < tasks->field_count(); ++i) {
+    TaskSpec spec;
+    spec.GetReflection()->MutableMessage(&spec, tasks->field(i));
+    std::unique_ptr<Task> task = MakeTask(spec);
+    if (task->head() != config.head) continue;
+    task->Restore(config, longest);
+    return task;
+  }
+  return nullptr;
+}
+
+}  // namespace cloze

@@ -1,0 +1,177 @@
+// A task: what a model learns and how it answers. Each task is one file that implements this
+// interface; the code around it (training, evaluation, inference) knows no single task.
+#ifndef CLOZE_TASKS_TASK_H_
+#define CLOZE_TASKS_TASK_H_
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "encoder/model.h"
+#include "proto/task.pb.h"
+#include "tasks/data/cache.h"
+#include "tasks/metrics.h"
+#include "tasks/record.h"
+#include "tasks/text_logits.h"
+
+namespace cloze {
+
+// Properties of the data that decide how many rows of a batch have a target.
+struct DataShape {
+  double mean_length = 0;  // tokens of a sequence
+  double words = 1;        // words per token
+};
+DataShape ShapeOfData(const DataStats& stats);
+
+// How a store will be used.
+enum class DataUse { kTraining, kEvaluation };
+
+// Choices of a user at inference; each concerns one task.
+struct DecodeOptions {
+  std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
+  int top = 5;                                 // masked_lm: tokens for each mask
+};
+
+// Answers from logits. Const and thread-safe; knows the model's weights as they were when it was
+// made.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // The members of the answer, in the order to print.
+  virtual OrderedJson Answer(const Record& record, const TextLogits& text) const = 0;
+};
+
+// Counts how good a model is on held-out examples.
+class Evaluation {
+ public:
+  virtual ~Evaluation() = default;
+  // Adds a batch: its pass, hidden states of the rows with a target, and its examples in order.
+  virtual void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) = 0;
+  virtual MetricResults Results() = 0;
+};
+
+// An evaluation of whole texts: joins windows.
+class TextEvaluation : public Evaluation {
+ public:
+  explicit TextEvaluation(const Model& model);
+  void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) override;
+  MetricResults Results() final;
+
+ protected:
+  // Adds the loss of a batch with these logits.
+  virtual void AddLoss(const Pass& pass, ConstMat hidden, Mat logits) = 0;
+  virtual void AddText(const TextLogits& text) = 0;
+  virtual MetricResults Count() = 0;
+  const Model& model_;
+
+ private:
+  WindowJoiner joiner_;
+};
+
+// Const methods are thread-safe.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // -- What the spec says.
+  // Name of the task's field in TaskSpec: "token_tagging".
+  const std::string& name() const { return name_; }
+  virtual HeadKind head() const = 0;
+  // Longest sequence, special tokens included.
+  virtual int32_t max_tokens() const = 0;
+  // True if `cloze pretrain` trains it, false if `cloze finetune` does.
+  virtual bool pretrains() const { return false; }
+  // True if a run evaluates once an epoch by default, false if a fixed number of times.
+  virtual bool evaluates_each_epoch() const { return true; }
+
+  // -- Preparing a run or opening a model.
+  // Labels of the model: those of the spec, else learned from `train`. `folder` is the model that
+  // the run starts from, whose labels are kept if they cover the data.
+  virtual absl::StatusOr<std::vector<std::string>> LearnLabels(
+      const DataSpec& train, const ModelConfig& folder, const std::atomic<bool>* stop) const;
+  // Writes into *config the head and what the model folder stores of the task.
+  virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
+  // The reverse: sets max_tokens() and the rest from a model folder, at most `longest` tokens.
+  virtual void Restore(const ModelConfig& config, int64_t longest) = 0;
+  // Takes over labels and vocabulary; call before all that follows. `tokenizer` may be null for a
+  // model that only takes ids; it must outlive the task. kSpec when the vocabulary does not fit.
+  virtual absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed);
+  // Builds or opens the store of `data`. Errors: kData for what is wrong in a file, kMismatch for a
+  // tokenizer that lacks a special token.
+  virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
+      const Tokenizer& tokenizer, const BuildOptions& options) const = 0;
+  // Learns weights of labels from the training data if the spec says so; adds lines for the user.
+  virtual absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes);
+
+  // -- Training.
+  // The sequences that are trained in place of `example` when the share `done` of the run is done.
+  virtual std::vector<Example> Sequences(Example example, double done) const;
+  // Sets rows and labels of example `number` where they are drawn anew each time; a pure function.
+  virtual void Draw(uint64_t number, Example* example) const;
+  // Summed loss of `logits`, those of the batch's targets from `first` on; with scale != 0, logits
+  // become their gradient times scale. By default the cross entropy with the weights of labels.
+  virtual LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
+      Arena& arena) const;
+  // The divisor of a batch's loss, to be summed over all batches of a step. By default the number
+  // of targets or the sum of their weights.
+  virtual double LossWeight(const Batch& batch) const;
+  // Upper bound, with some room, of the rows with a target among `rows` rows; `examples` (0:
+  // unknown) limits the sequences.
+  virtual int64_t TargetRows(int64_t rows, int64_t examples, const DataShape& data) const = 0;
+
+  // -- Evaluation and inference.
+  virtual std::unique_ptr<Evaluation> NewEvaluation(
+      const Model& model, const DataStats& stats, const DecodeOptions& options) const = 0;
+  // True if evaluation computes the logits of a whole batch at once.
+  virtual bool evaluates_logits() const { return true; }
+  // The windows of a record, with the rows whose logits the answer needs.
+  virtual absl::StatusOr<std::vector<Example>> Encode(
+      const Record& record, const ModelInput& input, CutCounts* cut) const = 0;
+  virtual std::unique_ptr<Decoder> NewDecoder(
+      const Model& model, const DecodeOptions& options) const = 0;
+  // True if lines of text are pairs.
+  virtual bool reads_pairs() const { return false; }
+  // The row of a sequence whose logits are kept as a sample of the model.
+  virtual int64_t SampleRow(int64_t tokens) const { return tokens / 2; }
+
+ protected:
+  explicit Task(std::string name) : name_(std::move(name)) {}
+  const std::vector<std::string>& labels() const { return labels_; }
+  const Tokenizer* tokenizer() const { return tokenizer_; }
+  // Sets the weights of labels as the spec gives them, or learns them from the data: examples /
+  // (labels x examples of the label), as scikit-learn's "balanced"; 1 for a label without examples.
+  absl::Status SetWeights(absl::Span<const float> given, bool balance, float smoothing,
+      const ExampleStore& train, std::vector<std::string>* notes);
+
+ private:
+  std::string name_;
+  std::vector<std::string> labels_;
+  const Tokenizer* tokenizer_ = nullptr;
+  std::vector<float> weights_;  // of labels; empty: all 1
+  float smoothing_ = 0;
+};
+
+// Head::Loss with the task's loss.
+LossSum HeadLoss(const Task& task, const Head& head, const Pass& pass, ConstMat hidden, float scale,
+    Mat dhidden);
+
+// The task of a spec, which must have one.
+std::unique_ptr<Task> MakeTask(const TaskSpec& spec);
+// The task of a model folder, with sequences of at most `longest` tokens; null for a model without
+// a head.
+std::unique_ptr<Task> MakeTask(const ModelConfig& config, int64_t longest);
+
+// For tasks: `share` of `rows`, with some room, at most `rows`.
+int64_t ShareOfRows(int64_t rows, double share);
+
+// One factory for each task, in the task's file.
+std::unique_ptr<Task> MakeMaskedLm(const MaskedLmSpec& spec);
+std::unique_ptr<Task> MakeSequenceClassification(const SequenceClassificationSpec& spec);
+std::unique_ptr<Task> MakeTokenTagging(const TokenTaggingSpec& spec);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TASK_H_

@@ -1,0 +1,342 @@
+// Token tagging: one label for each word, read off its first piece; spans of BIO and IOBES labels.
+#include <algorithm>
+
+#include "core/base/number.h"
+#include "tasks/build.h"
+#include "tasks/data/pipeline.h"
+#include "tasks/data/readers.h"
+#include "tasks/data/utf8.h"
+#include "tasks/iob1.h"
+#include "tasks/labels.h"
+#include "tasks/scores.h"
+#include "tasks/spans.h"
+#include "tasks/tag_decoder.h"
+#include "tasks/task.h"
+#include "tasks/text_words.h"
+#include "tasks/windows.h"
+
+namespace cloze {
+namespace {
+
+// A sentence with its labels' ids, and its windows.
+struct LabelledWords {
+  std::vector<std::string> words;
+  std::vector<int32_t> labels;
+};
+struct EncodedWords {
+  std::vector<Window> windows;
+  WindowCounts counts;
+  int64_t invalid = 0;
+};
+
+// Are the tags IOB1, while the labels have the B that IOB2 begins spans with?
+absl::StatusOr<bool> IsIob1(
+    const DataSpec& data, const std::vector<std::string>& labels, const BuildOptions& options) {
+  const auto begins = [](const std::string& label) {
+    return label == "B" || label.compare(0, 2, "B-") == 0;
+  };
+  if (std::none_of(labels.begin(), labels.end(), begins)) return false;
+  ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
+  Iob1Finder finder;
+  TaggedSentence sentence;
+  while (true) {
+    RETURN_IF_ERROR(CheckStop(options));
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
+    if (!more) return finder.Found(false);
+    finder.Add(sentence.tags);
+  }
+}
+
+absl::StatusOr<bool> ReadWords(
+    TaggedReader* reader, const LabelIds& labels, bool iob1, LabelledWords* item, int64_t* bytes) {
+  TaggedSentence sentence;
+  ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
+  if (!more) return false;
+  if (iob1) Iob1ToIob2(&sentence.tags);
+  for (size_t w = 0; w < sentence.words.size(); ++w) {
+    *bytes += sentence.words[w].size() + 1;
+    item->labels.push_back(labels.Find(sentence.tags[w]));
+    if (item->labels.back() < 0)
+      return labels.Unknown(reader->Where(sentence.lines[w]), "tags_field", sentence.tags[w]);
+  }
+  item->words = std::move(sentence.words);
+  return true;
+}
+
+absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded,
+    ExampleStoreWriter* writer, DataStats* stats) {
+  ++stats->documents;
+  stats->words += item.words.size();
+  stats->empty_words += encoded.counts.empty_words;
+  stats->truncated += encoded.counts.cut_words;
+  stats->cut_tokens += encoded.counts.cut_tokens;
+  stats->unknown_tokens += encoded.counts.unknown_tokens;
+  stats->invalid_bytes += encoded.invalid;
+  for (const std::string& word : item.words) stats->bytes += word.size();
+  for (const Window& window : encoded.windows) {
+    Example example;
+    example.ids = window.ids;
+    example.second = window.ids.size();
+    example.rows = window.rows;
+    const auto first = item.labels.begin() + window.first_word;
+    example.labels.assign(first, first + window.rows.size());
+    example.continues = window.first_word > 0;
+    stats->text_tokens += window.ids.size() - 2;
+    RETURN_IF_ERROR(writer->Add(example));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels,
+    bool iob1, Overlap overlap, const Tokenizer& tokenizer, const BuildOptions& options,
+    ExampleStoreWriter* writer, DataStats* stats) {
+  ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
+  const auto read = [&](LabelledWords* item, int64_t* bytes) {
+    return ReadWords(&reader, labels, iob1, item, bytes);
+  };
+  const auto encode = [&](const LabelledWords& item, EncodedWords* out) {
+    out->windows = CutIntoWindows(tokenizer, item.words, max_tokens, &out->counts, overlap);
+    for (const std::string& word : item.words) out->invalid += CountInvalidUtf8(word);
+  };
+  const auto consume = [&](const LabelledWords& item,
+                           const EncodedWords& encoded) -> absl::StatusOr<bool> {
+    RETURN_IF_ERROR(WriteWindows(item, encoded, writer, stats));
+    return true;
+  };
+  return RunPipeline<LabelledWords, EncodedWords>(read, encode, consume, Ticker(reader, options));
+}
+
+class TagMetrics : public TextEvaluation {
+ public:
+  TagMetrics(const Task& task, const Model& model, const DecodeOptions& options)
+      : TextEvaluation(model), task_(task), decoder_(model, options.viterbi),
+        metric_(model.config().labels) {}
+
+ private:
+  // The mean of words, without weights of labels; with a CRF that of windows.
+  void AddLoss(const Pass& pass, ConstMat hidden, Mat logits) override {
+    loss_ += model_.head().has_chain()
+                 ? HeadLoss(task_, model_.head(), pass, hidden, 0, {}).loss
+                 : SoftmaxCrossEntropy(logits, pass.batch.targets.data(), 0, pass.arena).loss;
+    words_ += logits.rows;
+  }
+  void AddText(const TextLogits& text) override {
+    std::vector<int> labels, predicted;
+    for (const Example& window : text.windows)
+      labels.insert(labels.end(), window.labels.begin(), window.labels.end());
+    for (const WordTag& tag : decoder_.Decode(text.logits)) predicted.push_back(tag.label);
+    if (!labels.empty()) metric_.Add(labels, predicted);
+  }
+  MetricResults Count() override {
+    MetricResults results = metric_.Results();
+    results.values.emplace_back("loss", loss_ / words_);
+    return results;
+  }
+
+  const Task& task_;
+  TagDecoder decoder_;
+  TaggingMetric metric_;
+  double loss_ = 0;
+  int64_t words_ = 0;
+};
+
+class TagAnswers : public Decoder {
+ public:
+  TagAnswers(const Model& model, const Tokenizer* tokenizer, const DecodeOptions& options)
+      : decoder_(model, options.viterbi), tokenizer_(tokenizer), labels_(model.config().labels) {
+    if (IsBio(labels_)) spans_.emplace(labels_);
+  }
+
+  OrderedJson Answer(const Record& record, const TextLogits& text) const override {
+    switch (record.kind) {
+      case Record::Kind::kIds: return AnswerIds(record, text.logits);
+      case Record::Kind::kWords: return AnswerWords(record, decoder_.Decode(text.logits));
+      case Record::Kind::kText: return AnswerText(record, decoder_.Decode(text.logits));
+      case Record::Kind::kPair: break;
+    }
+    CLOZE_CHECK(false);
+  }
+
+ private:
+  // "start" and "end" in code points, "byte_start" and "byte_end".
+  static OrderedJson Place(Span bytes, Span chars) {
+    return {{"start", chars.begin}, {"end", chars.end}, {"byte_start", bytes.begin},
+        {"byte_end", bytes.end}};
+  }
+
+  static std::string Slice(const std::string& text, Span bytes) {
+    return text.substr(bytes.begin, bytes.end - bytes.begin);
+  }
+
+  OrderedJson AnswerIds(const Record& record, ConstMat logits) const {
+    OrderedJson tags = OrderedJson::array(), scores = OrderedJson::array();
+    for (int64_t i = 0; i < logits.rows; ++i) {
+      std::vector<float> row(logits.f32(i), logits.f32(i) + logits.cols);
+      Softmax(row.data(), logits.cols);
+      const int64_t best = BestIndex(row);
+      tags.push_back(labels_[best]);
+      scores.push_back(Decimal(row[best]));
+    }
+    return {{"ids", record.ids}, {"tags", std::move(tags)}, {"scores", std::move(scores)}};
+  }
+  OrderedJson AnswerWords(const Record& record, const std::vector<WordTag>& words) const {
+    OrderedJson tags = OrderedJson::array(), scores = OrderedJson::array();
+    for (const WordTag& tag : words) {
+      tags.push_back(labels_[tag.label]);
+      scores.push_back(Decimal(tag.score));
+    }
+    return {{"tokens", record.words}, {"tags", std::move(tags)}, {"scores", std::move(scores)}};
+  }
+  OrderedJson AnswerText(const Record& record, const std::vector<WordTag>& tags) const {
+    const std::vector<TextWord> words = WordsOfText(*tokenizer_, record.text);
+    OrderedJson list = OrderedJson::array();
+    for (size_t w = 0; w < words.size(); ++w) {
+      OrderedJson word = Place(words[w].bytes, words[w].chars);
+      word["label"] = labels_[tags[w].label];
+      word["score"] = Decimal(tags[w].score);
+      word["text"] = Slice(record.text, words[w].bytes);
+      list.push_back(std::move(word));
+    }
+    OrderedJson answer = {{"text", record.text}, {"words", std::move(list)}};
+    if (spans_.has_value()) answer["entities"] = Entities(record.text, words, tags);
+    return answer;
+  }
+
+  // In the fields of Hugging Face's pipeline; the score is the mean of the words' scores.
+  OrderedJson Entities(const std::string& text, const std::vector<TextWord>& words,
+      const std::vector<WordTag>& tags) const {
+    std::vector<int> ids;
+    for (const WordTag& tag : tags) ids.push_back(tag.label);
+    OrderedJson entities = OrderedJson::array();
+    for (const TagSpan& span : spans_->Lenient(ids)) {
+      double score = 0;
+      for (int64_t w = span.begin; w < span.end; ++w)
+        score += tags[w].score / (span.end - span.begin);
+      const TextWord &first = words[span.begin], &last = words[span.end - 1];
+      const Span bytes = {first.bytes.begin, last.bytes.end},
+                 chars = {first.chars.begin, last.chars.end};
+      OrderedJson entity = {{"entity_group", spans_->types()[span.type]},
+          {"score", Decimal(static_cast<float>(score))}, {"word", Slice(text, bytes)}};
+      entity.update(Place(bytes, chars));
+      entities.push_back(std::move(entity));
+    }
+    return entities;
+  }
+
+  TagDecoder decoder_;
+  const Tokenizer* tokenizer_;
+  std::vector<std::string> labels_;
+  std::optional<SpanTags> spans_;
+};
+
+class TokenTagging : public Task {
+ public:
+  explicit TokenTagging(const TokenTaggingSpec& spec) : Task("token_tagging"), spec_(spec) {}
+
+  HeadKind head() const override { return HeadKind::kTokenTagging; }
+  int32_t max_tokens() const override { return spec_.max_tokens(); }
+
+  absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
+      const ModelConfig& folder, const std::atomic<bool>* stop) const override {
+    if (spec_.labels_size() > 0)
+      return std::vector<std::string>(spec_.labels().begin(), spec_.labels().end());
+    ASSIGN_OR_RETURN(auto learned, LearnTags(train, stop));
+    return KeepLabels(folder, head(), std::move(learned));
+  }
+  void Describe(const DataSpec&, ModelConfig* config) const override {
+    config->head = head();
+    config->crf = spec_.crf();
+    config->viterbi = spec_.viterbi();
+    config->window = spec_.max_tokens();
+  }
+  void Restore(const ModelConfig& config, int64_t longest) override {
+    spec_.set_max_tokens(config.window > 0 ? std::min<int64_t>(config.window, longest) : longest);
+    spec_.set_crf(config.crf);
+    spec_.set_viterbi(config.viterbi);
+  }
+
+  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
+      const BuildOptions& options) const override {
+    RETURN_IF_ERROR(RequireTokens(tokenizer, {.unk = true}));
+    ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
+    ASSIGN_OR_RETURN(const bool iob1, IsIob1(data, labels(), options));
+    // Evaluation reads sentences as inference does.
+    const Overlap overlap = use == DataUse::kEvaluation ? Overlap::kHalf : Overlap::kNone;
+    StoreKind kind = StoreKindOf("tagging", tokenizer, labels(), spec_.max_tokens(), true);
+    if (iob1) kind.key.AddText("iob1");
+    if (overlap == Overlap::kHalf) kind.key.AddText("overlap");
+    const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
+      return FillTagging(
+          data, spec_.max_tokens(), ids, iob1, overlap, tokenizer, options, writer, stats);
+    };
+    ASSIGN_OR_RETURN(
+        BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
+    if (iob1)
+      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
+          "the tags are IOB1 (spans begin with I); they are read as IOB2");
+    return built;
+  }
+  absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
+    return SetWeights(
+        spec_.class_weights(), spec_.balance_classes(), spec_.label_smoothing(), train, notes);
+  }
+
+  LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
+      Arena& arena) const override {
+    if (head.has_chain()) return head.CrfLoss(pass, logits, scale);
+    return Task::Loss(head, pass, logits, first, scale, arena);
+  }
+  int64_t TargetRows(int64_t rows, int64_t, const DataShape& data) const override {
+    return ShareOfRows(rows, 1.25 * data.words);
+  }
+
+  std::unique_ptr<Evaluation> NewEvaluation(
+      const Model& model, const DataStats&, const DecodeOptions& options) const override {
+    return std::make_unique<TagMetrics>(*this, model, options);
+  }
+  absl::StatusOr<std::vector<Example>> Encode(
+      const Record& record, const ModelInput& input, CutCounts* cut) const override;
+  std::unique_ptr<Decoder> NewDecoder(
+      const Model& model, const DecodeOptions& options) const override {
+    return std::make_unique<TagAnswers>(model, tokenizer(), options);
+  }
+
+ private:
+  TokenTaggingSpec spec_;
+};
+
+absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
+    const Record& record, const ModelInput& input, CutCounts* cut) const {
+  if (record.kind == Record::Kind::kPair)
+    return Error(Exit::kUsage, "a pair of texts: a tagger takes texts, words or ids");
+  std::vector<Example> windows;
+  if (record.kind == Record::Kind::kIds) {
+    ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
+    for (size_t i = 0; i < example.ids.size(); ++i) example.rows.push_back(static_cast<int32_t>(i));
+    windows.push_back(std::move(example));
+    return windows;
+  }
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
+  const bool text = record.kind == Record::Kind::kText;
+  WindowCounts counts;
+  for (Window& w : CutIntoWindows(*tokenizer,
+           text ? Slices(record.text, WordsOfText(*tokenizer, record.text)) : record.words,
+           spec_.max_tokens(), &counts, Overlap::kHalf)) {
+    Example window;
+    window.second = static_cast<int32_t>(w.ids.size());
+    window.ids = std::move(w.ids);
+    window.rows = std::move(w.rows);
+    window.continues = !windows.empty();
+    windows.push_back(std::move(window));
+  }
+  cut->words += counts.cut_words;
+  return windows;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> MakeTokenTagging(const TokenTaggingSpec& spec) {
+  return std::make_unique<TokenTagging>(spec);
+}
+
+}  // namespace cloze
