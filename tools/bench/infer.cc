@@ -1,10 +1,10 @@
-// `cloze bench infer`: logits of a batch of full-length sequences.
+// `cloze bench infer`: times the logits of a batch of sequences of equal length.
 #include <algorithm>
 
 #include "encoder/model.h"
 #include "tools/bench/bench.h"
 
-namespace cloze {
+namespace cloze::bench {
 namespace {
 
 std::vector<int32_t> Rows(const ModelConfig& config, int count, int seq) {
@@ -16,7 +16,7 @@ std::vector<int32_t> Rows(const ModelConfig& config, int count, int seq) {
   return rows;
 }
 
-absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int count, int seq) {
+absl::Status InferCase(const Options& o, Model& model, DType type, int count, int seq) {
   const ModelConfig& config = model.config();
   const Philox philox(1, Purpose::kMask);
   std::vector<std::vector<int32_t>> sequences(count);
@@ -40,7 +40,7 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
   const int reps =
       once > 2000 ? 5 : std::max(o.steps, static_cast<int>(std::min(200.0, 2000 / once)));
   const Timing timing = TimeSteps(run, reps, o.warmup, 12);
-  BenchLine line(o, "infer_" + o.task, NameOf(type), o.encoder, count, seq);
+  Line line(o, "infer_" + o.task, NameOf(type), o.encoder, count, seq);
   line.AddTiming(timing, double(count) * seq);
   RETURN_IF_ERROR(line.AddFlop(ForwardFlop(config, std::vector<int64_t>(count, seq), rows.size()),
                           timing.Median(), type)
@@ -51,12 +51,11 @@ absl::Status InferCase(const BenchOptions& o, Model& model, DType type, int coun
 
 }  // namespace
 
-absl::Status BenchInfer(const BenchOptions& o) {
+absl::Status Infer(const Options& o) {
   ASSIGN_OR_RETURN(ModelConfig config,
-      BenchConfig(
-          o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
+      ConfigOf(o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
   config.max_positions = std::max(config.max_positions, o.seq);
-  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, true));
+  ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, true));
   const std::vector<int> counts = o.batch > 0 ? std::vector<int>{o.batch} : std::vector<int>{1, 32};
   const std::vector<int> seqs =
       o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
@@ -71,4 +70,4 @@ absl::Status BenchInfer(const BenchOptions& o) {
   return absl::OkStatus();
 }
 
-}  // namespace cloze
+}  // namespace cloze::bench

@@ -1,4 +1,4 @@
-// `cloze bench peak`, and the limits by which the other works are judged.
+// `cloze bench peak`, and the limits that other works are compared with.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,10 +12,10 @@
 #include "core/ops/peak_product.h"
 #include "tools/bench/bench.h"
 
-namespace cloze {
+namespace cloze::bench {
 namespace {
 
-// Products as in an encoder of hidden 768 or 256, and a square one.
+// Products of encoders with hidden 768 and 256, and a square one.
 constexpr int64_t kShapes[][3] = {{4096, 4096, 4096}, {1024, 768, 768}, {1024, 3072, 768},
     {1024, 768, 3072}, {1024, 30522, 768}, {8192, 256, 256}, {8192, 1024, 256}};
 
@@ -26,12 +26,12 @@ Timing TimeProduct(const int64_t* shape, DType type, int reps) {
   return TimeSteps([&](int) { product.Run(); }, reps, 3, 6);
 }
 
-absl::Status BenchThreads(const BenchOptions& options, DType type) {
+absl::Status TimeProducts(const Options& options, DType type) {
   for (const auto& shape : kShapes) {
     const Timing timing = TimeProduct(shape, type, Flop(shape) > 1e10 ? 9 : 40);
     const double best = *std::min_element(timing.ms.begin(), timing.ms.end());
-    BenchLine line(options, "matmul", NameOf(type),
-        absl::StrCat(shape[0], "x", shape[1], "x", shape[2]), shape[0], 0);
+    Line line(options, "matmul", NameOf(type), absl::StrCat(shape[0], "x", shape[1], "x", shape[2]),
+        shape[0], 0);
     line.AddTiming(timing, 0)
         .Add("gflops", Flop(shape) / timing.Median() / 1e6)
         .Add("gflops_best", Flop(shape) / best / 1e6);
@@ -66,8 +66,7 @@ double MemoryBandwidth() {
   return bandwidth = 2.0 * kBytes / TimeSteps(copy, 7, 1, 2).Median() * 1e3;
 }
 
-void ProfileOps(
-    const BenchOptions& options, DType type, int times, absl::FunctionRef<void(int)> pass) {
+void ProfileOps(const Options& options, DType type, int times, absl::FunctionRef<void(int)> pass) {
   if (!options.profile) return;
   const double peak = MatmulPeak(type), bandwidth = MemoryBandwidth();
   Profile profile;
@@ -99,18 +98,18 @@ void ProfileOps(
   std::fprintf(stderr, "%-22s %7s %10.3f\n", "a step", "", total / count);
 }
 
-absl::Status BenchPeak(const BenchOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(options, true));
+absl::Status Peak(const Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(options, true));
   const int threads = Threads();
   for (const DType type : types) {
-    RETURN_IF_ERROR(BenchThreads(options, type));
+    RETURN_IF_ERROR(TimeProducts(options, type));
     if (threads == 1) continue;
     SetThreads(1);
-    const absl::Status status = BenchThreads(options, type);
+    const absl::Status status = TimeProducts(options, type);
     SetThreads(threads);
     RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
 }
 
-}  // namespace cloze
+}  // namespace cloze::bench

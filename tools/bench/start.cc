@@ -1,5 +1,5 @@
-// `cloze bench start`: a new process from its start to the first answer. The only file that starts
-// a program, and only this one.
+// `cloze bench start`: times a new process up to its first answer. No other file starts a process,
+// and this one starts only `cloze`.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -18,12 +18,12 @@
 #include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 
-namespace cloze {
+namespace cloze::bench {
 namespace {
 
 constexpr char kSentence[] = "a charming and often affecting journey that never loses its way .";
 
-// A classifier with fresh weights that knows the words of the sentence.
+// Writes a classifier with random weights and a vocabulary that has the words of kSentence.
 absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   for (const char* word : {"a", "charming", "and", "often", "affecting", "journey", "that", "never",
@@ -37,7 +37,7 @@ absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
   return SaveTokenizer(*tokenizer, folder, config.max_tokens());
 }
 
-// Runs `cloze predict` on the folder's text; its peak memory in 10^6 bytes.
+// Runs `cloze predict` on the text in `folder`. Returns its peak memory in 10^6 bytes.
 absl::StatusOr<double> Predict(const std::string& folder, const std::string& compute) {
   const auto failed = [](int error) {
     return Error(Exit::kInternal, absl::StrCat("cannot start cloze: ", std::strerror(error)));
@@ -60,20 +60,20 @@ absl::StatusOr<double> Predict(const std::string& folder, const std::string& com
     if (errno != EINTR) return failed(errno);
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Error(Exit::kInternal, "cloze predict failed; its message stands above");
+    return Error(Exit::kInternal, "cloze predict failed (see its message above)");
   return usage.ru_maxrss * 1024e-6;
 }
 
 }  // namespace
 
-absl::Status BenchStart(const BenchOptions& o) {
-  ASSIGN_OR_RETURN(const ModelConfig config, BenchConfig(o, HeadKind::kSequenceClassification));
+absl::Status Start(const Options& o) {
+  ASSIGN_OR_RETURN(const ModelConfig config, ConfigOf(o, HeadKind::kSequenceClassification));
   ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
   RETURN_IF_ERROR(WriteModel(config, folder.path()));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "text"), absl::StrCat(kSentence, "\n")));
   absl::Status status;
   double megabytes = 0;
-  ForgetPeak();  // a child begins with its parent's
+  ForgetPeak();  // a child inherits the peak
   const auto once = [&](int) {
     const absl::StatusOr<double> peak = Predict(folder.path(), o.compute);
     status.Update(peak.status());
@@ -81,7 +81,7 @@ absl::Status BenchStart(const BenchOptions& o) {
   };
   const Timing timing = TimeSteps(once, std::max(5, o.steps), 1);
   RETURN_IF_ERROR(status);
-  BenchLine line(o, "cold_start_cls", o.compute == "bf16" ? "bf16" : "fp32",
+  Line line(o, "cold_start_cls", o.compute == "bf16" ? "bf16" : "fp32",
       absl::StrCat(o.encoder, "/v", config.vocab), 1, 14);
   return line.AddTiming(timing, 0)
       .Set("peak_rss_mb", megabytes)
@@ -89,4 +89,4 @@ absl::Status BenchStart(const BenchOptions& o) {
       .Write();
 }
 
-}  // namespace cloze
+}  // namespace cloze::bench

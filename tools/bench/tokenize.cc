@@ -1,4 +1,4 @@
-// `cloze bench tokenize`: learning a WordPiece vocabulary, and text to ids.
+// `cloze bench tokenize`: times learning a WordPiece vocabulary, and text to ids.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -9,12 +9,12 @@
 #include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 
-namespace cloze {
+namespace cloze::bench {
 namespace {
 
-constexpr int64_t kLines = 8192;  // that one call of the peers encodes
+constexpr int64_t kLines = 8192;  // in one call of the peers
 
-// Words of two to nine letters with the frequencies of Zipf's law, fifteen to sixty a line.
+// Returns lines of fifteen to sixty words of two to nine letters, with Zipf frequencies.
 std::vector<std::string> MadeUpLines(int64_t bytes) {
   constexpr int kWords = 60000;
   const Philox philox(1, Purpose::kShuffle);
@@ -39,7 +39,7 @@ std::vector<std::string> MadeUpLines(int64_t bytes) {
   return lines;
 }
 
-// Lines of the file that are not blank, of its first `bytes` bytes.
+// Returns the lines with text in the first `bytes` bytes of a file.
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path, int64_t bytes) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path));
   std::vector<std::string> lines;
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path, int6
     if (!more) break;
     if (line.find_first_not_of(" \t\r\v\f") != std::string::npos) lines.push_back(line);
   }
-  if (lines.empty()) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": no text in it"));
+  if (lines.empty()) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": contains no text"));
   return lines;
 }
 
@@ -69,7 +69,7 @@ int64_t EncodeAll(const Tokenizer& tokenizer, const std::vector<std::string>& li
 }
 
 absl::Status WriteLine(
-    const BenchOptions& o, BenchLine line, const Timing& timing, double tokens, double bytes) {
+    const Options& o, Line line, const Timing& timing, double tokens, double bytes) {
   line.AddTiming(timing, tokens)
       .Add("mb", bytes / 1e6)
       .Add("mb_per_s", bytes / 1e3 / timing.Median());
@@ -80,7 +80,7 @@ absl::Status WriteLine(
 
 }  // namespace
 
-absl::Status BenchTokenize(const BenchOptions& o) {
+absl::Status Tokenize(const Options& o) {
   const auto bytes = static_cast<int64_t>(o.megabytes * 1e6);
   std::vector<std::string> lines;
   if (o.text.empty()) {
@@ -102,7 +102,7 @@ absl::Status BenchTokenize(const BenchOptions& o) {
             std::max(5, o.steps), 0);
     RETURN_IF_ERROR(result.status());
     RETURN_IF_ERROR(
-        WriteLine(o, BenchLine(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0),
+        WriteLine(o, Line(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0),
             timing, 0, text.size()));
   }
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(result->tokens, {}));
@@ -114,9 +114,9 @@ absl::Status BenchTokenize(const BenchOptions& o) {
         TimeSteps([&](int) { tokens = EncodeAll(*tokenizer, lines); }, std::max(5, o.steps), 1);
     const std::string config = absl::StrCat("v", o.vocab > 0 ? o.vocab : 30522);
     RETURN_IF_ERROR(
-        WriteLine(o, BenchLine(o, "tokenize", "", config, kLines, 0), timing, tokens, text.size()));
+        WriteLine(o, Line(o, "tokenize", "", config, kLines, 0), timing, tokens, text.size()));
   }
   return absl::OkStatus();
 }
 
-}  // namespace cloze
+}  // namespace cloze::bench

@@ -1,4 +1,4 @@
-// `cloze bench train` and `finetune`: optimizer steps on random tokens.
+// `cloze bench train` and `cloze bench finetune`: optimizer steps on random tokens.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,15 +11,14 @@
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"
 #include "tools/bench/bench.h"
-#include "tools/command.h"
 
-namespace cloze {
+namespace cloze::bench {
 namespace {
 
-constexpr int kVocab = 30522, kFirstWord = 5, kMask = 4;
+constexpr int kFirstWord = 5, kMask = 4;
 constexpr double kMaskShare = 0.15;
 
-// A sequence of random ids.
+// Returns a sequence of random ids.
 std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab) {
   std::vector<int32_t> ids(length);
   for (int64_t i = 0; i < length; ++i)
@@ -27,7 +26,7 @@ std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t l
   return ids;
 }
 
-// `count` sequences of `length`, 15 % of each masked.
+// Returns `count` sequences of `length` tokens, with 15 % of each masked.
 Batch MaskedBatch(const Philox& philox, int step, int count, int length, int vocab) {
   Batch batch;
   const int masked = std::max(1, static_cast<int>(std::lround(kMaskShare * length)));
@@ -46,7 +45,7 @@ Batch MaskedBatch(const Philox& philox, int step, int count, int length, int voc
   return batch;
 }
 
-// Lengths of texts: log-normal, cut at both ends.
+// Returns lengths of texts: log-normal, clamped.
 std::vector<int64_t> TextLengths(
     const Philox& philox, const std::string& data, int step, int count) {
   const bool imdb = data == "imdb";
@@ -96,7 +95,7 @@ struct Training {
   DType compute;
 };
 
-TrainableSpec TrainableOf(const BenchOptions& o) {
+TrainableSpec TrainableOf(const Options& o) {
   TrainableSpec spec;
   if (o.lora == "none") return spec;
   LoraSpec* lora = spec.mutable_lora();
@@ -105,9 +104,8 @@ TrainableSpec TrainableOf(const BenchOptions& o) {
   return spec;
 }
 
-absl::StatusOr<ModelConfig> TrainingConfig(
-    const BenchOptions& o, HeadKind head, int count, int seq) {
-  ASSIGN_OR_RETURN(ModelConfig config, BenchConfig(o, head));
+absl::StatusOr<ModelConfig> TrainingConfig(const Options& o, HeadKind head, int count, int seq) {
+  ASSIGN_OR_RETURN(ModelConfig config, ConfigOf(o, head));
   config.dropout = config.attention_dropout = o.dropout;
   config.max_positions = std::max(config.max_positions, seq);
   LoadedSpec loaded;
@@ -115,7 +113,7 @@ absl::StatusOr<ModelConfig> TrainingConfig(
   loaded.spec.mutable_masked_lm()->set_max_tokens(seq);
   loaded.spec.mutable_batch()->set_tokens(int64_t{count} * seq);
   loaded.spec.mutable_batch()->set_micro_tokens(int64_t{count} * seq);
-  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
+  ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, false));
   std::string note;
   RETURN_IF_ERROR(
       ChooseMicroTokens(loaded, MemoryPlan(loaded.spec, config, types[0], {}), &note).status());
@@ -128,64 +126,17 @@ double Mean(const std::vector<double>& values) {
 
 }  // namespace
 
-absl::StatusOr<ModelConfig> BenchConfig(const BenchOptions& o, HeadKind head) {
-  EncoderSpec spec;
-  EncoderSpec::Preset preset;
-  std::string name = o.encoder;
-  std::transform(name.begin(), name.end(), name.begin(), ::toupper);
-  if (!EncoderSpec::Preset_Parse(name, &preset) || preset == EncoderSpec::CUSTOM)
-    return UsageError(absl::StrCat(
-        "--encoder ", Quote(o.encoder), ": tiny, mini, small, medium or base expected"));
-  spec.set_preset(preset);
-  ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
-  config.vocab = o.vocab > 0 ? o.vocab : kVocab;
-  config.head = head;
-  config.pooler = head == HeadKind::kSequenceClassification;
-  if (head == HeadKind::kSequenceClassification) config.labels = {"0", "1"};
-  if (head == HeadKind::kTokenTagging)
-    config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
-  return config;
-}
-
-double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, double rows) {
-  const double hidden = c.hidden;
-  double tokens = 0, squares = 0;
-  for (const double n : lengths) tokens += n, squares += n * n;
-  const double after_attention =
-      hidden * hidden + 2 * hidden * c.intermediate;  // of the last layer, for `rows` alone
-  const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) -
-                        (tokens - rows) * after_attention;
-  const double encoder = 2 * linear + 4.0 * c.layers * squares * hidden;
-  switch (c.head) {
-    case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
-    case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
-    case HeadKind::kTokenTagging:
-    case HeadKind::kNone: break;
-  }
-  return encoder;
-}
-
-absl::StatusOr<std::vector<DType>> BenchTypes(const BenchOptions& o, bool all) {
-  const RuntimeSpec::Compute compute = o.compute == "bf16"  ? RuntimeSpec::BF16
-                                       : o.compute == "f32" ? RuntimeSpec::F32
-                                                            : RuntimeSpec::AUTO;
-  ASSIGN_OR_RETURN(const DType type, ComputeOf(compute, Use::kTraining));
-  if (all && compute == RuntimeSpec::AUTO && type == DType::kBf16)
-    return std::vector<DType>{DType::kF32, DType::kBf16};
-  return std::vector<DType>{type};
-}
-
-absl::Status BenchTrain(const BenchOptions& o) {
+absl::Status Train(const Options& o) {
   const int count = o.batch > 0 ? o.batch : 64, seq = o.seq > 0 ? o.seq : 128;
   ASSIGN_OR_RETURN(const ModelConfig config, TrainingConfig(o, HeadKind::kMaskedLm, count, seq));
-  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
+  ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, false));
   Training training(config, types[0]);
   const Philox philox(1, Purpose::kMask);
   const auto batch = [&](int i) { return MaskedBatch(philox, i, count, seq, config.vocab); };
   const std::vector<Batch> batches = {batch(0), batch(1), batch(2), batch(3)};
   const auto step = [&](int i) { training.Step(batches[i % 4]); };
   const Timing timing = TimeSteps(step, o.steps, o.warmup);
-  BenchLine line(
+  Line line(
       o, "mlm_train", NameOf(types[0]), absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
   line.AddTiming(timing, double(count) * seq).Add("dropout", o.dropout);
   const double flop =
@@ -195,12 +146,12 @@ absl::Status BenchTrain(const BenchOptions& o) {
   return absl::OkStatus();
 }
 
-absl::Status BenchFinetune(const BenchOptions& o) {
+absl::Status Finetune(const Options& o) {
   const std::string data = o.data.empty() ? "sst2" : o.data;
   const int count = o.batch > 0 ? o.batch : data == "imdb" ? 8 : 32;
   ASSIGN_OR_RETURN(
       const ModelConfig config, TrainingConfig(o, HeadKind::kSequenceClassification, count, 512));
-  ASSIGN_OR_RETURN(const std::vector<DType> types, BenchTypes(o, false));
+  ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, false));
   Training training(config, types[0], TrainableOf(o));
   const Philox philox(1234, Purpose::kMask);
   const auto lengths = [&](int i) { return TextLengths(philox, data, i, count); };
@@ -215,8 +166,8 @@ absl::Status BenchFinetune(const BenchOptions& o) {
     longest.push_back(*std::max_element(n.begin(), n.end()));
   }
   const std::string part = o.lora == "none" ? "" : absl::StrCat("/lora-", o.lora);
-  BenchLine line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data, part),
-      count, std::lround(Mean(longest)));
+  Line line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data, part), count,
+      std::lround(Mean(longest)));
   line.AddTiming(timing, tokens / timing.Sum() * timing.Median())
       .Add("examples_per_s", count * timing.ms.size() / timing.Sum() * 1e3);
   line.Add("pad_share", 0).Add("dropout", o.dropout);
@@ -225,4 +176,4 @@ absl::Status BenchFinetune(const BenchOptions& o) {
   return absl::OkStatus();
 }
 
-}  // namespace cloze
+}  // namespace cloze::bench

@@ -1,0 +1,53 @@
+// Models and types of `cloze bench`.
+
+#include "absl/strings/ascii.h"
+#include "proto/spec.h"
+#include "tasks/training/setup.h"
+#include "tools/bench/bench.h"
+
+namespace cloze::bench {
+
+absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
+  EncoderSpec::Preset preset;
+  CLOZE_CHECK(EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(o.encoder), &preset));
+  EncoderSpec spec;
+  spec.set_preset(preset);
+  ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
+  config.vocab = o.vocab > 0 ? o.vocab : 30522;
+  config.head = head;
+  config.pooler = head == HeadKind::kSequenceClassification;
+  if (head == HeadKind::kSequenceClassification) config.labels = {"0", "1"};
+  if (head == HeadKind::kTokenTagging)
+    config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+  return config;
+}
+
+double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, double rows) {
+  const double hidden = c.hidden;
+  double tokens = 0, squares = 0;
+  for (const double n : lengths) tokens += n, squares += n * n;
+  const double after_attention =
+      hidden * hidden + 2 * hidden * c.intermediate;  // in the last layer only for `rows`
+  const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) -
+                        (tokens - rows) * after_attention;
+  const double encoder = 2 * linear + 4.0 * c.layers * squares * hidden;
+  switch (c.head) {
+    case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
+    case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
+    case HeadKind::kTokenTagging:
+    case HeadKind::kNone: break;
+  }
+  return encoder;
+}
+
+absl::StatusOr<std::vector<DType>> TypesOf(const Options& o, bool all) {
+  const RuntimeSpec::Compute compute = o.compute == "bf16"  ? RuntimeSpec::BF16
+                                       : o.compute == "f32" ? RuntimeSpec::F32
+                                                            : RuntimeSpec::AUTO;
+  ASSIGN_OR_RETURN(const DType type, ComputeOf(compute, Use::kTraining));
+  if (all && compute == RuntimeSpec::AUTO && type == DType::kBf16)
+    return std::vector<DType>{DType::kF32, DType::kBf16};
+  return std::vector<DType>{type};
+}
+
+}  // namespace cloze::bench
