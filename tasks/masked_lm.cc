@@ -3,10 +3,10 @@
 #include <numeric>
 
 #include "core/base/number.h"
+#include "core/base/utf8.h"
 #include "tasks/build.h"
 #include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
-#include "tasks/data/utf8.h"
 #include "tasks/masker.h"
 #include "tasks/scores.h"
 #include "tasks/task.h"

@@ -4,10 +4,10 @@
 
 #include "absl/strings/numbers.h"
 #include "core/base/number.h"
+#include "core/base/utf8.h"
 #include "tasks/build.h"
 #include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
-#include "tasks/data/utf8.h"
 #include "tasks/labels.h"
 #include "tasks/long_text.h"
 #include "tasks/scores.h"

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "core/base/number.h"
+#include "core/base/utf8.h"
 #include "tasks/build.h"
 #include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
-#include "tasks/data/utf8.h"
 #include "tasks/iob1.h"
 #include "tasks/labels.h"
 #include "tasks/scores.h"

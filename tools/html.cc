@@ -1,7 +1,5 @@
 #include "tools/html.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/utf8.h"
@@ -9,14 +7,11 @@
 namespace cloze {
 std::string HtmlEscape(absl::string_view text) {
   std::string clean;
-  for (int n = 0; !text.empty(); text.remove_prefix(std::max(n, 1))) {
-    uint32_t c = 0;
-    n = DecodeUtf8(text, &c);
-    if (n == 0 || (MustEscape(c) && c != '\t' && c != '\n')) {
-      clean += "\uFFFD";
-    } else {
-      clean.append(text.data(), n);
-    }
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    const bool harmful = MustEscape(c.value) && c.value != '\t' && c.value != '\n';
+    AppendUtf8(harmful ? kReplacementCharacter : c.value, &clean);
+    at += c.size;
   }
   return absl::StrReplaceAll(
       clean, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});

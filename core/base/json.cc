@@ -164,14 +164,14 @@ class LineSax : public Sax {
   JsonValue* wanted_ = nullptr;
 };
 
-void AppendEscaped(uint32_t c, std::string* out) {
+void AppendEscaped(char32_t c, std::string* out) {
   switch (c) {
     case '"': out->append("\\\""); return;
     case '\\': out->append("\\\\"); return;
     case '\n': out->append("\\n"); return;
     case '\r': out->append("\\r"); return;
     case '\t': out->append("\\t"); return;
-    default: absl::StrAppendFormat(out, "\\u%04x", c);
+    default: absl::StrAppendFormat(out, "\\u%04x", static_cast<uint32_t>(c));
   }
 }
 
@@ -286,19 +286,19 @@ absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string
 
 std::string JsonString(absl::string_view text) {
   std::string out = "\"";
-  while (!text.empty()) {
-    uint32_t c = 0;
-    const int n = DecodeUtf8(text, &c);
-    if (n == 0) {
-      out.append("\xEF\xBF\xBD");
-    } else if (MustEscape(c) || c == '"' || c == '\\') {
-      AppendEscaped(c, &out);
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    if (!c.valid) {
+      AppendUtf8(c.value, &out);
+    } else if (MustEscape(c.value) || c.value == '"' || c.value == '\\') {
+      AppendEscaped(c.value, &out);
     } else {
-      out.append(text.data(), n);
+      out.append(text.data() + at, c.size);
     }
-    text.remove_prefix(n == 0 ? 1 : n);
+    at += c.size;
   }
-  return out + "\"";
+  out.push_back('"');
+  return out;
 }
 
 std::string JsonNumber(float value) { return std::isfinite(value) ? Shortest(value) : "null"; }

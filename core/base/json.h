@@ -75,7 +75,8 @@ struct JsonValue {
 absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string>& names,
     std::vector<JsonValue>* values, std::vector<std::string>* found = nullptr);
 
-// Returns `text` as a JSON string with its quotes (RFC 8259). Invalid UTF-8 becomes U+FFFD. Control
+// Returns `text` as a JSON string with its quotes (RFC 8259). Each maximal
+// invalid sequence of UTF-8 becomes one U+FFFD, as in CodePoint, so that offsets fit. Control
 // characters, DEL and bidirectional overrides are escaped, so that a terminal is safe from them.
 std::string JsonString(absl::string_view text);
 

@@ -54,20 +54,17 @@ absl::Status Annotate(const absl::Status& status, absl::string_view context) {
 
 std::string Quote(absl::string_view text, size_t max_bytes) {
   std::string out;
-  while (!text.empty()) {
-    uint32_t cp = 0;
-    const int n = DecodeUtf8(text, &cp);
-    std::string piece;
-    if (n == 0) {
-      piece = absl::StrFormat("\\x%02X", static_cast<unsigned char>(text[0]));
-    } else if (MustEscape(cp)) {
-      piece = absl::StrFormat("\\u{%X}", cp);
-    } else {
-      piece = std::string(text.substr(0, n));
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    std::string piece(text.substr(at, c.valid ? c.size : 1));
+    if (!c.valid) {
+      piece = absl::StrFormat("\\x%02X", static_cast<unsigned char>(piece[0]));
+    } else if (MustEscape(c.value)) {
+      piece = absl::StrFormat("\\u{%X}", static_cast<uint32_t>(c.value));
     }
     if (out.size() + piece.size() > max_bytes) return out + "...";
     out += piece;
-    text.remove_prefix(n == 0 ? 1 : n);
+    at += c.valid ? c.size : 1;
   }
   return out;
 }

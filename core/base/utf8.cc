@@ -1,29 +1,64 @@
-// See utf8.h.
+// Well-formed sequences by table 3-7 of the Unicode standard.
 #include "core/base/utf8.h"
+
+#include <cstring>
 
 namespace cloze {
 
-int DecodeUtf8(absl::string_view s, uint32_t* cp) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned char b = byte(0);
-  if (b < 0x80) return *cp = b, 1;
-  const int n = b >= 0xF0 && b < 0xF5   ? 4
-                : b >= 0xE0 && b < 0xF0 ? 3
-                : b >= 0xC2 && b < 0xE0 ? 2
-                                        : 0;
-  if (n == 0 || s.size() < n) return 0;
-  *cp = b & (0xFF >> (n + 1));
-  for (int i = 1; i < n; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    *cp = *cp << 6 | (byte(i) & 0x3F);
+CodePoint internal::DecodeMultibyte(absl::string_view text, size_t at) {
+  const unsigned char lead = text[at];
+  if (lead < 0xC2 || lead > 0xF4) return {kReplacementCharacter, 1, false};
+  const int32_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // Bounds of the second byte exclude overlong forms, surrogates and values beyond U+10FFFF.
+  unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  char32_t value = lead & (0x7F >> size);
+  for (int32_t i = 1; i < size; ++i) {
+    const unsigned char c = at + i < text.size() ? text[at + i] : 0;
+    if (c < low || c > high) return {kReplacementCharacter, i, false};
+    value = value << 6 | (c & 0x3F);
+    low = 0x80;
+    high = 0xBF;
   }
-  static constexpr uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
-  return *cp < kMin[n] || *cp > 0x10FFFF || (*cp >= 0xD800 && *cp < 0xE000) ? 0 : n;
+  return {value, size, true};
 }
 
-bool MustEscape(uint32_t cp) {
-  return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x61C || (cp >= 0x200E && cp <= 0x200F) ||
-         (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
+void AppendUtf8(char32_t c, std::string* out) {
+  if (c < 0x80) {
+    out->push_back(static_cast<char>(c));
+    return;
+  }
+  const int tail = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  out->push_back(static_cast<char>((0xFF00 >> (tail + 1) & 0xFF) | (c >> (6 * tail))));
+  for (int i = tail - 1; i >= 0; --i)
+    out->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F)));
+}
+
+int64_t CountCodePoints(absl::string_view text) {
+  int64_t count = 0;
+  for (size_t at = 0; at < text.size(); at += CodePointAt(text, at).size) ++count;
+  return count;
+}
+
+int64_t CountInvalidUtf8(absl::string_view text) {
+  int64_t invalid = 0;
+  for (size_t at = 0; at < text.size();) {
+    uint64_t word = 0x80;
+    if (at + sizeof(word) <= text.size()) std::memcpy(&word, text.data() + at, sizeof(word));
+    if ((word & 0x8080808080808080) == 0) {  // all ASCII
+      at += sizeof(word);
+      continue;
+    }
+    const CodePoint c = CodePointAt(text, at);
+    if (!c.valid) invalid += c.size;
+    at += c.size;
+  }
+  return invalid;
+}
+
+bool MustEscape(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x61C || (c >= 0x200E && c <= 0x200F) ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
 absl::string_view OtherFormat(absl::string_view bytes) {
@@ -40,14 +75,6 @@ absl::string_view OtherFormat(absl::string_view bytes) {
     if (bytes.substr(0, signature.bytes.size()) == signature.bytes) return signature.name;
   }
   return "";
-}
-
-bool IsUtf8(absl::string_view s) {
-  uint32_t cp = 0;
-  for (int n = 0; !s.empty(); s.remove_prefix(n)) {
-    if ((n = DecodeUtf8(s, &cp)) == 0) return false;
-  }
-  return true;
 }
 
 }  // namespace cloze

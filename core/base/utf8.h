@@ -1,26 +1,52 @@
-// One code point at a time out of bytes that may not be valid UTF-8.
+// UTF-8: the only decoder.
 #ifndef CLOZE_CORE_BASE_UTF8_H_
 #define CLOZE_CORE_BASE_UTF8_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
 namespace cloze {
 
-// Length of the valid UTF-8 sequence at the front of `s` (not empty), its code point in *cp; 0 when
-// there is none: overlong forms, surrogates and values beyond U+10FFFF are not valid.
-int DecodeUtf8(absl::string_view s, uint32_t* cp);
+inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 
-// Is all of `s` well-formed UTF-8?
-bool IsUtf8(absl::string_view s);
+// A code point and the number of its bytes. Bytes that are not well-formed UTF-8 (overlong forms,
+// surrogates and values beyond U+10FFFF too) decode as one U+FFFD for each maximal invalid
+// sequence, like Python's errors="replace".
+struct CodePoint {
+  char32_t value = 0;
+  int32_t size = 0;
+  bool valid = true;
+};
 
-// Is it a control character, or one that turns the direction of text? Terminals obey them, so
-// output shows them in another form.
-bool MustEscape(uint32_t cp);
+namespace internal {
+CodePoint DecodeMultibyte(absl::string_view text, size_t at);
+}  // namespace internal
 
-// What a file that begins with `bytes` is when it is no UTF-8 text: "gzip data", "UTF-16 text" ...;
-// "" when it may be.
+// Returns the code point at text[at]. Requires at < text.size().
+inline CodePoint CodePointAt(absl::string_view text, size_t at) {
+  const unsigned char lead = text[at];
+  if (lead < 0x80) return {lead, 1, true};
+  return internal::DecodeMultibyte(text, at);
+}
+
+// Appends the UTF-8 form of a code point up to U+10FFFF.
+void AppendUtf8(char32_t code_point, std::string* out);
+
+// Returns the number of code points; each maximal invalid sequence counts as one.
+int64_t CountCodePoints(absl::string_view text);
+
+// Returns the number of bytes that belong to no well-formed sequence.
+int64_t CountInvalidUtf8(absl::string_view text);
+inline bool IsUtf8(absl::string_view text) { return CountInvalidUtf8(text) == 0; }
+
+// True for control characters and for those that change the direction of text or end a line.
+// Terminals and browsers obey them, so output escapes or replaces them.
+bool MustEscape(char32_t c);
+
+// Returns the name of the format of a file that begins with `bytes` and is not UTF-8 text ("gzip
+// data", "UTF-16 text" ...); else "".
 absl::string_view OtherFormat(absl::string_view bytes);
 
 }  // namespace cloze

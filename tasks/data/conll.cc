@@ -24,16 +24,20 @@ bool AllDigits(absl::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
-// A value that stays one column: blanks, line ends, control characters and bytes that are not UTF-8
-// become "_".
+// Returns a value that stays one column: blanks, line ends, control characters and bytes that are
+// not UTF-8 become "_".
 std::string Sanitized(absl::string_view value, bool tabs) {
   std::string out;
-  while (!value.empty()) {
-    uint32_t cp = 0;
-    const int n = DecodeUtf8(value, &cp);
-    const bool odd = n == 0 || MustEscape(cp) || (cp == ' ' && !tabs);
-    absl::StrAppend(&out, odd ? "_" : value.substr(0, n));
-    value.remove_prefix(std::max(n, 1));
+  for (size_t at = 0; at < value.size();) {
+    const CodePoint c = CodePointAt(value, at);
+    if (!c.valid) {
+      out.append(c.size, '_');
+    } else if (MustEscape(c.value) || (c.value == ' ' && !tabs)) {
+      out.push_back('_');
+    } else {
+      out.append(value.data() + at, c.size);
+    }
+    at += c.size;
   }
   return out;
 }

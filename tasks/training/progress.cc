@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/clock.h"
-#include "core/base/utf8.h"
 
 namespace cloze {
 namespace {
@@ -20,18 +19,6 @@ namespace {
 constexpr double kDecay = 0.95;       // of the smoothed values, each step
 constexpr double kDrawSeconds = 0.1;  // between two drawings of the live line
 constexpr int kUsualWidth = 80;
-
-// `text` on one line, with control characters, escapes and bad UTF-8 made visible.
-std::string Printable(absl::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    uint32_t cp = 0;
-    const size_t n = std::max(DecodeUtf8(text, &cp), 1);
-    out += Quote(text.substr(0, n));
-    text.remove_prefix(n);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -112,7 +99,7 @@ void Progress::Step(const StepStats& stats) {
 }
 
 void Progress::Evaluation(int64_t step, const MetricResults& results, bool best) {
-  PrintLine(absl::StrCat("evaluation at step ", step, ": ", Printable(results.ToLine()),
+  PrintLine(absl::StrCat("evaluation at step ", step, ": ", QuotePath(results.ToLine()),
       best ? "  (best so far)" : ""));
   AppendLog(absl::StrCat("{\"step\":", step, ",\"best\":", best ? "true" : "false",
       ",\"evaluation\":", results.ToJson(), "}"));
@@ -120,7 +107,7 @@ void Progress::Evaluation(int64_t step, const MetricResults& results, bool best)
 }
 
 void Progress::Note(absl::string_view text) {
-  PrintLine(Printable(text));
+  PrintLine(QuotePath(text));
   SkipTime();
 }
 

@@ -6,7 +6,6 @@
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
-#include "tasks/data/utf8.h"
 #include "tasks/labels.h"
 #include "tasks/windows.h"
 #include "tests/tasks/data/test_files.h"
@@ -557,24 +556,6 @@ TEST_F(BuildTest, SharedBooks) {
   RecordProperty("megabytes_per_second", std::to_string(stats.bytes / seconds / 1e6));
   EXPECT_GT(stats.bytes, 1190000);
   EXPECT_NEAR(static_cast<double>(stats.bytes) / stats.text_tokens, 4.3, 0.4);
-}
-
-TEST(Utf8Test, CountsWhatIsInvalid) {
-  EXPECT_EQ(
-      CountInvalidUtf8(
-          "plain ASCII, \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80 \xEF\xBF\xBD \xF4\x8F\xBF\xBF"),
-      0);
-  EXPECT_EQ(CountInvalidUtf8("\xFF"), 1);
-  EXPECT_EQ(CountInvalidUtf8("12345678\x80"
-                             "12345678"),
-      1);
-  EXPECT_EQ(CountInvalidUtf8("\xC0\x80"), 2);          // overlong
-  EXPECT_EQ(CountInvalidUtf8("\xED\xA0\x80"), 3);      // surrogate
-  EXPECT_EQ(CountInvalidUtf8("\xF4\x90\x80\x80"), 4);  // behind U+10FFFF
-  EXPECT_EQ(CountInvalidUtf8("\xE2\x82"), 2);          // cut off
-  EXPECT_EQ(CountInvalidUtf8("\xE2\x82"
-                             "a"),
-      2);
 }
 
 }  // namespace

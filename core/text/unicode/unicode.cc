@@ -1,4 +1,4 @@
-// UTF-8 decoding and look-ups in the frozen tables; canonical decomposition comes from libutf8proc,
+// Look-ups in the frozen tables; canonical decomposition comes from libutf8proc,
 // where it is stable by Unicode's policy.
 #include "core/text/unicode/unicode.h"
 
@@ -21,47 +21,7 @@ bool Contains(const unicode_tables::Range (&ranges)[N], char32_t c) {
   return at != end && at->first <= c;
 }
 
-// Least and greatest second byte of a sequence that starts with `lead`, which is 0xC2 to 0xF4.
-void SecondByteBounds(unsigned char lead, unsigned char* low, unsigned char* high) {
-  *low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  *high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-}
-
 }  // namespace
-
-CodePoint CodePointAt(absl::string_view text, size_t at) {
-  const unsigned char lead = text[at];
-  if (lead < 0x80) return {lead, 1, true};
-  if (lead < 0xC2 || lead > 0xF4) return {kReplacementCharacter, 1, false};
-  const int32_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  unsigned char low, high;
-  SecondByteBounds(lead, &low, &high);
-  char32_t value = lead & (0x7F >> size);
-  for (int32_t i = 1; i < size; ++i) {
-    const unsigned char c = at + i < text.size() ? text[at + i] : 0;
-    if (c < low || c > high) return {kReplacementCharacter, i, false};
-    value = value << 6 | (c & 0x3F);
-    low = 0x80, high = 0xBF;
-  }
-  return {value, size, true};
-}
-
-void AppendUtf8(char32_t c, std::string* out) {
-  if (c < 0x80) {
-    out->push_back(static_cast<char>(c));
-    return;
-  }
-  const int tail = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-  out->push_back(static_cast<char>((0xFF00 >> (tail + 1) & 0xFF) | (c >> (6 * tail))));
-  for (int i = tail - 1; i >= 0; --i)
-    out->push_back(static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F)));
-}
-
-int64_t CountCodePoints(absl::string_view text) {
-  int64_t count = 0;
-  for (size_t at = 0; at < text.size(); at += CodePointAt(text, at).size) ++count;
-  return count;
-}
 
 bool IsRemoved(char32_t c) { return Contains(unicode_tables::kRemoved, c); }
 bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }

@@ -1,32 +1,13 @@
-// UTF-8 and the frozen character classes of BERT's normaliser.
+// The frozen character classes of BERT's normaliser.
 #ifndef CLOZE_CORE_TEXT_UNICODE_UNICODE_H_
 #define CLOZE_CORE_TEXT_UNICODE_UNICODE_H_
 
 #include <cstdint>
 #include <string>
 
-#include "absl/strings/string_view.h"
+#include "core/base/utf8.h"
 
 namespace cloze {
-
-inline constexpr char32_t kReplacementCharacter = 0xFFFD;
-
-// A code point and its bytes. Bytes that are not UTF-8 count as U+FFFD: one for each maximal
-// invalid sequence, as Python's errors="replace".
-struct CodePoint {
-  char32_t value = 0;
-  int32_t size = 0;
-  bool valid = true;
-};
-
-// The code point at text[at]; at < text.size().
-CodePoint CodePointAt(absl::string_view text, size_t at);
-
-// Appends the UTF-8 form of a code point up to U+10FFFF.
-void AppendUtf8(char32_t code_point, std::string* out);
-
-// How many code points `text` has, in the sense of CodePoint.
-int64_t CountCodePoints(absl::string_view text);
 
 // Classes as Hugging Face's tokenizers has them. They follow an old Unicode version and must not
 // change with the system's libraries: ids would.

@@ -152,8 +152,8 @@ TEST(JsonString, EscapesWhatMustBe) {
   EXPECT_EQ(JsonString("\xE2\x80\xAE\x7F"), "\"\\u202e\\u007f\"");
 }
 
-TEST(JsonString, ReplacesEachInvalidByte) {
-  EXPECT_EQ(JsonString("a\xFFz\xE2\x82"), "\"a\xEF\xBF\xBDz\xEF\xBF\xBD\xEF\xBF\xBD\"");
+TEST(JsonString, ReplacesEachInvalidSequence) {
+  EXPECT_EQ(JsonString("a\xFFz\xE2\x82"), "\"a\xEF\xBF\xBDz\xEF\xBF\xBD\"");
   EXPECT_EQ(JsonString("\xC0\x80\xED\xA0\x80"),
       "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
 }

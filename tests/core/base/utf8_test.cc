@@ -3,43 +3,70 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace cloze {
 namespace {
 
-std::string Encode(uint32_t cp) {
-  if (cp < 0x80) return {static_cast<char>(cp)};
-  if (cp < 0x800) return {static_cast<char>(0xC0 | cp >> 6), static_cast<char>(0x80 | (cp & 63))};
-  if (cp < 0x10000)
-    return {static_cast<char>(0xE0 | cp >> 12), static_cast<char>(0x80 | (cp >> 6 & 63)),
-        static_cast<char>(0x80 | (cp & 63))};
-  return {static_cast<char>(0xF0 | cp >> 18), static_cast<char>(0x80 | (cp >> 12 & 63)),
-      static_cast<char>(0x80 | (cp >> 6 & 63)), static_cast<char>(0x80 | (cp & 63))};
+std::vector<int> Sizes(absl::string_view text) {
+  std::vector<int> sizes;  // negative: invalid
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    sizes.push_back(c.valid ? c.size : -c.size);
+    at += c.size;
+  }
+  return sizes;
 }
 
-TEST(DecodeUtf8, ReadsEveryCodePoint) {
-  for (uint32_t cp = 0; cp <= 0x10FFFF; ++cp) {
-    uint32_t read = ~0u;
-    const std::string bytes = Encode(cp) + "!";
-    const int n = DecodeUtf8(bytes, &read);
-    if (cp >= 0xD800 && cp <= 0xDFFF) {
-      ASSERT_EQ(n, 0) << cp;
-    } else {
-      ASSERT_EQ(n, bytes.size() - 1) << cp;
-      ASSERT_EQ(read, cp);
-    }
+TEST(CodePointAt, InvalidSequencesAreAsLongAsInPython) {
+  EXPECT_EQ(Sizes("a\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80"), (std::vector<int>{1, 2, 3, 4}));
+  EXPECT_EQ(Sizes("\xE2\x82(\xF0\x90(\xF0\x9F\x98"), (std::vector<int>{-2, 1, -2, 1, -3}));
+  EXPECT_EQ(Sizes("\xED\xA0\x80"), (std::vector<int>{-1, -1, -1}));          // surrogate
+  EXPECT_EQ(Sizes("\xC0\xAF"), (std::vector<int>{-1, -1}));                  // overlong
+  EXPECT_EQ(Sizes("\xF4\x90\x80\x80"), (std::vector<int>{-1, -1, -1, -1}));  // beyond U+10FFFF
+  EXPECT_EQ(Sizes("\xE0\x80\x80"), (std::vector<int>{-1, -1, -1}));
+  EXPECT_EQ(CountCodePoints("e\xCC\x81\xFF"), 3);
+}
+
+TEST(CodePointAt, EveryCodePointReturns) {
+  std::string text;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    text.clear();
+    AppendUtf8(c, &text);
+    const CodePoint back = CodePointAt(text, 0);
+    ASSERT_TRUE(back.valid && back.value == c && back.size == text.size())
+        << static_cast<uint32_t>(c);
   }
 }
 
-TEST(DecodeUtf8, RefusesWhatIsNotUtf8) {
+TEST(IsUtf8, RefusesWhatIsNotWellFormed) {
   for (const std::string bytes :
       {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80",
           "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFE", "\xFF", "\xC3",
           "\xC3(", "\xE2\x82", "\xE2\x28\xA1", "\xF0\x9F\x98"}) {
-    uint32_t cp = 0;
-    EXPECT_EQ(DecodeUtf8(bytes, &cp), 0) << testing::PrintToString(bytes);
-    EXPECT_FALSE(IsUtf8("ok" + bytes)) << testing::PrintToString(bytes);
+    EXPECT_FALSE(CodePointAt(bytes, 0).valid) << testing::PrintToString(bytes);
+    for (int before = 0; before < 9; ++before)
+      EXPECT_FALSE(IsUtf8(std::string(before, 'x') + bytes)) << testing::PrintToString(bytes);
   }
+}
+
+TEST(CountInvalidUtf8, CountsBytes) {
+  EXPECT_EQ(
+      CountInvalidUtf8(
+          "plain ASCII, \xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80 \xEF\xBF\xBD \xF4\x8F\xBF\xBF"),
+      0);
+  EXPECT_EQ(CountInvalidUtf8("\xFF"), 1);
+  EXPECT_EQ(CountInvalidUtf8("12345678\x80"
+                             "12345678"),
+      1);
+  EXPECT_EQ(CountInvalidUtf8("\xC0\x80"), 2);          // overlong
+  EXPECT_EQ(CountInvalidUtf8("\xED\xA0\x80"), 3);      // surrogate
+  EXPECT_EQ(CountInvalidUtf8("\xF4\x90\x80\x80"), 4);  // behind U+10FFFF
+  EXPECT_EQ(CountInvalidUtf8("\xE2\x82"), 2);          // cut off
+  EXPECT_EQ(CountInvalidUtf8("\xE2\x82"
+                             "a"),
+      2);
 }
 
 }  // namespace
