@@ -12,8 +12,8 @@ namespace cloze {
 // control characters and bidirectional overrides become U+FFFD.
 std::string HtmlEscape(absl::string_view text);
 
-// Returns a page in UTF-8 that forbids the browser to load anything or run scripts. `title` is plain
-// text; `style` and `body` are markup and must be escaped.
+// Returns a page in UTF-8 that forbids the browser to load anything or run scripts. `title` is
+// plain text; `style` and `body` are markup and must be escaped.
 std::string HtmlPage(absl::string_view title, absl::string_view style, absl::string_view body);
 
 }  // namespace cloze
