@@ -4,15 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/create.h"
+#include "core/base/json.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/setup.h"
 
@@ -21,7 +18,7 @@ namespace {
 
 constexpr int64_t kMaxFile = int64_t{1} << 40;
 
-// The spec of one run.
+// Returns the spec of the run with `seed`. All runs share one token cache.
 LoadedSpec SpecOf(const LoadedSpec& loaded, uint64_t seed) {
   LoadedSpec one = loaded;
   OutputSpec* output = one.spec.mutable_output();
@@ -36,44 +33,43 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
   ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
-    const bool model =
-        name == "model.safetensors" && !PathExists(JoinPath(directory, "spec.textproto"));
+    const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, kSpecName));
     if (!model && !absl::StartsWith(name, "step-")) continue;
     lock.Undo();
     return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(directory), ": holds ",
                                           model ? "a model that is not of a run" : "a single run",
-                                          "; choose another output.directory"));
+                                          " (choose another output.directory)"));
   }
   return lock;
 }
 
-// Makes `to` the same file as `from`, or a copy of it, in one step.
-absl::Status Replace(const std::string& from, const std::string& to) {
-  const std::string temporary = TemporaryName(to);
-  if (::link(from.c_str(), temporary.c_str()) != 0) {
-    ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
-    return WriteFileAtomically(to, content);
-  }
-  const bool renamed = std::rename(temporary.c_str(), to.c_str()) == 0;
-  const int error = errno;
-  ::unlink(temporary.c_str());  // is still there when both were the same file before
-  return renamed ? absl::OkStatus()
-                 : Error(Exit::kIo,
-                       absl::StrCat(QuotePath(to), ": cannot replace: ", std::strerror(error)));
+bool SameFile(const std::string& a, const std::string& b) {
+  struct stat one, other;
+  return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 &&
+         one.st_ino == other.st_ino && one.st_dev == other.st_dev;
 }
 
-// The model folder of a run, without what is the run's own; the metrics come last.
+// Replaces `to` by a link to `from`, or by a copy if links cannot be made.
+absl::Status Replace(const std::string& from, const std::string& to) {
+  if (SameFile(from, to)) return absl::OkStatus();
+  return ReplaceFile(to, [&](const std::string& temporary) -> absl::Status {
+    if (::link(from.c_str(), temporary.c_str()) == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
+    return WriteNewFile(temporary, content);
+  });
+}
+
+// Replaces the model folder in `directory` by the one of `run`; the metrics come last.
 absl::Status Publish(const std::string& run, const std::string& directory) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(run));
   for (const std::string& name : names) {
     struct stat info;
     const bool plain = ::lstat(JoinPath(run, name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
-    const bool own = name == "spec.textproto" || name == "log.jsonl" || name == "run.lock" ||
+    const bool own = name == kSpecName || name == "log.jsonl" || name == "run.lock" ||
                      name == "metrics.json" || absl::StrContains(name, ".tmp-");
     if (plain && !own) RETURN_IF_ERROR(Replace(JoinPath(run, name), JoinPath(directory, name)));
   }
-  RETURN_IF_ERROR(Replace(JoinPath(run, "metrics.json"), JoinPath(directory, "metrics.json")));
-  return SyncDirectory(directory);
+  return Replace(JoinPath(run, "metrics.json"), JoinPath(directory, "metrics.json"));
 }
 
 void Summarize(RepeatSummary* summary) {
@@ -91,12 +87,12 @@ void Summarize(RepeatSummary* summary) {
 }
 
 std::string SummaryText(const RepeatSummary& summary) {
-  nlohmann::ordered_json json = {{"metric", summary.runs[0].summary.metric}, {"mean", summary.mean},
+  OrderedJson json = {{"metric", summary.runs[0].summary.metric}, {"mean", summary.mean},
       {"deviation", summary.deviation}, {"best_seed", summary.runs[summary.best].seed}};
   for (const auto& run : summary.runs)
     json["runs"].push_back(
         {{"seed", run.seed}, {"value", run.value}, {"steps", run.summary.steps}});
-  return json.dump(2) + "\n";
+  return ToJsonText(json);
 }
 
 }  // namespace
@@ -118,11 +114,10 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
       if (i == 0) lock.Undo();
       return trainer.status();
     }
-    all.spec.mutable_batch()->set_micro_tokens(
-        (*trainer)->spec().batch().micro_tokens());  // one for all of them
+    // Later runs take the micro-batch that the first one has chosen.
+    all.spec.mutable_batch()->set_micro_tokens((*trainer)->spec().batch().micro_tokens());
     if (i == 0)
-      RETURN_IF_ERROR(
-          WriteFileAtomically(JoinPath(directory, "spec.textproto"), PrintEffective(spec)));
+      RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, (*trainer)->Run());
     ASSIGN_OR_RETURN(const double value, one.best.Value(one.metric));
     summary.runs.push_back({seed, value, std::move(one)});

@@ -1,4 +1,4 @@
-// Several runs that differ in their seed only, and the best of them.
+// Several runs that differ only in their seed, and the best of them.
 #ifndef CLOZE_TASKS_REPORTS_REPEAT_H_
 #define CLOZE_TASKS_REPORTS_REPEAT_H_
 
@@ -12,19 +12,18 @@ namespace cloze {
 struct RepeatSummary {
   struct Run {
     uint64_t seed;
-    double value;  // best of the metric
+    double value;  // best value of the metric
     Trainer::Summary summary;
   };
   std::vector<Run> runs;
-  size_t best = 0;  // index of the run with the best value
-  // Of the runs' values; the deviation is that of a sample (n - 1).
+  size_t best = 0;  // index of the best run
+  // Mean and sample deviation (n - 1) of the values.
   double mean = 0, deviation = 0;
 };
 
-// Trains `repeat` runs one after the other, each in its folder and resumable as any; then links the
-// best one's files into the run directory (copies where links cannot be made), each in one step,
-// and writes repeat.json. All runs share one token cache. Errors as Trainer's; kCannotCreate when
-// the directory holds a single run. Run again, it goes on where it stood.
+// Trains `repeat` runs one after the other, each in its own folder and resumable like any run. Then
+// links the files of the best one into the run directory (or copies them) and writes repeat.json.
+// Resumes when called again. Errors as Trainer; kCannotCreate if the directory holds a single run.
 absl::StatusOr<RepeatSummary> TrainRepeatedly(
     const LoadedSpec& loaded, const Trainer::Options& options);
 

@@ -1,4 +1,4 @@
-// Checkpoints: folders step-00001234 that are there, whole and on disk, or not there at all.
+// Checkpoints: folders step-00001234 that exist whole and on disk, or not at all.
 #ifndef CLOZE_TASKS_RUN_CHECKPOINT_H_
 #define CLOZE_TASKS_RUN_CHECKPOINT_H_
 
@@ -12,7 +12,7 @@
 
 namespace cloze {
 
-// The spec in a run directory; files of a checkpoint beside those of a model folder.
+// The spec in a run directory; the optimizer's moments in a checkpoint.
 inline constexpr char kSpecName[] = "spec.textproto";
 inline constexpr char kMomentsName[] = "optimizer.safetensors";
 
@@ -25,41 +25,40 @@ struct FoundCheckpoint {
 // Name of the folder of a step.
 std::string CheckpointName(int64_t step);
 bool IsCheckpointName(absl::string_view name);
-// kMismatch unless the folder has the name of the step that its MANIFEST tells.
+// kMismatch unless `path` ends with CheckpointName(step), where `step` is the one in its MANIFEST.
 absl::Status CheckCheckpointName(const std::string& path, int64_t step);
 
-// Calls `write` to fill a temporary folder with plain files, adds MANIFEST (length and hash of
-// each), makes all of it durable and gives it its name in `run_dir`; only when that is done, ok
-// comes back. Then deletes the oldest checkpoints so that `keep` sound ones stay, after the new one
-// was read again. A sound checkpoint of this step that is already there is left as it is; a damaged
-// one is renamed to broken-... . kIo, or the error of `write`: no checkpoint that was there is
-// lost. `expected_bytes` (0: unknown) is checked against the free space first. The caller holds the
-// RunLock.
+// Lets `write` fill a temporary folder with plain files, adds a MANIFEST (length and hash of each),
+// fsyncs everything and renames the folder to its name in `run_dir`. Then reads it again and
+// deletes the oldest checkpoints, keeping `keep` sound ones. Keeps a sound checkpoint of the same
+// step; renames a damaged one to broken-.... Fails early with less than `expected_bytes` (0:
+// unknown) of free space. kIo or the error of `write`; no existing checkpoint is lost. Requires
+// the RunLock.
 absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step,
     absl::FunctionRef<absl::Status(const std::string& folder)> write, int keep,
     int64_t expected_bytes = 0);
 
-// Puts the files that `write` makes, and their MANIFEST, into `run_dir` itself, each over the one
-// that had its name. They are complete and on disk before the first is moved; between the first and
-// the last there is no MANIFEST. Errors and `expected_bytes` as above.
+// Moves the files that `write` creates, and their MANIFEST, into `run_dir` itself, replacing files
+// of the same names. All are complete and on disk before the first is moved; from the first move
+// until the last there is no MANIFEST. Errors and `expected_bytes` as SaveCheckpoint.
 absl::Status SaveModel(const std::string& run_dir, int64_t step,
     absl::FunctionRef<absl::Status(const std::string& folder)> write, int64_t expected_bytes = 0);
 
-// Checks every file that SaveModel put into `run_dir` against its MANIFEST. kMismatch or kNoInput
-// names the file.
+// Compares every file that SaveModel put into `run_dir` with its MANIFEST. kMismatch names the
+// file; kIo if one cannot be read.
 absl::Status VerifyModel(const std::string& run_dir);
 
-// Checks every file of a checkpoint against its MANIFEST. kMismatch names the file.
+// Compares every file of a checkpoint with its MANIFEST; errors as VerifyModel.
 absl::Status VerifyCheckpoint(const std::string& path);
 
-// The newest checkpoint that verifies, or nothing when there are no checkpoints. `notes` gets a
-// line ("skipped step-00001234: why") for each newer one that does not. kMismatch when there are
-// checkpoints and none verifies: a run never starts from zero over what is left of it.
+// Returns the newest checkpoint that verifies; nothing if there are no checkpoints. Adds a line
+// "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch if there are
+// checkpoints and none verifies: a run never starts from zero over the remains of another.
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
     const std::string& run_dir, std::vector<std::string>* notes);
 
-// Deletes temporary checkpoint folders, and a half-written spec.textproto, that dead processes left
-// in `run_dir`. The caller holds the RunLock.
+// Removes temporary checkpoints and specs that dead processes left in `run_dir`. Requires the
+// RunLock.
 void RemoveLeftovers(const std::string& run_dir);
 
 }  // namespace cloze

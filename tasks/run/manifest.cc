@@ -1,20 +1,15 @@
-// MANIFEST of a checkpoint: a line for each file.
 #include "tasks/run/manifest.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "core/base/file.h"
+#include "core/base/create.h"
+#include "core/base/hash.h"
 
 namespace cloze {
 namespace {
@@ -23,11 +18,6 @@ constexpr char kFirstLine[] = "cloze checkpoint 1";
 constexpr int64_t kMaxManifest = 1 << 20, kBlock = 1 << 20;
 constexpr size_t kMaxFiles = 1000;
 
-std::string Hex(XXH128_hash_t hash) {
-  return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
-}
-
-// A file that is open.
 struct Input {
   Fd fd;
   int64_t length = 0;
@@ -37,25 +27,20 @@ absl::StatusOr<Input> OpenFile(const std::string& path) {
   Input input;
   ASSIGN_OR_RETURN(input.fd, OpenForRead(path));
   struct stat info;
-  if (::fstat(input.fd.get(), &info) != 0)
-    return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat: ", std::strerror(errno)));
+  if (::fstat(input.fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
   input.length = info.st_size;
   return input;
 }
 
 absl::StatusOr<std::string> HashFile(const Input& input, const std::string& path) {
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  const std::unique_ptr<XXH3_state_t, Free> state(XXH3_createState());
-  XXH3_128bits_reset(state.get());
+  Hasher hasher;
   std::vector<char> block(std::min(input.length, kBlock));
   for (int64_t at = 0; at < input.length; at += kBlock) {
     const int64_t n = std::min(kBlock, input.length - at);
     RETURN_IF_ERROR(ReadAt(input.fd, path, at, block.data(), n));
-    XXH3_128bits_update(state.get(), block.data(), n);
+    hasher.Add(block.data(), n);
   }
-  return Hex(XXH3_128bits_digest(state.get()));
+  return hasher.Hex();
 }
 
 bool IsPlainName(absl::string_view name) {
@@ -74,12 +59,10 @@ absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
     const std::string path = JoinPath(folder, name);
     if (!IsPlainName(name))
       return Error(Exit::kInternal,
-          absl::StrCat(QuotePath(path), ": not a name for a file of a checkpoint"));
+          absl::StrCat(QuotePath(path), ": not a valid name for a file of a checkpoint"));
     ASSIGN_OR_RETURN(const Input input, OpenFile(path));
     ASSIGN_OR_RETURN(std::string hash, HashFile(input, path));
-    if (::fsync(input.fd.get()) != 0)
-      return Error(
-          Exit::kIo, absl::StrCat(QuotePath(path), ": cannot fsync: ", std::strerror(errno)));
+    if (::fsync(input.fd.get()) != 0) return Errno(Exit::kIo, "cannot fsync", path);
     manifest.files.push_back({name, input.length, std::move(hash)});
   }
   return manifest;
@@ -89,7 +72,9 @@ std::string FormatManifest(const Manifest& manifest) {
   std::string text = absl::StrCat(kFirstLine, "\nstep ", manifest.step, "\n");
   for (const ManifestEntry& file : manifest.files)
     absl::StrAppend(&text, file.hash, " ", file.length, " ", file.name, "\n");
-  return absl::StrCat(text, "manifest ", Hex(XXH3_128bits(text.data(), text.size())), "\n");
+  Hasher hasher;
+  hasher.Add(text.data(), text.size());
+  return absl::StrCat(text, "manifest ", hasher.Hex(), "\n");
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
@@ -105,9 +90,9 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   if (lines.size() < 4 || lines.size() > kMaxFiles) return bad("damaged");
   if (lines[0] != kFirstLine) {
     const bool newer = lines[0].rfind("cloze checkpoint ", 0) == 0;
-    return bad(newer ? absl::StrCat(Quote(lines[0]), " was written by another version, \"",
-                           kFirstLine, "\" expected")
-                     : "damaged");
+    return bad(
+        newer ? absl::StrCat(Quote(lines[0]), " of another version: expected \"", kFirstLine, "\"")
+              : "damaged");
   }
   Manifest manifest;
   if (lines[1].rfind("step ", 0) != 0 || !absl::SimpleAtoi(lines[1].substr(5), &manifest.step))

@@ -1,4 +1,4 @@
-// MANIFEST of a checkpoint: which files belong to it, how long they are, and what they hash to.
+// MANIFEST of a checkpoint or saved model: name, length and hash of each of its files.
 #ifndef CLOZE_TASKS_RUN_MANIFEST_H_
 #define CLOZE_TASKS_RUN_MANIFEST_H_
 
@@ -25,17 +25,17 @@ struct Manifest {
   std::vector<ManifestEntry> files;
 };
 
-// Hashes every file of `folder` (plain files only) and makes each durable.
+// Hashes and fsyncs every file of `folder`, which holds plain files only.
 absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step);
 
-// The text of the file, with a checksum of its own in the last line.
+// Returns the text of the file; its last line is a checksum of the others.
 std::string FormatManifest(const Manifest& manifest);
 
-// Reads MANIFEST of `folder`. kMismatch unless it is byte for byte what FormatManifest writes.
+// Reads MANIFEST of `folder`. kMismatch unless FormatManifest would write the same bytes.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
-// Compares length and, when `hashes`, content of every file. kMismatch names the first that
-// differs.
+// Compares length and, with `hashes`, content of every file. kMismatch names the first that
+// differs; kIo if one cannot be read.
 absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, bool hashes);
 
 }  // namespace cloze

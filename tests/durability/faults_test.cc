@@ -154,11 +154,12 @@ TEST_F(FaultsTest, SavedIsSaidAfterTheLastFsync) {
 
 // Three saves that fail end the run; one that fails does not.
 TEST_F(FaultsTest, GoesOnWithoutACheckpointAndGivesUpAfterThree) {
+  constexpr int64_t kMakeFolder = 2;  // the first call unlinks a leftover; its failure is ignored
   LoadedSpec longer = Spec("longer", false, 6);
   int64_t saves = 0;
   const auto no_space = [&](int64_t step) {
     if (step == 2) {
-      ArmFaults(Path("longer/step-00000002"), 1, Fault::kNoSpace);
+      ArmFaults(Path("longer/step-00000002"), kMakeFolder, Fault::kNoSpace);
     } else if (step == 3) {
       saves = DisarmFaults().size();
     }
@@ -171,7 +172,7 @@ TEST_F(FaultsTest, GoesOnWithoutACheckpointAndGivesUpAfterThree) {
 
   std::filesystem::remove_all(Path("longer"));
   const auto never = [&](int64_t step) {
-    ArmFaults(absl::StrFormat("%s/step-%08d", Path("longer"), step), 1, Fault::kIo);
+    ArmFaults(absl::StrFormat("%s/step-%08d", Path("longer"), step), kMakeFolder, Fault::kIo);
   };
   const absl::Status status = Train(longer, {.after_step = never}).status();
   DisarmFaults();

@@ -92,7 +92,7 @@ TEST_F(CheckpointTest, EveryTruncationAndByteFlipIsDetected) {
   EXPECT_GT(cases, 1000);
   std::filesystem::rename(folder, Path("step-00000008"));
   EXPECT_THAT(
-      std::string(VerifyCheckpoint(Path("step-00000008")).message()), HasSubstr("that of step 7"));
+      std::string(VerifyCheckpoint(Path("step-00000008")).message()), HasSubstr("is of step 7"));
 }
 
 TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
