@@ -9,8 +9,8 @@
 
 namespace cloze {
 
-// Parses an object into *record (all but `line`), whose kind is of the first there is: text, words,
-// ids. Unknown members are skipped. kData says what is wrong, without the place.
+// Parses an object into *record, except `line`. Its kind is the first that is given of text, words
+// and ids. Unknown members are skipped. kData without the place.
 absl::Status ParseInputJson(const std::string& json, InputRecord* record);
 
 }  // namespace cloze

@@ -1,123 +1,35 @@
-// JSONL files: one object a line, read by a SAX handler that keeps only the wanted members and
-// bounds the depth.
-#include <nlohmann/json.hpp>
+// JSONL files: one object per line, of which only the wanted members are kept.
+#include <algorithm>
 
-#include "absl/strings/match.h"
+#include "core/base/json.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
 namespace {
 
-constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxItems = 1000000;
+constexpr uint32_t kStrings = 1u << JsonValue::kString,
+                   kLabels = kStrings | 1u << JsonValue::kNumber | 1u << JsonValue::kBoolean;
 
-// A wanted member's value.
-struct Value {
-  enum Kind { kMissing, kString, kNumber, kBoolean, kList, kOther };
-  Kind kind = kMissing;
-  std::string text;                // kString, kNumber, kBoolean
-  std::vector<std::string> items;  // kList, as long as all are strings (for a field that may be a
-                                   // list: or numbers or booleans)
-};
-
-class Handler : public nlohmann::json_sax<nlohmann::json> {
- public:
-  explicit Handler(const std::vector<Field>& fields) : fields_(fields), values_(fields.size()) {}
-
-  bool null() override { return Scalar(Value::kOther, ""); }
-  bool boolean(bool v) override { return Scalar(Value::kBoolean, v ? "true" : "false"); }
-  bool number_integer(number_integer_t v) override {
-    return Scalar(Value::kNumber, std::to_string(v));
+// Parses `json` into *values, one for each field; all members must be there.
+absl::Status ParseFields(const std::string& path, int64_t line, const std::string& json,
+    const std::vector<Field>& fields, std::vector<JsonValue>* values) {
+  std::vector<std::string> names, found;
+  for (const Field& field : fields) {
+    if (std::find(names.begin(), names.end(), field.name) == names.end())
+      names.push_back(field.name);
   }
-  bool number_unsigned(number_unsigned_t v) override {
-    return Scalar(Value::kNumber, std::to_string(v));
-  }
-  bool number_float(number_float_t, const string_t& v) override {
-    return Scalar(Value::kNumber, v);
-  }
-  bool string(string_t& v) override { return Scalar(Value::kString, std::move(v)); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return Open(Value::kOther); }
-  bool end_object() override { return --depth_, true; }
-  bool start_array(std::size_t) override {
-    return depth_ == 0 ? Fail("a JSON object expected") : Open(Value::kList);
-  }
-  bool end_array() override { return --depth_, true; }
-
-  bool key(string_t& name) override {
-    if (depth_ != 1) return true;
-    if (names_.size() < 20) names_.push_back(name);
-    wanted_.clear();
-    for (size_t i = 0; i < fields_.size(); ++i) {
-      if (fields_[i].name != name) continue;
-      if (values_[i].kind != Value::kMissing)
-        return Fail(absl::StrCat(fields_[i].spec_field, ": \"", Quote(name), "\" occurs twice"));
-      wanted_.push_back(&values_[i]);
+  std::vector<JsonValue> members;
+  const absl::Status status = ParseJsonLine(json, names, &members, &found);
+  if (!status.ok()) return DataError(path, line, status.message());
+  values->clear();
+  for (const Field& field : fields) {
+    const auto at = std::find(names.begin(), names.end(), field.name) - names.begin();
+    if (members[at].kind == JsonValue::kMissing) {
+      return DataError(path, line,
+          absl::StrCat(field.spec_field, ": no field \"", Quote(field.name), "\"; there are ",
+              ListNames(found)));
     }
-    return true;
-  }
-  bool parse_error(
-      std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
-    return Fail(e.id == 101 ? absl::StrCat("not valid JSON at byte ", position)
-                            : "a number is out of range");
-  }
-
-  const std::string& error() const { return error_; }
-  const std::vector<Value>& values() const { return values_; }
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  bool Fail(std::string message) {
-    if (error_.empty()) error_ = std::move(message);
-    return false;
-  }
-  bool Scalar(Value::Kind kind, std::string text) {
-    if (depth_ == 0) return Fail("a JSON object expected");
-    for (Value* value : wanted_) {
-      if (depth_ == 1) {
-        value->kind = kind;
-        value->text = text;
-      } else if (IsItem(kind, fields_[value - values_.data()]) && depth_ == 2 &&
-                 value->kind == Value::kList) {
-        if (value->items.size() >= kMaxItems)
-          return Fail(absl::StrCat("a list of more than ", kMaxItems, " strings"));
-        value->items.push_back(text);
-      } else {
-        value->kind = Value::kOther;
-      }
-    }
-    return true;
-  }
-  static bool IsItem(Value::Kind kind, const Field& field) {
-    return kind == Value::kString ||
-           (field.list && (kind == Value::kNumber || kind == Value::kBoolean));
-  }
-  bool Open(Value::Kind kind) {
-    if (depth_ >= kMaxDepth) return Fail(absl::StrCat("nested deeper than ", kMaxDepth));
-    for (Value* value : wanted_) value->kind = depth_ == 1 ? kind : Value::kOther;
-    ++depth_;
-    return true;
-  }
-
-  const std::vector<Field>& fields_;
-  std::vector<Value> values_;
-  std::vector<Value*> wanted_;
-  std::vector<std::string> names_;
-  std::string error_;
-  int depth_ = 0;
-};
-
-// Parses `json` into the handler's values; all wanted members must be there.
-absl::Status Parse(const std::string& path, int64_t line, const std::string& json,
-    const std::vector<Field>& fields, Handler* handler) {
-  if (absl::StrContains(json, '\0'))
-    return DataError(path, line, "a zero byte");  // the parser would take it for the end
-  if (!nlohmann::json::sax_parse(json, handler)) return DataError(path, line, handler->error());
-  for (size_t i = 0; i < fields.size(); ++i) {
-    if (handler->values()[i].kind != Value::kMissing) continue;
-    return DataError(path, line,
-        absl::StrCat(fields[i].spec_field, ": no field \"", Quote(fields[i].name), "\"; there are ",
-            ListNames(handler->names())));
+    values->push_back(members[at]);
   }
   return absl::OkStatus();
 }
@@ -134,24 +46,22 @@ class JsonlReader : public RowReader {
     } while (IsBlank(text_));
     values->assign(1, text_);
     if (fields_.empty()) return true;
-    Handler handler(fields_);
-    RETURN_IF_ERROR(Parse(reader_.path(), line(), text_, fields_, &handler));
+    std::vector<JsonValue> members;
+    RETURN_IF_ERROR(ParseFields(reader_.path(), line(), text_, fields_, &members));
     values->resize(fields_.size());
     for (size_t i = 0; i < fields_.size(); ++i) {
-      const Value& value = handler.values()[i];
+      JsonValue& value = members[i];
       const bool label = fields_[i].spec_field == "label_field", list = fields_[i].list;
-      const bool scalar =
-          value.kind == Value::kString ||
-          (label && (value.kind == Value::kNumber || value.kind == Value::kBoolean));
-      if (!scalar && !(list && value.kind == Value::kList)) {
+      const bool scalar = (1u << value.kind & (label ? kLabels : kStrings)) != 0;
+      if (!scalar && !(list && value.IsListOf(kLabels))) {
         return DataError(reader_.path(), line(),
             absl::StrCat(fields_[i].spec_field, ": \"", Quote(fields_[i].name),
                 "\" is not a string", label ? ", number or boolean" : "",
                 list ? ", or a list of them" : ""));
       }
-      (*values)[i] = value.text;
-      if (list) list_ = scalar ? std::vector<std::string>{value.text} : value.items;
+      if (list) list_ = scalar ? std::vector<std::string>{value.text} : std::move(value.items);
       has_list_ |= list;
+      (*values)[i] = std::move(value.text);
     }
     return true;
   }
@@ -177,18 +87,18 @@ absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(
 
 absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json,
     const std::vector<Field>& fields, TaggedSentence* sentence) {
-  Handler handler(fields);
-  RETURN_IF_ERROR(Parse(path, line, json, fields, &handler));
+  std::vector<JsonValue> values;
+  RETURN_IF_ERROR(ParseFields(path, line, json, fields, &values));
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (handler.values()[i].kind == Value::kList) continue;
+    if (values[i].IsListOf(kStrings)) continue;
     return DataError(path, line,
         absl::StrCat(
             fields[i].spec_field, ": \"", Quote(fields[i].name), "\" is not a list of strings"));
   }
-  sentence->words = handler.values()[0].items;
+  sentence->words = values[0].items;
   sentence->lines.assign(sentence->words.size(), line);
   if (fields.size() == 1) return absl::OkStatus();
-  sentence->tags = handler.values()[1].items;
+  sentence->tags = values[1].items;
   if (sentence->tags.size() != sentence->words.size()) {
     return DataError(path, line,
         absl::StrCat(fields[1].spec_field, ": ", sentence->tags.size(), " tags for ",

@@ -77,20 +77,22 @@ TEST(InputReader, ReadsJson) {
 TEST(InputReader, RefusesJsonWithLineAndMember) {
   const InputOptions json{.format = InputFormat::kJsonl};
   EXPECT_EQ(
-      ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": a string expected");
-  EXPECT_EQ(ErrorOf("{\"text\":[\"a\"]}", json), "input:1: \"text\": a string expected");
-  EXPECT_EQ(ErrorOf("{\"words\":\"a\"}", json), "input:1: \"words\": a list of strings expected");
+      ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": expected a string");
+  EXPECT_EQ(ErrorOf("{\"text\":[\"a\"]}", json), "input:1: \"text\": expected a string");
+  EXPECT_EQ(ErrorOf("{\"words\":\"a\"}", json), "input:1: \"words\": expected a list of strings");
   EXPECT_EQ(ErrorOf("{\"words\":[\"a\",[\"b\"]]}", json),
-      "input:1: \"words\": a list of strings expected");
-  EXPECT_EQ(ErrorOf("{\"ids\":[1.5]}", json), "input:1: \"ids\": a list of token ids expected");
+      "input:1: \"words\": expected a list of strings");
+  EXPECT_EQ(ErrorOf("{\"ids\":[1.5]}", json), "input:1: \"ids\": 1.5 is not a token id");
   EXPECT_EQ(ErrorOf("{\"ids\":[-1]}", json), "input:1: \"ids\": -1 is not a token id");
   EXPECT_EQ(ErrorOf("{\"ids\":[18446744073709551615]}", json),
       "input:1: \"ids\": 18446744073709551615 is not a token id");
-  EXPECT_EQ(ErrorOf("{\"text\":\"a\",\"text\":\"b\"}", json), "input:1: \"text\" is given twice");
-  EXPECT_EQ(ErrorOf("{\"text_pair\":\"a\"}", json), "input:1: a second text without a first");
+  EXPECT_EQ(
+      ErrorOf("{\"text\":\"a\",\"text\":\"b\"}", json), "input:1: member \"text\" is given twice");
+  EXPECT_EQ(
+      ErrorOf("{\"text_pair\":\"a\"}", json), "input:1: \"text_pair\" is given without \"text\"");
   EXPECT_EQ(ErrorOf("{\"txt\":\"a\"}", json), "input:1: no member \"text\", \"words\" or \"ids\"");
-  EXPECT_EQ(ErrorOf("[\"text\"]", json), "input:1: a JSON object expected");
-  EXPECT_EQ(ErrorOf("\"text\"", json), "input:1: a JSON object expected");
+  EXPECT_EQ(ErrorOf("[\"text\"]", json), "input:1: expected a JSON object");
+  EXPECT_EQ(ErrorOf("\"text\"", json), "input:1: expected a JSON object");
   EXPECT_THAT(ErrorOf("{\"text\":\"a\"", json), HasSubstr("input:1: not valid JSON at byte"));
   EXPECT_THAT(ErrorOf("{\"text\":\"\xFF\"}", json), HasSubstr("not valid JSON at byte"));
   EXPECT_THAT(

@@ -246,12 +246,12 @@ TEST_F(ReadersTest, JsonlErrors) {
   error("{\"text\": null, \"label\": 1}", "text_field: \"text\" is not a string");
   error("{\"text\": \"a\", \"label\": [1]}",
       "label_field: \"label\" is not a string, number or boolean");
-  error("{\"text\": \"a\", \"text\": \"b\", \"label\": 1}", "text_field: \"text\" occurs twice");
+  error("{\"text\": \"a\", \"text\": \"b\", \"label\": 1}", "member \"text\" is given twice");
   error("{\"text\": \"a\", \"label\"}", "not valid JSON at byte 22");
   error("{\"text\": \"a\xFF\", \"label\": 1}", "not valid JSON at byte 12");
   error("{\"text\": \"a\", \"label\": \"\"}", "label_field: an empty label");
-  error("[1]", "a JSON object expected");
-  error("7", "a JSON object expected");
+  error("[1]", "expected a JSON object");
+  error("7", "expected a JSON object");
   error("{}", "text_field: no field \"text\"; there are none");
   error("{\"text\": 1e999}", "a number is out of range");
   error("{\"x\": " + std::string(100000, '['), "nested deeper than 64");
