@@ -1,5 +1,5 @@
-// A task spec; lines that begin with "--set " are overrides. A spec that is right prints as one
-// that says the same.
+// Parses a task spec; lines that begin with "--set " are overrides. A valid spec prints as an equal
+// one.
 #include <google/protobuf/util/message_differencer.h>
 
 #include "absl/strings/str_split.h"

@@ -41,7 +41,7 @@ std::string VerifyErrorOf(const std::string& text) {
   return std::string(status.message());
 }
 
-// kGood with "--set" assignments.
+// Returns kGood after `--set` assignments.
 absl::StatusOr<LoadedSpec> Overridden(const std::vector<std::string>& assignments) {
   LoadedSpec loaded = *ParseSpec(kGood, "a.textproto");
   for (const std::string& assignment : assignments)
@@ -163,7 +163,7 @@ TEST(VerifySpec, AllowsBothEndsOfARange) {
   EXPECT_FALSE(VerifySpec(*Overridden({"model.dropout=0.9001"})).ok());
 }
 
-// Names of numeric fields without both bounds, here and below; a seed may be anything.
+// Collects the names of numeric fields without both bounds.
 void CollectUnbounded(const google::protobuf::Descriptor* message, std::set<std::string>* names) {
   for (int i = 0; i < message->field_count(); ++i) {
     const auto* field = message->field(i);

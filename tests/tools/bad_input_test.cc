@@ -1,6 +1,6 @@
-// Bad inputs, one table: each ends with one message that names file, line or field, with the
-// documented exit code, and leaves nothing behind. Numbers I1 to I15 are those of the list of bad
-// inputs that the project promises to survive.
+// One table of bad inputs. Each ends with one message that names the file, line or field, returns
+// the documented exit code, and leaves no unfinished files. The numbers I1 to I15 are those of the
+// project's list of bad inputs.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -43,7 +43,8 @@ std::string Repeat(const std::string& text, int64_t n) {
   return out;
 }
 
-// Files and their contents besides vocab.txt; the command; exit code and parts of the message.
+// Files and their contents in addition to vocab.txt, the command, the exit code and parts of the
+// message.
 struct Case {
   std::string name;
   std::map<std::string, std::string> files;
@@ -61,8 +62,7 @@ std::set<std::string> Names(const fs::path& folder) {
   return names;
 }
 
-// Valid UTF-8 without anything that a terminal obeys; no quotation longer than what a message may
-// quote.
+// Expects valid UTF-8 without terminal escapes, of a bounded length.
 void ExpectSafe(std::string message) {
   EXPECT_LT(message.size(), 4096);
   for (const std::string bad : {"\x1b", "\x07", "\xE2\x80\xAE", "\xC2\x9B"})
@@ -310,8 +310,8 @@ INSTANTIATE_TEST_SUITE_P(Data, BadInputTest, testing::ValuesIn(DataCases()), Nam
 INSTANTIATE_TEST_SUITE_P(Spec, BadInputTest, testing::ValuesIn(SpecCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Model, BadInputTest, testing::ValuesIn(ModelCases()), NameOf);
 
-// What looks bad and is taken: I1 bytes that are not UTF-8, I3 nothing to do, I4 marks and line
-// ends, I6 CoNLL of all kinds.
+// Unusual but valid input: I1 invalid UTF-8, I3 empty input, I4 byte order marks and line ends, I6
+// variants of CoNLL.
 TEST(OddInput, IsTaken) {
   const std::string folder = TemporaryFolder(), cd = "cd " + folder + " && ";
   std::ofstream(folder + "/vocab.txt")
@@ -340,8 +340,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// A run that has a checkpoint, continued with too little memory, ends with one message, and the
-// checkpoint is still good.
+// A run that resumes with too little memory ends with one message and a sound checkpoint.
 TEST(OutOfMemory, LeavesTheCheckpointSound) {
   if (kSanitized) GTEST_SKIP() << "sanitizers reserve more addresses than a limit leaves";
   const std::string folder = TemporaryFolder(), cd = "cd " + folder + "; ";
@@ -372,8 +371,8 @@ TEST(OutOfMemory, LeavesTheCheckpointSound) {
   EXPECT_EQ(RunCloze("--version >/dev/null; grep -q 'resumed at step' log", cd).exit, 0);
 }
 
-// The program itself under limits at which it can hardly start: an exit code of ours, never an
-// abort.
+// Under limits at which the program can hardly start, it exits with a documented code and never
+// aborts.
 TEST(OutOfMemory, EndsInOrderWhereverItRunsOut) {
   if (kSanitized) GTEST_SKIP() << "sanitizers reserve more addresses than a limit leaves";
   const std::string folder = TemporaryFolder(), cd = "cd " + folder + "; ";
@@ -395,8 +394,7 @@ TEST(OutOfMemory, EndsInOrderWhereverItRunsOut) {
   EXPECT_LT(refused, 5);
 }
 
-// I15: what a terminal or a program that reads the output would obey comes out escaped, wherever it
-// stood.
+// I15: terminal escapes and markup in any input are escaped in all output.
 TEST(OddInput, IsEscapedInAllOutput) {
   const std::string payload = "\x1b[31m\x07\xE2\x80\xAE\xE2\x81\xA6\xC2\x9B\xFF<script>\"\\";
   const std::string folder = TemporaryFolder(), cd = "cd " + folder + " && ";

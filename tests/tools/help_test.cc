@@ -25,7 +25,7 @@ std::string HelpOf(const std::string& command) {
   return result.out;
 }
 
-// The entries of `section`: name -> description, joined into one line.
+// Returns the entries of a section: name -> description, joined into one line.
 std::map<std::string, std::string> Entries(const std::string& help, const std::string& section) {
   std::map<std::string, std::string> entries;
   std::istringstream lines(help);

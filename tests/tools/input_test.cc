@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = InputRecord::Kind;
 
-// All records of `content`, in one batch.
+// Returns all records of `content`, in one batch.
 absl::StatusOr<std::vector<InputRecord>> ReadAll(const std::string& content, InputOptions options) {
   options.path = TemporaryFolder() + "/input";
   std::ofstream(options.path, std::ios::binary) << content;

@@ -69,7 +69,7 @@ TEST(Main, EveryCommandTakesThreads) {
   }
 }
 
-// What is opened next must not take the place of a standard stream that is closed.
+// A file that is opened later must not take the place of a closed standard stream.
 TEST(Main, ReadsAndWritesNoOtherFileForAClosedStream) {
   const std::string model = CLOZE_SOURCE_DIR "/tests/golden/masked_lm",
                     out = TemporaryFolder() + "/out";

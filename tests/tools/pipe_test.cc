@@ -1,5 +1,5 @@
-// Commands at a pipe: each line is answered when it has come, whatever else is on its way; and the
-// weights' file may change meanwhile.
+// Commands in a pipe answer each line as soon as it arrives, also if the file of the weights
+// changes meanwhile.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Made once: a model of each kind, after one step.
+// Creates a model of each kind once, with one training step.
 class PipeTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -53,7 +53,7 @@ class PipeTest : public testing::Test {
 };
 std::string* PipeTest::dir_ = nullptr;
 
-// One line in, one line out; then a line and blank ones, and the beginning of the next.
+// Sends one line and expects one; then a line, blank lines and the beginning of the next line.
 void ExpectAnswers(const std::vector<std::string>& arguments, const std::string& line) {
   SCOPED_TRACE(arguments[0]);
   Conversation talk(arguments);
@@ -86,7 +86,8 @@ TEST_F(PipeTest, EachSentenceIsAnsweredWhenItsBlankLineHasCome) {
     };
     Conversation talk({"tag", "--model", Path("tagger"), "--format", format});
     for (int i = 0; i < 2; ++i) {
-      talk.Say(word(1) + "\n" + word(2) + "\n\n" + word(1) + "\n");  // and the next one's beginning
+      talk.Say(
+          word(1) + "\n" + word(2) + "\n\n" + word(1) + "\n");  // and the beginning of the next
       EXPECT_NE(talk.Hear(), word(1));
       EXPECT_NE(talk.Hear(), word(2));
       EXPECT_EQ(talk.Hear(), "");
@@ -141,7 +142,7 @@ TEST_F(PipeTest, AnswersKeepTheOrderOfTheLines) {
   }
 }
 
-// Values of the embeddings, the file's largest tensor.
+// The values of the embeddings, the largest tensor of the file, for writing.
 struct Embeddings {
   explicit Embeddings(const std::string& path)
       : file(path, std::ios::in | std::ios::out | std::ios::binary) {

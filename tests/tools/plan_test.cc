@@ -1,4 +1,4 @@
-// `--plan`: what a run would need, without it.
+// `--plan` estimates memory and time without a run.
 #include <filesystem>
 #include <fstream>
 

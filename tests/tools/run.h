@@ -1,4 +1,4 @@
-// Runs the built program the way a user does.
+// Runs the built program as a user does.
 #ifndef CLOZE_TESTS_TOOLS_RUN_H_
 #define CLOZE_TESTS_TOOLS_RUN_H_
 
@@ -10,27 +10,27 @@
 namespace cloze {
 
 struct RunResult {
-  int exit = -1;  // -1 when a signal ended it
+  int exit = -1;  // -1 if a signal ended it
   std::string out, err;
 };
 
-// Runs `cloze <arguments>`; the arguments are shell text, so that redirections work. `before`
-// stands in front of the program: "echo hi | ".
+// Runs `cloze <arguments>` in a shell, so that redirections work. `before` precedes the program:
+// "echo hi | ".
 RunResult RunCloze(const std::string& arguments, const std::string& before = "");
 
-// A `cloze` that runs, with pipes as its standard input and output.
+// A running `cloze` with pipes as its standard input and output.
 class Conversation {
  public:
   explicit Conversation(const std::vector<std::string>& arguments);
-  ~Conversation();  // kills it if it still runs
+  ~Conversation();  // kills the program if it still runs
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
   void Say(const std::string& text);
-  // The next line that it writes, without the line end; "(nothing)" when it has not come after half
-  // a minute, or its output has ended.
+  // Returns the next line of output without the line end, or "(nothing)" after 30 seconds or at the
+  // end of the output.
   std::string Hear();
-  // Ends its input and waits for it; its exit code, or -1 when a signal ended it.
+  // Closes the input and waits for the program. Returns its exit code, or -1 if a signal ended it.
   int End();
 
  private:
@@ -39,7 +39,7 @@ class Conversation {
   std::string heard_;
 };
 
-// A new folder that is removed at the end of the program.
+// Creates a folder that is removed at the end of the program.
 std::string TemporaryFolder();
 
 }  // namespace cloze

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 const std::string kTokenizerData = CLOZE_SOURCE_DIR "/../shared/data/tokenizer";
 
-// A folder with a small vocab.txt.
+// Writes a small vocab.txt and returns its path.
 std::string SmallVocab() {
   const std::string path = TemporaryFolder() + "/vocab.txt";
   std::ofstream(path) << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n";
