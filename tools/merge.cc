@@ -1,4 +1,4 @@
-// `cloze merge`: a model folder of a base and an adapter.
+// `cloze merge`: writes a model folder from a base model and an adapter.
 #include <unistd.h>
 
 #include <filesystem>
@@ -52,8 +52,8 @@ absl::Status Merge(const Options& options) {
   }
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
   if (PathExists(options.out))
-    return Error(
-        Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; name a new folder"));
+    return Error(Exit::kCannotCreate,
+        absl::StrCat(QuotePath(options.out), ": exists already (choose a new folder)"));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   MergeLora(file.lora, &model->params());
   RETURN_IF_ERROR(WriteFolder(options, base, *model));
@@ -64,15 +64,17 @@ absl::Status Merge(const Options& options) {
 
 void AddMerge(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand(
-      "merge", "Fold an adapter (LoRA) into its base: a model folder without an adapter.");
+      "merge", "Merge a LoRA adapter into its base model, and write a model folder.");
   auto options = std::make_shared<Options>();
   command->add_option("--model", options->model,
-      "Model folder of the base. Default: the one that the adapter names.");
+      "Model folder of the base model. Default: the one that the adapter names.");
   command
-      ->add_option("--adapter", options->adapter,
-          "Adapter folder: a LoRA run of ours or one that PEFT saved.")
+      ->add_option("--adapter", options->adapter, "Adapter folder, from a LoRA run or from PEFT.")
       ->required();
   command->add_option("--out", options->out, "Model folder to write; must not exist.")->required();
+  command->footer(
+      "Examples:\n"
+      "  cloze merge --adapter runs/sst2_lora --out models/sst2");
   command->callback([=] { *run = [=] { return Merge(*options); }; });
 }
 

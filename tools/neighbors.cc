@@ -1,8 +1,9 @@
-// `cloze neighbors` and `cloze analogy`: which tokens have embeddings that point the same way.
+// `cloze neighbors` and `cloze analogy`: find tokens with similar embeddings.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "core/base/number.h"
 #include "core/base/suggest.h"
 #include "tools/infer.h"
 
@@ -15,7 +16,7 @@ struct Options {
   int top = 10;
 };
 
-// The token embeddings of a model, with their names.
+// The token embeddings of a model.
 class Embeddings {
  public:
   static absl::StatusOr<Embeddings> Open(const std::string& folder) {
@@ -26,7 +27,7 @@ class Embeddings {
     return e;
   }
 
-  // The one token that a word is; kData when it is several or unknown.
+  // Returns the id of a word. kData if it is unknown or several tokens.
   absl::StatusOr<int32_t> IdOf(const std::string& word) const {
     const Encoding encoding = tokenizer_->Encode(absl::StrCat(" ", word), false);
     if (encoding.ids.size() == 1 && encoding.ids[0] != tokenizer_->special().unk)
@@ -50,9 +51,8 @@ class Embeddings {
     return {table_.f32(id), static_cast<size_t>(table_.cols)};
   }
 
-  // The `top` tokens with the highest cosine to `v`, special tokens and `without` left out, as a
-  // JSON list.
-  std::string Nearest(absl::Span<const float> v, absl::Span<const int32_t> without, int top) const {
+  // Returns the `top` tokens with the highest cosine to `v`, except special tokens and `without`.
+  OrderedJson Nearest(absl::Span<const float> v, absl::Span<const int32_t> without, int top) const {
     std::vector<float> cosine(tokenizer_->vocab_size());
     std::vector<int32_t> order;
     const double length = Norm(v);
@@ -68,12 +68,12 @@ class Embeddings {
     std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
       return cosine[a] != cosine[b] ? cosine[a] > cosine[b] : a < b;
     });
-    std::string out = "[";
+    OrderedJson nearest = OrderedJson::array();
     for (size_t i = 0; i < count; ++i) {
-      absl::StrAppend(&out, i > 0 ? ", " : "", "{\"token\": ", JsonString(token(order[i])),
-          ", \"id\": ", order[i], ", \"score\": ", JsonNumber(cosine[order[i]]), "}");
+      const int32_t id = order[i];
+      nearest.push_back({{"token", token(id)}, {"id", id}, {"score", Decimal(cosine[id])}});
     }
-    return out + "]";
+    return nearest;
   }
 
  private:
@@ -92,9 +92,8 @@ absl::Status Neighbors(const Options& options) {
   LineWriter writer;
   for (const std::string& word : options.words) {
     ASSIGN_OR_RETURN(const int32_t id, embeddings.IdOf(word));
-    RETURN_IF_ERROR(writer.Write(absl::StrCat("{\"word\": ", JsonString(word),
-        ", \"token\": ", JsonString(embeddings.token(id)),
-        ", \"neighbors\": ", embeddings.Nearest(embeddings.row(id), {id}, options.top), "}")));
+    RETURN_IF_ERROR(writer.Write(ToJsonLine({{"word", word}, {"token", embeddings.token(id)},
+        {"neighbors", embeddings.Nearest(embeddings.row(id), {id}, options.top)}})));
   }
   return writer.Flush();
 }
@@ -102,29 +101,24 @@ absl::Status Neighbors(const Options& options) {
 absl::Status Analogy(const Options& options) {
   ASSIGN_OR_RETURN(const Embeddings embeddings, Embeddings::Open(options.model));
   std::vector<int32_t> ids;
-  std::string words;
   for (const std::string& word : options.words) {
     ASSIGN_OR_RETURN(const int32_t id, embeddings.IdOf(word));
     ids.push_back(id);
-    absl::StrAppend(&words, words.empty() ? "" : ", ", JsonString(word));
   }
   std::vector<float> v;
   for (size_t i = 0; i < embeddings.row(ids[0]).size(); ++i)
     v.push_back(embeddings.row(ids[0])[i] - embeddings.row(ids[1])[i] + embeddings.row(ids[2])[i]);
-  LineWriter writer;
-  RETURN_IF_ERROR(writer.Write(absl::StrCat(
-      "{\"words\": [", words, "], \"neighbors\": ", embeddings.Nearest(v, ids, options.top), "}")));
-  return writer.Flush();
+  return WriteStdout(ToJsonLine({{"words", options.words},
+                         {"neighbors", embeddings.Nearest(v, ids, options.top)}}) +
+                     "\n");
 }
 
 CLI::App* AddCommon(CLI::App& app, const std::string& name, const std::string& help,
     const std::shared_ptr<Options>& options) {
   CLI::App* command = app.add_subcommand(name, help);
-  command
-      ->add_option(
-          "--model", options->model, "Model folder: a run of ours or a Hugging Face folder.")
+  command->add_option("--model", options->model, "Model folder, a run or a Hugging Face folder.")
       ->required();
-  command->add_option("--top", options->top, "Tokens to print.")
+  command->add_option("--top", options->top, "Number of tokens to print.")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   return command;
@@ -135,18 +129,22 @@ CLI::App* AddCommon(CLI::App& app, const std::string& name, const std::string& h
 void AddNeighbors(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = AddCommon(
-      app, "neighbors", "The tokens whose embeddings are nearest to a word's, by cosine.", options);
-  command->add_option("word", options->words, "Words; each has to be one token.")->required();
+      app, "neighbors", "Print the tokens with the embeddings most similar to a word's.", options);
+  command->add_option("word", options->words, "Words, each a token of the vocabulary.")->required();
+  command->footer("Examples:\n  cloze neighbors --model runs/pretrain_mini paris monday");
   command->callback([=] { *run = [=] { return Neighbors(*options); }; });
 }
 
 void AddAnalogy(CLI::App& app, Run* run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = AddCommon(app, "analogy",
-      "A B C: the tokens nearest to v(A) - v(B) + v(C), as in paris france italy.", options);
-  command->add_option("word", options->words, "Three words, each one token.")
+  CLI::App* command = AddCommon(
+      app, "analogy", "Complete an analogy: print the tokens nearest to A - B + C.", options);
+  command->add_option("word", options->words, "Three words A B C, each a token of the vocabulary.")
       ->required()
       ->expected(3);
+  command->footer(
+      "Examples:\n"
+      "  cloze analogy --model runs/pretrain_mini paris france italy");
   command->callback([=] { *run = [=] { return Analogy(*options); }; });
 }
 

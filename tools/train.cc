@@ -1,4 +1,4 @@
-// `cloze pretrain` and `cloze finetune`: run a spec.
+// `cloze pretrain` and `cloze finetune`: train a model as a spec describes.
 #include <unistd.h>
 
 #include <cstdio>
@@ -60,22 +60,24 @@ absl::Status Train(const Options& options, bool pretrain) {
   return WriteStdout(line + "}\n");
 }
 
-void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bool pretrain) {
+void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, const char* example,
+    bool pretrain) {
   CLI::App* command = app.add_subcommand(name, summary);
   auto options = std::make_shared<Options>();
   command
-      ->add_option(
-          "spec", options->spec, "Task spec (textproto); `cloze spec explain` tells its fields.")
+      ->add_option("spec", options->spec, "Spec file; `cloze spec explain` describes its fields.")
       ->required();
   AddSetOption(command, &options->overrides);
   command
       ->add_option("--fork", options->fork,
-          "Run directory. A new run, in output.directory, begins at step 0 with the weights of "
-          "that run's newest checkpoint.")
-      ->type_name("DIR");
+          "Start a new run in output.directory, at step 0, with the weights of the newest "
+          "checkpoint "
+          "of this run directory.")
+      ->type_name("FOLDER");
   command->add_flag("--plan", options->plan,
-      "Train nothing: print what memory and, by some seconds of real steps, what time the run "
-      "would take.");
+      "Estimate memory and time, from a few real steps, without training.");
+  command->footer(absl::StrCat(
+      "Examples:\n  cloze ", name, " ", example, "\n  cloze ", name, " ", example, " --plan"));
   command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
 }
 
@@ -83,17 +85,17 @@ void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, bo
 
 void AddPretrain(CLI::App& app, Run* run) {
   AddTrain(app, run, "pretrain",
-      "Masked-LM pretraining on unlabelled text. Goes on from the newest checkpoint of the run "
-      "directory.",
-      true);
+      "Pretrain a model on unlabelled text (masked language modelling). Resumes from the newest "
+      "checkpoint of the run directory, if there is one.",
+      "tools/specs/pretrain_mini.textproto --set train.files=data/sentences.txt", true);
 }
 
 void AddFinetune(CLI::App& app, Run* run) {
   AddTrain(app, run, "finetune",
-      "Train a classifier or scorer of texts or a tagger, from a model folder or from nothing. "
-      "Goes on from the newest checkpoint of "
-      "the run directory.",
-      false);
+      "Train a model on labelled data, from a model folder or from scratch. Resumes from the "
+      "newest "
+      "checkpoint of the run directory, if there is one.",
+      "tools/specs/sst2.textproto --set model.start_from=runs/pretrain_mini", false);
 }
 
 }  // namespace cloze

@@ -1,4 +1,4 @@
-// `cloze verify`: is what a run has on disk still what it wrote?
+// `cloze verify`: checks the files of a run against the hashes and samples stored with them.
 #include "tasks/reports/verify.h"
 
 #include "tools/command.h"
@@ -19,7 +19,7 @@ std::string Line(const Verdict& verdict) {
   return absl::StrCat(line,
       verdict.manifest
           ? ""
-          : ", \"warning\": \"no MANIFEST: its files were not compared with what was written\"",
+          : ", \"warning\": \"no MANIFEST: the files cannot be compared with what was written\"",
       "}\n");
 }
 
@@ -42,13 +42,13 @@ absl::Status Verify(const std::string& path) {
 
 void AddVerify(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("verify",
-      "Check the model and every checkpoint of a run: lengths and hashes of all files, every "
-      "weight and moment finite, and sample inputs "
-      "that were stored with them still give the stored outputs. A JSON line for each folder. Exit "
-      "0: all sound; 66: nothing there; 74: "
-      "something cannot be read; 76: something is damaged.");
+      "Check the model and all checkpoints of a run for damage. Compares sizes and hashes of all "
+      "files, checks that all weights and moments are finite, and that the stored sample inputs "
+      "still give the stored outputs. Prints one JSON line per folder. Exit codes: 0 all sound, 66 "
+      "nothing found, 74 unreadable, 76 damaged.");
   auto path = std::make_shared<std::string>();
   command->add_option("run", *path, "Run directory, checkpoint or model folder.")->required();
+  command->footer("Examples:\n  cloze verify runs/sst2");
   command->callback([=] { *run = [=] { return Verify(*path); }; });
 }
 
