@@ -1,6 +1,6 @@
 #include "tasks/compute.h"
 
-#include "core/ops/ops.h"
+#include "core/ops/dispatch.h"
 
 namespace cloze {
 

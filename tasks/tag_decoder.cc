@@ -9,17 +9,17 @@
 namespace cloze {
 
 TagDecoder::TagDecoder(const Model& model, std::optional<bool> viterbi)
-    : crf_(model.head().has_chain()) {
+    : crf_(model.head().has_crf()) {
   const std::vector<std::string>& labels = model.config().labels;
   const int64_t n = labels.size();
   const bool rules = viterbi.value_or(model.config().viterbi) && IsBio(labels);
   if (!rules && !crf_) return;
   start_.resize(n), between_.resize(n * n), end_.resize(n);
   if (crf_) {
-    const Chain chain = model.head().chain(model.params());
-    std::copy_n(chain.start, n, start_.data());
-    std::copy_n(chain.between, n * n, between_.data());
-    std::copy_n(chain.end, n, end_.data());
+    const Crf crf = model.head().crf(model.params());
+    std::copy_n(crf.start, n, start_.data());
+    std::copy_n(crf.between, n * n, between_.data());
+    std::copy_n(crf.end, n, end_.data());
   }
   if (!rules) return;
   const SpanTags tags(labels);
@@ -37,7 +37,7 @@ std::vector<WordTag> TagDecoder::Decode(ConstMat logits) const {
   const int64_t words = logits.rows, labels = logits.cols;
   std::vector<WordTag> tags(words);
   std::vector<int> best(words);
-  const bool sequence = words > 0 && !start_.empty() && BestSequence(logits, chain(), best.data());
+  const bool sequence = words > 0 && !start_.empty() && Viterbi(logits, crf(), best.data());
   std::vector<float> p(words * labels);
   for (int64_t w = 0; w < words; ++w) {
     if (!sequence)
@@ -46,7 +46,7 @@ std::vector<WordTag> TagDecoder::Decode(ConstMat logits) const {
     std::copy_n(logits.f32(w), labels, p.data() + w * labels);
     Softmax(p.data() + w * labels, labels);
   }
-  if (sequence && crf_) ChainMarginals(logits, chain(), View(p.data(), words, labels));
+  if (sequence && crf_) CrfMarginals(logits, crf(), View(p.data(), words, labels));
   for (int64_t w = 0; w < words; ++w) tags[w] = {best[w], p[w * labels + best[w]]};
   return tags;
 }

@@ -21,7 +21,7 @@ class TagDecoder {
   // says. Labels of no scheme have no rules.
   explicit TagDecoder(const Model& model, std::optional<bool> viterbi = std::nullopt);
 
-  // logits [words, labels] f32 of one whole sentence. Without rules and chain, the best label of
+  // logits [words, labels] f32 of one whole sentence. Without rules and crf, the best label of
   // each word; else the best sequence of labels; of words alone again when the rules leave no
   // sequence (BIES labels without O or S on one word). Scores: the softmax probability of the
   // chosen label at its word; of a model with a chain (CRF) its marginal probability there, among
@@ -29,7 +29,7 @@ class TagDecoder {
   std::vector<WordTag> Decode(ConstMat logits) const;
 
  private:
-  Chain chain() const { return {start_.data(), between_.data(), end_.data()}; }
+  Crf crf() const { return {start_.data(), between_.data(), end_.data()}; }
 
   bool crf_;
   std::vector<float> start_, between_, end_;  // empty: every word alone

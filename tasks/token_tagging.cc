@@ -115,7 +115,7 @@ class TagMetrics : public TextEvaluation {
  private:
   // The mean of words, without weights of labels; with a CRF that of windows.
   void AddLoss(const Pass& pass, ConstMat hidden, Mat logits) override {
-    loss_ += model_.head().has_chain()
+    loss_ += model_.head().has_crf()
                  ? HeadLoss(task_, model_.head(), pass, hidden, 0, {}).loss
                  : SoftmaxCrossEntropy(logits, pass.batch.targets.data(), 0, pass.arena).loss;
     words_ += logits.rows;
@@ -283,7 +283,7 @@ class TokenTagging : public Task {
 
   LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const override {
-    if (head.has_chain()) return head.CrfLoss(pass, logits, scale);
+    if (head.has_crf()) return head.CrfLoss(pass, logits, scale);
     return Task::Loss(head, pass, logits, first, scale, arena);
   }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape& data) const override {

@@ -1,10 +1,11 @@
-// The optimizer's sweep and the norm it clips by.
+#include "core/ops/adamw.h"
+
 #include <cmath>
 #include <vector>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
-#include "core/ops/ops.h"
+#include "core/ops/kernels/kernels.h"
 
 namespace cloze {
 namespace {

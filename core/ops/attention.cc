@@ -1,15 +1,17 @@
-// Attention over packed sequences: one task a sequence and head.
+#include "core/ops/attention.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
-#include "core/ops/dropout.h"
+#include "core/ops/kernels/kernels.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {
 
-// Everything that the tasks of one call share.
+// Shared by all tasks of a call. A task is one head of one sequence.
 struct Plan {
   ConstMat qkv;
   AttentionShape shape;
@@ -38,7 +40,7 @@ struct Plan {
     };
     const int64_t hidden = shape.heads * dim;
     DropoutSite site = dropout;
-    site.stream = dropout.stream << 12 | static_cast<uint32_t>(head);
+    site.site = dropout.site << 12 | static_cast<uint32_t>(head);
     return {.tokens = shape.cu_seqlens[sequence + 1] - row,
         .head_dim = dim,
         .stride = qkv.stride,
@@ -55,7 +57,7 @@ struct Plan {
   }
 };
 
-// Multiplications and additions of `products` products with the [tokens, tokens] of each head.
+// Returns the work of `products` products with a [tokens, tokens] matrix per head.
 double AttentionFlop(const AttentionShape& shape, int64_t hidden, int products) {
   double squares = 0;
   for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
@@ -84,7 +86,7 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
       for (int64_t s = 0; s < task / shape.heads; ++s) args.probs += square(s) * shape.heads;
       args.probs += task % shape.heads * square(task / shape.heads);
     }
-    GetKernels().attention[int(qkv.type)](args);
+    GetKernels().attention[qkv.type](args);
   });
   ZeroRowsFrom(out, shape.cu_seqlens.back());
   arena.Rewind(mark);
@@ -108,7 +110,7 @@ void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* l
     const char* dout_at =
         static_cast<const char*>(dout.data) +
         (static_cast<const char*>(forward.out) - static_cast<const char*>(out.data));
-    GetKernels().attention_grad[int(qkv.type)]({.forward = forward,
+    GetKernels().attention_grad[qkv.type]({.forward = forward,
         .dout = dout_at,
         .dq = moved(forward.q, qkv, dqkv),
         .dk = moved(forward.k, qkv, dqkv),

@@ -1,4 +1,5 @@
-// Picks the kernels for this CPU.
+#include "core/ops/dispatch.h"
+
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "absl/strings/str_cat.h"
 #include "core/ops/kernels/kernels.h"
 
 namespace cloze {
@@ -16,7 +18,15 @@ extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512, kKernel
 
 namespace {
 
-// Does the CPU multiply tiles of bf16, and does the system let this process use them?
+// Increment with every change of code in core/ops or encoder that changes the bits of a result.
+constexpr int kKernelsVersion = 3;
+#ifdef __clang__
+constexpr char kCompiler[] = __VERSION__;
+#else
+constexpr char kCompiler[] = "GCC " __VERSION__;
+#endif
+
+// True if the CPU multiplies tiles of bf16 and the system lets this process use them.
 bool HasAmx() {
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
   constexpr int kRequestPermission = 0x1023,
@@ -58,9 +68,9 @@ const Kernels& GetKernels() {
   return kernels;
 }
 
-int64_t AttentionScratch(int64_t tokens, int64_t head_dim) {
-  const int64_t keys = (tokens + 31) / 32 * 32, width = (head_dim + 15) / 16 * 16;
-  return 7 * keys * width + kAttentionQueries * (3 * keys + 3 * width + 1) + 2 * (keys + 128);
+std::string KernelsName() {
+  return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler);
 }
+bool MultipliesBf16() { return GetKernels().multiplies_bf16; }
 
 }  // namespace cloze

@@ -5,6 +5,8 @@
 #include "core/base/philox.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/kernels/kernels.h"
 #include "core/ops/reduce.h"
 
 namespace cloze {
@@ -15,10 +17,10 @@ RowDropout RowsFrom(const DropoutSite& site, int64_t row) {
   return {.key0 = key[0],
       .key1 = key[1],
       .threshold = static_cast<uint32_t>(std::lround(site.p * 65536.0)),
-      .stream = site.stream,
+      .site = site.site,
       .scale = 1.0f / (1.0f - site.p),
-      .example = site.keys.example + row,
-      .position = site.keys.position + row};
+      .example = site.rows.example + row,
+      .position = site.rows.position + row};
 }
 
 void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
@@ -30,7 +32,7 @@ void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
     return;
   }
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().dropout[int(x.type)](
+    GetKernels().dropout[x.type](
         end - begin, x.cols, Rows(x, begin, 0).data, Rows(y, begin, 0).data, RowsFrom(site, begin));
   });
 }

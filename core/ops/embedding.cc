@@ -1,18 +1,19 @@
-// Sum of three look-ups, and its backward by sorted segments.
+#include "core/ops/embedding.h"
+
 #include <algorithm>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
-#include "core/ops/ops.h"
+#include "core/ops/kernels/kernels.h"
 #include "core/ops/reduce.h"
 
 namespace cloze {
 namespace {
 
-constexpr int64_t kSegment = 256;  // rows that one task sums
+constexpr int64_t kSegment = 256;  // rows summed by one task
 
-// Rows of one id, or a part of them: order[begin, end). `first`: goes to the table, the others to
-// scratch.
+// Up to kSegment rows of one id: order[begin, end). The first segment of an id is added to the
+// table, the others to scratch.
 struct Segment {
   int32_t id;
   int64_t begin, end;
@@ -28,7 +29,7 @@ void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, co
   const Op op("embedding", [&] { return Traffic({x, x}); });
   if (op.dry()) return;
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().embed[int(x.type)](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
+    GetKernels().embed[x.type](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
         pos + begin, types.f32(), type + begin, Rows(x, begin, 0).data);
   });
 }
@@ -61,8 +62,7 @@ void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& are
     for (int64_t i = begin; i < end; ++i) {
       const Segment& s = segments[i];
       float* out = s.first ? dtable.f32(s.id) : scratch.f32(slot[i]);
-      kernels.sum_rows[int(dx.type)](
-          s.end - s.begin, dx.cols, dx.data, order + s.begin, out, s.first);
+      kernels.sum_rows[dx.type](s.end - s.begin, dx.cols, dx.data, order + s.begin, out, s.first);
     }
   });
   for (int64_t i = 0; i < count; ++i) {

@@ -1,15 +1,16 @@
-// Losses with their gradients in place.
+#include "core/ops/loss.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
-#include "core/ops/ops.h"
+#include "core/ops/kernels/kernels.h"
 
 namespace cloze {
 namespace {
 
-// Sums row(r) of the logits, a loss and whether the row is right, in the order of the rows.
+// Sums row(r), the loss of a row and whether it is correct, in the order of the rows.
 template <typename Row>
 LossSum SumRows(ConstMat logits, int64_t chunk, Arena& arena, Row row) {
   const Op op("softmax and loss", [&] { return Traffic({logits, logits}); });
@@ -65,7 +66,7 @@ std::pair<double, bool> BinaryRow(float* x, int64_t n, const float* y, float gra
   double loss = 0;
   bool correct = true;
   for (int64_t c = 0; c < n; ++c) {
-    const double z = x[c], e = std::exp(-std::fabs(z));  // in 0 ... 1, so that nothing overflows
+    const double z = x[c], e = std::exp(-std::fabs(z));  // in [0, 1]: cannot overflow
     loss += std::max(z, 0.0) - z * y[c] + std::log1p(e);
     correct &= (z > 0) == (y[c] > 0.5f);
     if (gradient_scale != 0)
@@ -89,7 +90,7 @@ std::pair<double, bool> SquaredRow(float* x, int64_t n, const float* y, float gr
 LossSum SoftmaxCrossEntropy(
     Mat logits, const int32_t* targets, float gradient_scale, Arena& arena) {
   return SumRows(logits, 4, arena, [&](int64_t r) {
-    const LossRow row = GetKernels().softmax_loss[int(logits.type)](
+    const LossRow row = GetKernels().softmax_loss[logits.type](
         logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
     return std::pair(double{row.loss}, row.best == targets[r]);
   });

@@ -210,7 +210,7 @@ struct Matmul::Rep {
       return cost;
     });
     ParallelFor(strips.size(),
-        [&](int64_t i) { GetKernels().pack[int(strips[i].second)](strips[i].first); });
+        [&](int64_t i) { GetKernels().pack[strips[i].second](strips[i].first); });
     ParallelFor(stale.size(), [&](int64_t i) {
       auto& [from, to] = stale[i];
       dnnl::reorder(from, to).execute(workers[ThreadIndex()].stream, from, to);
@@ -228,7 +228,7 @@ struct Matmul::Rep {
       if (i < count) return Execute(tiles[i]);
       ProductArgs mine = products[i - count].first;
       mine.scratch = reinterpret_cast<float*>(workers[ThreadIndex()].scratch.get());
-      GetKernels().product[int(products[i - count].second)](mine);
+      GetKernels().product[products[i - count].second](mine);
     });
     tiles.clear();
     products.clear();
@@ -239,7 +239,7 @@ struct Matmul::Rep {
   // Whether the CPU's matrix unit has sums of `depth` terms, where results have the same bits
   // however they are cut.
   static bool HasProduct(DType type, int64_t depth) {
-    return type == DType::kBf16 && GetKernels().product[0] != nullptr && depth % kProductBlock == 0;
+    return type == DType::kBf16 && GetKernels().product.bf16 != nullptr && depth % kProductBlock == 0;
   }
   static bool HasProduct(ConstMat src) {
     return HasProduct(src.type, src.cols) && src.stride % 2 == 0;

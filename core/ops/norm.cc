@@ -1,9 +1,10 @@
-// Layer norm with the residual sum and dropout around it.
+#include "core/ops/norm.h"
+
 #include <cstring>
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
-#include "core/ops/dropout.h"
+#include "core/ops/kernels/kernels.h"
 #include "core/ops/reduce.h"
 
 namespace cloze {
@@ -20,7 +21,7 @@ void NormForward(ConstMat x, ConstMat residual, const NormParams& p, const Dropo
   const Op op("norm", [&] { return Traffic({x, residual, z, y}); });
   if (op.dry()) return;
   ParallelChunks(y.rows, kRowChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().norm[int(y.type)]({.rows = end - begin,
+    GetKernels().norm[y.type]({.rows = end - begin,
         .cols = y.cols,
         .x = From(x, begin),
         .residual = From(residual, begin),
@@ -46,7 +47,7 @@ void NormBackward(ConstMat dy, ConstMat z, NormStats stats, const NormParams& p,
   float* sums = arena.NewArray<float>(3 * cols);  // gain, bias, dx
   if (!op.dry()) std::memset(sums, 0, 3 * cols * sizeof(float));
   ReduceRows(dy.rows, 3 * cols, arena, sums, [&](int64_t begin, int64_t end, float* partial) {
-    GetKernels().norm_grad[int(dy.type)]({.rows = end - begin,
+    GetKernels().norm_grad[dy.type]({.rows = end - begin,
         .cols = cols,
         .dy = From(dy, begin),
         .z = From(z, begin),

@@ -24,7 +24,7 @@ int64_t PanelFloats(int64_t tokens) {
 // Both operands, where they are to be in panels. Without tokens there is no work.
 struct Operand {
   ConstMat from;
-  bool turned;
+  bool transposed;
   float* to;
 };
 
@@ -35,8 +35,8 @@ void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
     const Operand& o = operands.begin()[i % count];
     const int64_t token = i / count * kTokens;
     const ConstMat rows = Rows(o.from, token, std::min(kTokens, o.from.rows - token));
-    GetKernels().gradient_panels(
-        {rows.rows, rows.cols, rows.stride, rows.data, o.turned, o.to + PanelFloats(token), panel});
+    GetKernels().gradient_panels({rows.rows, rows.cols, rows.stride, rows.data, o.transposed,
+        o.to + PanelFloats(token), panel});
   });
 }
 

@@ -5,13 +5,9 @@
 #include <cstdint>
 
 #include "core/base/status.h"
+#include "core/tensor/dtype.h"
 
 namespace cloze {
-
-// Element type of activations; a property of the run, not of the code.
-enum class DType : uint8_t { kF32, kBf16 };
-
-inline int64_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
 
 // A bfloat16: the upper half of a float.
 struct Bf16 {

@@ -1,5 +1,8 @@
 #include "encoder/modules/block.h"
 
+#include "core/ops/attention.h"
+#include "core/ops/elementwise.h"
+
 namespace cloze {
 
 ActivationKind ActivationOf(const ModelConfig& config) {
@@ -25,7 +28,7 @@ Block::Block(ParamStore* store, const ModelConfig& config, const Names& names, i
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
-  uint32_t stream = DropoutStream(DropoutPlace::kLora, index_);
+  uint32_t stream = DropoutSiteId(DropoutPlace::kLora, index_);
   for (Linear* linear : {&qkv_, &attention_output_, &intermediate_, &output_}) {
     linear->AddLora(store, plan, stream);
     stream += 4;
@@ -39,7 +42,7 @@ void Block::StartKeysAsQueries(ParamStore* store, float gain) const {
 
 DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
   return pass.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
-      DropoutStream(place, index_));
+      DropoutSiteId(place, index_));
 }
 
 Block::Saved Block::Forward(const Pass& pass, const Stream& in, const Stream& out,

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "core/ops/activation.h"
 #include "encoder/modules/config.h"
 #include "encoder/modules/linear.h"
 #include "encoder/modules/norm.h"

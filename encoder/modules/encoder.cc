@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/embedding.h"
 
 namespace cloze {
 namespace {
@@ -83,7 +84,7 @@ void Encoder::Embed(
   EmbeddingForward(pass.value(words_), b.ids.data(), pass.value(positions_),
       PositionRows(pass, &shifted).data(), pass.value(types_), TypeRows(pass, &zeros).data(), z);
   *embeddings = embedding_norm_.Forward(pass, {}, z, {},
-      pass.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings)), z, out.residual);
+      pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, out.residual);
   if (pre_) *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
 }
 
@@ -174,7 +175,7 @@ void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
 
 void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Stream& d) const {
   if (pre_) first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
-  const DropoutSite dropout = pass.Site(config_.dropout, DropoutStream(DropoutPlace::kEmbeddings));
+  const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(pass, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
   const Batch& b = pass.batch;
   std::vector<int32_t> shifted, zeros;

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "core/ops/elementwise.h"
+#include "core/ops/rows.h"
 #include "encoder/modules/block.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kLogitBytes = 32 << 20;  // of one chunk of logits
-constexpr float kChainRate =
+constexpr float kCrfRate =
     50;  // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
 
 struct Names {
@@ -61,7 +63,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
     start_ = store->AddVector("crf.start_transitions", labels_, Init::kZero);
     between_ = store->AddMatrix("crf.transitions", labels_, labels_);
     end_ = store->AddVector("crf.end_transitions", labels_, Init::kZero);
-    for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kChainRate);
+    for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kCrfRate);
   }
   for (ParamId id = first; id < store->size(); ++id) {
     names_.push_back(store->param(id).name);
@@ -71,7 +73,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
 
 DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {
   return pass.Site(
-      config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutStream(place));
+      config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutSiteId(place));
 }
 
 Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
@@ -120,7 +122,7 @@ Mat Head::Logits(const Pass& pass, ConstMat hidden) const {
   return logits;
 }
 
-Chain Head::chain(const ParamStore& params) const {
+Crf Head::crf(const ParamStore& params) const {
   return {params.value(start_).f32(), params.value(between_).f32(), params.value(end_).f32()};
 }
 
@@ -133,17 +135,17 @@ LossSum Head::CrfLoss(const Pass& pass, Mat logits, float scale) const {
         batch.rows.begin());
   }
   const bool training = scale != 0;
-  const ChainGrads grads = training ? ChainGrads{pass.vector_grad(start_),
-                                          pass.vector_grad(between_), pass.vector_grad(end_)}
-                                    : ChainGrads();
-  return ChainLoss(
-      logits, words, batch.targets.data(), chain(pass.params), scale, grads, pass.arena);
+  const CrfGrads grads = training ? CrfGrads{pass.vector_grad(start_), pass.vector_grad(between_),
+                                        pass.vector_grad(end_)}
+                                  : CrfGrads();
+  return cloze::CrfLoss(
+      logits, words, batch.targets.data(), crf(pass.params), scale, grads, pass.arena);
 }
 
 int64_t Head::ChunkOf(const Pass& pass, int64_t padded) const {
   const int64_t chunk =
       std::max<int64_t>(64, kLogitBytes / SizeOf(LogitType(pass)) / labels_ / 64 * 64);
-  return has_chain() ? std::max(chunk, padded) : chunk;  // a sequence cannot be cut
+  return has_crf() ? std::max(chunk, padded) : chunk;  // a sequence cannot be cut
 }
 
 LossSum Head::Loss(

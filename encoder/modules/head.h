@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/ops/chain.h"
+#include "core/ops/activation.h"
+#include "core/ops/crf.h"
+#include "core/ops/loss.h"
 #include "encoder/modules/config.h"
 #include "encoder/modules/linear.h"
 #include "encoder/modules/norm.h"
@@ -40,8 +42,8 @@ class Head {
 
   // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is
   // one.
-  bool has_chain() const { return start_ >= 0; }
-  Chain chain(const ParamStore& params) const;
+  bool has_crf() const { return start_ >= 0; }
+  Crf crf(const ParamStore& params) const;
 
   // Names of its own parameters, for messages about new ones.
   const std::vector<std::string>& names() const { return names_; }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/match.h"
+#include "core/ops/elementwise.h"
 
 namespace cloze {
 namespace {
@@ -62,7 +63,7 @@ ConstMat Lora::Dropped(const Pass& pass, ConstMat x) const {
 Mat Lora::Gradient(const Pass& pass, ConstMat dy) const {
   Mat dh = pass.New(dy.rows, rank_);
   pass.matmul.BackwardData(dy, pass.weight(b_), dh);
-  Combine(scale_, dh, 0, dh);
+  Axpby(scale_, dh, 0, dh);
   return dh;
 }
 
@@ -70,7 +71,7 @@ void Lora::Forward(const Pass& pass, ConstMat x, Mat y) const {
   const Arena::Mark mark = pass.arena.mark();
   Mat h = pass.New(x.rows, rank_);
   pass.matmul.Forward(Dropped(pass, x), pass.weight(a_), nullptr, h);
-  Combine(scale_, h, 0, h);
+  Axpby(scale_, h, 0, h);
   pass.matmul.Forward(h, pass.weight(b_), nullptr, y, true);
   pass.arena.Rewind(mark);
 }
@@ -94,7 +95,7 @@ void Lora::AddData(const Pass& pass, ConstMat dh, Mat dx) const {
     Mat dropped = pass.New(dx.rows, dx.cols);
     pass.matmul.BackwardData(dh, pass.weight(a_), dropped);
     Dropout(dropped, site, dropped);
-    Combine(1, dropped, 1, dx);
+    Axpby(1, dropped, 1, dx);
   }
   pass.arena.Rewind(mark);
 }
@@ -104,7 +105,7 @@ void Lora::AddWeights(const Pass& pass, ConstMat x, ConstMat dy, ConstMat dh) co
   const ConstMat dropped = Dropped(pass, x);
   Mat h = pass.New(x.rows, rank_);
   pass.matmul.Forward(dropped, pass.weight(a_), nullptr, h);
-  Combine(scale_, h, 0, h);
+  Axpby(scale_, h, 0, h);
   pass.matmul.BackwardWeight(dy, h, pass.weight_grad(b_));
   pass.matmul.BackwardWeight(dh, dropped, pass.weight_grad(a_));
   pass.arena.Rewind(mark);

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/ops/norm.h"
 #include "encoder/modules/pass.h"
 
 namespace cloze {

@@ -2,8 +2,8 @@
 #ifndef CLOZE_ENCODER_MODULES_PASS_H_
 #define CLOZE_ENCODER_MODULES_PASS_H_
 
+#include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
-#include "core/ops/ops.h"
 #include "core/tensor/arena.h"
 #include "core/tensor/param_store.h"
 #include "encoder/modules/batch.h"
@@ -21,10 +21,10 @@ struct Pass {
   DType compute = DType::kF32;
   int adapter = 0;  // whose LoRAs take part
   const std::vector<ParamId>* replaced =
-      nullptr;        // for each of the base the one that the adapter has in its place; null: none
-  RowKeys keys = {};  // of the rows that modules see; none: the batch's
-  bool recompute = false;  // forward keeps only what goes into each block, and backward runs it
-                           // again: less memory, the same bits
+      nullptr;  // for each of the base the one that the adapter has in its place; null: none
+  RowCoordinates keys = {};  // of the rows that modules see; none: the batch's
+  bool recompute = false;    // forward keeps only what goes into each block, and backward runs it
+                             // again: less memory, the same bits
 
   ParamId in_use(ParamId id) const {
     return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id
@@ -48,7 +48,7 @@ struct Pass {
   DropoutSite Site(float p, uint32_t stream) const {
     const bool all = keys.example == nullptr;
     return {training ? p : 0, seed, stream,
-        all ? RowKeys{batch.row_examples.data(), batch.positions.data()} : keys};
+        all ? RowCoordinates{batch.row_examples.data(), batch.positions.data()} : keys};
   }
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };
@@ -64,7 +64,7 @@ enum class DropoutPlace : uint32_t {
   kFeedForwardOutput = 6,
   kLora = 7
 };
-inline uint32_t DropoutStream(DropoutPlace place, int block = 0) {
+inline uint32_t DropoutSiteId(DropoutPlace place, int block = 0) {
   const uint32_t number = static_cast<uint32_t>(place) + 4 * static_cast<uint32_t>(block);
   return place == DropoutPlace::kAttention ? number : number << 12;
 }

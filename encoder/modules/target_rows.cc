@@ -1,10 +1,12 @@
 #include "encoder/modules/target_rows.h"
 
+#include "core/ops/rows.h"
+
 namespace cloze {
 
 TargetRows::TargetRows(const Pass& pass)
     : rows_(pass.batch.rows), padded_(PaddedRows(rows_.size())),
-      keys_(GatherKeys({pass.batch.row_examples.data(), pass.batch.positions.data()}, rows_,
+      keys_(GatherCoordinates({pass.batch.row_examples.data(), pass.batch.positions.data()}, rows_,
           padded_, pass.arena)) {}
 
 Pass TargetRows::Narrow(const Pass& pass) const {

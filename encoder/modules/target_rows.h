@@ -24,7 +24,7 @@ class TargetRows {
  private:
   absl::Span<const int32_t> rows_;
   int64_t padded_;
-  RowKeys keys_;  // [padded]
+  RowCoordinates keys_;  // [padded]
 };
 
 }  // namespace cloze

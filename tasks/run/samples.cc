@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "core/base/file.h"
+#include "core/ops/dispatch.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
-#include "core/ops/ops.h"
 #include "core/tensor/safetensors_writer.h"
 #include "tasks/task.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "core/base/file.h"
 #include "core/ops/matmul.h"
-#include "core/ops/ops.h"
+#include "core/ops/dispatch.h"
 
 namespace cloze {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/base/profile.h"
 #include "core/base/threads.h"
-#include "core/ops/ops.h"
+#include "core/ops/adamw.h"
 
 namespace cloze {
 namespace {

@@ -1,6 +1,7 @@
 // Every module of encoder/ against its reference, by the rules of tests/reference/conformance.h.
 #include <gtest/gtest.h>
 
+#include "core/ops/elementwise.h"
 #include "tests/encoder/modules.h"
 
 namespace cloze::reference {
@@ -105,7 +106,7 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
       Table<S> sum = m.Dense(in[0], name);
       if (part != 1) {
         DropoutSite site = m.Site(dropout, DropoutPlace::kLora);
-        site.stream = 5 + part;
+        site.site = 5 + part;
         const Table<S> x = Dropout(in[0], site);
         Table<S> low =
             Linear(Linear(x, m.matrix(name + ".lora_A.weight")), m.matrix(name + ".lora_B.weight"));

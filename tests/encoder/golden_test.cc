@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/ops/adamw.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/modules/encoder.h"
 #include "tests/encoder/loss.h"

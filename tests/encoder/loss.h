@@ -10,7 +10,7 @@ namespace cloze {
 inline LossSum LossOf(const Head& head, const ModelConfig& config, const Pass& pass,
     ConstMat hidden, float scale, Mat dhidden, const LabelWeights& weights = {}) {
   const auto loss = [&](Mat logits, int64_t first, float gradient, Arena& arena) -> LossSum {
-    if (head.has_chain()) return head.CrfLoss(pass, logits, gradient);
+    if (head.has_crf()) return head.CrfLoss(pass, logits, gradient);
     const int32_t* targets = pass.batch.targets.data() + first;
     const float* values = pass.batch.values.data() + first * head.labels();
     if (config.problem == Problem::kMultiLabel)

@@ -1,6 +1,8 @@
 // Whole models: what must hold beside the reference.
 #include <gtest/gtest.h>
 
+#include "core/ops/elementwise.h"
+#include "core/ops/rows.h"
 #include "tests/encoder/modules.h"
 
 namespace cloze::reference {
@@ -175,7 +177,7 @@ TEST_P(WholeModel, LogitsInChunks) {
       loss += LossOf(module.head, config, pass, h, 0.5f, d).loss;
       const Mat scattered = s.New(all.rows, all.cols);
       ScatterRows(d, part.rows, scattered);
-      Combine(1, scattered, 1, dall);
+      Axpby(1, scattered, 1, dall);
     }
     Tables<float> r = {Table<float>(1, 1, {static_cast<float>(loss)}), Workspace::Get(dall)};
     r.emplace_back(

@@ -29,7 +29,7 @@ struct Model {
   bool pre() const { return config.norm == EncoderSpec::PRE; }
 
   DropoutSite Site(float p, DropoutPlace place, int block = 0) const {
-    return {training ? p : 0, seed, DropoutStream(place, block),
+    return {training ? p : 0, seed, DropoutSiteId(place, block),
         {batch.row_examples.data(), batch.positions.data()}};
   }
 
@@ -112,7 +112,7 @@ struct Model {
     for (const int32_t r : batch.rows)
       examples.push_back(batch.row_examples[r]), positions.push_back(batch.positions[r]);
     const auto drop = [&](const Table<S>& x, DropoutPlace place) {
-      return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutStream(place),
+      return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutSiteId(place),
                             {examples.data(), positions.data()}});
     };
     const Table<S> h = Gather(hidden, batch.rows);
@@ -130,7 +130,7 @@ struct Model {
         for (int64_t s = 0; s < batch.sequences(); ++s)
           words[s] += r >= batch.cu_seqlens[s] && r < batch.cu_seqlens[s + 1];
       }
-      return ChainLoss(ClassifierLogits(hidden), words, batch.targets,
+      return CrfLoss(ClassifierLogits(hidden), words, batch.targets,
           vector("crf.start_transitions"), matrix("crf.transitions"),
           vector("crf.end_transitions"));
     }

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "core/base/philox.h"
-#include "core/ops/ops.h"
+#include "core/ops/activation.h"
+#include "core/ops/adamw.h"
+#include "core/ops/dropout.h"
+#include "core/ops/loss.h"
 #include "tests/reference/dual.h"
 
 namespace cloze::reference {
@@ -79,9 +82,9 @@ Table<S> Linear(const Table<S>& x, const Table<S>& w, const std::vector<S>& b) {
 inline double DropoutFactor(const DropoutSite& site, int64_t row, int64_t c) {
   if (site.p <= 0) return 1;
   const uint32_t block = static_cast<uint32_t>(c / 128 * 16 + c % 16), number = c % 128 / 16;
-  const uint32_t counter = static_cast<uint32_t>(site.keys.position[row]) | block << 16;
+  const uint32_t counter = static_cast<uint32_t>(site.rows.position[row]) | block << 16;
   const uint32_t word = Philox(site.seed, Purpose::kDropout)(
-      site.keys.example[row], counter, site.stream)[number / 2];
+      site.rows.example[row], counter, site.site)[number / 2];
   const uint32_t bits = number % 2 == 0 ? word & 0xFFFF : word >> 16;
   return bits >= std::lround(site.p * 65536.0) ? double{1.0f / (1.0f - site.p)} : 0;
 }
@@ -185,12 +188,12 @@ template <typename S>
 Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
     DropoutSite site, std::vector<S>* probs = nullptr) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
-  const uint32_t stream = site.stream;
+  const uint32_t number = site.site;
   Table<S> out(qkv.rows, hidden);
   for (size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {
     const int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
     for (int head = 0; head < heads; ++head) {
-      site.stream = stream << 12 | static_cast<uint32_t>(head);
+      site.site = number << 12 | static_cast<uint32_t>(head);
       const Table<S> p =
           AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim);
       if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
@@ -215,9 +218,9 @@ S CrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets) {
   return loss;
 }
 
-// -log of the probability of the targets in a linear chain, summed over sequences of these lengths.
+// -log of the probability of the targets in a linear crf, summed over sequences of these lengths.
 template <typename S>
-S ChainLoss(const Table<S>& logits, const std::vector<int32_t>& lengths,
+S CrfLoss(const Table<S>& logits, const std::vector<int32_t>& lengths,
     const std::vector<int32_t>& targets, const std::vector<S>& start, const Table<S>& between,
     const std::vector<S>& end) {
   S loss = 0;

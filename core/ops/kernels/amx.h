@@ -1,20 +1,20 @@
-// Products of packed bf16 on the CPU's matrix unit (AMX): tiles of 16 rows by 64 bytes. Included by
-// gemm.h.
+// Products of packed bf16 on the CPU's matrix unit (AMX): tiles of 16 rows by 64 bytes.
 #ifndef CLOZE_CORE_OPS_KERNELS_AMX_H_
 #define CLOZE_CORE_OPS_KERNELS_AMX_H_
+#ifdef CLOZE_ISA
 
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {
 namespace {
 
-constexpr int64_t kTileUnits = 16;  // in a tile's row, and rows of a tile
+constexpr int64_t kTileUnits = 16;  // per row of a tile, and rows of a tile
 
 #ifdef __AMX_BF16__
-constexpr int64_t kAmxMostDepth = 32;  // units, of a left operand that stands by columns
+constexpr int64_t kAmxMostDepth = 32;  // units of depth of a transposed left operand
 
-// Tiles 0 to 3 are sums, 4 and 5 of the left operand, 6 and 7 of the right one. The unit is this
-// thread's while the object lives.
+// Configures the matrix unit for this thread during the object's lifetime. Tiles 0 to 3 are sums,
+// 4 and 5 belong to the left operand, 6 and 7 to the right one.
 class AmxTiles {
  public:
   AmxTiles() {
@@ -30,20 +30,20 @@ class AmxTiles {
   AmxTiles& operator=(const AmxTiles&) = delete;
 };
 
-// Where the tiles of an operand stand: the rows of a tile are `row` units apart, the operand's
-// other tile is `other` units behind, and the next ones in the sum `next`.
+// Tiles of an operand: rows of a tile are `row` units apart, the operand's second tile is `other`
+// units after the first, and the tiles of the next step of the sum `next` units.
 struct AmxOperand {
   const float* at;
   int64_t row, other, next;
 };
 
-// c [16 M, 16 N] (+)= a b over `tiles` tiles. Strides in units.
+// c [16 M, 16 N] (+)= a b, summed over `tiles` tiles. Strides in units.
 template <int M, int N>
 CLOZE_INLINE void AmxBlock(
     int64_t tiles, AmxOperand a, AmxOperand b, float* c, int64_t c_row, bool add) {
   const int64_t left = a.row * 4, right = b.row * 4, sums = c_row * 4;
   float* c1 = c + kTileUnits * c_row;
-  __asm__ volatile("" ::: "memory");  // the compiler does not know that tiles load from memory
+  __asm__ volatile("" ::: "memory");  // compiler barrier: tile loads are invisible to it
   if (add) {
     _tile_loadd(0, c, sums);
     if constexpr (N == 2) _tile_loadd(1, c + kTileUnits, sums);
@@ -88,9 +88,13 @@ CLOZE_INLINE void AmxRows(int64_t cols, int64_t depth, const float* a, int64_t a
   if (n < cols) AmxBlock<M, 1>(tiles, left, right, c + n, c_row, add);
 }
 
+// Call before reading what tiles have stored: the compiler does not see these stores either.
+CLOZE_INLINE void TileStoreBarrier() { __asm__ volatile("" ::: "memory"); }
+
 #endif
 
 }  // namespace
 }  // namespace cloze
 
+#endif  // CLOZE_ISA
 #endif  // CLOZE_CORE_OPS_KERNELS_AMX_H_

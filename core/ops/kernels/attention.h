@@ -1,32 +1,62 @@
-// Scaled dot-product attention of one sequence and head, forward and backward, block of queries by
-// block of queries: never more than a block of the [tokens, tokens] scores in memory. Bishop &
-// Bishop, Deep Learning, section 12.1.5; backward as in Dao et al. 2022. Products are of bf16 where
-// T is bf16 and the CPU multiplies it, of f32 otherwise; sums, softmax and statistics are f32.
-// Included by table.cc.
+// Scaled dot-product attention of one sequence and head, forward and backward, by blocks of
+// queries: at most a block of the [tokens, tokens] scores is in memory. Bishop & Bishop, Deep
+// Learning, section 12.1.5; backward as in Dao et al. 2022. Products use bf16 if T is bf16 and the
+// CPU multiplies it, f32 otherwise; sums, softmax and statistics are f32.
 #ifndef CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 #define CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 
+#include <cstdint>
+
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/gemm.h"
-#include "core/ops/kernels/kernels.h"
 
 namespace cloze {
-namespace {
 
-constexpr int64_t kQueryBlock = kAttentionQueries;
+// Queries of a block.
+constexpr int64_t kAttentionQueries = 64;
+
+// Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements
+// apart.
+struct AttentionArgs {
+  int64_t tokens, head_dim, stride, out_stride;
+  const void *q, *k, *v;  // T [tokens, head_dim]
+  void* out;              // T [tokens, head_dim]
+  float* lse;             // [tokens] log-sum-exp of the scaled scores
+  float* probs;           // [tokens, tokens] or null: receives the probabilities before dropout
+  float scale;
+  // From row 0 of the sequence on; `site` includes the head. Adjacent queries of a short sequence
+  // share a row of random numbers: 4 queries with 32 elements each up to 32 tokens, 2 with 64 up to
+  // 64 tokens.
+  RowDropout dropout;
+  float* scratch;  // AttentionScratch(tokens, head_dim) floats
+};
+struct AttentionGradArgs {
+  AttentionArgs forward;
+  const void* dout;    // T, out_stride apart
+  void *dq, *dk, *dv;  // T, stride apart; overwritten
+};
+
+// Floats of scratch that one thread needs for `tokens`, forward or backward.
+inline int64_t AttentionScratch(int64_t tokens, int64_t head_dim) {
+  const int64_t keys = (tokens + 31) / 32 * 32, width = (head_dim + 15) / 16 * 16;
+  return 7 * keys * width + kAttentionQueries * (3 * keys + 3 * width + 1) + 2 * (keys + 128);
+}
+
+#ifdef CLOZE_ISA
+namespace {
 
 CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Sizes, padded to whole vectors; padding holds zeros wherever it is read. Memory is taken from the
-// scratch in units (see gemm.h).
+// Sizes, padded to whole vectors; padding holds zeros wherever it is read. Take() allocates units
+// (see gemm.h) from the scratch.
 template <typename T>
 struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
   static constexpr int kKeys = kTiles<kPairs> ? 32 : 16;  // their number is a multiple of this
   int64_t tokens, dim;
-  int64_t keys, width;  // tokens and head_dim in whole vectors, or tiles
+  int64_t keys, width;  // tokens and head_dim, rounded up to vectors or tiles
   int64_t row;          // units of a packed row of head_dim
-  int64_t pairs;        // units that tokens make in a sum over tokens
+  int64_t pairs;        // units of a sum over tokens
   float* next;
 
   explicit AttentionSizes(const AttentionArgs& a)
@@ -36,7 +66,7 @@ struct AttentionSizes {
   float* Take(int64_t units) { return (next += units) - units; }
 };
 
-// By whole cache lines, as the row is loaded afterwards.
+// Copies whole cache lines, because the row is loaded right afterwards.
 template <typename T>
 CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
   constexpr int64_t kLine = 64 / sizeof(T);
@@ -45,7 +75,7 @@ CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
   if (c < n) __builtin_memcpy(to + c, from + c, (n - c) * sizeof(T));
 }
 
-// Rows of a matrix [rows, head_dim] T, packed: the left operand of sums over head_dim.
+// Packs rows of a matrix [rows, head_dim] T as the left operand of sums over head_dim.
 template <typename T>
 CLOZE_INLINE void PackRows(
     const AttentionSizes<T>& s, int64_t rows, const void* from, int64_t stride, float* to) {
@@ -63,9 +93,9 @@ CLOZE_INLINE void PackRows(
   }
 }
 
-// The right operand of sums over rows: unit (k, c) holds element c of row k, or of rows 2k and 2k
-// + 1. `rows` are packed rows; the result, [Pairs(count), width] with zeros behind it where Gemm
-// wants whole tiles, is `to` or, where it is the same, `rows`.
+// Packs rows as the right operand of sums over rows: unit (k, c) holds element c of row k, or of
+// rows 2k and 2k + 1. `rows` are packed rows. Returns [Pairs(count), width], padded with zeros to
+// whole tiles: `to`, or `rows` if that has this layout already.
 template <typename T>
 CLOZE_INLINE const float* PackPairs(
     const AttentionSizes<T>& s, int64_t count, const float* rows, float* to) {
@@ -95,8 +125,7 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
   }
 }
 
-// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix; 0 behind the
-// tokens.
+// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix; 0 after the tokens.
 template <typename T>
 CLOZE_INLINE void ProductOfRows(
     const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c) {
@@ -106,7 +135,7 @@ CLOZE_INLINE void ProductOfRows(
 
 constexpr float kNoScore = -3e38f;
 
-// Scores of the keys from c on; those behind the tokens lose against every other.
+// Loads the scores of the keys from c on; padding keys get a score below all others.
 CLOZE_INLINE VF Scores(const float* row, int64_t c, int64_t tokens) {
   const VF score = Load(row + c);
   return c + W <= tokens                              ? score
@@ -118,8 +147,8 @@ CLOZE_INLINE int64_t QueriesOfGroup(int64_t tokens) {
   return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1;
 }
 
-// Factors of dropout of query q, or null. Neighbouring queries of a short sequence share a group of
-// numbers, made for the first of them, so ask for all queries in order.
+// Returns the dropout factors of query q, or null. Adjacent queries of a short sequence share a
+// group of random numbers, drawn for the first of them: call for all queries in order.
 CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, float* buffer) {
   if (a.dropout.threshold == 0) return nullptr;
   const int64_t share = QueriesOfGroup(a.tokens), first = q % share;
@@ -131,8 +160,8 @@ struct SoftmaxSum {
   float lse, inverse;
 };
 
-// A row of scores becomes exp(scaled score - largest) with dropout, as a packed row in place;
-// divided by their sum before dropout it would be the softmax.
+// Replaces a row of scores by exp(scaled score - largest) with dropout, as a packed row. The
+// softmax is that divided by the sum before dropout.
 template <typename T>
 CLOZE_INLINE SoftmaxSum SoftmaxRow(
     const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
@@ -165,15 +194,15 @@ void AttentionForward(const AttentionArgs& a) {
   AttentionSizes<T> s(a);
   float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys),
         *value_rows = s.Take(s.keys * s.row), *value_pairs = s.Take(s.keys * s.width),
-        *p = s.Take(kQueryBlock * s.keys), *block = s.Take(kQueryBlock * s.width),
-        *factor = s.Take(RoundUp(s.keys, kDropoutGroup)), *inverse = s.Take(kQueryBlock);
+        *p = s.Take(kAttentionQueries * s.keys), *block = s.Take(kAttentionQueries * s.width),
+        *factor = s.Take(RoundUp(s.keys, kDropoutGroup)), *inverse = s.Take(kAttentionQueries);
   PackRows(s, s.tokens, a.k, a.stride, rows);
   Transpose(s.tokens, s.row, rows, s.row, key_t, s.keys);
   PackRows(s, s.tokens, a.v, a.stride, value_rows);
   const float* value = PackPairs(s, s.tokens, value_rows, value_pairs);
   PackRows(s, s.tokens, a.q, a.stride, rows);
-  for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {
-    const int64_t count = MinI(kQueryBlock, s.tokens - q);
+  for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
+    const int64_t count = MinI(kAttentionQueries, s.tokens - q);
     ProductOfRows(s, count, rows + q * s.row, key_t, p);
     for (int64_t r = 0; r < count; ++r) {
       const SoftmaxSum sum = SoftmaxRow<T>(a, s.keys, q + r, factor, p + r * s.keys);
@@ -184,7 +213,7 @@ void AttentionForward(const AttentionArgs& a) {
   }
 }
 
-// What one query of the backward pass makes of its scores and of d(dropped-out probability).
+// Results of the backward pass for one query.
 struct ScoreGradient {
   VF p, ds;  // dropped-out probability, d(unscaled score)
 };
@@ -198,9 +227,9 @@ CLOZE_INLINE ScoreGradient GradientAt(
   return {p * f, p * (dp * f - dot) * a.scale};
 }
 
-// Rows of a block of queries: `p` from scores to dropped-out probabilities and `dp` from their
-// gradients to those of scores, both as left operands of sums over queries; `ds` the latter as
-// packed rows (f32: dp itself).
+// For a block of queries, replaces scores `p` by dropped-out probabilities and their gradients `dp`
+// by those of the scores, both as left operands of sums over queries. `ds` receives the latter as
+// packed rows (f32: it is dp itself).
 template <typename T>
 CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q,
     int64_t count, const float* dot, float* p, float* dp, float* ds, float* buffer) {
@@ -254,19 +283,20 @@ void AttentionBackward(const AttentionGradArgs& g) {
         *key_pairs = s.Take(s.keys * s.width), *key_t = s.Take(s.row * s.keys),
         *value_t = s.Take(s.row * s.keys), *dkey = s.Take(s.keys * s.width),
         *dvalue = s.Take(s.keys * s.width);
-  float *p = s.Take(kQueryBlock * s.keys), *dp = s.Take(kQueryBlock * s.keys),
-        *ds = pair == 1 ? dp : s.Take(kQueryBlock * s.keys);
-  float *dout = s.Take(kQueryBlock * s.row), *block_pairs = s.Take(kQueryBlock * s.width),
-        *block = s.Take(kQueryBlock * s.width),
-        *factor = s.Take(2 * RoundUp(s.keys, kDropoutGroup)), *dot = s.Take(kQueryBlock);
+  float *p = s.Take(kAttentionQueries * s.keys), *dp = s.Take(kAttentionQueries * s.keys),
+        *ds = pair == 1 ? dp : s.Take(kAttentionQueries * s.keys);
+  float *dout = s.Take(kAttentionQueries * s.row),
+        *block_pairs = s.Take(kAttentionQueries * s.width),
+        *block = s.Take(kAttentionQueries * s.width),
+        *factor = s.Take(2 * RoundUp(s.keys, kDropoutGroup)), *dot = s.Take(kAttentionQueries);
   PackRows(s, s.tokens, a.v, a.stride, query);
   Transpose(s.tokens, s.row, query, s.row, value_t, s.keys);
   PackRows(s, s.tokens, a.k, a.stride, key_rows);
   Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
   const float* key = PackPairs(s, s.tokens, key_rows, key_pairs);
   PackRows(s, s.tokens, a.q, a.stride, query);
-  for (int64_t q = 0; q < s.tokens; q += kQueryBlock) {
-    const int64_t count = MinI(kQueryBlock, s.tokens - q), depth = s.Pairs(count);
+  for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
+    const int64_t count = MinI(kAttentionQueries, s.tokens - q), depth = s.Pairs(count);
     const bool add = q > 0;
     const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride,
             *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
@@ -291,6 +321,8 @@ void AttentionBackward(const AttentionGradArgs& g) {
 }
 
 }  // namespace
+#endif  // CLOZE_ISA
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_OPS_KERNELS_ATTENTION_H_

@@ -1,25 +1,40 @@
-// Factors of dropout for a row, from Philox; vectorised over blocks. Only for
-// core/ops/kernels/*.cc.
+// Dropout of rows, with random numbers from Philox.
 #ifndef CLOZE_CORE_OPS_KERNELS_DROPOUT_H_
 #define CLOZE_CORE_OPS_KERNELS_DROPOUT_H_
 
-#include "core/ops/kernels/kernels.h"
+#include <cstdint>
+
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {
+
+// Element c of a row is kept, and scaled, if its 16 random bits are at least `threshold`. The bits
+// come from Philox(key, {position | block << 16, site, example}), eight elements per block.
+// threshold 0: no dropout.
+struct RowDropout {
+  uint32_t key0, key1, threshold, site;
+  float scale;
+  const uint64_t* example;  // of each row
+  const int32_t* position;  // of each row
+};
+
+// Longest row of norm and dropout: their factors are on the stack. Callers check.
+constexpr int64_t kMaxDropoutRow = 16384;
+
+#ifdef CLOZE_ISA
 namespace {
 
-// Elements go in groups of 128: sixteen Philox blocks of eight 16-bit numbers. Element 16 s + l of
-// a group is number s of block l, so that the result is the same for every vector width.
+// Elements are drawn in groups of 128: sixteen Philox blocks of eight 16-bit numbers. Element 16 s
+// + l of a group is number s of block l, so that the result does not depend on the vector width.
 constexpr int kDropoutGroup = 128;
 constexpr int kLanes = 16;
 
-// Pairs of 64-bit lanes; only their low halves count.
+// 64-bit lanes of which only the low halves count.
 constexpr int kHalf = W / 2;
 typedef uint64_t VL __attribute__((vector_size(W * 4)));
 typedef uint32_t VLow __attribute__((vector_size(W * 2)));
 
-// Product of the low halves of the lanes.
+// Returns the products of the low halves of the lanes.
 CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
   const VL v = b + VL{};
 #if defined(__AVX512F__)
@@ -32,7 +47,7 @@ CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
 #endif
 }
 
-// factor[c] = 0 or d.scale for c < n; writes up to the next multiple of 128.
+// factor[c] = 0 or d.scale for c < n. Writes up to the next multiple of 128.
 inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* factor) {
   constexpr int kParts = kLanes / kHalf;
   const uint64_t example = d.example[row];
@@ -43,7 +58,7 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
     for (int i = 0; i < kParts; ++i) {
       c0[i] = (static_cast<uint64_t>(group * kLanes + i * kHalf) + lane) << 16 |
               uint64_t{static_cast<uint32_t>(d.position[row])};
-      c1[i] = uint64_t{d.stream} + VL{};
+      c1[i] = uint64_t{d.site} + VL{};
       c2[i] = (example & 0xFFFFFFFF) + VL{};
       c3[i] = (example >> 32) + VL{};
     }
@@ -80,7 +95,21 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
   }
 }
 
+// y = dropout(x) [rows, cols].
+template <typename T>
+void Dropout(int64_t rows, int64_t cols, const void* x, void* y, const RowDropout& d) {
+  alignas(64) float factor[kMaxDropoutRow];
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* xr = static_cast<const T*>(x) + r * cols;
+    T* yr = static_cast<T*>(y) + r * cols;
+    DropoutFactors(d, r, cols, factor);
+    Sweep(cols, [&](auto at) { at.Set(yr, at(xr) * at(factor)); });
+  }
+}
+
 }  // namespace
+#endif  // CLOZE_ISA
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_OPS_KERNELS_DROPOUT_H_

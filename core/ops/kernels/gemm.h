@@ -1,6 +1,7 @@
-// Small matrix products inside attention. Only for core/ops/kernels/*.cc.
+// Small matrix products, on one thread.
 #ifndef CLOZE_CORE_OPS_KERNELS_GEMM_H_
 #define CLOZE_CORE_OPS_KERNELS_GEMM_H_
+#ifdef CLOZE_ISA
 
 #include <utility>
 
@@ -10,8 +11,8 @@
 namespace cloze {
 namespace {
 
-// Operands come in units of 32 bits: one f32, or, where the CPU multiplies bf16 (kPair 2), two bf16
-// that are neighbours in the sum.
+// Operands consist of units of 32 bits: one f32, or, if the CPU multiplies bf16 (kPair 2), two bf16
+// that are adjacent in the sum.
 #ifdef __AVX512BF16__
 template <typename T>
 constexpr int kPair = sizeof(T) == 2 ? 2 : 1;
@@ -20,8 +21,8 @@ template <typename T>
 constexpr int kPair = 1;
 #endif
 
-// The products of pairs go to the matrix unit: rows, and units of a sum, in whole tiles. Rows of
-// operands that are behind the last one are anything, units of a sum behind the last one are zero.
+// True if products of pairs use the matrix unit, in whole tiles of rows and of depth. Padding rows
+// may hold anything; padding units of depth must be zero.
 #ifdef __AMX_BF16__
 template <int pair>
 constexpr bool kTiles = pair == 2;
@@ -30,7 +31,7 @@ template <int pair>
 constexpr bool kTiles = false;
 #endif
 
-// What Gemm<pair> needs alive around it.
+// Gemm<pair> requires an object of this type to be alive.
 struct Nothing {};
 #ifdef __AMX_BF16__
 template <int pair>
@@ -54,7 +55,7 @@ CLOZE_INLINE VF SplatUnit(const float* p) {
   return AsFloat(bits + VI{});
 }
 
-// Swaps, in every square of 2 x 2 pieces of `half` x `half`, the pieces off the diagonal.
+// In every square of 2 x 2 blocks of `half` x `half` elements, swaps the off-diagonal blocks.
 template <int half, int... lane>
 CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
 #pragma GCC unroll 16
@@ -66,8 +67,8 @@ CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
   }
 }
 
-// to[c, r] = from[r, c], units: from [rows, cols], rows `stride` apart, cols a multiple of 16, to
-// [.., keys]; columns of `to` from rows to keys are zero.
+// to[c, r] = from[r, c], in units. from [rows, cols], rows `stride` apart, cols a multiple of 16;
+// to [cols, keys], whose columns from `rows` on become zero.
 CLOZE_INLINE void Transpose(
     int64_t rows, int64_t cols, const float* from, int64_t stride, float* to, int64_t keys) {
   constexpr auto lanes = std::make_integer_sequence<int, W>();
@@ -127,7 +128,7 @@ CLOZE_INLINE void Tile(const GemmArgs& g, const float* a, const float* b, float*
   }
 }
 
-// N vectors of columns from column n on; rows in tiles of nearly the same height.
+// Computes N vectors of columns from column n on, in tiles of nearly equal height.
 template <int pair, int N>
 void GemmColumns(const GemmArgs& g, int64_t n) {
   int64_t m = 0;
@@ -150,15 +151,15 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
 #ifdef __AMX_BF16__
 inline void GemmOfTiles(const GemmArgs& g) {
   const int64_t depth = (g.depth + kTileUnits - 1) / kTileUnits * kTileUnits;
-  alignas(64) float
-      turned[2 * kTileUnits * kAmxMostDepth];  // rows of a left operand that stands by columns
+  alignas(
+      64) float transposed[2 * kTileUnits * kAmxMostDepth];  // rows of a transposed left operand
   for (int64_t m = 0; m < g.rows; m += 2 * kTileUnits) {
     const bool two = m + kTileUnits < g.rows;
     const float* a = g.a + m * g.a_row;
     int64_t a_row = g.a_row;
     if (g.a_col != 1) {
-      Transpose(g.depth, two ? 2 * kTileUnits : kTileUnits, a, g.a_col, turned, depth);
-      a = turned, a_row = depth;
+      Transpose(g.depth, two ? 2 * kTileUnits : kTileUnits, a, g.a_col, transposed, depth);
+      a = transposed, a_row = depth;
     }
     float* c = g.c + m * g.c_row;
     if (two) AmxRows<2>(g.cols, depth, a, a_row, g.b, g.b_row, c, g.c_row, g.add);
@@ -186,4 +187,5 @@ void Gemm(const GemmArgs& g) {
 }  // namespace
 }  // namespace cloze
 
+#endif  // CLOZE_ISA
 #endif  // CLOZE_CORE_OPS_KERNELS_GEMM_H_

@@ -1,16 +1,41 @@
-// Residual sum, dropout and layer norm in one pass, and its backward with every column sum it can
-// carry. Included by table.cc.
+// Residual sum, dropout and layer norm in one pass; the backward pass also accumulates all column
+// sums.
 #ifndef CLOZE_CORE_OPS_KERNELS_NORM_H_
 #define CLOZE_CORE_OPS_KERNELS_NORM_H_
 
+#include <cstdint>
+
 #include "core/ops/kernels/dropout.h"
-#include "core/ops/kernels/kernels.h"
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {
+
+// z = residual + in(x); y = out(norm(z) * gain + bias), in and out being dropout.
+struct NormArgs {
+  int64_t rows, cols;
+  const void *x, *residual;  // T; x null: z = residual
+  void *z, *y;               // T; z null: not kept
+  float *mean, *rstd;        // [rows]
+  const float *gain, *bias;  // [cols]
+  float epsilon;
+  RowDropout in, out;  // on x, on y
+};
+
+// Backward: dz = norm'(out-dropout'(dy)) + dz_in; dx = in-dropout'(dz). Accumulates
+// dgain, dbias [cols] and, in dxsum, the column sums of dx.
+struct NormGradArgs {
+  int64_t rows, cols;
+  const void *dy, *z, *dz_in;  // T; dz_in may be null
+  void *dz, *dx;               // T; dx null: not needed, or the same as dz when there is no dropout
+  const float *mean, *rstd, *gain;
+  float *dgain, *dbias, *dxsum;  // dxsum may be null
+  RowDropout in, out;
+};
+
+#ifdef CLOZE_ISA
 namespace {
 
-// Factors of `d` for a row, or null when there is no dropout.
+// Returns the factors of `d` for a row, or null without dropout.
 CLOZE_INLINE const float* FactorsOf(const RowDropout& d, int64_t row, int64_t cols, float* buffer) {
   if (d.threshold == 0) return nullptr;
   DropoutFactors(d, row, cols, buffer);
@@ -97,6 +122,8 @@ void NormBackward(const NormGradArgs& a) {
 }
 
 }  // namespace
+#endif  // CLOZE_ISA
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_OPS_KERNELS_NORM_H_

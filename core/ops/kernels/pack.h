@@ -1,20 +1,35 @@
-// Weights in the blocks that matrix libraries read. Included by table.cc.
+// Weights in the blocks that matrix products read.
 #ifndef CLOZE_CORE_OPS_KERNELS_PACK_H_
 #define CLOZE_CORE_OPS_KERNELS_PACK_H_
 
+#include <cstdint>
+
 #include "core/ops/kernels/gemm.h"
-#include "core/ops/kernels/kernels.h"
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {
+
+// Packs a weight [depth, cols], given as f32 with one of its steps 1, into blocks. Element (k, n),
+// at from[k * depth_step + n * cols_step], goes to to[k / block_depth * depth_stride + n /
+// block_cols * cols_stride + block], where with g = block_depth / kPackUnits (1 for f32, 2 for
+// bf16) block = (k % block_depth / g * block_cols + n % block_cols) * g + k % g. block_cols is a
+// multiple of 16. Blocks are padded with zeros.
+constexpr int64_t kPackUnits = 16;
+struct PackArgs {
+  int64_t depth, cols, depth_step, cols_step, block_depth, block_cols, depth_stride, cols_stride;
+  const float* from;
+  void* to;  // T
+};
+
+#ifdef CLOZE_ISA
 namespace {
 
-// A block reads a little of each of many rows, more of them than the CPU foresees. So each read
-// asks for what stands `ahead` of it to come to the second level of cache: at the same place of the
-// rows behind these, which are packed next, or further on where rows are long.
+// A block reads a little of each of many rows: too many streams for the hardware prefetcher. So
+// each read prefetches `ahead` floats into L2: the same columns of the rows that are packed next,
+// or further columns if rows are long.
 constexpr int64_t kMostAhead = 1 << 15, kAheadInRow = 256;
 
-// A block whose source has its columns side by side.
+// Packs a block whose columns are adjacent in the source.
 template <typename T>
 CLOZE_INLINE void PackByColumns(
     const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
@@ -32,7 +47,7 @@ CLOZE_INLINE void PackByColumns(
   }
 }
 
-// A block whose source has the terms of a sum side by side.
+// Packs a block whose depth is adjacent in the source.
 template <typename T>
 CLOZE_INLINE void PackByDepth(
     const PackArgs& p, int64_t depth, int64_t cols, const float* from, int64_t ahead, float* to) {
@@ -45,11 +60,11 @@ CLOZE_INLINE void PackByDepth(
       __builtin_prefetch(at + ahead + 16, 0, 2);
       Sweep(depth, [&](auto place) { place.Set(row, place(at)); });
     }
-    alignas(64) float turned[kPackUnits * kPackUnits];
-    Transpose(kPackUnits, kPackUnits, rows, kPackUnits, turned, kPackUnits);
+    alignas(64) float transposed[kPackUnits * kPackUnits];
+    Transpose(kPackUnits, kPackUnits, rows, kPackUnits, transposed, kPackUnits);
     for (int64_t unit = 0; unit < kPackUnits; ++unit) {
       for (int64_t n = 0; n < kPackUnits; n += W)
-        Store(to + unit * p.block_cols + n0 + n, Load(turned + unit * kPackUnits + n));
+        Store(to + unit * p.block_cols + n0 + n, Load(transposed + unit * kPackUnits + n));
     }
   }
 }
@@ -72,6 +87,8 @@ void Pack(const PackArgs& p) {
 }
 
 }  // namespace
+#endif  // CLOZE_ISA
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_OPS_KERNELS_PACK_H_

@@ -1,8 +1,8 @@
-// Vectors of the instruction set that this file is compiled for: W floats, loads and stores of f32
-// and bf16, exp and the normal distribution. Only for core/ops/kernels/*.cc; everything has
-// internal linkage.
+// Vectors of the instruction set that the including file is compiled for: W floats, loads and
+// stores of f32 and bf16, exp and the normal distribution. Everything has internal linkage.
 #ifndef CLOZE_CORE_OPS_KERNELS_SIMD_H_
 #define CLOZE_CORE_OPS_KERNELS_SIMD_H_
+#ifdef CLOZE_ISA
 
 #include <immintrin.h>
 
@@ -59,7 +59,7 @@ CLOZE_INLINE VF Load(const float* p) {
   return v;
 }
 CLOZE_INLINE void Store(float* p, VF v) { __builtin_memcpy(p, &v, sizeof(v)); }
-// GCC 12 makes halves of the general conversion.
+// GCC 12 splits __builtin_convertvector into half-width operations.
 CLOZE_INLINE VU Widen(VH h) {
 #if defined(__AVX512F__)
   return (VU)_mm512_maskz_cvtepu16_epi32(-1, (__m256i)h);
@@ -75,8 +75,8 @@ CLOZE_INLINE VU LoadBits(const bf16* p) {
   return Widen(h);
 }
 CLOZE_INLINE VF Load(const bf16* p) { return (VF)(LoadBits(p) << 16); }
-// Rounds to nearest even; a NaN stays one unless all its bits are set, which no operation makes.
-// The instruction takes denormals for 0.
+// Rounds to nearest even. A NaN stays a NaN unless all its bits are set, which no operation
+// produces. The AVX512_BF16 instruction treats denormals as 0.
 CLOZE_INLINE VH Round(VF v) {
 #ifdef __AVX512BF16__
   return (VH)_mm512_cvtneps_pbh((__m512)v);
@@ -89,12 +89,12 @@ CLOZE_INLINE void Store(bf16* p, VF v) {
   const VH h = Round(v);
   __builtin_memcpy(p, &h, sizeof(h));
 }
-// Lanes of two neighbours: `even` as bf16 in the low halves, `odd` in the high ones.
+// Interleaves two rows: `even` as bf16 in the low halves of the lanes, `odd` in the high ones.
 CLOZE_INLINE VF PairBf16(VF even, VF odd) {
   return (VF)(Widen(Round(even)) | Widen(Round(odd)) << 16);
 }
 
-// The first n (< W) elements; the rest is 0.
+// Loads or stores the first n (< W) elements; LoadPart sets the others to 0.
 template <typename T>
 CLOZE_INLINE VF LoadPart(const T* p, int64_t n) {
   T t[W] = {};
@@ -108,7 +108,8 @@ CLOZE_INLINE void StorePart(T* p, VF v, int64_t n) {
   __builtin_memcpy(p, t, n * sizeof(T));
 }
 
-// A place in a row: load and store the W elements from c on, or what is left of them.
+// A position in a row: loads and stores the W elements from c on (Whole), or the n that remain
+// (Part).
 struct Whole {
   int64_t c;
   template <typename T>
@@ -131,7 +132,7 @@ struct Part {
   CLOZE_INLINE void Set(T* p, VF v) const {
     StorePart(p + c, v, n);
   }
-  // Zero in the lanes that are not there.
+  // Zeroes the lanes after the last element.
   CLOZE_INLINE VF Only(VF v) const {
     float t[W];
     Store(t, v);
@@ -139,7 +140,7 @@ struct Part {
   }
 };
 
-// f(place) for every place of a row of n elements.
+// Calls f(position) for every position of a row of n elements.
 template <typename F>
 CLOZE_INLINE void Sweep(int64_t n, F f) {
   int64_t c = 0;
@@ -154,13 +155,13 @@ CLOZE_INLINE VI Lanes(std::integer_sequence<int, lane...>) {
 }
 CLOZE_INLINE VI Lanes() { return Lanes(std::make_integer_sequence<int, W>()); }
 
-// Lanes i and i ^ half change places.
+// Swaps lanes i and i ^ half.
 template <int half, int... lane>
 CLOZE_INLINE VF Swapped(VF v, std::integer_sequence<int, lane...>) {
   return __builtin_shufflevector(v, v, (lane ^ half)...);
 }
 
-// f over all lanes, halves first.
+// Reduces all lanes by f, halves first.
 template <int half = W / 2, typename F>
 CLOZE_INLINE float Fold(VF v, F f) {
   v = f(v, Swapped<half>(v, std::make_integer_sequence<int, W>()));
@@ -172,8 +173,8 @@ CLOZE_INLINE float Sum(VF v) {
 }
 CLOZE_INLINE float MaxLane(VF v) { return Fold(v, Max); }
 
-// e^x, relative error below 2e-7; 0 below -87.33, where it would soon be denormal, which takes a
-// hundred times as long; finite above 88.
+// e^x, relative error below 2e-7. 0 below -87.33 (denormals would take a hundred times as long);
+// finite above 88.
 CLOZE_INLINE VF Exp(VF x) {
   const VF clamped = Min(Max(x, Splat(-87.33f)), Splat(88.0f));
 #ifdef __AVX512F__
@@ -218,4 +219,5 @@ CLOZE_INLINE Normal NormalOf(VF x) {
 }  // namespace
 }  // namespace cloze
 
+#endif  // CLOZE_ISA
 #endif  // CLOZE_CORE_OPS_KERNELS_SIMD_H_

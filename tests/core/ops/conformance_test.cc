@@ -4,7 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/chain.h"
+#include "core/ops/attention.h"
+#include "core/ops/crf.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/embedding.h"
+#include "core/ops/norm.h"
+#include "core/ops/rows.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze::reference {
@@ -21,8 +26,8 @@ struct Keys {
       example.push_back((uint64_t{1} << 33) + r / 7),
           position.push_back(static_cast<int32_t>(r % 7));
   }
-  DropoutSite Site(float p, uint32_t stream) const {
-    return {p, 42, stream, {example.data(), position.data()}};
+  DropoutSite Site(float p, uint32_t site) const {
+    return {p, 42, site, {example.data(), position.data()}};
   }
 };
 
@@ -311,30 +316,30 @@ Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spre
   std::vector<int32_t> cu = {0}, targets;
   for (const int32_t length : lengths) cu.push_back(cu.back() + length);
   for (int32_t r = 0; r < cu.back(); ++r) targets.push_back(static_cast<int32_t>(r * 7 % labels));
-  e.name = absl::StrCat(
-      "ChainLoss_", cu.back(), "x", labels, "_", static_cast<int>(spread), Suffix(type));
+  e.name =
+      absl::StrCat("CrfLoss_", cu.back(), "x", labels, "_", static_cast<int>(spread), Suffix(type));
   e.path = {labels + cu.back(), 2, type};
   e.inputs = {{"logits", Role::kStream, RandomTable(cu.back(), labels, 1, spread)},
       {"start", Role::kParameter, RandomTable(1, labels, 2)},
       {"between", Role::kParameter, RandomTable(labels, labels, 3)},
       {"end", Role::kParameter, RandomTable(1, labels, 4)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Table<S>(1, 1, {ChainLoss(in[0], lengths, targets, in[1].v, in[2], in[3].v)})};
+    return Tables<S>{Table<S>(1, 1, {CrfLoss(in[0], lengths, targets, in[1].v, in[2], in[3].v)})};
   });
   e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat start = s.Put(p.inputs[1], DType::kF32), between = s.Put(p.inputs[2], DType::kF32),
               end = s.Put(p.inputs[3], DType::kF32);
-    const Chain chain = {start.f32(), between.f32(), end.f32()};
+    const Crf crf = {start.f32(), between.f32(), end.f32()};
     Table<float> d1(1, labels), d2(labels, labels), d3(1, labels);
     Mat logits = s.Put(p.inputs[0]);
-    const double loss = ChainLoss(logits, cu, targets.data(), chain, 0, {}, s.arena).loss;
+    const double loss = CrfLoss(logits, cu, targets.data(), crf, 0, {}, s.arena).loss;
     ExpectSameBits("logits", {Workspace::Get(logits)}, {p.inputs[0]});
     Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
     if (p.dout.empty()) return r;
     for (int i = 0; i < p.backwards; ++i) {
       logits = s.Put(p.inputs[0]);
-      EXPECT_EQ(ChainLoss(logits, cu, targets.data(), chain, p.dout[0].v[0],
+      EXPECT_EQ(CrfLoss(logits, cu, targets.data(), crf, p.dout[0].v[0],
                     {d1.v.data(), d2.v.data(), d3.v.data()}, s.arena)
                     .loss,
           loss);
@@ -478,9 +483,9 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
   e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat x = s.Put(p.inputs[0]), y = b == 0 ? s.New(rows, cols) : s.Put(p.inputs[1]);
-    Combine(a, x, b, y);
+    Axpby(a, x, b, y);
     if (b == 0) {
-      Combine(a, x, 0, x);
+      Axpby(a, x, 0, x);
       ExpectSameBits("in place", {Workspace::Get(x)}, {Workspace::Get(y)});
     }
     return Result{{Workspace::Get(y)}, {}};

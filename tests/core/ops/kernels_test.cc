@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/ops/kernels/kernels.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze {
@@ -78,13 +79,13 @@ struct Keys {
   Keys() {
     for (int i = 0; i < 200; ++i) example[i] = (uint64_t{3} << 32) + i / 50, position[i] = i % 50;
   }
-  RowDropout Row(float p, uint32_t stream) const {
+  RowDropout Row(float p, uint32_t site) const {
     if (p == 0) return {};
     const auto key = Philox(7, Purpose::kDropout).key();
-    return {key[0], key[1], static_cast<uint32_t>(std::lround(p * 65536)), stream, 1 / (1 - p),
+    return {key[0], key[1], static_cast<uint32_t>(std::lround(p * 65536)), site, 1 / (1 - p),
         example, position};
   }
-  DropoutSite Site(float p, uint32_t stream) const { return {p, 7, stream, {example, position}}; }
+  DropoutSite Site(float p, uint32_t site) const { return {p, 7, site, {example, position}}; }
 };
 
 // d<dout, f(inputs)> along `direction` of input k.
@@ -143,11 +144,11 @@ TEST_P(Isa, Norm) {
           mean(Table<float>(1, rows), DType::kF32), rstd(Table<float>(1, rows), DType::kF32),
           dy(dout, type()), dz(zeros, type()), dx(zeros, type()), dgain(row, DType::kF32),
           dbias(row, DType::kF32), dxsum(row, DType::kF32);
-      kernels().norm[int(type())]({rows, cols, x.data(), residual.data(), z.data(), y.data(),
-          mean.f32(), rstd.f32(), gain.f32(), bias.f32(), 1e-5f, keys_.Row(p, 1), keys_.Row(p, 2)});
+      kernels().norm[type()]({rows, cols, x.data(), residual.data(), z.data(), y.data(), mean.f32(),
+          rstd.f32(), gain.f32(), bias.f32(), 1e-5f, keys_.Row(p, 1), keys_.Row(p, 2)});
       const Table<double> expected = f(Widen<double>(inputs));
       ExpectClose(what, cols, y.Get().v, expected.v, path);
-      kernels().norm_grad[int(type())](
+      kernels().norm_grad[type()](
           {rows, cols, dy.data(), z.data(), nullptr, dz.data(), dx.data(), mean.f32(), rstd.f32(),
               gain.f32(), dgain.f32(), dbias.f32(), dxsum.f32(), keys_.Row(p, 1), keys_.Row(p, 2)});
       Guarded* const gradients[] = {&dx, &dz, &dgain, &dbias};
@@ -173,8 +174,8 @@ TEST_P(Isa, Pack) {
         const int64_t across = (cols + block - 1) / block, down = (depth + deep - 1) / deep;
         Guarded from(weights, DType::kF32), to(Table<float>(across * down, deep * block), type());
         const int64_t step = weights.cols;
-        kernels().pack[int(type())]({depth, cols, by_columns ? step : 1, by_columns ? 1 : step,
-            deep, block, deep * block, down * deep * block, from.f32(), to.data()});
+        kernels().pack[type()]({depth, cols, by_columns ? step : 1, by_columns ? 1 : step, deep,
+            block, deep * block, down * deep * block, from.f32(), to.data()});
         Table<float> expected(across * down, deep * block);
         for (int64_t k = 0; k < depth; ++k) {
           for (int64_t n = 0; n < cols; ++n) {
@@ -202,8 +203,8 @@ TEST_P(Isa, Activation) {
                          const Tables<S>& in) { return reference::Activation(kind, in[0]); };
       Guarded u(inputs[0], type()), y(zeros, type()), again(zeros, type()), d(dout, type()),
           sum(Table<float>(1, cols), DType::kF32);
-      kernels().activation[int(type())](kind, rows * cols, u.data(), y.data());
-      kernels().activation_grad[int(type())](
+      kernels().activation[type()](kind, rows * cols, u.data(), y.data());
+      kernels().activation_grad[type()](
           kind, rows, cols, u.data(), d.data(), again.data(), d.data(), sum.f32());
       const Table<double> expected = f(Widen<double>(inputs));
       ExpectClose(what, cols, y.Get().v, expected.v, {1, 2, type()});
@@ -241,12 +242,11 @@ TEST_P(Isa, Attention) {
     const AttentionArgs args = {tokens, dim, 3 * dim, dim, part(qkv, 0), part(qkv, 1), part(qkv, 2),
         out.data(), lse.f32(), nullptr, static_cast<float>(1 / std::sqrt(double(dim))),
         keys_.Row(p, 4 << 12), scratch.f32()};
-    kernels().attention[int(type())](args);
+    kernels().attention[type()](args);
     const Table<double> expected = f(Widen<double>(inputs));
     ExpectClose(what, dim, out.Get().v, expected.v, path);
     std::memset(scratch.data(), 0xFF, AttentionScratch(tokens, dim) * sizeof(float));
-    kernels().attention_grad[int(type())](
-        {args, d.data(), part(dqkv, 0), part(dqkv, 1), part(dqkv, 2)});
+    kernels().attention_grad[type()]({args, d.data(), part(dqkv, 0), part(dqkv, 1), part(dqkv, 2)});
     ExpectGradient(what, f, inputs, dout, 0, dqkv.Get(), path);
   }
 }
@@ -260,9 +260,9 @@ TEST_P(Isa, SoftmaxLoss) {
       return Table<S>(1, 1, {CrossEntropy(in[0], {target})});
     };
     Guarded logits(inputs[0], type());
-    const LossRow untouched = kernels().softmax_loss[int(type())](n, logits.data(), target, 0);
+    const LossRow untouched = kernels().softmax_loss[type()](n, logits.data(), target, 0);
     ExpectSameBits("logits", {logits.Get()}, inputs);
-    const LossRow row = kernels().softmax_loss[int(type())](n, logits.data(), target, 0.5f);
+    const LossRow row = kernels().softmax_loss[type()](n, logits.data(), target, 0.5f);
     EXPECT_EQ(row.loss, untouched.loss);
     EXPECT_EQ(
         row.best, std::max_element(inputs[0].v.begin(), inputs[0].v.end()) - inputs[0].v.begin());
@@ -276,7 +276,7 @@ TEST_P(Isa, DropoutHasTheSameMaskEverywhere) {
   for (const int64_t cols : {1, 16, 40, 129, 300}) {
     Guarded x(Table<float>(9, cols, std::vector<float>(9 * cols, 1)), type()),
         y(Table<float>(9, cols), type());
-    kernels().dropout[int(type())](9, cols, x.data(), y.data(), keys_.Row(0.5f, 77));
+    kernels().dropout[type()](9, cols, x.data(), y.data(), keys_.Row(0.5f, 77));
     const Table<float> actual = y.Get();
     for (int64_t r = 0; r < 9; ++r) {
       for (int64_t c = 0; c < cols; ++c)
@@ -290,10 +290,10 @@ TEST_P(Isa, SumsAndLookUps) {
     const Table<float> x = Random(6, cols, 1), start = RandomTable(1, cols, 2);
     Guarded in(x, type()), columns(start, DType::kF32), rows(start, DType::kF32),
         embedded(Table<float>(2, cols), type()), table(RandomTable(4, cols, 3), DType::kF32);
-    kernels().column_sum[int(type())](6, cols, in.data(), cols, columns.f32());
+    kernels().column_sum[type()](6, cols, in.data(), cols, columns.f32());
     const int32_t index[] = {5, 0, 2}, id[] = {3, 1}, first[] = {0, 0};
-    kernels().sum_rows[int(type())](3, cols, in.data(), index, rows.f32(), true);
-    kernels().embed[int(type())](
+    kernels().sum_rows[type()](3, cols, in.data(), index, rows.f32(), true);
+    kernels().embed[type()](
         2, cols, table.f32(), id, table.f32(), first, table.f32(), first, embedded.data());
     std::vector<double> column_sum(start.v.begin(), start.v.end()), row_sum = column_sum, sum;
     const Table<float> t = table.Get();
@@ -336,8 +336,8 @@ TEST_P(Isa, AdamWAndSumSquares) {
 TEST_P(Isa, ConvertRoundsToNearestEven) {
   const Table<float> x = RandomTable(1, 37, 1);
   Guarded from(x, type()), to(x, DType::kBf16), back(x, DType::kF32);
-  kernels().convert[int(type())][1](37, from.data(), to.data());
-  kernels().convert[1][0](37, to.data(), back.data());
+  kernels().to_bf16[type()](37, from.data(), to.data());
+  kernels().to_f32[DType::kBf16](37, to.data(), back.data());
   ExpectSameBits("rounded", {back.Get()}, {Rounded(x, DType::kBf16)});
 }
 

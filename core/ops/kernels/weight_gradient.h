@@ -1,20 +1,43 @@
-// Gradients of weights on the matrix unit (AMX). Included by table.cc.
-#ifndef CLOZE_CORE_OPS_KERNELS_GRADIENT_H_
-#define CLOZE_CORE_OPS_KERNELS_GRADIENT_H_
+// Gradients of weights on the matrix unit (AMX).
+#ifndef CLOZE_CORE_OPS_KERNELS_WEIGHT_GRADIENT_H_
+#define CLOZE_CORE_OPS_KERNELS_WEIGHT_GRADIENT_H_
+
+#include <cstdint>
 
 #include "core/ops/kernels/gemm.h"
-#include "core/ops/kernels/kernels.h"
 
 namespace cloze {
+
+// Packs bf16 [tokens, cols] into panels of kPanelCols columns: for each kPanelTokens tokens a tile
+// of the first half of the columns, then one of the second. A tile is 16 x 16 units of two tokens
+// each, by tokens and columns, or transposed (`transposed`). Padded with zeros.
+constexpr int64_t kPanelCols = 32, kPanelTokens = 32;
+struct PanelArgs {
+  int64_t tokens, cols, stride;
+  const void* from;
+  bool transposed;
+  float* to;      // of the first panel
+  int64_t panel;  // floats from one panel to the next
+};
+// dw [rows, cols] += left^T right over `tiles` times kPanelTokens tokens; left is transposed.
+struct GradientArgs {
+  int64_t tiles, rows, cols;
+  const float *left, *right;
+  int64_t panel;
+  float* dw;
+  int64_t stride;
+};
+
+#ifdef CLOZE_ISA
 namespace {
 
 #ifdef __AMX_BF16__
 
 constexpr int64_t kTileFloats = kTileUnits * kTileUnits;
-constexpr int64_t kDeepTiles = 16;  // of a panel at a time: 32 KB, which stay in the nearest cache
+constexpr int64_t kDeepTiles = 16;  // per step of the sum: 32 KB, which stay in L1
 
-// A tile of 32 tokens of 16 columns: unit (k, n) holds tokens 2k and 2k + 1. What is not there is
-// zero.
+// Packs a tile of 32 tokens by 16 columns, padded with zeros: unit (k, n) holds tokens 2k and 2k +
+// 1.
 CLOZE_INLINE void PanelTile(
     const PanelArgs& p, const bf16* from, int64_t tokens, int64_t cols, float* to) {
   for (int64_t unit = 0; unit < kTileUnits; ++unit) {
@@ -36,9 +59,9 @@ void Panels(const PanelArgs& p) {
     for (int64_t n = 0; n < p.cols; n += kPanelCols) {
       float* to = p.to + n / kPanelCols * p.panel + token / kPanelTokens * 2 * kTileFloats;
       for (int64_t col = n; col < n + kPanelCols; col += kTileUnits, to += kTileFloats) {
-        PanelTile(
-            p, from + token * p.stride + col, p.tokens - token, p.cols - col, p.turned ? tile : to);
-        if (p.turned) Transpose(kTileUnits, kTileUnits, tile, kTileUnits, to, kTileUnits);
+        PanelTile(p, from + token * p.stride + col, p.tokens - token, p.cols - col,
+            p.transposed ? tile : to);
+        if (p.transposed) Transpose(kTileUnits, kTileUnits, tile, kTileUnits, to, kTileUnits);
       }
     }
   }
@@ -71,7 +94,7 @@ void Gradient(const GradientArgs& g) {
         for (int64_t r = 0; r < rows; ++r)
           __builtin_memcpy(edge + r * kPanelCols, c + r * g.stride, cols * sizeof(float));
         GradientBlock(tiles, a, b, edge, kPanelCols);
-        __asm__ volatile("" ::: "memory");  // nor that they store there
+        TileStoreBarrier();
         for (int64_t r = 0; r < rows; ++r)
           __builtin_memcpy(c + r * g.stride, edge + r * kPanelCols, cols * sizeof(float));
       }
@@ -82,6 +105,8 @@ void Gradient(const GradientArgs& g) {
 #endif
 
 }  // namespace
+#endif  // CLOZE_ISA
+
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_OPS_KERNELS_GRADIENT_H_
+#endif  // CLOZE_CORE_OPS_KERNELS_WEIGHT_GRADIENT_H_

@@ -1,5 +1,5 @@
 // Marginals and the best sequence of a chain against all sequences one by one.
-#include "core/ops/chain.h"
+#include "core/ops/crf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Problem {
     fill(&logits, n * labels), fill(&start, labels), fill(&between, labels * labels),
         fill(&end, labels);
   }
-  Chain chain() const { return {start.data(), between.data(), end.data()}; }
+  Crf crf() const { return {start.data(), between.data(), end.data()}; }
   ConstMat mat() const { return View(logits.data(), n, labels); }
 
   double Score(const std::vector<int>& y) const {
@@ -45,7 +45,7 @@ struct Problem {
   }
 };
 
-TEST(Chain, BestSequenceAndMarginalsAreThoseOfAllSequences) {
+TEST(Crf, BestSequenceAndMarginalsAreThoseOfAllSequences) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     Problem p(1 + seed % 5, 1 + seed % 4, seed);
     if (seed % 3 == 0) p.between[seed % p.between.size()] = kNever;
@@ -59,28 +59,27 @@ TEST(Chain, BestSequenceAndMarginalsAreThoseOfAllSequences) {
       for (int64_t t = 0; t < p.n; ++t) sums[t * p.labels + y[t]] += std::exp(score);
       if (score > most) most = score, expected = y;
     });
-    ASSERT_EQ(BestSequence(p.mat(), p.chain(), best.data()), most > kNever) << seed;
+    ASSERT_EQ(Viterbi(p.mat(), p.crf(), best.data()), most > kNever) << seed;
     if (most == kNever) continue;
     EXPECT_EQ(best, expected) << seed;
     std::vector<float> marginals(p.n * p.labels);
-    ChainMarginals(p.mat(), p.chain(), View(marginals.data(), p.n, p.labels));
+    CrfMarginals(p.mat(), p.crf(), View(marginals.data(), p.n, p.labels));
     for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(marginals[i], sums[i] / z, 1e-5) << seed;
     Arena arena;
     Problem copy = p;
     const std::vector<int32_t> y(expected.begin(), expected.end()),
         cu = {0, static_cast<int32_t>(p.n)};
     const Mat logits = View(copy.logits.data(), p.n, p.labels);
-    EXPECT_NEAR(
-        ChainLoss(logits, cu, y.data(), p.chain(), 0, {}, arena).loss, std::log(z) - most, 1e-5)
+    EXPECT_NEAR(CrfLoss(logits, cu, y.data(), p.crf(), 0, {}, arena).loss, std::log(z) - most, 1e-5)
         << seed;
   }
 }
 
-TEST(Chain, LongSequencesOfHugeScoresStayFinite) {
+TEST(Crf, LongSequencesOfHugeScoresStayFinite) {
   Problem p(3000, 5, 1);
   for (float& x : p.logits) x *= 100;
   std::vector<float> marginals(p.n * p.labels);
-  ChainMarginals(p.mat(), p.chain(), View(marginals.data(), p.n, p.labels));
+  CrfMarginals(p.mat(), p.crf(), View(marginals.data(), p.n, p.labels));
   for (int64_t t = 0; t < p.n; ++t) {
     double sum = 0;
     for (int64_t j = 0; j < p.labels; ++j) sum += marginals[t * p.labels + j];
@@ -88,26 +87,25 @@ TEST(Chain, LongSequencesOfHugeScoresStayFinite) {
   }
 }
 
-TEST(Chain, SaysWhenThereIsNoBestSequence) {
+TEST(Crf, SaysWhenThereIsNoBestSequence) {
   Problem p(3, 2, 1);
   std::vector<int> best(3);
-  EXPECT_TRUE(BestSequence(p.mat(), p.chain(), best.data()));
+  EXPECT_TRUE(Viterbi(p.mat(), p.crf(), best.data()));
   p.logits[2] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(BestSequence(p.mat(), p.chain(), best.data()));
+  EXPECT_TRUE(Viterbi(p.mat(), p.crf(), best.data()));
   EXPECT_EQ(best[1], 1);
   p.logits[3] = p.logits[2];
-  EXPECT_FALSE(BestSequence(p.mat(), p.chain(), best.data()));
+  EXPECT_FALSE(Viterbi(p.mat(), p.crf(), best.data()));
   p.logits[2] = p.logits[3] = 0, p.end = {kNever, kNever};
-  EXPECT_FALSE(BestSequence(p.mat(), p.chain(), best.data()));
+  EXPECT_FALSE(Viterbi(p.mat(), p.crf(), best.data()));
 }
 
-TEST(Chain, FrozenScoresGetNoGradient) {
+TEST(Crf, FrozenScoresGetNoGradient) {
   Problem p(4, 3, 1);
   Arena arena;
   const std::vector<int32_t> y = {0, 1, 2, 0}, cu = {0, 0, 4, 4};
   const Mat logits = View(p.logits.data(), 4, 3);
-  EXPECT_GT(
-      ChainLoss(logits, cu, y.data(), p.chain(), 1, {nullptr, nullptr, nullptr}, arena).loss, 0);
+  EXPECT_GT(CrfLoss(logits, cu, y.data(), p.crf(), 1, {nullptr, nullptr, nullptr}, arena).loss, 0);
   double sum = 0;
   for (int64_t j = 0; j < 3; ++j) sum += p.logits[j];
   EXPECT_NEAR(sum, 0, 1e-5);  // a gradient now

@@ -1,5 +1,4 @@
-// Forward-backward in logarithms and double, and Viterbi.
-#include "core/ops/chain.h"
+#include "core/ops/crf.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
+#include "core/ops/elementwise.h"
 
 namespace cloze {
 namespace {
@@ -25,28 +25,29 @@ double LogSum(absl::Span<const double> x) {
   return max + std::log(sum);
 }
 
-// One sequence: logits [n, L] f32, n > 0. alpha(t, j) is the log of the sum over all beginnings
-// that end with j at t, beta(t, j) that over all ends behind it.
+// The forward-backward algorithm in log space and double, over one sequence of logits [n, L] f32, n
+// > 0. alpha(t, j) is the log of the sum over all prefixes that end with j at t, beta(t, j) of that
+// over all suffixes that follow it.
 class Lattice {
  public:
-  Lattice(ConstMat logits, const Chain& chain)
-      : e_(logits), chain_(chain), n_(logits.rows), labels_(logits.cols), terms_(labels_) {
+  Lattice(ConstMat logits, const Crf& crf)
+      : e_(logits), crf_(crf), n_(logits.rows), labels_(logits.cols), terms_(labels_) {
     alpha_.resize(n_ * labels_);
-    for (int64_t j = 0; j < labels_; ++j) alpha(0, j) = double{chain.start[j]} + e_.f32(0)[j];
+    for (int64_t j = 0; j < labels_; ++j) alpha(0, j) = double{crf.start[j]} + e_.f32(0)[j];
     for (int64_t t = 1; t < n_; ++t) {
       for (int64_t j = 0; j < labels_; ++j) {
         for (int64_t i = 0; i < labels_; ++i) terms_[i] = alpha(t - 1, i) + between(i, j);
         alpha(t, j) = LogSum(terms_) + e_.f32(t)[j];
       }
     }
-    for (int64_t j = 0; j < labels_; ++j) terms_[j] = alpha(n_ - 1, j) + chain.end[j];
+    for (int64_t j = 0; j < labels_; ++j) terms_[j] = alpha(n_ - 1, j) + crf.end[j];
     log_z_ = LogSum(terms_);
   }
 
   double log_z() const { return log_z_; }
 
   double Score(const int32_t* y) const {
-    double score = double{chain_.start[y[0]]} + chain_.end[y[n_ - 1]];
+    double score = double{crf_.start[y[0]]} + crf_.end[y[n_ - 1]];
     for (int64_t t = 0; t < n_; ++t)
       score += e_.f32(t)[y[t]] + (t > 0 ? between(y[t - 1], y[t]) : 0);
     return score;
@@ -54,7 +55,7 @@ class Lattice {
 
   void Backward() {
     beta_.resize(n_ * labels_);
-    for (int64_t i = 0; i < labels_; ++i) beta(n_ - 1, i) = chain_.end[i];
+    for (int64_t i = 0; i < labels_; ++i) beta(n_ - 1, i) = crf_.end[i];
     for (int64_t t = n_ - 2; t >= 0; --t) {
       for (int64_t i = 0; i < labels_; ++i) {
         for (int64_t j = 0; j < labels_; ++j)
@@ -63,7 +64,7 @@ class Lattice {
       }
     }
   }
-  // After Backward(): probability of j at t, and of i at t - 1 with j at t.
+  // After Backward(): returns the probability of j at t, or of i at t - 1 and j at t.
   double Probability(int64_t t, int64_t j) { return std::exp(alpha(t, j) + beta(t, j) - log_z_); }
   double Probability(int64_t t, int64_t i, int64_t j) {
     return std::exp(alpha(t - 1, i) + between(i, j) + e_.f32(t)[j] + beta(t, j) - log_z_);
@@ -72,16 +73,16 @@ class Lattice {
  private:
   double& alpha(int64_t t, int64_t j) { return alpha_[t * labels_ + j]; }
   double& beta(int64_t t, int64_t j) { return beta_[t * labels_ + j]; }
-  double between(int64_t i, int64_t j) const { return chain_.between[i * labels_ + j]; }
+  double between(int64_t i, int64_t j) const { return crf_.between[i * labels_ + j]; }
 
   ConstMat e_;
-  const Chain& chain_;
+  const Crf& crf_;
   int64_t n_, labels_;
   std::vector<double> terms_, alpha_, beta_;  // [L], [n, L], [n, L]
   double log_z_;
 };
 
-// Gradients of some sequences, in the order start, between, end.
+// Accumulates the gradients of one sequence in `sum`, in the order start, between, end.
 void AddGradients(Lattice& lattice, const int32_t* y, Mat logits, double scale, double* sum) {
   const int64_t n = logits.rows, labels = logits.cols;
   double *start = sum, *between = start + labels, *end = between + labels * labels;
@@ -93,7 +94,7 @@ void AddGradients(Lattice& lattice, const int32_t* y, Mat logits, double scale, 
     }
     between[y[t - 1] * labels + y[t]] -= scale;
   }
-  // The logits of a row are not read any more once its probabilities are known.
+  // From here on, no probability reads the logits of another row.
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t j = 0; j < labels; ++j) {
       const double d = scale * (lattice.Probability(t, j) - (y[t] == j));
@@ -104,7 +105,7 @@ void AddGradients(Lattice& lattice, const int32_t* y, Mat logits, double scale, 
   }
 }
 
-// grad[i] += sum over the parts of part[i]; null: not wanted.
+// grad[i] += sum over the parts of part[i]; does nothing if grad is null.
 void AddParts(const double* parts, int64_t count, int64_t stride, float* grad, int64_t n) {
   for (int64_t i = 0; grad != nullptr && i < n; ++i) {
     double sum = 0;
@@ -115,8 +116,8 @@ void AddParts(const double* parts, int64_t count, int64_t stride, float* grad, i
 
 }  // namespace
 
-LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* targets,
-    const Chain& chain, float gradient_scale, const ChainGrads& grads, Arena& arena) {
+LossSum CrfLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* targets,
+    const Crf& crf, float gradient_scale, const CrfGrads& grads, Arena& arena) {
   const Arena::Mark mark = arena.mark();
   const int64_t labels = logits.cols, sequences = static_cast<int64_t>(cu_rows.size()) - 1,
                 size = labels * (labels + 2);
@@ -136,7 +137,7 @@ LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* 
       const int64_t begin = cu_rows[s], n = cu_rows[s + 1] - begin;
       if (n == 0) continue;
       const Mat e = Rows(f32, begin, n);
-      Lattice lattice(e, chain);
+      Lattice lattice(e, crf);
       sums[p].loss += lattice.log_z() - lattice.Score(targets + begin);
       for (int64_t t = 0; t < n; ++t)
         sums[p].correct +=
@@ -156,9 +157,9 @@ LossSum ChainLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* 
   return all;
 }
 
-void ChainMarginals(ConstMat logits, const Chain& chain, Mat p) {
+void CrfMarginals(ConstMat logits, const Crf& crf, Mat p) {
   if (logits.rows == 0) return;
-  Lattice lattice(logits, chain);
+  Lattice lattice(logits, crf);
   lattice.Backward();
   for (int64_t t = 0; t < logits.rows; ++t) {
     for (int64_t j = 0; j < logits.cols; ++j)
@@ -166,17 +167,17 @@ void ChainMarginals(ConstMat logits, const Chain& chain, Mat p) {
   }
 }
 
-bool BestSequence(ConstMat logits, const Chain& chain, int* best) {
+bool Viterbi(ConstMat logits, const Crf& crf, int* best) {
   const int64_t n = logits.rows, labels = logits.cols;
   std::vector<double> score(labels), last;
   std::vector<int32_t> from(n * labels);
-  for (int64_t j = 0; j < labels; ++j) score[j] = double{chain.start[j]} + logits.f32(0)[j];
+  for (int64_t j = 0; j < labels; ++j) score[j] = double{crf.start[j]} + logits.f32(0)[j];
   for (int64_t t = 1; t < n; ++t) {
     last = score;
     for (int64_t j = 0; j < labels; ++j) {
       double most = kNever;
       for (int64_t i = 0; i < labels; ++i) {
-        const double s = last[i] + chain.between[i * labels + j];
+        const double s = last[i] + crf.between[i * labels + j];
         if (s > most) most = s, from[t * labels + j] = static_cast<int32_t>(i);
       }
       score[j] = most + logits.f32(t)[j];
@@ -185,8 +186,8 @@ bool BestSequence(ConstMat logits, const Chain& chain, int* best) {
   double most = kNever;
   best[n - 1] = 0;
   for (int64_t j = 0; j < labels; ++j) {
-    if (score[j] + chain.end[j] > most)
-      most = score[j] + chain.end[j], best[n - 1] = static_cast<int>(j);
+    if (score[j] + crf.end[j] > most)
+      most = score[j] + crf.end[j], best[n - 1] = static_cast<int>(j);
   }
   for (int64_t t = n - 1; t > 0; --t) best[t - 1] = from[t * labels + best[t]];
   return most > kNever;

@@ -1,0 +1,31 @@
+// Scaled dot-product attention of packed sequences.
+#ifndef CLOZE_CORE_OPS_ATTENTION_H_
+#define CLOZE_CORE_OPS_ATTENTION_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "core/ops/dropout.h"
+#include "core/tensor/arena.h"
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// Sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]).
+struct AttentionShape {
+  absl::Span<const int32_t> cu_seqlens;
+  int heads;
+};
+// out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim]. Rows
+// after the last sequence become zero. lse [heads, rows] is kept for the backward pass. probs:
+// null, or receives the probabilities before dropout, for each sequence in order [heads, tokens,
+// tokens].
+void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
+    Arena& arena, Mat out, float* lse, float* probs = nullptr);
+// Overwrites dqkv [rows, 3 heads dim].
+void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
+    const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_ATTENTION_H_

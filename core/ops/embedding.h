@@ -1,0 +1,22 @@
+// Sum of three embedding lookups.
+#ifndef CLOZE_CORE_OPS_EMBEDDING_H_
+#define CLOZE_CORE_OPS_EMBEDDING_H_
+
+#include <cstdint>
+
+#include "core/tensor/arena.h"
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]]. Tables f32 [.., cols], x [rows, cols]
+// without gaps.
+void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos,
+    ConstMat types, const int32_t* type, Mat x);
+// dtable[ids[r]] += dx[r] for r < rows; each table row is summed in the order of r. Does nothing if
+// dtable is empty.
+void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& arena, Mat dtable);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_EMBEDDING_H_

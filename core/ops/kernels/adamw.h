@@ -1,0 +1,67 @@
+// The AdamW update and sums of squares.
+#ifndef CLOZE_CORE_OPS_KERNELS_ADAMW_H_
+#define CLOZE_CORE_OPS_KERNELS_ADAMW_H_
+
+#include <cstdint>
+
+#include "core/ops/kernels/simd.h"
+
+namespace cloze {
+
+struct AdamArgs {
+  float *value, *grad, *m, *v;  // grad becomes zero
+  int64_t n;
+  float rate, beta1, beta2, epsilon, decay, grad_scale, correction1, correction2_root;
+};
+
+#ifdef CLOZE_ISA
+namespace {
+
+// Loshchilov & Hutter 2019, in the order of torch.optim.AdamW.
+void AdamW(const AdamArgs& a) {
+  const float shrink = 1.0f - a.rate * a.decay, step = a.rate / a.correction1,
+              root = 1.0f / a.correction2_root;
+  Sweep(a.n, [&](auto at) {
+    const VF g = at(a.grad) * a.grad_scale;
+    const VF m = at(a.m) * a.beta1 + g * (1.0f - a.beta1);
+    const VF v = at(a.v) * a.beta2 + g * g * (1.0f - a.beta2);
+    VF denominator;
+    for (int i = 0; i < W; ++i) denominator[i] = __builtin_sqrtf(v[i]);
+    at.Set(a.m, m);
+    at.Set(a.v, v);
+    at.Set(a.value, at(a.value) * shrink - step * m / (denominator * root + a.epsilon));
+    at.Set(a.grad, VF{});
+  });
+}
+
+// Returns the sum of squares of n elements.
+double SumSquares(int64_t n, const float* x) {
+  constexpr int64_t kAhead = 512;
+  typedef double VD __attribute__((vector_size(W * 8)));
+  VD total[4] = {};
+  const auto add = [&](VF v, int i) {
+    const VD d = __builtin_convertvector(v, VD);
+    total[i] += d * d;
+  };
+  const int64_t part = n / (4 * W) * W;  // four streams read memory faster than one
+  for (int64_t c = 0; c < part; c += W) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      __builtin_prefetch(x + i * part + c + kAhead);
+      add(Load(x + i * part + c), i);
+    }
+  }
+  Sweep(n - 4 * part, [&](auto at) { add(at(x + 4 * part), 0); });
+  double sum = 0;
+  for (const VD& t : total) {
+    for (int i = 0; i < W; ++i) sum += t[i];
+  }
+  return sum;
+}
+
+}  // namespace
+#endif  // CLOZE_ISA
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_ADAMW_H_

@@ -1,0 +1,51 @@
+// Linear combinations, conversions, column sums.
+#ifndef CLOZE_CORE_OPS_KERNELS_ELEMENTWISE_H_
+#define CLOZE_CORE_OPS_KERNELS_ELEMENTWISE_H_
+
+#include <cstdint>
+
+#include "core/ops/kernels/simd.h"
+
+namespace cloze {
+
+#ifdef CLOZE_ISA
+namespace {
+
+// sum [cols] += column sums of x [rows, cols], rows `stride` apart.
+template <typename T>
+void ColumnSum(int64_t rows, int64_t cols, const void* x, int64_t stride, float* sum) {
+  const T* row = static_cast<const T*>(x);
+  for (int64_t r = 0; r < rows; ++r, row += stride) {
+    Sweep(cols, [&](auto at) { at.Set(sum, at(sum) + at(row)); });
+  }
+}
+
+// y = a x + b y, n elements; with b = 0, y is not read.
+template <typename T>
+void Axpby(int64_t n, float a, const void* x, float b, void* y) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  if (b == 0.0f) return Sweep(n, [&](auto at) { at.Set(to, a * at(from)); });
+  Sweep(n, [&](auto at) { at.Set(to, a * at(from) + b * at(to)); });
+}
+
+// Conversion of n elements.
+template <typename From, typename To>
+void Convert(int64_t n, const void* from, void* to) {
+  Sweep(n, [&](auto at) { at.Set(static_cast<To*>(to), at(static_cast<const From*>(from))); });
+}
+template <typename From>
+void ToF32(int64_t n, const void* from, void* to) {
+  Convert<From, float>(n, from, to);
+}
+template <typename From>
+void ToBf16(int64_t n, const void* from, void* to) {
+  Convert<From, bf16>(n, from, to);
+}
+
+}  // namespace
+#endif  // CLOZE_ISA
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_ELEMENTWISE_H_

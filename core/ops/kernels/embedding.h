@@ -1,0 +1,41 @@
+// Sums of table rows.
+#ifndef CLOZE_CORE_OPS_KERNELS_EMBEDDING_H_
+#define CLOZE_CORE_OPS_KERNELS_EMBEDDING_H_
+
+#include <cstdint>
+
+#include "core/ops/kernels/simd.h"
+
+namespace cloze {
+
+#ifdef CLOZE_ISA
+namespace {
+
+// x[r] = a[ia[r]] + b[ib[r]] + c[ic[r]], tables f32 [.., cols].
+template <typename T>
+void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b,
+    const int32_t* ib, const float* c, const int32_t* ic, void* x) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols, *cr = c + ic[r] * cols;
+    T* xr = static_cast<T*>(x) + r * cols;
+    Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br) + at(cr)); });
+  }
+}
+
+// out [cols] (+)= sum over r of x[index[r]].
+template <typename T>
+void SumRows(
+    int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool accumulate) {
+  Sweep(cols, [&](auto at) {
+    VF sum = accumulate ? at(out) : VF{};
+    for (int64_t r = 0; r < rows; ++r) sum += at(static_cast<const T*>(x) + index[r] * cols);
+    at.Set(out, sum);
+  });
+}
+
+}  // namespace
+#endif  // CLOZE_ISA
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_EMBEDDING_H_

@@ -1,0 +1,26 @@
+// Selecting rows of a matrix.
+#ifndef CLOZE_CORE_OPS_ROWS_H_
+#define CLOZE_CORE_OPS_ROWS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "core/ops/dropout.h"
+#include "core/tensor/arena.h"
+#include "core/tensor/mat.h"
+
+namespace cloze {
+
+// y[i] = x[rows[i]]; further rows of y become zero.
+void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
+// Backward of GatherRows for distinct rows: dx[rows[i]] = dy[i]; all other rows of dx become zero.
+void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
+// Sets rows [begin, m.rows) to zero.
+void ZeroRowsFrom(Mat m, int64_t begin);
+// Returns the coordinates of `rows`, then zeros up to `padded` rows, in the arena.
+RowCoordinates GatherCoordinates(
+    const RowCoordinates& all, absl::Span<const int32_t> rows, int64_t padded, Arena& arena);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_ROWS_H_

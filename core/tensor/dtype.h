@@ -1,0 +1,16 @@
+// Element types of activations.
+#ifndef CLOZE_CORE_TENSOR_DTYPE_H_
+#define CLOZE_CORE_TENSOR_DTYPE_H_
+
+#include <cstdint>
+
+namespace cloze {
+
+// A property of the run, not of the code.
+enum class DType : uint8_t { kF32, kBf16 };
+
+inline int64_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TENSOR_DTYPE_H_
