@@ -110,7 +110,7 @@ class MaskedLmEvaluation : public Evaluation {
 // The likeliest tokens for each mask.
 class MaskDecoder : public Decoder {
  public:
-  MaskDecoder(const Tokenizer& tokenizer, int top) : tokenizer_(tokenizer), top_(top) {}
+  MaskDecoder(const Tokenizer* tokenizer, int top) : tokenizer_(tokenizer), top_(top) {}
 
   OrderedJson Answer(const Record& record, const TextLogits& text) const override {
     OrderedJson masks = OrderedJson::array();
@@ -123,7 +123,7 @@ class MaskDecoder : public Decoder {
   OrderedJson Fillings(absl::Span<const float> logits) const {
     std::vector<float> scores(logits.begin(), logits.end());
     Softmax(scores.data(), scores.size());
-    std::vector<int32_t> order(tokenizer_.vocab_size());
+    std::vector<int32_t> order(tokenizer_->vocab_size());
     std::iota(order.begin(), order.end(), 0);
     const int64_t count = std::min<int64_t>(top_, order.size());
     std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
@@ -133,12 +133,12 @@ class MaskDecoder : public Decoder {
     for (int64_t i = 0; i < count; ++i) {
       const int32_t id = order[i];
       fillings.push_back(
-          {{"token", tokenizer_.TokenText(id)}, {"id", id}, {"score", Decimal(scores[id])}});
+          {{"token", tokenizer_->TokenText(id)}, {"id", id}, {"score", Decimal(scores[id])}});
     }
     return fillings;
   }
 
-  const Tokenizer& tokenizer_;
+  const Tokenizer* tokenizer_;
   int top_;
 };
 
@@ -158,6 +158,7 @@ class MaskedLm : public Task {
 
   HeadKind head() const override { return HeadKind::kMaskedLm; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
+  absl::string_view command() const override { return "fill-mask"; }
   bool pretrains() const override { return true; }
   bool evaluates_each_epoch() const override { return false; }
 
@@ -222,7 +223,7 @@ class MaskedLm : public Task {
     return std::vector<Example>{std::move(example)};
   }
   std::unique_ptr<Decoder> NewDecoder(const Model&, const DecodeOptions& options) const override {
-    return std::make_unique<MaskDecoder>(*tokenizer(), options.top);
+    return std::make_unique<MaskDecoder>(tokenizer(), options.top);
   }
 
  private:

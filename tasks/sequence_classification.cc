@@ -240,6 +240,7 @@ class SequenceClassification : public Task {
 
   HeadKind head() const override { return HeadKind::kSequenceClassification; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
+  absl::string_view command() const override { return "predict"; }
   bool reads_pairs() const override { return pairs_; }
   int64_t SampleRow(int64_t) const override { return 0; }
 

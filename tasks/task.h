@@ -123,6 +123,8 @@ class Task {
   virtual int64_t TargetRows(int64_t rows, int64_t examples, const DataShape& data) const = 0;
 
   // -- Evaluation and inference.
+  // The command that answers: "predict".
+  virtual absl::string_view command() const = 0;
   virtual std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats& stats, const DecodeOptions& options) const = 0;
   // True if evaluation computes the logits of a whole batch at once.

@@ -235,6 +235,7 @@ class TokenTagging : public Task {
 
   HeadKind head() const override { return HeadKind::kTokenTagging; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
+  absl::string_view command() const override { return "tag"; }
 
   absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
       const ModelConfig& folder, const std::atomic<bool>* stop) const override {

@@ -26,11 +26,11 @@ absl::Status DrawAttention(Options options) {
   if (PathExists(options.out) && !std::filesystem::is_regular_file(options.out, ignored))
     return Error(Exit::kCannotCreate,
         absl::StrCat(QuotePath(options.out), ": is not a file that can be replaced"));
-  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kNone));
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());
   int64_t cut = 0;
-  const Query query = QueryOf(tokenizer->Encode(options.text), most, &cut);
+  const Query query{ExampleOf(tokenizer->Encode(options.text), most, &cut)};
   AttentionMaps maps = {
       .text = options.text, .tokens = {}, .heads = session->config().heads, .probs = {}};
   for (const int32_t id : query.ids) maps.tokens.push_back(tokenizer->token(id));

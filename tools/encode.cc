@@ -33,16 +33,20 @@ absl::Status AddTensor(
 }
 
 absl::Status Encode(Options options) {
-  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer, HeadKind::kNone));
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
-  CutTexts cut;
+  CutCounts cut;
   int64_t number = 0;
   RETURN_IF_ERROR(ForEachRecords(
       options.infer.input, [&](const std::vector<InputRecord>& records, LineWriter*) {
         std::vector<Query> queries;
         for (const InputRecord& record : records) {
-          ASSIGN_OR_RETURN(Query query, QueryOfRecord(*session, record, options.infer.input, &cut));
-          queries.push_back(std::move(query));
+          const std::string where = absl::StrCat(SourceOf(options.infer.input), ":", record.line);
+          const auto adapter = session->AdapterNamed(record.adapter);
+          if (!adapter.ok()) return Annotate(adapter.status(), where);
+          auto example = EncodeRecord(record, session->input(), &cut);
+          if (!example.ok()) return Annotate(example.status(), where);
+          queries.push_back({*std::move(example), *adapter});
         }
         absl::Status status;
         RETURN_IF_ERROR(session->Hidden(

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proto/task.pb.h"
-#include "tasks/inference/session.h"
+#include "tasks/inference/predictor.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/output.h"
@@ -34,36 +34,26 @@ absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options);
 // Of "auto", "f32" or "bf16".
 RuntimeSpec::Compute ComputeNamed(const std::string& name);
 
-// Opens the model, and sets the input's vocabulary size. kMismatch unless it has `head`; kNone: any
-// will do.
-absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options, HeadKind head);
+// Opens the model and sets the input's vocabulary size.
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 
-// Texts that did not fit, for ReportCut.
-struct CutTexts {
-  int64_t texts = 0, tokens = 0,
-          windows = 0;     // cut, their tokens that were left out, read in several windows
-  int64_t max_tokens = 0;  // what the last of them had to fit in
-};
-
-// The query of a record, cut to the model's length. Errors name the input's line.
-absl::StatusOr<Query> QueryOfRecord(
-    const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut);
-
-// The queries of a record for a classifier, read as it was trained: one, or as many as it takes
-// windows.
-absl::StatusOr<std::vector<Query>> QueriesOfText(
-    const Session& session, const InputRecord& record, const InputOptions& input, CutTexts* cut);
+// Name of the input in messages.
+std::string SourceOf(const InputOptions& input);
 
 // Reads records in batches as they come, calls f for each batch, and flushes what f wrote before
 // waiting for more.
 absl::Status ForEachRecords(const InputOptions& input,
     const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f);
 
-// `{"id": ..., ` or `{`.
-std::string OpenObject(const InputRecord& record);
+// Writes the answers of `records`, one line each.
+absl::Status WriteAnswers(
+    Predictor& predictor, absl::Span<const Record> records, LineWriter* writer);
 
-// Says on stderr how many texts were cut or read in windows, if any.
-void ReportCut(const CutTexts& cut);
+// Answers all of the input, a line each, and reports what did not fit.
+absl::Status AnswerInput(Predictor& predictor, const InputOptions& input);
+
+// Reports on stderr how many texts were cut or read in windows, if any.
+void ReportCut(const CutCounts& cut);
 
 }  // namespace cloze
 

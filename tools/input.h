@@ -9,6 +9,7 @@
 
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "tasks/record.h"
 #include "tools/command.h"
 
 namespace cloze {
@@ -18,20 +19,10 @@ enum class InputFormat {
   kText,   // the line is the text; with pairs, text TAB second text
   kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
            // "tokens"), else "ids"; maybe "id", "adapter"
-  kIds,  // token ids between blanks, or an object with "ids"
+  kIds,    // token ids between blanks, or an object with "ids"
 };
 
-// One thing to run a model on: a text, a pair, words, or ids.
-struct InputRecord {
-  enum class Kind { kText, kPair, kWords, kIds };
-  Kind kind = Kind::kText;
-  std::string text, text_pair;
-  std::vector<std::string> words;
-  std::vector<int32_t> ids;  // also beside a text, when the object has both
-  std::string adapter;       // value of "adapter"; "" when there is none
-  std::string id;            // value of "id" as JSON text, to be passed on; "" when there is none
-  int64_t line = 0;          // line of the input, from 1
-};
+using InputRecord = Record;
 
 struct InputOptions {
   std::string path = "-";  // "-": standard input

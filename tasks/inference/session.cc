@@ -9,6 +9,7 @@
 #include "core/ops/elementwise.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/batcher.h"
 
 namespace cloze {
 namespace {
@@ -59,18 +60,6 @@ absl::Status ForEachWindow(int64_t queries, absl::FunctionRef<int64_t(int64_t)> 
     RETURN_IF_ERROR(f(begin, end));
   }
   return absl::OkStatus();
-}
-
-absl::string_view UseOf(HeadKind head) {
-  switch (head) {
-    case HeadKind::kNone:
-      return "no head: `cloze encode`, neighbors, analogy and attention can use it, or fine-tune "
-             "it";
-    case HeadKind::kMaskedLm: return "a masked-LM head: use `cloze fill-mask`, or fine-tune it";
-    case HeadKind::kSequenceClassification: return "a head for whole texts: use `cloze predict`";
-    case HeadKind::kTokenTagging: return "a tagger: use `cloze tag`";
-  }
-  return "";
 }
 
 // Adapters of one base, which all have the same kind of head.
@@ -149,8 +138,8 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   const ModelConfig& config = model_->config();
   if (adapters.empty() && !fresh.empty()) {
     return Error(
-        Exit::kMismatch, absl::StrCat(QuotePath(base), ": config.json describes ",
-                             UseOf(config.head), ", but the weights lack ", fresh.front()));
+        Exit::kMismatch, absl::StrCat(QuotePath(base), ": the weights lack ", fresh.front(),
+                             ", a part of the head that config.json describes"));
   }
   base_usable_ &= fresh.empty();
   fresh.insert(fresh.end(), except.begin(), except.end());
@@ -207,11 +196,6 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
   return -1;
 }
 
-absl::Status Session::Require(HeadKind head) const {
-  if (config().head == head) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), " has ", UseOf(config().head)));
-}
-
 absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {
   if (tokenizer_ == nullptr) return no_tokenizer_;
   return tokenizer_.get();
@@ -256,9 +240,7 @@ absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_leng
       const bool full =
           last > first && batch.tokens() + static_cast<int64_t>(query.ids.size()) > kBatchTokens;
       if (full || Resolve(query.adapter) != adapter) break;
-      for (const int32_t row : query.rows)
-        batch.rows.push_back(static_cast<int32_t>(batch.tokens()) + row);
-      batch.Add(query.ids, query.second, 0);
+      AddExample(query, /*number=*/0, &batch);
     }
     batch.Pad();
     RETURN_IF_ERROR(model_->ReadEmbeddings(batch.ids));
@@ -334,16 +316,6 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
   };
   RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));
   return probs;
-}
-
-Query QueryOf(Encoding encoding, int64_t max_tokens, int64_t* cut) {
-  const int64_t dropped = Truncate(&encoding, max_tokens);
-  if (cut != nullptr) *cut = dropped;
-  Query query;
-  query.second =
-      std::find(encoding.types.begin(), encoding.types.end(), 1) - encoding.types.begin();
-  query.ids = std::move(encoding.ids);
-  return query;
 }
 
 }  // namespace cloze

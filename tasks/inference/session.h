@@ -10,17 +10,15 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/model.h"
+#include "tasks/record.h"
 
 namespace cloze {
 
 inline constexpr int kDefaultAdapter = -2;
 
-// A sequence, special tokens included, and the tokens whose logits are wanted. `second` is the
-// index of the first token of type 1, `adapter` what Session::AdapterNamed gave.
-struct Query {
-  std::vector<int32_t> ids;
-  int64_t second = 0;
-  std::vector<int32_t> rows;
+// A sequence; `rows` are the tokens whose logits are wanted, `adapter` comes from
+// Session::AdapterNamed.
+struct Query : Example {
   int adapter = kDefaultAdapter;
 };
 
@@ -38,11 +36,12 @@ class Session {
   static absl::StatusOr<std::unique_ptr<Session>> Open(
       const std::string& folder, DType compute, std::vector<NamedAdapter> adapters = {});
 
-  // kMismatch unless the model has this head; the message says what it is for.
-  absl::Status Require(HeadKind head) const;
-
   // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
+  // The folder that was opened.
+  const std::string& folder() const { return folder_; }
+  // What records are encoded with.
+  ModelInput input() const { return {TokenizerOr(), max_tokens()}; }
   const Model& model() const { return *model_; }
   // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
   absl::StatusOr<ConstMat> WordEmbeddings();
@@ -94,10 +93,6 @@ class Session {
   bool base_usable_ = true;
   DType compute_ = DType::kF32;
 };
-
-// The query of an encoding, cut to max_tokens; *cut (may be null) gets the number of tokens that
-// were dropped.
-Query QueryOf(Encoding encoding, int64_t max_tokens, int64_t* cut);
 
 }  // namespace cloze
 

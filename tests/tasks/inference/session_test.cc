@@ -96,7 +96,8 @@ TEST_F(SessionTest, ReadsEmbeddingsAsTheyAreNeeded) {
     return std::equal(row(id), row(id) + 32, table_.data() + id * 32);
   };
   EXPECT_FALSE(same(7));
-  Query query{.ids = {7, 9}, .second = 2, .rows = {0}};
+  Query query;
+  query.ids = {7, 9}, query.second = 2, query.rows = {0};
   EXPECT_TRUE(session->Logits({query}, [](int64_t, ConstMat) {}).ok());
   EXPECT_TRUE(same(7) && same(9));
   EXPECT_FALSE(same(8));

@@ -1,5 +1,5 @@
 // Tagging loses no word and keeps the rules of its labels, whatever the text.
-#include "tasks/inference/tagger.h"
+#include "tasks/inference/predictor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include "core/text/unicode/unicode.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/spans.h"
+#include "tasks/tag_decoder.h"
 #include "tasks/text_words.h"
 #include "tests/tasks/data/test_files.h"
 
@@ -133,23 +134,46 @@ class TagWordsTest : public FilesTest {
     EXPECT_TRUE(session.ok()) << session.status();
     return *std::move(session);
   }
+  // The labels and scores of the words of `sentences`.
+  absl::StatusOr<std::vector<std::vector<WordTag>>> TagWords(
+      Session& session, const std::vector<std::vector<std::string>>& sentences) {
+    std::vector<Record> records;
+    for (const auto& sentence : sentences) {
+      records.emplace_back().kind = Record::Kind::kWords;
+      records.back().words = sentence;
+    }
+    std::vector<std::vector<WordTag>> tags;
+    const std::vector<std::string>& labels = session.config().labels;
+    ASSIGN_OR_RETURN(const auto predictor,
+        Predictor::Create(session, {.command = "tag", .source = "test", .decode = {}}));
+    RETURN_IF_ERROR(
+        predictor->Answer(records, [&](const Record&, const OrderedJson& answer) -> absl::Status {
+          tags.emplace_back();
+          for (size_t i = 0; i < answer["tags"].size(); ++i) {
+            const auto label =
+                std::find(labels.begin(), labels.end(), answer["tags"][i].get<std::string>());
+            tags.back().push_back(
+                {static_cast<int>(label - labels.begin()), answer["scores"][i].get<float>()});
+          }
+          return absl::OkStatus();
+        }));
+    cut_words_ = predictor->cut().words;
+    return tags;
+  }
   // The tags of one sentence.
   absl::StatusOr<std::vector<WordTag>> Tag(
       Session& session, const std::vector<std::string>& words) {
     const std::vector<std::vector<std::string>> sentences = {words};
-    counts_ = {};
-    ASSIGN_OR_RETURN(
-        auto tags, TagWords(session, TagDecoder(session.model()), sentences, &counts_));
+    ASSIGN_OR_RETURN(auto tags, TagWords(session, sentences));
     return tags.front();
   }
-  WindowCounts counts_;
+  int64_t cut_words_ = 0;
 };
 
 TEST_F(TagWordsTest, WordsOutAreWordsIn) {
   const std::vector<std::string> labels = {"B-A", "I-A", "B-B", "I-B", "O"};
   for (const bool crf : {false, true}) {
     const auto session = Open(TaggerConfig(labels, crf));
-    const TagDecoder decoder(session->model());
     const SpanTags rules(labels);
     std::mt19937 random(5);
     std::vector<std::vector<std::string>> sentences(40);
@@ -158,11 +182,10 @@ TEST_F(TagWordsTest, WordsOutAreWordsIn) {
         sentence.push_back(RandomText(&random, random() % 20));
     }
     sentences[7].assign(500, "sats");
-    WindowCounts counts;
-    const auto tags = TagWords(*session, decoder, sentences, &counts);
+    const auto tags = TagWords(*session, sentences);
     ASSERT_TRUE(tags.ok()) << tags.status();
     ASSERT_EQ(tags->size(), sentences.size());
-    EXPECT_GT(counts.cut_words, 0);
+    EXPECT_GT(cut_words_, 0);
     for (size_t s = 0; s < sentences.size(); ++s) {
       ASSERT_EQ((*tags)[s].size(), sentences[s].size());
       int last = -1;
@@ -208,7 +231,7 @@ TEST_F(TagWordsTest, WindowsAreThoseOfTraining) {
   const auto session = Open(config);
   EXPECT_EQ(session->config().window, 5);
   ASSERT_TRUE(Tag(*session, {"abcd"}).ok());
-  EXPECT_EQ(counts_.cut_tokens, 1);
+  EXPECT_EQ(cut_words_, 1);
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "tasks/inference/predictor.h"
+
+namespace cloze {
+
+absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, Options options) {
+  std::unique_ptr<Predictor> predictor(new Predictor(session, std::move(options)));
+  const TaskOfAdapter& main = predictor->Of(kDefaultAdapter);
+  const std::string has = absl::StrCat(QuotePath(session.folder()), " has ");
+  if (main.task == nullptr)
+    return Error(Exit::kMismatch,
+        absl::StrCat(has, "no head: use `cloze encode`, neighbors, analogy or attention, or ",
+            "fine-tune it"));
+  if (main.task->command() != predictor->options_.command)
+    return Error(Exit::kMismatch, absl::StrCat(has, "a head for ", main.task->name(),
+                                      ": use `cloze ", main.task->command(), "`"));
+  RETURN_IF_ERROR(main.status);
+  return predictor;
+}
+
+const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
+  const auto [found, added] = tasks_.try_emplace(adapter);
+  TaskOfAdapter& result = found->second;
+  if (!added) return result;
+  const ModelConfig& config = session_.config(adapter);
+  result.task = MakeTask(config, session_.max_tokens());
+  if (result.task == nullptr) return result;
+  const auto tokenizer = session_.TokenizerOr();
+  const absl::Status bound =
+      result.task->Bind(config, tokenizer.ok() ? *tokenizer : nullptr, /*seed=*/0);
+  if (!bound.ok()) result.status = Error(Exit::kMismatch, bound.message());
+  result.decoder = result.task->NewDecoder(session_.model(), options_.decode);
+  return result;
+}
+
+absl::Status Predictor::Encode(const Record& record, int* adapter, std::vector<Query>* queries) {
+  ASSIGN_OR_RETURN(*adapter, session_.AdapterNamed(record.adapter));
+  ASSIGN_OR_RETURN(
+      std::vector<Example> windows, Of(*adapter).task->Encode(record, session_.input(), &cut_));
+  for (Example& window : windows) queries->push_back({std::move(window), *adapter});
+  return absl::OkStatus();
+}
+
+absl::Status Predictor::Answer(absl::Span<const Record> records,
+    absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
+  std::vector<Query> queries;
+  std::vector<size_t> ends;   // for each record, the queries up to its last one
+  std::vector<int> adapters;  // for each record
+  absl::Status wrong;         // of a record; those before it are answered first
+  for (const Record& record : records) {
+    wrong = Encode(record, &adapters.emplace_back(), &queries);
+    if (!wrong.ok() && record.line > 0)
+      wrong = Annotate(wrong, absl::StrCat(options_.source, ":", record.line));
+    if (!wrong.ok()) break;
+    ends.push_back(queries.size());
+  }
+  size_t next = 0;  // record to be answered
+  absl::Status status;
+  const auto answer = [&](const TextLogits& text) {
+    if (status.ok())
+      status = f(records[next], Of(adapters[next]).decoder->Answer(records[next], text));
+    ++next;
+  };
+  // Records without a window need no pass.
+  const auto answer_empty = [&](size_t queries_done) {
+    while (next < ends.size() && ends[next] == queries_done &&
+           (next == 0 ? 0 : ends[next - 1]) == queries_done)
+      answer({});
+  };
+  WindowJoiner joiner(answer);
+  RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
+    if (!queries[q].continues) {
+      joiner.Finish();
+      answer_empty(q);
+    }
+    joiner.Add(queries[q], logits);
+  }));
+  joiner.Finish();
+  answer_empty(queries.size());
+  RETURN_IF_ERROR(status);
+  return wrong;
+}
+
+}  // namespace cloze

@@ -1,0 +1,55 @@
+// From records to answers: sequences, batches, logits, joined windows, JSON.
+#ifndef CLOZE_TASKS_INFERENCE_PREDICTOR_H_
+#define CLOZE_TASKS_INFERENCE_PREDICTOR_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "tasks/inference/session.h"
+#include "tasks/task.h"
+
+namespace cloze {
+
+// Answers records with the task of a model. Not thread-safe.
+class Predictor {
+ public:
+  struct Options {
+    std::string command;  // the command that answers; kMismatch if the task has another
+    std::string source;   // name of the records' file in messages
+    DecodeOptions decode = {};
+  };
+  // `session` must outlive the predictor.
+  static absl::StatusOr<std::unique_ptr<Predictor>> Create(Session& session, Options options);
+
+  // Calls f(record, answer) for each record in order and stops at its first error. When a record is
+  // wrong, the records before it are answered first; the error names its line.
+  absl::Status Answer(absl::Span<const Record> records,
+      absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& answer)> f);
+
+  // The task of records that name no adapter.
+  const Task& task() { return *Of(kDefaultAdapter).task; }
+  // Records so far that did not fit into the model.
+  const CutCounts& cut() const { return cut_; }
+
+ private:
+  struct TaskOfAdapter {
+    std::unique_ptr<Task> task;
+    std::unique_ptr<Decoder> decoder;
+    absl::Status status;
+  };
+  Predictor(Session& session, Options options) : session_(session), options_(std::move(options)) {}
+  const TaskOfAdapter& Of(int adapter);
+  // Appends the windows of a record to *queries.
+  absl::Status Encode(const Record& record, int* adapter, std::vector<Query>* queries);
+
+  Session& session_;
+  Options options_;
+  std::map<int, TaskOfAdapter> tasks_;  // by the number of their adapter
+  CutCounts cut_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_INFERENCE_PREDICTOR_H_
