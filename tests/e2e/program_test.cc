@@ -206,7 +206,7 @@ TEST_F(ProgramTest, TagsEveryWordOfALongText) {
   for (const json& word : line["words"])
     EXPECT_EQ(line["text"].get<std::string>().substr(
                   word["byte_start"], word["byte_end"].get<int>() - word["byte_start"].get<int>()),
-        word["text"]);
+        word["text"].get<std::string>());
 }
 
 // All that is around the labels stays as it is: comments, ranges, empty nodes, blank lines, CRLF,

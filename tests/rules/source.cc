@@ -193,7 +193,7 @@ std::vector<SourceFile> ReadTree(const std::vector<std::string>& endings) {
   const fs::path root = CLOZE_SOURCE_DIR;
   std::vector<SourceFile> files;
   for (const char* folder :
-      {"core", "encoder", "proto", "tasks", "tests", "third_party", "tools", ".ci"}) {
+      {"core", "docs", "encoder", "proto", "tasks", "tests", "third_party", "tools", ".ci"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.is_regular_file() && EndsIn(entry.path().filename().string(), endings))
         files.push_back(Read(root, entry.path()));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -260,6 +261,98 @@ TEST(Rules, FunctionsAndClassesAreSmall) {
     }
   }
   EXPECT_THAT(findings, IsEmpty());
+}
+
+TEST(Rules, EveryCommandIsRegistered) {
+  Findings findings;
+  std::string listed;
+  for (const SourceFile& file : Code()) {
+    if (file.path == "tools/command.h")
+      for (const std::string& line : file.lines) listed += line;
+  }
+  const std::string end = "(CLI::App& app, Run* run)";
+  int commands = 0;
+  for (const SourceFile& file : Code()) {
+    if (!StartsWith(file.path, "tools/") || !EndsWith(file.path, ".cc")) continue;
+    for (size_t i = 0; i < file.code.size(); ++i) {
+      const std::string& line = file.code[i];
+      const size_t at = line.find(end);
+      if (!StartsWith(line, "void Add") || at == std::string::npos) continue;
+      ++commands;
+      if (listed.find("X(" + line.substr(8, at - 8) + ")") == std::string::npos)
+        Add(&findings, file, i, "is not in the list of tools/command.h");
+    }
+  }
+  EXPECT_THAT(findings, IsEmpty());
+  EXPECT_GE(commands, 10);
+}
+
+TEST(Rules, EveryTaskIsRegistered) {
+  Findings findings;
+  const std::string begin = "std::unique_ptr<Task> Make";
+  std::string switched;
+  int tasks = 0;
+  for (const SourceFile& file : Code()) {
+    if (file.path == "tasks/task.cc")
+      for (const std::string& line : file.code) switched += line;
+  }
+  for (const SourceFile& file : Code()) {
+    if (Folder(file.path) != "tasks" || !EndsWith(file.path, ".cc")) continue;
+    for (size_t i = 0; i < file.code.size(); ++i) {
+      const std::string& line = file.code[i];
+      const size_t spec = line.find("Spec& ");
+      if (!StartsWith(line, begin) || spec == std::string::npos) continue;
+      const std::string name = line.substr(begin.size(), line.find('(') - begin.size());
+      if (name == "Task") continue;
+      ++tasks;
+      if (switched.find("Make" + name + "(") == std::string::npos)
+        Add(&findings, file, i, "has a task that MakeTask does not make");
+    }
+  }
+  EXPECT_THAT(findings, IsEmpty());
+  EXPECT_GE(tasks, 3);
+}
+
+// Words of a document that look like a path of the tree: "core/base/file.h", "tools/test.sh".
+std::vector<std::string> Paths(const std::string& line) {
+  static const std::set<std::string> kFolders = {
+      "core", "docs", "encoder", "proto", "tasks", "tests", "third_party", "tools"};
+  std::vector<std::string> paths;
+  std::string word;
+  for (const char c : line + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ||
+        c == '/' || c == '*' || c == '{' || c == '}' || c == '$') {
+      word += c;
+      continue;
+    }
+    while (!word.empty() && word.back() == '.') word.pop_back();
+    while (StartsWith(word, "../")) word.erase(0, 3);
+    const size_t slash = word.find('/');
+    const bool pattern =
+        word.find_first_of("*{}$") != std::string::npos || word.find("NAME") != std::string::npos;
+    if (slash != std::string::npos && !pattern && kFolders.count(word.substr(0, slash)) > 0)
+      paths.push_back(word);
+    word.clear();
+  }
+  return paths;
+}
+
+TEST(Rules, DocumentsNameFilesThatExist) {
+  EXPECT_THAT(Paths("see [a](../tools/x.cc), `core/b.`; core/{c,d}.h and runs/e"),
+      ElementsAre("tools/x.cc", "core/b"));
+  Findings findings;
+  int paths = 0;
+  for (const SourceFile& file : ReadTree({".md"})) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      for (const std::string& path : Paths(file.lines[i])) {
+        ++paths;
+        if (!std::filesystem::exists(std::filesystem::path(CLOZE_SOURCE_DIR) / path))
+          Add(&findings, file, i, "names " + path + ", which does not exist");
+      }
+    }
+  }
+  EXPECT_THAT(findings, IsEmpty());
+  EXPECT_GT(paths, 50);
 }
 
 TEST(Rules, HeadersSayWhatTheyAreAndHaveGuards) {
