@@ -1,9 +1,5 @@
 // `cloze merge`: writes a model folder from a base model and an adapter.
-#include <unistd.h>
-
-#include <filesystem>
-
-#include "core/base/file.h"
+#include "core/base/create.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"
@@ -30,19 +26,14 @@ absl::Status SaveTokenizer(const Options& options, const std::string& out, const
   return absl::OkStatus();
 }
 
-// Beside its place, and then there in one step.
 absl::Status WriteFolder(const Options& options, const std::string& base, const Model& model) {
   std::string out = options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();
-  const std::string aside = absl::StrCat(out, ".tmp-", ::getpid());
-  absl::Status status = SaveWeights(aside, model.config(), model.params());
-  if (status.ok()) status = SaveTokenizer(options, aside, base, model.config());
-  if (status.ok()) status = SyncDirectory(aside);
-  if (status.ok()) status = RenameNew(aside, out);
-  if (status.ok()) return SyncDirectory(DirectoryOf(out));
-  std::error_code ignored;
-  std::filesystem::remove_all(aside, ignored);
-  return status;
+  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
+  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
+  RETURN_IF_ERROR(SaveWeights(folder.path(), model.config(), model.params()));
+  RETURN_IF_ERROR(SaveTokenizer(options, folder.path(), base, model.config()));
+  return folder.Commit();
 }
 
 absl::Status Merge(const Options& options) {

@@ -52,7 +52,8 @@ std::string ShapeString(absl::Span<const int64_t> shape);
 // What every file has to keep, ours included.
 struct SafetensorsLimits {
   static constexpr int64_t kHeader = 100'000'000, kIndex = 16 << 20, kTensors = 10'000,
-                           kName = 1024, kRank = 8, kDimension = int64_t{1} << 31;
+                           kName = 1024, kRank = 8, kValues = 1'000'000,
+                           kDimension = int64_t{1} << 31;
 };
 
 // What a header says, its tensors by their offset.

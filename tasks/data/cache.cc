@@ -1,15 +1,12 @@
 // Keys of the cache, and its life cycle: reuse, rebuild, clean up.
 #include "tasks/data/cache.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "core/base/file.h"
 #include "tasks/data/readers.h"
 #include "tasks/data/rows.h"
@@ -60,21 +57,6 @@ absl::Status AddData(const DataSpec& data, const BuildOptions& options, Hasher* 
     RETURN_IF_ERROR(AddFile(path, options, key));
   }
   return absl::OkStatus();
-}
-
-// Removes what dead processes left of stores that were being built under this name.
-void RemoveLeftovers(const std::string& cache_dir, const std::string& name) {
-  const auto names = ListDirectory(cache_dir);
-  if (!names.ok()) return;
-  const std::string prefix = name + ".tmp-";
-  for (const std::string& entry : *names) {
-    int pid = 0;
-    if (!absl::StartsWith(entry, prefix) || !absl::SimpleAtoi(entry.substr(prefix.size()), &pid) ||
-        pid <= 0)
-      continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH)
-      RemoveStore(JoinPath(cache_dir, entry)).IgnoreError();
-  }
 }
 
 absl::StatusOr<ExampleStore> OpenSound(
@@ -180,7 +162,6 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     note = absl::StrCat("the token cache was broken and is built anew: ", store.status().message());
     RETURN_IF_ERROR(RemoveStore(folder));
   }
-  RemoveLeftovers(options.cache_dir, name);
   DataStats stats;
   {
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStoreWriter> writer,

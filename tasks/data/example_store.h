@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/create.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
 
@@ -59,8 +60,7 @@ struct DataStats {
   int64_t invalid_bytes = 0;   // bytes of the texts that are not UTF-8
 };
 
-// Writes a store. It appears under its name when it is complete and on disk; until then there is
-// only `<folder>.tmp-<pid>`, which the destructor removes.
+// Writes a store, which appears under its name (AtomicFolder) when it is complete and on disk.
 class ExampleStoreWriter {
  public:
   // labels: number of labels, 0 when examples carry none.
@@ -73,15 +73,16 @@ class ExampleStoreWriter {
   absl::Status Add(const Example& example);
   int64_t size() const { return examples_; }
   int64_t tokens() const { return tokens_; }
-  // Completes the store; examples and tokens of `stats` are filled in. A store that another process
-  // put there meanwhile stays.
+  // Completes the store and fills in examples and tokens of `stats`. A store that another process
+  // has finished meanwhile stays.
   absl::Status Finish(DataStats stats);
 
  private:
   struct Output;
   ExampleStoreWriter();
 
-  std::string folder_, temporary_;
+  std::string folder_;
+  std::unique_ptr<AtomicFolder> files_;
   int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
   Targets targets_ = Targets::kLabels;
   std::unique_ptr<Output> tokens_out_, labels_out_, index_out_;
@@ -126,7 +127,8 @@ class ExampleStore {
   DataStats stats_;
 };
 
-// Removes a store's four files and its folder; kCannotCreate when something else is in it.
+// Removes a store's four files and its folder, or a link in its place; kCannotCreate when the
+// folder holds something else.
 absl::Status RemoveStore(const std::string& folder);
 
 }  // namespace cloze

@@ -71,21 +71,15 @@ struct ExampleStoreWriter::Output {
 
 ExampleStoreWriter::ExampleStoreWriter() = default;
 
-ExampleStoreWriter::~ExampleStoreWriter() {
-  if (!temporary_.empty()) RemoveStore(temporary_).IgnoreError();
-}
+ExampleStoreWriter::~ExampleStoreWriter() = default;
 
 absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(
     const std::string& folder, int32_t vocab, int32_t labels, Targets targets) {
   std::unique_ptr<ExampleStoreWriter> writer(new ExampleStoreWriter);
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(folder)));
-  const std::string temporary = absl::StrCat(folder, ".tmp-", ::getpid());
-  if (PathExists(temporary))
-    RETURN_IF_ERROR(RemoveStore(temporary));  // left by a dead process that had our number
-  if (::mkdir(temporary.c_str(), 0777) != 0)
-    return Errno(ExitOfCreate(errno), "cannot make the directory", temporary);
+  ASSIGN_OR_RETURN(AtomicFolder atomic, AtomicFolder::Create(folder));
   writer->folder_ = folder;
-  writer->temporary_ = temporary;
+  writer->files_ = std::make_unique<AtomicFolder>(std::move(atomic));
   writer->vocab_ = vocab;
   writer->num_labels_ = labels;
   writer->targets_ = targets;
@@ -97,7 +91,7 @@ absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> ExampleStoreWriter::Create(
       {&writer->index_out_, "index"}};
   for (auto& [output, name] : outputs) {
     *output = std::make_unique<Output>();
-    (*output)->path = JoinPath(temporary, name);
+    (*output)->path = JoinPath(writer->files_->path(), name);
     RETURN_IF_ERROR((*output)->Open());
   }
   return writer;
@@ -151,19 +145,16 @@ absl::Status ExampleStoreWriter::Finish(DataStats stats) {
   header.labels_hash = labels_out_->hash.Digest();
   header.stats = stats;
   header.self_hash = Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic);
-  RETURN_IF_ERROR(WriteNewFile(JoinPath(temporary_, "header"),
+  RETURN_IF_ERROR(WriteNewFile(JoinPath(files_->path(), "header"),
       absl::string_view(reinterpret_cast<const char*>(&header), sizeof(header))));
-  RETURN_IF_ERROR(SyncDirectory(temporary_));
-  if (std::rename(temporary_.c_str(), folder_.c_str()) != 0) {
-    if (errno == EEXIST || errno == ENOTEMPTY)
-      return absl::OkStatus();  // the destructor removes ours
-    return Errno(Exit::kCannotCreate, "cannot rename to", folder_);
-  }
-  temporary_.clear();
-  return SyncDirectory(DirectoryOf(folder_));
+  const absl::Status status = files_->Commit();
+  files_.reset();
+  const bool other = ExitOf(status) == Exit::kCannotCreate && IsDirectory(folder_);
+  return other ? absl::OkStatus() : status;  // another process built the same store
 }
 
 absl::Status RemoveStore(const std::string& folder) {
+  if (::unlink(folder.c_str()) == 0) return absl::OkStatus();  // a link: its target stays
   for (const char* name : kStoreFiles) ::unlink(JoinPath(folder, name).c_str());
   if (::rmdir(folder.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return Errno(Exit::kCannotCreate, "cannot remove the old store", folder);

@@ -194,5 +194,13 @@ TEST_F(ExampleStoreTest, RemovesOnlyStores) {
   EXPECT_TRUE(RemoveStore(Path("none")).ok());
 }
 
+TEST_F(ExampleStoreTest, RemovesALinkAndNotItsTarget) {
+  const std::string target = Build("target", 3, 100, 0), link = Path("link");
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  EXPECT_TRUE(RemoveStore(link).ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(ExampleStore::Open(target, 100, 0).ok());
+}
+
 }  // namespace
 }  // namespace cloze
