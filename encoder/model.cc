@@ -21,12 +21,11 @@ Model::Model(
     : config_(config), encoder_(&params_, config),
       head_(&params_, config, encoder_.word_embeddings()) {
   if (trainable.has_lora()) {
-    const auto wanted = [&](const std::string& layer) { return IsTarget(trainable.lora(), layer); };
-    encoder_.AddLora(
-        &params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0, .prefix = ""});
+    const auto wanted = [&](const ParamKey& key) { return IsTarget(trainable.lora(), key.role); };
+    encoder_.AddLora(&params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0});
   }
   for (ParamId id = 0; id < params_.size(); ++id) {
-    if (!IsTrained(params_.param(id).name, config, trainable)) params_.Freeze(id);
+    if (!IsTrained(params_.param(id), config, trainable)) params_.Freeze(id);
   }
   Allocate(training, memory);
 }
@@ -34,7 +33,7 @@ Model::Model(
 Model::Model(const Adapter& adapter)
     : config_(adapter.config()), encoder_(&params_, config_),
       head_(&params_, config_, encoder_.word_embeddings()) {
-  encoder_.AddLora(&params_, adapter.Plan(0, ""));
+  encoder_.AddLora(&params_, adapter.Plan(0));
   Allocate(false);
 }
 
@@ -43,21 +42,22 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
   std::vector<ParamId> own(params_.size());
   std::iota(own.begin(), own.end(), 0);
   for (size_t i = 0; i < adapters.size(); ++i) {
-    encoder_.AddLora(&params_, adapters[i].Plan(i, Prefix(i)));
+    encoder_.AddLora(&params_, adapters[i].Plan(i));
     replaced_.push_back(own);
     for (const Param& p : adapters[i].whole()) {
       const ParamId id = params_.Find(p.name);
-      const std::string name = Prefix(i) + p.name;
       CLOZE_CHECK(id >= 0);
-      replaced_.back()[id] = p.vector ? params_.AddVector(name, p.cols, p.init)
-                                      : params_.AddMatrix(name, p.rows, p.cols);
+      ParamKey key = p;
+      key.adapter = static_cast<int>(i);
+      replaced_.back()[id] = p.vector ? params_.AddVector(key, p.cols, p.init)
+                                      : params_.AddMatrix(key, p.rows, p.cols);
     }
   }
   Allocate(false);
 }
 
 void Model::Allocate(bool training, Memory memory) {
-  const bool sinusoids = config_.positions == EncoderSpec::SINUSOIDAL;
+  const bool sinusoids = config_.positions == Positions::kSinusoidal;
   if (sinusoids) params_.Freeze(encoder_.position_embeddings());
   if (memory == Memory::kNone) {
     arena_ = Arena::Counting();
@@ -70,9 +70,9 @@ void Model::Allocate(bool training, Memory memory) {
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
     params_.Initialize(id, seed, config_.initializer_range);
-  if (config_.positions == EncoderSpec::SINUSOIDAL) encoder_.SetSinusoids(&params_, 1);
+  if (config_.positions == Positions::kSinusoidal) encoder_.SetSinusoids(&params_, 1);
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
-  if (config_.positions == EncoderSpec::SINUSOIDAL_START)
+  if (config_.positions == Positions::kSinusoidalStart)
     encoder_.SetSinusoids(&params_, std::sqrt(2.0) * config_.initializer_range);
   if (config_.query_key_start > 0) encoder_.StartKeysAsQueries(&params_, config_.query_key_start);
   float* pad = params_.value(encoder_.word_embeddings()).f32(config_.pad_id);
@@ -85,7 +85,7 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   RETURN_IF_ERROR(LoadWeights(folder, config_, &params_, &report, except,
       words == ReadWords::kWhenUsed ? &words_ : nullptr));
   for (ParamId id = 0; id < params_.size(); ++id) {
-    if (IsLora(params_.param(id).name)) params_.Initialize(id, seed, config_.initializer_range);
+    if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
   }
   for (const std::string& name : report.initialised)
     params_.Initialize(params_.Find(name), seed, config_.initializer_range);
@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     model = std::make_unique<Model>(opened);
     RETURN_IF_ERROR(model->Load(base, 0, &fresh, whole));
     RETURN_IF_ERROR(opened.CheckBase(HashParams(model->params(), config)));
-    RETURN_IF_ERROR(opened.Load("", &model->params()));
+    RETURN_IF_ERROR(opened.Load(0, &model->params()));
   }
   if (fresh.empty()) return model;
   return Error(Exit::kMismatch,

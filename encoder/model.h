@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/tensor/lazy_rows.h"
+#include "encoder/config.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/modules/encoder.h"
 #include "encoder/modules/head.h"
@@ -50,8 +51,6 @@ class Model {
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
 
-  // Prefix of the parameters of an adapter beside the base.
-  static std::string Prefix(int adapter) { return absl::StrCat(adapter, "/"); }
   // The parameter that is used in place of `id` with an adapter.
   ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
 

@@ -6,14 +6,14 @@
 
 namespace cloze {
 
-bool IsTrained(const std::string& param, const ModelConfig& config, const TrainableSpec& spec) {
-  const int layer = LayerOf(param, config);
+bool IsTrained(const Param& param, const ModelConfig& config, const TrainableSpec& spec) {
+  const int layer = param.layer;
   switch (spec.part_case()) {
     case TrainableSpec::PART_NOT_SET: return true;
     case TrainableSpec::kHeadOnly: return layer == config.layers || !spec.head_only();
     case TrainableSpec::kLastLayers: return layer >= config.layers - spec.last_layers();
     case TrainableSpec::kLora:
-      return layer == config.layers || IsLora(param) || (layer < 0 && spec.lora().embeddings());
+      return layer == config.layers || param.lora() || (layer < 0 && spec.lora().embeddings());
   }
   CLOZE_CHECK(false);
 }

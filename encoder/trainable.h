@@ -10,8 +10,8 @@
 
 namespace cloze {
 
-// Does the parameter learn, as `spec` says?
-bool IsTrained(const std::string& param, const ModelConfig& config, const TrainableSpec& spec);
+// True if `spec` lets the parameter learn.
+bool IsTrained(const Param& param, const ModelConfig& config, const TrainableSpec& spec);
 
 // kSpec when `spec` asks for what such a model does not have.
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);

@@ -47,25 +47,28 @@ float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
 
 }  // namespace
 
-ParamId ParamStore::AddMatrix(
-    std::string name, int64_t rows, int64_t cols, bool adjacent, Init init) {
-  params_.push_back({.name = std::move(name),
-      .rows = rows,
-      .cols = cols,
-      .decay = true,
-      .adjacent = adjacent,
-      .init = init});
+ParamKey ParamKey::Of(Part part) const {
+  static constexpr const char* kSuffixes[] = {
+      ".weight", ".bias", ".lora_A.weight", ".lora_B.weight"};
+  ParamKey key = *this;
+  key.part = part;
+  key.name += kSuffixes[static_cast<int>(part)];
+  return key;
+}
+
+ParamId ParamStore::AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent, Init init) {
+  Param param = {std::move(key)};
+  param.rows = rows, param.cols = cols;
+  param.decay = true, param.adjacent = adjacent, param.init = init;
+  params_.push_back(std::move(param));
   return size() - 1;
 }
 
-ParamId ParamStore::AddVector(std::string name, int64_t size, Init init, bool adjacent) {
-  params_.push_back({.name = std::move(name),
-      .rows = 1,
-      .cols = size,
-      .vector = true,
-      .adjacent = adjacent,
-      .init = init});
-  return this->size() - 1;
+ParamId ParamStore::AddVector(ParamKey key, int64_t size, Init init, bool adjacent) {
+  const ParamId id = AddMatrix(std::move(key), 1, size, adjacent, init);
+  params_[id].vector = true;
+  params_[id].decay = false;
+  return id;
 }
 
 void ParamStore::LayOut(bool training) {
@@ -107,9 +110,21 @@ void ParamStore::Initialize(ParamId id, uint64_t seed, float stddev) {
   Changed();
 }
 
-ParamId ParamStore::Find(const std::string& name) const {
+ParamId ParamStore::Find(const std::string& name, int adapter) const {
+  ParamId found = -1;
   for (ParamId id = 0; id < size(); ++id) {
-    if (params_[id].name == name) return id;
+    const Param& param = params_[id];
+    if (param.name != name) continue;
+    if (param.adapter == adapter) return id;
+    if (param.adapter < 0) found = id;
+  }
+  return found;
+}
+
+ParamId ParamStore::FindWeight(Role role, int layer) const {
+  for (ParamId id = 0; id < size(); ++id) {
+    const Param& p = params_[id];
+    if (p.role == role && p.layer == layer && p.part == Part::kWeight && p.adapter < 0) return id;
   }
   return -1;
 }

@@ -20,10 +20,51 @@ using ParamId = int;
 // for a = sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
-// One parameter: a named span of the flat buffers. Names are unique inside a store and are those of
-// the model folder.
-struct Param {
-  std::string name;
+// The module of a model that a parameter belongs to.
+enum class Role : uint8_t {
+  kNone,
+  kWordEmbeddings,
+  kPositionEmbeddings,
+  kTokenTypeEmbeddings,
+  kEmbeddingsNorm,
+  kQuery,
+  kKey,
+  kValue,
+  kAttentionOutput,
+  kAttentionNorm,    // after the residual sum of attention; in a pre-norm model before attention
+  kIntermediate,     // first layer of the MLP
+  kOutput,           // second layer of the MLP
+  kFeedForwardNorm,  // after the residual sum of the MLP; in a pre-norm model before the MLP
+  kFinalNorm,        // of a pre-norm model, after the last block
+  kTransform,        // of a masked-LM head: the dense layer and the norm before the decoder
+  kTransformNorm,
+  kDecoder,       // of a masked-LM head: weight and bias are tied, the folder may hold copies
+  kDecoderBias,   // owns the bias
+  kPooler,        // dense layer before the output layer of a head
+  kPooledOutput,  // output layer after the pooler
+  kHeadOutput,    // output layer of a head without a pooler
+  kCrf
+};
+
+// What a parameter is in its module.
+enum class Part : uint8_t { kWeight, kBias, kLoraA, kLoraB };
+
+// Identifies a parameter, or a module whose parameters have the rest of their names still to come.
+struct ParamKey {
+  std::string name = {};  // as in the model folder
+  Role role = Role::kNone;
+  int layer = 0;     // -1: embeddings, 0 ... layers - 1: blocks, layers: head
+  int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
+  Part part = Part::kWeight;
+
+  // The key of a module's weight, bias or LoRA matrix.
+  ParamKey Of(Part part) const;
+  bool lora() const { return part == Part::kLoraA || part == Part::kLoraB; }
+};
+
+// One parameter: a named span of the flat buffers. Names are those of the model folder; they are
+// unique among the parameters of the model itself and among those of one adapter.
+struct Param : ParamKey {
   int64_t rows = 0, cols = 0;  // a vector is [1, cols]
   bool vector = false;         // one dimension in files
   bool decay = false;          // weight decay applies
@@ -34,6 +75,9 @@ struct Param {
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
   int64_t size() const { return rows * cols; }
+  std::vector<int64_t> shape() const {
+    return vector ? std::vector<int64_t>{cols} : std::vector<int64_t>{rows, cols};
+  }
 };
 
 // Built in two steps: modules Add() their parameters, then Allocate() lays them out, each on a
@@ -41,10 +85,9 @@ struct Param {
 // and value make one [3H, H] matrix.
 class ParamStore {
  public:
-  ParamId AddMatrix(std::string name, int64_t rows, int64_t cols, bool adjacent = false,
-      Init init = Init::kNormal);  // decays
-  ParamId AddVector(
-      std::string name, int64_t size, Init init, bool adjacent = false);  // does not decay
+  ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
+      Init init = Init::kNormal);                                                   // decays
+  ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
   void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }
@@ -61,8 +104,10 @@ class ParamStore {
 
   int size() const { return static_cast<int>(params_.size()); }
   const Param& param(ParamId id) const { return params_[id]; }
-  // Id of `name`, or -1.
-  ParamId Find(const std::string& name) const;
+  // Returns the parameter `name` of an adapter, else that of the model itself, else -1.
+  ParamId Find(const std::string& name, int adapter = -1) const;
+  // Returns the weight of the model's module with this role and layer, or -1.
+  ParamId FindWeight(Role role, int layer) const;
 
   Mat value(ParamId id) {
     return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/limits.h"
 #include "core/base/number.h"
 #include "core/base/threads.h"
-#include "core/tensor/json.h"
 #include "core/tensor/safetensors_writer.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/modules/encoder.h"
@@ -21,45 +22,28 @@
 namespace cloze {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int64_t kMaxConfig = 16 << 20;
 constexpr int32_t kMaxRank = 65536;
+constexpr double kMaxAlpha = 1e30;
 constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_model.safetensors";
-constexpr char kPrefix[] = "base_model.model.", kA[] = ".lora_A.weight", kB[] = ".lora_B.weight";
+constexpr char kPrefix[] = "base_model.model.";
 constexpr char kFingerprint[] = "cloze_base";  // in the file's metadata: hash of the base's values
 
-std::vector<int64_t> ShapeOf(const Param& param) {
-  return param.vector ? std::vector<int64_t>{param.cols}
-                      : std::vector<int64_t>{param.rows, param.cols};
-}
-
-// Name of the linear layer of a LoRA's parameter.
-std::string LayerName(const std::string& param) {
-  return param.substr(0, param.size() - std::strlen(kA));
-}
-
-// The member, or null.
-const Json& Member(const Json& json, const char* name) {
-  static const Json null;
-  const auto found = json.find(name);
-  return found == json.end() ? null : *found;
-}
-
-// What of a PEFT config changes the numbers and is not computed here.
+// Returns what changes the numbers and cannot be computed here, or "".
 std::string Unsupported(const Json& json) {
-  const Json& type = Member(json, "peft_type");
+  const Json& type = JsonMember(json, "peft_type");
   if (type != "LORA")
     return absl::StrCat(
         "peft_type is ", type.dump(-1, ' ', true), ", only \"LORA\" can be computed");
   for (const char* name : {"use_dora", "lora_bias", "fan_in_fan_out"}) {
-    if (Member(json, name) == true) return absl::StrCat(name, " is true, which cannot be computed");
+    if (JsonMember(json, name) == true)
+      return absl::StrCat(name, " is true, which cannot be computed");
   }
   for (const char* name : {"rank_pattern", "alpha_pattern"}) {
-    if (!Member(json, name).empty())
+    if (!JsonMember(json, name).empty())
       return absl::StrCat(name, " is set; layers of different rank or alpha cannot be computed");
   }
-  const Json& bias = Member(json, "bias");
+  const Json& bias = JsonMember(json, "bias");
   if (!bias.is_null() && bias != "none")
     return absl::StrCat("bias is ", bias.dump(-1, ' ', true), ", only \"none\" can be computed");
   return "";
@@ -85,40 +69,61 @@ std::string Fingerprint(const ParamHashes& hashes, const std::set<std::string>& 
   return absl::StrFormat("%016x", all);
 }
 
-absl::string_view TaskName(HeadKind head) {
-  switch (head) {
-    case HeadKind::kSequenceClassification: return "SEQ_CLS";
-    case HeadKind::kTokenTagging: return "TOKEN_CLS";
-    case HeadKind::kNone: return "FEATURE_EXTRACTION";
-    default: return "";
-  }
+bool EndsWithModule(absl::string_view name, absl::string_view suffix) {
+  return name == suffix || absl::EndsWith(name, absl::StrCat(".", suffix));
 }
 
-// As PEFT finds them: a layer is one when its name is a target or ends with "." and a target.
+// Returns the names by which PEFT finds the modules of the spec's targets and no others: a module
+// is one when its name is a target or ends with "." and a target.
 std::vector<std::string> TargetModules(const LoraSpec& spec, const ModelConfig& config) {
-  const auto has = [&](const char* layer) { return IsTarget(spec, absl::StrCat(".", layer)); };
-  const bool both = has("attention.output.dense") && has("0.output.dense");
-  std::vector<std::string> modules;
-  for (const char* name : {"query", "key", "value"}) {
-    if (has(absl::StrCat("attention.self.", name).c_str())) modules.push_back(name);
+  std::vector<RoleName> others;
+  for (const absl::Span<const RoleName> part : config.family->names) {
+    for (const RoleName& entry : part) {
+      if (!IsTarget(spec, entry.role)) others.push_back(entry);
+    }
   }
-  if (has("intermediate.dense")) modules.push_back("intermediate.dense");
-  if (both) modules.push_back("output.dense");
-  if (!both && has("attention.output.dense")) modules.push_back("attention.output.dense");
-  for (int i = 0; !both && has("0.output.dense") && i < config.layers; ++i)
-    modules.push_back(absl::StrCat(i, ".output.dense"));
+  std::vector<std::string> modules;
+  const auto add = [&](const std::string& module) {
+    if (std::find(modules.begin(), modules.end(), module) == modules.end())
+      modules.push_back(module);
+  };
+  for (const Role role : {Role::kQuery, Role::kKey, Role::kValue, Role::kIntermediate,
+           Role::kAttentionOutput, Role::kOutput}) {
+    if (!IsTarget(spec, role)) continue;
+    const std::string name = config.family->Name(role, 0);
+    const auto unique = [&](const std::string& suffix) {
+      return std::none_of(others.begin(), others.end(), [&](const RoleName& other) {
+        return EndsWithModule(config.family->Name(other.role, 0), suffix);
+      });
+    };
+    // The shortest suffix that names no other module; with the block's number, one for each block.
+    size_t dot = name.size();
+    std::string suffix;
+    do {
+      dot = name.rfind('.', dot - 1);
+      suffix = name.substr(dot + 1);
+    } while (!unique(suffix));
+    if (suffix[0] != '0') {
+      add(suffix);
+      continue;
+    }
+    for (int i = 0; i < config.layers; ++i) add(absl::StrCat(i, suffix.substr(1)));
+  }
   return modules;
 }
 
-// The module that PEFT saves whole for a parameter, or "" for a bias that is none's.
-std::string ModuleOf(const std::string& param, const ModelConfig& config) {
-  const std::string prefix = EncoderPrefix(config), module = param.substr(0, param.rfind('.'));
-  if (absl::StartsWith(param, "classifier.")) return "classifier";
-  if (absl::StartsWith(param, prefix + "pooler.")) return "pooler";
-  if (module == "cls.predictions" || module == "lm_head") return "";
-  if (absl::EndsWith(module, "embeddings.LayerNorm")) return "embeddings.LayerNorm";
-  return absl::StartsWith(param, prefix + "embeddings.") ? module.substr(module.rfind('.') + 1)
-                                                         : module;
+// Returns the module that PEFT saves whole for a parameter, or "" for a bias without a module.
+std::string ModuleOf(const Param& param, const ModelConfig& config) {
+  const std::string module = param.name.substr(0, param.name.rfind('.'));
+  const absl::string_view bare = absl::StripPrefix(module, config.family->prefix);
+  switch (param.role) {
+    case Role::kDecoderBias: return "";
+    case Role::kPooler:
+    case Role::kPooledOutput:
+    case Role::kHeadOutput: return std::string(bare.substr(0, bare.find('.')));
+    case Role::kEmbeddingsNorm: return std::string(bare);
+    default: return param.layer < 0 ? module.substr(module.rfind('.') + 1) : module;
+  }
 }
 
 std::string FormatAdapterConfig(const ModelConfig& config, const LoraSpec& spec,
@@ -126,12 +131,12 @@ std::string FormatAdapterConfig(const ModelConfig& config, const LoraSpec& spec,
   Json modules = Json::array();
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
-    if (!param.trainable || IsLora(param.name)) continue;
-    const std::string module = ModuleOf(param.name, config);
+    if (!param.trainable || param.lora()) continue;
+    const std::string module = ModuleOf(param, config);
     if (!module.empty() && std::find(modules.begin(), modules.end(), module) == modules.end())
       modules.push_back(module);
   }
-  const std::string task(TaskName(config.head));
+  const std::string task = TypeOf(config.head).peft_task;
   const float alpha = spec.alpha();
   Json json = {{"alpha_pattern", Json::object()}, {"auto_mapping", nullptr},
       {"base_model_name_or_path", base}, {"bias", "none"}, {"fan_in_fan_out", false},
@@ -143,7 +148,7 @@ std::string FormatAdapterConfig(const ModelConfig& config, const LoraSpec& spec,
       {"task_type", nullptr}, {"use_dora", false}, {"use_rslora", spec.rslora()}};
   if (alpha == std::floor(alpha)) json["lora_alpha"] = static_cast<int64_t>(alpha);
   if (!task.empty()) json["task_type"] = task;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ToJsonText(json);
 }
 
 }  // namespace
@@ -156,31 +161,21 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
   if (const std::string why = Unsupported(json); !why.empty())
     return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", why));
-  const auto wrong = [&](const char* field, absl::string_view expected) {
-    return Error(Exit::kData,
-        absl::StrCat(QuotePath(path), ": ", field, ": ",
-            Quote(Member(json, field).dump(-1, ' ', true)), ", ", expected, " expected"));
-  };
+  JsonFields fields(json, path);
+  int32_t rank = 0;
+  float alpha = std::numeric_limits<float>::quiet_NaN(), dropout = 0;
+  fields.Integer("r", true, 1, kMaxRank, &rank);
+  fields.Number("lora_alpha", -kMaxAlpha, kMaxAlpha, &alpha);
+  fields.Number("lora_dropout", 0, 0.999, &dropout);
+  if (std::isnan(alpha)) fields.Fail("lora_alpha", "missing");
   AdapterConfig config;
-  const Json &rank = Member(json, "r"), &alpha = Member(json, "lora_alpha"),
-             &dropout = Member(json, "lora_dropout"), &rslora = Member(json, "use_rslora");
-  if (!rank.is_number_integer() || rank < 1 || rank > kMaxRank)
-    return wrong("r", absl::StrCat("a rank from 1 to ", kMaxRank));
-  if (!alpha.is_number() || !std::isfinite(alpha.get<float>()))
-    return wrong("lora_alpha", "a number");
-  if (!dropout.is_null() && (!dropout.is_number() || dropout < 0 || dropout >= 1))
-    return wrong("lora_dropout", "a probability below 1");
-  if (!rslora.is_null() && !rslora.is_boolean()) return wrong("use_rslora", "true or false");
-  config.lora.set_rank(rank.get<int32_t>());
-  config.lora.set_alpha(alpha.get<float>());
-  if (dropout.is_number()) config.lora.set_dropout(dropout.get<float>());
-  config.lora.set_rslora(rslora == true);
-  for (const auto& [field, out] :
-      {std::pair("base_model_name_or_path", &config.base), std::pair("task_type", &config.task)}) {
-    const Json& value = Member(json, field);
-    if (!value.is_null() && !value.is_string()) return wrong(field, "a string");
-    if (value.is_string()) *out = value.get<std::string>();
-  }
+  config.lora.set_rank(rank);
+  config.lora.set_alpha(alpha);
+  config.lora.set_dropout(dropout);
+  config.lora.set_rslora(fields.Bool("use_rslora", false));
+  config.base = fields.String("base_model_name_or_path");
+  config.task = fields.String("task_type");
+  if (!fields.status().ok()) return fields.status();
   return config;
 }
 
@@ -198,8 +193,8 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder) {
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
   std::vector<ParamId> ids;
   for (ParamId id = 0; id < store.size(); ++id) {
-    const std::string& name = store.param(id).name;
-    if (!IsOfAdapter(name) && LayerOf(name, config) < config.layers) ids.push_back(id);
+    const Param& param = store.param(id);
+    if (param.adapter < 0 && param.layer < config.layers) ids.push_back(id);
   }
   std::vector<uint64_t> hashes(ids.size());
   ParallelFor(ids.size(), [&](int64_t i) {
@@ -217,35 +212,20 @@ absl::StatusOr<Adapter> Adapter::Open(const std::string& folder, const ModelConf
       SafetensorsReader reader, SafetensorsReader::Open(JoinPath(folder, kWeightsName)));
   Adapter adapter(folder, std::move(file), std::move(reader));
   RETURN_IF_ERROR(adapter.JoinConfig(base));
-  RETURN_IF_ERROR(adapter.Name());
+  RETURN_IF_ERROR(adapter.MapTensors());
   RETURN_IF_ERROR(adapter.Match());
   return adapter;
 }
 
-// The head and labels are those of config.json beside the adapter, whose sizes have to be the
-// base's.
+// Takes head and labels from the config.json beside the adapter, whose sizes must be the base's.
 absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   config_ = base;
   const std::string path = JoinPath(folder_, "config.json");
   if (!PathExists(path)) return JoinForeign(base);
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const ModelConfig own, ParseConfig(json, path));
-  const struct {
-    const char* name;
-    int64_t own, base;
-  } kSizes[] = {{"vocab_size", own.vocab, base.vocab}, {"hidden_size", own.hidden, base.hidden},
-      {"num_hidden_layers", own.layers, base.layers},
-      {"num_attention_heads", own.heads, base.heads},
-      {"intermediate_size", own.intermediate, base.intermediate},
-      {"max_position_embeddings", own.max_positions, base.max_positions},
-      {"type_vocab_size", own.token_types, base.token_types}};
-  for (const auto& size : kSizes) {
-    if (size.own != size.base)
-      return Wrong(absl::StrCat("is an adapter for another base: its ", size.name, " is ", size.own,
-          ", the base's ", size.base));
-  }
-  if (own.norm != base.norm || own.roberta != base.roberta)
-    return Wrong("is an adapter for another base: its model_type is another");
+  if (const std::string other = CompareSizes(own, base); !other.empty())
+    return Wrong(absl::StrCat("is an adapter for another base: ", other));
   config_ = own;
   config_.activation = base.activation;
   config_.norm_epsilon = base.norm_epsilon;
@@ -254,24 +234,27 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   return absl::OkStatus();
 }
 
-// An adapter of PEFT itself: the task type says the head, the classifier's shape the number of
-// labels.
+// An adapter of PEFT itself: the task type tells the head, the shape of the output layer the number
+// of labels.
 absl::Status Adapter::JoinForeign(const ModelConfig& base) {
-  if (file_.task.empty() || file_.task == "FEATURE_EXTRACTION") return absl::OkStatus();
-  if (file_.task != "SEQ_CLS" && file_.task != "TOKEN_CLS")
-    return Wrong(absl::StrCat("task_type ", Quote(file_.task),
-        ", which no encoder has; SEQ_CLS and TOKEN_CLS can be computed"));
-  config_.head =
-      file_.task == "SEQ_CLS" ? HeadKind::kSequenceClassification : HeadKind::kTokenTagging;
-  config_.pooler = config_.head == HeadKind::kSequenceClassification;
-  const char* classifier =
-      base.like_roberta() && config_.pooler ? "classifier.out_proj.weight" : "classifier.weight";
-  const TensorInfo* weight = reader_.Find(absl::StrCat(kPrefix, classifier));
-  if (weight == nullptr)
-    return Wrong(absl::StrCat("has no ", kPrefix, classifier, ", so no labels"));
+  if (file_.task.empty() || file_.task == TypeOf(HeadKind::kNone).peft_task)
+    return absl::OkStatus();
+  const auto types = HeadTypes();
+  const auto* const type = std::find_if(
+      types.begin(), types.end(), [&](const HeadType& t) { return t.peft_task == file_.task; });
+  if (type == types.end())
+    return Wrong(absl::StrCat("task_type ", Quote(file_.task), ": no encoder has such a head"));
+  config_.head = type->kind;
+  config_.pooler = type->pooler;
+  const std::string output =
+      config_.Key(type->pooler ? Role::kPooledOutput : Role::kHeadOutput, base.layers)
+          .Of(Part::kWeight)
+          .name;
+  const TensorInfo* weight = reader_.Find(kPrefix + output);
+  if (weight == nullptr) return Wrong(absl::StrCat("has no ", kPrefix, output, ", so no labels"));
   if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] > kMaxLabels)
     return Wrong(absl::StrCat(
-        "does not fit the base: ", kPrefix, classifier, " has shape ", ShapeString(weight->shape)));
+        "does not fit the base: ", kPrefix, output, " has shape ", ShapeString(weight->shape)));
   const size_t labels = weight->shape[0];
   if (config_.head == base.head && labels == base.labels.size()) return absl::OkStatus();
   config_.labels.clear();
@@ -279,74 +262,57 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   return absl::OkStatus();
 }
 
-// Finds our parameter for each tensor of the file.
-absl::Status Adapter::Name() {
+// Finds the parameter's name for each tensor of the file.
+absl::Status Adapter::MapTensors() {
   for (const TensorInfo& tensor : reader_.tensors()) {
     const std::string bare(absl::StripPrefix(tensor.name, kPrefix));
     if (bare == tensor.name)
       return Wrong(
-          absl::StrCat(Quote(tensor.name), ": a name that begins with ", kPrefix, " expected"));
-    const std::string name = CanonicalName(bare, EncoderPrefix(config_));
+          absl::StrCat(Quote(tensor.name), ": expected a name that begins with ", kPrefix));
+    const std::string name = CanonicalName(bare, *config_.family);
     if (!tensors_.emplace(name, &tensor).second)
-      return Wrong(absl::StrCat(Quote(tensor.name), ": comes twice"));
+      return Wrong(absl::StrCat(Quote(tensor.name), ": given twice"));
   }
   return absl::OkStatus();
 }
 
-absl::Status Adapter::MatchLora(
-    const std::string& name, const TensorInfo& tensor, const ParamStore& model) const {
-  const std::string layer = LayerName(name);
-  const ParamId id = model.Find(layer + ".weight");
-  if (id < 0 || model.param(id).vector || LayerOf(name, config_) < 0 ||
-      LayerOf(name, config_) >= config_.layers)
-    return Wrong(absl::StrCat("is an adapter for another base: it adds to ", Quote(layer),
-        ", which the base does not have"));
-  const bool a = absl::EndsWith(name, kA);
-  if (tensors_.count(layer + (a ? kB : kA)) == 0)
-    return Wrong(absl::StrCat(Quote(layer), ": has only one of lora_A and lora_B"));
-  const Param& weight = model.param(id);
-  const int64_t rank = file_.lora.rank();
-  const std::vector<int64_t> shape =
-      a ? std::vector<int64_t>{rank, weight.cols} : std::vector<int64_t>{weight.rows, rank};
-  if (tensor.shape == shape) return absl::OkStatus();
-  return Wrong(absl::StrCat("does not fit the base: ", Quote(tensor.name), " has shape ",
-      ShapeString(tensor.shape), ", ", ShapeString(shape), " expected by r and the base"));
-}
-
+// Compares the tensors with a model that has a LoRA on every linear layer.
 absl::Status Adapter::Match() {
   ParamStore model;  // names and shapes only
   Encoder encoder(&model, config_);
   Head head(&model, config_, encoder.word_embeddings());
-  bool any = false;
+  encoder.AddLora(&model, {file_.lora, [](const ParamKey&) { return true; }, 0});
   for (const auto& [name, tensor] : tensors_) {
-    if (IsLora(name)) {
-      RETURN_IF_ERROR(MatchLora(name, *tensor, model));
-      any = true;
+    const ParamId id = model.Find(name, 0);
+    const Param* param = id < 0 ? nullptr : &model.param(id);
+    const bool block = id >= 0 && param->layer >= 0 && param->layer < config_.layers;
+    if (id < 0 || (block && !param->lora())) {
+      return Wrong(absl::StrCat(Quote(tensor->name),
+          id < 0 ? ": the base has no such module" : ": cannot be used",
+          "; expected LoRA matrices, parameters of the head or embeddings of this base"));
+    }
+    if (tensor->shape != param->shape()) {
+      return Wrong(absl::StrCat("does not fit its rank, its labels or its base: ",
+          Quote(tensor->name), ": expected shape ", ShapeString(param->shape()), ", found ",
+          ShapeString(tensor->shape)));
+    }
+    if (!param->lora()) {
+      whole_.push_back(*param);
       continue;
     }
-    const ParamId id = model.Find(name);
-    const int layer = LayerOf(name, config_);
-    if (id < 0 || (layer >= 0 && layer < config_.layers))
-      return Wrong(absl::StrCat(
-          Quote(tensor->name), ": cannot be used; LoRA layers, head and embeddings can"));
-    const Param& param = model.param(id);
-    if (tensor->shape != ShapeOf(param)) {
-      return Wrong(
-          absl::StrCat("does not fit its labels or its base: ", Quote(tensor->name), " has shape ",
-              ShapeString(tensor->shape), ", ", ShapeString(ShapeOf(param)), " expected"));
-    }
-    whole_.push_back(param);
+    const Param& other = model.param(param->part == Part::kLoraA ? id + 1 : id - 1);
+    if (tensors_.count(other.name) == 0)
+      return Wrong(absl::StrCat(Quote(tensor->name), ": has only one of lora_A and lora_B"));
+    if (param->part == Part::kLoraA) lora_.emplace_back(param->role, param->layer);
   }
-  return any ? absl::OkStatus() : Wrong("holds no LoRA");
+  return lora_.empty() ? Wrong("holds no LoRA") : absl::OkStatus();
 }
 
-LoraPlan Adapter::Plan(int number, const std::string& prefix) const {
-  std::set<std::string> layers;
-  for (const auto& [name, tensor] : tensors_) {
-    if (IsLora(name)) layers.insert(LayerName(name));
-  }
-  return {file_.lora, [layers](const std::string& layer) { return layers.count(layer) > 0; },
-      number, prefix};
+LoraPlan Adapter::Plan(int number) const {
+  const auto wanted = [lora = lora_](const ParamKey& module) {
+    return std::count(lora.begin(), lora.end(), std::pair(module.role, module.layer)) > 0;
+  };
+  return {file_.lora, wanted, number};
 }
 
 absl::Status Adapter::CheckBase(const ParamHashes& base) const {
@@ -360,9 +326,9 @@ absl::Status Adapter::CheckBase(const ParamHashes& base) const {
       file_.base.empty() ? "" : absl::StrCat(", in ", QuotePath(file_.base))));
 }
 
-absl::Status Adapter::Load(const std::string& prefix, ParamStore* store) const {
+absl::Status Adapter::Load(int number, ParamStore* store) const {
   for (const auto& [name, tensor] : tensors_) {
-    const ParamId id = store->Find(prefix + name);
+    const ParamId id = store->Find(name, number);
     if (id < 0) return Wrong(absl::StrCat(Quote(tensor->name), ": is not part of this model"));
     const Param& param = store->param(id);
     RETURN_IF_ERROR(
@@ -381,7 +347,7 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
     const Param& param = store.param(id);
     if (!param.trainable) continue;
     trained.insert(param.name);
-    tensors.push_back({kPrefix + param.name, ShapeOf(param), FileType::kF32,
+    tensors.push_back({kPrefix + param.name, param.shape(), FileType::kF32,
         store.values().data() + param.offset});
   }
   Metadata metadata = DefaultMetadata();
@@ -395,10 +361,10 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
 void MergeLora(const LoraSpec& spec, ParamStore* store) {
   const float scale = LoraScale(spec);
   for (ParamId id = 0; id < store->size(); ++id) {
-    if (!absl::EndsWith(store->param(id).name, kA)) continue;
-    const std::string layer = LayerName(store->param(id).name);
-    const Mat a = store->value(id), b = store->value(store->Find(layer + kB)),
-              w = store->value(store->Find(layer + ".weight"));
+    const Param& param = store->param(id);
+    if (param.part != Part::kLoraA) continue;
+    const Mat a = store->value(id), b = store->value(id + 1),
+              w = store->value(store->FindWeight(param.role, param.layer));
     ParallelFor(w.rows, [&](int64_t r) {
       for (int64_t c = 0; c < w.cols; ++c) {
         double sum = 0;

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "core/tensor/safetensors.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/families.h"
 #include "encoder/modules/lora.h"
 
 namespace cloze {
 
-// Does `folder` hold an adapter instead of a model?
+// True if `folder` holds an adapter instead of a model.
 bool IsAdapter(const std::string& folder);
 
 // adapter_config.json.
@@ -29,7 +29,7 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 // The folder of the base that an adapter folder names. kNoInput when it is not there.
 absl::StatusOr<std::string> BaseOf(const std::string& folder);
 
-// A hash of each parameter below the head that no adapter brought along, by name.
+// A hash of each parameter of the model itself below the head, by name.
 using ParamHashes = std::map<std::string, uint64_t>;
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);
 
@@ -43,25 +43,24 @@ class Adapter {
   const std::string& folder() const { return folder_; }
   // Base and adapter together: the base's config with the adapter's head and labels.
   const ModelConfig& config() const { return config_; }
-  // The LoRAs that it has.
-  LoraPlan Plan(int number, const std::string& prefix) const;
-  // Parameters that it brings along whole: the head, maybe the embeddings.
+  // The plan of its LoRA layers, under a number by which a Pass selects them.
+  LoraPlan Plan(int number) const;
+  // Parameters that it holds whole: the head, maybe the embeddings.
   const std::vector<Param>& whole() const { return whole_; }
 
-  // kMismatch when it is known to have been trained on other values than `base`.
+  // kMismatch when the file says that it was trained on other values than `base`.
   absl::Status CheckBase(const ParamHashes& base) const;
-  // Reads all its tensors into the parameters PREFIX NAME of the store, which has them.
-  absl::Status Load(const std::string& prefix, ParamStore* store) const;
+  // Reads all its tensors into the parameters of adapter `number` in the store, or, where there are
+  // none, into those of the model itself.
+  absl::Status Load(int number, ParamStore* store) const;
 
  private:
   Adapter(std::string folder, AdapterConfig file, SafetensorsReader reader)
       : folder_(std::move(folder)), file_(std::move(file)), reader_(std::move(reader)) {}
   absl::Status JoinConfig(const ModelConfig& base);
   absl::Status JoinForeign(const ModelConfig& base);
-  absl::Status Name();
+  absl::Status MapTensors();
   absl::Status Match();
-  absl::Status MatchLora(
-      const std::string& name, const TensorInfo& tensor, const ParamStore& model) const;
   absl::Status Wrong(absl::string_view what) const {
     return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), ": ", what));
   }
@@ -72,6 +71,7 @@ class Adapter {
   ModelConfig config_;
   std::map<std::string, const TensorInfo*> tensors_;  // by our parameters' names
   std::vector<Param> whole_;
+  std::vector<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
 };
 
 // Writes every trained parameter of `store` as an adapter of the model in `base`; files are
@@ -79,7 +79,7 @@ class Adapter {
 absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec,
     const std::string& base, const ParamStore& store);
 
-// W += s B A for each LoRA of the store (without prefix), whose own parameters stay.
+// W += s B A for each LoRA of a store with one adapter. Keeps A and B.
 void MergeLora(const LoraSpec& spec, ParamStore* store);
 
 }  // namespace cloze

@@ -16,28 +16,37 @@ namespace {
 
 constexpr int64_t kMaxConfig = 64 << 20;
 
-// Names of the file's tensors as our parameters are called.
+// The tensors of a folder by the names of our parameters.
 using Tensors = std::map<std::string, const TensorInfo*>;
 
-// Names of the output layer of masked language models: the two that are tied, and where their
-// values stand.
-struct Decoder {
-  std::string weight, bias, tied_bias;
+Tensors ByOurNames(
+    const TensorFolder& files, const Family& family, std::vector<std::string>* wrong) {
+  Tensors tensors;
+  for (const TensorInfo* tensor : files.tensors()) {
+    const std::string name = CanonicalName(tensor->name, family);
+    if (name.empty()) continue;
+    const auto [known, added] = tensors.emplace(name, tensor);
+    if (!added)
+      wrong->push_back(
+          absl::StrCat(Quote(tensor->name), ": the same tensor as ", Quote(known->second->name)));
+  }
+  return tensors;
+}
+
+// The tied parameters of a masked-LM head, and the names of their copies in folders.
+struct Tied {
+  ParamId weight = -1, bias = -1;  // -1: another head
+  std::string weight_copy, bias_copy;
 };
 
-Decoder DecoderNames(const ModelConfig& config) {
-  if (config.like_roberta())
-    return {"lm_head.decoder.weight", "lm_head.decoder.bias", "lm_head.bias"};
-  return {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "cls.predictions.bias"};
-}
-
-std::vector<int64_t> ShapeOf(const Param& param) {
-  return param.vector ? std::vector<int64_t>{param.cols}
-                      : std::vector<int64_t>{param.rows, param.cols};
-}
-
-bool IsEncoder(const std::string& name, const std::string& prefix) {
-  return absl::StartsWith(name, prefix) && !absl::StartsWith(name, prefix + "pooler.");
+Tied TiedOf(const ModelConfig& config, const ParamStore& store) {
+  if (!TypeOf(config.head).tied) return {};
+  const auto name = [&](Role role, Part part) {
+    return config.Key(role, config.layers).Of(part).name;
+  };
+  return {store.FindWeight(Role::kWordEmbeddings, -1),
+      store.Find(name(Role::kDecoderBias, Part::kBias)), name(Role::kDecoder, Part::kWeight),
+      name(Role::kDecoder, Part::kBias)};
 }
 
 bool IsFloat(FileType type) {
@@ -47,14 +56,14 @@ bool IsFloat(FileType type) {
 
 // What is wrong with `tensor` for `param`, or "".
 std::string Disagreement(const Param& param, const TensorInfo& tensor) {
-  const std::vector<int64_t> shape = ShapeOf(param);
+  const std::vector<int64_t> shape = param.shape();
   if (tensor.shape != shape) {
-    return absl::StrCat(Quote(tensor.name), ": shape ", ShapeString(tensor.shape), ", ",
-        ShapeString(shape), " expected by config and labels");
+    return absl::StrCat(Quote(tensor.name), ": expected shape ", ShapeString(shape), ", found ",
+        ShapeString(tensor.shape));
   }
   return IsFloat(tensor.type) ? ""
                               : absl::StrCat(Quote(tensor.name), ": type ", NameOf(tensor.type),
-                                    ", a floating-point type expected");
+                                    "; expected floating point");
 }
 
 absl::Status Mismatch(const std::string& folder, const std::vector<std::string>& lines) {
@@ -85,16 +94,6 @@ double EncoderSize(const ModelConfig& c) {
 
 }  // namespace
 
-std::string CanonicalName(const std::string& name, const std::string& prefix) {
-  std::string out = name;
-  for (const char* bare : {"embeddings.", "encoder.", "pooler.", "LayerNorm."}) {
-    if (absl::StartsWith(name, bare)) out = prefix + name;
-  }
-  if (absl::EndsWith(out, "LayerNorm.gamma")) out.replace(out.size() - 5, 5, "weight");
-  if (absl::EndsWith(out, "LayerNorm.beta")) out.replace(out.size() - 4, 4, "bias");
-  return out;
-}
-
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, "config.json");
   if (IsAdapter(folder) && !PathExists(JoinPath(folder, "model.safetensors"))) {
@@ -120,46 +119,38 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     LoadReport* report, const std::vector<std::string>& except, LazyRows* words) {
   *report = {};
   ASSIGN_OR_RETURN(TensorFolder files, TensorFolder::Open(folder));
-  const std::string prefix = EncoderPrefix(config),
-                    word_embeddings = prefix + "embeddings.word_embeddings.weight";
-  const Decoder decoder = DecoderNames(config);
-  Tensors tensors;
   std::vector<std::string> wrong;
-  for (const TensorInfo* tensor : files.tensors()) {
-    const auto [known, added] = tensors.emplace(CanonicalName(tensor->name, prefix), tensor);
-    if (!added)
-      wrong.push_back(
-          absl::StrCat(Quote(tensor->name), ": the same tensor as ", Quote(known->second->name)));
+  Tensors tensors = ByOurNames(files, *config.family, &wrong);
+  const Tied tied = TiedOf(config, *store);
+  if (tied.bias >= 0) {
+    const auto copy = tensors.find(tied.bias_copy);
+    if (copy != tensors.end()) tensors.emplace(store->param(tied.bias).name, copy->second);
   }
-  const bool predicts_tokens = store->Find(decoder.tied_bias) >= 0;
-  if (predicts_tokens && tensors.count(decoder.tied_bias) == 0 && tensors.count(decoder.bias) > 0)
-    tensors[decoder.tied_bias] = tensors[decoder.bias];
-  const auto skipped = [&](const std::string& name) {
-    return IsOfAdapter(name) || std::find(except.begin(), except.end(), name) != except.end();
+  const auto skipped = [&](const Param& param) {
+    return param.adapter >= 0 ||
+           std::find(except.begin(), except.end(), param.name) != except.end();
   };
   std::vector<std::pair<ParamId, const TensorInfo*>> reads;
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& param = store->param(id);
-    if (skipped(param.name)) continue;
+    if (skipped(param)) continue;
     const auto found = tensors.find(param.name);
-    if (found == tensors.end()) {
-      if (IsEncoder(param.name, prefix)) {
-        wrong.push_back(absl::StrCat(
-            Quote(param.name), ": missing, shape ", ShapeString(ShapeOf(param)), " expected"));
-      } else {
-        report->initialised.push_back(param.name);
-      }
-      continue;
+    if (found != tensors.end()) {
+      if (std::string line = Disagreement(param, *found->second); !line.empty())
+        wrong.push_back(std::move(line));
+      reads.emplace_back(id, found->second);
+    } else if (param.layer < config.layers) {
+      wrong.push_back(absl::StrCat(
+          Quote(param.name), ": missing: expected shape ", ShapeString(param.shape())));
+    } else {
+      report->initialised.push_back(param.name);
     }
-    if (std::string line = Disagreement(param, *found->second); !line.empty())
-      wrong.push_back(std::move(line));
-    reads.emplace_back(id, found->second);
   }
   if (!wrong.empty()) return Mismatch(folder, wrong);
   std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
   for (const auto& [id, tensor] : reads) {
     const Param& param = store->param(id);
-    if (words != nullptr && !predicts_tokens && param.name == word_embeddings) {
+    if (words != nullptr && tied.bias < 0 && param.role == Role::kWordEmbeddings) {
       later = {id, tensor};
     } else {
       RETURN_IF_ERROR(
@@ -168,13 +159,14 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   }
   store->Changed();
   for (const auto& [name, tensor] : tensors) {
-    const bool weight = name == decoder.weight, bias = name == decoder.bias;
-    if (predicts_tokens && (weight || bias)) {
-      const ParamId tied = store->Find(weight ? word_embeddings : decoder.tied_bias);
-      if (!skipped(store->param(tied).name))
-        RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, tied));
-    } else if (store->Find(name) < 0 && !absl::EndsWith(name, "embeddings.position_ids")) {
+    if (store->Find(name) >= 0) continue;
+    const ParamId same = name == tied.weight_copy ? tied.weight
+                         : name == tied.bias_copy ? tied.bias
+                                                  : -1;
+    if (same < 0) {
       report->ignored.push_back(tensor->name);
+    } else if (!skipped(store->param(same))) {
+      RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, same));
     }
   }
   if (later.second != nullptr)
@@ -188,9 +180,9 @@ absl::Status SaveWeights(
   std::vector<TensorData> tensors;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
-    if (IsOfAdapter(param.name)) continue;
+    if (param.adapter >= 0) continue;
     tensors.push_back(
-        {param.name, ShapeOf(param), FileType::kF32, store.values().data() + param.offset});
+        {param.name, param.shape(), FileType::kF32, store.values().data() + param.offset});
   }
   RETURN_IF_ERROR(ReplaceSafetensors(JoinPath(folder, "model.safetensors"), tensors));
   return WriteFileAtomically(JoinPath(folder, "config.json"), FormatConfig(config));

@@ -8,7 +8,7 @@
 #include "core/base/status.h"
 #include "core/tensor/lazy_rows.h"
 #include "core/tensor/param_store.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/families.h"
 
 namespace cloze {
 
@@ -23,9 +23,6 @@ struct LoadReport {
 // missing; kMismatch when it holds an adapter, or describes a model far larger than the weights, so
 // that nobody reserves memory for it.
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
-
-// A tensor's name with the encoder's prefix and today's spelling.
-std::string CanonicalName(const std::string& name, const std::string& prefix);
 
 // Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as
 // F32, F16, BF16 or F64, but for those of adapters and the names in `except`. Names without the

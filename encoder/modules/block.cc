@@ -5,26 +5,21 @@
 
 namespace cloze {
 
-ActivationKind ActivationOf(const ModelConfig& config) {
-  switch (config.activation) {
-    case EncoderSpec::GELU: return ActivationKind::kGelu;
-    case EncoderSpec::GELU_TANH: return ActivationKind::kGeluTanh;
-    case EncoderSpec::RELU: return ActivationKind::kRelu;
-  }
-  CLOZE_CHECK(false);
-}
-
-Block::Block(ParamStore* store, const ModelConfig& config, const Names& names, int index)
-    : config_(config), index_(index), pre_(config.norm == EncoderSpec::PRE),
-      activation_(ActivationOf(config)) {
+Block::Block(ParamStore* store, const ModelConfig& config, int index)
+    : config_(config), index_(index), pre_(config.pre_norm()) {
   const int64_t hidden = config.hidden;
-  const std::string self = names.layer + "attention.self.";
-  qkv_ = Linear(store, {self + "query", self + "key", self + "value"}, hidden, hidden);
-  attention_output_ = Linear(store, {names.layer + "attention.output.dense"}, hidden, hidden);
-  norm_a_ = Norm(store, names.norm_a, hidden, config.norm_epsilon);
-  intermediate_ = Linear(store, {names.layer + "intermediate.dense"}, hidden, config.intermediate);
-  output_ = Linear(store, {names.layer + "output.dense"}, config.intermediate, hidden);
-  norm_b_ = Norm(store, names.norm_b, hidden, config.norm_epsilon);
+  const bool last = index + 1 == config.layers;
+  const auto key = [&](Role role) { return config.Key(role, index); };
+  const ParamKey norm_a = key(pre_ ? Role::kFeedForwardNorm : Role::kAttentionNorm),
+                 norm_b = !pre_  ? key(Role::kFeedForwardNorm)
+                          : last ? key(Role::kFinalNorm)
+                                 : config.Key(Role::kAttentionNorm, index + 1);
+  qkv_ = Linear(store, {key(Role::kQuery), key(Role::kKey), key(Role::kValue)}, hidden, hidden);
+  attention_output_ = Linear(store, {key(Role::kAttentionOutput)}, hidden, hidden);
+  norm_a_ = Norm(store, norm_a, hidden, config.norm_epsilon);
+  intermediate_ = Linear(store, {key(Role::kIntermediate)}, hidden, config.intermediate);
+  output_ = Linear(store, {key(Role::kOutput)}, config.intermediate, hidden);
+  norm_b_ = Norm(store, norm_b, hidden, config.norm_epsilon);
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
@@ -78,7 +73,7 @@ void Block::AfterAttention(const Pass& pass, ConstMat residual, const Stream& ou
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
   const Arena::Mark mark = pass.arena.mark();
   Mat act = pass.New(rows, config_.intermediate);
-  ActivationForward(activation_, s->u, act);
+  ActivationForward(config_.activation, s->u, act);
   output_.Forward(pass, act, z2);
   pass.arena.Rewind(mark);
   s->norm_b = norm_b_.Forward(
@@ -89,7 +84,8 @@ void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, M
   const Arena::Mark mark = pass.arena.mark();
   Mat du = pass.New(dm.rows, config_.intermediate), act = pass.New(dm.rows, config_.intermediate);
   output_.Backward(pass, {}, dm, du);
-  ActivationBackward(activation_, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
+  ActivationBackward(
+      config_.activation, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
   output_.Backward(pass, act, dm, {});
   intermediate_.Backward(pass, s.y1, du, dy1, !pre_);
   pass.arena.Rewind(mark);

@@ -31,11 +31,8 @@ class Block {
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
   };
-  struct Names {
-    std::string layer, norm_a, norm_b;  // "bert.encoder.layer.0.", ...
-  };
 
-  Block(ParamStore* store, const ModelConfig& config, const Names& names, int index);
+  Block(ParamStore* store, const ModelConfig& config, int index);
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
   // Multiplies the weights of queries by `gain`, and starts those of keys as the same.
@@ -70,13 +67,9 @@ class Block {
   ModelConfig config_;
   int index_;
   bool pre_;
-  ActivationKind activation_;
   Linear qkv_, attention_output_, intermediate_, output_;
   Norm norm_a_, norm_b_;
 };
-
-// The kernel's name for the config's activation.
-ActivationKind ActivationOf(const ModelConfig& config);
 
 }  // namespace cloze
 

@@ -1,4 +1,4 @@
-// The shape of a model, and its config.json as Hugging Face writes it.
+// The description of a model.
 #ifndef CLOZE_ENCODER_MODULES_CONFIG_H_
 #define CLOZE_ENCODER_MODULES_CONFIG_H_
 
@@ -6,86 +6,60 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-#include "core/base/status.h"
+#include "encoder/modules/family.h"
+#include "encoder/modules/head_type.h"
 #include "proto/task.pb.h"
 
 namespace cloze {
 
-// What stands on top of the encoder.
-enum class HeadKind { kNone, kMaskedLm, kSequenceClassification, kTokenTagging };
+// The position table: learned, fixed sinusoids, or learned from sinusoids as start values.
+enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart };
 
-// What a sequence classifier tells: one of the labels, any number of them, or a number.
+// What a sequence classifier predicts: one label, any number of labels, or a number.
 enum class Problem { kSingleLabel, kMultiLabel, kRegression };
 
 // How a sequence classifier of ours reads texts; folders from elsewhere read what fits.
 struct Reading {
   int32_t max_tokens = 0;  // 0: as many as the model takes
   SequenceClassificationSpec::LongTexts long_texts = SequenceClassificationSpec::HEAD;
-  bool pairs = false;      // of two texts?
+  bool pairs = false;      // two texts for each example
   float threshold = 0.5f;  // kMultiLabel: least probability of a label that is predicted
 };
 
 struct ModelConfig {
-  int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0, token_types = 2;
-  int32_t max_positions =
-      512;  // rows of the position table, those before `position_offset` included
-  EncoderSpec::Norm norm = EncoderSpec::POST;
-  EncoderSpec::Positions positions =
-      EncoderSpec::LEARNED;  // folders hold the table, so LEARNED once trained
-  bool roberta = false;  // a post-norm model with RoBERTa's names, heads and positions; pre-norm
-                         // models have them anyway
-  EncoderSpec::Activation activation = EncoderSpec::GELU;
+  const Family* family = nullptr;
+  int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
+  int32_t token_types = 2;      // 0: no table
+  int32_t max_positions = 512;  // rows of the position table, unused ones included
+  int32_t position_offset = 0;  // first row of the position table that is used
+  int32_t pad_id = 0;
+  Positions positions = Positions::kLearned;  // kSinusoidalStart becomes kLearned in folders
+  ActivationKind activation = ActivationKind::kGelu;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12,
         initializer_range = 0.02;
   float query_key_start = 0;      // see EncoderSpec; of new encoders only, in no file
   float classifier_dropout = -1;  // < 0: as `dropout`
-  int32_t pad_id = 0;
-  int32_t position_offset =
-      0;  // first row used of the position table; RoBERTa kinds have pad_id + 1
   HeadKind head = HeadKind::kNone;
-  bool pooler = false;              // tanh(W h + b) on <class>
+  bool pooler = false;              // the head has a dense layer before its output layer
+  bool crf = false;                 // the head has a CRF over the labels
   std::vector<std::string> labels;  // in the order of their ids; of kRegression the number's name
   Problem problem = Problem::kSingleLabel;
   Reading reading;
-  // token_tagging: a chain over the labels is trained; labels of spans are decoded by their
-  // scheme's rules; longest window that was trained on (0: max_tokens()).
-  bool crf = false, viterbi = true;
+  // token_tagging: labels of spans are decoded by the rules of their scheme; longest window that
+  // was trained on (0: max_tokens()).
+  bool viterbi = true;
   int32_t window = 0;
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
   int32_t head_dim() const { return hidden / heads; }
-  bool like_roberta() const { return roberta || norm == EncoderSpec::PRE; }
   float head_dropout() const { return classifier_dropout < 0 ? dropout : classifier_dropout; }
+  bool pre_norm() const { return family->pre_norm; }
+  // Sets the id of padding, and position_offset where the family derives it from that.
+  void SetPad(int32_t id);
+  // Key of a module. Layers: -1 for embeddings, 0 ... layers - 1 for blocks, `layers` for the head.
+  ParamKey Key(Role role, int layer) const;
 };
-
-// The config of a new encoder as the spec says, without vocab, head and labels; pad_id is 0. Where
-// `hidden` is set and the preset's heads or intermediate are not, they follow it (heads of 64, 4 x
-// hidden). kSpec when `hidden` is not divisible by `heads` or a size of a CUSTOM preset is missing.
-absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
-
-// Parses config.json. `path` only names the file in messages. Refuses, with the field's name, what
-// the encoder cannot compute (unknown model_type or activation, relative positions, regression of
-// several numbers, sizes out of range, hidden not divisible by heads). Reads `bert`, `roberta` and
-// `roberta-prelayernorm`.
-absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
-
-// config.json that transformers reads: `bert`, `roberta`, or `roberta-prelayernorm` for pre-norm;
-// where positions are RoBERTa's, pad_id + 1
-// == position_offset has to hold.
-// What no class of transformers can say stands under "cloze": how texts are read, which it leaves
-// to the user, and a sequence classifier without pooler or fixed sinusoids, of which it then loads
-// the encoder alone.
-std::string FormatConfig(const ModelConfig& config);
-
-// Prefix of encoder tensors: "bert.", "roberta." or "roberta_prelayernorm." ("" for bare encoders
-// is accepted on load only).
-std::string EncoderPrefix(const ModelConfig& config);
-
-// The layer that a parameter belongs to by its name: -1 the embeddings, 0 ... layers - 1 the
-// blocks, layers the head.
-int LayerOf(const std::string& param, const ModelConfig& config);
 
 }  // namespace cloze
 

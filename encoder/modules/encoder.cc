@@ -3,39 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "core/ops/embedding.h"
 
 namespace cloze {
-namespace {
-
-Block::Names BlockNames(const ModelConfig& config, int i) {
-  const std::string prefix = EncoderPrefix(config),
-                    layer = absl::StrCat(prefix, "encoder.layer.", i, ".");
-  if (config.norm == EncoderSpec::POST)
-    return {layer, layer + "attention.output.LayerNorm", layer + "output.LayerNorm"};
-  const bool last = i + 1 == config.layers;
-  return {layer, layer + "intermediate.LayerNorm",
-      last ? prefix + "LayerNorm"
-           : absl::StrCat(prefix, "encoder.layer.", i + 1, ".attention.LayerNorm")};
-}
-
-}  // namespace
 
 Encoder::Encoder(ParamStore* store, const ModelConfig& config)
-    : config_(config), pre_(config.norm == EncoderSpec::PRE) {
-  const std::string prefix = EncoderPrefix(config), embeddings = prefix + "embeddings.";
-  words_ = store->AddMatrix(embeddings + "word_embeddings.weight", config.vocab, config.hidden);
-  positions_ = store->AddMatrix(
-      embeddings + "position_embeddings.weight", config.max_positions, config.hidden);
-  types_ = store->AddMatrix(
-      embeddings + "token_type_embeddings.weight", config.token_types, config.hidden);
-  embedding_norm_ = Norm(store, embeddings + "LayerNorm", config.hidden, config.norm_epsilon);
+    : config_(config), pre_(config.pre_norm()) {
+  const int64_t hidden = config.hidden;
+  const auto table = [&](Role role, int64_t rows) {
+    return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, hidden);
+  };
+  words_ = table(Role::kWordEmbeddings, config.vocab);
+  positions_ = table(Role::kPositionEmbeddings, config.max_positions);
+  if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
+  embedding_norm_ = Norm(store, config.Key(Role::kEmbeddingsNorm, -1), hidden, config.norm_epsilon);
   if (pre_)
-    first_norm_ = Norm(
-        store, prefix + "encoder.layer.0.attention.LayerNorm", config.hidden, config.norm_epsilon);
-  for (int i = 0; i < config.layers; ++i)
-    blocks_.emplace_back(store, config, BlockNames(config, i), i);
+    first_norm_ = Norm(store, config.Key(Role::kAttentionNorm, 0), hidden, config.norm_epsilon);
+  for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, i);
 }
 
 const std::vector<int32_t>& Encoder::PositionRows(
@@ -57,7 +41,8 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
 }
 
 int Encoder::LowestTrained(const Pass& pass) const {
-  const bool tables = pass.trained(words_) || pass.trained(positions_) || pass.trained(types_);
+  const bool tables =
+      pass.trained(words_) || pass.trained(positions_) || (types_ >= 0 && pass.trained(types_));
   if (tables || embedding_norm_.trained(pass) || (pre_ && first_norm_.trained(pass))) return -1;
   return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.trained(pass);
@@ -82,7 +67,8 @@ void Encoder::Embed(
   std::vector<int32_t> shifted, zeros;
   Mat z = pass.New(out.y.rows, config_.hidden);
   EmbeddingForward(pass.value(words_), b.ids.data(), pass.value(positions_),
-      PositionRows(pass, &shifted).data(), pass.value(types_), TypeRows(pass, &zeros).data(), z);
+      PositionRows(pass, &shifted).data(), types_ < 0 ? ConstMat() : pass.value(types_),
+      TypeRows(pass, &zeros).data(), z);
   *embeddings = embedding_norm_.Forward(pass, {}, z, {},
       pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, out.residual);
   if (pre_) *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
@@ -182,6 +168,7 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Str
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
   EmbeddingBackward(d.y, PositionRows(pass, &shifted).data(), b.tokens(), pass.arena,
       pass.params.grad(positions_));
+  if (types_ < 0) return;
   EmbeddingBackward(
       d.y, TypeRows(pass, &zeros).data(), b.tokens(), pass.arena, pass.params.grad(types_));
 }

@@ -71,7 +71,7 @@ class Encoder {
 
   ModelConfig config_;
   bool pre_;
-  ParamId words_, positions_, types_;
+  ParamId words_, positions_, types_ = -1;
   Norm embedding_norm_, first_norm_;
   std::vector<Block> blocks_;
 };

@@ -4,7 +4,7 @@
 
 #include "core/ops/elementwise.h"
 #include "core/ops/rows.h"
-#include "encoder/modules/block.h"
+#include "encoder/modules/target_rows.h"
 
 namespace cloze {
 namespace {
@@ -12,28 +12,6 @@ namespace {
 constexpr int64_t kLogitBytes = 32 << 20;  // of one chunk of logits
 constexpr float kCrfRate =
     50;  // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
-
-struct Names {
-  std::string dense, norm, decoder, bias;
-};
-
-Names HeadNames(const ModelConfig& config) {
-  const bool roberta = config.like_roberta();
-  switch (config.head) {
-    case HeadKind::kNone: return {};
-    case HeadKind::kMaskedLm:
-      return roberta ? Names{"lm_head.dense", "lm_head.layer_norm", "", "lm_head.bias"}
-                     : Names{"cls.predictions.transform.dense",
-                           "cls.predictions.transform.LayerNorm", "", "cls.predictions.bias"};
-    case HeadKind::kSequenceClassification:
-      if (!config.pooler) return {"", "", "classifier.weight", "classifier.bias"};
-      return roberta ? Names{"classifier.dense", "", "classifier.out_proj.weight",
-                           "classifier.out_proj.bias"}
-                     : Names{"bert.pooler.dense", "", "classifier.weight", "classifier.bias"};
-    case HeadKind::kTokenTagging: return {"", "", "classifier.weight", "classifier.bias"};
-  }
-  CLOZE_CHECK(false);
-}
 
 }  // namespace
 
@@ -45,42 +23,55 @@ struct Head::Transformed {
 };
 
 Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings)
-    : config_(config) {
+    : config_(config), type_(TypeOf(config.head)) {
   if (config.head == HeadKind::kNone) return;
-  const Names names = HeadNames(config);
-  const int first = store->size();
-  const bool mlm = config.head == HeadKind::kMaskedLm;
-  dense_on_ = !names.dense.empty();
-  norm_on_ = !names.norm.empty();
-  dropout_before_ = !mlm && config.like_roberta() && dense_on_;
-  if (mlm) activation_ = config.like_roberta() ? ActivationKind::kGelu : ActivationOf(config);
-  if (dense_on_) dense_ = Linear(store, {names.dense}, config.hidden, config.hidden);
-  if (norm_on_) norm_ = Norm(store, names.norm, config.hidden, config.norm_epsilon);
-  labels_ = mlm ? config.vocab : static_cast<int64_t>(config.labels.size());
-  decoder_ = mlm ? word_embeddings : store->AddMatrix(names.decoder, labels_, config.hidden);
-  bias_ = store->AddVector(names.bias, labels_, Init::kZero);
-  if (config.head == HeadKind::kTokenTagging && config.crf) {  // names of the pytorch-crf library
-    start_ = store->AddVector("crf.start_transitions", labels_, Init::kZero);
-    between_ = store->AddMatrix("crf.transitions", labels_, labels_);
-    end_ = store->AddVector("crf.end_transitions", labels_, Init::kZero);
-    for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kCrfRate);
+  const int64_t hidden = config.hidden;
+  const auto key = [&](Role role) { return config.Key(role, config.layers); };
+  const ParamId first = store->size();
+  labels_ = type_.tied          ? config.vocab
+            : type_.outputs > 0 ? type_.outputs
+                                : static_cast<int64_t>(config.labels.size());
+  if (type_.tied) {
+    activation_ = config.family->transform_activation.value_or(config.activation);
+    dense_ = Linear(store, {key(Role::kTransform)}, hidden, hidden);
+    norm_ = Norm(store, key(Role::kTransformNorm), hidden, config.norm_epsilon);
+    decoder_ = word_embeddings;
+    bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
+    dense_on_ = norm_on_ = true;
+    return;
   }
+  dense_on_ = type_.pooler && config.pooler;
+  activation_ = config.family->pooler_activation;
+  if (dense_on_) dense_ = Linear(store, {key(Role::kPooler)}, hidden, hidden);
+  const ParamKey output = key(dense_on_ ? Role::kPooledOutput : Role::kHeadOutput);
+  decoder_ = store->AddMatrix(output.Of(Part::kWeight), labels_, hidden);
+  bias_ = store->AddVector(output.Of(Part::kBias), labels_, Init::kZero);
+  if (config.crf) AddCrf(store);
   for (ParamId id = first; id < store->size(); ++id) {
-    names_.push_back(store->param(id).name);
-    if (!mlm && !store->param(id).vector) store->SetInit(id, Init::kWholeNormal);
+    if (!store->param(id).vector) store->SetInit(id, Init::kWholeNormal);
   }
 }
 
+// With the names of the pytorch-crf library.
+void Head::AddCrf(ParamStore* store) {
+  const auto key = [&](const char* name) {
+    return ParamKey{.name = name, .role = Role::kCrf, .layer = config_.layers};
+  };
+  start_ = store->AddVector(key("crf.start_transitions"), labels_, Init::kZero);
+  between_ = store->AddMatrix(key("crf.transitions"), labels_, labels_);
+  end_ = store->AddVector(key("crf.end_transitions"), labels_, Init::kZero);
+  for (const ParamId id : {start_, between_, end_}) store->SetRate(id, kCrfRate);
+}
+
 DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {
-  return pass.Site(
-      config_.head == HeadKind::kMaskedLm ? 0 : config_.head_dropout(), DropoutSiteId(place));
+  return pass.Site(type_.dropout ? config_.head_dropout() : 0, DropoutSiteId(place));
 }
 
 Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
   Transformed t;
   const auto matrix = [&] { return pass.New(hidden.rows, config_.hidden); };
   t.x = hidden;
-  if (dropout_before_) {
+  if (drops_input()) {
     Mat dropped = matrix();
     Dropout(hidden, Site(pass, DropoutPlace::kHeadInput), dropped);
     t.x = dropped;
@@ -111,7 +102,7 @@ void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat
     ActivationBackward(activation_, t.u, dh, dense_.bias_grad(pass), pass.arena, act, dh);
     dense_.Backward(pass, t.x, dh, dhidden);
   }
-  if (dropout_before_ && !dhidden.empty())
+  if (drops_input() && !dhidden.empty())
     Dropout(dhidden, Site(pass, DropoutPlace::kHeadInput), dhidden);
 }
 

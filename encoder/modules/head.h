@@ -1,10 +1,6 @@
-// What turns hidden states into logits, for every task: gather rows, a small transform, a linear
-// layer, softmax cross entropy.
+// The head of a model: from hidden states to logits, and the gradient of the loss back to them.
 #ifndef CLOZE_ENCODER_MODULES_HEAD_H_
 #define CLOZE_ENCODER_MODULES_HEAD_H_
-
-#include <string>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "core/ops/activation.h"
@@ -16,12 +12,12 @@
 
 namespace cloze {
 
-// masked_lm: norm(act(dense)), decoder tied to the word embeddings; sequence_classification:
-// optional tanh(dense) on <class>; token_tagging: nothing before the classifier, and optionally a
-// linear chain over its labels behind it. Dropout where Hugging Face has it.
+// With a tied output matrix: logits = norm(act(dense(x))) E^T + b. Otherwise: a linear layer, after
+// an optional act(dense(x)), with dropout where transformers has it, and optionally a CRF over the
+// labels. See head_type.h for the kinds.
 class Head {
  public:
-  // config.head says which; kNone makes an empty head that must not be used.
+  // With HeadKind::kNone the head is empty and must not be used.
   Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
 
   // hidden [n, hidden] -> logits [n, labels of the adapter in use] f32; without dropout.
@@ -45,25 +41,26 @@ class Head {
   bool has_crf() const { return start_ >= 0; }
   Crf crf(const ParamStore& params) const;
 
-  // Names of its own parameters, for messages about new ones.
-  const std::vector<std::string>& names() const { return names_; }
   int64_t labels() const { return labels_; }
 
  private:
   struct Transformed;
+  void AddCrf(ParamStore* store);
+  bool drops_input() const {
+    return dense_on_ && !type_.tied && config_.family->dropout_before_pooler;
+  }
   // `pass` is that of the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
   void TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const;
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
   // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
-  DType LogitType(const Pass& pass) const {
-    return config_.head == HeadKind::kMaskedLm ? pass.compute : DType::kF32;
-  }
+  DType LogitType(const Pass& pass) const { return type_.tied ? pass.compute : DType::kF32; }
   int64_t ChunkOf(const Pass& pass, int64_t padded) const;
   Weight decoder(const Pass& pass) const { return pass.weight(decoder_); }
 
   ModelConfig config_;
-  bool dense_on_ = false, norm_on_ = false, dropout_before_ = false;
+  const HeadType& type_;
+  bool dense_on_ = false, norm_on_ = false;
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;
@@ -71,7 +68,6 @@ class Head {
   ParamId start_ = -1, between_ = -1,
           end_ = -1;  // of the chain: [labels], [labels, labels], [labels]
   int64_t labels_ = 0;
-  std::vector<std::string> names_;
 };
 
 }  // namespace cloze

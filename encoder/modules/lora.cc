@@ -3,24 +3,27 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
+
 #include "core/ops/elementwise.h"
 
 namespace cloze {
 namespace {
 
-bool EndsAs(LoraSpec::Target target, const std::string& layer) {
+Role RoleOf(LoraSpec::Target target) {
   switch (target) {
-    case LoraSpec::QUERY: return absl::EndsWith(layer, ".attention.self.query");
-    case LoraSpec::KEY: return absl::EndsWith(layer, ".attention.self.key");
-    case LoraSpec::VALUE: return absl::EndsWith(layer, ".attention.self.value");
-    case LoraSpec::ATTENTION_OUTPUT: return absl::EndsWith(layer, ".attention.output.dense");
-    case LoraSpec::INTERMEDIATE: return absl::EndsWith(layer, ".intermediate.dense");
-    case LoraSpec::OUTPUT:
-      return absl::EndsWith(layer, ".output.dense") &&
-             !absl::EndsWith(layer, ".attention.output.dense");
+    case LoraSpec::QUERY: return Role::kQuery;
+    case LoraSpec::KEY: return Role::kKey;
+    case LoraSpec::VALUE: return Role::kValue;
+    case LoraSpec::ATTENTION_OUTPUT: return Role::kAttentionOutput;
+    case LoraSpec::INTERMEDIATE: return Role::kIntermediate;
+    case LoraSpec::OUTPUT: return Role::kOutput;
   }
   CLOZE_CHECK(false);
+}
+
+ParamKey WithAdapter(ParamKey module, int adapter) {
+  module.adapter = adapter;
+  return module;
 }
 
 }  // namespace
@@ -30,22 +33,17 @@ float LoraScale(const LoraSpec& spec) {
   return spec.alpha() / (spec.rslora() ? std::sqrt(rank) : rank);
 }
 
-bool IsTarget(const LoraSpec& spec, const std::string& layer) {
-  if (spec.targets().empty())
-    return EndsAs(LoraSpec::QUERY, layer) || EndsAs(LoraSpec::VALUE, layer);
+bool IsTarget(const LoraSpec& spec, Role role) {
+  if (spec.targets().empty()) return role == Role::kQuery || role == Role::kValue;
   return std::any_of(spec.targets().begin(), spec.targets().end(),
-      [&](int target) { return EndsAs(static_cast<LoraSpec::Target>(target), layer); });
+      [&](int target) { return RoleOf(static_cast<LoraSpec::Target>(target)) == role; });
 }
 
-bool IsLora(const std::string& param) {
-  return absl::EndsWith(param, ".lora_A.weight") || absl::EndsWith(param, ".lora_B.weight");
-}
-
-Lora::Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in,
-    int64_t out, uint32_t stream)
-    : a_(store->AddMatrix(absl::StrCat(plan.prefix, layer, ".lora_A.weight"), plan.spec.rank(), in,
+Lora::Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
+    uint32_t stream)
+    : a_(store->AddMatrix(WithAdapter(module, plan.adapter).Of(Part::kLoraA), plan.spec.rank(), in,
           false, Init::kUniform)),
-      b_(store->AddMatrix(absl::StrCat(plan.prefix, layer, ".lora_B.weight"), out, plan.spec.rank(),
+      b_(store->AddMatrix(WithAdapter(module, plan.adapter).Of(Part::kLoraB), out, plan.spec.rank(),
           false, Init::kZero)),
       rank_(plan.spec.rank()), scale_(LoraScale(plan.spec)), dropout_(plan.spec.dropout()),
       stream_(stream) {}

@@ -3,7 +3,6 @@
 #define CLOZE_ENCODER_MODULES_LORA_H_
 
 #include <functional>
-#include <string>
 
 #include "encoder/modules/pass.h"
 #include "proto/task.pb.h"
@@ -13,30 +12,22 @@ namespace cloze {
 // Which linear layers of a model get a LoRA, and of which kind.
 struct LoraPlan {
   LoraSpec spec;
-  std::function<bool(const std::string& layer)>
-      wanted;          // by the layer's name, "bert.encoder.layer.0.attention.self.query"
-  int adapter = 0;     // the number by which a Pass chooses it
-  std::string prefix;  // before its parameters' names; "" or ends with "/"
+  std::function<bool(const ParamKey& module)> wanted;
+  int adapter = 0;  // number by which a Pass selects it
 };
 
 // s in y = W x + s B A x.
 float LoraScale(const LoraSpec& spec);
-// Is `layer` one of spec.targets, by the end of its name?
-bool IsTarget(const LoraSpec& spec, const std::string& layer);
-// Is it a parameter of a LoRA, by the end of its name?
-bool IsLora(const std::string& param);
-// Is it one that model folders do not have: of a LoRA, or with a prefix, all of which end with "/"?
-inline bool IsOfAdapter(const std::string& param) {
-  return IsLora(param) || param.find('/') != std::string::npos;
-}
+// True if modules with this role get a LoRA; by default queries and values.
+bool IsTarget(const LoraSpec& spec, Role role);
 
 // y += s B A dropout(x). A [rank, in] starts as Kaiming-uniform (a = sqrt(5)) and B [out, rank] as
 // zero, as in PEFT.
 class Lora {
  public:
-  // Adds PREFIX LAYER.lora_A.weight and .lora_B.weight. Dropout is at the place `stream` of the
-  // model.
-  Lora(ParamStore* store, const LoraPlan& plan, const std::string& layer, int64_t in, int64_t out,
+  // Adds A and B of the linear layer `module`, in this order. `stream` is the number of its
+  // dropout.
+  Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
       uint32_t stream);
 
   bool trained(const Pass& pass) const { return pass.trained(a_); }

@@ -2,9 +2,9 @@
 
 namespace cloze {
 
-Norm::Norm(ParamStore* store, const std::string& name, int64_t size, float epsilon)
-    : gain_(store->AddVector(name + ".weight", size, Init::kOne)),
-      bias_(store->AddVector(name + ".bias", size, Init::kZero)), epsilon_(epsilon) {}
+Norm::Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon)
+    : gain_(store->AddVector(module.Of(Part::kWeight), size, Init::kOne)),
+      bias_(store->AddVector(module.Of(Part::kBias), size, Init::kZero)), epsilon_(epsilon) {}
 
 Norm::Saved Norm::Forward(const Pass& pass, ConstMat x, ConstMat residual, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y) const {

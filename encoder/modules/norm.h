@@ -3,8 +3,6 @@
 #ifndef CLOZE_ENCODER_MODULES_NORM_H_
 #define CLOZE_ENCODER_MODULES_NORM_H_
 
-#include <string>
-
 #include "core/ops/norm.h"
 #include "encoder/modules/pass.h"
 
@@ -18,8 +16,8 @@ class Norm {
   };
 
   Norm() = default;
-  // Adds NAME.weight and NAME.bias [size].
-  Norm(ParamStore* store, const std::string& name, int64_t size, float epsilon);
+  // Adds the module's weight and bias [size].
+  Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon);
 
   bool trained(const Pass& pass) const { return pass.trained(gain_) || pass.trained(bias_); }
 

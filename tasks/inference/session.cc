@@ -153,7 +153,7 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
                                           name, ", and so does its base"));
     }
     RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
-    RETURN_IF_ERROR(adapters[i].Load(Model::Prefix(i), &model_->params()));
+    RETURN_IF_ERROR(adapters[i].Load(static_cast<int>(i), &model_->params()));
   }
   return absl::OkStatus();
 }

@@ -84,9 +84,7 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
     const ParamCount count = CountParams(model_.params());
     notes->push_back(absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
   }
-  const auto layer = [this](const std::string& param) { return LayerOf(param, setup_.config); };
-  optimizer_ =
-      std::make_unique<Optimizer>(&model_.params(), spec_.optimizer(), layer, setup_.config.layers);
+  optimizer_ = std::make_unique<Optimizer>(&model_.params(), spec_.optimizer());
   return absl::OkStatus();
 }
 
@@ -183,7 +181,7 @@ absl::Status Learner::LoadAll(const std::string& folder) {
   if (spec_.trainable().has_lora()) {
     ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(folder, setup_.config));
     RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_.params(), setup_.config)));
-    return adapter.Load("", &model_.params());
+    return adapter.Load(0, &model_.params());
   }
   std::vector<std::string> fresh;
   RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh));

@@ -14,15 +14,14 @@ constexpr int64_t kPiece = 1 << 17;
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec,
-    const std::function<int(const std::string&)>& layer, int layers)
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
     : store_(store), spec_(spec), m_(store->grads().size() * sizeof(float)), v_(m_.bytes()) {
+  int top = 0;
+  for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
-    const float rate =
-        layer == nullptr ? 1
-                         : std::pow(spec.layer_decay(), static_cast<float>(layers - layer(p.name)));
+    const float rate = std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
     for (int64_t i = 0; i < p.size(); i += kPiece)
       pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay,
           p.rate * rate});

@@ -3,7 +3,6 @@
 #define CLOZE_TASKS_TRAINING_OPTIMIZER_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,10 +15,8 @@ namespace cloze {
 // gradients.
 class Optimizer {
  public:
-  // `layer` gives the layer of a parameter as LayerOf does, and `layers` their number, for
-  // layer_decay; empty: all have the full rate.
-  Optimizer(ParamStore* store, const OptimizerSpec& spec,
-      const std::function<int(const std::string&)>& layer = nullptr, int layers = 0);
+  // layer_decay lowers the rate of each layer below the store's highest.
+  Optimizer(ParamStore* store, const OptimizerSpec& spec);
 
   // Global norm of the gradients.
   double GradNorm() const;

@@ -14,11 +14,7 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
   if (model.start_from().empty()) {
     ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(model.encoder()));
     config.vocab = tokenizer.vocab_size();
-    config.pad_id = std::max(tokenizer.special().pad, 0);
-    if (config.norm == EncoderSpec::PRE) {  // as RoBERTa counts positions
-      config.max_positions += config.pad_id + 1 - config.position_offset;
-      config.position_offset = config.pad_id + 1;
-    }
+    config.SetPad(std::max(tokenizer.special().pad, 0));
     config.dropout = model.dropout();
     config.attention_dropout = model.attention_dropout();
     return config;

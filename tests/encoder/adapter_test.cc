@@ -24,13 +24,12 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-ModelConfig Config(
-    HeadKind head = HeadKind::kSequenceClassification, EncoderSpec::Norm norm = EncoderSpec::POST) {
+ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, const char* family = "bert") {
   ModelConfig config;
   config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
   config.intermediate = 16, config.max_positions = 12;
-  config.norm = norm;
-  config.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
+  config.family = FindFamily(family);
+  config.position_offset = config.pre_norm() ? 1 : 0;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
   if (head != HeadKind::kMaskedLm) config.labels = {"a", "b", "c"};
@@ -150,10 +149,10 @@ TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
 }
 
 TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
-  for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
+  for (const char* family : {"bert", "roberta-prelayernorm"}) {
     for (const HeadKind head :
         {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
-      const ModelConfig config = Config(head, norm);
+      const ModelConfig config = Config(head, family);
       TrainableSpec spec = Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE,
           LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE, LoraSpec::OUTPUT});
       spec.mutable_lora()->set_rslora(true);
@@ -173,14 +172,14 @@ TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
       ASSERT_TRUE(together.Load(Path("base"), 0, &fresh, whole).ok());
       EXPECT_THAT(fresh, ElementsAre());
       ASSERT_TRUE(adapters[0].CheckBase(HashParams(together.params(), config)).ok());
-      ASSERT_TRUE(adapters[0].Load("", &together.params()).ok());
+      ASSERT_TRUE(adapters[0].Load(0, &together.params()).ok());
       EXPECT_EQ(Logits(together), want);
 
       Model beside(config, adapters);
       ASSERT_TRUE(beside.Load(Path("base"), 0, &fresh).ok());
       for (int i = 0; i < 2; ++i) {
         EXPECT_TRUE(adapters[i].CheckBase(HashParams(beside.params(), config)).ok());
-        ASSERT_TRUE(adapters[i].Load(Model::Prefix(i), &beside.params()).ok());
+        ASSERT_TRUE(adapters[i].Load(i, &beside.params()).ok());
       }
       EXPECT_EQ(Logits(beside, 0), want);
       EXPECT_EQ(Logits(beside, 1), other);
@@ -213,7 +212,7 @@ TEST_F(AdapterTest, StartsAsItsBase) {
   const ParamStore& store = fresh_lora.params();
   double sum = 0, most = 0;
   const ConstMat a =
-      store.value(store.Find("bert.encoder.layer.0.attention.self.query.lora_A.weight"));
+      store.value(store.Find("bert.encoder.layer.0.attention.self.query.lora_A.weight", 0));
   for (int64_t i = 0; i < a.rows * a.cols; ++i)
     sum += std::fabs(a.f32()[i]), most = std::max<double>(most, std::fabs(a.f32()[i]));
   EXPECT_LE(most,
@@ -235,7 +234,7 @@ TEST_F(AdapterTest, ReadsOneOfPeftItself) {
   Model together(*adapter);
   std::vector<std::string> fresh;
   ASSERT_TRUE(together.Load(Path("base"), 0, &fresh).ok());
-  ASSERT_TRUE(adapter->Load("", &together.params()).ok());
+  ASSERT_TRUE(adapter->Load(0, &together.params()).ok());
   EXPECT_EQ(Logits(together), Logits(*model));
 }
 
@@ -244,13 +243,13 @@ TEST_F(AdapterTest, RefusesOtherBases) {
   ModelConfig other = Config();
   other.hidden = 16;
   ExpectRefused(
-      Open(other).status(), Exit::kMismatch, "another base: its hidden_size is 8, the base's 16");
+      Open(other).status(), Exit::kMismatch, "another base: hidden_size is 8, expected 16");
   std::filesystem::remove(Path("adapter/config.json"));
   ExpectRefused(Open(other).status(), Exit::kMismatch, "shape [");
   other = Config();
   other.layers = 1;
   ExpectRefused(Open(other).status(), Exit::kMismatch,
-      "bert.encoder.layer.1.attention.self.query, which the base does not have");
+      "bert.encoder.layer.1.attention.self.query.lora_A.weight: the base has no such module");
   const auto adapter = Open(Config());
   ASSERT_TRUE(adapter.ok());
   Model strange(Config(), false);
@@ -268,11 +267,11 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
     WriteJson("adapter/adapter_config.json", bad);
     ExpectRefused(Open(Config()).status(), exit, part);
   };
-  refused("r", 0, Exit::kData, "r: 0, a rank from 1");
-  refused("r", "8", Exit::kData, "r: \"8\"");
-  refused("r", 4, Exit::kMismatch, "expected by r and the base");
-  refused("lora_alpha", nullptr, Exit::kData, "lora_alpha: null, a number expected");
-  refused("lora_dropout", 1.5, Exit::kData, "lora_dropout: 1.5");
+  refused("r", 0, Exit::kData, "r: expected a whole number from 1 to 65536, found 0");
+  refused("r", "8", Exit::kData, "r: expected a whole number from 1 to 65536, found \"8\"");
+  refused("r", 4, Exit::kMismatch, "does not fit its rank");
+  refused("lora_alpha", nullptr, Exit::kData, "lora_alpha: missing");
+  refused("lora_dropout", 1.5, Exit::kData, "found 1.5");
   refused("peft_type", "IA3", Exit::kMismatch, "peft_type");
   refused("use_dora", true, Exit::kMismatch, "use_dora");
   refused("bias", "all", Exit::kMismatch, "bias is");
@@ -283,7 +282,7 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
   labels["id2label"] = {{"0", "x"}, {"1", "y"}};
   labels["label2id"] = {{"x", 0}, {"y", 1}};
   WriteJson("adapter/config.json", labels);
-  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "shape [3], [2] expected");
+  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "expected shape [2], found [3]");
   WriteJson("adapter/config.json", fitting);
   EXPECT_TRUE(Open(Config()).ok());
 
@@ -310,19 +309,26 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
 }
 
 TEST(Trainable, ChoosesByLayer) {
-  const ModelConfig post = Config(), pre = Config(HeadKind::kMaskedLm, EncoderSpec::PRE);
-  EXPECT_EQ(LayerOf("bert.embeddings.LayerNorm.weight", post), -1);
-  EXPECT_EQ(LayerOf("bert.encoder.layer.1.output.dense.weight", post), 1);
-  EXPECT_EQ(LayerOf("bert.encoder.layer.1.attention.self.query.lora_A.weight", post), 1);
-  EXPECT_EQ(LayerOf("bert.pooler.dense.weight", post), 2);
-  EXPECT_EQ(LayerOf("roberta_prelayernorm.LayerNorm.weight", pre), 1);
-  EXPECT_EQ(LayerOf("lm_head.dense.weight", pre), 2);
+  const ModelConfig post = Config(), pre = Config(HeadKind::kMaskedLm, "roberta-prelayernorm");
+  const auto layer = [](const ModelConfig& config, const char* name) {
+    const Model model(config, true, Lora());
+    const ParamId id = model.params().Find(name, 0);
+    return id < 0 ? -9 : model.params().param(id).layer;
+  };
+  EXPECT_EQ(layer(post, "bert.embeddings.LayerNorm.weight"), -1);
+  EXPECT_EQ(layer(post, "bert.encoder.layer.1.output.dense.weight"), 1);
+  EXPECT_EQ(layer(post, "bert.encoder.layer.1.attention.self.query.lora_A.weight"), 1);
+  EXPECT_EQ(layer(post, "bert.pooler.dense.weight"), 2);
+  EXPECT_EQ(layer(pre, "roberta_prelayernorm.encoder.layer.1.attention.LayerNorm.bias"), 1);
+  EXPECT_EQ(layer(pre, "roberta_prelayernorm.LayerNorm.weight"), 1);
+  EXPECT_EQ(layer(pre, "lm_head.dense.weight"), 2);
+  EXPECT_EQ(layer(pre, "lm_head.bias"), 2);
   TrainableSpec spec;
   spec.set_last_layers(1);
   Model model(post, true, spec);
   for (ParamId id = 0; id < model.params().size(); ++id) {
     const Param& p = model.params().param(id);
-    EXPECT_EQ(p.trainable, LayerOf(p.name, post) >= 1) << p.name;
+    EXPECT_EQ(p.trainable, p.layer >= 1) << p.name;
   }
   spec.set_last_layers(3);
   EXPECT_EQ(ExitOf(CheckTrainable(spec, post)), Exit::kSpec);

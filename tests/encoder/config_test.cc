@@ -1,4 +1,4 @@
-#include "encoder/modules/config.h"
+#include "encoder/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,8 +93,8 @@ TEST(ParseConfigTest, ReadsTheMinimum) {
   EXPECT_EQ(config->vocab, 120);
   EXPECT_EQ(config->max_positions, 48);
   EXPECT_EQ(config->head, HeadKind::kMaskedLm);
-  EXPECT_EQ(config->norm, EncoderSpec::POST);
-  EXPECT_EQ(config->activation, EncoderSpec::GELU);
+  EXPECT_EQ(config->family, FindFamily("bert"));
+  EXPECT_EQ(config->activation, ActivationKind::kGelu);
   EXPECT_FLOAT_EQ(config->dropout, 0.1f);
   EXPECT_EQ(config->norm_epsilon, 1e-12f);
   EXPECT_EQ(config->position_offset, 0);
@@ -105,7 +105,7 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
   for (const char* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}) {
     EXPECT_EQ(ParseConfig(With((std::string(R"({"hidden_act":")") + name + "\"}").c_str()), "c")
                   ->activation,
-        EncoderSpec::GELU_TANH);
+        ActivationKind::kGeluTanh);
   }
   const auto config = ParseConfig(
       With(
@@ -114,7 +114,7 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
       "c");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_FLOAT_EQ(config->head_dropout(), 0.3f);
-  EXPECT_EQ(config->activation, EncoderSpec::RELU);
+  EXPECT_EQ(config->activation, ActivationKind::kRelu);
   EXPECT_EQ(config->pad_id, 3);
   EXPECT_EQ(config->token_types, 1);
   EXPECT_EQ(ParseConfig(With(R"({"architectures":null})"), "c")->head, HeadKind::kNone);
@@ -144,15 +144,15 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"model_type":"gpt2"})", "model_type: gpt2"},
       {R"({"model_type":"REMOVE"})", "model_type: missing"},
       {R"({"hidden_act":"silu"})", "hidden_act: silu"},
-      {R"({"hidden_act":5})", "hidden_act: a string"},
+      {R"({"hidden_act":5})", "hidden_act: expected a string"},
       {R"({"position_embedding_type":"relative_key"})", "position_embedding_type: relative_key"},
       {R"({"is_decoder":true})", "is_decoder"},
-      {R"({"vocab_size":0})", "vocab_size: 0, a whole number from 1"},
-      {R"({"vocab_size":-1})", "vocab_size: -1"},
-      {R"({"vocab_size":4294967296})", "vocab_size: 4294967296"},
-      {R"({"vocab_size":18446744073709551615})", "vocab_size: 18446744073709551615"},
-      {R"({"vocab_size":120.5})", "vocab_size: 120.5"},
-      {R"({"vocab_size":"120"})", "vocab_size: \"120\""},
+      {R"({"vocab_size":0})", "vocab_size: expected a whole number from 1 to 100000000, found 0"},
+      {R"({"vocab_size":-1})", "found -1"},
+      {R"({"vocab_size":4294967296})", "found 4294967296"},
+      {R"({"vocab_size":18446744073709551615})", "found 18446744073709551615"},
+      {R"({"vocab_size":120.5})", "found 120.5"},
+      {R"({"vocab_size":"120"})", "found \"120\""},
       {R"({"vocab_size":"REMOVE"})", "vocab_size: missing"},
       {R"({"vocab_size":null})", "vocab_size: missing"},
       {R"({"hidden_size":2147483648})", "hidden_size"},
@@ -167,21 +167,21 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"architectures":"BertModel"})", "architectures"},
       {R"({"architectures":[1]})", "architectures"},
       {R"({"architectures":["BertForSequenceClassification"],"problem_type":"regression"})",
-          "id2label: 2 labels, but problem_type is regression"},
+          "id2label: 2 labels: expected one number for a regression"},
       {R"({"architectures":["BertForSequenceClassification"],"problem_type":"ranking"})",
-          "problem_type: ranking, \"single_label_classification\", \"multi_label_classification\" "
-          "or \"regression\" expected"},
+          "problem_type: ranking: expected \"single_label_classification\", "
+          "\"multi_label_classification\" or \"regression\""},
       {R"({"architectures":["BertForTokenClassification"],"problem_type":"regression"})",
           "problem_type: regression"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"},"problem_type":"single_label_classification"})",
-          "one label"},
+          "id2label: expected more than one label"},
       {R"({"cloze":{"long_texts":"middle"}})",
-          "long_texts: MIDDLE, head, tail, head_tail or windows expected"},
+          "long_texts: MIDDLE: expected head, tail, head_tail or windows"},
       {R"({"cloze":{"max_tokens":1}})", "max_tokens"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","2":"y"}})",
           "id2label: no \"1\""},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"x"}})",
-          "id2label: x comes twice"},
+          "id2label: x is given twice"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})",
           "id2label"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})",
@@ -189,7 +189,7 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
       {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
       {R"({"model_type":"roberta","max_position_embeddings":2})",
-          "max_position_embeddings: 2, at least 5 expected"},
+          "max_position_embeddings: 2: expected at least 5"},
       {R"({"cloze":1})", "cloze"},
       {R"({"cloze":{"sinusoid_base":0}})", "sinusoid_base"},
   };
@@ -211,7 +211,7 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
     for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification,
              HeadKind::kTokenTagging}) {
       for (const bool pooler : {false, true}) {
-        for (const auto positions : {EncoderSpec::LEARNED, EncoderSpec::SINUSOIDAL}) {
+        for (const auto positions : {Positions::kLearned, Positions::kSinusoidal}) {
           EncoderSpec spec = Spec(EncoderSpec::TINY);
           spec.set_norm(norm);
           ModelConfig config = *ConfigFromSpec(spec);
@@ -219,7 +219,7 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
           config.head = head;
           config.pooler = pooler;
           config.positions = positions;
-          config.activation = EncoderSpec::GELU_TANH;
+          config.activation = ActivationKind::kGeluTanh;
           config.sinusoid_base = 5000.5f;
           config.dropout = 0.3f;
           config.classifier_dropout = 0.7f;
@@ -236,13 +236,13 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
           EXPECT_EQ(again->pooler, pooler);
           EXPECT_EQ(again->labels, config.labels);
           EXPECT_EQ(again->positions, positions);
-          EXPECT_EQ(again->norm, norm);
+          EXPECT_EQ(again->family, config.family);
           EXPECT_EQ(again->dropout, 0.3f);
           EXPECT_EQ(again->norm_epsilon, config.norm_epsilon);
           EXPECT_EQ(again->position_offset, config.position_offset);
           EXPECT_EQ(again->max_positions, config.max_positions);
-          EXPECT_EQ(again->activation, EncoderSpec::GELU_TANH);
-          const bool special = positions == EncoderSpec::SINUSOIDAL ||
+          EXPECT_EQ(again->activation, ActivationKind::kGeluTanh);
+          const bool special = positions == Positions::kSinusoidal ||
                                pooler != (head == HeadKind::kSequenceClassification);
           EXPECT_EQ(nlohmann::json::parse(json).contains("cloze"), special);
         }
@@ -318,11 +318,11 @@ TEST(FormatConfigTest, WritesTheNamesOfTransformers) {
   EXPECT_EQ(json["id2label"]["1"], "yes");
   EXPECT_EQ(json["label2id"]["yes"], 1);
   EXPECT_TRUE(json["classifier_dropout"].is_null());
-  config.norm = EncoderSpec::PRE;
+  config.family = FindFamily("roberta-prelayernorm");
   config.head = HeadKind::kMaskedLm;
   EXPECT_EQ(nlohmann::json::parse(FormatConfig(config))["architectures"][0],
       "RobertaPreLayerNormForMaskedLM");
-  EXPECT_EQ(EncoderPrefix(config), "roberta_prelayernorm.");
+  EXPECT_EQ(config.Key(Role::kFinalNorm, 1).name, "roberta_prelayernorm.LayerNorm");
 }
 
 TEST(FormatConfigTest, KeepsRoberta) {
@@ -332,11 +332,11 @@ TEST(FormatConfigTest, KeepsRoberta) {
       "layer_norm_eps":1e-5})";
   const auto config = ParseConfig(text, "config.json");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_TRUE(config->roberta);
+  EXPECT_EQ(config->family, FindFamily("roberta"));
   EXPECT_EQ(config->pad_id, 1);
   EXPECT_EQ(config->position_offset, 2);
   EXPECT_EQ(config->max_tokens(), 512);
-  EXPECT_EQ(EncoderPrefix(*config), "roberta.");
+  EXPECT_EQ(config->Key(Role::kQuery, 1).name, "roberta.encoder.layer.1.attention.self.query");
   const auto again = ParseConfig(FormatConfig(*config), "config.json");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(FormatConfig(*again), FormatConfig(*config));

@@ -26,7 +26,7 @@ Entry WithReference(Entry e, std::shared_ptr<const Kind> kind, F f) {
 struct LinearModule : Module {
   cloze::Linear linear;
   LinearModule(ParamStore* store, int64_t in, int64_t out)
-      : linear(store, {"a", "b", "c"}, in, out) {}
+      : linear(store, {{"a"}, {"b"}, {"c"}}, in, out) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     const Mat x = s.Put(p.inputs[0]), y = s.New(x.rows, linear.out()),
               dx = p.need_dx ? s.New(x.rows, x.cols) : Mat();
@@ -66,8 +66,8 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   });
 }
 
-LoraPlan PlanOf(float dropout, std::function<bool(const std::string&)> wanted) {
-  LoraPlan plan = {.spec = {}, .wanted = std::move(wanted), .adapter = 0, .prefix = ""};
+LoraPlan PlanOf(float dropout, std::function<bool(const ParamKey&)> wanted) {
+  LoraPlan plan = {.spec = {}, .wanted = std::move(wanted), .adapter = 0};
   plan.spec.set_rank(3), plan.spec.set_alpha(4.5), plan.spec.set_dropout(dropout);
   return plan;
 }
@@ -77,9 +77,9 @@ struct LoraModule : LinearModule {
   LoraModule(ParamStore* store, int64_t in, int64_t out, float dropout)
       : LinearModule(store, in, out) {
     linear.AddLora(
-        store, PlanOf(dropout, [](const std::string& layer) { return layer != "b"; }), 5);
-    LoraPlan other = PlanOf(dropout, [](const std::string& layer) { return layer == "b"; });
-    other.adapter = 1, other.prefix = "1/";
+        store, PlanOf(dropout, [](const ParamKey& layer) { return layer.name != "b"; }), 5);
+    LoraPlan other = PlanOf(dropout, [](const ParamKey& layer) { return layer.name == "b"; });
+    other.adapter = 1;
     linear.AddLora(store, other, 5);
   }
 };
@@ -94,8 +94,8 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
   kind->make = [=](ParamStore* store) {
     return std::make_unique<LoraModule>(store, in, out, dropout);
   };
-  kind->frozen = [](const std::string& name) {
-    return name[0] == '1' || name.find(".weight") == 1;
+  kind->frozen = [](const Param& p) {
+    return p.adapter == 1 || (p.adapter < 0 && p.part == Part::kWeight);
   };
   Entry e = EntryOf(absl::StrCat("Lora_", in, "x3x", out, dropout > 0 ? "_dropout" : ""), type, 6,
       kind, RandomParams(*kind));
@@ -124,8 +124,8 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
 struct BlockModule : Module {
   bool pre;
   Block block;
-  BlockModule(ParamStore* store, const ModelConfig& config, const Block::Names& names)
-      : pre(config.norm == EncoderSpec::PRE), block(store, config, names, 1) {}
+  BlockModule(ParamStore* store, const ModelConfig& config)
+      : pre(config.pre_norm()), block(store, config, 1) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
     Stream in, out;
     in.y = s.Put(p.inputs[0]);
@@ -153,19 +153,14 @@ Entry BlockEntry(const std::string& name, const ModelConfig& config,
   auto kind = std::make_shared<Kind>();
   kind->config = config;
   kind->batch = MakeBatch(lengths, config);
-  const bool pre = config.norm == EncoderSpec::PRE;
+  const bool pre = config.pre_norm();
   const std::string layer = pre ? "roberta_prelayernorm.encoder.layer.1." : "bert.encoder.layer.1.";
-  const Block::Names names = {layer,
-      layer + (pre ? "intermediate.LayerNorm" : "attention.output.LayerNorm"),
-      pre ? "after" : layer + "output.LayerNorm"};
   kind->inputs = {
       {"y", Role::kActivation, RandomTable(kind->batch.padded_rows(), config.hidden, 1)}};
   if (pre)
     kind->inputs.push_back(
         {"residual", Role::kStream, RandomTable(kind->batch.padded_rows(), config.hidden, 2)});
-  kind->make = [=](ParamStore* store) {
-    return std::make_unique<BlockModule>(store, config, names);
-  };
+  kind->make = [=](ParamStore* store) { return std::make_unique<BlockModule>(store, config); };
   const Entry e = EntryOf(
       absl::StrCat("Block_", pre ? "pre_" : "post_", name), type, 6, kind, RandomParams(*kind));
   return WithReference(e, kind, [=]<typename S>(const reference::Model<S>& m, const Tables<S>& in) {
@@ -173,13 +168,11 @@ Entry BlockEntry(const std::string& name, const ModelConfig& config,
     const Table<S> z1 = in[1] + m.SelfAttention(in[0], layer, 1);
     const Table<S> z2 =
         z1 + m.FeedForward(m.LayerNorm(z1, layer + "intermediate.LayerNorm"), layer, 1);
-    return Tables<S>{m.LayerNorm(z2, "after"), z2};
+    return Tables<S>{m.LayerNorm(z2, "roberta_prelayernorm.LayerNorm"), z2};
   });
 }
 
-std::string NormName(const ModelConfig& config) {
-  return config.norm == EncoderSpec::PRE ? "pre_" : "post_";
-}
+std::string NormName(const ModelConfig& config) { return config.pre_norm() ? "pre_" : "post_"; }
 
 // As EncoderModule has it.
 template <typename S>
@@ -206,7 +199,7 @@ Entry EncoderEntry(const std::string& name, const ModelConfig& config,
 // reference.
 struct LoraEncoderModule : EncoderModule {
   LoraEncoderModule(ParamStore* store, const ModelConfig& config) : EncoderModule(store, config) {
-    encoder.AddLora(store, PlanOf(0, [](const std::string&) { return true; }));
+    encoder.AddLora(store, PlanOf(0, [](const ParamKey&) { return true; }));
   }
 };
 
@@ -215,7 +208,7 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
   kind->make = [=](ParamStore* store) {
     return std::make_unique<LoraEncoderModule>(store, config);
   };
-  kind->frozen = [](const std::string& name) { return !IsLora(name); };
+  kind->frozen = [](const Param& p) { return !p.lora(); };
   // Twice the encoder's roundings and more: each linear layer makes x A, its product with B and the
   // sum of both, and so back.
   const Entry e = EntryOf(
@@ -245,6 +238,7 @@ std::string HeadName(const ModelConfig& config) {
         return config.problem == Problem::kMultiLabel ? "multi_label" : "regression";
       return config.pooler ? "sequence" : "sequence_no_pooler";
     case HeadKind::kTokenTagging: return config.crf ? "tagging_crf" : "tagging";
+    case HeadKind::kQuestionAnswering: return "questions";
   }
   CLOZE_CHECK(false);
 }
@@ -306,7 +300,7 @@ std::vector<Entry> Entries() {
     all.push_back(LinearEntry(130, 40, 24, type));
     all.push_back(LoraEntry(5, 4, 0, type));
     all.push_back(LoraEntry(40, 24, 0.25, type));
-    for (const EncoderSpec::Norm norm : {EncoderSpec::POST, EncoderSpec::PRE}) {
+    for (const char* norm : {kPostNorm, kPreNorm}) {
       all.push_back(BlockEntry("8", ConfigOf(norm, {}, 0), {1, 2, 5}, type));
       all.push_back(BlockEntry("8_dropout", ConfigOf(norm, {}, 0.2), {1, 2, 6}, type));
       all.push_back(BlockEntry("40",
@@ -314,7 +308,7 @@ std::vector<Entry> Entries() {
       all.push_back(EncoderEntry("8", ConfigOf(norm, {}, 0), {1, 2, 6}, type));
       all.push_back(LoraEncoderEntry(ConfigOf(norm, {}, 0.1), {1, 2, 6}, type));
       ModelConfig tanh = ConfigOf(norm, {.hidden = 12, .heads = 3, .intermediate = 20}, 0.1);
-      tanh.activation = EncoderSpec::GELU_TANH;
+      tanh.activation = ActivationKind::kGeluTanh;
       all.push_back(EncoderEntry("12_gelu_tanh", tanh, {6, 2, 3}, type));
       all.push_back(EncoderEntry("64",
           ConfigOf(norm, {.hidden = 64, .heads = 1, .layers = 1, .intermediate = 24}, 0.1),
@@ -342,8 +336,8 @@ std::vector<Entry> Entries() {
       all.push_back(HeadEntry(number, {3, 2, 6}, type));
     }
   }
-  ModelConfig relu = ConfigOf(EncoderSpec::POST, {}, 0.1);
-  relu.activation = EncoderSpec::RELU;
+  ModelConfig relu = ConfigOf(kPostNorm, {}, 0.1);
+  relu.activation = ActivationKind::kRelu;
   all.push_back(EncoderEntry("8_relu", relu, {3, 2, 7}, DType::kF32));
   return all;
 }

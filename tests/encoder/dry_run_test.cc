@@ -10,6 +10,8 @@ namespace cloze {
 namespace {
 
 using reference::ConfigOf;
+using reference::kPostNorm;
+using reference::kPreNorm;
 using reference::kSeed;
 using reference::MakeBatch;
 using reference::MatmulRuns;
@@ -17,7 +19,7 @@ using reference::MatmulRuns;
 struct Case {
   const char* name;
   HeadKind head = HeadKind::kMaskedLm;
-  EncoderSpec::Norm norm = EncoderSpec::POST;
+  const char* norm = kPostNorm;
   bool crf = false;
   TrainableSpec trainable = {};
   float dropout = 0.1f;
@@ -33,7 +35,7 @@ std::vector<Case> Cases() {
     wide_lora.mutable_lora()->add_targets(target);
   const HeadKind mlm = HeadKind::kMaskedLm, text = HeadKind::kSequenceClassification,
                  tag = HeadKind::kTokenTagging;
-  const auto post = EncoderSpec::POST, pre = EncoderSpec::PRE;
+  const auto *post = kPostNorm, *pre = kPreNorm;
   return {{"mlm"}, {"mlm pre-norm", mlm, pre}, {"mlm without dropout", mlm, post, false, {}, 0},
       {"classification", text}, {"classification pre-norm", text, pre}, {"tagging", tag},
       {"tagging crf", tag, post, true}, {"head only", text, post, false, head_only},

@@ -30,6 +30,7 @@ Moments MomentsOf(const Model& model, const std::string& name) {
 // heads these are, does not.
 TEST(ModelTest, HeadsStartAsThoseOfHuggingFace) {
   ModelConfig config;
+  config.family = FindFamily("bert");
   config.vocab = 100, config.hidden = 64, config.layers = 1, config.heads = 2,
   config.intermediate = 128;
   config.head = HeadKind::kSequenceClassification;
@@ -49,6 +50,7 @@ TEST(ModelTest, HeadsStartAsThoseOfHuggingFace) {
 
 TEST(ModelTest, KeysStartAsQueriesOnRequest) {
   ModelConfig config;
+  config.family = FindFamily("bert");
   config.vocab = 100, config.hidden = 64, config.layers = 2, config.heads = 2,
   config.intermediate = 128;
   config.query_key_start = 2;

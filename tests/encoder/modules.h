@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "encoder/families/families.h"
 #include "encoder/modules/encoder.h"
 #include "tests/encoder/loss.h"
 #include "tests/reference/conformance.h"
@@ -15,19 +16,22 @@ namespace cloze::reference {
 inline constexpr HeadKind kHeads[] = {
     HeadKind::kMaskedLm, HeadKind::kSequenceClassification, HeadKind::kTokenTagging};
 inline constexpr uint64_t kSeed = 9;
+// Families with the norms after and before the blocks.
+inline constexpr char kPostNorm[] = "bert", kPreNorm[] = "roberta-prelayernorm";
 
 struct Shape {
   int32_t hidden = 8, heads = 2, layers = 2, intermediate = 12, vocab = 11;
 };
 
 inline ModelConfig ConfigOf(
-    EncoderSpec::Norm norm, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
+    const char* family, const Shape& s, float dropout, HeadKind head = HeadKind::kNone) {
   ModelConfig c;
+  c.family = FindFamily(family);
   c.hidden = s.hidden, c.heads = s.heads, c.layers = s.layers, c.intermediate = s.intermediate,
   c.vocab = s.vocab;
-  c.norm = norm, c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
-  c.position_offset = norm == EncoderSpec::PRE ? 1 : 0;
+  c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
   c.max_positions = s.hidden <= 12 ? 9 : 140;
+  c.position_offset = c.pre_norm() ? 1 : 0;
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
@@ -75,10 +79,10 @@ struct Kind {
   Batch batch;
   std::vector<Input> inputs;  // before the parameters
   std::function<std::unique_ptr<Module>(ParamStore*)> make;
-  std::function<bool(const std::string&)> frozen = [](const std::string&) { return false; };
+  std::function<bool(const Param&)> frozen = [](const Param&) { return false; };
 };
 
-inline void FillParams(const std::vector<std::pair<std::string, Table<float>>>& values,
+inline void FillParams(const std::vector<std::pair<Param, Table<float>>>& values,
     const std::vector<Table<float>>& from, size_t first, ParamStore* store) {
   for (ParamId id = 0; id < store->size(); ++id)
     std::copy(from[first + id].v.begin(), from[first + id].v.end(), store->value(id).f32());
@@ -86,23 +90,22 @@ inline void FillParams(const std::vector<std::pair<std::string, Table<float>>>& 
   store->Changed();
 }
 
-inline std::vector<std::pair<std::string, Table<float>>> RandomParams(const Kind& kind) {
+inline std::vector<std::pair<Param, Table<float>>> RandomParams(const Kind& kind) {
   ParamStore store;
   const auto module = kind.make(&store);
-  std::vector<std::pair<std::string, Table<float>>> values;
+  std::vector<std::pair<Param, Table<float>>> values;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& p = store.param(id);
     const bool gain = p.init == Init::kOne,
                table = p.name.find("embeddings.weight") != std::string::npos;
     const float deviation = p.vector || table ? 0.3f : 1.0f / std::sqrt(static_cast<float>(p.cols));
-    values.emplace_back(p.name, RandomTable(p.rows, p.cols, 100 + id, deviation, gain ? 1 : 0));
+    values.emplace_back(p, RandomTable(p.rows, p.cols, 100 + id, deviation, gain ? 1 : 0));
   }
   return values;
 }
 
 inline Entry EntryOf(const std::string& name, DType type, double roundings,
-    std::shared_ptr<const Kind> kind,
-    const std::vector<std::pair<std::string, Table<float>>>& params) {
+    std::shared_ptr<const Kind> kind, const std::vector<std::pair<Param, Table<float>>>& params) {
   Entry e;
   e.name = name + (type == DType::kF32 ? "" : "_bf16");
   e.path = {4 * kind->batch.padded_rows(), roundings, type};
@@ -111,17 +114,18 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
   e.inputs = kind->inputs;
   const size_t first = e.inputs.size();
   for (const auto& [param, value] : params) {
-    e.inputs.push_back({param, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
+    e.inputs.push_back(
+        {param.name, kind->frozen(param) ? Role::kConstant : Role::kParameter, value});
     // A bias of all keys moves all scores of a query alike: its gradient is 0, up to rounding of
     // summands as large as those of the query's bias.
-    if (param.ends_with("key.bias"))
+    if (param.role == cloze::Role::kKey && param.part == Part::kBias)
       e.inputs.back().norm_of = static_cast<int>(e.inputs.size()) - 2;
   }
   e.run = [=](const Inputs& p) {
     ParamStore store;
     const auto module = kind->make(&store);
     for (ParamId id = 0; id < store.size(); ++id) {
-      if (kind->frozen(store.param(id).name)) store.Freeze(id);
+      if (kind->frozen(store.param(id))) store.Freeze(id);
     }
     store.Allocate(true);
     FillParams(params, p.inputs, first, &store);
@@ -168,7 +172,7 @@ struct HeadModule : Module {
       : config(config),
         head(store, config,
             config.head == HeadKind::kMaskedLm
-                ? store->AddMatrix(EncoderPrefix(config) + "embeddings.word_embeddings.weight",
+                ? store->AddMatrix(config.Key(cloze::Role::kWordEmbeddings, -1).Of(Part::kWeight),
                       config.vocab, config.hidden)
                 : -1),
         weights(w) {}

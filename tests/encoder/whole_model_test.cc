@@ -9,7 +9,7 @@ namespace cloze::reference {
 namespace {
 
 // A pass of a whole model over random parameters, with what may vary.
-class WholeModel : public testing::TestWithParam<EncoderSpec::Norm> {
+class WholeModel : public testing::TestWithParam<const char*> {
  protected:
   ModelConfig Config(HeadKind head, float dropout = 0.1) const {
     return ConfigOf(GetParam(),
@@ -114,7 +114,8 @@ TEST_P(WholeModel, FreezingChangesNoOtherGradient) {
     ParamStore store;
     const auto module = kind->make(&store);
     for (const std::string& group : groups) {
-      kind->frozen = [&](const std::string& name) {
+      kind->frozen = [&](const Param& param) {
+        const std::string& name = param.name;
         for (size_t begin = 0; begin < group.size();) {
           const size_t end = std::min(group.find(' ', begin), group.size());
           if (name.find(group.substr(begin, end - begin)) != std::string::npos) return true;
@@ -124,7 +125,7 @@ TEST_P(WholeModel, FreezingChangesNoOtherGradient) {
       };
       Tables<float> expected = all.gradients;
       for (ParamId id = 0; id < store.size(); ++id) {
-        if (kind->frozen(store.param(id).name)) expected[id] = {};
+        if (kind->frozen(store.param(id))) expected[id] = {};
       }
       const Result r = Run(kind);
       ExpectSameBits(group + ": loss", r.outputs, all.outputs);
@@ -192,8 +193,8 @@ TEST_P(WholeModel, LogitsInChunks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, WholeModel, testing::Values(EncoderSpec::POST, EncoderSpec::PRE),
-    [](const auto& info) { return info.param == EncoderSpec::PRE ? "pre" : "post"; });
+INSTANTIATE_TEST_SUITE_P(Norms, WholeModel, testing::Values(kPostNorm, kPreNorm),
+    [](const auto& info) { return std::string(info.param) == kPreNorm ? "pre" : "post"; });
 
 }  // namespace
 }  // namespace cloze::reference

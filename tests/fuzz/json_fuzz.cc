@@ -4,7 +4,7 @@
 #include "core/tensor/safetensors.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/families.h"
 #include "tests/fuzz/input.h"
 #include "tools/input_json.h"
 

@@ -26,7 +26,7 @@ struct Model {
 
   const Table<S>& matrix(const std::string& name) const { return params.at(name); }
   const std::vector<S>& vector(const std::string& name) const { return params.at(name).v; }
-  bool pre() const { return config.norm == EncoderSpec::PRE; }
+  bool pre() const { return config.pre_norm(); }
 
   DropoutSite Site(float p, DropoutPlace place, int block = 0) const {
     return {training ? p : 0, seed, DropoutSiteId(place, block),
@@ -59,7 +59,7 @@ struct Model {
 
   // Dropout(W_2 act(W_1 x + b_1) + b_2).
   Table<S> FeedForward(const Table<S>& x, const std::string& layer, int block) const {
-    const Table<S> act = Activation(ActivationOf(config), Dense(x, layer + "intermediate.dense"));
+    const Table<S> act = Activation(config.activation, Dense(x, layer + "intermediate.dense"));
     return Dropout(Dense(act, layer + "output.dense"),
         Site(config.dropout, DropoutPlace::kFeedForwardOutput, block));
   }
@@ -98,7 +98,7 @@ struct Model {
   Table<S> MaskedLmLogits(const Table<S>& hidden) const {
     const std::string name = pre() ? "lm_head." : "cls.predictions.",
                       transform = pre() ? "lm_head." : "cls.predictions.transform.";
-    const ActivationKind kind = pre() ? ActivationKind::kGelu : ActivationOf(config);
+    const ActivationKind kind = pre() ? ActivationKind::kGelu : config.activation;
     const Table<S> act = Activation(kind, Dense(Gather(hidden, batch.rows), transform + "dense"));
     const Table<S> h = LayerNorm(act, transform + (pre() ? "layer_norm" : "LayerNorm"));
     return Linear(h,

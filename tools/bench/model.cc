@@ -35,6 +35,7 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
     case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
     case HeadKind::kTokenTagging:
+    case HeadKind::kQuestionAnswering:
     case HeadKind::kNone: break;
   }
   return encoder;

@@ -16,9 +16,14 @@ template <typename T>
 void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b,
     const int32_t* ib, const float* c, const int32_t* ic, void* x) {
   for (int64_t r = 0; r < rows; ++r) {
-    const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols, *cr = c + ic[r] * cols;
+    const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols;
     T* xr = static_cast<T*>(x) + r * cols;
-    Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br) + at(cr)); });
+    if (c == nullptr) {
+      Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br)); });
+    } else {
+      const float* cr = c + ic[r] * cols;
+      Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br) + at(cr)); });
+    }
   }
 }
 

@@ -249,13 +249,12 @@ TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
 
 TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
   ParamStore store;
-  for (const char* name : {"0", "1", "2"}) store.AddMatrix(name, 1, 4);
+  for (int layer = -1; layer <= 1; ++layer) store.AddMatrix({.layer = layer}, 1, 4);
   store.Allocate(true);
   OptimizerSpec spec;
   spec.set_layer_decay(0.5);
   spec.set_weight_decay(0);
-  Optimizer optimizer(
-      &store, spec, [](const std::string& name) { return std::stoi(name) - 1; }, 1);
+  Optimizer optimizer(&store, spec);
   for (float& g : store.grads()) g = 1;
   optimizer.Step(0.1, 0.5);
   for (ParamId id = 0; id < 3; ++id)

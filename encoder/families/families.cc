@@ -1,0 +1,340 @@
+// The families, and config.json of all of them.
+#include "encoder/families/families.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "core/base/limits.h"
+#include "core/base/number.h"
+#include "encoder/families/all.h"
+
+namespace cloze {
+namespace {
+
+constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm};
+
+// problem_type of each Problem.
+constexpr absl::string_view kProblems[] = {
+    "single_label_classification", "multi_label_classification", "regression"};
+
+// Spellings of hidden_act; the first of a kind is written.
+constexpr struct {
+  absl::string_view name;
+  ActivationKind kind;
+} kActivations[] = {{"gelu", ActivationKind::kGelu}, {"gelu_new", ActivationKind::kGeluTanh},
+    {"relu", ActivationKind::kRelu}, {"gelu_python", ActivationKind::kGelu},
+    {"gelu_pytorch_tanh", ActivationKind::kGeluTanh}, {"gelu_fast", ActivationKind::kGeluTanh},
+    {"gelu_accurate", ActivationKind::kGeluTanh}, {"gelu_python_tanh", ActivationKind::kGeluTanh}};
+
+// The whole numbers of config.json that two models must share for one to use the other's weights.
+struct Size {
+  const char* key;
+  int32_t ModelConfig::*value;
+  int64_t low, high;
+  bool required = true;
+};
+
+std::vector<Size> SizesOf(const Family& family) {
+  const ConfigKeys& keys = family.keys;
+  std::vector<Size> sizes = {{"vocab_size", &ModelConfig::vocab, 1, 100'000'000},
+      {keys.hidden, &ModelConfig::hidden, 1, 16384}, {keys.layers, &ModelConfig::layers, 1, 1024},
+      {keys.heads, &ModelConfig::heads, 1, 1024},
+      {keys.intermediate, &ModelConfig::intermediate, 1, 262144},
+      {"max_position_embeddings", &ModelConfig::max_positions, 1, 1'000'000}};
+  if (keys.token_types != nullptr)
+    sizes.push_back({keys.token_types, &ModelConfig::token_types, 1, 1024, false});
+  return sizes;
+}
+
+// Numbers of config.json, in [0, most].
+struct Fraction {
+  const char* key;
+  float ModelConfig::*value;
+  double most;
+};
+
+std::vector<Fraction> FractionsOf(const Family& family) {
+  const ConfigKeys& keys = family.keys;
+  std::vector<Fraction> all = {{keys.dropout, &ModelConfig::dropout, 0.999},
+      {keys.attention_dropout, &ModelConfig::attention_dropout, 0.999},
+      {keys.classifier_dropout, &ModelConfig::classifier_dropout, 0.999},
+      {keys.norm_epsilon, &ModelConfig::norm_epsilon, 0.1},
+      {"initializer_range", &ModelConfig::initializer_range, 100}};
+  std::erase_if(all, [](const Fraction& f) { return f.key == nullptr; });
+  return all;
+}
+
+void ReadFamily(JsonFields& fields, ModelConfig* config) {
+  const std::string type = fields.String("model_type");
+  config->family = FindFamily(type);
+  if (config->family == nullptr) {
+    std::vector<std::string> known;
+    for (const Family* family : kFamilies) known.push_back(Quote(family->model_type));
+    fields.Fail("model_type", absl::StrCat(type.empty() ? "missing" : Quote(type), ": expected ",
+                                  absl::StrJoin(known, " or "), "; others cannot be computed"));
+    return;
+  }
+  for (const char* decoder : {"is_decoder", "add_cross_attention"}) {
+    if (fields.Bool(decoder, false)) fields.Fail(decoder, "true: only encoders can be loaded");
+  }
+  const std::string positions = fields.String("position_embedding_type");
+  if (!positions.empty() && positions != "absolute") {
+    fields.Fail("position_embedding_type",
+        absl::StrCat(Quote(positions), ": expected \"absolute\"; others cannot be computed"));
+  }
+  if (config->family->keys.token_types == nullptr) config->token_types = 0;
+  if (config->family->read != nullptr) config->family->read(fields, config);
+}
+
+void ReadActivation(JsonFields& fields, ModelConfig* config) {
+  const char* key = config->family->keys.activation;
+  const std::string name = fields.String(key);
+  if (name.empty()) return;
+  for (const auto& known : kActivations) {
+    if (known.name == absl::string_view(name)) {
+      config->activation = known.kind;
+      return;
+    }
+  }
+  fields.Fail(key, absl::StrCat(Quote(name), ": expected gelu, gelu_new or relu"));
+}
+
+void ReadSizes(JsonFields& fields, ModelConfig* config) {
+  const Family& family = *config->family;
+  for (const Size& size : SizesOf(family))
+    fields.Integer(size.key, size.required, size.low, size.high, &(config->*size.value));
+  for (const Fraction& f : FractionsOf(family))
+    fields.Number(f.key, 0, f.most, &(config->*f.value));
+  config->pad_id = family.positions_after_pad ? 1 : 0;  // the default of transformers
+  fields.Integer("pad_token_id", false, 0, 100'000'000, &config->pad_id);
+  if (family.positions_after_pad) config->position_offset = config->pad_id + 1;
+  if (!fields.status().ok()) return;
+  if (config->hidden % config->heads != 0) {
+    fields.Fail(family.keys.heads,
+        absl::StrCat(config->heads, " does not divide ", family.keys.hidden, " ", config->hidden));
+  }
+  if (config->pad_id >= config->vocab)
+    fields.Fail("pad_token_id", absl::StrCat(config->pad_id, ", vocab_size is ", config->vocab));
+  if (config->max_tokens() < 3) {
+    fields.Fail("max_position_embeddings",
+        absl::StrCat(config->max_positions, ": expected at least ", config->position_offset + 3,
+            config->position_offset > 0 ? "; positions start at pad_token_id + 1" : ""));
+  }
+}
+
+void ReadHead(JsonFields& fields, ModelConfig* config) {
+  const Json* classes = fields.Find("architectures");
+  if (classes == nullptr) return;
+  const bool strings = classes->is_array() && (classes->empty() || classes->front().is_string());
+  if (!strings) return fields.Fail("architectures", "expected a list of class names");
+  if (classes->empty()) return;
+  const std::string name = classes->front().get<std::string>();
+  for (const HeadType& type : HeadTypes()) {
+    if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
+  }
+  if (absl::EndsWith(name, "ForPreTraining")) config->head = HeadKind::kMaskedLm;
+  config->pooler = TypeOf(config->head).pooler;
+}
+
+// The object "cloze", which transformers ignores.
+void ReadOwn(JsonFields& fields, absl::string_view path, ModelConfig* config) {
+  const Json* json = fields.Find("cloze");
+  if (json == nullptr) return;
+  if (!json->is_object()) return fields.Fail("cloze", "expected an object");
+  JsonFields own(*json, path);
+  if (own.String("head") == "sequence_classification")
+    config->head = HeadKind::kSequenceClassification;
+  config->pooler = own.Bool("pooler", config->pooler);
+  if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
+  own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
+  config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
+  config->viterbi = own.Bool("viterbi", true);
+  own.Integer("window", false, 3, 1'000'000, &config->window);
+  own.Integer("max_tokens", false, 8, 1'000'000, &config->reading.max_tokens);
+  own.Number("threshold", 0, 1, &config->reading.threshold);
+  config->reading.pairs = own.Bool("pairs", false);
+  const std::string long_texts = absl::AsciiStrToUpper(own.String("long_texts"));
+  if (!long_texts.empty() &&
+      !SequenceClassificationSpec::LongTexts_Parse(long_texts, &config->reading.long_texts))
+    own.Fail("long_texts",
+        absl::StrCat(Quote(long_texts), ": expected head, tail, head_tail or windows"));
+  if (!own.status().ok()) fields.Fail("cloze", own.status().message());
+}
+
+void ReadProblem(JsonFields& fields, ModelConfig* config) {
+  const std::string problem = fields.String("problem_type");
+  const bool sequence = config->head == HeadKind::kSequenceClassification;
+  const auto* const known =
+      std::find(std::begin(kProblems), std::end(kProblems), absl::string_view(problem));
+  if (!problem.empty() && (known == std::end(kProblems) || !sequence) && problem != kProblems[0]) {
+    fields.Fail("problem_type",
+        absl::StrCat(Quote(problem), ": expected \"", kProblems[0], "\"",
+            sequence ? absl::StrCat(", \"", kProblems[1], "\" or \"", kProblems[2], "\"") : ""));
+  } else if (!problem.empty()) {
+    config->problem = static_cast<Problem>(known - std::begin(kProblems));
+  } else if (sequence && config->labels.size() == 1) {
+    config->problem = Problem::kRegression;  // as transformers does
+  }
+  if (!sequence || !fields.status().ok()) return;
+  const bool one = config->labels.size() == 1;
+  if (config->problem == Problem::kSingleLabel && one)
+    fields.Fail("id2label", "expected more than one label");
+  if (config->problem == Problem::kRegression && !one) {
+    fields.Fail("id2label",
+        absl::StrCat(config->labels.size(), " labels: expected one number for a regression"));
+  }
+}
+
+// id2label, or num_labels, or two labels.
+void ReadNames(JsonFields& fields, ModelConfig* config) {
+  const Json* names = fields.Find("id2label");
+  if (names == nullptr) {
+    int32_t count = 2;  // transformers omits two labels of these names
+    fields.Integer("num_labels", false, 1, kMaxLabels, &count);
+    for (int32_t i = 0; i < count; ++i) config->labels.push_back(absl::StrCat("LABEL_", i));
+    return;
+  }
+  const auto fail = [&](const auto&... what) { fields.Fail("id2label", absl::StrCat(what...)); };
+  if (!names->is_object()) return fail("expected an object of ids and names");
+  if (names->empty()) return fail("no labels");
+  if (names->size() > kMaxLabels) return fail("more than ", kMaxLabels, " labels");
+  std::set<std::string> seen;
+  for (size_t i = 0; i < names->size(); ++i) {
+    const auto entry = names->find(std::to_string(i));
+    if (entry == names->end())
+      return fail("no \"", i, "\": expected ids from 0 to ", names->size() - 1);
+    if (!entry->is_string()) return fail("\"", i, "\": expected a string");
+    config->labels.push_back(entry->get<std::string>());
+    if (!seen.insert(config->labels.back()).second)
+      return fail(Quote(config->labels.back()), " is given twice");
+  }
+}
+
+void ReadLabels(JsonFields& fields, ModelConfig* config) {
+  if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging)
+    return;
+  ReadNames(fields, config);
+  const Json* ids = fields.Find("label2id");
+  for (size_t i = 0; ids != nullptr && i < config->labels.size(); ++i) {
+    const auto id = ids->find(config->labels[i]);
+    const bool same = ids->size() == config->labels.size() && id != ids->end() &&
+                      id->is_number_unsigned() && id->get<uint64_t>() == i;
+    if (!same)
+      return fields.Fail(
+          "label2id", absl::StrCat("differs from id2label at ", Quote(config->labels[i])));
+  }
+  ReadProblem(fields, config);
+}
+
+// Name of the class of transformers that computes the same, or of its encoder.
+std::string ClassOf(const ModelConfig& config) {
+  const HeadType& type = TypeOf(config.head);
+  const HeadType& known = type.pooler && !config.pooler ? TypeOf(HeadKind::kNone) : type;
+  return absl::StrCat(config.family->classes, known.class_suffix);
+}
+
+Json OwnFields(const ModelConfig& config) {
+  Json own = Json::object();
+  const bool classifier = config.head == HeadKind::kSequenceClassification;
+  if (classifier && !config.pooler) own["head"] = "sequence_classification";
+  if (config.pooler != classifier) own["pooler"] = config.pooler;
+  if (config.head == HeadKind::kTokenTagging) {
+    if (config.crf) own["crf"] = true;
+    if (!config.viterbi) own["viterbi"] = false;
+    if (config.window > 0) own["window"] = config.window;
+  }
+  if (config.positions == Positions::kSinusoidal)
+    own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
+  if (!classifier) return own;
+  if (config.reading.max_tokens > 0) own["max_tokens"] = config.reading.max_tokens;
+  if (config.reading.long_texts != SequenceClassificationSpec::HEAD)
+    own["long_texts"] = absl::AsciiStrToLower(
+        SequenceClassificationSpec::LongTexts_Name(config.reading.long_texts));
+  if (config.reading.pairs) own["pairs"] = true;
+  if (config.problem == Problem::kMultiLabel) own["threshold"] = Decimal(config.reading.threshold);
+  return own;
+}
+
+}  // namespace
+
+const Family* FindFamily(absl::string_view model_type) {
+  for (const Family* family : kFamilies) {
+    if (family->model_type == model_type) return family;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path) {
+  ASSIGN_OR_RETURN(const Json root, ParseJson(json, path));
+  JsonFields fields(root, path);
+  ModelConfig config;
+  ReadFamily(fields, &config);
+  if (!fields.status().ok()) return fields.status();
+  ReadActivation(fields, &config);
+  ReadSizes(fields, &config);
+  ReadHead(fields, &config);
+  ReadOwn(fields, path, &config);
+  ReadLabels(fields, &config);
+  if (!fields.status().ok()) return fields.status();
+  return config;
+}
+
+std::string FormatConfig(const ModelConfig& config) {
+  const Family& family = *config.family;
+  Json json = {{"architectures", {ClassOf(config)}}, {"dtype", "float32"},
+      {"model_type", family.model_type}, {"pad_token_id", config.pad_id},
+      {"tie_word_embeddings", true}};
+  for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
+  for (const Fraction& f : FractionsOf(family)) {
+    json[f.key] = nullptr;  // of classifier_dropout: as dropout
+    if (config.*f.value >= 0) json[f.key] = Decimal(config.*f.value);
+  }
+  for (const auto& known : kActivations) {
+    if (known.kind == config.activation && !json.contains(family.keys.activation))
+      json[family.keys.activation] = std::string(known.name);
+  }
+  Json names = Json::object(),
+       ids = Json::object();  // nlohmann's [] on null crashes when memory runs out
+  for (size_t i = 0; i < config.labels.size(); ++i)
+    names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
+  if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);
+  if (config.head == HeadKind::kSequenceClassification)
+    json["problem_type"] = std::string(kProblems[static_cast<int>(config.problem)]);
+  if (family.write != nullptr) family.write(config, &json);
+  const Json own = OwnFields(config);
+  if (!own.empty()) json["cloze"] = own;
+  return ToJsonText(json);
+}
+
+std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected) {
+  if (config.family != expected.family) {
+    return absl::StrCat(
+        "model_type is ", config.family->model_type, ", expected ", expected.family->model_type);
+  }
+  for (const Size& size : SizesOf(*config.family)) {
+    if (config.*size.value != expected.*size.value)
+      return absl::StrCat(
+          size.key, " is ", config.*size.value, ", expected ", expected.*size.value);
+  }
+  return "";
+}
+
+std::string CanonicalName(const std::string& tensor, const Family& family) {
+  std::string name = tensor;
+  const std::string top = absl::StrCat("@", tensor.substr(0, tensor.find('.')), ".");
+  for (const absl::Span<const RoleName> part : family.names) {
+    for (const RoleName& entry : part) {
+      if (absl::StartsWith(absl::StrCat(entry.name, "."), top))
+        name = absl::StrCat(family.prefix, tensor);
+    }
+  }
+  if (absl::EndsWith(name, "embeddings.position_ids")) return "";
+  if (absl::EndsWith(name, "LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
+  if (absl::EndsWith(name, "LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
+  return name;
+}
+
+}  // namespace cloze

@@ -1,0 +1,46 @@
+// RoBERTa (Liu et al. 2019), and its variant with norms before attention and MLP.
+#include "encoder/families/all.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kHeadNames[] = {
+    {Role::kTransform, "lm_head.dense"},
+    {Role::kTransformNorm, "lm_head.layer_norm"},
+    {Role::kDecoder, "lm_head.decoder"},
+    {Role::kDecoderBias, "lm_head"},
+    {Role::kPooler, "classifier.dense"},
+    {Role::kPooledOutput, "classifier.out_proj"},
+};
+
+// They precede BERT's names of the same roles.
+constexpr RoleName kPreNormNames[] = {
+    {Role::kAttentionNorm, "@encoder.layer.#.attention.LayerNorm"},
+    {Role::kFeedForwardNorm, "@encoder.layer.#.intermediate.LayerNorm"},
+    {Role::kFinalNorm, "@LayerNorm"},
+};
+
+}  // namespace
+
+constinit const Family kRoberta = {
+    .model_type = "roberta",
+    .classes = "Roberta",
+    .prefix = "roberta.",
+    .positions_after_pad = true,
+    .dropout_before_pooler = true,
+    .transform_activation = ActivationKind::kGelu,
+    .names = {kHeadNames, kBertEncoderNames},
+};
+
+constinit const Family kRobertaPreLayerNorm = {
+    .model_type = "roberta-prelayernorm",
+    .classes = "RobertaPreLayerNorm",
+    .prefix = "roberta_prelayernorm.",
+    .pre_norm = true,
+    .positions_after_pad = true,
+    .dropout_before_pooler = true,
+    .transform_activation = ActivationKind::kGelu,
+    .names = {kPreNormNames, kHeadNames, kBertEncoderNames},
+};
+
+}  // namespace cloze
