@@ -1,4 +1,4 @@
-// Matrix products by oneDNN, whose header only onednn.h includes.
+// Matrix products of linear layers, forward and backward.
 #ifndef CLOZE_CORE_OPS_MATMUL_H_
 #define CLOZE_CORE_OPS_MATMUL_H_
 
@@ -10,16 +10,16 @@
 
 namespace cloze {
 
-// A weight matrix w [out, in], f32, and the version of its content: packed copies are made anew
-// when the version has changed.
+// A weight matrix w [out, in], f32, and the version of its content: a new version makes the packed
+// copies stale.
 struct Weight {
   ConstMat w;
   uint64_t version = 0;
 };
 
-// Products of activations with weights, with caches of primitives (by shape) and of packed weights
-// (by address). Activations are f32 or bf16; weights are packed into the type of the activations.
-// Not thread-safe: one per model in use. Results have the same bits for any number of threads.
+// Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16;
+// weights are packed into the type of the activations. Not thread-safe: one per model. Results have
+// the same bits for any number of threads.
 class Matmul {
  public:
   Matmul();
@@ -27,18 +27,18 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // y [n, out] = x [n, in] w^T + bias; bias [out] f32 or null; with `accumulate` it is added to y.
-  // y may be f32 where x is bf16.
+  // y [n, out] = x [n, in] w^T + bias, bias [out] f32 or null; with `accumulate`, added to y. y may
+  // be f32 if x is bf16.
   void Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate = false);
-  // dx [n, in] = dy [n, out] w; with `accumulate` it is added to dx.
+  // dx [n, in] = dy [n, out] w; with `accumulate`, added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
   // dw [out, in] f32 += dy^T [out, n] x [n, in].
   void BackwardWeight(ConstMat dy, ConstMat x, Mat dw);
-  // Both at once; dx is neither x nor dy.
+  // Both gradients; dx must be neither x nor dy.
   void Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, bool accumulate = false);
 
-  // Whether weights of one shape share the place of their packed copy, for who uses each once
-  // before it changes. At first they do not.
+  // Lets weights of equal shape share one packed copy; faster if each weight is used once per
+  // update. Off by default.
   void SharePacked(bool share);
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
@@ -51,16 +51,11 @@ class Matmul {
   Memory TakeDryMemory();
 
  private:
-  // Queue their tiles; AddWeight on a matrix unit does its work at once.
-  void AddData(ConstMat dy, const Weight& w, Mat dx, bool accumulate);
-  void AddWeight(ConstMat dy, ConstMat x, Mat dw);
-  void CountPacked(ConstMat src, const Weight& w, bool backward);
-
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };
 
-// Library, version and instruction set, as "oneDNN 2.6.3 (avx512_core_bf16)".
+// Returns library, version and instruction set, as "oneDNN 2.6.3 (avx512_core_bf16)".
 std::string MatmulLibrary();
 
 }  // namespace cloze

@@ -1,11 +1,10 @@
-// oneDNN, and where its versions 2.x and 3.x differ for us. Only for core/ops/*.cc.
+// oneDNN, and the differences between its versions 2.x and 3.x. Only for core/ops/*.cc.
 #ifndef CLOZE_CORE_OPS_ONEDNN_H_
 #define CLOZE_CORE_OPS_ONEDNN_H_
 
 #include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/packed_weight.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -34,32 +33,35 @@ inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) {
 #endif
 }
 
-// Of a product's weights [depth, cols]: how they are blocked, where it is a way that kernels.h
-// packs; sizes and strides of PackArgs are set.
-inline std::optional<PackArgs> BlocksOf(const dnnl::memory::desc& desc) {
+// Returns the layout of a product's weights [depth, cols]. block_depth is 0 unless the kernel Pack
+// writes that layout.
+inline WeightLayout BlocksOf(const dnnl::memory::desc& desc) {
+  const dnnl::memory::dims dims = DimsOf(desc);
+  WeightLayout layout;
+  layout.depth = dims[0], layout.cols = dims[1];
+  layout.bytes = static_cast<int64_t>(desc.get_size());
 #if DNNL_VERSION_MAJOR >= 3
-  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return std::nullopt;
+  const bool wide = desc.get_data_type() == dnnl::memory::data_type::f32;
+  layout.type = wide ? DType::kF32 : DType::kBf16;
+  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return layout;
   const auto count = desc.get_inner_nblks();
   const dnnl::memory::dims blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs(),
                            strides = desc.get_strides();
-  const bool wide = desc.get_data_type() == dnnl::memory::data_type::f32;
 #else
+  const bool wide = desc.data.data_type == dnnl_f32;
+  layout.type = wide ? DType::kF32 : DType::kBf16;
   const auto& [strides, count, blocks, axes] = desc.data.format_desc.blocking;
   if (desc.data.format_kind != dnnl_blocked || desc.data.extra.flags != 0 || desc.data.offset0 != 0)
-    return std::nullopt;
-  const bool wide = desc.data.data_type == dnnl_f32;
+    return layout;
 #endif
-  // Blocks of 16 (pairs) by some columns, as 16a64b of f32 and 16a64b2a of bf16.
-  if (count != (wide ? 2 : 3) || axes[0] != 0 || axes[1] != 1 || blocks[0] != kPackUnits)
-    return std::nullopt;
-  if (!wide && (axes[2] != 0 || blocks[2] != 2)) return std::nullopt;
-  if (blocks[1] % 16 != 0) return std::nullopt;
-  const dnnl::memory::dims dims = DimsOf(desc);
-  PackArgs args = {};
-  args.depth = dims[0], args.cols = dims[1];
-  args.block_depth = wide ? kPackUnits : 2 * kPackUnits, args.block_cols = blocks[1];
-  args.depth_stride = strides[0], args.cols_stride = strides[1];
-  return args;
+  // Blocks of 16 (pairs) by a multiple of 16 columns, as 16a64b of f32 and 16a64b2a of bf16.
+  const bool known = count == (wide ? 2 : 3) && axes[0] == 0 && axes[1] == 1 &&
+                     blocks[0] == kPackUnits && (wide || (axes[2] == 0 && blocks[2] == 2)) &&
+                     blocks[1] % 16 == 0;
+  if (!known) return layout;
+  layout.block_depth = wide ? kPackUnits : 2 * kPackUnits, layout.block_cols = blocks[1];
+  layout.depth_stride = strides[0], layout.cols_stride = strides[1];
+  return layout;
 }
 
 // Operands of dst (+)= src weights + bias.

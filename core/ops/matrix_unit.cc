@@ -1,4 +1,4 @@
-#include "core/ops/panel_gradient.h"
+#include "core/ops/matrix_unit.h"
 
 #include <algorithm>
 
@@ -9,25 +9,26 @@
 namespace cloze {
 namespace {
 
-// Panels hold at most so much of the operands at a time.
+// Parts of the operands that are in panels at a time.
 constexpr int64_t kMostTokens = 1024, kMostRows = 4096;
-// Of a piece of work for a thread.
+// Sizes of a task.
 constexpr int64_t kTokens = 128, kRows = 128, kCols = 256;
 
 int64_t Ceil(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
-// Floats of a panel over all tokens.
+// Returns the floats of a panel over all tokens.
 int64_t PanelFloats(int64_t tokens) {
   return Ceil(tokens, kPanelTokens) * kPanelTokens * kPanelCols / 2;
 }
 
-// Both operands, where they are to be in panels. Without tokens there is no work.
+// An operand and the panels it is packed into.
 struct Operand {
   ConstMat from;
   bool transposed;
   float* to;
 };
 
+// Packs operands of the same number of rows.
 void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
   const int64_t pieces = Ceil(operands.begin()->from.rows, kTokens);
   const auto count = static_cast<int64_t>(operands.size());
@@ -56,18 +57,65 @@ void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
 
 }  // namespace
 
-bool PanelGradient::Runs(DType type) {
+bool MatrixUnit::Multiplies(ConstMat src) {
+  return src.type == DType::kBf16 && GetKernels().product.bf16 != nullptr &&
+         src.cols % kProductBlock == 0 && src.stride % 2 == 0;
+}
+
+void MatrixUnit::AddProduct(
+    ConstMat src, const Weight& w, bool transposed, const float* bias, Mat dst, bool accumulate) {
+  const int64_t block = kProductBlock * kProductBlock;
+  const WeightLayout layout = {.type = DType::kBf16,
+      .depth = src.cols,
+      .cols = dst.cols,
+      .block_depth = kProductBlock,
+      .block_cols = kProductBlock,
+      .depth_stride = block,
+      .cols_stride = src.cols / kProductBlock * block,
+      .bytes = Ceil(dst.cols, kProductBlock) * kProductBlock * src.cols * SizeOf(DType::kBf16)};
+  const auto* weights =
+      static_cast<const char*>(packed_->Get(w, transposed, 0, layout, [](void*) {}));
+  ForPieces(dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
+    ForTiles(dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
+      const Mat to = Columns(Rows(dst, row, rows), col, cols);
+      queue_.push_back({{rows, cols, src.cols, src.stride, dst.stride, Rows(src, row, rows).data,
+                            weights + col * src.cols * SizeOf(DType::kBf16),
+                            bias == nullptr ? nullptr : bias + col, to.data, accumulate, nullptr},
+          dst.type});
+    });
+  });
+}
+
+void MatrixUnit::Run() {
+  if (queue_.empty()) return;
+  int64_t floats = 0;
+  for (const auto& [p, type] : queue_) floats = std::max(floats, ProductScratch(p.rows, p.depth));
+  const int64_t bytes = floats * int64_t{sizeof(float)};
+  if (scratch_.size() < static_cast<size_t>(Threads())) scratch_.resize(Threads());
+  for (LargeMemory& scratch : scratch_) {
+    if (bytes > scratch.bytes()) scratch = LargeMemory(bytes);
+  }
+  ParallelFor(queue_.size(), [&](int64_t i) {
+    ProductArgs mine = queue_[i].first;
+    mine.scratch = scratch_[ThreadIndex()].as<float>().data();
+    GetKernels().product[queue_[i].second](mine);
+  });
+  queue_.clear();
+}
+
+bool MatrixUnit::HasGradient(DType type) {
   return type == DType::kBf16 && GetKernels().gradient != nullptr;
 }
 
-int64_t PanelGradient::Bytes(int64_t tokens, int64_t out, int64_t in, DType type) {
-  if (!Runs(type)) return 0;
+int64_t MatrixUnit::GradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
+  if (!HasGradient(type)) return 0;
   const int64_t panels = Ceil(std::min(out, kMostRows), kPanelCols) + Ceil(in, kPanelCols);
   return panels * PanelFloats(std::min(tokens, kMostTokens)) * int64_t{sizeof(float)};
 }
 
-void PanelGradient::Add(ConstMat dy, ConstMat x, Mat dw) {
-  if (const int64_t bytes = Bytes(x.rows, dw.rows, dw.cols, x.type); bytes > panels_.bytes())
+void MatrixUnit::AddGradient(ConstMat dy, ConstMat x, Mat dw) {
+  if (const int64_t bytes = GradientBytes(x.rows, dw.rows, dw.cols, x.type);
+      bytes > panels_.bytes())
     panels_ = LargeMemory(bytes);
   ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
     const int64_t panel = PanelFloats(tokens);
