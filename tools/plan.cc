@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "tasks/reports/plan.h"
-#include "tasks/training/progress.h"
 #include "tools/output.h"
 #include "tools/temporary_folder.h"
 
@@ -24,7 +24,7 @@ std::string MemoryTable(const TaskSpec& spec, const RunPlan& plan) {
   const TrainingNeed& need = plan.need;
   const bool limited = spec.runtime().memory_limit_mb() > 0;
   std::string text = Line("parameters", FormatCount(plan.parameters),
-      absl::StrCat(plan.trained, " of ", plan.parameters, " learn"));
+      absl::StrCat(plan.trained, " of ", plan.parameters, " are trained"));
   absl::StrAppend(&text, LineOfMemory("weights", need.weights, "f32"),
       LineOfMemory("optimizer", need.optimizer,
           spec.optimizer().ema_decay() > 0 ? "gradients, two moments, average"
@@ -32,7 +32,7 @@ std::string MemoryTable(const TaskSpec& spec, const RunPlan& plan) {
       LineOfMemory("packed weights", need.packed,
           absl::StrCat("at most; copies in ", plan.compute == DType::kF32 ? "f32" : "bf16")),
       LineOfMemory("activations", need.activations,
-          spec.runtime().recompute() ? "blocks run again in backward" : ""),
+          spec.runtime().recompute() ? "blocks are recomputed in backward" : ""),
       LineOfMemory("scratch", need.scratch),
       LineOfMemory("other", need.other, "program, kernels, vocabulary, batches"),
       LineOfMemory("expected peak", need.total(),

@@ -8,8 +8,8 @@
 
 namespace cloze {
 
-// Prints what the run of the spec would need of memory and time; trains nothing that stays and
-// makes no run directory. kLimit, after the part about memory, when the run does not fit.
+// Prints the memory and time that the run of the spec would need. Creates no run directory. kLimit,
+// after printing the part about memory, if the run does not fit.
 absl::Status PrintPlan(const LoadedSpec& loaded, const std::atomic<bool>* stop);
 
 }  // namespace cloze

@@ -8,19 +8,17 @@ namespace cloze {
 namespace {
 
 std::string Line(const Verdict& verdict) {
-  std::string line = absl::StrCat("{\"folder\": ", JsonString(verdict.folder),
-      ", \"sound\": ", verdict.status.ok() ? "true" : "false");
-  if (verdict.manifest) absl::StrAppend(&line, ", \"step\": ", verdict.step);
-  if (!verdict.status.ok())
-    return absl::StrCat(
-        line, ", \"error\": ", JsonString(std::string(verdict.status.message())), "}\n");
-  absl::StrAppend(&line, ", \"numbers\": ", verdict.numbers,
-      ", \"samples_differ_by\": ", JsonNumber(verdict.difference));
-  return absl::StrCat(line,
-      verdict.manifest
-          ? ""
-          : ", \"warning\": \"no MANIFEST: the files cannot be compared with what was written\"",
-      "}\n");
+  OrderedJson line = {{"folder", verdict.folder}, {"sound", verdict.status.ok()}};
+  if (verdict.manifest) line["step"] = verdict.step;
+  if (verdict.status.ok()) {
+    line["numbers"] = verdict.numbers;
+    line["samples_differ_by"] = verdict.difference;
+    if (!verdict.manifest)
+      line["warning"] = "no MANIFEST: the files cannot be compared with what was written";
+  } else {
+    line["error"] = std::string(verdict.status.message());
+  }
+  return ToJsonLine(line) + "\n";
 }
 
 absl::Status Verify(const std::string& path) {

@@ -28,6 +28,11 @@ inline double Decimal(float x) {
   return value;
 }
 
+// "45s", "12m03s", "3h05m", "2d07h"; "?" if negative or not finite.
+std::string FormatDuration(double seconds);
+// "950", "12.3k", "4.56M"; "?" if not finite.
+std::string FormatCount(double count);
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_BASE_NUMBER_H_

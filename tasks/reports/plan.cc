@@ -17,37 +17,40 @@ namespace {
 
 constexpr int64_t kSampleBytes = 2 << 20;
 
-// Data as far as they are looked at.
-struct Looked {
+// The data that the plan is based on.
+struct PlanData {
   Setup setup;
   DataSample train, validation;
 };
 
-// The token cache, when there is one of all data.
-absl::StatusOr<Looked> LookAtCache(const LoadedSpec& loaded, const PlanOptions& options) {
+// Opens the token cache; an error unless it holds all data.
+absl::StatusOr<PlanData> OpenCache(const LoadedSpec& loaded, const PlanOptions& options) {
   const std::string cache = CacheFolder(loaded.spec);
   if (!PathExists(cache)) return Error(Exit::kNoInput, "no token cache");
-  Looked looked;
-  looked.train.data = loaded.spec.train(), looked.validation.data = loaded.spec.validation();
-  ASSIGN_OR_RETURN(looked.setup,
+  PlanData data;
+  data.train.data = loaded.spec.train();
+  data.validation.data = loaded.spec.validation();
+  ASSIGN_OR_RETURN(data.setup,
       Prepare(loaded,
           {.cache_dir = cache, .progress = nullptr, .stop = options.stop, .only_cached = true}));
-  return looked;
+  return data;
 }
 
-// The messages of `status` with the names that the user knows.
-absl::Status WithNamesOf(const DataSpec& real, const DataSpec& sample, const absl::Status& status) {
+// Replaces the names of sample files in the message by those of the spec.
+absl::Status RestoreNames(
+    const DataSpec& real, const DataSpec& sample, const absl::Status& status) {
   std::string message(status.message());
   for (int i = 0; i < sample.files_size(); ++i)
     message = absl::StrReplaceAll(message, {{sample.files(i), real.files(i)}});
   return Error(ExitOf(status), message);
 }
 
-absl::StatusOr<Looked> LookAtSample(const LoadedSpec& loaded, const PlanOptions& options) {
-  Looked looked;
+// Tokenises the beginning of each data file.
+absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions& options) {
+  PlanData result;
   LoadedSpec part = loaded;
-  for (auto& [name, sample, data] : {std::tuple("train", &looked.train, part.spec.mutable_train()),
-           std::tuple("validation", &looked.validation, part.spec.mutable_validation())}) {
+  for (auto& [name, sample, data] : {std::tuple("train", &result.train, part.spec.mutable_train()),
+           std::tuple("validation", &result.validation, part.spec.mutable_validation())}) {
     const std::string folder = JoinPath(options.scratch, name);
     RETURN_IF_ERROR(MakeDirectories(folder));
     auto taken = SampleData(*data, folder, kSampleBytes);
@@ -58,11 +61,12 @@ absl::StatusOr<Looked> LookAtSample(const LoadedSpec& loaded, const PlanOptions&
   auto setup = Prepare(part,
       {.cache_dir = JoinPath(options.scratch, "cache"), .progress = nullptr, .stop = options.stop});
   if (!setup.ok()) {
-    const absl::Status status = WithNamesOf(loaded.spec.train(), looked.train.data, setup.status());
-    return WithNamesOf(loaded.spec.validation(), looked.validation.data, status);
+    const absl::Status status =
+        RestoreNames(loaded.spec.train(), result.train.data, setup.status());
+    return RestoreNames(loaded.spec.validation(), result.validation.data, status);
   }
-  looked.setup = *std::move(setup);
-  return looked;
+  result.setup = *std::move(setup);
+  return result;
 }
 
 DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const BuiltStore& built) {
@@ -72,10 +76,10 @@ DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const Buil
       examples * share, built.store.tokens() * sample.scale() * share, sample.bytes, sample.read};
 }
 
-// The micro-batch that a run in the spec's directory has, which it would go on with.
-void TakeOver(LoadedSpec* loaded) {
+// Takes over the micro-batch of a run in the spec's directory, which would be resumed.
+void TakeMicroTokens(LoadedSpec* loaded) {
   if (loaded->spec.batch().has_micro_tokens()) return;
-  const auto run = LoadSpec(JoinPath(loaded->spec.output().directory(), "spec.textproto"));
+  const auto run = LoadSpec(JoinPath(loaded->spec.output().directory(), kSpecName));
   if (run.ok() && run->spec.batch().has_micro_tokens())
     loaded->spec.mutable_batch()->set_micro_tokens(run->spec.batch().micro_tokens());
 }
@@ -99,7 +103,7 @@ void PlanTime(const TaskSpec& spec, double per_epoch, RunPlan* plan) {
   plan->timed = spec.schedule().time_budget_minutes() > 0;
   if (plan->timed) {
     plan->train_seconds = 60 * spec.schedule().time_budget_minutes();
-    // Evaluations come every so many steps, or ten times a run.
+    // Evaluations come every `every` steps or, if that is 0, kTimesARun times.
     const double every = EvaluationInterval(spec, per_epoch, 0),
                  each = every > 0 && evaluated > 0 ? evaluation_seconds / every : 0;
     const double apart = every > 0 ? 0 : kTimesARun * evaluation_seconds;
@@ -124,20 +128,21 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   const auto compute = ComputeOf(spec.runtime().compute(), Use::kTraining);
   if (!compute.ok()) return AtField(loaded, "runtime.compute", compute.status());
   plan.compute = *compute;
-  auto looked = LookAtCache(loaded, options);
-  if (!looked.ok()) looked = LookAtSample(loaded, options);
-  RETURN_IF_ERROR(looked.status());
-  const Setup& setup = looked->setup;
+  auto data = OpenCache(loaded, options);
+  if (!data.ok()) data = BuildSample(loaded, options);
+  RETURN_IF_ERROR(data.status());
+  const Setup& setup = data->setup;
   RETURN_IF_ERROR(CheckTrainable(spec.trainable(), setup.config));
-  plan.train = Estimate(spec.train(), looked->train, *setup.train);
+  plan.train = Estimate(spec.train(), data->train, *setup.train);
   if (setup.validation.has_value())
-    plan.validation = Estimate(spec.validation(), looked->validation, *setup.validation);
+    plan.validation = Estimate(spec.validation(), data->validation, *setup.validation);
 
-  TakeOver(&loaded);
+  TakeMicroTokens(&loaded);
   RETURN_IF_ERROR(VerifySpec(loaded));
   const MemoryPlan memory(
       spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()));
-  plan.parameters = memory.parameters(), plan.trained = memory.trained();
+  plan.parameters = memory.parameters();
+  plan.trained = memory.trained();
   plan.limit = MemoryLimit(spec);
   const auto micro = ChooseMicroTokens(loaded, memory, &plan.note);
   plan.fits = micro.status();

@@ -1,4 +1,4 @@
-// What a run will need and how long it will take, told without it.
+// Predicts the memory and time of a run.
 #ifndef CLOZE_TASKS_REPORTS_PLAN_H_
 #define CLOZE_TASKS_REPORTS_PLAN_H_
 
@@ -11,41 +11,41 @@
 namespace cloze {
 
 struct PlanOptions {
-  std::string scratch;  // an empty folder; what is written there is not needed afterwards
+  std::string scratch;  // an empty folder for temporary files
   const std::atomic<bool>* stop = nullptr;
   double probe_seconds = 3;
 };
 
-// Of the training or validation data; from its beginning where all of it is long and in no token
-// cache.
+// Size of the training or validation data, estimated from its beginning if it is large and not in
+// the token cache.
 struct DataEstimate {
   double sequences = 0, tokens = 0;
-  int64_t bytes = 0, read = 0;  // of the files, and how many of them the estimate is by
+  int64_t bytes = 0, read = 0;  // size of the files, and bytes that the estimate is based on
 };
 
 struct RunPlan {
-  // Of the model.
+  // Model.
   int64_t parameters = 0, trained = 0;
   DType compute = DType::kF32;
-  // Of memory.
+  // Memory.
   int64_t micro_tokens = 0;
   std::string note;  // about micro_tokens; may be empty
   TrainingNeed need;
   int64_t limit = 0;  // bytes
-  absl::Status fits;  // kLimit with the reason: then nothing of the following is known
-  // Of the run; under a time budget as far as it is expected to come.
+  absl::Status fits;  // kLimit with the reason if it does not fit; the rest is unknown then
+  // Run; under a time budget as far as it is expected to get.
   DataEstimate train, validation;
   double steps = 0, tokens = 0;
   double evaluations = 0;
-  // Of the time.
+  // Time.
   bool timed = false;  // the clock ends the run
   Speed speed;
   double tokens_per_second = 0;                      // of whole training steps
-  double train_seconds = 0, evaluation_seconds = 0;  // under a time budget both are in the first
+  double train_seconds = 0, evaluation_seconds = 0;  // if timed, the first includes the second
 };
 
-// Reads the spec's tokenizer, some of its data, and the memory that is free; trains for some
-// seconds. Leaves no trace but in options.scratch. Errors as Trainer::Create's.
+// Reads the tokenizer, part of the data and the free memory, and trains for a few seconds. Writes
+// only to options.scratch. Errors as Trainer::Create.
 absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& loaded, const PlanOptions& options);
 
 }  // namespace cloze

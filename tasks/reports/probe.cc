@@ -11,8 +11,8 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kGrowth = 4;     // from one size of passes to the next
-constexpr int64_t kShortest = 64;  // tokens of the first
+constexpr int64_t kGrowth = 4;     // ratio of the sizes of consecutive passes
+constexpr int64_t kShortest = 64;  // tokens of the first pass
 
 double TimeOf(absl::FunctionRef<void()> work) {
   const double start = SteadySeconds();
@@ -20,7 +20,7 @@ double TimeOf(absl::FunctionRef<void()> work) {
   return SteadySeconds() - start;
 }
 
-// The first pass of at most `tokens` tokens, of full-length sequences.
+// Returns the first batch of at most `tokens` tokens, with sequences of full length.
 absl::StatusOr<Batch> FirstBatch(const TaskSpec& spec, const Setup& setup, int64_t tokens) {
   BatchSpec size;
   size.set_tokens(tokens);
@@ -39,7 +39,7 @@ absl::StatusOr<Speed> MeasureSpeed(
   Optimizer optimizer(&model.params(), spec.optimizer());
   const double start = SteadySeconds();
   Speed speed;
-  double last = 0;  // seconds of a pass of the size before
+  double last = 0;  // seconds of a pass of this size
   for (int64_t tokens =
            std::min(std::max(int64_t{setup.task->max_tokens()}, kShortest), most_tokens);
        ; tokens = std::min(tokens * kGrowth, most_tokens)) {
@@ -49,11 +49,11 @@ absl::StatusOr<Speed> MeasureSpeed(
       TrainingPass(
           model, *setup.task, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
     };
-    pass();  // writes kernels, touches memory
+    pass();  // generates kernels and touches memory
     last = TimeOf(pass);
     if (speed.pass_tokens == 0) {
       speed.step_seconds = TimeOf([&] { optimizer.Step(1e-6, optimizer.GradNorm()); });
-      speed.step_seconds += std::max(TimeOf(pass) - last, 0.0);  // packs weights anew
+      speed.step_seconds += std::max(TimeOf(pass) - last, 0.0);  // the next pass packs the weights
     }
     const auto infer = [&] {
       model.arena().Reset();

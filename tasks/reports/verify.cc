@@ -17,7 +17,7 @@
 namespace cloze {
 namespace {
 
-// Reads every tensor of floats; kData for one that is not finite.
+// Reads every f32 tensor and counts its numbers; kData if one is not finite.
 absl::Status CheckNumbers(const std::string& path, int64_t* numbers) {
   ASSIGN_OR_RETURN(const SafetensorsReader reader, SafetensorsReader::Open(path));
   std::vector<float> values;
@@ -59,8 +59,9 @@ absl::Status Check(Verdict* verdict) {
     RETURN_IF_ERROR(CheckCheckpointName(folder, verdict->step));
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
-      return Error(Exit::kMismatch,
-          absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ", state.step()));
+      return Error(
+          Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ",
+                               state.step(), ", MANIFEST of step ", verdict->step));
   }
   return CheckModel(folder, &verdict->difference);
 }
@@ -71,7 +72,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (path == "." || absl::EndsWith(path, "..") || absl::EndsWith(path, "/."))
-    path = AbsolutePath(path);  // a checkpoint's name matters
+    path = AbsolutePath(path);  // to know the name of a checkpoint
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   std::vector<std::string> folders;
   std::vector<Verdict> of_seeds;
@@ -80,7 +81,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
     if (!IsSeedFolder(name)) continue;
     auto verdicts = VerifyRun(JoinPath(path, name));
     if (ExitOf(verdicts.status()) == Exit::kNoInput)
-      continue;  // was stopped before its first checkpoint
+      continue;  // stopped before its first checkpoint
     RETURN_IF_ERROR(verdicts.status());
     std::move(verdicts->begin(), verdicts->end(), std::back_inserter(of_seeds));
   }
@@ -90,7 +91,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
     folders.insert(folders.begin(), path);
   if (folders.empty())
     return Error(
-        Exit::kNoInput, absl::StrCat(QuotePath(path), ": neither a model nor a checkpoint"));
+        Exit::kNoInput, absl::StrCat(QuotePath(path), ": expected a model or a checkpoint"));
   std::vector<Verdict> verdicts;
   for (const std::string& folder : folders) {
     Verdict verdict;

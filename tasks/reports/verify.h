@@ -1,4 +1,4 @@
-// Is what a run has on disk still what it wrote, and does it still compute the same?
+// Checks that the files of a run are as it wrote them and still compute the same.
 #ifndef CLOZE_TASKS_REPORTS_VERIFY_H_
 #define CLOZE_TASKS_REPORTS_VERIFY_H_
 
@@ -10,22 +10,21 @@
 
 namespace cloze {
 
-// What was found out about a checkpoint, or about a model folder.
+// The result for one checkpoint or model folder.
 struct Verdict {
   std::string folder;
-  absl::Status status;    // kMismatch or kData: damaged; kIo: could not be read; names the file
-  int64_t step = 0;       // after which it was saved
-  int64_t numbers = 0;    // weights and moments that were read and are finite
-  double difference = 0;  // of the samples' outputs, the largest
-  bool manifest = true;   // false: a model folder of another program, or one that was being saved
-                          // when its run ended; no file was compared
+  absl::Status status;    // kMismatch or kData: damaged; kIo: cannot be read; names the file
+  int64_t step = 0;       // at which it was saved
+  int64_t numbers = 0;    // weights and moments, all finite
+  double difference = 0;  // largest difference in the outputs of the samples
+  bool manifest = true;   // false: a model folder of another program or an interrupted save, of
+                          // which no file could be compared
 };
 
-// Checks the model in `path`, when there is one, and every checkpoint, newest first; or `path`
-// itself when it is a checkpoint. Each: length and hash of every file in its MANIFEST, that every
-// number is finite, and that the samples (tasks/run/samples.h) come out as stored. A
-// checkpoint that a running process deletes meanwhile is left out. kNoInput when there is neither
-// model nor checkpoint.
+// Checks the model in `path`, if there is one, and every checkpoint, newest first; or `path` itself
+// if it is a checkpoint. Compares length and hash of every file with the MANIFEST, requires every
+// number to be finite, and recomputes the samples (tasks/run/samples.h). Leaves out a checkpoint
+// that a running process deletes meanwhile. kNoInput if there is neither model nor checkpoint.
 absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path);
 
 }  // namespace cloze

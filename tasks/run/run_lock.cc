@@ -1,4 +1,3 @@
-// One process a run directory: flock on run.lock, which the kernel gives up with the process.
 #include "tasks/run/run_lock.h"
 
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 namespace cloze {
 namespace {
 
-// Is `fd` still the file of that name? Another process may have removed it between our open and our
+// True if `fd` is still the file of that name: another process may have removed it between open and
 // flock.
 bool HasName(const Fd& fd, const std::string& path) {
   struct stat mine, named;
@@ -38,8 +37,8 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
     } else if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       status = Error(Exit::kCannotCreate,
           absl::StrCat(QuotePath(run_dir), ": ",
-              errno == EWOULDBLOCK ? "another process is running in this directory; choose another "
-                                     "output.directory or wait for it"
+              errno == EWOULDBLOCK ? "another process is running in this directory (choose another "
+                                     "output.directory or wait for it)"
                                    : absl::StrCat("cannot lock: ", std::strerror(errno))));
     } else if (HasName(lock.fd_, lock.path_)) {
       lock.made_file_ = !existed;

@@ -1,4 +1,4 @@
-// One process a run directory.
+// Allows one process in a run directory.
 #ifndef CLOZE_TASKS_RUN_RUN_LOCK_H_
 #define CLOZE_TASKS_RUN_RUN_LOCK_H_
 
@@ -10,16 +10,16 @@
 
 namespace cloze {
 
-// Holds a run directory until it is destroyed or the process ends, however that happens. Advisory:
-// on network file systems it may be local to a machine.
+// Holds flock on run.lock until it is destroyed or the process ends in any way. Advisory; on
+// network file systems possibly local to a machine.
 class RunLock {
  public:
-  // Makes `run_dir` where it is missing and locks it. kCannotCreate, at once, when another process
-  // has it or it is not writable.
+  // Creates `run_dir` if missing and locks it. Fails at once with kCannotCreate if another process
+  // holds it or it is not writable.
   static absl::StatusOr<RunLock> Acquire(const std::string& run_dir);
 
-  // For a run that never began: removes what Acquire made, run.lock and directories, as far as
-  // nothing else is in them.
+  // For a run that could not begin: removes what Acquire created, run.lock and directories, unless
+  // they hold other files.
   void Undo();
 
  private:

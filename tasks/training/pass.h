@@ -9,12 +9,12 @@ namespace cloze {
 struct PassOptions {
   DType compute = DType::kF32;
   uint64_t seed = 0;       // of dropout
-  float scale = 1;         // of the loss; 0: no gradients
-  bool recompute = false;  // as RuntimeSpec's
+  float scale = 1;         // of the loss; 0: computes no gradients
+  bool recompute = false;  // runtime.recompute
 };
 
-// Adds the gradients of all parameters that learn; returns the summed loss of the batch's targets,
-// without the scale.
+// Accumulates the gradients of the trainable parameters. Returns the unscaled sum of the losses of
+// the batch's targets.
 inline double TrainingPass(
     Model& model, const Task& task, const Batch& batch, const PassOptions& options) {
   model.arena().Reset();

@@ -12,32 +12,16 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/clock.h"
+#include "core/base/number.h"
 
 namespace cloze {
 namespace {
 
-constexpr double kDecay = 0.95;       // of the smoothed values, each step
-constexpr double kDrawSeconds = 0.1;  // between two drawings of the live line
-constexpr int kUsualWidth = 80;
+constexpr double kDecay = 0.95;       // of the smoothed values, per step
+constexpr double kDrawSeconds = 0.1;  // between redraws of the live line
+constexpr int kDefaultWidth = 80;
 
 }  // namespace
-
-std::string FormatDuration(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e10) return "?";
-  const int64_t s = std::llround(seconds);
-  if (s < 60) return absl::StrFormat("%ds", s);
-  if (s < 3600) return absl::StrFormat("%dm%02ds", s / 60, s % 60);
-  if (s < 86400) return absl::StrFormat("%dh%02dm", s / 3600, s / 60 % 60);
-  return absl::StrFormat("%dd%02dh", s / 86400, s / 3600 % 24);
-}
-
-std::string FormatCount(double count) {
-  if (!std::isfinite(count)) return "?";
-  if (count < 999.5) return absl::StrFormat("%.0f", count);
-  if (count < 999500) return absl::StrFormat("%.3gk", count / 1e3);
-  if (count < 999.5e6) return absl::StrFormat("%.3gM", count / 1e6);
-  return absl::StrFormat("%.3gG", count / 1e9);
-}
 
 Progress::Progress(Options options)
     : options_(std::move(options)), clock_(options_.clock ? options_.clock : SteadySeconds) {
@@ -120,11 +104,11 @@ int Progress::Width() const {
   if (options_.width > 0) return options_.width;
   winsize size;
   return ::ioctl(options_.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
-                                                                         : kUsualWidth;
+                                                                         : kDefaultWidth;
 }
 
-// Carriage return and blanks, no escape sequences: every terminal knows them. The last column stays
-// free, where some terminals wrap.
+// Uses carriage return and blanks, which every terminal knows. Leaves the last column free, because
+// some terminals wrap there.
 void Progress::DrawLive(const std::string& line) {
   const std::string visible = line.substr(0, std::max(Width() - 1, 1));
   const size_t blanks = live_columns_ > visible.size() ? live_columns_ - visible.size() : 0;
@@ -159,7 +143,7 @@ void Progress::OpenLog() {
     log_ = Fd();
     return;
   }
-  char end = '\n';  // a killed run may have left half a line
+  char end = '\n';  // a killed run may have left an incomplete line
   torn_ = info.st_size > 0 && ::pread(log_.get(), &end, 1, info.st_size - 1) == 1 && end != '\n';
 }
 
@@ -178,7 +162,7 @@ void Progress::AppendLog(const std::string& record) {
 void Progress::LogFailed(absl::string_view what) {
   if (!warned_)
     PrintLine(absl::StrCat("warning: ", QuotePath(options_.log_path),
-        ": cannot write the log: ", what, "; the run goes on without it"));
+        ": cannot write the log: ", what, "; the run continues without it"));
   warned_ = true;
 }
 

@@ -9,9 +9,9 @@ namespace cloze {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kMostSteps = 1e15;  // more never ends anyway, and fits into 64 bits
+constexpr double kMaxSteps = 1e15;  // fits into 64 bits
 
-// The rate after the warm-up, of which the share `left` is left.
+// Rate after the warmup, with the share `left` of the steps left.
 double AfterWarmup(ScheduleSpec::Shape shape, double peak, double left) {
   switch (shape) {
     case ScheduleSpec::LINEAR: return peak * left;
@@ -25,9 +25,9 @@ double AfterWarmup(ScheduleSpec::Shape shape, double peak, double left) {
 
 int64_t TotalSteps(const ScheduleSpec& spec, double steps_per_epoch) {
   if (spec.steps() > 0) return spec.steps();
-  // A hair less, so that float epochs such as 0.1 of 10 steps do not round up to 2.
+  // Slightly less, so that a float such as 0.1 epochs of 10 steps does not round up to 2.
   const double steps = std::ceil(spec.epochs() * steps_per_epoch * (1 - 1e-6));
-  return static_cast<int64_t>(std::clamp(steps, 1.0, kMostSteps));
+  return static_cast<int64_t>(std::clamp(steps, 1.0, kMaxSteps));
 }
 
 int64_t EvaluationInterval(const TaskSpec& spec, double steps_per_epoch, int64_t total_steps) {

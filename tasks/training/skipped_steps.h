@@ -1,5 +1,4 @@
-// Which steps were skipped because their numbers were not finite, and when there are too many of
-// them.
+// Steps that were skipped because their loss or gradient was not finite, and the limit for them.
 #ifndef CLOZE_TASKS_TRAINING_SKIPPED_STEPS_H_
 #define CLOZE_TASKS_TRAINING_SKIPPED_STEPS_H_
 
@@ -10,17 +9,17 @@ namespace cloze {
 
 class SkippedSteps {
  public:
-  static constexpr int64_t kMostInARow = 9, kWindow = 1000, kMostInWindow = 10;
+  static constexpr int64_t kMaxInARow = 9, kWindow = 1000, kMaxInWindow = 10;
 
-  // Steps come in ascending order.
+  // Requires ascending steps.
   void Add(int64_t step);
-  // More than kMostInARow one after the other, or more than kMostInWindow (1 %) of the kWindow
-  // steps up to the last that was added.
-  bool TooMany() const { return InARow() > kMostInARow || InWindow() > kMostInWindow; }
-  // Steps just before and with the last one that was added.
+  // True if more than kMaxInARow consecutive steps, or more than kMaxInWindow (1 %) of the kWindow
+  // steps up to the last one added, were skipped.
+  bool TooMany() const { return InARow() > kMaxInARow || InWindow() > kMaxInWindow; }
+  // Consecutive skipped steps that end with the last one added.
   int64_t InARow() const;
   int64_t InWindow() const { return recent_.size(); }
-  // The last ones: all that later answers depend on.
+  // The steps in the window, which decide all later answers.
   const std::deque<int64_t>& recent() const { return recent_; }
 
  private:

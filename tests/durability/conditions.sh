@@ -30,7 +30,7 @@ for signal in TERM INT HUP; do
   kill -$signal $pid
   ends_with 75 "SIG$signal"
   says '^saved run/step-'
-  says 'the same command goes on'
+  says 'run the same command again'
   [ "$(announced)" = "$(newest)" ] || fail "SIG$signal: announced $(announced), there is $(newest)"
 done
 ok "SIGTERM, SIGINT and SIGHUP save, say so and end with 75"
