@@ -106,7 +106,7 @@ TEST_F(DamageTest, OtherNumbersThanTheSamplesAreNoticed) {
   EXPECT_FALSE(verdicts->front().manifest);
   ExpectError(verdicts->front().status, Exit::kMismatch, "samples.safetensors: output 0 is ");
   ExpectError(
-      VerifyRun(Path("vocab")).status(), Exit::kNoInput, "neither a model nor a checkpoint");
+      VerifyRun(Path("vocab")).status(), Exit::kNoInput, "expected a model or a checkpoint");
 }
 
 }  // namespace
