@@ -48,14 +48,17 @@ absl::Status DrawAttention(Options options) {
 
 void AddAttention(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand(
-      "attention", "Draw the attention maps of a text, by layer and head, as one HTML page.");
+      "attention", "Draw the attention maps of a text as an HTML page, by layer and head.");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
-  command->add_option("text", options->text, "The text.")->required();
+  command->add_option("text", options->text, "Text to show.")->required();
+  command->footer(
+      "Examples:\n"
+      "  cloze attention --model runs/sst2 --out page.html 'A fine film.'");
   command
-      ->add_option("--out", options->out, "The page to write; it needs no network and no script.")
+      ->add_option("--out", options->out, "HTML file to write; it needs no network and no scripts.")
       ->required();
-  command->add_flag("--force", options->force, "Replace a page that exists.");
+  command->add_flag("--force", options->force, "Replace an existing file.");
   command->callback([=] { *run = [=] { return DrawAttention(*options); }; });
 }
 

@@ -66,18 +66,23 @@ absl::Status Encode(Options options) {
 
 void AddEncode(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("encode",
-      "Hidden states of texts: a tensor [tokens, hidden] for each line that is not blank, named 0, "
-      "1, ...");
+      "Write the hidden states of texts to a safetensors file. Each line that is not blank gives a "
+      "tensor [tokens, hidden], named 0, 1, and so on.");
+  command->footer(
+      "Examples:\n"
+      "  cloze encode --model models/bert --pool mean --out vectors.safetensors texts.txt");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer);
-  command->add_option("--out", options->out, "File to write; must not exist.")->required();
+  command->add_option("--out", options->out, "Safetensors file to write; must not exist.")
+      ->required();
   command
       ->add_option("--pool", options->pool,
-          "none, class (the vector of <class>) or mean (of all tokens): then a tensor is [hidden].")
+          "class: only the vector [hidden] of the first token. mean: the mean [hidden] of all "
+          "tokens.")
       ->check(CLI::IsMember({"none", "class", "mean"}))
       ->capture_default_str();
   command->add_flag("--all-layers", options->all_layers,
-      "Every layer, named LINE.LAYER; layer 0 are the embeddings.");
+      "Write all layers, named LINE.LAYER. Layer 0 holds the embeddings.");
   command->callback([=] { *run = [=] { return Encode(*options); }; });
 }
 

@@ -97,20 +97,26 @@ absl::Status EvaluateModel(Options options) {
 }  // namespace
 
 void AddEvaluate(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("evaluate", "Metrics of a model on held-out data.");
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Compute the metrics of a model on labelled data.");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
-  command->add_option("--data", options->data, "Files; columns and fields as in the run's spec.")
+  command
+      ->add_option(
+          "--data", options->data, "Data files, with the columns or fields of the run's spec.")
       ->required();
   command
       ->add_option("--set", options->overrides,
-          "Override how the files are read: --set text_field=sentence. Fields of DataSpec.")
+          "Override a field of DataSpec: --set text_field=sentence. Repeatable.")
       ->take_all()
       ->allow_extra_args(false);
   AddSwitch(command, "viterbi",
       "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
       "Default: as in training.",
       "Use the best label of each word.", [=](bool on) { options->viterbi = on; });
+  command->footer(
+      "Examples:\n"
+      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv");
   command->callback([=] { *run = [=] { return EvaluateModel(*options); }; });
 }
 

@@ -32,15 +32,18 @@ absl::Status FillMask(Options options) {
 
 void AddFillMask(CLI::App& app, Run* run) {
   CLI::App* command =
-      app.add_subcommand("fill-mask", "The likeliest tokens for each <mask> of a text.");
+      app.add_subcommand("fill-mask", "Print the most likely tokens for each <mask> in a text.");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
   command->add_option(
-      "text", options->texts, "Texts with <mask>. None: one a line from standard input.");
+      "text", options->texts, "Texts with <mask>. Default: one per line of standard input.");
   AddInputFormat(command, &options->infer.input);
-  command->add_option("--top", options->top, "Fillings to print for each mask.")
+  command->add_option("--top", options->top, "Number of tokens to print per mask.")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini");
   command->callback([=] { *run = [=] { return FillMask(*options); }; });
 }
 

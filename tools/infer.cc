@@ -27,19 +27,21 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
   command
       ->add_option("--model", options->model,
-          "Model folder: a run of ours, a Hugging Face BERT folder, or an adapter (LoRA).")
+          "Model folder: a run, a Hugging Face folder, or an adapter folder (LoRA).")
       ->required();
   command
       ->add_option("--adapter", options->adapters,
-          "An adapter of the model, for the JSONL lines with \"adapter\": NAME; without a name for "
-          "the others. Repeatable.")
-      ->type_name("[NAME=]DIR")
+          "Adapter folder to use: with a name for the JSON lines with \"adapter\": NAME, without "
+          "one "
+          "for all others. Repeatable.")
+      ->type_name("[NAME=]FOLDER")
       ->take_all()
       ->allow_extra_args(false);
   command
       ->add_option("--compute", options->compute,
-          "f32; bf16: two to three times as fast where the CPU multiplies it, scores differ in the "
-          "third digit; auto: f32.")
+          "Type of activations. auto: f32. bf16: two to three times as fast on CPUs with "
+          "AVX512_BF16; "
+          "scores differ in the third digit.")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   if (input) AddInputOptions(command, &options->input);
 }

@@ -73,7 +73,7 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
       ->capture_default_str();
   AddInputFormat(command, options);
   command->add_flag(
-      "--pairs", options->pairs, "Lines of text are two texts with a tab between them.");
+      "--pairs", options->pairs, "Each line of text holds two texts, separated by a tab.");
 }
 
 void AddInputFormat(CLI::App* command, InputOptions* options) {
@@ -88,7 +88,8 @@ void AddInputFormat(CLI::App* command, InputOptions* options) {
   };
   command
       ->add_option_function<std::string>("--input-format", choose,
-          "text: a text a line (default). jsonl: an object a line. ids: token ids between blanks.")
+          "text: one text per line (default). jsonl: one JSON object per line, with \"text\" and "
+          "optionally \"text_pair\" and \"id\". ids: token ids separated by blanks.")
       ->type_name("FORMAT");
 }
 

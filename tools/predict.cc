@@ -16,8 +16,13 @@ absl::Status Predict(InferOptions options) {
 
 void AddPredict(CLI::App& app, Run* run) {
   CLI::App* command = app.add_subcommand("predict",
-      "Labels or a number for each text, or pair of texts. One label: label, score, scores; "
-      "several: labels, scores; a number: score.");
+      "Predict labels or a number for each text or pair of texts. Prints JSON lines: label, score "
+      "and scores for one label; labels and scores for several; score for a number.");
+  command->footer(
+      "Examples:\n"
+      "  cloze predict --model runs/sst2 texts.txt\n"
+      "  echo '{\"id\": 7, \"text\": \"A fine film.\"}' | cloze predict --model runs/sst2 "
+      "--input-format jsonl");
   auto options = std::make_shared<InferOptions>();
   AddInferOptions(command, options.get());
   command->callback([=] { *run = [=] { return Predict(*options); }; });

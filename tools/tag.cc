@@ -95,19 +95,25 @@ absl::Status Tag(Options options) {
 }  // namespace
 
 void AddTag(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("tag", "Label every word of texts or of CoNLL files.");
+  CLI::App* command =
+      app.add_subcommand("tag", "Predict a label for every word of texts or CoNLL files.");
   auto options = std::make_shared<Options>();
   AddInferOptions(command, &options->infer, false);
-  command->add_option("input", options->infer.input.path, "File; - or none: standard input.");
+  command->add_option("input", options->infer.input.path, "File to read; - is standard input.");
   command
       ->add_option("--format,--input-format", options->format,
-          "text (a line is a text), jsonl ({\"text\": ...} or {\"tokens\": [...]}), ids (each "
-          "token gets a label), conll, conllu.")
+          "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. ids: "
+          "token "
+          "ids, each of which gets a label. conll, conllu: the file with the labels in a column.")
       ->check(CLI::IsMember({"text", "jsonl", "ids", "conll", "conllu"}))
       ->capture_default_str();
   command->add_option("--column", options->column,
-      "conll, conllu: column to write labels into, by name or number from 1. Default: UPOS; the "
-      "last.");
+      "conll, conllu: column for the labels, a name or a number from 1. Default: the last column "
+      "(conll) or UPOS (conllu).");
+  command->footer(
+      "Examples:\n"
+      "  echo 'Anna lives in Berlin.' | cloze tag --model runs/wikiann\n"
+      "  cloze tag --model runs/ewt_upos --format conllu in.conllu > out.conllu");
   AddSwitch(command, "viterbi",
       "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
       "Default: as in training.",
