@@ -277,7 +277,7 @@ std::vector<Case> ModelCases() {
           {"m/model.safetensors", "tensor a"}),
       model("I13_name_twice",
           R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-          "x", {"tensor a", "twice"}),
+          "x", {"header: member \"a\" is given twice"}),
       model("I13_not_safetensors", "PK", "", {"m/model.safetensors: header"}),
       model("I14_disagreements",
           R"({"embeddings.word_embeddings.weight":{"dtype":"U8","shape":[9,9],"data_offsets":[0,81]}})",
