@@ -1,6 +1,7 @@
 // `cloze tag`: a label for every word.
 #include <optional>
 
+#include "tasks/data/conll_writer.h"
 #include "tasks/data/readers.h"
 #include "tasks/spans.h"
 #include "tools/infer.h"

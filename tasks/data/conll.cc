@@ -1,10 +1,10 @@
-// CoNLL-U and CoNLL-2003 files, and writing them back with one column replaced.
+// CoNLL-U and CoNLL-2003 files.
 #include <algorithm>
 #include <array>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "core/base/utf8.h"
+#include "tasks/data/conll_writer.h"
 #include "tasks/data/rows.h"
 
 namespace cloze {
@@ -14,52 +14,48 @@ constexpr int64_t kMaxWords = 1000000, kMaxSentenceBytes = 64 << 20, kMaxLooseLi
 constexpr std::array<const char*, 10> kConlluColumns = {
     "ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"};
 
-// The columns of a row: between tabs when there is one, else between runs of blanks.
-std::vector<absl::string_view> SplitColumns(absl::string_view row) {
-  if (row.find('\t') != absl::string_view::npos) return absl::StrSplit(row, '\t');
-  return absl::StrSplit(row, ' ', absl::SkipEmpty());
-}
-
 bool AllDigits(absl::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
-// Returns a value that stays one column: blanks, line ends, control characters and bytes that are
-// not UTF-8 become "_".
-std::string Sanitized(absl::string_view value, bool tabs) {
-  std::string out;
-  for (size_t at = 0; at < value.size();) {
-    const CodePoint c = CodePointAt(value, at);
-    if (!c.valid) {
-      out.append(c.size, '_');
-    } else if (MustEscape(c.value) || (c.value == ' ' && !tabs)) {
-      out.push_back('_');
-    } else {
-      out.append(value.data() + at, c.size);
-    }
-    at += c.size;
-  }
-  return out;
-}
+// Sentences of one CoNLL or CoNLL-U file.
+class ConllReader : public SentenceReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<SentenceReader>> Open(
+      const std::string& path, const DataSpec& spec, bool conllu, Labels labels);
+  absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw) override;
+  absl::StatusOr<bool> Ready() override;
+  int tags_column() const override { return tags_column_; }
+  int64_t position() const override { return reader_.position(); }
 
-// Appends `line` with its column replaced, or appended when it has just too few.
-void AppendReplaced(absl::string_view line, int column, absl::string_view value, std::string* out) {
-  const absl::string_view row = line.substr(0, line.find_last_not_of("\r\n") + 1);
-  const bool tabs = row.find('\t') != absl::string_view::npos;
-  const std::vector<absl::string_view> columns = SplitColumns(row);
-  if (column < columns.size()) {
-    const size_t begin = columns[column].data() - line.data(), end = begin + columns[column].size();
-    absl::StrAppend(out, line.substr(0, begin), Sanitized(value, tabs), line.substr(end));
-  } else {
-    const bool blanks = !tabs && columns.size() > 1;
-    absl::StrAppend(
-        out, row, blanks ? " " : "\t", Sanitized(value, !blanks), line.substr(row.size()));
-  }
-}
+ private:
+  // The sentence that is read now.
+  struct Pending {
+    TaggedSentence sentence;
+    ConllSentence raw;
+    int64_t bytes = 0, lines = 0, first_line = 0;
+    bool whole = false, end = false;  // its last line, or the file's, was read
+  };
 
-}  // namespace
+  ConllReader(LineReader reader, const DataSpec& spec, bool conllu, Labels labels);
+  absl::Status ResolveColumns(int columns);
+  absl::StatusOr<int> Resolve(
+      absl::string_view spec_field, const std::string& name, int fallback, int columns) const;
+  // Reads the next line into the sentence, and into its raw lines if `raw`.
+  absl::Status ReadRow(bool raw);
+  // Parses a line that is not blank.
+  absl::Status Take();
+  absl::StatusOr<bool> SkipsRow(absl::string_view id) const;
 
-absl::StatusOr<std::unique_ptr<ConllReader>> ConllReader::Open(
+  LineReader reader_;
+  std::string words_field_, tags_field_, line_;
+  bool conllu_, started_ = false;
+  Labels labels_;
+  int columns_ = 0, words_column_ = -1, tags_column_ = -1;
+  Pending pending_;
+};
+
+absl::StatusOr<std::unique_ptr<SentenceReader>> ConllReader::Open(
     const std::string& path, const DataSpec& spec, bool conllu, Labels labels) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
   std::unique_ptr<ConllReader> conll(new ConllReader(std::move(reader), spec, conllu, labels));
@@ -111,7 +107,7 @@ absl::Status ConllReader::ReadRow(bool raw) {
     p.raw.lines.push_back(more ? absl::StrCat(mark, line_, reader_.line_end()) : mark);
   if (!more) return absl::OkStatus();
   p.bytes += line_.size(), ++p.lines;
-  const bool border = IsBlank(line_) || (!conllu_ && SplitColumns(line_)[0] == "-DOCSTART-");
+  const bool border = IsBlank(line_) || (!conllu_ && SplitConllColumns(line_)[0] == "-DOCSTART-");
   p.whole = border && !words.empty();
   if (p.whole) return absl::OkStatus();
   if (!border) RETURN_IF_ERROR(Take());
@@ -158,7 +154,8 @@ absl::Status ConllReader::Take() {
   TaggedSentence& sentence = pending_.sentence;
   if (conllu_ && line_[0] == '#') return absl::OkStatus();
   const std::vector<absl::string_view> columns =
-      conllu_ ? std::vector<absl::string_view>(absl::StrSplit(line_, '\t')) : SplitColumns(line_);
+      conllu_ ? std::vector<absl::string_view>(absl::StrSplit(line_, '\t'))
+              : SplitConllColumns(line_);
   if (columns_ == 0) RETURN_IF_ERROR(ResolveColumns(columns.size()));
   const int64_t line = reader_.line_number();
   if (columns.size() != columns_) {
@@ -182,20 +179,31 @@ absl::Status ConllReader::Take() {
   return absl::OkStatus();
 }
 
-std::string ReplaceColumn(
-    const ConllSentence& sentence, int column, absl::Span<const std::string> values) {
-  CLOZE_CHECK(values.size() == sentence.word_lines.size());
-  std::string out;
-  size_t word = 0;
-  for (size_t i = 0; i < sentence.lines.size(); ++i) {
-    const bool replace = word < values.size() && sentence.word_lines[word] == i;
-    if (replace) {
-      AppendReplaced(sentence.lines[i], column, values[word++], &out);
-    } else {
-      out += sentence.lines[i];
-    }
-  }
-  return out;
+// Whole sentences end with a blank line.
+size_t WholeSentences(const std::string& text) {
+  const size_t blank = std::max(text.rfind("\n\n") + 2, text.rfind("\n\r\n") + 3);
+  return blank <= 2 ? 0 : blank;  // npos + 2 is 1, npos + 3 is 2
+}
+
+template <bool conllu>
+absl::StatusOr<std::unique_ptr<SentenceReader>> Open(
+    const std::string& path, const DataSpec& spec, Labels labels) {
+  return ConllReader::Open(path, spec, conllu, labels);
+}
+
+}  // namespace
+
+Format ConlluFormat() {
+  return {.format = DataSpec::CONLLU,
+      .extension = ".conllu",
+      .whole = WholeSentences,
+      .sentences = Open<true>};
+}
+Format ConllFormat() {
+  return {.format = DataSpec::CONLL,
+      .extension = ".conll",
+      .whole = WholeSentences,
+      .sentences = Open<false>};
 }
 
 }  // namespace cloze

@@ -44,8 +44,6 @@ class JsonlReader : public RowReader {
       ASSIGN_OR_RETURN(const bool more, NextLine(&reader_, &text_));
       if (!more) return false;
     } while (IsBlank(text_));
-    values->assign(1, text_);
-    if (fields_.empty()) return true;
     std::vector<JsonValue> members;
     RETURN_IF_ERROR(ParseFields(reader_.path(), line(), text_, fields_, &members));
     values->resize(fields_.size());
@@ -77,15 +75,8 @@ class JsonlReader : public RowReader {
   bool has_list_ = false;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(
-    const std::string& path, std::vector<Field> fields) {
-  ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
-  return std::make_unique<JsonlReader>(std::move(reader), std::move(fields));
-}
-
-absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json,
+// Parses lists of words and, unless `fields` has only one, of tags.
+absl::Status ParseTagged(const std::string& path, int64_t line, const std::string& json,
     const std::vector<Field>& fields, TaggedSentence* sentence) {
   std::vector<JsonValue> values;
   RETURN_IF_ERROR(ParseFields(path, line, json, fields, &values));
@@ -109,6 +100,56 @@ absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::s
       return DataError(path, line, absl::StrCat(fields[1].spec_field, ": an empty tag"));
   }
   return absl::OkStatus();
+}
+
+class JsonlSentences : public SentenceReader {
+ public:
+  JsonlSentences(LineReader reader, std::vector<Field> fields)
+      : reader_(std::move(reader)), fields_(std::move(fields)) {}
+
+  absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence*) override {
+    do {
+      *sentence = {};
+      ASSIGN_OR_RETURN(const bool more, NextLine(&reader_, &text_));
+      if (!more) return false;
+      if (IsBlank(text_)) continue;
+      RETURN_IF_ERROR(ParseTagged(reader_.path(), reader_.line_number(), text_, fields_, sentence));
+    } while (sentence->words.empty());
+    return true;
+  }
+  int64_t position() const override { return reader_.position(); }
+
+ private:
+  LineReader reader_;
+  std::vector<Field> fields_;
+  std::string text_;
+};
+
+absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(
+    const std::string& path, const DataSpec&, std::vector<Field> fields) {
+  ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
+  return std::make_unique<JsonlReader>(std::move(reader), std::move(fields));
+}
+
+absl::StatusOr<std::unique_ptr<SentenceReader>> OpenSentences(
+    const std::string& path, const DataSpec& spec, Labels labels) {
+  ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
+  std::vector<Field> fields = {
+      {"words_field", spec.words_field().empty() ? "tokens" : spec.words_field()}};
+  if (labels == Labels::kRequired)
+    fields.push_back({"tags_field", spec.tags_field().empty() ? "tags" : spec.tags_field()});
+  return std::make_unique<JsonlSentences>(std::move(reader), std::move(fields));
+}
+
+}  // namespace
+
+Format JsonlFormat() {
+  return {.format = DataSpec::JSONL,
+      .extension = ".jsonl",
+      .labels = true,
+      .whole = WholeLines,
+      .rows = OpenRows,
+      .sentences = OpenSentences};
 }
 
 }  // namespace cloze

@@ -10,27 +10,113 @@
 #include "tasks/data/rows.h"
 
 namespace cloze {
+
+// The formats, each from its own file.
+Format TextFormat();
+Format TsvFormat();
+Format CsvFormat();
+Format JsonlFormat();
+Format ConlluFormat();
+Format ConllFormat();
+
 namespace {
 
-// Opens a TSV, CSV or JSONL file.
-absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(
-    const FileCursor& files, std::vector<Field> fields) {
-  const DataSpec::Format format = files.format();
-  if (format == DataSpec::JSONL) return OpenJsonl(files.path(), std::move(fields));
-  return OpenTable(files.path(), format == DataSpec::CSV, files.spec().header(), std::move(fields));
+const std::vector<Format>& Formats() {
+  static const auto* formats = new std::vector<Format>{
+      TextFormat(), TsvFormat(), CsvFormat(), JsonlFormat(), ConlluFormat(), ConllFormat()};
+  return *formats;
 }
 
-bool IsConll(DataSpec::Format format) {
-  return format == DataSpec::CONLLU || format == DataSpec::CONLL;
+// Returns "A, B or C".
+std::string ListOr(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size(); ++i)
+    absl::StrAppend(&out, i == 0 ? "" : i + 1 < names.size() ? ", " : " or ", names[i]);
+  return out;
 }
 
-absl::Status WrongFormat(const FileCursor& files, absl::string_view expected) {
+// Returns the entry of the current file's format; kSpec, with those that would do, unless `fits`.
+template <typename F>
+absl::StatusOr<const Format*> CurrentFormat(const FileCursor& files, F fits) {
+  const Format& current = FormatEntry(files.format());
+  if (fits(current)) return &current;
+  std::vector<std::string> names;
+  for (const Format& format : Formats()) {
+    if (fits(format)) names.push_back(DataSpec::Format_Name(format.format));
+  }
   return Error(
       Exit::kSpec, absl::StrCat(QuotePath(files.path()), ": format: is ",
-                       DataSpec::Format_Name(files.format()), "; ", expected, " expected"));
+                       DataSpec::Format_Name(files.format()), ": expected ", ListOr(names)));
+}
+
+// The rows' text_field as documents.
+class RowPieces : public PieceReader {
+ public:
+  explicit RowPieces(std::unique_ptr<RowReader> rows) : rows_(std::move(rows)) {}
+
+  absl::StatusOr<bool> Next(DocumentPiece* piece) override {
+    if (at_ < 0) {
+      ASSIGN_OR_RETURN(const bool more, rows_->Next(&row_));
+      if (!more) return false;
+      at_ = 0;
+    }
+    const absl::string_view rest = absl::string_view(row_[0]).substr(at_);
+    const int64_t length = PieceLength(rest);
+    piece->text.assign(rest.data(), length);
+    piece->first = at_ == 0;
+    piece->last = length == rest.size();
+    at_ = piece->last ? -1 : at_ + length;
+    return true;
+  }
+  int64_t position() const override { return rows_->position(); }
+
+ private:
+  std::unique_ptr<RowReader> rows_;
+  std::vector<std::string> row_;
+  int64_t at_ = -1;  // where the next piece of the row begins; -1: in the next row
+};
+
+absl::StatusOr<std::unique_ptr<PieceReader>> OpenPieces(const FileCursor& files) {
+  ASSIGN_OR_RETURN(const Format* format, CurrentFormat(files, [](const Format& f) {
+    return f.pieces != nullptr || f.rows != nullptr;
+  }));
+  if (format->pieces != nullptr) return format->pieces(files.path(), files.spec());
+  ASSIGN_OR_RETURN(auto rows,
+      format->rows(files.path(), files.spec(), {{"text_field", files.spec().text_field()}}));
+  return std::make_unique<RowPieces>(std::move(rows));
+}
+
+absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(const FileCursor& files, Labels labels) {
+  const DataSpec& spec = files.spec();
+  const bool required = labels != Labels::kIgnored;
+  ASSIGN_OR_RETURN(const Format* format, CurrentFormat(files, [required](const Format& f) {
+    return f.rows != nullptr && (f.labels || !required);
+  }));
+  std::vector<Field> fields = {{"text_field", spec.text_field()}};
+  if (!spec.text_pair_field().empty())
+    fields.push_back({"text_pair_field", spec.text_pair_field()});
+  if (required) fields.push_back({"label_field", spec.label_field(), labels == Labels::kSeveral});
+  return format->rows(files.path(), spec, std::move(fields));
+}
+
+absl::StatusOr<std::unique_ptr<SentenceReader>> OpenSentences(
+    const FileCursor& files, Labels labels) {
+  ASSIGN_OR_RETURN(const Format* format,
+      CurrentFormat(files, [](const Format& f) { return f.sentences != nullptr; }));
+  return format->sentences(files.path(), files.spec(), labels);
 }
 
 }  // namespace
+
+const Format& FormatEntry(DataSpec::Format format) {
+  const auto& formats = Formats();
+  const auto found = std::find_if(
+      formats.begin(), formats.end(), [&](const Format& f) { return f.format == format; });
+  CLOZE_CHECK(found != formats.end());
+  return *found;
+}
+
+size_t WholeLines(const std::string& text) { return text.rfind('\n') + 1; }
 
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
   return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : QuotePath(path),
@@ -66,13 +152,10 @@ absl::StatusOr<bool> NextLine(LineReader* reader, std::string* line) {
 
 absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::string& path) {
   if (spec.format() != DataSpec::BY_EXTENSION) return spec.format();
-  static constexpr struct {
-    const char* extension;
-    DataSpec::Format format;
-  } kExtensions[] = {{".txt", DataSpec::TEXT}, {".tsv", DataSpec::TSV}, {".csv", DataSpec::CSV},
-      {".jsonl", DataSpec::JSONL}, {".conllu", DataSpec::CONLLU}, {".conll", DataSpec::CONLL}};
-  for (const auto& [extension, format] : kExtensions) {
-    if (absl::EndsWithIgnoreCase(path, extension)) return format;
+  std::vector<std::string> extensions;
+  for (const Format& format : Formats()) {
+    if (absl::EndsWithIgnoreCase(path, format.extension)) return format.format;
+    extensions.push_back(format.extension);
   }
   std::string hint = "set format";
   for (const char* packed : {".xz", ".gz", ".bz2", ".zst", ".zip"}) {
@@ -80,15 +163,13 @@ absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::strin
   }
   const std::string name = path == "-" ? "standard input" : QuotePath(path);
   return Error(Exit::kSpec,
-      absl::StrCat(name,
-          ": format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; ",
-          hint));
+      absl::StrCat(name, ": format: the name does not end in ", ListOr(extensions), "; ", hint));
 }
 
 absl::StatusOr<FileCursor> FileCursor::Create(const DataSpec& spec) {
   FileCursor files;
   files.spec_ = spec;
-  if (spec.files().empty()) return Error(Exit::kSpec, "files: none, at least one file expected");
+  if (spec.files().empty()) return Error(Exit::kSpec, "files: none: expected at least one file");
   for (const std::string& path : spec.files()) {
     ASSIGN_OR_RETURN(const DataSpec::Format format, FormatOf(spec, path));
     int64_t size = 0;
@@ -122,47 +203,12 @@ absl::StatusOr<DocumentReader> DocumentReader::Open(const DataSpec& spec) {
   return DocumentReader(std::move(files));
 }
 
-absl::Status DocumentReader::OpenFile() {
-  if (IsConll(files_.format())) return WrongFormat(files_, "TEXT, TSV, CSV or JSONL");
-  if (files_.format() == DataSpec::TEXT) {
-    ASSIGN_OR_RETURN(pieces_, PieceReader::Open(files_.path(), files_.spec().documents()));
-  } else {
-    ASSIGN_OR_RETURN(rows_, OpenRows(files_, {{"text_field", files_.spec().text_field()}}));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> DocumentReader::Next(DocumentPiece* piece) {
-  while (true) {
-    if (row_at_ >= 0) {
-      const absl::string_view rest = absl::string_view(row_[0]).substr(row_at_);
-      const int64_t length = PieceLength(rest);
-      piece->text.assign(rest.data(), length);
-      piece->first = row_at_ == 0;
-      piece->last = length == rest.size();
-      row_at_ = piece->last ? -1 : row_at_ + length;
-      return true;
-    }
-    if (pieces_ != nullptr) {
-      ASSIGN_OR_RETURN(const bool more, pieces_->Next(piece));
-      if (more) return true;
-    } else if (rows_ != nullptr) {
-      ASSIGN_OR_RETURN(const bool more, rows_->Next(&row_));
-      if (more) row_at_ = 0;
-      if (more) continue;
-    }
-    pieces_ = nullptr;
-    rows_ = nullptr;
-    if (!files_.Advance()) return false;
-    RETURN_IF_ERROR(OpenFile());
-  }
+  return files_.Read(
+      [&] { return OpenPieces(files_); }, [&](PieceReader& reader) { return reader.Next(piece); });
 }
 
-int64_t DocumentReader::position() const {
-  return files_.done_bytes() + (pieces_ != nullptr    ? pieces_->position()
-                                   : rows_ != nullptr ? rows_->position()
-                                                      : 0);
-}
+int64_t DocumentReader::position() const { return files_.position(); }
 
 TextReader::TextReader(FileCursor files, Labels labels)
     : files_(std::move(files)), labels_(labels) {}
@@ -174,43 +220,20 @@ absl::StatusOr<TextReader> TextReader::Open(const DataSpec& spec, Labels labels)
   return TextReader(std::move(files), labels);
 }
 
-absl::Status TextReader::OpenFile() {
-  const DataSpec& spec = files_.spec();
-  const bool required = labels_ != Labels::kIgnored;
-  if (IsConll(files_.format()) || (required && files_.format() == DataSpec::TEXT)) {
-    return WrongFormat(files_, required ? "TSV, CSV or JSONL" : "TEXT, TSV, CSV or JSONL");
-  }
-  if (files_.format() == DataSpec::TEXT) {
-    ASSIGN_OR_RETURN(rows_, OpenTextRows(files_.path(), spec.documents()));
-    return absl::OkStatus();
-  }
-  std::vector<Field> fields = {{"text_field", spec.text_field()}};
-  if (!spec.text_pair_field().empty())
-    fields.push_back({"text_pair_field", spec.text_pair_field()});
-  if (required) fields.push_back({"label_field", spec.label_field(), labels_ == Labels::kSeveral});
-  ASSIGN_OR_RETURN(rows_, OpenRows(files_, std::move(fields)));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> TextReader::Next(TextExample* example) {
   const int64_t limit = files_.spec().max_examples();
   if (limit > 0 && count_ >= limit) return false;
-  while (true) {
-    if (rows_ != nullptr) {
-      ASSIGN_OR_RETURN(const bool more, rows_->Next(&row_));
-      if (more) break;
-      rows_ = nullptr;
-    }
-    if (!files_.Advance()) return false;
-    RETURN_IF_ERROR(OpenFile());
-  }
-  line_ = example->line = rows_->line();
+  ASSIGN_OR_RETURN(const bool more, files_.Read([&] { return OpenRows(files_, labels_); },
+                                        [&](RowReader& reader) { return reader.Next(&row_); }));
+  if (!more) return false;
+  const RowReader& rows = *files_.reader();
+  line_ = example->line = rows.line();
   example->text = std::move(row_[0]);
-  const bool pair = files_.format() != DataSpec::TEXT && !files_.spec().text_pair_field().empty();
+  const bool pair = row_.size() > 1 && !files_.spec().text_pair_field().empty();
   example->text_pair = pair ? std::move(row_[1]) : "";
   example->label = labels_ != Labels::kIgnored ? std::move(row_.back()) : "";
-  example->is_list = labels_ == Labels::kSeveral && rows_->list() != nullptr;
-  if (example->is_list) example->list = *rows_->list();
+  example->is_list = labels_ == Labels::kSeveral && rows.list() != nullptr;
+  if (example->is_list) example->list = *rows.list();
   if (labels_ == Labels::kRequired && example->label.empty())
     return Error(Exit::kData, absl::StrCat(Where(), ": label_field: an empty label"));
   ++count_;
@@ -228,9 +251,7 @@ std::vector<std::string> LabelsOf(const TextExample& example, const std::string&
 }
 
 std::string TextReader::Where() const { return files_.Where(line_); }
-int64_t TextReader::position() const {
-  return files_.done_bytes() + (rows_ != nullptr ? rows_->position() : 0);
-}
+int64_t TextReader::position() const { return files_.position(); }
 
 TaggedReader::TaggedReader(FileCursor files, Labels labels)
     : files_(std::move(files)), labels_(labels) {}
@@ -242,55 +263,25 @@ absl::StatusOr<TaggedReader> TaggedReader::Open(const DataSpec& spec, Labels lab
   return TaggedReader(std::move(files), labels);
 }
 
-absl::Status TaggedReader::OpenFile() {
-  if (files_.format() == DataSpec::JSONL) {
-    ASSIGN_OR_RETURN(rows_, OpenJsonl(files_.path(), {}));
-    return absl::OkStatus();
-  }
-  if (!IsConll(files_.format())) return WrongFormat(files_, "CONLLU, CONLL or JSONL");
-  ASSIGN_OR_RETURN(conll_, ConllReader::Open(files_.path(), files_.spec(),
-                               files_.format() == DataSpec::CONLLU, labels_));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence* raw) {
-  const DataSpec& spec = files_.spec();
-  if (spec.max_examples() > 0 && count_ >= spec.max_examples()) return false;
-  std::vector<std::string> row;
-  while (true) {
-    *sentence = {};
-    if (conll_ != nullptr) {
-      ASSIGN_OR_RETURN(const bool more, conll_->Next(sentence, raw));
-      if (more) break;
-      conll_ = nullptr;
-    } else if (rows_ != nullptr) {
-      ASSIGN_OR_RETURN(const bool more, rows_->Next(&row));
-      if (more) {
-        std::vector<Field> fields = {
-            {"words_field", spec.words_field().empty() ? "tokens" : spec.words_field()}};
-        if (labels_ == Labels::kRequired)
-          fields.push_back({"tags_field", spec.tags_field().empty() ? "tags" : spec.tags_field()});
-        RETURN_IF_ERROR(ParseTaggedJson(files_.path(), rows_->line(), row[0], fields, sentence));
-        if (!sentence->words.empty()) break;
-        continue;
-      }
-      rows_ = nullptr;
-    }
-    if (!files_.Advance()) return false;
-    RETURN_IF_ERROR(OpenFile());
-  }
-  if (!sentence->words.empty()) ++count_;
-  return true;
+  const int64_t limit = files_.spec().max_examples();
+  if (limit > 0 && count_ >= limit) return false;
+  *sentence = {};
+  ASSIGN_OR_RETURN(
+      const bool more, files_.Read([&] { return OpenSentences(files_, labels_); },
+                           [&](SentenceReader& reader) { return reader.Next(sentence, raw); }));
+  if (more && !sentence->words.empty()) ++count_;
+  return more;
 }
 
-absl::StatusOr<bool> TaggedReader::Ready() { return conll_ != nullptr ? conll_->Ready() : true; }
+absl::StatusOr<bool> TaggedReader::Ready() {
+  return files_.reader() != nullptr ? files_.reader()->Ready() : true;
+}
 
 std::string TaggedReader::Where(int64_t line) const { return files_.Where(line); }
-int TaggedReader::tags_column() const { return conll_ != nullptr ? conll_->tags_column() : -1; }
-int64_t TaggedReader::position() const {
-  return files_.done_bytes() + (conll_ != nullptr     ? conll_->position()
-                                   : rows_ != nullptr ? rows_->position()
-                                                      : 0);
+int TaggedReader::tags_column() const {
+  return files_.reader() != nullptr ? files_.reader()->tags_column() : -1;
 }
+int64_t TaggedReader::position() const { return files_.position(); }
 
 }  // namespace cloze

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -14,35 +15,34 @@
 
 namespace cloze {
 
-class ConllReader;
 class PieceReader;
 class RowReader;
+class SentenceReader;
 
-// Do the files have to hold a label (training, evaluation), any number of labels for a text, or are
-// they not looked at (inference)?
+// Whether files must have a label (training, evaluation), can have any number of labels for a text,
+// or are read without labels (inference).
 enum class Labels { kRequired, kSeveral, kIgnored };
 
-// Longest piece of a document, and the most that one row, line or sentence may have.
+// The longest piece of a document, and the longest row or line.
 inline constexpr int64_t kPieceBytes = 1 << 20;
 inline constexpr int64_t kRowBytes = 16 << 20;
 
-// Layout of `path`: what the spec says or the extension does. kSpec when neither does. `path` "-"
-// is standard input.
+// Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
+// `path` "-" is standard input.
 absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::string& path);
 
-// The files of a DataSpec one after the other; base of the readers.
+// The files of a DataSpec, one after the other.
 class FileCursor {
  public:
-  // Names the files that are missing (kNoInput), no files at all and unknown layouts (kSpec) before
-  // anything is read.
+  // Checks that there are files (kSpec), of known formats (kSpec), which exist (kNoInput).
   static absl::StatusOr<FileCursor> Create(const DataSpec& spec);
 
-  // Moves on to the next file; false when there is none.
+  // Moves to the next file; false when there is none.
   bool Advance();
   const DataSpec& spec() const { return spec_; }
   const std::string& path() const { return spec_.files(index_); }
   DataSpec::Format format() const { return formats_[index_]; }
-  // "file:line" of the current file.
+  // Returns "file:line" of the current file.
   std::string Where(int64_t line) const;
   // Bytes of the files before the current one, and of all files; standard input counts 0.
   int64_t done_bytes() const { return done_; }
@@ -54,6 +54,33 @@ class FileCursor {
   std::vector<int64_t> sizes_;
   int index_ = -1;
   int64_t done_ = 0, total_ = 0;
+};
+
+// Reads the files of a FileCursor one after the other, each with a Reader of its own.
+template <typename Reader>
+class FileSequence : public FileCursor {
+ public:
+  explicit FileSequence(FileCursor files) : FileCursor(std::move(files)) {}
+
+  // Calls next(reader) on the current file; where that returns false, opens the next file with
+  // open() -> StatusOr<unique_ptr<Reader>>. Returns false after the last file.
+  template <typename Open, typename Next>
+  absl::StatusOr<bool> Read(Open open, Next next) {
+    while (true) {
+      if (reader_ != nullptr) {
+        ASSIGN_OR_RETURN(const bool more, next(*reader_));
+        if (more) return true;
+        reader_ = nullptr;
+      }
+      if (!Advance()) return false;
+      ASSIGN_OR_RETURN(reader_, open());
+    }
+  }
+  Reader* reader() const { return reader_.get(); }  // of the current file; null between files
+  int64_t position() const { return done_bytes() + (reader_ != nullptr ? reader_->position() : 0); }
+
+ private:
+  std::unique_ptr<Reader> reader_;
 };
 
 // A part of a document. The texts of its pieces, side by side, are the document; they are cut at
@@ -70,21 +97,16 @@ class DocumentReader {
   DocumentReader(DocumentReader&&) noexcept;
   ~DocumentReader();
 
-  // The next piece; false at the end of the last file. kData for a malformed file, as "file:line:
-  // field: ...".
+  // Reads the next piece; false at the end of the last file. kData for a malformed file, as
+  // "file:line: field: ...".
   absl::StatusOr<bool> Next(DocumentPiece* piece);
   int64_t position() const;
   int64_t total_bytes() const { return files_.total_bytes(); }
 
  private:
   explicit DocumentReader(FileCursor files);
-  absl::Status OpenFile();
 
-  FileCursor files_;
-  std::unique_ptr<PieceReader> pieces_;
-  std::unique_ptr<RowReader> rows_;
-  std::vector<std::string> row_;
-  int64_t row_at_ = -1;  // begin of the next piece of the row; -1 when there is none
+  FileSequence<PieceReader> files_;
 };
 
 // A text, or a pair, with its label; `label` is empty when labels are ignored. Labels::kSeveral:
@@ -96,12 +118,12 @@ struct TextExample {
   int64_t line = 0;
 };
 
-// The labels of an example that was read with Labels::kSeveral: its list, or what stands between
-// separators, without blanks around it.
+// Returns the labels of an example that was read with Labels::kSeveral: its list, or the parts
+// between separators without blanks around them.
 std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator);
 
 // Labelled texts of TSV, CSV and JSONL files; with ignored labels also the documents of TEXT files.
-// Honours max_examples.
+// Reads at most max_examples.
 class TextReader {
  public:
   static absl::StatusOr<TextReader> Open(const DataSpec& spec, Labels labels);
@@ -109,18 +131,16 @@ class TextReader {
   ~TextReader();
 
   absl::StatusOr<bool> Next(TextExample* example);
-  // "file:line" of the example that Next returned last.
+  // Returns "file:line" of the example read last.
   std::string Where() const;
   int64_t position() const;
   int64_t total_bytes() const { return files_.total_bytes(); }
 
  private:
   TextReader(FileCursor files, Labels labels);
-  absl::Status OpenFile();
 
-  FileCursor files_;
+  FileSequence<RowReader> files_;
   Labels labels_;
-  std::unique_ptr<RowReader> rows_;
   std::vector<std::string> row_;
   int64_t count_ = 0, line_ = 0;
 };
@@ -132,7 +152,7 @@ struct TaggedSentence {
 };
 
 // All lines of a CoNLL or CoNLL-U sentence as they are in the file, line ends included: blank lines
-// and comments before it, skipped rows, the blank line behind it. word_lines[w] indexes `lines`.
+// and comments before it, skipped rows, the blank line after it. word_lines[w] indexes `lines`.
 struct ConllSentence {
   std::vector<std::string> lines;
   std::vector<int32_t> word_lines;
@@ -145,35 +165,26 @@ class TaggedReader {
   TaggedReader(TaggedReader&&) noexcept;
   ~TaggedReader();
 
-  // The next sentence, which has words. With `raw` (not for JSONL) also its lines; lines that
-  // belong to no sentence (the end of a file) then come as a sentence without words, so that the
-  // lines of all sentences, side by side, are the files.
+  // Reads the next sentence, which has words. With `raw` (not for JSONL) also reads its lines;
+  // lines that belong to no sentence (the end of a file) then come as a sentence without words, so
+  // that the lines of all sentences together are the files.
   absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw = nullptr);
-  // After a first Next with `raw`: would the next one return without waiting for a pipe or
-  // terminal? Reads what is there, never waits.
+  // True if the next Next with `raw` would return without waiting for a pipe or terminal. Never
+  // waits. Requires an earlier Next with `raw`.
   absl::StatusOr<bool> Ready();
   std::string Where(int64_t line) const;
-  // Index from 0 of the column that holds the tags of the sentence returned last; -1 for JSONL.
+  // Returns the index from 0 of the column with the tags of the sentence read last; -1 for JSONL.
   int tags_column() const;
   int64_t position() const;
   int64_t total_bytes() const { return files_.total_bytes(); }
 
  private:
   TaggedReader(FileCursor files, Labels labels);
-  absl::Status OpenFile();
 
-  FileCursor files_;
+  FileSequence<SentenceReader> files_;
   Labels labels_;
-  std::unique_ptr<ConllReader> conll_;
-  std::unique_ptr<RowReader> rows_;
   int64_t count_ = 0;
 };
-
-// The sentence's lines with column `column` (from 0; the number of columns appends one) of word w
-// replaced by values[w]; everything else stays as it is, byte for byte. Control characters (tabs
-// and line ends too) inside values become "_", in columns between blanks also blanks.
-std::string ReplaceColumn(
-    const ConllSentence& sentence, int column, absl::Span<const std::string> values);
 
 }  // namespace cloze
 

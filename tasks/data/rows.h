@@ -1,4 +1,4 @@
-// What the readers of single files have in common; private to tasks/data.
+// Readers of single files, and the table of formats; private to tasks/data.
 #ifndef CLOZE_TASKS_DATA_ROWS_H_
 #define CLOZE_TASKS_DATA_ROWS_H_
 
@@ -13,121 +13,86 @@
 
 namespace cloze {
 
-// A column that is wanted: the spec's field that asks for it, and its name or number. `list`: JSON
-// may have a list there.
+// A wanted column: the spec's field that asks for it, and its name or number. With `list`, JSON may
+// have a list there.
 struct Field {
   std::string spec_field, name;
   bool list = false;
 };
 
-// An error of kData at "file:line: ".
+// Returns kData, "file:line: message".
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message);
 
-// The first 20 of `names`, quoted and with commas.
+// Returns the first 20 of `names`, quoted and separated by commas.
 std::string ListNames(absl::Span<const std::string> names);
 
-// Is there nothing but blanks, tabs and carriage returns?
+// True if `text` has only blanks, tabs and carriage returns.
 bool IsBlank(absl::string_view text);
 
-// Index from 0 of a column number counted from 1; -1 when `name` is not such a number.
+// Returns the index from 0 of a column number counted from 1; -1 when `name` is no such number.
 int ColumnNumber(absl::string_view name);
 
-// The next line; kData when it is longer than kRowBytes.
+// Reads the next line; kData when it is longer than kRowBytes.
 absl::StatusOr<bool> NextLine(LineReader* reader, std::string* line);
 
 // Rows of one file.
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // The values of the wanted fields, in their order.
+  // Reads the values of the wanted fields, in their order.
   virtual absl::StatusOr<bool> Next(std::vector<std::string>* values) = 0;
-  // Items of the field that may be a list, of the row that Next returned last; nullptr where rows
+  // Returns the items of the field that may be a list, in the row read last; nullptr where rows
   // have no lists.
   virtual const std::vector<std::string>* list() const { return nullptr; }
-  // Line where the row that Next returned last begins.
+  // Returns the line where the row read last begins.
   virtual int64_t line() const = 0;
   virtual int64_t position() const = 0;
 };
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTable(
-    const std::string& path, bool quoting, bool header, std::vector<Field> fields);
-absl::StatusOr<std::unique_ptr<RowReader>> OpenJsonl(
-    const std::string& path, std::vector<Field> fields);
-// A TEXT file's documents as rows of one value.
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTextRows(
-    const std::string& path, DataSpec::Documents documents);
-
-// One line of a JSONL file with lists of strings: tokens and, unless it is empty, tags.
-absl::Status ParseTaggedJson(const std::string& path, int64_t line, const std::string& json,
-    const std::vector<Field>& fields, TaggedSentence* sentence);
-
-// Documents of one TEXT file in pieces.
+// Documents of one file in pieces.
 class PieceReader {
  public:
-  static absl::StatusOr<std::unique_ptr<PieceReader>> Open(
-      const std::string& path, DataSpec::Documents documents);
-  absl::StatusOr<bool> Next(DocumentPiece* piece);
-  // Line where the current document begins.
-  int64_t line() const { return line_; }
-  int64_t position() const { return reader_.position(); }
-
- private:
-  PieceReader(LineReader reader, DataSpec::Documents documents)
-      : reader_(std::move(reader)), documents_(documents) {}
-  absl::Status ReadMore();
-
-  LineReader reader_;
-  DataSpec::Documents documents_;
-  std::string pending_, chunk_;
-  bool mid_line_ = false;  // is the rest of a line to come?
-  bool line_has_text_ = false;
-  bool started_ = false;   // was a piece of this document returned?
-  bool complete_ = false;  // is pending_ the document's rest?
-  bool end_ = false;
-  int64_t line_ = 0;
+  virtual ~PieceReader() = default;
+  virtual absl::StatusOr<bool> Next(DocumentPiece* piece) = 0;
+  virtual int64_t position() const = 0;
 };
 
-// Length of the first piece of `text`, at most kPieceBytes: up to and with the last white space,
-// else at a UTF-8 border.
-int64_t PieceLength(absl::string_view text);
-
-// Sentences of one CoNLL or CoNLL-U file.
-class ConllReader {
+// Tagged sentences of one file. The methods are those of TaggedReader.
+class SentenceReader {
  public:
-  static absl::StatusOr<std::unique_ptr<ConllReader>> Open(
-      const std::string& path, const DataSpec& spec, bool conllu, Labels labels);
-  // As TaggedReader's.
-  absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw);
-  absl::StatusOr<bool> Ready();
-  int tags_column() const { return tags_column_; }
-  int64_t position() const { return reader_.position(); }
-
- private:
-  // The sentence that is being read.
-  struct Pending {
-    TaggedSentence sentence;
-    ConllSentence raw;
-    int64_t bytes = 0, lines = 0, first_line = 0;
-    bool whole = false, end = false;  // was its last line read? Was it the file's?
-  };
-
-  ConllReader(LineReader reader, const DataSpec& spec, bool conllu, Labels labels);
-  absl::Status ResolveColumns(int columns);
-  absl::StatusOr<int> Resolve(
-      absl::string_view spec_field, const std::string& name, int fallback, int columns) const;
-  // Reads the next line into the sentence, with `raw` as it is, too.
-  absl::Status ReadRow(bool raw);
-  // Takes apart a line that is not blank.
-  absl::Status Take();
-  absl::StatusOr<bool> SkipsRow(absl::string_view id) const;
-
-  LineReader reader_;
-  std::string words_field_, tags_field_, line_;
-  bool conllu_, started_ = false;
-  Labels labels_;
-  int columns_ = 0, words_column_ = -1, tags_column_ = -1;
-  Pending pending_;
+  virtual ~SentenceReader() = default;
+  virtual absl::StatusOr<bool> Next(TaggedSentence* sentence, ConllSentence* raw) = 0;
+  virtual absl::StatusOr<bool> Ready() { return true; }
+  virtual int tags_column() const { return -1; }
+  virtual int64_t position() const = 0;
 };
+
+// One data format. A function that is null is a way in which the format cannot be read.
+// A new format takes its own file, a line in readers.cc and a value of DataSpec::Format.
+struct Format {
+  DataSpec::Format format;
+  const char* extension;
+  bool labels = false;  // rows can have labels
+  // Returns how many bytes of the beginning of a file are whole records; 0: none.
+  size_t (*whole)(const std::string& text);
+  absl::StatusOr<std::unique_ptr<RowReader>> (*rows)(
+      const std::string& path, const DataSpec& spec, std::vector<Field> fields) = nullptr;
+  // Null for formats whose documents are the rows' text_field.
+  absl::StatusOr<std::unique_ptr<PieceReader>> (*pieces)(
+      const std::string& path, const DataSpec& spec) = nullptr;
+  absl::StatusOr<std::unique_ptr<SentenceReader>> (*sentences)(
+      const std::string& path, const DataSpec& spec, Labels labels) = nullptr;
+};
+
+// Returns the entry of a format other than BY_EXTENSION.
+const Format& FormatEntry(DataSpec::Format format);
+
+// Returns the bytes of `text` up to its last line end, for formats of one record per line.
+size_t WholeLines(const std::string& text);
+
+// Returns the length of the first piece of `text`, at most kPieceBytes: up to the last white space,
+// else to the last boundary of a UTF-8 sequence.
+int64_t PieceLength(absl::string_view text);
 
 }  // namespace cloze
 

@@ -3,29 +3,13 @@
 #include <algorithm>
 
 #include "core/base/file.h"
-#include "tasks/data/readers.h"
+#include "tasks/data/rows.h"
 
 namespace cloze {
 namespace {
 
-// How much of `text` are whole records: up to a line's end that is in no quotes (CSV), or a blank
-// line (CoNLL); 0: none.
-size_t WholeRecords(const std::string& text, DataSpec::Format format) {
-  if (format == DataSpec::TEXT) return text.size();
-  if (format == DataSpec::CONLLU || format == DataSpec::CONLL) {
-    const size_t blank = std::max(text.rfind("\n\n") + 2, text.rfind("\n\r\n") + 3);
-    return blank <= 2 ? 0 : blank;  // npos + 2 is 1, npos + 3 is 2
-  }
-  size_t end = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (format == DataSpec::CSV && text[i] == '"') quoted = !quoted;
-    if (text[i] == '\n' && !quoted) end = i + 1;
-  }
-  return end;
-}
-
-// The beginning of a file of `size` bytes; longer than `most` only when its first record is.
+// Reads the beginning of a file of `size` bytes; more than `most` only when its first record is
+// longer.
 absl::StatusOr<std::string> Beginning(
     const std::string& path, int64_t size, int64_t most, DataSpec::Format format) {
   ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
@@ -33,7 +17,8 @@ absl::StatusOr<std::string> Beginning(
     std::string text(n, '\0');
     RETURN_IF_ERROR(ReadAt(fd, path, 0, text.data(), n));
     if (n == size || n > 2 * kRowBytes) return text;  // no reader takes longer records
-    if (const size_t whole = WholeRecords(text, format); whole > 0) return text.substr(0, whole);
+    if (const size_t whole = FormatEntry(format).whole(text); whole > 0)
+      return text.substr(0, whole);
   }
 }
 

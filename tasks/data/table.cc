@@ -65,8 +65,8 @@ class TableReader : public RowReader {
         if (at < text_.size() && text_[at] != ',') {
           return DataError(reader_.path(), reader_.line_number(),
               absl::StrCat("column ", row_.size(),
-                  ": text behind a closing quote, a comma or the line's end expected; "
-                  "a quote inside quotes is written twice"));
+                  ": expected a comma or the end of the line after a closing quote "
+                  "(a quote inside quotes is written twice)"));
         }
       } else {
         const size_t comma = std::min(text_.find(',', at), text_.size());
@@ -151,14 +151,41 @@ class TableReader : public RowReader {
   int columns_ = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTable(
-    const std::string& path, bool quoting, bool header, std::vector<Field> fields) {
+template <bool quoting>
+absl::StatusOr<std::unique_ptr<RowReader>> Open(
+    const std::string& path, const DataSpec& spec, std::vector<Field> fields) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kRowBytes));
   auto table = std::make_unique<TableReader>(std::move(reader), quoting, std::move(fields));
-  RETURN_IF_ERROR(table->Start(header));
+  RETURN_IF_ERROR(table->Start(spec.header()));
   return table;
+}
+
+// Whole rows end with a line end outside of quotes.
+size_t WholeCsvRows(const std::string& text) {
+  size_t end = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (text[i] == '\n' && !quoted) end = i + 1;
+  }
+  return end;
+}
+
+}  // namespace
+
+Format TsvFormat() {
+  return {.format = DataSpec::TSV,
+      .extension = ".tsv",
+      .labels = true,
+      .whole = WholeLines,
+      .rows = Open<false>};
+}
+Format CsvFormat() {
+  return {.format = DataSpec::CSV,
+      .extension = ".csv",
+      .labels = true,
+      .whole = WholeCsvRows,
+      .rows = Open<true>};
 }
 
 }  // namespace cloze

@@ -10,9 +10,35 @@ constexpr int64_t kChunkBytes = 256 << 10;
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
+// Documents of one TEXT file in pieces.
+class TextPieces : public PieceReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<TextPieces>> Open(
+      const std::string& path, DataSpec::Documents documents);
+  absl::StatusOr<bool> Next(DocumentPiece* piece) override;
+  // Line where the current document begins.
+  int64_t line() const { return line_; }
+  int64_t position() const override { return reader_.position(); }
+
+ private:
+  TextPieces(LineReader reader, DataSpec::Documents documents)
+      : reader_(std::move(reader)), documents_(documents) {}
+  absl::Status ReadMore();
+
+  LineReader reader_;
+  DataSpec::Documents documents_;
+  std::string pending_, chunk_;
+  bool mid_line_ = false;  // more of the line follows
+  bool line_has_text_ = false;
+  bool started_ = false;   // a piece of this document was returned
+  bool complete_ = false;  // pending_ is the rest of the document
+  bool end_ = false;
+  int64_t line_ = 0;
+};
+
 class TextRows : public RowReader {
  public:
-  TextRows(std::string path, std::unique_ptr<PieceReader> pieces)
+  TextRows(std::string path, std::unique_ptr<TextPieces> pieces)
       : path_(std::move(path)), pieces_(std::move(pieces)) {}
 
   absl::StatusOr<bool> Next(std::vector<std::string>* values) override {
@@ -32,29 +58,17 @@ class TextRows : public RowReader {
 
  private:
   std::string path_;
-  std::unique_ptr<PieceReader> pieces_;
+  std::unique_ptr<TextPieces> pieces_;
   DocumentPiece piece_;
 };
 
-}  // namespace
-
-int64_t PieceLength(absl::string_view text) {
-  if (text.size() <= kPieceBytes) return text.size();
-  for (int64_t cut = kPieceBytes; cut > 0; --cut) {
-    if (IsSpace(text[cut])) return cut;  // a blank belongs to the word behind it
-  }
-  int64_t cut = kPieceBytes;
-  while (cut > kPieceBytes - 3 && (text[cut] & 0xC0) == 0x80) --cut;
-  return cut;
-}
-
-absl::StatusOr<std::unique_ptr<PieceReader>> PieceReader::Open(
+absl::StatusOr<std::unique_ptr<TextPieces>> TextPieces::Open(
     const std::string& path, DataSpec::Documents documents) {
   ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kChunkBytes));
-  return std::unique_ptr<PieceReader>(new PieceReader(std::move(reader), documents));
+  return std::unique_ptr<TextPieces>(new TextPieces(std::move(reader), documents));
 }
 
-absl::StatusOr<bool> PieceReader::Next(DocumentPiece* piece) {
+absl::StatusOr<bool> TextPieces::Next(DocumentPiece* piece) {
   while (true) {
     if (pending_.size() > kPieceBytes || complete_) {
       const int64_t length = PieceLength(pending_);
@@ -71,7 +85,7 @@ absl::StatusOr<bool> PieceReader::Next(DocumentPiece* piece) {
   }
 }
 
-absl::Status PieceReader::ReadMore() {
+absl::Status TextPieces::ReadMore() {
   ASSIGN_OR_RETURN(const bool more, reader_.Next(&chunk_));
   const bool has_document = started_ || !pending_.empty();
   if (!more) {
@@ -94,10 +108,35 @@ absl::Status PieceReader::ReadMore() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenTextRows(
-    const std::string& path, DataSpec::Documents documents) {
-  ASSIGN_OR_RETURN(std::unique_ptr<PieceReader> pieces, PieceReader::Open(path, documents));
+absl::StatusOr<std::unique_ptr<PieceReader>> OpenPieces(
+    const std::string& path, const DataSpec& spec) {
+  return TextPieces::Open(path, spec.documents());
+}
+
+absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(
+    const std::string& path, const DataSpec& spec, std::vector<Field>) {
+  ASSIGN_OR_RETURN(std::unique_ptr<TextPieces> pieces, TextPieces::Open(path, spec.documents()));
   return std::make_unique<TextRows>(path, std::move(pieces));
+}
+
+}  // namespace
+
+int64_t PieceLength(absl::string_view text) {
+  if (text.size() <= kPieceBytes) return text.size();
+  for (int64_t cut = kPieceBytes; cut > 0; --cut) {
+    if (IsSpace(text[cut])) return cut;  // a blank belongs to the next word
+  }
+  int64_t cut = kPieceBytes;
+  while (cut > kPieceBytes - 3 && (text[cut] & 0xC0) == 0x80) --cut;
+  return cut;
+}
+
+Format TextFormat() {
+  return {.format = DataSpec::TEXT,
+      .extension = ".txt",
+      .whole = [](const std::string& text) { return text.size(); },
+      .rows = OpenRows,
+      .pieces = OpenPieces};
 }
 
 }  // namespace cloze

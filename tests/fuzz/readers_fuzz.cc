@@ -1,5 +1,6 @@
 // Data files: text, TSV, CSV, JSONL, CoNLL, CoNLL-U. The first byte picks the reader, the second
 // the fields of the spec.
+#include "tasks/data/conll_writer.h"
 #include "tasks/data/readers.h"
 #include "tests/fuzz/input.h"
 

@@ -1,5 +1,7 @@
 #include "tasks/data/readers.h"
 
+#include "tasks/data/conll_writer.h"
+
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -88,7 +90,7 @@ TEST_F(ReadersTest, RowsAreDocuments) {
                   "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
       ElementsAre("été", "b"));
   ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec,
-      "a.conllu: format: is CONLLU; TEXT, TSV, CSV or JSONL expected");
+      "a.conllu: format: is CONLLU: expected TEXT, TSV, CSV or JSONL");
 }
 
 TEST_F(ReadersTest, LongRowComesInPieces) {
@@ -186,7 +188,7 @@ TEST_F(ReadersTest, TableErrors) {
   ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(),
       Exit::kData, "a.tsv:2: more than 100000 columns");
   ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec,
-      "a.txt: format: is TEXT; TSV, CSV or JSONL expected");
+      "a.txt: format: is TEXT: expected TSV, CSV or JSONL");
   std::string header = "c0";
   for (int i = 1; i < 30; ++i) header += "\tc" + std::to_string(i);
   ExpectError(Texts(Data("a.tsv", header)).status(), Exit::kData, "\"c19\", ... (30)");
@@ -194,7 +196,7 @@ TEST_F(ReadersTest, TableErrors) {
 
 TEST_F(ReadersTest, FileErrors) {
   DataSpec spec;
-  ExpectError(Texts(spec).status(), Exit::kSpec, "files: none, at least one file expected");
+  ExpectError(Texts(spec).status(), Exit::kSpec, "files: none: expected at least one file");
   spec.add_files(Path("gone.tsv"));
   ExpectError(
       Texts(spec).status(), Exit::kNoInput, "gone.tsv: cannot open: No such file or directory");
@@ -227,7 +229,7 @@ TEST_F(ReadersTest, CsvErrors) {
   ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b,1\nc,1\n")).status(), Exit::kData,
       "a.csv:3: column 1: the quote opened here is not closed before the end of the file");
   ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b\"x,1\n")).status(), Exit::kData,
-      "a.csv:3: column 1: text behind a closing quote");
+      "a.csv:3: column 1: expected a comma or the end");
   ExpectError(Texts(Data("a.csv", "text,label\na\n")).status(), Exit::kData,
       "a.csv:2: 1 columns, 2 expected");
   std::string endless = "text,label\n\"";
@@ -335,7 +337,7 @@ TEST_F(ReadersTest, ConllErrors) {
   ExpectError(Sentences(Data("a.conll", "\tO\n")).status(), Exit::kData,
       "a.conll:1: words_field: an empty word");
   ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec,
-      "a.txt: format: is TEXT; CONLLU, CONLL or JSONL expected");
+      "a.txt: format: is TEXT: expected JSONL, CONLLU or CONLL");
   std::string endless = "\n";
   for (int i = 0; i <= 1000000; ++i) endless += "a O\n";
   ExpectError(Sentences(Data("a.conll", endless)).status(), Exit::kData,
