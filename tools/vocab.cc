@@ -46,26 +46,25 @@ void ShowProgress(int64_t done, int64_t total) {
 absl::Status TrainAndSave(const Options& options) {
   ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r             \r");
-  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-      options.vocab.byte_level ? Tokenizer::CreateBpe(result.tokens, result.merges)
-                               : Tokenizer::Create(result.tokens, options.vocab.normalizer));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
   RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
-  std::string report = absl::StrCat(QuotePath(options.out), ": ", result.tokens.size(),
+  std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),
       " tokens from ", result.words, " words (", result.distinct_words, " distinct) in ",
       result.bytes, " bytes\n");
   if (result.dropped_words > 0)
     absl::StrAppend(&report, result.dropped_words, " rare words were ignored to limit memory\n");
-  if (result.tokens.size() > options.vocab.size)
+  if (result.data.tokens.size() > options.vocab.size)
     absl::StrAppend(&report, "more than --size, because every frequent character is a token\n");
-  if (result.tokens.size() < options.vocab.size)
+  if (result.data.tokens.size() < options.vocab.size)
     absl::StrAppend(&report, "fewer than --size, because the text yields no more tokens\n");
   return WriteStdout(report);
 }
 
 absl::Status Vocab(Options options) {
-  if (options.vocab.byte_level && (options.lowercase >= 0 || options.strip_accents >= 0)) {
+  if (options.vocab.kind == SubwordKind::kByteBpe &&
+      (options.lowercase >= 0 || options.strip_accents >= 0)) {
     return UsageError(
         "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "
         "texts");
@@ -91,7 +90,10 @@ void AddVocab(CLI::App& app, Run* run) {
       ->type_name("FOLDER");
   command
       ->add_option_function<std::string>(
-          "--kind", [=](const std::string& kind) { options->vocab.byte_level = kind == "bpe"; },
+          "--kind",
+          [=](const std::string& kind) {
+            options->vocab.kind = kind == "bpe" ? SubwordKind::kByteBpe : SubwordKind::kWordPiece;
+          },
           "wordpiece, as in BERT (default), or bpe: byte-level BPE as in RoBERTa, without unknown "
           "tokens.")
       ->check(CLI::IsMember({"wordpiece", "bpe"}));

@@ -14,20 +14,6 @@
 namespace cloze {
 namespace {
 
-void AddTokenizer(const Tokenizer& tokenizer, Hasher* key) {
-  key->AddNumber(tokenizer.vocab_size());
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    key->AddText(tokenizer.token(id));
-    key->AddNumber(tokenizer.is_special(id));
-  }
-  if (tokenizer.byte_level()) key->AddText(tokenizer.other_rules());
-  const NormalizerOptions& o = tokenizer.options();
-  for (bool option : {o.clean_text, o.chinese_chars, o.strip_accents, o.lowercase})
-    key->AddNumber(option);
-  const SpecialIds& s = tokenizer.special();
-  for (int32_t id : {s.pad, s.unk, s.cls, s.sep, s.mask}) key->AddNumber(id);
-}
-
 absl::Status AddFile(const std::string& path, const BuildOptions& options, Hasher* key) {
   ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
@@ -143,7 +129,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
   kind.key.AddText(kind.name);
   kind.key.AddNumber(kStoreVersion);
   kind.key.AddNumber(kind.labels);
-  AddTokenizer(tokenizer, &kind.key);
+  tokenizer.AddToKey(&kind.key);
   RETURN_IF_ERROR(AddData(data, options, &kind.key));
   const std::string name = absl::StrCat(kind.name, "-", kind.key.Hex());
   const std::string folder = JoinPath(options.cache_dir, name);

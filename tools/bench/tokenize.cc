@@ -6,6 +6,7 @@
 #include "core/base/philox.h"
 #include "core/base/threads.h"
 #include "core/text/learning/vocab_trainer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "tools/bench/bench.h"
 #include "tools/temporary_folder.h"
 
@@ -105,7 +106,7 @@ absl::Status Tokenize(const Options& o) {
         WriteLine(o, Line(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0),
             timing, 0, text.size()));
   }
-  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(result->tokens, {}));
+  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(result->data.tokens, {}));
   const int all = Threads();
   for (const int threads : all > 1 ? std::vector<int>{1, all} : std::vector<int>{1}) {
     SetThreads(threads);

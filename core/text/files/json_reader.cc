@@ -2,7 +2,6 @@
 
 #include "absl/strings/match.h"
 #include "core/base/file.h"
-#include "core/text/tokenizer/tokenizer_data.h"
 
 namespace cloze {
 namespace {
@@ -10,8 +9,8 @@ namespace {
 constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
 constexpr int kMaxDepth = 64;
 
-// Is `text` nested deeper than kMaxDepth? Looks at brackets outside strings only, so that no parser
-// has to recurse.
+// True if `text` is nested deeper than kMaxDepth. Looks only at brackets outside strings, without
+// recursion.
 bool TooDeep(absl::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -42,7 +41,7 @@ absl::StatusOr<Json> ReadJsonObject(const std::string& path) {
   if (TooDeep(text)) return Wrong(path, absl::StrCat("nested deeper than ", kMaxDepth, " levels"));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || absl::StrContains(text, '\0')) return Wrong(path, "not valid JSON");
-  if (!json.is_object()) return Wrong(path, "a JSON object expected");
+  if (!json.is_object()) return Wrong(path, "expected a JSON object");
   return json;
 }
 
@@ -60,31 +59,26 @@ bool BoolOf(const Json& value, bool otherwise) {
   return value.is_boolean() ? value.get<bool>() : otherwise;
 }
 
-std::string TokenOf(const Json& value) {
-  return StringOf(value.is_object() ? Member(value, "content") : value);
-}
-
 absl::Status CheckType(
     const std::string& path, const Json& json, const char* component, const char* expected) {
   const std::string type = StringOf(Member(Member(json, component), "type"));
   if (type == expected) return absl::OkStatus();
   return Wrong(path, absl::StrCat(component, ": type ", type.empty() ? "missing" : Quote(type),
-                         ", only ", expected, " is supported"));
+                         ": expected ", expected));
 }
 
 absl::Status ReadVocabObject(const std::string& path, const char* what, const Json& vocab,
     std::vector<std::string>* tokens) {
   if (!vocab.is_object())
-    return Wrong(path, absl::StrCat(what, ": an object of tokens and ids expected"));
+    return Wrong(path, absl::StrCat(what, ": expected an object of tokens and ids"));
   if (vocab.size() > kMaxTokens)
     return Error(
         Exit::kLimit, absl::StrCat(QuotePath(path), ": more than ", kMaxTokens, " tokens"));
   tokens->assign(vocab.size(), "");
   for (const auto& [token, id] : vocab.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
-      return Wrong(path,
-          absl::StrCat(what, ": id of ", Quote(token), " must be below the number of tokens, ",
-              vocab.size(), "; ids must have no gaps"));
+      return Wrong(path, absl::StrCat(what, ": id of ", Quote(token), ": expected a number below ",
+                             vocab.size(), ", the number of tokens (ids must have no gaps)"));
     }
     std::string& slot = (*tokens)[id.get<uint64_t>()];
     if (!slot.empty())
@@ -95,8 +89,23 @@ absl::Status ReadVocabObject(const std::string& path, const char* what, const Js
   return absl::OkStatus();
 }
 
-std::string Dump(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+OrderedJson VocabObject(const std::vector<std::string>& tokens) {
+  OrderedJson vocab = OrderedJson::object();
+  // operator[] would search the object from its start each time.
+  auto& entries = vocab.get_ref<OrderedJson::object_t&>();
+  for (size_t id = 0; id < tokens.size(); ++id)
+    entries.emplace_back(tokens[id], static_cast<int64_t>(id));
+  return vocab;
+}
+
+absl::Status ReadClsAndSep(const std::string& path, const Json& processor, SpecialNames* names) {
+  const auto first = [&](const char* key) {
+    const Json& pair = Member(processor, key);
+    return pair.is_array() && !pair.empty() ? StringOf(pair[0]) : std::string();
+  };
+  names->cls = first("cls"), names->sep = first("sep");
+  if (!names->cls.empty() && !names->sep.empty()) return absl::OkStatus();
+  return Wrong(path, "post_processor: expected cls and sep");
 }
 
 }  // namespace cloze

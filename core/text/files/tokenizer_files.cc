@@ -1,47 +1,155 @@
+// The parts of the files that all kinds of tokenizers share.
 #include "core/text/files/tokenizer_files.h"
 
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/match.h"
 #include "core/base/file.h"
-#include "core/text/tokenizer/tokenizer_data.h"
+#include "core/text/files/formats.h"
 
 namespace cloze {
+namespace {
+
+const TokenizerFormat* const* Formats() {
+  static const TokenizerFormat* const formats[] = {&BertFormat(), &RobertaFormat(), nullptr};
+  return formats;
+}
+
+absl::Status ReadAddedTokens(const std::string& path, const Json& json, TokenizerData* data) {
+  std::map<uint64_t, std::string> added;
+  for (const Json& token : Member(json, "added_tokens")) {
+    const std::string content = StringOf(Member(token, "content"));
+    const Json& id = Member(token, "id");
+    if (content.empty() || !id.is_number_unsigned())
+      return Wrong(path, "added_tokens: expected content and id");
+    // Without a normaliser, `normalized` makes no difference.
+    const bool normalized =
+        !Member(json, "normalizer").is_null() && BoolOf(Member(token, "normalized"), false);
+    if (normalized || BoolOf(Member(token, "single_word"), false)) {
+      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ",
+                             normalized ? "normalized" : "single_word", " is not supported"));
+    }
+    added[id.get<uint64_t>()] = content;
+    if (BoolOf(Member(token, "lstrip"), false)) data->lstrip.push_back(content);
+    if (BoolOf(Member(token, "rstrip"), false)) data->rstrip.push_back(content);
+  }
+  for (const auto& [id, content] : added) {
+    if (id == data->tokens.size()) data->tokens.push_back(content);
+    if (id >= data->tokens.size() || data->tokens[id] != content) {
+      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), " has id ", id,
+                             ", which does not fit the vocabulary"));
+    }
+    data->added.push_back(static_cast<int32_t>(id));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  if (json.contains("<s>") || json.contains("[CLS]"))
+    return Wrong(path, "a vocabulary without a tokenizer: expected tokenizer.json or its folder");
+  const Json& model = Member(json, "model");
+  std::string type = StringOf(Member(model, "type"));
+  if (type.empty()) type = Member(model, "merges").is_null() ? "WordPiece" : "BPE";
+  for (const auto* format = Formats(); *format != nullptr; ++format) {
+    if (type != (*format)->model) continue;
+    TokenizerData data;
+    data.kind = (*format)->kind;
+    RETURN_IF_ERROR((*format)->read(path, json, &data));
+    RETURN_IF_ERROR(ReadAddedTokens(path, json, &data));
+    return data;
+  }
+  return Wrong(path, absl::StrCat("model: type ", Quote(type), ": expected WordPiece or BPE"));
+}
+
+// The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
+std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names) {
+  return {{"cls_token", &names->cls}, {"mask_token", &names->mask}, {"pad_token", &names->pad},
+      {"sep_token", &names->sep}, {"unk_token", &names->unk}};
+}
+
+// Fills the names that `data` does not have yet and, with `normalizer`, the normaliser's options.
+absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, TokenizerData* data) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  if (normalizer) {
+    NormalizerOptions& options = data->options;
+    options.lowercase = BoolOf(Member(json, "do_lower_case"), options.lowercase);
+    options.strip_accents = BoolOf(Member(json, "strip_accents"), options.lowercase);
+    options.chinese_chars = BoolOf(Member(json, "tokenize_chinese_chars"), true);
+  }
+  for (const auto& [field, name] : NameFields(&data->names)) {
+    const Json& token = Member(json, field);  // a string, or an object with "content"
+    if (name->empty()) *name = StringOf(token.is_object() ? Member(token, "content") : token);
+  }
+  return absl::OkStatus();
+}
+
+// Reads the vocabulary files of the first kind of which `folder` has one.
+absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, TokenOrigin* origin) {
+  for (const auto* format = Formats(); *format != nullptr; ++format) {
+    std::vector<std::string> paths;
+    for (const VocabFile& file : (*format)->vocab_files)
+      paths.push_back(JoinPath(folder, file.name));
+    if (std::none_of(paths.begin(), paths.end(), PathExists)) continue;
+    for (const std::string& path : paths) {
+      if (!PathExists(path))
+        return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": missing"));
+    }
+    data->kind = (*format)->kind;
+    *origin = {paths[0], (*format)->token_per_line};
+    return (*format)->read_vocab(paths, data);
+  }
+  return Error(Exit::kNoInput,
+      absl::StrCat(QuotePath(folder),
+          ": no tokenizer: expected tokenizer.json, vocab.txt or vocab.json with merges.txt"));
+}
+
+std::string Dump(const OrderedJson& json) {
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {
+  const TokenizerData& data = tokenizer.data();
+  std::vector<int32_t> ids = data.added;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.is_special(id)) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& token) {
+    return std::find(list.begin(), list.end(), token) != list.end();
+  };
+  OrderedJson added = OrderedJson::array();
+  for (const int32_t id : ids) {
+    const std::string& token = tokenizer.token(id);
+    added.push_back({{"id", id}, {"content", token}, {"single_word", false},
+        {"lstrip", is_in(data.lstrip, token)}, {"rstrip", is_in(data.rstrip, token)},
+        {"normalized", false}, {"special", tokenizer.is_special(id)}});
+  }
+  return added;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase) {
   TokenizerData data;
   data.options.lowercase = data.options.strip_accents = lowercase;
   const bool folder = IsDirectory(path);
-  const std::string json = folder ? JoinPath(path, "tokenizer.json") : path;
-  const std::string config = JoinPath(path, "tokenizer_config.json"),
-                    vocab = folder ? JoinPath(path, "vocab.txt") : path;
-  const bool from_json = folder
-                             ? PathExists(json)
-                             : path.size() >= 5 && path.compare(path.size() - 5, 5, ".json") == 0;
-  const std::string ids = JoinPath(path, "vocab.json"), merges = JoinPath(path, "merges.txt");
-  const bool byte_level =
-      folder && !from_json && !PathExists(vocab) && (PathExists(ids) || PathExists(merges));
-  if (folder && !from_json && !PathExists(vocab) && !byte_level) {
-    return Error(Exit::kNoInput,
-        absl::StrCat(QuotePath(path),
-            ": holds neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt"));
-  }
-  if (byte_level) {
-    for (const std::string& file : {ids, merges}) {
-      if (!PathExists(file))
-        return Error(
-            Exit::kNoInput, absl::StrCat(QuotePath(file),
-                                ": missing; byte-level BPE needs vocab.json and merges.txt"));
-    }
-    RETURN_IF_ERROR(ReadVocabAndMerges(ids, merges, &data));
-  } else if (from_json) {
-    ASSIGN_OR_RETURN(data, ReadTokenizerJson(json));
+  TokenOrigin origin{folder ? JoinPath(path, "tokenizer.json") : path};
+  const bool from_json = folder ? PathExists(origin.file) : absl::EndsWith(path, ".json");
+  if (from_json) {
+    ASSIGN_OR_RETURN(data, ReadTokenizerJson(origin.file));
+  } else if (folder) {
+    RETURN_IF_ERROR(ReadVocabFiles(path, &data, &origin));
   } else {
-    ASSIGN_OR_RETURN(data.tokens, ReadVocabFile(vocab));
+    origin.lines = true;
+    RETURN_IF_ERROR(BertFormat().read_vocab({path}, &data));
   }
-  if (folder && PathExists(config)) RETURN_IF_ERROR(ReadTokenizerConfig(config, !from_json, &data));
-  return Tokenizer::Create(std::move(data),
-      byte_level  ? ids
-      : from_json ? json
-                  : vocab,
-      !from_json && !byte_level);
+  if (const std::string config = JoinPath(path, "tokenizer_config.json");
+      folder && PathExists(config))
+    RETURN_IF_ERROR(ReadTokenizerConfig(config, !from_json, &data));
+  return Tokenizer::Create(std::move(data), origin);
 }
 
 absl::Status SaveTokenizer(
@@ -50,22 +158,22 @@ absl::Status SaveTokenizer(
   const auto write = [&](const char* name, const std::string& content) {
     return WriteFileAtomically(JoinPath(directory, name), content);
   };
-  std::vector<int32_t> special_ids;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.is_special(id)) special_ids.push_back(id);
-  }
+  const auto* format = Formats();
+  while ((*format)->kind != data.kind) ++format;
+  OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr},
+      {"added_tokens", AddedTokensJson(tokenizer)}};
+  (*format)->write(tokenizer, &json);
   // LoadTokenizer prefers tokenizer.json, so an interrupted save is never a mixture.
-  RETURN_IF_ERROR(write("tokenizer.json", TokenizerJson(data, special_ids)));
-  if (data.byte_level) {
-    RETURN_IF_ERROR(write("vocab.json", VocabJson(data)));
-    RETURN_IF_ERROR(write("merges.txt", MergesText(data)));
-  } else {
-    std::string vocab;
-    for (const std::string& token : data.tokens) absl::StrAppend(&vocab, token, "\n");
-    RETURN_IF_ERROR(write("vocab.txt", vocab));
+  RETURN_IF_ERROR(write("tokenizer.json", Dump(json)));
+  for (const VocabFile& file : (*format)->vocab_files)
+    RETURN_IF_ERROR(write(file.name, file.content(data)));
+  OrderedJson names = OrderedJson::object(), config = (*format)->config(data, max_length);
+  SpecialNames special = data.names;
+  for (const auto& [field, name] : NameFields(&special)) {
+    if (!name->empty()) names[field] = config[field] = *name;
   }
-  RETURN_IF_ERROR(write("special_tokens_map.json", SpecialTokensMapJson(data)));
-  return write("tokenizer_config.json", TokenizerConfigJson(data, max_length));
+  RETURN_IF_ERROR(write("special_tokens_map.json", Dump(names)));
+  return write("tokenizer_config.json", Dump(config));
 }
 
 }  // namespace cloze

@@ -28,7 +28,7 @@ class MergeLearner {
  public:
   MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens,
       std::vector<std::pair<int32_t, int32_t>>* merges)
-      : options_(options), tokens_(*tokens), merges_(merges) {
+      : options_(options), tokens_(*tokens), merges_(*merges) {
     for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
   }
 
@@ -84,7 +84,7 @@ class MergeLearner {
 
   const MergeOptions options_;
   std::vector<std::string>& tokens_;
-  std::vector<std::pair<int32_t, int32_t>>* merges_;
+  std::vector<std::pair<int32_t, int32_t>>& merges_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::map<char32_t, std::pair<uint32_t, uint32_t>>
       alphabet_;  // ids of the character and of its continuing form, 0 until it is met
@@ -183,7 +183,7 @@ void MergeLearner::Merge(const Candidate& candidate) {
   if (tail.substr(0, options_.prefix.size()) == options_.prefix)
     tail.remove_prefix(options_.prefix.size());
   const uint32_t merged = IdOf(tokens_[left] + std::string(tail));
-  if (merges_ != nullptr) merges_->emplace_back(left, right);
+  merges_.emplace_back(left, right);
   const Places places = std::move(places_[candidate.places]);
   for (const uint32_t word : places) MergeInWord(word, left, right, merged);
   QueueSeen();

@@ -1,51 +1,88 @@
-// Counts words batch by batch, then learns merges from the counts.
 #include "core/text/learning/vocab_trainer.h"
 
 #include <algorithm>
-#include <utility>
+#include <functional>
+#include <memory>
 
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/learning/merge_learner.h"
 #include "core/text/learning/word_counts.h"
-#include "core/text/tokenizer/byte_bpe.h"
+#include "core/text/tokenizer/byte_level.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kBatchBytes = 16 << 20;
 constexpr int64_t kMaxWordChars = 100;
-constexpr int64_t kMaxRawWord =
-    4096;  // bytes; longer ones are not kept, whatever they normalise to
-constexpr const char* kSpecialTokens[] = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
-constexpr const char* kByteLevelTokens[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+constexpr int64_t kMaxRawWord = 4096;  // bytes; longer words are dropped without normalising them
 
-// Counts the words of text as they are written; the normal form is made once for each distinct
-// word, at the end.
+// The differences between the kinds of vocabularies.
+struct Recipe {
+  TokenizerData data;  // with the special tokens, without the learned ones
+  MergeOptions merges;
+  std::shared_ptr<const PreTokenizer> pre_tokenizer;
+  // Sets *word to the normal form of a raw word, spelled like tokens; false drops the word.
+  std::function<bool(absl::string_view raw, std::string* word)> normalize;
+};
+
+Recipe WordPieceRecipe(const VocabOptions& options) {
+  Recipe recipe;
+  recipe.data.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
+  recipe.data.options = options.normalizer;
+  recipe.merges.max_alphabet = options.max_alphabet;
+  auto normalizer = std::make_shared<BertNormalizer>(options.normalizer);
+  recipe.pre_tokenizer = std::make_shared<BertPreTokenizer>(normalizer.get());
+  recipe.normalize = [normalizer](absl::string_view raw, std::string* word) {
+    normalizer->Append(raw, 4 * kMaxWordChars, word, nullptr);
+    return word->size() <= kMaxWordChars || CountCodePoints(*word) <= kMaxWordChars;
+  };
+  return recipe;
+}
+
+Recipe ByteBpeRecipe() {
+  Recipe recipe;
+  recipe.data.kind = SubwordKind::kByteBpe;
+  recipe.data.tokens = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+  recipe.data.lstrip = {"<mask>"};
+  recipe.merges.prefix.clear();
+  for (int b = 0; b < 256; ++b)
+    recipe.merges.alphabet.push_back(ByteCharacter(static_cast<uint8_t>(b)));
+  recipe.pre_tokenizer = std::make_shared<ByteLevelPreTokenizer>(false);
+  recipe.normalize = [](absl::string_view raw, std::string* word) {
+    AppendByteSpelling(raw, word);
+    return true;
+  };
+  return recipe;
+}
+
+Recipe RecipeOf(const VocabOptions& options) {
+  Recipe recipe =
+      options.kind == SubwordKind::kWordPiece ? WordPieceRecipe(options) : ByteBpeRecipe();
+  recipe.merges.size = options.size, recipe.merges.min_count = options.min_count;
+  return recipe;
+}
+
+// Counts raw words; each distinct word is normalised once, at the end.
 class WordCounter {
  public:
-  explicit WordCounter(const VocabOptions& options)
-      : normalizer_(options.normalizer), byte_level_(options.byte_level),
-        limit_(options.memory_limit) {}
+  WordCounter(const Recipe& recipe, int64_t memory_limit) : recipe_(recipe), limit_(memory_limit) {}
 
   absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress);
 
-  // The normalised words, sorted. Leaves nothing behind.
+  // Returns the normalised words, sorted, and forgets all counts.
   std::vector<std::pair<std::string, int64_t>> Take();
 
   int64_t bytes() const { return bytes_; }
   int64_t dropped() const { return dropped_; }
 
  private:
-  // Counts the words of batch_, which is whole lines.
+  // Counts the words of batch_, which is whole lines, and clears it.
   void CountBatch();
-  void CountPart(absl::string_view part, WordCounts* counts, int64_t* dropped) const;
-  // The normal form of a word, or for a byte-level BPE the spelling of its bytes; false when it
-  // does not count.
-  bool Normalize(absl::string_view raw, std::string* word) const;
+  void CountLines(absl::string_view lines, WordCounts* counts, int64_t* dropped) const;
 
-  Normalizer normalizer_;
-  const bool byte_level_;
+  const Recipe& recipe_;
   const int64_t limit_;
   std::string batch_;
   WordCounts counts_;
@@ -61,8 +98,8 @@ absl::Status WordCounter::AddFile(
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
     bytes_ = before + reader.position();
-    // What ends a line is a word of its own for a byte-level BPE.
-    if (more) batch_ += line, batch_ += byte_level_ ? std::string(reader.line_end()) : "\n";
+    // In byte-level BPE the line end is a word.
+    if (more) absl::StrAppend(&batch_, line, reader.line_end());
     if (batch_.size() >= kBatchBytes || !more) {
       CountBatch();
       progress(bytes_);
@@ -71,32 +108,20 @@ absl::Status WordCounter::AddFile(
   }
 }
 
-void WordCounter::CountPart(absl::string_view part, WordCounts* counts, int64_t* dropped) const {
-  const auto count = [&](absl::string_view word) {
-    if (word.size() > kMaxRawWord) {
-      ++*dropped;
-    } else {
-      counts->Add(word, 1);
-    }
-  };
-  if (!byte_level_) {
-    normalizer_.ForEachWord(
-        part, [&](size_t begin, size_t end) { count(part.substr(begin, end - begin)); });
-    return;
+// Words do not cross lines, as Hugging Face reads files.
+void WordCounter::CountLines(absl::string_view lines, WordCounts* counts, int64_t* dropped) const {
+  while (!lines.empty()) {
+    const absl::string_view line =
+        lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
+    recipe_.pre_tokenizer->Split(line, false, [&](size_t begin, size_t end, bool) {
+      if (end - begin > kMaxRawWord) {
+        ++*dropped;
+      } else {
+        counts->Add(line.substr(begin, end - begin), 1);
+      }
+    });
+    lines.remove_prefix(line.size());
   }
-  while (!part.empty()) {  // line by line, as Hugging Face reads files
-    const absl::string_view line = part.substr(0, std::min(part.find('\n'), part.size() - 1) + 1);
-    ForEachByteWord(
-        line, [&](size_t begin, size_t end) { count(line.substr(begin, end - begin)); });
-    part.remove_prefix(line.size());
-  }
-}
-
-bool WordCounter::Normalize(absl::string_view raw, std::string* word) const {
-  if (!byte_level_) return normalizer_.NormalizeWord(raw, kMaxWordChars, word);
-  word->clear();
-  AppendByteSpelling(raw, word);
-  return true;
 }
 
 void WordCounter::CountBatch() {
@@ -111,7 +136,7 @@ void WordCounter::CountBatch() {
   std::vector<int64_t> dropped(tasks, 0);
   ParallelFor(static_cast<int64_t>(tasks), [&](int64_t i) {
     parts_[i].Clear();
-    CountPart(
+    CountLines(
         absl::string_view(batch_).substr(cuts[i], cuts[i + 1] - cuts[i]), &parts_[i], &dropped[i]);
   });
   for (size_t i = 0; i < tasks; ++i) counts_.AddAll(parts_[i]), dropped_ += dropped[i];
@@ -125,7 +150,8 @@ std::vector<std::pair<std::string, int64_t>> WordCounter::Take() {
   WordCounts normal;
   std::string word;
   counts_.ForEach([&](absl::string_view raw, int64_t count) {
-    if (Normalize(raw, &word)) {
+    word.clear();
+    if (recipe_.normalize(raw, &word)) {
       normal.Add(word, count);
     } else {
       dropped_ += count;
@@ -144,17 +170,12 @@ std::vector<std::pair<std::string, int64_t>> WordCounter::Take() {
 
 absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     const VocabOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress) {
-  MergeOptions merges = {
-      .size = options.size, .min_count = options.min_count, .max_alphabet = options.max_alphabet};
-  if (options.byte_level) {
-    merges.prefix.clear();
-    for (int b = 0; b < 256; ++b) merges.alphabet.push_back(ByteCharacter(static_cast<uint8_t>(b)));
-  }
-  if (const size_t least = std::size(kSpecialTokens) + merges.alphabet.size();
-      options.size <= static_cast<int32_t>(least)) {
+  const Recipe recipe = RecipeOf(options);
+  const size_t least = recipe.data.tokens.size() + recipe.merges.alphabet.size();
+  if (options.size <= static_cast<int32_t>(least)) {
     return Error(Exit::kSpec,
-        absl::StrCat("vocabulary size ", options.size, ": more than ", least, " expected",
-            options.byte_level ? ", the special tokens and all bytes" : ""));
+        absl::StrCat("vocabulary size ", options.size, ": expected more than ", least,
+            recipe.merges.alphabet.empty() ? "" : ", the special tokens and all bytes"));
   }
   int64_t total = 0;
   for (const std::string& file : files) {
@@ -162,22 +183,22 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     ASSIGN_OR_RETURN(const int64_t size, FileSize(file));
     total += size;
   }
-  WordCounter counter(options);
+  WordCounter counter(recipe, options.memory_limit);
   for (const std::string& file : files) {
     RETURN_IF_ERROR(
         counter.AddFile(file, [&](int64_t done) { progress(done, std::max(done, total)); }));
   }
   const auto words = counter.Take();
+  if (words.empty()) {
+    return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : QuotePath(files[0]),
+                                  ": no words to learn a vocabulary from"));
+  }
   VocabResult result;
+  result.data = recipe.data;
   result.bytes = counter.bytes(), result.dropped_words = counter.dropped();
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
-  if (words.empty())
-    return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : QuotePath(files[0]),
-                                  ": no words to learn a vocabulary from"));
-  const auto& special = options.byte_level ? kByteLevelTokens : kSpecialTokens;
-  result.tokens.assign(std::begin(special), std::end(special));
-  LearnMerges(words, merges, &result.tokens, options.byte_level ? &result.merges : nullptr);
+  LearnMerges(words, recipe.merges, &result.data.tokens, &result.data.merges);
   return result;
 }
 

@@ -1,4 +1,4 @@
-// From UTF-8 text to token ids, with offsets into the user's own bytes.
+// Turns UTF-8 text into token ids, with offsets into the user's bytes, and ids into text.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_H_
 
@@ -10,76 +10,90 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/base/hash.h"
 #include "core/base/status.h"
+#include "core/text/tokenizer/added_tokens.h"
 #include "core/text/tokenizer/encoding.h"
-#include "core/text/tokenizer/normalizer.h"
+#include "core/text/tokenizer/pipeline.h"
 #include "core/text/tokenizer/tokenizer_data.h"
 
 namespace cloze {
 
-// Ids of the special tokens, looked up by role; -1 when the vocabulary has none.
+// Ids of the special tokens by role; -1 if the vocabulary has none.
 struct SpecialIds {
   int32_t pad = -1, unk = -1, cls = -1, sep = -1, mask = -1;
 };
 
-// BERT's normaliser and WordPiece, or RoBERTa's byte-level BPE, as Hugging Face has them. Const
-// methods are thread-safe.
+// Gives the ids that Hugging Face's tokenizers gives. Const methods are thread-safe.
 class Tokenizer {
  public:
-  // Checks `data` and builds its tokenizer. `origin` names the vocabulary in messages; with `lines`
-  // its line numbers are ids + 1.
+  // Checks `data`, builds its pipeline; `origin` names the vocabulary in messages.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(
-      TokenizerData data, const std::string& origin, bool lines);
-  // From tokens in the order of their ids; special tokens are recognised by spelling: <pad> or
-  // [PAD], <unk>, <class> or [CLS], <sep>, <mask>.
+      TokenizerData data, const TokenOrigin& origin = {});
+  // BERT's, from tokens by id. Special tokens are recognised by their spelling: [PAD] or <pad>,
+  // [UNK] or <unk>, [CLS] or <class>, [SEP] or <sep>, [MASK] or <mask>.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(
       std::vector<std::string> tokens, NormalizerOptions options);
 
-  // A byte-level BPE from tokens in the order of their ids, <s>, <pad>, </s>, <unk> and <mask>
-  // among them, and the pairs of ids that are merged, the most important first.
-  static absl::StatusOr<std::unique_ptr<Tokenizer>> CreateBpe(
-      std::vector<std::string> tokens, std::vector<std::pair<int32_t, int32_t>> merges);
-
-  // Tokens of `text`, with <class> first and <sep> last if `special`.
+  // Encodes a text, with special tokens around it if `special`. Special tokens inside the text are
+  // recognised.
   Encoding Encode(absl::string_view text, bool special = true) const;
-  // <class> a <sep> b <sep>; byte-level: <s> a </s></s> b </s>, all of type 0.
   Encoding EncodePair(absl::string_view a, absl::string_view b) const;
-  // Tokens of words that are split already: `words` of the result indexes `words`, offsets are
-  // inside each word. A word without tokens (only blanks or control characters) has none in the
-  // result. Byte-level: every word counts as one behind a blank.
+  // Encodes a text that is split into words already. Offsets are relative to each word. Words
+  // without tokens (blanks, control characters) do not occur in the result.
   Encoding EncodeWords(absl::Span<const std::string> words, bool special = true) const;
-  // Appends the ids of `text` without special tokens: the fast path, no offsets.
+  // Appends the ids of `text`, without special tokens around it: fast, no offsets.
   void AppendIds(absl::string_view text, std::vector<int32_t>* ids) const;
-
-  // The text of ids: pieces joined, "##" removed, special tokens skipped; byte-level: their bytes,
-  // made valid UTF-8.
+  // Returns the text of `ids` as valid UTF-8. Skips special tokens and unknown ids.
   std::string Decode(absl::Span<const int32_t> ids) const;
 
-  int32_t vocab_size() const;
-  const std::string& token(int32_t id) const;  // 0 <= id < vocab_size()
-  int32_t id(absl::string_view token) const;   // -1 when there is none
+  // For all of these, 0 <= id < vocab_size().
+  int32_t vocab_size() const { return static_cast<int32_t>(data_.tokens.size()); }
+  const std::string& token(int32_t id) const { return data_.tokens[id]; }
   bool is_special(int32_t id) const;
   // True if the token continues the word of the token before it.
-  bool ContinuesWord(int32_t id) const;
-  // The text of one token for people: "##s", or the characters that a byte-level token spells.
+  bool ContinuesWord(int32_t id) const { return pipeline_.model->ContinuesWord(token(id)); }
+  // Returns the token as shown to people: "##s", or the characters that a byte-level token spells.
   std::string TokenText(int32_t id) const;
-  const SpecialIds& special() const;
-  const NormalizerOptions& options() const;
-  bool byte_level() const;
-  const TokenizerData& data() const;
-  // Whatever decides ids besides tokens, special tokens and options; for cache keys.
-  std::string other_rules() const;
-  // Do both have the same tokens and other_rules()?
+
+  // Returns the id of a token, or -1.
+  int32_t id(absl::string_view token) const;
+  const SpecialIds& special() const { return special_; }
+  const NormalizerOptions& options() const { return data_.options; }
+  const TokenizerData& data() const { return data_; }
+
+  // Adds everything that determines ids to a cache key.
+  void AddToKey(Hasher* key) const;
+  // True if both have the same tokens and split words in the same way.
   bool SameIds(const Tokenizer& other) const;
 
-  ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
  private:
-  struct Rep;
-  explicit Tokenizer(std::unique_ptr<Rep> rep);
-  std::unique_ptr<Rep> rep_;
+  struct Place;
+  struct Scratch;
+
+  Tokenizer(TokenizerData data, TokenIds ids);
+  static Scratch& ThreadScratch();
+  void AddToken(int32_t id);
+  // Sets the normalised word and its pieces.
+  void Split(absl::string_view raw, bool prefixed, Scratch* scratch) const;
+  void AppendWord(
+      absl::string_view raw, bool prefixed, Scratch* scratch, std::vector<int32_t>* ids) const;
+  void EncodeText(absl::string_view text, bool given, int32_t word, Encoding* encoding) const;
+  // Adds the tokens of the word at bytes `word` of the text, and passes it.
+  void EncodeWord(Span word, bool prefixed, int32_t number, Place* place, Encoding* encoding) const;
+  // Maps the bytes of the normalised word back to the text. Returns the code points of the word.
+  int64_t MapToText(Span word, bool prefixed, absl::string_view text, Scratch* scratch) const;
+
+  TokenizerData data_;
+  TokenIds ids_;  // of data_.tokens
+  SpecialIds special_;
+  std::vector<int32_t> special_ids_;  // sorted
+  Pipeline pipeline_;
+  AddedTokens added_;
+  const uint32_t serial_;  // distinguishes tokenizers in the cache of a thread
 };
 
 }  // namespace cloze

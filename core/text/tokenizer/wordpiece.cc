@@ -3,17 +3,50 @@
 
 #include <algorithm>
 
-#include "core/text/tokenizer/token_order.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
+namespace {
 
-WordPiece::WordPiece(absl::Span<const std::string> tokens, int32_t unknown) : unknown_(unknown) {
+// Returns all ids, sorted by the bytes of their tokens. Mostly compares the first eight bytes, as a
+// number.
+std::vector<int32_t> SortedIds(absl::Span<const std::string> tokens) {
+  struct Entry {
+    uint64_t begin;
+    int32_t id;
+  };
+  std::vector<Entry> entries(tokens.size());
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    entries[id].id = static_cast<int32_t>(id);
+    for (size_t i = 0; i < 8; ++i)
+      entries[id].begin =
+          entries[id].begin << 8 | (i < tokens[id].size() ? uint8_t(tokens[id][i]) : 0);
+  }
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    if (a.begin != b.begin) return a.begin < b.begin;
+    return tokens[a.id] < tokens[b.id];
+  });
+  std::vector<int32_t> ids;
+  ids.reserve(entries.size());
+  for (const Entry& entry : entries) ids.push_back(entry.id);
+  return ids;
+}
+
+bool Continues(absl::string_view token) {
+  return token.size() > WordPiece::kPrefix.size() && absl::StartsWith(token, WordPiece::kPrefix);
+}
+
+}  // namespace
+
+WordPiece::WordPiece(absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars)
+    : unknown_(unknown), max_chars_(max_chars) {
   std::vector<Entry> whole, continuing;
   for (const int32_t id : SortedIds(tokens)) {
     const absl::string_view token = tokens[id];
     whole.push_back({token, id});
-    if (token.size() > kPrefix.size() && token.substr(0, kPrefix.size()) == kPrefix)
-      continuing.push_back({token.substr(kPrefix.size()), id});
+    if (Continues(token)) continuing.push_back({token.substr(kPrefix.size()), id});
   }
   whole_ = Build(std::move(whole));
   continuing_ = Build(std::move(continuing));
@@ -54,24 +87,30 @@ const WordPiece::Node* WordPiece::Child(const Node& node, uint8_t label) const {
   return begin < end && begin->label == label ? begin : nullptr;
 }
 
-int32_t WordPiece::Find(absl::string_view token) const {
-  const Node* node = &nodes_[whole_];
-  for (size_t at = 0; node != nullptr && at < token.size(); ++at) node = Child(*node, token[at]);
-  return node == nullptr ? -1 : node->id;
+bool WordPiece::ContinuesWord(absl::string_view token) const {
+  return absl::StartsWith(token, kPrefix);
+}
+
+void WordPiece::AppendDecoded(absl::string_view token, std::string* text) const {
+  if (Continues(token)) {
+    token.remove_prefix(kPrefix.size());
+  } else if (!text->empty()) {
+    *text += ' ';
+  }
+  absl::StrAppend(text, token);
 }
 
 void WordPiece::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   pieces->clear();
+  const auto unknown = [&] { pieces->assign(1, {unknown_, 0, static_cast<int32_t>(word.size())}); };
+  if (word.size() > max_chars_ && CountCodePoints(word) > max_chars_) return unknown();
   for (size_t begin = 0; begin < word.size();) {
     Piece best{-1, static_cast<int32_t>(begin), static_cast<int32_t>(begin)};
     const Node* node = &nodes_[begin == 0 ? whole_ : continuing_];
     for (size_t at = begin; at < word.size() && (node = Child(*node, word[at])) != nullptr; ++at) {
       if (node->id >= 0) best.id = node->id, best.end = at + 1;
     }
-    if (best.id < 0) {
-      pieces->assign(1, {unknown_, 0, static_cast<int32_t>(word.size())});
-      return;
-    }
+    if (best.id < 0) return unknown();
     pieces->push_back(best);
     begin = best.end;
   }

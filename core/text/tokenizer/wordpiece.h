@@ -1,4 +1,4 @@
-// WordPiece: the greedy longest match of a word's pieces, over a trie.
+// WordPiece: the longest token that matches, again and again, over a trie.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_WORDPIECE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_WORDPIECE_H_
 
@@ -8,30 +8,24 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
 
-// A token and the bytes of the normalised word that it covers.
-struct Piece {
-  int32_t id = 0;
-  int32_t begin = 0, end = 0;
-};
-
-class WordPiece {
+class WordPiece final : public SubwordModel {
  public:
-  static constexpr absl::string_view kPrefix = "##";  // of a piece that continues a word
+  static constexpr absl::string_view kPrefix = "##";  // of tokens that continue a word
 
-  // `tokens` in the order of their ids, without duplicates; `unknown` is an id.
-  WordPiece(absl::Span<const std::string> tokens, int32_t unknown);
+  // Requires distinct `tokens`, by id. Words with a part that matches no token, or with more than
+  // `max_chars` code points, become one token `unknown`.
+  WordPiece(absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars);
 
-  // Sets *pieces to the pieces of a normalised word; one piece `unknown` over all of it when a part
-  // of it has no match. Time is linear in the word's length times that of the longest token.
-  void Split(absl::string_view word, std::vector<Piece>* pieces) const;
-
-  // Id of a token by its full spelling; -1 when there is none.
-  int32_t Find(absl::string_view token) const;
-
-  int32_t unknown() const { return unknown_; }
+  // Time is linear in the length of the word times that of the longest token.
+  void Split(absl::string_view word, std::vector<Piece>* pieces) const override;
+  size_t max_word_bytes() const override { return 4 * max_chars_; }
+  bool ContinuesWord(absl::string_view token) const override;
+  // Puts a blank between words and removes "##".
+  void AppendDecoded(absl::string_view token, std::string* text) const override;
 
  private:
   // Children of a node are neighbours, sorted by label.
@@ -46,14 +40,14 @@ class WordPiece {
     int32_t id;
   };
 
-  // Entries in the order of their keys; the root of their trie.
+  // Adds a trie of `entries`, which are sorted by key; returns its root.
   uint32_t Build(std::vector<Entry> entries);
   const Node* Child(const Node& node, uint8_t label) const;
 
   std::vector<Node> nodes_;
-  uint32_t whole_ = 0,
-           continuing_ = 0;  // roots: tokens as they are, and those with the prefix, without it
-  int32_t unknown_;
+  uint32_t whole_ = 0, continuing_ = 0;  // roots: all tokens; those with the prefix, without it
+  const int32_t unknown_;
+  const int64_t max_chars_;
 };
 
 }  // namespace cloze

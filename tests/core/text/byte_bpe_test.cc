@@ -1,6 +1,6 @@
 // Byte-level BPE against Hugging Face's (tests/golden/byte_level), its files, and what is refused.
-#include "core/text/tokenizer/byte_bpe.h"
 #include "core/text/files/tokenizer_files.h"
+#include "core/text/tokenizer/byte_level.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,10 +23,13 @@ using testing::HasSubstr;
 
 const std::string kGolden = CLOZE_SOURCE_DIR "/tests/golden/byte_level";
 
-std::vector<std::string> WordsOf(absl::string_view text) {
+std::vector<std::string> WordsOf(absl::string_view text, bool add_prefix_space = false) {
+  const ByteLevelPreTokenizer pre_tokenizer(add_prefix_space);
   std::vector<std::string> words;
-  ForEachByteWord(
-      text, [&](size_t begin, size_t end) { words.emplace_back(text.substr(begin, end - begin)); });
+  pre_tokenizer.Split(text, false, [&](size_t begin, size_t end, bool prefixed) {
+    words.emplace_back(prefixed ? pre_tokenizer.prefix() : "");
+    words.back().append(text.data() + begin, end - begin);
+  });
   return words;
 }
 
@@ -39,6 +42,14 @@ TEST(ByteWords, FollowThePattern) {
   EXPECT_EQ(WordsOf("é\u0301½ 東京。"), (Words{"é", "\u0301", "½", " 東京", "。"}));
   EXPECT_EQ(WordsOf("a\xFF\xFE b\xC3"), (Words{"a", "\xFF\xFE", " b", "\xC3"}))
       << "bytes that are not UTF-8 are symbols";
+}
+
+TEST(ByteWords, AnImaginedBlankIsLikeARealOne) {
+  for (const std::string text :
+      {"The dog", "'s life", "\n", "\n\n x", "\nx", "\u3000x", "\t", "é", "\xFFx", "1st", "?!"})
+    EXPECT_EQ(WordsOf(text, true), WordsOf(" " + text)) << text;
+  EXPECT_EQ(WordsOf(" The", true), WordsOf(" The"));
+  EXPECT_EQ(WordsOf("", true), std::vector<std::string>());
 }
 
 TEST(ByteSpelling, IsABijection) {
@@ -156,14 +167,14 @@ TEST_F(ByteLevel, EncodesAsHuggingFace) {
 TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
   VocabOptions options;
   options.size = 600;
-  options.byte_level = true;
+  options.kind = SubwordKind::kByteBpe;
   const auto result = TrainVocab({kGolden + "/text.txt"}, options, [](int64_t, int64_t) {});
   ASSERT_TRUE(result.ok()) << result.status();
   const Json vocab = Golden("vocab.json");
-  ASSERT_EQ(result->tokens.size(), vocab.size());
-  for (size_t id = 0; id < result->tokens.size(); ++id)
-    EXPECT_EQ(vocab[result->tokens[id]], id) << result->tokens[id];
-  const auto tokenizer = Tokenizer::CreateBpe(result->tokens, result->merges);
+  ASSERT_EQ(result->data.tokens.size(), vocab.size());
+  for (size_t id = 0; id < result->data.tokens.size(); ++id)
+    EXPECT_EQ(vocab[result->data.tokens[id]], id) << result->data.tokens[id];
+  const auto tokenizer = Tokenizer::Create(result->data);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   ASSERT_TRUE(SaveTokenizer(**tokenizer, folder_, 512).ok());
   EXPECT_EQ(Read(folder_ + "/merges.txt"), Read(kGolden + "/merges.txt"));
@@ -176,7 +187,7 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
 
 TEST_F(ByteLevel, FilesGoInAndOut) {
   const auto first = Load(kGolden);  // tokenizer.json
-  EXPECT_TRUE(first->byte_level());
+  EXPECT_EQ(first->data().kind, SubwordKind::kByteBpe);
   ASSERT_TRUE(SaveTokenizer(*first, folder_, 77).ok());
   EXPECT_FALSE(PathExists(folder_ + "/vocab.txt"));
   const Json saved = Json::parse(Read(folder_ + "/tokenizer.json")),
@@ -199,7 +210,7 @@ TEST_F(ByteLevel, FilesGoInAndOut) {
   std::filesystem::remove(folder_ + "/tokenizer.json");  // vocab.json and merges.txt alone
   const auto third = Load(folder_);
   EXPECT_EQ(third->Encode(text).ids, ids);
-  EXPECT_EQ(third->other_rules(), first->other_rules());
+  EXPECT_TRUE(third->SameIds(*first));
   EXPECT_EQ(third->special().mask, 4);
   EXPECT_EQ(third->Decode(ids), "It's déjà vu,\n 42 times .");
 }
@@ -260,14 +271,14 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   json["model"]["merges"][7] = Json::array({"a", "nowhere"});
   refuse(json, "merges[7]: merge of a and nowhere: nowhere is not in the vocabulary");
   json["model"]["merges"][7] = "one";
-  refuse(json, "merges[7]: merge \"one\", two tokens");
+  refuse(json, "merges[7]: merge \"one\": expected two tokens");
   json["model"]["merges"][7] = 7;
   refuse(json, "merges[7]");
   json["model"].erase("merges");
-  refuse(json, "model: merges: a list expected");
+  refuse(json, "model: merges: expected a list");
   json = golden;
   json["model"]["vocab"]["zzz"] = 7000;
-  refuse(json, "zzz must be below the number of tokens");
+  refuse(json, "zzz: expected a number below");
   for (const auto& [field, value] : std::map<std::string, Json>{
            {"dropout", 0.1}, {"byte_fallback", true}, {"end_of_word_suffix", "</w>"}}) {
     json = golden;
@@ -276,17 +287,17 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   }
   json = golden;
   json["pre_tokenizer"] = {{"type", "Metaspace"}};
-  refuse(json, "pre_tokenizer: type Metaspace, only ByteLevel");
+  refuse(json, "pre_tokenizer: type Metaspace: expected ByteLevel");
   json = golden;
   json["normalizer"] = {{"type", "NFC"}};
   refuse(json, "normalizer: type NFC");
   json = golden;
   json["post_processor"] = nullptr;
-  refuse(json, "post_processor: type missing, only RobertaProcessing");
+  refuse(json, "post_processor: type missing: expected RobertaProcessing");
   json = golden;
   json["model"]["type"] = "Unigram";
-  refuse(json, "type");
-  refuse(golden["model"]["vocab"], "tokens without a tokenizer");
+  refuse(json, "model: type Unigram: expected WordPiece or BPE");
+  refuse(golden["model"]["vocab"], "a vocabulary without a tokenizer");
 
   std::filesystem::remove(folder_ + "/tokenizer.json");
   Write("vocab.json", golden["model"]["vocab"].dump());

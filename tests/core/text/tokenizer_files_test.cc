@@ -97,7 +97,7 @@ TEST_F(Files, LoneVocabFollowsTheFlag) {
 
 TEST_F(Files, VocabErrorsNameTheLine) {
   ExpectError(JoinPath(directory_, "none"), Exit::kNoInput, "none");
-  ExpectError(directory_, Exit::kNoInput, "neither tokenizer.json nor vocab.txt");
+  ExpectError(directory_, Exit::kNoInput, "no tokenizer: expected tokenizer.json, vocab.txt");
   const std::string path = Write("vocab.txt", std::string(kVocab) + "x\nhello\n");
   ExpectError(path, Exit::kData, ":13: token hello is a duplicate of line 6");
   Write("vocab.txt", "[PAD]\n[UNK]\n\n[CLS]\n");
@@ -127,7 +127,7 @@ TEST_F(Files, RefusesOtherTokenizersByName) {
     json[nlohmann::json::json_pointer(pointer)] = value;
     ExpectError(Write("tokenizer.json", json.dump()), Exit::kData, message);
   };
-  expect("/model/type", "BPE", "a BPE is supported without one only");
+  expect("/model/type", "BPE", "not supported with a BPE");
   expect("/normalizer/type", "NFC", "normalizer: type NFC");
   expect("/normalizer", nullptr, "normalizer: type missing");
   expect("/pre_tokenizer/type", "ByteLevel", "pre_tokenizer: type ByteLevel");
@@ -141,7 +141,7 @@ TEST_F(Files, RefusesOtherTokenizersByName) {
   expect("/model/unk_token", "nope", "the unknown token nope is not in the vocabulary");
   expect("/added_tokens/0/id", 77, "does not fit the vocabulary");
   ExpectError(Write("tokenizer.json", "{\"a\":"), Exit::kData, "not valid JSON");
-  ExpectError(Write("tokenizer.json", "[]"), Exit::kData, "object expected");
+  ExpectError(Write("tokenizer.json", "[]"), Exit::kData, "expected a JSON object");
   ExpectError(Write("tokenizer.json", std::string(1 << 20, '[')), Exit::kData, "nested deeper");
 }
 
@@ -222,9 +222,10 @@ TEST_F(Files, ExportForHuggingFace) {
       TrainVocab({shared + "/text/books_valid.txt"}, trained, [](int64_t, int64_t) {});
   ASSERT_TRUE(vocab.ok()) << vocab.status();
   std::vector<std::pair<std::string, std::unique_ptr<Tokenizer>>> all;
-  all.emplace_back("own_cased", *Tokenizer::Create(vocab->tokens, {true, true, false, false}));
-  all.emplace_back("own_uncased", *Tokenizer::Create(vocab->tokens, {}));
-  all.emplace_back("own_accents", *Tokenizer::Create(vocab->tokens, {true, false, false, true}));
+  all.emplace_back("own_cased", *Tokenizer::Create(vocab->data.tokens, {true, true, false, false}));
+  all.emplace_back("own_uncased", *Tokenizer::Create(vocab->data.tokens, {}));
+  all.emplace_back(
+      "own_accents", *Tokenizer::Create(vocab->data.tokens, {true, false, false, true}));
   for (const std::string name : {"bert-base-uncased", "bert-base-multilingual_cased"}) {
     all.emplace_back(name, *LoadTokenizer(shared + "/tokenizer/vocab/" + name, true));
   }

@@ -43,7 +43,7 @@ TEST_F(VocabTrainer, SameAsHuggingFace) {
       "Low lower lowest, the lowest; newer newest wider widest. The new low: lower!\n"
       "a new lower low — naïve café CAFÉ cafés 你好 you're re-newed\n";
   const VocabResult result = Train(text, options);
-  EXPECT_EQ(result.tokens,
+  EXPECT_EQ(result.data.tokens,
       (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "!", "'", ",", "-", ".", ":", ";",
           "a", "c", "d", "e", "f", "h", "i", "l", "n", "o", "r", "s", "t", "u", "v", "w", "y", "—",
           "你", "好", "##e", "##w", "##o", "##s", "##a", "##d", "##i", "##r", "##t", "##f", "##h",
@@ -83,13 +83,13 @@ TEST_F(VocabTrainer, ThreadsDoNotMatter) {
   SetThreads(2);
   const VocabResult small2 = Train(text, options);
   SetThreads(0);
-  EXPECT_EQ(one.tokens.size(), 400u);
-  EXPECT_EQ(one.tokens, five.tokens);
+  EXPECT_EQ(one.data.tokens.size(), 400u);
+  EXPECT_EQ(one.data.tokens, five.data.tokens);
   EXPECT_EQ(one.words, five.words);
-  EXPECT_EQ(small.tokens, small2.tokens);
+  EXPECT_EQ(small.data.tokens, small2.data.tokens);
   EXPECT_GT(small.dropped_words, 0);
   EXPECT_EQ(small.words + small.dropped_words, one.words);
-  Tokens sorted = one.tokens;
+  Tokens sorted = one.data.tokens;
   std::sort(sorted.begin(), sorted.end());
   EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end());
 }
@@ -97,7 +97,7 @@ TEST_F(VocabTrainer, ThreadsDoNotMatter) {
 TEST_F(VocabTrainer, StopsAtRarePairs) {
   VocabOptions options;
   options.min_count = 3;
-  EXPECT_EQ(Train("ab ab ab cd cd\n", options).tokens,
+  EXPECT_EQ(Train("ab ab ab cd cd\n", options).data.tokens,
       (Tokens{
           "<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "c", "d", "##b", "##d", "ab"}));
 }
@@ -106,7 +106,7 @@ TEST_F(VocabTrainer, KeepsTheMostFrequentCharacters) {
   VocabOptions options;
   options.max_alphabet = 2;
   options.min_count = 100;
-  EXPECT_EQ(Train("aaa bb c d\n", options).tokens,
+  EXPECT_EQ(Train("aaa bb c d\n", options).data.tokens,
       (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "##a", "##b"}));
 }
 
@@ -115,7 +115,7 @@ TEST_F(VocabTrainer, LongWordsAndBadBytes) {
   const VocabResult result = Train(
       "ok " + std::string(101, 'x') + " " + std::string(1 << 20, 'y') + "\xFF\n\xC3(ok\n", options);
   EXPECT_EQ(result.dropped_words, 2);
-  EXPECT_EQ(result.tokens,
+  EXPECT_EQ(result.data.tokens,
       (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "(", "k", "o", "##k", "ok"}));
   EXPECT_EQ(result.words, 3);
 }

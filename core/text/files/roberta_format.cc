@@ -1,0 +1,162 @@
+// RoBERTa: ByteLevel, BPE and <s> A </s></s> B </s>; vocab.json and merges.txt.
+#include "core/base/file.h"
+#include "core/text/files/formats.h"
+
+namespace cloze {
+namespace {
+
+// Turns pairs of spellings into pairs of ids.
+class MergeReader {
+ public:
+  explicit MergeReader(TokenizerData* data) : data_(*data) {
+    for (size_t id = 0; id < data_.tokens.size(); ++id) ids_.emplace(data_.tokens[id], id);
+  }
+
+  // Adds a merge "left right".
+  absl::Status Add(absl::string_view text) {
+    const size_t blank = text.find(' ');
+    if (blank == 0 || blank == text.npos || blank + 1 == text.size() ||
+        text.find(' ', blank + 1) != text.npos) {
+      return Error(Exit::kData, absl::StrCat("merge \"", Quote(text),
+                                    "\": expected two tokens with a blank between them"));
+    }
+    return Add(text.substr(0, blank), text.substr(blank + 1));
+  }
+  absl::Status Add(absl::string_view left, absl::string_view right) {
+    const std::string joined = absl::StrCat(left, right);
+    for (const absl::string_view token : {left, right, absl::string_view(joined)}) {
+      if (ids_.contains(token)) continue;
+      return Error(Exit::kData,
+          absl::StrCat("merge of ", Quote(left), " and ", Quote(right), ": ", Quote(token),
+              " is not in the vocabulary (do the two belong together?)"));
+    }
+    if (data_.merges.size() >= kMaxTokens)
+      return Error(Exit::kLimit, absl::StrCat("more than ", kMaxTokens, " merges"));
+    data_.merges.emplace_back(ids_.at(left), ids_.at(right));
+    return absl::OkStatus();
+  }
+
+ private:
+  TokenizerData& data_;
+  TokenIds ids_;
+};
+
+absl::Status ReadMerges(const std::string& path, const Json& merges, TokenizerData* data) {
+  if (!merges.is_array()) return Wrong(path, "model: merges: expected a list");
+  MergeReader reader(data);
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const Json& m = merges[i];
+    const bool pair = m.is_array() && m.size() == 2 && m[0].is_string() && m[1].is_string();
+    const absl::Status status =
+        pair ? reader.Add(StringOf(m[0]), StringOf(m[1])) : reader.Add(StringOf(m));
+    if (!status.ok())
+      return Annotate(status, absl::StrCat(QuotePath(path), ": model: merges[", i, "]"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRobertaModel(const std::string& path, const Json& model, TokenizerData* data) {
+  for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+           "byte_fallback", "ignore_merges"}) {
+    const Json& value = Member(model, field);
+    const bool off =
+        value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
+    if (!off) {
+      return Wrong(
+          path, absl::StrCat("model: ", field, " is ", Quote(value.dump()), ": not supported"));
+    }
+  }
+  data->drops_unknown = Member(model, "unk_token").is_null();
+  data->names.unk = StringOf(Member(model, "unk_token"));
+  RETURN_IF_ERROR(ReadVocabObject(path, "model: vocab", Member(model, "vocab"), &data->tokens));
+  return ReadMerges(path, Member(model, "merges"), data);
+}
+
+absl::Status ReadRoberta(const std::string& path, const Json& json, TokenizerData* data) {
+  if (const Json& normalizer = Member(json, "normalizer"); !normalizer.is_null()) {
+    return Wrong(
+        path, absl::StrCat("normalizer: type ", Quote(StringOf(Member(normalizer, "type"))),
+                  " is not supported with a BPE: expected null"));
+  }
+  RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "ByteLevel"));
+  const Json& pre = Member(json, "pre_tokenizer");
+  data->add_prefix_space = BoolOf(Member(pre, "add_prefix_space"), true);
+  if (!BoolOf(Member(pre, "use_regex"), true))
+    return Wrong(path, "pre_tokenizer: use_regex false is not supported");
+  RETURN_IF_ERROR(ReadRobertaModel(path, Member(json, "model"), data));
+  RETURN_IF_ERROR(CheckType(path, json, "post_processor", "RobertaProcessing"));
+  const Json& processor = Member(json, "post_processor");
+  data->trim_offsets = BoolOf(Member(processor, "trim_offsets"), true);
+  data->trim_keeps_first = BoolOf(Member(processor, "add_prefix_space"), true);
+  return ReadClsAndSep(path, processor, &data->names);
+}
+
+void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
+  const TokenizerData& data = tokenizer.data();
+  OrderedJson merges = OrderedJson::array();
+  for (const auto& [left, right] : data.merges)
+    merges.push_back(OrderedJson::array({data.tokens[left], data.tokens[right]}));
+  const auto named = [&](const std::string& name) {
+    return OrderedJson::array({name, tokenizer.id(name)});
+  };
+  (*json)["normalizer"] = nullptr;
+  (*json)["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", data.add_prefix_space},
+      {"trim_offsets", true}, {"use_regex", true}};
+  (*json)["post_processor"] = {{"type", "RobertaProcessing"}, {"sep", named(data.names.sep)},
+      {"cls", named(data.names.cls)}, {"trim_offsets", data.trim_offsets},
+      {"add_prefix_space", data.trim_keeps_first}};
+  (*json)["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true},
+      {"use_regex", true}};
+  (*json)["model"] = {{"type", "BPE"}, {"dropout", nullptr},
+      {"unk_token", data.drops_unknown ? OrderedJson(nullptr) : OrderedJson(data.names.unk)},
+      {"continuing_subword_prefix", ""}, {"end_of_word_suffix", ""}, {"fuse_unk", false},
+      {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", VocabObject(data.tokens)},
+      {"merges", std::move(merges)}};
+}
+
+OrderedJson RobertaConfig(const TokenizerData& data, int64_t max_length) {
+  return {{"add_prefix_space", data.add_prefix_space}, {"backend", "tokenizers"},
+      {"bos_token", data.names.cls}, {"eos_token", data.names.sep}, {"errors", "replace"},
+      {"model_max_length", max_length}, {"tokenizer_class", "RobertaTokenizer"},
+      {"trim_offsets", data.trim_offsets}};
+}
+
+std::string VocabJson(const TokenizerData& data) {
+  return VocabObject(data.tokens).dump(-1, ' ', false, OrderedJson::error_handler_t::replace) +
+         "\n";
+}
+
+absl::Status ReadRobertaVocab(const std::vector<std::string>& paths, TokenizerData* data) {
+  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(paths[0]));
+  RETURN_IF_ERROR(ReadVocabObject(paths[0], "tokens", json, &data->tokens));
+  MergeReader reader(data);
+  ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(paths[1], 1 << 16));
+  std::string line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, lines.Next(&line));
+    if (!more) break;
+    if (line.rfind("#version", 0) == 0 || line.empty()) continue;
+    if (absl::Status status = reader.Add(line); !status.ok())
+      return Annotate(status, absl::StrCat(QuotePath(paths[1]), ":", lines.line_number()));
+  }
+  data->lstrip = {"<mask>"};  // as RobertaTokenizer sets it
+  return absl::OkStatus();
+}
+
+constexpr VocabFile kRobertaFiles[] = {{"vocab.json", VocabJson}, {"merges.txt", MergesText}};
+
+}  // namespace
+
+const TokenizerFormat& RobertaFormat() {
+  static const TokenizerFormat format = {.kind = SubwordKind::kByteBpe,
+      .model = "BPE",
+      .read = ReadRoberta,
+      .write = WriteRoberta,
+      .config = RobertaConfig,
+      .vocab_files = kRobertaFiles,
+      .token_per_line = false,
+      .read_vocab = ReadRobertaVocab};
+  return format;
+}
+
+}  // namespace cloze

@@ -1,0 +1,116 @@
+#include "core/text/tokenizer/tokenizer_data.h"
+
+#include "absl/strings/str_join.h"
+#include "core/base/file.h"
+#include "core/base/utf8.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxTokenBytes = 1024;
+constexpr int64_t kMaxVocabBytes = int64_t{128} << 20;
+constexpr size_t kMaxAddedBytes = 256;  // each added token is looked for at each byte of a text
+
+// Fills *name with the first of `spellings` that is a token, or checks that the given name is one.
+absl::Status FindSpecial(const std::string& file, const TokenIds& ids, absl::string_view role,
+    const std::vector<absl::string_view>& spellings, bool required, std::string* name) {
+  if (!name->empty()) {
+    if (ids.contains(*name)) return absl::OkStatus();
+    return Error(Exit::kData, absl::StrCat(QuotePath(file), ": the ", role, " token ", Quote(*name),
+                                  " is not in the vocabulary"));
+  }
+  for (const absl::string_view spelling : spellings) {
+    if (!ids.contains(spelling)) continue;
+    *name = std::string(spelling);
+    return absl::OkStatus();
+  }
+  if (!required) return absl::OkStatus();
+  return Error(
+      Exit::kData, absl::StrCat(QuotePath(file), ": no ", role, " token: expected ", spellings[0],
+                       " or ", spellings[1], " (is this a BERT or RoBERTa vocabulary?)"));
+}
+
+absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialNames* names) {
+  struct {
+    absl::string_view role;
+    std::vector<absl::string_view> spellings;
+    bool required;
+    std::string* name;
+  } const roles[] = {{"unknown", {"[UNK]", "<unk>"}, true, &names->unk},
+      {"class", {"[CLS]", "<class>", "<s>"}, true, &names->cls},
+      {"separator", {"[SEP]", "<sep>", "</s>"}, true, &names->sep},
+      {"padding", {"[PAD]", "<pad>"}, false, &names->pad},
+      {"mask", {"[MASK]", "<mask>"}, false, &names->mask}};
+  for (const auto& r : roles)
+    RETURN_IF_ERROR(FindSpecial(file, ids, r.role, r.spellings, r.required, r.name));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string MergesText(const TokenizerData& data) {
+  std::string text = "#version: 0.2\n";
+  for (const auto& [left, right] : data.merges)
+    absl::StrAppend(&text, data.tokens[left], " ", data.tokens[right], "\n");
+  return text;
+}
+
+std::string RulesKey(const TokenizerData& data) {
+  if (data.kind == SubwordKind::kWordPiece) return "";
+  return absl::StrCat(MergesText(data), data.add_prefix_space, data.drops_unknown,
+      absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
+}
+
+std::string TokenOrigin::Place(int64_t id) const {
+  return lines ? absl::StrCat(QuotePath(file), ":", id + 1)
+               : absl::StrCat(QuotePath(file), ": token ", id);
+}
+
+absl::Status CheckToken(absl::string_view token) {
+  if (token.empty()) return Error(Exit::kData, "blank: expected a token");
+  if (token.size() > kMaxTokenBytes) {
+    return Error(Exit::kData, absl::StrCat("token of ", token.size(), " bytes: expected at most ",
+                                  kMaxTokenBytes, " (is this a vocabulary?)"));
+  }
+  if (!IsUtf8(token))
+    return Error(Exit::kData, absl::StrCat("token ", Quote(token), " is not UTF-8"));
+  if (token.find_first_of("\n\r") != absl::string_view::npos)
+    return Error(Exit::kData, absl::StrCat("token ", Quote(token), " contains a line break"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckTokenCount(const std::string& file, int64_t tokens, int64_t bytes) {
+  if (tokens <= kMaxTokens && bytes <= kMaxVocabBytes) return absl::OkStatus();
+  return Error(
+      Exit::kLimit, absl::StrCat(QuotePath(file), ": vocabulary too large: expected at most ",
+                        kMaxTokens, " tokens of ", kMaxVocabBytes, " bytes in all"));
+}
+
+absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* data) {
+  const std::vector<std::string>& tokens = data->tokens;
+  TokenIds ids;
+  ids.reserve(tokens.size());
+  int64_t bytes = 0;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const std::string& token = tokens[id];
+    if (absl::Status status = CheckToken(token); !status.ok())
+      return Annotate(status, origin.Place(id));
+    if (const auto [first, is_new] = ids.try_emplace(token, id); !is_new) {
+      return Error(Exit::kData,
+          absl::StrCat(origin.Place(id), ": token ", Quote(token), " is a duplicate of ",
+              origin.lines ? "line " : "token ", first->second + origin.lines));
+    }
+    bytes += token.size();
+  }
+  RETURN_IF_ERROR(CheckTokenCount(origin.file, tokens.size(), bytes));
+  for (const int32_t id : data->added) {
+    if (tokens[id].size() <= kMaxAddedBytes) continue;
+    return Error(
+        Exit::kData, absl::StrCat(QuotePath(origin.file), ": added_tokens: ", Quote(tokens[id]),
+                         ": expected at most ", kMaxAddedBytes, " bytes"));
+  }
+  RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
+  return ids;
+}
+
+}  // namespace cloze
