@@ -1,4 +1,4 @@
-// Time that only goes forward.
+// Monotonic time.
 #ifndef CLOZE_CORE_BASE_CLOCK_H_
 #define CLOZE_CORE_BASE_CLOCK_H_
 
@@ -6,7 +6,7 @@
 
 namespace cloze {
 
-// Seconds since some moment, untouched by changes of the system's clock.
+// Returns seconds since an arbitrary moment, independent of changes of the system clock.
 inline double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

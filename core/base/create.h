@@ -1,7 +1,7 @@
-// Creating files and folders so that a crash leaves the old one or the new one, whole.
+// Creates files and folders atomically: after a crash the old or the new one is there, complete.
 //
-// Temporary names are "PATH.tmp-<pid>", beside the path they will replace, so the process that
-// left one behind is known. Whoever writes PATH again first removes what dead processes left there.
+// Temporary names are "PATH.tmp-<pid>", so that files of dead processes can be recognized. They are
+// removed before PATH is written again.
 #ifndef CLOZE_CORE_BASE_CREATE_H_
 #define CLOZE_CORE_BASE_CREATE_H_
 
@@ -21,24 +21,24 @@ absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path);
 // broken, else kCannotCreate.
 Exit ExitOfCreate(int error);
 
-// Like MakeDirectories(path) in core/base/file.h; appends the directories it made to *made,
-// outermost first, also before an error.
+// Like MakeDirectories(path) in core/base/file.h. Appends the directories it created to *made,
+// outermost first, even if it fails later.
 absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made);
 
-// Creates `path`, which must not exist, lets `write` fill it, fsyncs and closes it. Removes it
-// after an error.
+// Creates `path`, which must not exist, calls `write` to
+// fill it, fsyncs and closes it. Removes it after an error.
 absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write);
 
-// Returns the temporary name of `path` for this process, where nothing exists now: removes what
-// dead processes left under temporary names of `path`.
+// Returns the temporary name of `path` for this process, which does not exist. Removes the files of
+// dead processes under temporary names of `path`.
 std::string TemporaryName(const std::string& path);
 
-// Lets `write` create the file TemporaryName(path), renames it to `path` and fsyncs the directory.
+// Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory.
 absl::Status ReplaceFile(
     const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write);
 
-// A new folder under a temporary name. Removed by the destructor, with the files in it, unless
-// Commit succeeded.
+// A new folder under a temporary name. Removed by the
+// destructor, with the files in it, unless Commit succeeded.
 class AtomicFolder {
  public:
   // Makes the folder TemporaryName(path); kCannotCreate or kIo.
@@ -46,10 +46,10 @@ class AtomicFolder {
   AtomicFolder(AtomicFolder&& other) noexcept;
   ~AtomicFolder();
 
-  // Where to put the files: each must be on disk (fsynced) before Commit.
+  // Returns the folder to write to. Every file must be fsynced before Commit.
   const std::string& path() const { return temporary_; }
-  // Fsyncs the folder, renames it to the final path and fsyncs the parent. kCannotCreate when the
-  // final path exists.
+  // Fsyncs the folder, renames it to the final path and fsyncs
+  // the parent. kCannotCreate when the final path exists.
   absl::Status Commit();
 
  private:
@@ -57,9 +57,9 @@ class AtomicFolder {
   std::string final_, temporary_;
 };
 
-// Removes from `directory` the temporary files and folders that dead processes left, or an earlier
-// process with our number, for each final name that `ours` accepts. Call it before this process
-// writes there. Follows no links and removes no folders inside of folders.
+// Removes temporary files and folders of dead processes, or of an earlier process with our number,
+// from `directory`, if `ours` accepts their final name. Requires that this process has not written
+// there yet. Does not follow links or remove nested folders.
 void RemoveLeftovers(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours);
 

@@ -33,7 +33,8 @@ absl::Status Fd::Close(absl::string_view path) {
 
 absl::StatusOr<Fd> OpenForRead(const std::string& path) {
   Fd fd(::open(path.c_str(),
-      O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // non-blocking: a named pipe must not hang us
+      O_RDONLY | O_CLOEXEC |
+          O_NONBLOCK));  // non-blocking, because opening a named pipe would block
   if (!fd.ok()) return Errno(Exit::kNoInput, "cannot open", path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
@@ -55,8 +56,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
   if (info.st_size > max_bytes) {
-    return Error(Exit::kLimit, absl::StrCat(QuotePath(path), ": ", info.st_size, " bytes, at most ",
-                                   max_bytes, " are allowed"));
+    return Error(Exit::kLimit,
+        absl::StrCat(QuotePath(path), ": ", info.st_size, " bytes: expected at most ", max_bytes));
   }
   std::string content(info.st_size, '\0');
   RETURN_IF_ERROR(ReadAt(fd, path, 0, content.data(), info.st_size));
@@ -71,8 +72,8 @@ absl::Status ReadAt(
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Errno(Exit::kIo, "cannot read", path);
     if (n == 0)
-      return Error(Exit::kData,
-          absl::StrCat(QuotePath(path), ": ends at byte ", offset, ", ", size, " more expected"));
+      return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ends at byte ", offset,
+                                    ": expected ", size, " more bytes"));
     out += n, offset += n, size -= n;
   }
   return absl::OkStatus();
@@ -197,7 +198,7 @@ absl::Status LineReader::Fill() {
 absl::Status LineReader::CheckSignature() {
   if (const absl::string_view other = OtherFormat(buffer_); !other.empty()) {
     return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", other,
-                                  ", UTF-8 text expected; convert or unpack it first"));
+                                  ": expected UTF-8 text (convert or unpack it first)"));
   }
   has_bom_ = buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0;
   if (has_bom_) begin_ = position_ = 3;

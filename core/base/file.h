@@ -1,5 +1,5 @@
-// Files: whole reads with a limit, buffered lines, and writes that are either complete and on disk
-// or not there at all.
+// Files: bounded reads, buffered
+// lines, and atomic durable writes.
 #ifndef CLOZE_CORE_BASE_FILE_H_
 #define CLOZE_CORE_BASE_FILE_H_
 
@@ -12,7 +12,7 @@
 
 namespace cloze {
 
-// A file descriptor that closes itself. Moves, never copies.
+// Owns a file descriptor.
 class Fd {
  public:
   Fd() = default;
@@ -22,40 +22,40 @@ class Fd {
   ~Fd();
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
-  // Closes and says whether that worked.
+  // Closes the descriptor and returns any error.
   absl::Status Close(absl::string_view path);
 
  private:
   int fd_ = -1;
 };
 
-// Opens a regular file for reading; kNoInput when it is missing, unreadable or not a regular file.
+// Opens a regular file for reading. kNoInput if it is missing, unreadable or not a regular file.
 absl::StatusOr<Fd> OpenForRead(const std::string& path);
 
-// Size of a regular file in bytes.
+// Returns the size of a regular file in bytes.
 absl::StatusOr<int64_t> FileSize(const std::string& path);
 
-// The whole file; kLimit when it is larger than max_bytes.
+// Returns the content of a file. kLimit if it is larger than max_bytes.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
-// Reads exactly `size` bytes at `offset`; an error of kIo, or kData when the file is shorter.
+// Reads exactly `size` bytes at `offset`. kIo on errors, kData if the file is shorter.
 absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size);
 
 // Writes all of `size` bytes; handles short writes and EINTR.
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 
-// Makes `path` and its parents where they are missing.
+// Creates `path` and its parents if they are missing.
 absl::Status MakeDirectories(const std::string& path);
 
-// Creates a new file (it must not exist), writes, fsyncs and closes it. Does not fsync the
-// directory.
+// Creates a new file (it must not exist), writes,
+// fsyncs and closes it. Does not fsync the directory.
 absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 
-// Replaces `path` by `content` so that a crash leaves the old or the new file, whole: temporary
+// Replaces `path` by `content` atomically: temporary
 // file, fsync, rename, fsync of the folder.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
-// Renames a file or folder; kCannotCreate when `to` exists. Durable only after SyncDirectory.
+// Renames a file or folder. kCannotCreate if `to` exists. Durable only after SyncDirectory.
 absl::Status RenameNew(const std::string& from, const std::string& to);
 
 // Makes renames and new names in `directory` durable.
@@ -64,44 +64,44 @@ absl::Status SyncDirectory(const std::string& directory);
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 
-// Names in `directory`, sorted, without "." and "..".
+// Returns the names in `directory`, sorted, without "." and "..".
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& directory);
 
-// "a/b" of "a" and "b"; an absolute or first part that is empty stands alone.
+// Returns "a/b" for "a" and "b", and `b` alone if `a` is empty or `b` is absolute.
 std::string JoinPath(absl::string_view a, absl::string_view b);
 
-// `path` from the root on, without "." and ".."; `path` itself when the working directory is
-// unknown.
+// Returns the absolute path without "." and "..",
+// or `path` if the working directory is unknown.
 std::string AbsolutePath(const std::string& path);
 
-// Folder of a path: "a/b" of "a/b/c", "." of "c".
+// Returns the folder of a path: "a/b" for "a/b/c", "." for "c".
 std::string DirectoryOf(absl::string_view path);
 
-// Reads a text file line by line in constant memory: a line longer than max_line_bytes comes in
-// pieces (`continued` is then true).
+// Reads a text file line by line in constant memory. A line longer than max_line_bytes is returned
+// in pieces, and continued() is true for all but the last.
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLine = 16 << 20;
-  // `path` "-" is standard input.
+  // Opens a file; "-" is standard input.
   static absl::StatusOr<LineReader> Open(
       const std::string& path, int64_t max_line_bytes = kDefaultMaxLine);
 
-  // Puts the next line, without its LF or CRLF, into *line; false at the end of the file. A UTF-8
-  // byte order mark at the start of the file is dropped. UTF-16, gzip, xz and zstd content is an
-  // error of kData that names it.
+  // Reads the next line, without LF or CRLF, into *line.
+  // Returns false at the end of the file. Skips a UTF-8 byte
+  // order mark. kData for UTF-16 text and compressed files.
   absl::StatusOr<bool> Next(std::string* line);
 
-  // Would Next return without waiting for a pipe or terminal? Reads what is there, never waits.
+  // True if Next would not block. Reads available input without blocking.
   absl::StatusOr<bool> Ready();
 
-  // Number of the line that Next returned last, from 1.
+  // Number of the last line, from 1.
   int64_t line_number() const { return line_number_; }
-  // Did Next return only a piece of a line, with more to come?
+  // True if Next returned a piece of a line and more follows.
   bool continued() const { return continued_; }
-  // What ended the line (or piece) that Next returned last: "\n", "\r\n", "\r" (only at the end of
-  // the file) or "".
+  // End of the last line or piece: "\n", "\r\n",
+  // "\r" (only at the end of the file) or "".
   absl::string_view line_end() const { return line_end_; }
-  // Did the file begin with a byte order mark? Known after the first Next.
+  // True if the file begins with a byte order mark. Requires a call of Next.
   bool has_bom() const { return has_bom_; }
   // Bytes consumed so far.
   int64_t position() const { return position_; }

@@ -15,7 +15,7 @@ bool Mapped(int64_t bytes) { return bytes >= kHugePage; }
 
 int64_t Up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// A huge page more than wanted, so that one begins in it; what is too much goes back.
+// Maps one huge page more than needed, and unmaps the rest before and after the aligned part.
 char* Map(int64_t bytes, bool huge) {
   const int64_t wanted = Up(bytes, kPage), all = wanted + kHugePage;
   void* const p = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// Memory of large arrays.
+// Memory for large arrays.
 #ifndef CLOZE_CORE_BASE_LARGE_MEMORY_H_
 #define CLOZE_CORE_BASE_LARGE_MEMORY_H_
 
@@ -9,10 +9,10 @@
 
 namespace cloze {
 
-// Owned zeros from a page's start on. The system gives the pages of a large one as they are
-// touched: huge ones where it has them, as looking up the addresses of small ones takes a seventh
-// of an optimizer's sweep, or, without `huge`, small ones for who touches few places. Throws
-// std::bad_alloc.
+// Owns zeroed memory that starts at a page. The system provides pages of
+// large arrays on first access: with `huge`, huge pages if available,
+// because TLB misses of small pages take a seventh of an optimizer's
+// sweep; without it small ones, for sparse access. Throws std::bad_alloc.
 class LargeMemory {
  public:
   LargeMemory() {}
@@ -35,8 +35,8 @@ class LargeMemory {
   std::unique_ptr<char, Free> data_;
 };
 
-// Returns an address that is not null and that no process can read or write: it is not canonical on
-// x86-64. Views of memory that a dry run only counts point there.
+// Returns a non-null address that no process can read or write, because it is not canonical on
+// x86-64. Views in a dry run point there.
 inline char* NoMemory(int64_t offset = 0) {
   return reinterpret_cast<char*>((uintptr_t{1} << 62) + offset);
 }

@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al. 2011): random numbers as a pure function of a key and a counter.
-// Nothing to save, nothing to lock.
+// Philox4x32-10 (Salmon et al. 2011): random numbers as
+// a pure function of a key and a counter, without state.
 #ifndef CLOZE_CORE_BASE_PHILOX_H_
 #define CLOZE_CORE_BASE_PHILOX_H_
 
@@ -8,7 +8,7 @@
 
 namespace cloze {
 
-// What a random number is for; part of the key. Numbers never change meaning.
+// The use of a random number; part of the key. Values never change their meaning.
 enum class Purpose : uint32_t { kInit = 1, kMask = 2, kDropout = 3, kShuffle = 4 };
 
 class Philox {
@@ -19,7 +19,7 @@ class Philox {
       : key_{static_cast<uint32_t>(seed),
             static_cast<uint32_t>(seed >> 32) ^ (static_cast<uint32_t>(purpose) * 0x9E3779B9u)} {}
 
-  // Four random words for (example, position, stream).
+  // Returns four random words for (example, position, stream).
   Block operator()(uint64_t example, uint32_t position, uint32_t stream) const {
     Block c = {
         position, stream, static_cast<uint32_t>(example), static_cast<uint32_t>(example >> 32)};
@@ -47,8 +47,8 @@ class Philox {
   std::array<uint32_t, 2> key_;
 };
 
-// A permutation of [0, n) chosen by `key`, one value at a time in O(1): a four-round Feistel
-// network, walked until it lands in range.
+// Returns one value of the permutation of [0, n) that `key` selects, in O(1): a four-round Feistel
+// network, repeated until the value is in range.
 uint64_t PermutedIndex(uint64_t index, uint64_t n, const Philox& philox, uint32_t stream);
 
 }  // namespace cloze

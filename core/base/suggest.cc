@@ -1,4 +1,3 @@
-// See suggest.h.
 #include "core/base/suggest.h"
 
 #include <algorithm>
@@ -9,10 +8,10 @@
 namespace cloze {
 namespace {
 
-// Names longer than this are not compared; keeps the work small for hostile input.
+// Longer names are not compared, which bounds the time for hostile input.
 constexpr size_t kMaxLength = 100;
 
-// Edits from `a` to `b`, where a swap of two neighbours is one edit.
+// Returns the edit distance, in which a swap of two neighbours is one edit.
 int EditDistance(const std::string& a, const std::string& b) {
   std::vector<int> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;

@@ -1,4 +1,4 @@
-// "Did you mean ...?" for names that a user misspelt.
+// Suggestions for misspelt names.
 #ifndef CLOZE_CORE_BASE_SUGGEST_H_
 #define CLOZE_CORE_BASE_SUGGEST_H_
 
@@ -9,11 +9,11 @@
 
 namespace cloze {
 
-// The candidate nearest to `word` by edits (insert, delete, replace, swap of neighbours; case does
-// not count), or "" when none is near.
+// Returns the candidate nearest to `word` by case-insensitive edit distance (insert, delete,
+// replace, swap of neighbours), or "" if none is near.
 std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates);
 
-// `; did you mean "x"?` of the nearest candidate, or "" when none is near.
+// Returns `; did you mean "x"?` for the nearest candidate, or "" if none is near.
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace cloze

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kKilobyte = 1024;
 
-// What is left of a limit; a negative one is unknown.
+// Returns the rest of a limit; kUnlimited if the limit is negative (unknown).
 int64_t Left(int64_t limit, int64_t used) {
   return limit < 0 ? kUnlimited : std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
 }

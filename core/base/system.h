@@ -1,4 +1,4 @@
-// What the system tells: files of /proc and /sys, control groups, memory.
+// Facts about the system: files of /proc and /sys, control groups, memory.
 #ifndef CLOZE_CORE_BASE_SYSTEM_H_
 #define CLOZE_CORE_BASE_SYSTEM_H_
 

@@ -46,7 +46,7 @@ double QuotaCores() {
 }
 
 thread_local int t_index = 0;
-thread_local bool t_inside = false;  // a task of a loop
+thread_local bool t_inside = false;  // runs a task of a loop
 
 void Pause() {
 #ifdef __x86_64__
@@ -54,8 +54,8 @@ void Pause() {
 #endif
 }
 
-// Waits for `done` with the core kept, for some ten microseconds: longer than most gaps between
-// loops, and shorter than what would hurt another process that needs the core.
+// Spins until `done`, for about ten microseconds: longer than most gaps between loops, but too
+// short to slow down other processes.
 template <typename F>
 bool Spin(F done) {
   for (int i = 0; i < 1000; ++i) {
@@ -65,12 +65,11 @@ bool Spin(F done) {
   return false;
 }
 
-// Threads that stay between loops: an OpenMP region of its own that lasts, because at the borders
-// of a region libgomp spins for milliseconds, which costs several times the work when another
-// process wants the core. A loop is over when its tasks are done, not when every worker has shown
-// up; so a worker whose core was taken away delays only the task that it holds. Each thread begins
-// with its own share, tasks side by side: what one loop wrote for some rows, the next one reads on
-// the same core.
+// A thread pool inside one long OpenMP region. At the end of every region libgomp spins for
+// milliseconds, which costs several times the work if another process needs the core. A loop ends
+// when its tasks are done, even if some workers did not take part, so a preempted worker delays
+// only its own task. Each thread starts with its own share of consecutive tasks, so that
+// consecutive loops process the same rows on the same core.
 class Team {
  public:
   explicit Team(int workers) : workers_(workers), open_(workers + 1) {
@@ -118,11 +117,11 @@ class Team {
     }
   }
 
-  // Number of the first task behind a share.
+  // Returns the first task after a share.
   uint32_t End(uint32_t share) const { return uint64_t{tasks_} * (share + 1) / open_.size(); }
 
-  // Takes tasks as long as there are any, first those of its own share. f_ and tasks_ are those of
-  // the loop that a taken task belongs to, which is not over before it.
+  // Runs tasks until none is left, first those of its own share. f_ and tasks_ belong to the loop
+  // of the task, which cannot end before the task.
   void Drain() {
     uint32_t done = 0;
     for (uint32_t i = 0; i < open_.size(); ++i) {
@@ -139,25 +138,25 @@ class Team {
   }
 
   struct alignas(64) Share {
-    std::atomic<uint64_t> left{0};  // number of the loop << 32 | tasks that nobody has taken
+    std::atomic<uint64_t> left{0};  // number of the loop << 32 | tasks not yet taken
   };
 
   const int workers_;
   absl::FunctionRef<void(int64_t)>* f_ = nullptr;
   uint32_t tasks_ = 0;
-  std::vector<Share> open_;           // one a thread
-  std::atomic<uint32_t> loop_{0};     // number of the loop; what idle workers sleep on
-  std::atomic<uint32_t> pending_{0};  // tasks that are not done
+  std::vector<Share> open_;           // one per thread
+  std::atomic<uint32_t> loop_{0};     // number of the loop; idle workers wait on it
+  std::atomic<uint32_t> pending_{0};  // unfinished tasks
   std::atomic<bool> stop_{false};
   std::thread host_;
 };
 
-// The team at work, for one loop at a time; `mutex` guards it. Never destroyed, so that it may
-// sleep while the process ends.
+// The pool runs one loop at a time, guarded by `mutex`. Never destroyed, because its threads may
+// still wait when the process exits.
 struct Pool {
   std::mutex mutex;
   std::unique_ptr<Team> team;
-  const int openmp = omp_get_max_threads();  // as the environment says
+  const int openmp = omp_get_max_threads();  // from the environment
   std::atomic<int> threads{openmp};
 };
 Pool& ThePool() {
@@ -196,7 +195,7 @@ int Threads() { return ThePool().threads; }
 int ThreadIndex() { return t_index; }
 
 void SetLibraryThreads(int threads) {
-  ThePool();  // has read OpenMP's number before it changes
+  ThePool();  // reads OpenMP's number before it changes
   omp_set_num_threads(threads);
 }
 
@@ -213,7 +212,7 @@ void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
     pool.team.reset();
     pool.team = std::make_unique<Team>(workers);
   }
-  // An exception (memory that ran out) must not leave a worker: the first one is thrown again here.
+  // Exceptions (out of memory) must not leave a worker; the first one is rethrown here.
   std::exception_ptr thrown;
   std::atomic<bool> failed = false;
   const auto guarded = [&](int64_t i) {

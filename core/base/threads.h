@@ -1,4 +1,4 @@
-// Threads. The only place that knows OpenMP.
+// Parallel loops. Only this room uses OpenMP.
 #ifndef CLOZE_CORE_BASE_THREADS_H_
 #define CLOZE_CORE_BASE_THREADS_H_
 
@@ -8,33 +8,33 @@
 
 namespace cloze {
 
-// Cores this process may use: those of its affinity mask, each once however many hyper-threads it
-// has, and no more than the cgroup's quota rounded up or OMP_NUM_THREADS.
+// Returns the number of physical cores in the affinity mask of this process, at most the quota of
+// the cgroup (rounded up) and OMP_NUM_THREADS.
 int AvailableCores();
 
-// Threads that ParallelFor uses from now on; 0 means AvailableCores(). At first it is OpenMP's
-// number. Not inside ParallelFor.
+// Sets the number of threads of ParallelFor; 0 means AvailableCores(). The initial number is
+// OpenMP's. Must not be called inside ParallelFor.
 void SetThreads(int threads);
 int Threads();
 
-// Calls f(0) ... f(tasks - 1), each once, spread over the threads; returns when all are done. What
-// f(i) computes must not depend on which thread runs it, so that results have the same bits for any
-// number of threads. Runs inline when there is one task or one thread, inside another ParallelFor,
-// or while another thread's ParallelFor has the team. What an f(i) throws is thrown again here;
-// then some of the others were not called.
+// Calls f(0) ... f(tasks - 1) once each, in parallel, and returns when all are
+// done. The result of f(i) must not depend on the thread, so that results have the
+// same bits for any number of threads. Runs inline for one task or one thread,
+// inside another ParallelFor, or while another thread is using the pool. Rethrows
+// the first exception of an f(i); some of the others are then not called.
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f);
 
-// Calls f(begin, end) for consecutive chunks of `chunk` (the last may be shorter) that cover [0,
-// n).
+// Calls f(begin, end) for consecutive chunks of
+// `chunk` (the last may be shorter) that cover [0, n).
 void ParallelChunks(
     int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t begin, int64_t end)> f);
 
-// Index of the calling thread in [0, Threads()); for per-thread scratch memory only, never for
-// results.
+// Returns the index of the calling thread in [0, Threads()).
+// Only for per-thread scratch memory, never for results.
 int ThreadIndex();
 
-// Threads of OpenMP regions that libraries open on the calling thread from now on. Usually 1:
-// parallel work is ParallelFor's.
+// Sets the number of threads of OpenMP regions that libraries open on the calling thread. Usually
+// 1, because ParallelFor distributes the work.
 void SetLibraryThreads(int threads);
 
 }  // namespace cloze

@@ -1,4 +1,4 @@
-// Memory of a pass: bump allocation, freed all at once or back to a mark.
+// Memory of a pass: a bump allocator that frees everything at once, or back to a mark.
 #ifndef CLOZE_CORE_TENSOR_ARENA_H_
 #define CLOZE_CORE_TENSOR_ARENA_H_
 
@@ -10,8 +10,8 @@
 
 namespace cloze {
 
-// Not thread-safe. After Reset() everything handed out is invalid; the memory is kept, as one block
-// from the second pass on.
+// Not thread-safe. Reset() invalidates all allocations and
+// keeps the memory, from the second pass on as one block.
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;
@@ -30,26 +30,26 @@ class Arena {
     int64_t total;
   };
 
-  // Uninitialised matrix [rows, cols]; its rows stand without gaps.
+  // Returns an uninitialized matrix [rows, cols] without gaps between rows.
   Mat New(int64_t rows, int64_t cols, DType type) {
     return {Allocate(rows * cols * SizeOf(type)), rows, cols, cols, type};
   }
   Mat NewZero(int64_t rows, int64_t cols, DType type);
-  // Uninitialised array of `n` elements.
+  // Returns an uninitialized array of `n` elements.
   template <typename T>
   T* NewArray(int64_t n) {
     return static_cast<T*>(Allocate(n * sizeof(T)));
   }
 
   Mark mark() const { return {block_, used_, total_}; }
-  // Frees everything handed out since `mark`.
+  // Frees everything that was allocated after `mark`.
   void Rewind(Mark mark);
   // Frees everything.
   void Reset();
-  // Reset, and room for `bytes` in one block, so that passes which need no more never ask the
-  // system again. Pages that no pass touches cost nothing.
+  // Resets, and reserves one block of `bytes`, so that passes within it never allocate from the
+  // system. Pages that are never touched take no memory.
   void Reserve(int64_t bytes);
-  // Bytes in use, and the most that were ever in use at once.
+  // Bytes in use, and their maximum so far.
   int64_t used() const { return total_; }
   int64_t peak() const { return peak_; }
 

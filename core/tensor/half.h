@@ -9,19 +9,19 @@
 
 namespace cloze {
 
-// Exact.
+// Converts exactly.
 inline float Bf16ToFloat(Bf16 x) {
   return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
 }
 
-// Rounds to nearest, ties to even; overflows to infinity; a NaN stays a (quiet) NaN.
+// Rounds to nearest even. Overflows to infinity. NaN stays a quiet NaN.
 Bf16 FloatToBf16(float x);
 
-// `bits` is an IEEE 754 binary16. Exact.
+// Converts an IEEE 754 binary16 exactly.
 float HalfToFloat(uint16_t bits);
 
-// Rounds to nearest, ties to even, subnormals included; overflows to infinity; a NaN stays a
-// (quiet) NaN.
+// Rounds to nearest even, also subnormals.
+// Overflows to infinity. NaN stays a quiet NaN.
 uint16_t FloatToHalf(float x);
 
 }  // namespace cloze

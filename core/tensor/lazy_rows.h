@@ -1,4 +1,4 @@
-// Rows of a stored matrix that are read when they are first wanted.
+// Rows of a stored matrix, read on first use.
 #ifndef CLOZE_CORE_TENSOR_LAZY_ROWS_H_
 #define CLOZE_CORE_TENSOR_LAZY_ROWS_H_
 
@@ -11,19 +11,19 @@
 
 namespace cloze {
 
-// Of an embedding table, a few texts need a few rows: reading no others saves most of the time and
-// memory of a start. A map of the file would do the same, and would end the process when the file
-// is cut short meanwhile; here that is an error. Not thread-safe.
+// A few texts need few rows of an embedding table; reading only those saves most of the time and
+// memory at the start. Unlike with mmap, a file that is truncated meanwhile is an error and does
+// not end the process. Not thread-safe.
 class LazyRows {
  public:
-  // Nothing is left to read.
+  // Creates an object without rows to read.
   LazyRows() = default;
-  // Tensor `name` of `files`, a float type, has the shape of `table` [rows, cols] f32, which gets
-  // the rows and outlives this.
+  // Reads rows of the tensor `name` in `files`, a float type, into `table` [rows, cols] f32, which
+  // has the same shape and must outlive this.
   LazyRows(TensorFolder files, std::string name, Mat table);
 
-  // Reads those of `rows` (indices, as often as they like) that are not there yet. kData when a
-  // value is not finite or the file has become shorter, kIo when it cannot be read.
+  // Reads those of `rows` (indices, may repeat) that have not been read yet. kData if a value is
+  // not finite or the file has become shorter, kIo if it cannot be read.
   absl::Status Read(absl::Span<const int32_t> rows);
   absl::Status ReadAll();
 

@@ -1,4 +1,4 @@
-// Views of matrices. A view never owns; everything is 2-D, row-major, rows `stride` elements apart.
+// Matrix views, which do not own their data: 2-D, row-major, rows `stride` elements apart.
 #ifndef CLOZE_CORE_TENSOR_MAT_H_
 #define CLOZE_CORE_TENSOR_MAT_H_
 
@@ -55,7 +55,7 @@ inline ConstMat View(const float* data, int64_t rows, int64_t cols) {
   return {data, rows, cols, cols, DType::kF32};
 }
 
-// Columns [begin, begin + cols) of `m`.
+// Returns columns [begin, begin + cols) of `m`.
 inline Mat Columns(Mat m, int64_t begin, int64_t cols) {
   return {static_cast<char*>(m.data) + begin * SizeOf(m.type), m.rows, cols, m.stride, m.type};
 }
@@ -63,7 +63,7 @@ inline ConstMat Columns(ConstMat m, int64_t begin, int64_t cols) {
   return {
       static_cast<const char*>(m.data) + begin * SizeOf(m.type), m.rows, cols, m.stride, m.type};
 }
-// Rows [begin, begin + rows) of `m`.
+// Returns rows [begin, begin + rows) of `m`.
 inline Mat Rows(Mat m, int64_t begin, int64_t rows) {
   return {static_cast<char*>(m.data) + begin * m.stride * SizeOf(m.type), rows, m.cols, m.stride,
       m.type};
