@@ -9,25 +9,25 @@ namespace {
 
 absl::Status ReadNormalizer(const std::string& path, const Json& json, NormalizerOptions* options) {
   RETURN_IF_ERROR(CheckType(path, json, "normalizer", "BertNormalizer"));
-  const Json& normalizer = Member(json, "normalizer");
-  options->clean_text = BoolOf(Member(normalizer, "clean_text"), true);
-  options->chinese_chars = BoolOf(Member(normalizer, "handle_chinese_chars"), true);
-  options->lowercase = BoolOf(Member(normalizer, "lowercase"), true);
-  options->strip_accents = BoolOf(Member(normalizer, "strip_accents"), options->lowercase);
+  const Json& normalizer = JsonMember(json, "normalizer");
+  options->clean_text = BoolOf(JsonMember(normalizer, "clean_text"), true);
+  options->chinese_chars = BoolOf(JsonMember(normalizer, "handle_chinese_chars"), true);
+  options->lowercase = BoolOf(JsonMember(normalizer, "lowercase"), true);
+  options->strip_accents = BoolOf(JsonMember(normalizer, "strip_accents"), options->lowercase);
   return absl::OkStatus();
 }
 
 absl::Status ReadBertModel(const std::string& path, const Json& model, TokenizerData* data) {
-  const std::string prefix = StringOf(Member(model, "continuing_subword_prefix"));
+  const std::string prefix = StringOf(JsonMember(model, "continuing_subword_prefix"));
   if (prefix != "##") {
     return Wrong(path, absl::StrCat("model: continuing_subword_prefix ", Quote(prefix),
                            " is not supported: expected \"##\""));
   }
-  const Json& longest = Member(model, "max_input_chars_per_word");
+  const Json& longest = JsonMember(model, "max_input_chars_per_word");
   if (longest.is_number_unsigned())
     data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
-  data->names.unk = StringOf(Member(model, "unk_token"));
-  return ReadVocabObject(path, "model: vocab", Member(model, "vocab"), &data->tokens);
+  data->names.unk = StringOf(JsonMember(model, "unk_token"));
+  return ReadVocabObject(path, "model: vocab", JsonMember(model, "vocab"), &data->tokens);
 }
 
 // An item of a template: a special token or, with `text`, "A" or "B".
@@ -58,14 +58,14 @@ OrderedJson TemplateJson(const std::vector<Item>& items) {
 }
 
 absl::Status ReadTemplate(const std::string& path, const Json& processor, SpecialNames* names) {
-  const Json& single = Member(processor, "single");
+  const Json& single = JsonMember(processor, "single");
   if (single.is_array() && single.size() == 3) {
-    names->cls = StringOf(Member(Member(single[0], "SpecialToken"), "id"));
-    names->sep = StringOf(Member(Member(single[2], "SpecialToken"), "id"));
+    names->cls = StringOf(JsonMember(JsonMember(single[0], "SpecialToken"), "id"));
+    names->sep = StringOf(JsonMember(JsonMember(single[2], "SpecialToken"), "id"));
   }
   if (!names->cls.empty() && !names->sep.empty() &&
       single == Json(TemplateJson(SingleTemplate(*names))) &&
-      Member(processor, "pair") == Json(TemplateJson(PairTemplate(*names))))
+      JsonMember(processor, "pair") == Json(TemplateJson(PairTemplate(*names))))
     return absl::OkStatus();
   return Wrong(path,
       "post_processor: template is not BERT's: expected [CLS] A [SEP] and [CLS] A [SEP] B [SEP]");
@@ -74,9 +74,9 @@ absl::Status ReadTemplate(const std::string& path, const Json& processor, Specia
 absl::Status ReadBert(const std::string& path, const Json& json, TokenizerData* data) {
   RETURN_IF_ERROR(ReadNormalizer(path, json, &data->options));
   RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "BertPreTokenizer"));
-  RETURN_IF_ERROR(ReadBertModel(path, Member(json, "model"), data));
-  const Json& processor = Member(json, "post_processor");
-  if (StringOf(Member(processor, "type")) == "BertProcessing")
+  RETURN_IF_ERROR(ReadBertModel(path, JsonMember(json, "model"), data));
+  const Json& processor = JsonMember(json, "post_processor");
+  if (StringOf(JsonMember(processor, "type")) == "BertProcessing")
     return ReadClsAndSep(path, processor, &data->names);
   RETURN_IF_ERROR(CheckType(path, json, "post_processor", "TemplateProcessing"));
   return ReadTemplate(path, processor, &data->names);

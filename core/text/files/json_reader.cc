@@ -1,34 +1,12 @@
 #include "core/text/files/json_reader.h"
 
-#include "absl/strings/match.h"
 #include "core/base/file.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kMaxJsonBytes = int64_t{512} << 20;
-constexpr int kMaxDepth = 64;
-
-// True if `text` is nested deeper than kMaxDepth. Looks only at brackets outside strings, without
-// recursion.
-bool TooDeep(absl::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
+constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for each merge
 
 }  // namespace
 
@@ -38,18 +16,7 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 
 absl::StatusOr<Json> ReadJsonObject(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxJsonBytes));
-  if (TooDeep(text)) return Wrong(path, absl::StrCat("nested deeper than ", kMaxDepth, " levels"));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || absl::StrContains(text, '\0')) return Wrong(path, "not valid JSON");
-  if (!json.is_object()) return Wrong(path, "expected a JSON object");
-  return json;
-}
-
-const Json& Member(const Json& object, const char* key) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
-  const auto at = object.find(key);
-  return at == object.end() ? kNull : *at;
+  return ParseJson(text, path, kMaxValues);
 }
 
 std::string StringOf(const Json& value) {
@@ -61,7 +28,7 @@ bool BoolOf(const Json& value, bool otherwise) {
 
 absl::Status CheckType(
     const std::string& path, const Json& json, const char* component, const char* expected) {
-  const std::string type = StringOf(Member(Member(json, component), "type"));
+  const std::string type = StringOf(JsonMember(JsonMember(json, component), "type"));
   if (type == expected) return absl::OkStatus();
   return Wrong(path, absl::StrCat(component, ": type ", type.empty() ? "missing" : Quote(type),
                          ": expected ", expected));
@@ -100,7 +67,7 @@ OrderedJson VocabObject(const std::vector<std::string>& tokens) {
 
 absl::Status ReadClsAndSep(const std::string& path, const Json& processor, SpecialNames* names) {
   const auto first = [&](const char* key) {
-    const Json& pair = Member(processor, key);
+    const Json& pair = JsonMember(processor, key);
     return pair.is_array() && !pair.empty() ? StringOf(pair[0]) : std::string();
   };
   names->cls = first("cls"), names->sep = first("sep");

@@ -15,11 +15,8 @@ namespace cloze {
 // Returns kData: "path: what".
 absl::Status Wrong(const std::string& path, absl::string_view what);
 
-// Reads a file of at most 512 MB that holds one object, nested at most 64 deep.
+// Reads a file of at most 512 MB with ParseJson.
 absl::StatusOr<Json> ReadJsonObject(const std::string& path);
-
-// Returns member `key` of an object, or a JSON null.
-const Json& Member(const Json& object, const char* key);
 
 // Return the value, or "" and `otherwise` if it has another type.
 std::string StringOf(const Json& value);

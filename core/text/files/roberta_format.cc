@@ -58,7 +58,7 @@ absl::Status ReadMerges(const std::string& path, const Json& merges, TokenizerDa
 absl::Status ReadRobertaModel(const std::string& path, const Json& model, TokenizerData* data) {
   for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
            "byte_fallback", "ignore_merges"}) {
-    const Json& value = Member(model, field);
+    const Json& value = JsonMember(model, field);
     const bool off =
         value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
     if (!off) {
@@ -66,28 +66,28 @@ absl::Status ReadRobertaModel(const std::string& path, const Json& model, Tokeni
           path, absl::StrCat("model: ", field, " is ", Quote(value.dump()), ": not supported"));
     }
   }
-  data->drops_unknown = Member(model, "unk_token").is_null();
-  data->names.unk = StringOf(Member(model, "unk_token"));
-  RETURN_IF_ERROR(ReadVocabObject(path, "model: vocab", Member(model, "vocab"), &data->tokens));
-  return ReadMerges(path, Member(model, "merges"), data);
+  data->drops_unknown = JsonMember(model, "unk_token").is_null();
+  data->names.unk = StringOf(JsonMember(model, "unk_token"));
+  RETURN_IF_ERROR(ReadVocabObject(path, "model: vocab", JsonMember(model, "vocab"), &data->tokens));
+  return ReadMerges(path, JsonMember(model, "merges"), data);
 }
 
 absl::Status ReadRoberta(const std::string& path, const Json& json, TokenizerData* data) {
-  if (const Json& normalizer = Member(json, "normalizer"); !normalizer.is_null()) {
+  if (const Json& normalizer = JsonMember(json, "normalizer"); !normalizer.is_null()) {
     return Wrong(
-        path, absl::StrCat("normalizer: type ", Quote(StringOf(Member(normalizer, "type"))),
+        path, absl::StrCat("normalizer: type ", Quote(StringOf(JsonMember(normalizer, "type"))),
                   " is not supported with a BPE: expected null"));
   }
   RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "ByteLevel"));
-  const Json& pre = Member(json, "pre_tokenizer");
-  data->add_prefix_space = BoolOf(Member(pre, "add_prefix_space"), true);
-  if (!BoolOf(Member(pre, "use_regex"), true))
+  const Json& pre = JsonMember(json, "pre_tokenizer");
+  data->add_prefix_space = BoolOf(JsonMember(pre, "add_prefix_space"), true);
+  if (!BoolOf(JsonMember(pre, "use_regex"), true))
     return Wrong(path, "pre_tokenizer: use_regex false is not supported");
-  RETURN_IF_ERROR(ReadRobertaModel(path, Member(json, "model"), data));
+  RETURN_IF_ERROR(ReadRobertaModel(path, JsonMember(json, "model"), data));
   RETURN_IF_ERROR(CheckType(path, json, "post_processor", "RobertaProcessing"));
-  const Json& processor = Member(json, "post_processor");
-  data->trim_offsets = BoolOf(Member(processor, "trim_offsets"), true);
-  data->trim_keeps_first = BoolOf(Member(processor, "add_prefix_space"), true);
+  const Json& processor = JsonMember(json, "post_processor");
+  data->trim_offsets = BoolOf(JsonMember(processor, "trim_offsets"), true);
+  data->trim_keeps_first = BoolOf(JsonMember(processor, "add_prefix_space"), true);
   return ReadClsAndSep(path, processor, &data->names);
 }
 

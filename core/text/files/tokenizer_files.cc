@@ -18,21 +18,21 @@ const TokenizerFormat* const* Formats() {
 
 absl::Status ReadAddedTokens(const std::string& path, const Json& json, TokenizerData* data) {
   std::map<uint64_t, std::string> added;
-  for (const Json& token : Member(json, "added_tokens")) {
-    const std::string content = StringOf(Member(token, "content"));
-    const Json& id = Member(token, "id");
+  for (const Json& token : JsonMember(json, "added_tokens")) {
+    const std::string content = StringOf(JsonMember(token, "content"));
+    const Json& id = JsonMember(token, "id");
     if (content.empty() || !id.is_number_unsigned())
       return Wrong(path, "added_tokens: expected content and id");
     // Without a normaliser, `normalized` makes no difference.
     const bool normalized =
-        !Member(json, "normalizer").is_null() && BoolOf(Member(token, "normalized"), false);
-    if (normalized || BoolOf(Member(token, "single_word"), false)) {
+        !JsonMember(json, "normalizer").is_null() && BoolOf(JsonMember(token, "normalized"), false);
+    if (normalized || BoolOf(JsonMember(token, "single_word"), false)) {
       return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ",
                              normalized ? "normalized" : "single_word", " is not supported"));
     }
     added[id.get<uint64_t>()] = content;
-    if (BoolOf(Member(token, "lstrip"), false)) data->lstrip.push_back(content);
-    if (BoolOf(Member(token, "rstrip"), false)) data->rstrip.push_back(content);
+    if (BoolOf(JsonMember(token, "lstrip"), false)) data->lstrip.push_back(content);
+    if (BoolOf(JsonMember(token, "rstrip"), false)) data->rstrip.push_back(content);
   }
   for (const auto& [id, content] : added) {
     if (id == data->tokens.size()) data->tokens.push_back(content);
@@ -49,9 +49,9 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   if (json.contains("<s>") || json.contains("[CLS]"))
     return Wrong(path, "a vocabulary without a tokenizer: expected tokenizer.json or its folder");
-  const Json& model = Member(json, "model");
-  std::string type = StringOf(Member(model, "type"));
-  if (type.empty()) type = Member(model, "merges").is_null() ? "WordPiece" : "BPE";
+  const Json& model = JsonMember(json, "model");
+  std::string type = StringOf(JsonMember(model, "type"));
+  if (type.empty()) type = JsonMember(model, "merges").is_null() ? "WordPiece" : "BPE";
   for (const auto* format = Formats(); *format != nullptr; ++format) {
     if (type != (*format)->model) continue;
     TokenizerData data;
@@ -74,13 +74,13 @@ absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, Token
   ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   if (normalizer) {
     NormalizerOptions& options = data->options;
-    options.lowercase = BoolOf(Member(json, "do_lower_case"), options.lowercase);
-    options.strip_accents = BoolOf(Member(json, "strip_accents"), options.lowercase);
-    options.chinese_chars = BoolOf(Member(json, "tokenize_chinese_chars"), true);
+    options.lowercase = BoolOf(JsonMember(json, "do_lower_case"), options.lowercase);
+    options.strip_accents = BoolOf(JsonMember(json, "strip_accents"), options.lowercase);
+    options.chinese_chars = BoolOf(JsonMember(json, "tokenize_chinese_chars"), true);
   }
   for (const auto& [field, name] : NameFields(&data->names)) {
-    const Json& token = Member(json, field);  // a string, or an object with "content"
-    if (name->empty()) *name = StringOf(token.is_object() ? Member(token, "content") : token);
+    const Json& token = JsonMember(json, field);  // a string, or an object with "content"
+    if (name->empty()) *name = StringOf(token.is_object() ? JsonMember(token, "content") : token);
   }
   return absl::OkStatus();
 }
@@ -103,10 +103,6 @@ absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, Toke
   return Error(Exit::kNoInput,
       absl::StrCat(QuotePath(folder),
           ": no tokenizer: expected tokenizer.json, vocab.txt or vocab.json with merges.txt"));
-}
-
-std::string Dump(const OrderedJson& json) {
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {
@@ -164,7 +160,7 @@ absl::Status SaveTokenizer(
       {"added_tokens", AddedTokensJson(tokenizer)}};
   (*format)->write(tokenizer, &json);
   // LoadTokenizer prefers tokenizer.json, so an interrupted save is never a mixture.
-  RETURN_IF_ERROR(write("tokenizer.json", Dump(json)));
+  RETURN_IF_ERROR(write("tokenizer.json", ToJsonText(json)));
   for (const VocabFile& file : (*format)->vocab_files)
     RETURN_IF_ERROR(write(file.name, file.content(data)));
   OrderedJson names = OrderedJson::object(), config = (*format)->config(data, max_length);
@@ -172,8 +168,8 @@ absl::Status SaveTokenizer(
   for (const auto& [field, name] : NameFields(&special)) {
     if (!name->empty()) names[field] = config[field] = *name;
   }
-  RETURN_IF_ERROR(write("special_tokens_map.json", Dump(names)));
-  return write("tokenizer_config.json", Dump(config));
+  RETURN_IF_ERROR(write("special_tokens_map.json", ToJsonText(names)));
+  return write("tokenizer_config.json", ToJsonText(config));
 }
 
 }  // namespace cloze

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
@@ -16,13 +16,6 @@ namespace {
 using Pair = uint64_t;  // ids of the left and the right piece
 
 Pair MakePair(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
-
-struct PairHash {
-  size_t operator()(Pair pair) const {
-    pair *= 0x9E3779B97F4A7C15u;
-    return pair ^ pair >> 32;
-  }
-};
 
 class MergeLearner {
  public:
@@ -85,13 +78,13 @@ class MergeLearner {
   const MergeOptions options_;
   std::vector<std::string>& tokens_;
   std::vector<std::pair<int32_t, int32_t>>& merges_;
-  std::unordered_map<std::string, uint32_t> ids_;
+  absl::flat_hash_map<std::string, uint32_t> ids_;
   std::map<char32_t, std::pair<uint32_t, uint32_t>>
       alphabet_;  // ids of the character and of its continuing form, 0 until it is met
   std::vector<Word> words_;
   std::vector<uint32_t> pieces_;
-  std::unordered_map<Pair, int64_t, PairHash> counts_;
-  std::unordered_map<Pair, Places, PairHash> seen_;  // pairs that came up since the last QueueSeen
+  absl::flat_hash_map<Pair, int64_t> counts_;
+  absl::flat_hash_map<Pair, Places> seen_;  // pairs that came up since the last QueueSeen
   std::vector<Places> places_;
   std::priority_queue<Candidate> queue_;
 };

@@ -141,7 +141,7 @@ void WordCounter::CountBatch() {
   });
   for (size_t i = 0; i < tasks; ++i) counts_.AddAll(parts_[i]), dropped_ += dropped[i];
   batch_.clear();
-  for (int64_t rare = 1; counts_.bytes() > limit_ && counts_.size() > 0; rare *= 2)
+  for (int64_t rare = 1; counts_.bytes() > limit_ && !counts_.words().empty(); rare *= 2)
     dropped_ += counts_.DropRare(rare);
 }
 
@@ -149,19 +149,16 @@ std::vector<std::pair<std::string, int64_t>> WordCounter::Take() {
   parts_.clear();
   WordCounts normal;
   std::string word;
-  counts_.ForEach([&](absl::string_view raw, int64_t count) {
+  for (const auto& [raw, count] : counts_.words()) {
     word.clear();
     if (recipe_.normalize(raw, &word)) {
       normal.Add(word, count);
     } else {
       dropped_ += count;
     }
-  });
-  counts_ = WordCounts();
-  std::vector<std::pair<std::string, int64_t>> words;
-  words.reserve(normal.size());
-  normal.ForEach(
-      [&](absl::string_view w, int64_t count) { words.emplace_back(std::string(w), count); });
+  }
+  counts_.Clear();
+  std::vector<std::pair<std::string, int64_t>> words(normal.words().begin(), normal.words().end());
   std::sort(words.begin(), words.end());
   return words;
 }

@@ -1,59 +1,56 @@
-// How often each word occurred: an open hash table with 64-bit counts whose memory is known.
+// How often each word occurred, with an estimate of the memory that takes.
 #ifndef CLOZE_CORE_TEXT_LEARNING_WORD_COUNTS_H_
 #define CLOZE_CORE_TEXT_LEARNING_WORD_COUNTS_H_
 
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
 namespace cloze {
 
 class WordCounts {
  public:
-  void Add(absl::string_view word, int64_t count);
-
-  // Adds all words of `other`.
-  void AddAll(const WordCounts& other);
-
-  // Forgets all words, keeps the memory.
-  void Clear();
-
-  // Forgets the words that occurred at most `count` times; returns how many words that were,
-  // repetitions counted.
-  int64_t DropRare(int64_t count);
-
-  // Calls f(word, count) for each word, in an order that depends on what was added before.
-  template <class F>
-  void ForEach(F f) const {
-    for (const Slot& slot : slots_) {
-      if (slot.count > 0) f(Word(slot), slot.count);
-    }
+  void Add(absl::string_view word, int64_t count) {
+    const auto [at, is_new] = counts_.try_emplace(word, 0);
+    at->second += count;
+    if (is_new) text_bytes_ += word.size();
   }
 
-  int64_t size() const { return size_; }
+  // Adds all words of `other`.
+  void AddAll(const WordCounts& other) {
+    for (const auto& [word, count] : other.counts_) Add(word, count);
+  }
+
+  // Removes the words that occurred at most `count` times; returns how many that were, with
+  // repetitions.
+  int64_t DropRare(int64_t count) {
+    WordCounts kept;
+    int64_t dropped = 0;
+    for (const auto& [word, n] : counts_) {
+      if (n > count) {
+        kept.Add(word, n);
+      } else {
+        dropped += n;
+      }
+    }
+    *this = std::move(kept);
+    return dropped;
+  }
+
+  void Clear() { *this = WordCounts(); }
+
+  // The words and their counts, in no particular order.
+  const absl::flat_hash_map<std::string, int64_t>& words() const { return counts_; }
   int64_t bytes() const {
-    return static_cast<int64_t>(slots_.size() * sizeof(Slot) + text_.size());
+    return counts_.size() * 2 * sizeof(std::pair<std::string, int64_t>) + text_bytes_;
   }
 
  private:
-  struct Slot {
-    int64_t count = 0;  // 0: empty
-    uint64_t begin = 0;
-    uint32_t size = 0, hash = 0;
-  };
-
-  absl::string_view Word(const Slot& slot) const {
-    return absl::string_view(text_).substr(slot.begin, slot.size);
-  }
-  // The slot of `word`, or the empty one where it belongs.
-  Slot* Find(absl::string_view word, uint32_t hash);
-  void Grow();
-
-  std::vector<Slot> slots_;  // a power of two, at most half full
-  std::string text_;         // the words, one after the other
-  int64_t size_ = 0;
+  absl::flat_hash_map<std::string, int64_t> counts_;
+  int64_t text_bytes_ = 0;
 };
 
 }  // namespace cloze
