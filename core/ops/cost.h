@@ -1,4 +1,4 @@
-// What an op has to do, for the profile. Private to core/ops.
+// Costs of ops for the profile. Private to core/ops.
 #ifndef CLOZE_CORE_OPS_COST_H_
 #define CLOZE_CORE_OPS_COST_H_
 
@@ -9,7 +9,7 @@
 
 namespace cloze {
 
-// An op that reads or writes each of `mats` once; empty ones cost nothing.
+// Returns the cost of reading or writing each of `mats` once; empty ones cost nothing.
 inline OpCost Traffic(std::initializer_list<ConstMat> mats, double flop = 0) {
   OpCost cost = {.flop = flop};
   for (const ConstMat& m : mats)

@@ -1,4 +1,4 @@
-// The ceiling of what Matmul can reach.
+// The upper limit of Matmul's speed, for benchmarks.
 #ifndef CLOZE_CORE_OPS_PEAK_PRODUCT_H_
 #define CLOZE_CORE_OPS_PEAK_PRODUCT_H_
 
@@ -9,8 +9,8 @@
 
 namespace cloze {
 
-// A product x [m, k] w [k, n] as the library does it best: all threads at once, both operands laid
-// out as it likes.
+// A product x [m, k] w [k, n] by oneDNN in its preferred way: all threads at once, both operands in
+// its own layouts.
 class PeakProduct {
  public:
   PeakProduct(int64_t m, int64_t n, int64_t k, DType type);

@@ -12,8 +12,8 @@ namespace cloze {
 
 inline constexpr int64_t kRowChunk = 64;
 
-// f(begin, end, partial) for each chunk of rows adds to its own partial [cols], zero at first; then
-// sum[c] += all partials in order of rows. sum null: the sums are not needed.
+// Calls f(begin, end, partial) for each chunk of rows, which accumulates in its own partial [cols];
+// then sum[c] += all partials in order of rows, unless sum is null. In a dry run only allocates.
 void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,
     absl::FunctionRef<void(int64_t begin, int64_t end, float* partial)> f);
 

@@ -1,4 +1,4 @@
-// Into which tiles a product is cut. Private to core/ops.
+// Tiles of products. Private to core/ops.
 #ifndef CLOZE_CORE_OPS_TILES_H_
 #define CLOZE_CORE_OPS_TILES_H_
 
@@ -10,33 +10,34 @@
 
 namespace cloze {
 
-// oneDNN splits long sums over the threads, which changes the last bits with their number. So
+// oneDNN splits long sums over threads, so the last bits would depend on their number. Therefore
 // results are cut into tiles whose sizes depend on the shape alone, and each tile is a product on
-// one thread. Its kernels are best by far (15 % on Zen 4) where a tile has all columns of the
-// result: so rows are cut, unless there are too few.
+// one thread. oneDNN's kernels are 15 % faster (Zen 4) if a tile has all columns of the result, so
+// rows are cut unless there are too few.
 //
-// Its good kernels also want results without gaps between rows; what it has for others is half as
-// fast in bf16, and makes all its code at its first use, for 25 ms. So a tile of some columns is
-// computed apart and copied.
+// Its fast kernels also require results without gaps between rows; the others are half as fast in
+// bf16 and take 25 ms to generate at first use. So a tile of some columns is computed separately
+// and copied.
 inline int64_t TileRows(ConstMat dst, int64_t depth) {
   if (dst.rows >= 1024) return 128;
-  if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read them often
+  if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read often
   return dst.rows >= 512 ? 64 : 32;
 }
-inline constexpr int64_t kLeastTileCols = 128;  // where there are few rows
+inline constexpr int64_t kLeastTileCols = 128;  // with few rows
 inline int64_t TileCols(ConstMat dst, int64_t depth) {
   if (dst.rows >= 2 * TileRows(dst, depth)) return dst.cols;
   return dst.cols < 1024 ? kLeastTileCols : 2 * kLeastTileCols;
 }
 
-// n cut into the fewest equal pieces of at most `most`, each but the last a multiple of 64.
+// Returns the size of the fewest equal pieces of [0, n) of at most `most`; all but the last are
+// multiples of 64.
 inline int64_t Piece(int64_t n, int64_t most) {
   const int64_t pieces = (n + most - 1) / most;
   return std::min(n, (n + pieces * 64 - 1) / (pieces * 64) * 64);
 }
 
-// f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`; they
-// differ by one unit.
+// Calls f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`.
+// Sizes differ by at most one unit.
 template <typename F>
 void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
   const int64_t units = (n + unit - 1) / unit, pieces = (n + most - 1) / most;
@@ -46,8 +47,8 @@ void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
   }
 }
 
-// A tile of dw = dy^T x copies its columns of dy and x: the larger and squarer the better, but
-// there should be several, and none of more than some milliseconds.
+// Each tile of dw = dy^T x copies its columns of dy and x, so large square tiles are best; but
+// there should be several, each taking a few milliseconds at most.
 struct GradientTile {
   int64_t rows, cols;
 };
@@ -58,7 +59,7 @@ inline GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
   return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
 }
 
-// f(begin, size) for the tiles of [0, n).
+// Calls f(begin, size) for the tiles of [0, n).
 template <typename F>
 void ForTiles(int64_t n, int64_t tile, F f) {
   for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));

@@ -1,5 +1,5 @@
-// What every op and every module has to pass, whatever it computes: CheckConformance() runs one
-// entry of a table of them.
+// The conformance test of ops and modules: CheckConformance() checks one entry, whatever it
+// computes.
 #ifndef CLOZE_TESTS_REFERENCE_CONFORMANCE_H_
 #define CLOZE_TESTS_REFERENCE_CONFORMANCE_H_
 
@@ -23,28 +23,28 @@ namespace cloze::reference {
 template <typename T>
 using Tables = std::vector<Table<T>>;
 
-// kActivation: of the compute type, its gradient is overwritten, or not made at all without
-// need_dx. kStream: the same, but always made. kParameter: f32, its gradient is added to.
-// kConstant: no gradient.
+// Role of an input. kActivation: of the compute type; its gradient is overwritten, or not computed
+// without need_dx. kStream: the same, but always computed. kParameter: f32, its gradient
+// accumulates. kConstant: no gradient.
 enum class Role { kActivation, kStream, kParameter, kConstant };
 
 struct Input {
   std::string name;
   Role role;
   Table<float> value;
-  int norm_of = -1;  // input whose gradient has the size of this one's summands, where this one's
-                     // own cancels to nothing
+  int norm_of = -1;  // input whose gradient has the magnitude of this one's summands, which cancel
 };
 
 // One run of the code under test.
 struct Inputs {
   DType type = DType::kF32;
-  Tables<float> inputs, dout;  // as Entry's inputs and outputs; no dout: forward only
+  Tables<float> inputs, dout;  // as Entry's inputs and outputs; empty dout: forward only
   bool need_dx = true;
-  int backwards = 1;  // how often backward runs
+  int backwards = 1;  // number of backward passes
 };
 struct Result {
-  Tables<float> outputs, gradients;  // gradients as inputs; an empty table where there is none
+  Tables<float> outputs,
+      gradients;  // gradients in the order of inputs; empty tables if not computed
 };
 
 struct Entry {
@@ -54,11 +54,11 @@ struct Entry {
   std::function<Tables<double>(const Tables<double>&)> reference;
   std::function<Tables<Dual>(const Tables<Dual>&)> dual;
   std::function<Result(const Inputs&)> run;
-  int64_t live_rows = -1;        // rows of outputs with a gradient; behind them is padding
+  int64_t live_rows = -1;        // rows of outputs with a gradient; the others are padding
   bool gradients = true;         // false: forward only
-  bool matmul = false;           // calls the matmul library, which not every CPU lets do bf16
-  int64_t every_element = 1600;  // up to so many inputs each gets its own derivative
-  // The reference as a generic lambda over Tables<S>.
+  bool matmul = false;           // uses Matmul, which does not support bf16 on every CPU
+  int64_t every_element = 1600;  // up to this many inputs, each one's derivative is checked
+  // Sets the reference from a generic lambda over Tables<S>.
   template <typename F>
   void SetReference(F f) {
     reference = f;
@@ -67,7 +67,7 @@ struct Entry {
 };
 inline std::ostream& operator<<(std::ostream& out, const Entry& e) { return out << e.name; }
 
-// Normal random numbers, always the same for a seed.
+// Returns normal random numbers that depend only on the seed.
 inline Table<float> RandomTable(
     int64_t rows, int64_t cols, uint32_t seed, float deviation = 1, float mean = 0) {
   std::mt19937 generator(seed);
@@ -94,8 +94,8 @@ Tables<T> Widen(const Tables<float>& tables) {
   return wide;
 }
 
-// Memory of one run: matrices of the compute type in and out. Uninitialised memory holds NaNs, so
-// that reading it shows.
+// Memory of one run: copies matrices of the compute type in and out. Uninitialised memory holds
+// NaNs, so that reading it is detected.
 class Workspace {
  public:
   explicit Workspace(DType type) : type_(type) {
@@ -137,7 +137,7 @@ class Workspace {
   DType type_;
 };
 
-// Whether the matmul library has products of this type here: bf16 asks for AVX-512.
+// True if Matmul supports this type on this CPU: bf16 requires AVX-512.
 inline bool MatmulRuns(DType type) {
   const std::string library = MatmulLibrary();
   return type == DType::kF32 ||
@@ -209,7 +209,7 @@ class Checker {
     }
   }
 
-  // d <dout, outputs> along `direction` of input `k`.
+  // Returns the derivative of <dout, outputs> along `direction` of input `k`.
   double Derivative(size_t k, const std::vector<double>& direction) const {
     Tables<Dual> inputs = Widen<Dual>(pass_.inputs);
     for (size_t i = 0; i < direction.size(); ++i) inputs[k].v[i].d = direction[i];
@@ -275,7 +275,7 @@ class Checker {
     }
   }
 
-  // Backward twice doubles the gradients of parameters and leaves those of activations.
+  // Two backward passes double the gradients of parameters and repeat those of activations.
   void Accumulation() const {
     Inputs twice = pass_;
     twice.backwards = 2;
@@ -323,9 +323,9 @@ class Checker {
 
 }  // namespace internal
 
-// Forward equals the scalar reference, gradients equal those of dual numbers (each element, or
-// along directions when there are many), gradients of parameters accumulate, what is not needed is
-// not made and changes nothing, and any number of threads gives the same bits.
+// Checks that outputs equal the scalar reference, that gradients equal those of dual numbers (each
+// element, or along directions if there are many), that gradients of parameters accumulate, that
+// omitting unneeded gradients changes nothing, and that any number of threads gives the same bits.
 inline void CheckConformance(const Entry& entry) {
   if (entry.matmul && !MatmulRuns(entry.path.type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
   internal::Checker(entry).Check();

@@ -35,7 +35,7 @@ inline Dual erf(Dual a) {
 inline Dual tanh(Dual a) { return {std::tanh(a.v), (1 - std::tanh(a.v) * std::tanh(a.v)) * a.d}; }
 inline Dual max(Dual a, Dual b) { return a < b ? b : a; }
 
-// The value without its derivative.
+// Returns the value without its derivative.
 inline double ValueOf(double x) { return x; }
 inline double ValueOf(Dual x) { return x.v; }
 

@@ -1,5 +1,5 @@
-// Block, encoder and heads as their equations read, with parameters by their names in the model
-// folder. Forward only, S = double or Dual.
+// Block, encoder and heads as their equations, with parameters by their names in the model folder.
+// Forward only, S = double or Dual.
 #ifndef CLOZE_TESTS_REFERENCE_MODEL_H_
 #define CLOZE_TESTS_REFERENCE_MODEL_H_
 
@@ -13,7 +13,7 @@
 
 namespace cloze::reference {
 
-// A pass as Step describes it, over parameters that are tables.
+// A pass (encoder/modules/pass.h) over parameters that are tables.
 template <typename S>
 struct Model {
   const ModelConfig& config;

@@ -1,4 +1,4 @@
-// Every op as its equation reads: forward only, one scalar at a time, for S = double or Dual.
+// Every op as its equation: forward only, one scalar at a time, for S = double or Dual.
 #ifndef CLOZE_TESTS_REFERENCE_REFERENCE_H_
 #define CLOZE_TESTS_REFERENCE_REFERENCE_H_
 
@@ -76,15 +76,15 @@ Table<S> Linear(const Table<S>& x, const Table<S>& w, const std::vector<S>& b) {
   return AddRow(Linear(x, w), b);
 }
 
-// 0 or 1 / (1 - p) for element c of the row with these keys: Philox block 16 (c / 128) + c % 16 of
-// the row holds, as its 16-bit number (c % 128) / 16, the bits of element c; it is kept when they
-// are at least 65536 p.
+// Returns 0 or 1 / (1 - p) for element c of a row: Philox block 16 (c / 128) + c % 16 of the row
+// holds, as its 16-bit number (c % 128) / 16, the bits of element c, which is kept if they are at
+// least 65536 p.
 inline double DropoutFactor(const DropoutSite& site, int64_t row, int64_t c) {
   if (site.p <= 0) return 1;
   const uint32_t block = static_cast<uint32_t>(c / 128 * 16 + c % 16), number = c % 128 / 16;
   const uint32_t counter = static_cast<uint32_t>(site.rows.position[row]) | block << 16;
-  const uint32_t word = Philox(site.seed, Purpose::kDropout)(
-      site.rows.example[row], counter, site.site)[number / 2];
+  const uint32_t word =
+      Philox(site.seed, Purpose::kDropout)(site.rows.example[row], counter, site.site)[number / 2];
   const uint32_t bits = number % 2 == 0 ? word & 0xFFFF : word >> 16;
   return bits >= std::lround(site.p * 65536.0) ? double{1.0f / (1.0f - site.p)} : 0;
 }
@@ -174,16 +174,16 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
   return probs;
 }
 
-// Of query i and key j of a sequence that begins at row `begin`: groups of four (up to 32 tokens)
-// or two queries (up to 64) share the 128 elements of the first one's row.
+// Returns the factor of query i and key j of a sequence that begins at row `begin`. Groups of four
+// (up to 32 tokens) or two queries (up to 64) share the 128 elements of the first query's row.
 inline double ProbabilityFactor(
     const DropoutSite& site, int64_t begin, int64_t tokens, int64_t i, int64_t j) {
   const int64_t share = tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1;
   return DropoutFactor(site, begin + i / share * share, i % share * (128 / share) + j);
 }
 
-// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows behind the last sequence are 0. probs:
-// null, or appended to as AttentionForward orders them.
+// out [rows, heads dim] of qkv [rows, 3 heads dim]; rows after the last sequence are 0. probs:
+// null, or appended to in the order of AttentionForward.
 template <typename S>
 Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
     DropoutSite site, std::vector<S>* probs = nullptr) {
@@ -218,7 +218,8 @@ S CrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets) {
   return loss;
 }
 
-// -log of the probability of the targets in a linear crf, summed over sequences of these lengths.
+// -log of the probability of the targets in a linear-chain CRF, summed over sequences of these
+// lengths.
 template <typename S>
 S CrfLoss(const Table<S>& logits, const std::vector<int32_t>& lengths,
     const std::vector<int32_t>& targets, const std::vector<S>& start, const Table<S>& between,
@@ -226,7 +227,7 @@ S CrfLoss(const Table<S>& logits, const std::vector<int32_t>& lengths,
   S loss = 0;
   int64_t r = 0;
   for (const int32_t length : lengths) {
-    std::vector<S> sums;  // over all beginnings, of exp(score)
+    std::vector<S> sums;  // over all prefixes, of exp(score)
     S score = 0;
     for (int32_t t = 0; t < length; ++t, ++r) {
       std::vector<S> next(logits.cols, S(0));

@@ -1,4 +1,4 @@
-// How far a result may be from the reference, and the comparison that says where it is too far.
+// Tolerances derived from the arithmetic, and comparisons that report the worst element.
 #ifndef CLOZE_TESTS_REFERENCE_TOLERANCE_H_
 #define CLOZE_TESTS_REFERENCE_TOLERANCE_H_
 
@@ -16,17 +16,17 @@ namespace cloze::reference {
 
 inline double UnitRoundoff(DType type) { return type == DType::kF32 ? 0x1p-24 : 0x1p-9; }
 
-// How results come about: `terms` is the longest sum (in f32), `roundings` the number of results
-// stored in `type` on the way.
+// Arithmetic behind a result: `terms` is the longest sum (in f32), `roundings` the number of
+// results stored in `type` on the way.
 struct Path {
   int64_t terms = 1;
   double roundings = 1;
   DType type = DType::kF32;
 };
 
-// Largest error of a number whose summands have this norm. Roundings are independent, so a sum of n
-// errs by sqrt(n) of them; 4 is for the tail of their distribution and the constants of exp and
-// friends.
+// Returns the largest error of a number whose summands have this norm. Roundings are independent,
+// so a sum of n terms errs by sqrt(n) of them; the factor 4 covers the tail of their distribution
+// and the error constants of exp and the like.
 inline double Tolerance(double norm, const Path& path) {
   return 4 * norm *
          (path.roundings * UnitRoundoff(path.type) +
@@ -40,8 +40,8 @@ double MaxNorm(const std::vector<T>& x) {
   return norm;
 }
 
-// |actual - expected| <= tolerance(i) for every i; else fails and shows the worst element. `cols`
-// tells rows from columns in the message.
+// Expects |actual - expected| <= tolerance(i) for every i; a failure shows the worst element, with
+// row and column if `cols` is given.
 template <typename T, typename F>
 void ExpectWithin(const std::string& what, int64_t cols, const std::vector<T>& actual,
     const std::vector<double>& expected, F tolerance) {
@@ -59,8 +59,8 @@ void ExpectWithin(const std::string& what, int64_t cols, const std::vector<T>& a
                       << "; the error is this many times its tolerance of " << tolerance(worst);
 }
 
-// The same with one tolerance for all, from the largest expected element (or `norm` when that is
-// larger).
+// The same with one tolerance for all elements, from the largest expected one or `norm`, whichever
+// is larger.
 template <typename T>
 void ExpectClose(const std::string& what, int64_t cols, const std::vector<T>& actual,
     const std::vector<double>& expected, const Path& path, double norm = 0) {

@@ -1,11 +1,10 @@
-// Every op of core/ops against its reference, by the rules of tests/reference/conformance.h.
+// Conformance of every op but the losses with its reference; see tests/reference/conformance.h.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "core/ops/attention.h"
-#include "core/ops/crf.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
 #include "core/ops/norm.h"
@@ -17,11 +16,11 @@ namespace {
 
 const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
 
-// Examples and positions of `rows` rows; must outlive the sites made from it.
-struct Keys {
+// Coordinates of `rows` rows; must outlive the sites made from it.
+struct Coordinates {
   std::vector<uint64_t> example;
   std::vector<int32_t> position;
-  explicit Keys(int64_t rows) {
+  explicit Coordinates(int64_t rows) {
     for (int64_t r = 0; r < rows; ++r)
       example.push_back((uint64_t{1} << 33) + r / 7),
           position.push_back(static_cast<int32_t>(r % 7));
@@ -62,8 +61,8 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   return e;
 }
 
-// y = out(norm(z)), z = residual + in(x + below): every combination of its parts. `below` is the
-// bias whose gradient is dx_sum.
+// y = out(norm(z)), z = residual + in(x + below), with every combination of parts. dx_sum is the
+// gradient of the bias `below`.
 struct NormCase {
   int64_t rows, cols;
   bool x, residual, keep_z;
@@ -73,8 +72,8 @@ struct NormCase {
 
 Result RunNorm(const NormCase& c, float epsilon, const Inputs& p) {
   Workspace s(p.type);
-  const Keys keys(c.rows);
-  const DropoutSite in = keys.Site(c.p_in, 5 << 12), out = keys.Site(c.p_out, 6 << 12);
+  const Coordinates rows_of(c.rows);
+  const DropoutSite in = rows_of.Site(c.p_in, 5 << 12), out = rows_of.Site(c.p_out, 6 << 12);
   const Mat x = c.x ? s.Put(p.inputs[0]) : Mat(),
             residual = c.residual ? s.Put(p.inputs[1]) : Mat();
   const NormParams params = {p.inputs[2].v.data(), p.inputs[3].v.data(), epsilon};
@@ -119,11 +118,11 @@ Entry NormEntry(const NormCase& c) {
       {"below", c.x ? Role::kParameter : Role::kConstant,
           c.x ? Table<float>(1, c.cols) : Table<float>()}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    const Keys keys(c.rows);
+    const Coordinates rows_of(c.rows);
     Table<S> z(c.rows, c.cols);
-    if (c.x) z = z + Dropout(AddRow(in[0], in[4].v), keys.Site(c.p_in, 5 << 12));
+    if (c.x) z = z + Dropout(AddRow(in[0], in[4].v), rows_of.Site(c.p_in, 5 << 12));
     if (c.residual) z = z + in[1];
-    Tables<S> out = {Dropout(Norm(z, in[2].v, in[3].v, epsilon), keys.Site(c.p_out, 6 << 12))};
+    Tables<S> out = {Dropout(Norm(z, in[2].v, in[3].v, epsilon), rows_of.Site(c.p_out, 6 << 12))};
     if (c.keep_z) out.push_back(z);
     return out;
   });
@@ -178,24 +177,24 @@ Entry DropoutEntry(int64_t rows, int64_t cols, float p_drop, DType type) {
   e.path = {1, 1, type};
   e.inputs = {{"x", Role::kStream, RandomTable(rows, cols, 1)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Dropout(in[0], Keys(rows).Site(p_drop, 3 << 12))};
+    return Tables<S>{Dropout(in[0], Coordinates(rows).Site(p_drop, 3 << 12))};
   });
   e.run = [=](const Inputs& p) {
     Workspace s(p.type);
-    const Keys keys(rows);
+    const Coordinates rows_of(rows);
     const Mat x = s.Put(p.inputs[0]), y = s.New(rows, cols);
-    Dropout(x, keys.Site(p_drop, 3 << 12), y);
+    Dropout(x, rows_of.Site(p_drop, 3 << 12), y);
     Result r = {{Workspace::Get(y)}, {}};
     if (p.dout.empty()) return r;
     const Mat d = s.Put(p.dout[0]);
-    Dropout(d, keys.Site(p_drop, 3 << 12), d);
+    Dropout(d, rows_of.Site(p_drop, 3 << 12), d);
     r.gradients = {Workspace::Get(d)};
     return r;
   };
   return e;
 }
 
-// `tail` rows behind the last sequence have no gradient.
+// `tail` rows after the last sequence have no gradient.
 Entry EmbeddingEntry(int64_t rows, int64_t tail, int64_t vocab, int64_t cols, DType type) {
   Entry e;
   e.name = absl::StrCat("Embedding_", rows, "x", cols, Suffix(type));
@@ -254,8 +253,8 @@ std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
 Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, const Inputs& p) {
   const int64_t rows = cu.back() + c.tail, hidden = c.heads * c.dim;
   Workspace s(p.type);
-  const Keys keys(rows);
-  const DropoutSite site = keys.Site(c.p, 4);
+  const Coordinates rows_of(rows);
+  const DropoutSite site = rows_of.Site(c.p, 4);
   const AttentionShape shape = {cu, c.heads};
   const Mat qkv = s.Put(p.inputs[0]), out = s.New(rows, hidden);
   float* lse = s.arena.NewArray<float>(rows * c.heads);
@@ -278,136 +277,10 @@ Entry AttentionEntry(const AttentionCase& c) {
   e.live_rows = cu.back();
   e.inputs = {{"qkv", Role::kStream, RandomTable(cu.back() + c.tail, 3 * c.heads * c.dim, 1)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Attention(in[0], cu, c.heads, Keys(in[0].rows).Site(c.p, 4))};
+    return Tables<S>{Attention(in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4))};
   });
   e.run = [=](const Inputs& p) { return RunAttention(c, cu, p); };
   return e;
-}
-
-Entry LossEntry(int64_t rows, int64_t labels, float spread, DType type) {
-  Entry e;
-  e.name = absl::StrCat(
-      "SoftmaxCrossEntropy_", rows, "x", labels, "_", static_cast<int>(spread), Suffix(type));
-  e.path = {labels + rows, 2, type};
-  e.inputs = {{"logits", Role::kActivation, RandomTable(rows, labels, 1, spread)}};
-  std::vector<int32_t> targets;
-  for (int64_t r = 0; r < rows; ++r)
-    targets.push_back(
-        static_cast<int32_t>((labels - 1) * (rows - 1 - r) / std::max<int64_t>(1, rows - 1)));
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Table<S>(1, 1, {CrossEntropy(in[0], targets)})};
-  });
-  e.run = [=](const Inputs& p) {
-    Workspace s(p.type);
-    const Mat logits = s.Put(p.inputs[0]);
-    const LossSum sum = SoftmaxCrossEntropy(
-        logits, targets.data(), p.dout.empty() || !p.need_dx ? 0 : p.dout[0].v[0], s.arena);
-    Result r = {{Table<float>(1, 1, {static_cast<float>(sum.loss)})}, {}};
-    if (p.dout.empty() || !p.need_dx)
-      ExpectSameBits("logits", {Workspace::Get(logits)}, {p.inputs[0]});
-    if (!p.dout.empty()) r.gradients = {p.need_dx ? Workspace::Get(logits) : Table<float>()};
-    return r;
-  };
-  return e;
-}
-
-Entry ChainEntry(const std::vector<int32_t>& lengths, int64_t labels, float spread, DType type) {
-  Entry e;
-  std::vector<int32_t> cu = {0}, targets;
-  for (const int32_t length : lengths) cu.push_back(cu.back() + length);
-  for (int32_t r = 0; r < cu.back(); ++r) targets.push_back(static_cast<int32_t>(r * 7 % labels));
-  e.name =
-      absl::StrCat("CrfLoss_", cu.back(), "x", labels, "_", static_cast<int>(spread), Suffix(type));
-  e.path = {labels + cu.back(), 2, type};
-  e.inputs = {{"logits", Role::kStream, RandomTable(cu.back(), labels, 1, spread)},
-      {"start", Role::kParameter, RandomTable(1, labels, 2)},
-      {"between", Role::kParameter, RandomTable(labels, labels, 3)},
-      {"end", Role::kParameter, RandomTable(1, labels, 4)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Table<S>(1, 1, {CrfLoss(in[0], lengths, targets, in[1].v, in[2], in[3].v)})};
-  });
-  e.run = [=](const Inputs& p) {
-    Workspace s(p.type);
-    const Mat start = s.Put(p.inputs[1], DType::kF32), between = s.Put(p.inputs[2], DType::kF32),
-              end = s.Put(p.inputs[3], DType::kF32);
-    const Crf crf = {start.f32(), between.f32(), end.f32()};
-    Table<float> d1(1, labels), d2(labels, labels), d3(1, labels);
-    Mat logits = s.Put(p.inputs[0]);
-    const double loss = CrfLoss(logits, cu, targets.data(), crf, 0, {}, s.arena).loss;
-    ExpectSameBits("logits", {Workspace::Get(logits)}, {p.inputs[0]});
-    Result r = {{Table<float>(1, 1, {static_cast<float>(loss)})}, {}};
-    if (p.dout.empty()) return r;
-    for (int i = 0; i < p.backwards; ++i) {
-      logits = s.Put(p.inputs[0]);
-      EXPECT_EQ(CrfLoss(logits, cu, targets.data(), crf, p.dout[0].v[0],
-                    {d1.v.data(), d2.v.data(), d3.v.data()}, s.arena)
-                    .loss,
-          loss);
-    }
-    r.gradients = {Workspace::Get(logits), d1, d2, d3};
-    return r;
-  };
-  return e;
-}
-
-// A loss of f32 logits whose reference is `reference` and which `run` computes with its gradient in
-// place.
-template <typename F>
-Entry FloatLossEntry(const std::string& name, const Table<float>& logits, F reference,
-    std::function<LossSum(Mat, float, Arena&)> run) {
-  Entry e;
-  e.name = absl::StrCat(name, "_", logits.rows, "x", logits.cols);
-  e.path = {logits.cols + logits.rows, 2, DType::kF32};
-  e.inputs = {{"logits", Role::kActivation, logits}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Table<S>(1, 1, {reference(in[0])})};
-  });
-  e.run = [=](const Inputs& p) {
-    Workspace s(p.type);
-    const Mat x = s.Put(p.inputs[0]);
-    const bool gradient = !p.dout.empty() && p.need_dx;
-    const LossSum sum = run(x, gradient ? p.dout[0].v[0] : 0, s.arena);
-    Result r = {{Table<float>(1, 1, {static_cast<float>(sum.loss)})}, {}};
-    if (!gradient) ExpectSameBits("logits", {Workspace::Get(x)}, {p.inputs[0]});
-    if (!p.dout.empty()) r.gradients = {gradient ? Workspace::Get(x) : Table<float>()};
-    return r;
-  };
-  return e;
-}
-
-void AddFloatLosses(std::vector<Entry>* all) {
-  for (const auto& [rows, labels] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {130, 17}}) {
-    const Table<float> logits = RandomTable(rows, labels, 1, 2);
-    std::vector<int32_t> targets;
-    std::vector<float> weights, sets, numbers = RandomTable(rows, labels, 2, 3).v;
-    for (int64_t r = 0; r < rows; ++r)
-      targets.push_back(static_cast<int32_t>((7 * r + 1) % labels));
-    for (int64_t c = 0; c < labels; ++c)
-      weights.push_back(c == 1 ? 0 : 0.25f * static_cast<float>(c + 1));
-    for (const float x : numbers) sets.push_back(x > 0 ? 1 : 0);
-    for (const float smoothing : {0.0f, 0.1f}) {
-      for (const std::vector<float>& w : {std::vector<float>(), weights}) {
-        all->push_back(FloatLossEntry(
-            absl::StrCat("WeightedCrossEntropy", w.empty() ? "" : "_weights",
-                smoothing > 0 ? "_smooth" : ""),
-            logits,
-            [=](const auto& x) { return WeightedCrossEntropy(x, targets, w, double{smoothing}); },
-            [=](Mat x, float scale, Arena& arena) {
-              return cloze::WeightedCrossEntropy(x, targets.data(), {w, smoothing}, scale, arena);
-            }));
-      }
-    }
-    all->push_back(FloatLossEntry(
-        "BinaryCrossEntropy", logits, [=](const auto& x) { return BinaryCrossEntropy(x, sets); },
-        [=](Mat x, float scale, Arena& arena) {
-          return cloze::BinaryCrossEntropy(x, sets.data(), scale, arena);
-        }));
-    all->push_back(FloatLossEntry(
-        "SquaredError", logits, [=](const auto& x) { return SquaredError(x, numbers); },
-        [=](Mat x, float scale, Arena& arena) {
-          return cloze::SquaredError(x, numbers.data(), scale, arena);
-        }));
-  }
 }
 
 Entry GatherEntry(DType type) {
@@ -470,7 +343,7 @@ Entry SumSquaresEntry(int64_t n) {
 }
 
 // y2 = a x + b y.
-Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
+Entry AxpbyEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
   Entry e;
   e.name = absl::StrCat("Combine_", rows, "x", cols, b == 0 ? "_scale" : "", Suffix(type));
   e.path = {2, 1, type};
@@ -494,8 +367,8 @@ Entry CombineEntry(int64_t rows, int64_t cols, float a, float b, DType type) {
 }
 
 void AddTyped(std::vector<Entry>* all, DType type) {
-  all->push_back(CombineEntry(3, 5, 1.75f, 0, type));
-  all->push_back(CombineEntry(130, 70, -0.5f, 1, type));
+  all->push_back(AxpbyEntry(3, 5, 1.75f, 0, type));
+  all->push_back(AxpbyEntry(130, 70, -0.5f, 1, type));
   for (const auto& [rows, in, out] :
       {std::array<int64_t, 3>{1, 1, 1}, {5, 7, 3}, {9, 24, 17}, {130, 40, 65}})
     all->push_back(LinearEntry(rows, in, out, type));
@@ -552,13 +425,6 @@ void AddTyped(std::vector<Entry>* all, DType type) {
       {.lengths = {49, 1}, .tail = 14, .heads = 2, .dim = 20, .p = 0.1, .type = type}));
   all->push_back(AttentionEntry(
       {.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
-  all->push_back(LossEntry(1, 1, 1, type));
-  all->push_back(LossEntry(5, 24, 1, type));
-  all->push_back(LossEntry(7, 3, 30, type));
-  all->push_back(LossEntry(9, 1031, 3, type));
-  all->push_back(ChainEntry({1}, 3, 1, type));
-  all->push_back(ChainEntry({4, 0, 1, 7}, 5, 2, type));
-  all->push_back(ChainEntry(std::vector<int32_t>(40, 2), 2, 10, type));
   all->push_back(GatherEntry(type));
 }
 
@@ -566,7 +432,6 @@ std::vector<Entry> Entries() {
   std::vector<Entry> all;
   AddTyped(&all, DType::kF32);
   AddTyped(&all, DType::kBf16);
-  AddFloatLosses(&all);
   all.push_back(
       NormEntry({.rows = 3, .cols = 1, .x = true, .residual = true, .keep_z = true, .p_in = 0.5}));
   for (const int64_t n : {1, 37, 70000}) {
@@ -585,9 +450,8 @@ TEST_P(OpConformance, Holds) { CheckConformance(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()),
     [](const auto& info) { return info.param.name; });
 
-// Rows behind the last sequence: whatever stands in them, nothing else changes, and their results
-// are zero.
-TEST(Attention, IgnoresRowsBehindTheLastSequence) {
+// The content of rows after the last sequence changes nothing else; their results are zero.
+TEST(Attention, IgnoresRowsAfterTheLastSequence) {
   const AttentionCase c = {.lengths = {3, 19}, .tail = 5, .heads = 2, .dim = 8, .p = 0.1};
   const std::vector<int32_t> cu = Offsets(c.lengths);
   Inputs clean = {DType::kF32, {RandomTable(27, 48, 1)}, {RandomTable(27, 16, 2)}}, dirty = clean;

@@ -1,4 +1,4 @@
-// Marginals and the best sequence of a chain against all sequences one by one.
+// Marginals and best sequence of a CRF, compared with an enumeration of all sequences.
 #include "core/ops/crf.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ struct Problem {
       score += logits[t * labels + y[t]] + (t > 0 ? between[y[t - 1] * labels + y[t]] : 0);
     return score;
   }
-  // f of each of the labels^n sequences.
+  // Calls f for each of the labels^n sequences.
   template <typename F>
   void ForEach(F f) const {
     std::vector<int> y(n);
@@ -108,7 +108,7 @@ TEST(Crf, FrozenScoresGetNoGradient) {
   EXPECT_GT(CrfLoss(logits, cu, y.data(), p.crf(), 1, {nullptr, nullptr, nullptr}, arena).loss, 0);
   double sum = 0;
   for (int64_t j = 0; j < 3; ++j) sum += p.logits[j];
-  EXPECT_NEAR(sum, 0, 1e-5);  // a gradient now
+  EXPECT_NEAR(sum, 0, 1e-5);  // logits now hold the gradient
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Dropout as a source of randomness: how much it drops, and what its choice hangs on.
+// Statistics of dropout, and what its random numbers depend on.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ TEST_P(DropoutRate, KeepsOneMinusPAndTheMean) {
   EXPECT_NEAR(sum / n, 1, (Deviation(p * (1 - p), n) + 0x1p-17) / (1 - p));
 }
 
-// No row and no column keeps more or less than chance allows.
+// Every row and column keeps as many elements as chance allows.
 TEST_P(DropoutRate, IsEvenOverRowsAndColumns) {
   const float p = GetParam();
   const std::vector<float> x = Factors(p, 2, 4096, 0, 0);
@@ -60,7 +60,7 @@ TEST_P(DropoutRate, IsEvenOverRowsAndColumns) {
 INSTANTIATE_TEST_SUITE_P(P, DropoutRate, testing::Values(0.05f, 0.1f, 0.5f, 0.9f),
     [](const auto& info) { return std::to_string(static_cast<int>(info.param * 100)); });
 
-// Two masks that share nothing agree on p^2 + (1 - p)^2 of their elements.
+// Independent masks agree on p^2 + (1 - p)^2 of their elements.
 TEST(Dropout, IsIndependentForEverySeedStreamExampleAndPosition) {
   const float p = 0.5;
   const std::vector<std::vector<float>> masks = {Factors(p, 1, 4096, 0, 0),
@@ -85,8 +85,8 @@ TEST(Dropout, NeighbouringRowsDiffer) {
   EXPECT_EQ(rows.size(), 400u);
 }
 
-// The factor of an element hangs on its keys and column alone: not on the number of rows or
-// columns, nor on the row's place.
+// The factor of an element depends only on its row's coordinates and its column, not on the number
+// of rows or columns or on the order of rows.
 TEST(Dropout, DoesNotHangOnTheShapeOfTheMatrix) {
   const std::vector<float> wide = Factors(0.3, 1, 4096, 5, 0, 100, 500),
                            narrow = Factors(0.3, 1, 4096, 5, 0, 100, 24);

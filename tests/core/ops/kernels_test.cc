@@ -1,5 +1,5 @@
-// The kernels of every instruction set that this CPU has, called directly on unaligned memory with
-// nothing to spare behind it.
+// The kernels of every instruction set of this CPU, called directly on unaligned memory that ends
+// with the last element.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,12 +28,11 @@ std::vector<const Kernels*> Runnable() {
   if (avx512) tables.push_back(&kKernels_avx512);
   if (avx512 && __builtin_cpu_supports("avx512bf16")) tables.push_back(&kKernels_avx512bf16);
   if (&GetKernels() == &kKernels_amx)
-    tables.push_back(&kKernels_amx);  // needs the system's leave, which GetKernels asks for
+    tables.push_back(&kKernels_amx);  // needs a permission that GetKernels requests
   return tables;
 }
 
-// Elements of a type at an address that is only a multiple of the element, between canaries that
-// the destructor looks at.
+// Elements at an address aligned to the element only, between canaries that the destructor checks.
 class Guarded {
  public:
   Guarded(const Table<float>& t, DType type) : rows_(t.rows), cols_(t.cols), type_(type) {
@@ -88,7 +87,7 @@ struct Keys {
   DropoutSite Site(float p, uint32_t site) const { return {p, 7, site, {example, position}}; }
 };
 
-// d<dout, f(inputs)> along `direction` of input k.
+// Returns the derivative of <dout, f(inputs)> along `direction` of input k.
 template <typename F>
 double Along(F f, const Tables<float>& inputs, const Table<float>& dout, size_t k,
     const Table<float>& direction) {
@@ -100,7 +99,7 @@ double Along(F f, const Tables<float>& inputs, const Table<float>& dout, size_t 
   return sum;
 }
 
-// `actual` as the gradient of <dout, f> with respect to input k: along two random directions.
+// Checks `actual`, the gradient of <dout, f> with respect to input k, along two random directions.
 template <typename F>
 void ExpectGradient(const std::string& what, F f, const Tables<float>& inputs,
     const Table<float>& dout, size_t k, const Table<float>& actual, Path path) {
@@ -358,7 +357,7 @@ TEST(Dispatch, PicksTheBestTableUnlessTold) {
   EXPECT_STREQ(GetKernels().name, expected->name);
 }
 
-// All ops again, in processes that are held to each lesser instruction set.
+// Repeats all op tests in processes limited to each lower instruction set.
 TEST(Dispatch, EveryIsaConforms) {
   if (std::getenv("CLOZE_MAX_ISA") != nullptr) GTEST_SKIP() << "already held to one";
   std::vector<const Kernels*> lesser = Runnable();
@@ -366,7 +365,7 @@ TEST(Dispatch, EveryIsaConforms) {
   for (const Kernels* table : lesser) {
     const std::string command = absl::StrCat("CLOZE_MAX_ISA=", table->name, " /proc/", getpid(),
         "/exe --gtest_brief=1 "
-        "--gtest_filter='*OpConformance*:Dispatch.PicksTheBestTableUnlessTold' >&2");
+        "--gtest_filter='*Conformance*:Dispatch.PicksTheBestTableUnlessTold' >&2");
     const int status = std::system(command.c_str());
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << table->name;
   }

@@ -1,4 +1,4 @@
-// Losses where the conformance test does not look: huge logits, counts, PyTorch's numbers.
+// Losses beyond conformance: huge logits, counts, values from PyTorch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The three products of a linear layer against sums in double.
+// The three products of a linear layer, compared with sums in double.
 #include "core/ops/matmul.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::vector<double> RowNorms(const Table<double>& x) {
   return norms;
 }
 
-// actual = start + a b^T, each element within what the norms of its two rows allow.
+// Checks actual = start + a b^T, with tolerances from the norms of the two rows of each element.
 void ExpectProduct(const std::string& what, const Table<float>& actual, const Table<double>& a,
     const Table<double>& b, const Table<double>& start, const Path& path) {
   const Table<double> expected = start + Linear(a, b);
@@ -50,8 +50,8 @@ class MatmulShapes : public testing::TestWithParam<std::tuple<Shape, DType, int>
   }
   Shape shape() const { return std::get<0>(GetParam()); }
   DType type() const { return std::get<1>(GetParam()); }
-  // A matrix, or columns in the middle of one that is 8 or 9 wider, so that rows begin at even
-  // places or odd ones.
+  // Returns a matrix, or columns of one that is 8 or 9 wider, so that rows begin at even or odd
+  // offsets.
   Mat Place(Workspace& s, const Table<float>& t, DType type) const {
     const int wider = std::get<2>(GetParam());
     if (wider == 0) return s.Put(t, type);
@@ -111,7 +111,7 @@ TEST_P(MatmulShapes, BackwardWeight) {
       Transposed(Widen<double>(x)), Widen<double>(old), {n, 1, DType::kF32});
 }
 
-// What stands beside the columns of a view stays.
+// Columns outside a view stay unchanged.
 TEST_P(MatmulShapes, WritesOnlyItsColumns) {
   const auto [n, in, out] = shape();
   Workspace s(type());
@@ -161,8 +161,8 @@ TEST(Matmul, PacksAgainWhenTheVersionChanges) {
   EXPECT_GE(s.matmul.packed_bytes(), bytes);
 }
 
-// Also where a product is cut into columns, whose packed parts must stay apart.
-TEST(Matmul, WeightsOfOneShapeCanShareTheirPlace) {
+// Also if a product is split by columns, whose packed parts must stay separate.
+TEST(Matmul, WeightsOfOneShapeCanSharePackedCopies) {
   const Table<float> x = RandomTable(20, 300, 1), one = RandomTable(500, 300, 2),
                      other = RandomTable(500, 300, 3);
   Tables<float> results[2];
@@ -215,8 +215,8 @@ TEST(Matmul, FollowsTheNumberOfThreads) {
   SetThreads(1);
 }
 
-// BERT's shapes, long sums and narrow results: all three products with each number of threads, the
-// same bits.
+// All three products have the same bits for any number of threads: BERT's shapes, long sums, narrow
+// results.
 class MatmulThreads : public testing::TestWithParam<std::tuple<Shape, DType>> {};
 
 TEST_P(MatmulThreads, SameBits) {
