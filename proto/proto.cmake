@@ -1,7 +1,7 @@
 # Generated C++ of the specs, and their descriptors with comments (for `cloze spec explain`) as a C++ array.
 set(cloze_protos proto/options.proto proto/model.proto proto/training.proto proto/task.proto proto/state.proto)
 set(proto_cc)
-set(proto_h)  # outputs too, else what includes them is rebuilt one build too late
+set(proto_h)  # listed as outputs, so that their users are rebuilt in the same build
 foreach(p ${cloze_protos})
   string(REPLACE .proto .pb stem ${p})
   list(APPEND proto_cc ${PROJECT_BINARY_DIR}/${stem}.cc)
@@ -20,7 +20,7 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -DINPUT=${descriptors} -DOUTPUT=${embedded} -P ${PROJECT_SOURCE_DIR}/proto/embed.cmake
   DEPENDS ${descriptors} ${PROJECT_SOURCE_DIR}/proto/embed.cmake)
 file(GLOB proto_sources CONFIGURE_DEPENDS proto/*.cc)
-# Generated code is not held to our warnings.
+# No warnings for generated code.
 set_source_files_properties(${proto_cc} PROPERTIES COMPILE_OPTIONS "-w")
 add_library(cloze_proto STATIC ${proto_cc} ${embedded} ${proto_sources})
 target_include_directories(cloze_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR})

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The unit tests of core/text and core/tensor under Valgrind (apt-get install valgrind): 0 errors, no leaks. Arguments: more test programs.
+# Runs the unit tests of core/text and core/tensor under Valgrind (apt-get install valgrind): no errors, no leaks.
+# Arguments: more test programs.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 

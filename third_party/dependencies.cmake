@@ -7,12 +7,13 @@ find_package(CLI11 2.1 REQUIRED)
 
 set(CLOZE_ONEDNN_ROOT "" CACHE PATH "Folder with the include and lib of a oneDNN to use instead of the system's")
 
-# Else the system's folders are enough, also where CMake thinks that clang's OpenMP is elsewhere.
+# System libraries need no run path, also where CMake expects clang's OpenMP elsewhere.
 if(NOT CLOZE_ONEDNN_ROOT)
   set(CMAKE_SKIP_BUILD_RPATH ON)
 endif()
 
-# Found by header and library: Debian 12's dnnl-config.cmake asks for OpenCL development files that we do not need. With a root, only there.
+# Finds a header and a library, with a root only there. (Debian 12's dnnl-config.cmake requires OpenCL
+# development files that Cloze does not need.)
 function(cloze_find_library target header library root)
   if(root)
     set(only HINTS ${root} PATH_SUFFIXES include lib lib64 lib/${CMAKE_LIBRARY_ARCHITECTURE} NO_DEFAULT_PATH)

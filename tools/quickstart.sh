@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# From nothing to an encoder that fills blanks, classifies and tags, in about ten minutes: tools/quickstart.sh [TEXT...]
+# quickstart.sh [TEXT...]: trains, in about ten minutes and from nothing, an encoder that fills blanks, a
+# classifier and a tagger.
 #
-# Without arguments it learns from WordNet (Debian package wordnet-base): its definitions and example sentences are the text, telling the part of
-# speech of a definition is the classification task. With text files it learns from those; with two or more, telling which file a sentence comes
-# from is the classification task. The tagging task is made from any text: words come in lower case and without punctuation, the tags say what
-# was lost. A tenth of the text is held out of everything but evaluation.
+# Without arguments it learns from WordNet (Debian package wordnet-base): definitions and example sentences
+# are the text; the classes are the parts of speech of the definitions. With text files it learns from those;
+# with two or more, the classes are the files that sentences come from. Any text makes the tagging task: words
+# are given in lower case and without punctuation, and the tags say what was removed. A tenth of the text is held
+# out for evaluation.
 #
-# Results go to $CLOZE_RUNS/quickstart (runs/quickstart). $CLOZE_PRETRAIN_SECONDS (240) and $CLOZE_FINETUNE_SECONDS (75) say how long to train.
+# Results go to $CLOZE_RUNS/quickstart (runs/quickstart). $CLOZE_PRETRAIN_SECONDS (240) and
+# $CLOZE_FINETUNE_SECONDS (75) set the training times.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,21 +18,23 @@ out=${CLOZE_RUNS:-$here/runs}/quickstart
 pretrain_seconds=${CLOZE_PRETRAIN_SECONDS:-240}
 finetune_seconds=${CLOZE_FINETUNE_SECONDS:-75}
 wordnet=/usr/share/wordnet
-sentence_limit=200000  # sentences that the labelled tasks take at most
+sentence_limit=200000  # most sentences of the labelled tasks
 
 say() { printf '\n== %s\n' "$*" >&2; }
 fail() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
 
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 for text in "$@"; do
   [ -s "$text" ] || fail "$text: no such file, or empty"
 done
 
-# --- Data: awk and sed only. Each maker writes $data/{train,heldout}.txt with a document a line, and the tasks' files.
+# --- Data, by awk and sed. Each maker writes $data/{train,heldout}.txt, one document per line, and the files
+# of the tasks.
 
-# Lines in an order that mixes neighbours, always the same.
+# Prints the lines in a fixed order that separates neighbours.
 mixed() { awk '{ printf "%d\t%s\n", NR * 7919 % 104729, $0 }' "$@" | sort -s -n -k 1,1 | cut -f 2-; }
 
-# WordNet's synsets as "part of speech TAB words TAB definition TAB example TAB example ...". Nouns are many: see wordnet_data.
+# Prints WordNet's synsets: part of speech TAB words TAB definition TAB example TAB example ...
 wordnet_synsets() {
   for part in noun verb adj adv; do
     awk -v part="$part" '
@@ -69,12 +74,13 @@ wordnet_data() {
       print line > (dir "/" set ".txt")
       print $3 > (dir "/sentences-" set)
       for (i = 4; i <= NF; ++i) print $i > (dir "/sentences-" set)
-      # A quarter of the nouns, so that no class holds the majority.
+      # Only a quarter of the nouns, so that no class has the majority.
       if ($1 != "noun" || int(NR / 10) % 4 == 0) print $3 "\t" $1 > (dir "/classify-" set ".tsv")
     }' "$data/synsets"
 }
 
-# The paragraphs of a text file, a line each: split at blank lines, or, in files that have next to none, at line ends.
+# Prints the paragraphs of a text file, one per line: split at blank lines, or at line ends in files that have
+# hardly any.
 paragraphs() {
   local lines blanks
   lines=$(wc -l < "$1")
@@ -87,7 +93,8 @@ paragraphs() {
       END { if (text != "") print text }'
 }
 
-# Sentences of 4 to 60 words out of paragraphs: cut behind . ! ? and a closing quote, before a capital letter, digit or opening quote.
+# Prints the sentences of 4 to 60 words in paragraphs: ends them after . ! ? and a closing quote, before a
+# capital letter, digit or opening quote.
 sentences() {
   awk '
     function flush() { if (words >= 4 && words <= 60) print text; text = ""; words = 0 }
@@ -110,7 +117,7 @@ text_data() {
     paragraphs "$text" > "$data/paragraphs"
     awk 'NR % 10 == 0' "$data/paragraphs" > "$data/paragraphs-heldout"
     awk 'NR % 10 != 0' "$data/paragraphs" > "$data/paragraphs-train"
-    # The name before the first dot, safe for a label; two files of one name get a number.
+    # The label: the name up to the first dot; a second file of that name gets a number.
     name=$(basename "$text" | sed -e 's/\..*//' | tr -c 'A-Za-z0-9_\n-' '_')
     if grep -q -x -F -- "$name" "$data/labelled"; then name=$name-$number; fi
     printf '%s\n' "$name" >> "$data/labelled"
@@ -132,8 +139,8 @@ text_data() {
   done
 }
 
-# Sentences as CoNLL: each word in lower case and without marks, its tag says what to restore: "Cap" for a capital first letter, then
-# the mark behind the word; "O" for neither.
+# Prints sentences as CoNLL: words in lower case without marks; the tag is "Cap" for a capital first letter, then
+# the mark after the word, or "O" for neither.
 tagging_data() {
   awk -v limit="$sentence_limit" '
     BEGIN { name[","] = "COMMA"; name[";"] = "SEMICOLON"; name[":"] = "COLON"; name["."] = "PERIOD"; name["?"] = "QUESTION"; name["!"] = "EXCLAMATION" }
@@ -202,18 +209,18 @@ train() {
     --set "output.cache_directory=$out/cache" --set output.log_every_steps=100 --set evaluation.every_steps=500 > "$out/$4.log"
 }
 
-# Metrics on held-out data, into a JSON file. Arguments: name of the run, data.
+# Writes metrics on held-out data to a JSON file. Arguments: name of the run, data.
 evaluate() { "$cloze" evaluate --model "$out/$1" --data "$2" --set max_examples=4000 > "$out/$1.json"; }
 
-# A number of a JSON file by its name.
+# Prints a number of a JSON file. Arguments: its name, the file.
 json_number() { sed -n "s/.*\"$1\"[[:space:]]*:[[:space:]]*\([-+0-9.eE]*\).*/\1/p" "$2" | tail -n 1; }
 rounded() { awk -v x="${1:-0}" 'BEGIN { printf "%.3f", x }'; }
 percent() { awk -v x="${1:-0}" 'BEGIN { printf "%.1f %%", 100 * x }'; }
 
-# Share of the most frequent label in the last column of a file: what guessing without looking reaches.
+# Prints the share of the most frequent label in the last column of a file: the accuracy of always guessing it.
 majority() { awk -F "$2" 'NF > 1 { ++count[$NF]; ++all } END { for (l in count) if (count[l] > best) best = count[l]; print best / all }' "$1"; }
 
-# --- The work.
+# --- Build and train.
 
 began=$(date +%s)
 extra=()
@@ -298,4 +305,10 @@ row "  loss, nats per masked token" "$(rounded "$(json_number loss "$out/pretrai
   "$(percent "$(sed 1d "$data/classify-heldout.tsv" | majority - '\t')")"
 row "words tagged right (case and punctuation)" "$(percent "$(json_number accuracy "$out/tag.json")")" "$(percent "$(majority "$data/tag-heldout.conll" ' ')")"
 row "  macro F1 over the tags" "$(rounded "$(json_number macro_f1 "$out/tag.json")")" ""
-echo "Everything is in $out: pretrain, classify and tag are model folders."
+cat << END
+
+Everything is in $out: pretrain, classify and tag are model folders. Next:
+  echo "a small animal with soft fur" | $cloze predict --model $out/classify
+  $cloze fill-mask --model $out/pretrain "a kind of <mask>"
+  train on your own data: README.md, "Your own CSV", with model { start_from: "$out/pretrain" }
+END

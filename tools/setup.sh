@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and testing Cloze takes, those that are missing. Arguments: more packages.
-# Does nothing, and needs no network, when all are there.
+# Installs the missing Debian packages for building and testing Cloze. Arguments: more packages. Does
+# nothing, and needs no network, if all are installed.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev libprotobuf-dev protobuf-compiler libabsl-dev libgtest-dev libgmock-dev
@@ -29,5 +29,5 @@ fi
 
 echo "setup: installing ${missing[*]}" >&2
 install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
-# Package lists are often there already; they are fetched only when the first try fails.
+# Fetches the package lists only if the first try fails: often they are there.
 "${install[@]}" > /dev/null 2>&1 || { "${as_root[@]}" apt-get update -q >&2 && "${install[@]}" >&2; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# conditions.sh: what happens around a run: signals in each of its phases, a second process, directories that cannot be made or written,
-# full disks, a stopped process. Parts that need root say so when they are left out. Environment: CLOZE, the program (build/cloze).
+# conditions.sh: tests the conditions around a run: signals in each of its phases, a second process,
+# directories that cannot be created or written, full disks, a stopped process. Prints which parts are
+# skipped because they need root. Environment: CLOZE, the program (build/cloze).
 . "$(dirname "$0")/tiny.sh"
 make_reference
 mkdir full
@@ -8,7 +9,7 @@ cleanup() { kill -KILL "${pid:-}" 2> /dev/null; umount -l "$WORK"/here/mnt "$WOR
 
 fresh() { cd "$WORK" && rm -rf here && mkdir here && cd here && : > err && : > out; }
 start() { "$CLOZE" pretrain "$WORK/pretrain.textproto" "$@" >> out 2>> err & pid=$!; }
-# Waits (20 s at most) until the command given succeeds.
+# Waits, at most 20 s, until a command succeeds. Arguments: the command.
 until_ok() { for _ in $(seq 2000); do "$@" > /dev/null 2>&1 && return; sleep 0.01; done; fail "never: $*: $(tail -n 3 err)"; }
 ends_with() {
   wait "$pid" 2> /dev/null
@@ -19,7 +20,7 @@ says() { grep -q -- "$1" err || fail "nothing says '$1': $(tail -n 3 err)"; }
 same_bits() { [ "$(bits)" = "$(cat "$WORK/bits-pretrain")" ] || fail "$1: other bits"; }
 ok() { echo "ok: $*"; }
 
-# A run that is long enough to be met: its steps never end by themselves.
+# Starts a run that does not end by itself.
 LONG="--set schedule.steps=1000000 --set evaluation.every_steps=1000000 --set output.checkpoint_every_steps=1000000"
 
 for signal in TERM INT HUP; do
@@ -48,7 +49,7 @@ ok "SIGTERM while tokenising ends with 75 and leaves nothing"
 fresh
 sed -e 's,text.txt" max_examples: 40,long.txt" max_examples: 100000,' -e 's/every_steps: 6/every_steps: 3/' "$WORK/pretrain.textproto" > "$WORK/eval.textproto"
 "$CLOZE" pretrain "$WORK/eval.textproto" --set output.log_every_steps=3 >> out 2>> err & pid=$!
-until_ok grep -q '^step 3/' err  # step 3 calls for an evaluation of 100,000 sequences
+until_ok grep -q '^step 3/' err  # step 3 is followed by an evaluation of 100,000 sequences
 kill -TERM $pid
 ends_with 75 "SIGTERM while evaluating"
 says 'saved run/step-00000003'
@@ -131,7 +132,8 @@ says 'cannot write the log'
 same_bits "a log on a full disk"
 ok "a log on a full disk is given up; the run goes on"
 
-# A disk that has room for less and less: the run ends with 74 or finishes; what was announced is there; with more room it goes on.
+# A disk with less and less space: the run exits with 74 or finishes, announced checkpoints exist, and
+# with more space the run resumes.
 for kb in 60 200 400 800 1400 1700 2000 2300 2600 3000; do
   fresh
   mount -t tmpfs -o size=${kb}k tmpfs "$WORK/full"
@@ -155,7 +157,8 @@ for kb in 60 200 400 800 1400 1700 2000 2300 2600 3000; do
   ok "a disk of $kb kB: exit $code, step $found kept; with more room it ends with the same bits"
 done
 
-# A disk that fails: a file system in a file that has no room to grow, so that delayed writes get lost and fsync returns EIO.
+# A failing disk: a file system in a file that cannot grow, so that delayed writes are lost and fsync
+# returns EIO.
 if command -v mkfs.ext4 > /dev/null; then
   fresh
   mount -t tmpfs -o size=2600k tmpfs "$WORK/full"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# crash_loop.sh [N]: kills pretraining and fine-tuning runs of a tiny model with SIGKILL at N random instants (default 10). After each kill
-# the newest checkpoint that was announced has to verify; every run is started again until it ends, and has to end with the bits, and the
-# answer, of a run that nobody killed. The number of threads changes with every start. Environment: CLOZE, the program (build/cloze).
+# crash_loop.sh [N]: kills pretraining and fine-tuning runs of a tiny model with SIGKILL at N random
+# instants (default 10). After each kill the newest announced checkpoint must verify. Each run is
+# restarted until it ends, and must end with the bits and the output of a run that was never killed. The
+# number of threads changes with each start. Environment: CLOZE, the program (build/cloze).
 . "$(dirname "$0")/tiny.sh"
 N=${1:-10}
 make_reference

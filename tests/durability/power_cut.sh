@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# power_cut.sh [N]: cuts the power of a file system N times (default 3) at random instants of a run on it, on ext4 and on XFS. The file
-# system stands in a file (loop mount) and is stopped by the shutdown ioctl, half of the times with its log in memory lost. After mounting
-# it again the newest checkpoint that was announced has to verify, a model whose run had ended has to be sound, and every run has to end
-# with the bits of a run without harm. Needs root and loop devices (else exit 77). Environment: CLOZE, SHUTDOWN_FS.
+# power_cut.sh [N]: cuts the power of a file system N times (default 3) at random instants of a run on it,
+# on ext4 and on XFS. The file system is a loop mount and is stopped by the shutdown ioctl; half of the
+# times its log in memory is lost. After mounting it again, the newest announced checkpoint must verify, the
+# model of a finished run must be sound, and each run must end with the bits of an undisturbed run. Needs
+# root and loop devices (otherwise exits with 77). Environment: CLOZE, SHUTDOWN_FS.
 . "$(dirname "$0")/tiny.sh"
 N=${1:-3}
 SHUTDOWN_FS=$(realpath "${SHUTDOWN_FS:-$(dirname "$CLOZE")/tests/shutdown_fs}") || exit 2
@@ -12,7 +13,7 @@ mkdir mnt
 cleanup() { umount -l "$WORK/mnt" 2> /dev/null; }
 make_reference
 
-# cut TYPE OPTIONS: N cuts on a file system of that type.
+# cut TYPE OPTIONS: cuts the power N times on a file system of that type.
 cut_power() {
   local cuts=0 runs=0 type=$1 kind pid how said found code
   rm -f image
@@ -45,7 +46,7 @@ cut_power() {
       found=$(cd mnt && newest)
       [ "$found" -ge "$said" ] || fail "$type, cut $cuts ($how): step $said was announced, $found is there"
     fi
-    if [ $code -eq 0 ]; then  # it had ended, before the cut if there was one
+    if [ $code -eq 0 ]; then  # the run had finished before the cut
       "$CLOZE" verify mnt/run > /dev/null || fail "$type, cut $cuts: the finished run is not sound"
       [ "$(cd mnt && sed "s,$WORK/mnt/run,run," ../out > out && bits)" = "$(cat "bits-$kind")" ] || fail "$type, cut $cuts: other bits"
       rm -rf mnt/run

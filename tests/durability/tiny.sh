@@ -1,4 +1,5 @@
-# Sourced by the scripts here: a tiny model and its data in $WORK, which goes away at the end. CLOZE names the program.
+# Sourced by the scripts of this folder. Creates a tiny model and its data in $WORK, which is removed at
+# exit. CLOZE: the program.
 set -u
 CLOZE=$(realpath "${CLOZE:-build/cloze}") || exit 2
 WORK=$(mktemp -d) || exit 2
@@ -9,7 +10,7 @@ cleanup() { :; }
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-# A number in [0, 1) times $1.
+# Prints a random number in [0, $1).
 random() { awk -v r="$RANDOM$RANDOM" -v m="$1" 'BEGIN { printf "%.4f", (r % 1000003) / 1000003 * m }'; }
 
 make_data() {
@@ -19,7 +20,7 @@ make_data() {
   "$CLOZE" vocab --text text.txt --size 60 --out vocab > /dev/null 2>&1 || fail "no vocabulary"
 }
 
-# spec KIND: the spec of a run of some 40 steps, of kind pretrain or finetune; f32 and bf16 (where there is bf16).
+# spec KIND: prints the spec of a run of 40 steps. KIND: pretrain or finetune.
 spec() {
   local task data
   case $1 in
@@ -39,25 +40,26 @@ output { directory: "run" checkpoint_every_steps: 3 log_every_steps: 5 }
 END
 }
 
-# Runs kind $1 in the current directory: out has the JSON line, err the rest.
+# run KIND: runs in the current directory; appends its JSON line to out and the rest to err.
 run() { "$CLOZE" "$1" "$WORK/$1.textproto" >> out 2>> err; }
 
-# The step that run/ announced last, or -1.
+# Prints the last step that run/ announced, or -1.
 announced() { sed -n 's/^saved .*step-0*\([0-9][0-9]*\)$/\1/p' err | tail -n 1 | grep . || echo -1; }
 
-# The newest checkpoint of run/ that verifies, or -1.
+# Prints the step of the newest checkpoint of run/ that verifies, or -1.
 newest() {
   [ -d run ] || { echo -1; return; }
   "$CLOZE" verify run 2> /dev/null | sed -n 's/.*step-0*\([0-9][0-9]*\)", "sound": true.*/\1/p' | sort -n | tail -n 1 | grep . || echo -1
 }
 
-# What a finished run leaves, as one hash.
+# Prints one hash of everything that a finished run leaves.
 bits() {
   (tail -n 1 out; cd run && cat model.safetensors metrics.json config.json vocab.txt samples.safetensors step-00000040/model.safetensors \
     step-00000040/optimizer.safetensors) | sha256sum
 }
 
-# make_reference: runs each kind once, without harm, in $WORK/straight-KIND; $seconds is how long the last one took.
+# make_reference: runs each kind undisturbed in $WORK/straight-KIND; sets $seconds to the duration of the
+# last one.
 make_reference() {
   local kind start
   for kind in pretrain finetune; do

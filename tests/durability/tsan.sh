@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tsan.sh [FOLDER]: builds the program with clang's ThreadSanitizer and libomp (packages clang, libomp-dev) into FOLDER (default build-tsan)
-# and runs short pretraining and fine-tuning with 4 threads under it. Libraries that were not built so are taken at their word
-# (ignore_noninstrumented_modules); Archer tells the sanitizer what OpenMP's barriers order. Ends with the number of reports; exit 1 if any.
+# tsan.sh [FOLDER]: builds the program with clang's ThreadSanitizer and libomp (packages clang, libomp-dev)
+# in FOLDER (default build-tsan), and runs short pretraining and fine-tuning with 4 threads. Libraries
+# built without the sanitizer are trusted (ignore_noninstrumented_modules); Archer tells the sanitizer
+# about OpenMP's barriers. Prints the number of reports; exits with 1 if there is any.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."

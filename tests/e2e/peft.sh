@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A LoRA run of Cloze is what PEFT's formula makes of its files, in transformers; and one that Python wrote gives the same numbers in Cloze.
-# Exit 77 (skipped) where Python has no transformers; PEFT itself is asked too where it is installed.
-#   tests/e2e/peft.sh CLOZE
-# CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES as in transformers.sh.
+# peft.sh CLOZE: checks that a LoRA run of Cloze gives in transformers what PEFT's formula gives, and that an
+# adapter written by Python gives the same numbers in Cloze. If PEFT is installed, compares with it too. Exits
+# with 77 (skipped) if Python has no transformers. CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES: see
+# transformers.sh.
 set -euo pipefail
 cloze=$1
 here=$(cd "$(dirname "$0")" && pwd)

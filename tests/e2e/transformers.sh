@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What Cloze saves loads in transformers and gives the same numbers. Exit 77 (skipped) where Python has no transformers.
-#   tests/e2e/transformers.sh CLOZE
-# CLOZE_PYTHON: the interpreter, "python3" unless set; may be a chroot. CLOZE_PYTHON_WORK: an empty folder that it sees as CLOZE_PYTHON_SEES.
+# transformers.sh CLOZE: checks that models saved by Cloze load in transformers and give the same numbers. Exits
+# with 77 (skipped) if Python has no transformers.
+# CLOZE_PYTHON: the interpreter (default python3), which may run in a chroot. CLOZE_PYTHON_WORK: an empty
+# folder, which the interpreter sees as CLOZE_PYTHON_SEES.
 set -euo pipefail
 cloze=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -48,7 +49,8 @@ for norm in post pre; do
   "$cloze" evaluate --compute f32 --model "$work/$norm-number" --data "$work/pairs.tsv" > "$work/$norm-number.metrics.json" 2> /dev/null
 done
 
-# RoBERTa: a folder that transformers made, with our byte-level BPE; masked-LM training goes on from it, then both labelled tasks.
+# RoBERTa: a folder written by transformers, with our byte-level BPE; continues its masked-LM training, then
+# trains both labelled tasks.
 "$cloze" vocab --kind bpe --text "$work/text.txt" --size 330 --out "$work/bpe" 2> /dev/null
 cp "$here/transformers_check.py" "$work/"
 $python "$sees/transformers_check.py" "$sees" make-roberta

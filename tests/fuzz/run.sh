@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets with clang, libFuzzer, AddressSanitizer and UBSan (apt-get install clang libclang-rt-dev) and runs each for some
-# seconds, one after the other.
-#   tests/fuzz/run.sh SECONDS [TARGET...]      targets: safetensors json spec vocab text readers store state
-# Prints a line a target: seconds, executions, coverage, size of the corpus, findings. Inputs that fail, and the grown corpus, are kept in
-# build-fuzz/. Environment: CXX (clang++), TMPDIR. Ends with 1 when something was found.
+# run.sh SECONDS [TARGET...]: builds the fuzz targets with clang, libFuzzer, AddressSanitizer and UBSan
+# (apt-get install clang libclang-rt-dev) and runs each for SECONDS, one after the other.
+# Targets: safetensors json spec vocab text readers store state.
+# Prints one line per target: seconds, executions, coverage, size of the corpus, findings. Keeps failing
+# inputs and the grown corpus in build-fuzz/. Exits with 1 if anything was found. Environment: CXX
+# (clang++), TMPDIR.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 

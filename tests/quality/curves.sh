@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Does speed cost quality? Trains a mini encoder in bf16, in f32 and, with the same start, batches and rates, in PyTorch (f32), and compares the
-# loss curves, smoothed over 100 steps. Dropout is 0, so that the three differ by rounding alone.
-#   tests/quality/curves.sh TEXT [STEPS]      # one document a line
-# A second f32 run, with the kernels of another instruction set, shows how far rounding in the last bit alone drives two runs apart. At a rate
-# of 2e-4 that is little; at 5e-4 such differences grow tenfold in 30 steps, and any two runs are up to 0.08 nats apart on the way down.
-# Fails where bf16 and f32 are ever more than 0.02 nats apart, or f32 and PyTorch more than 0.01. Without PyTorch only the first is looked at.
-# CLOZE, BATCHES: the programs; CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES as tests/e2e/transformers.sh has them.
+# curves.sh TEXT [STEPS]: checks that speed does not cost quality. TEXT has one document per line. Trains a mini
+# encoder in bf16, in f32 and, with the same initial weights, batches and rates, in PyTorch (f32), and
+# compares the loss curves, smoothed over 100 steps. Dropout is 0, so they differ only by rounding.
+# A second f32 run, with the kernels of another instruction set, shows how far rounding in the last bit
+# drives two runs apart: little at a rate of 2e-4; at 5e-4 such differences grow tenfold in 30 steps, and any
+# two runs are up to 0.08 nats apart while the loss falls.
+# Fails if bf16 and f32 are ever more than 0.02 nats apart, or f32 and PyTorch more than 0.01. Without PyTorch
+# checks only the first.
+# CLOZE, BATCHES: the programs; CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES: see tests/e2e/transformers.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 text=${1:?usage: curves.sh TEXT [STEPS]} steps=${2:-2000}
@@ -47,7 +49,7 @@ else
   echo "no PyTorch in $python: f32 is compared with bf16 only" >&2
 fi
 
-# Largest distance of two curves' means over 100 steps. Arguments: name, log, name, log, bound.
+# Compares the means of two curves over 100 steps. Arguments: name, log, name, log, bound of their distance.
 compare() {
   local numbers='s/.*"loss": *\([-+0-9.e]*\).*/\1/p'
   paste <(grep '"step"' "$2" | sed -n "$numbers") <(grep '"step"' "$4" | sed -n "$numbers") | awk -v a="$1" -v b="$3" -v bound="$5" '
