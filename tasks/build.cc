@@ -30,9 +30,8 @@ absl::Status AtData(
   return exit == Exit::kSpec || exit == Exit::kNoInput ? AtField(loaded, field, status) : status;
 }
 
-absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const Task& task,
-    const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
-    const BuildOptions& options) {
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, const DataSpec& data,
+    const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options) {
   RETURN_IF_ERROR(CheckFit(loaded, task, config, tokenizer));
   const bool held_out = &data == &loaded.spec.validation();
   auto built =

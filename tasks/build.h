@@ -13,9 +13,8 @@ namespace cloze {
 
 // Builds the store of `data`, the spec's train or validation, for the model of `config`. Errors
 // name the place in the spec; kMismatch or kSpec if tokens or lengths do not fit the model.
-absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, const Task& task,
-    const DataSpec& data, const ModelConfig& config, const Tokenizer& tokenizer,
-    const BuildOptions& options);
+absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, const DataSpec& data,
+    const ModelConfig& config, const Tokenizer& tokenizer, const BuildOptions& options);
 
 // Lines for the user about the content of a store.
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);

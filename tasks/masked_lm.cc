@@ -177,7 +177,7 @@ class MaskedLm : public Task {
   }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
-      const BuildOptions& options) const override {
+      const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.sep = spec_.append_sep(), .mask = true}));
     return OpenOrBuild(data,
         StoreKindOf("masked_lm", tokenizer, {}, spec_.max_tokens(), spec_.append_sep()), tokenizer,

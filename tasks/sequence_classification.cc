@@ -275,7 +275,7 @@ class SequenceClassification : public Task {
   }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
-      const BuildOptions& options) const override {
+      const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
     ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
     StoreKind kind = StoreKindOf("classification", tokenizer, labels(), spec_.max_tokens(), true);

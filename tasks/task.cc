@@ -107,12 +107,19 @@ LossSum HeadLoss(const Task& task, const Head& head, const Pass& pass, ConstMat 
       });
 }
 
+// One factory for each task, defined in the task's file.
+std::unique_ptr<Task> MakeMaskedLm(const MaskedLmSpec& spec);
+std::unique_ptr<Task> MakeSequenceClassification(const SequenceClassificationSpec& spec);
+std::unique_ptr<Task> MakeTokenTagging(const TokenTaggingSpec& spec);
+std::unique_ptr<Task> MakeQuestionAnswering(const QuestionAnsweringSpec& spec);
+
 std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
   switch (spec.task_case()) {
     case TaskSpec::kMaskedLm: return MakeMaskedLm(spec.masked_lm());
     case TaskSpec::kSequenceClassification:
       return MakeSequenceClassification(spec.sequence_classification());
     case TaskSpec::kTokenTagging: return MakeTokenTagging(spec.token_tagging());
+    case TaskSpec::kQuestionAnswering: return MakeQuestionAnswering(spec.question_answering());
     case TaskSpec::TASK_NOT_SET: break;
   }
   CLOZE_CHECK(false);

@@ -102,7 +102,7 @@ class Task {
   // Builds or opens the store of `data`. Errors: kData for what is wrong in a file, kMismatch for a
   // tokenizer that lacks a special token.
   virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
-      const Tokenizer& tokenizer, const BuildOptions& options) const = 0;
+      const Tokenizer& tokenizer, const BuildOptions& options) = 0;
   // Learns weights of labels from the training data if the spec says so; adds lines for the user.
   virtual absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes);
 
@@ -168,11 +168,6 @@ std::unique_ptr<Task> MakeTask(const ModelConfig& config, int64_t longest);
 
 // For tasks: `share` of `rows`, with some room, at most `rows`.
 int64_t ShareOfRows(int64_t rows, double share);
-
-// One factory for each task, in the task's file.
-std::unique_ptr<Task> MakeMaskedLm(const MaskedLmSpec& spec);
-std::unique_ptr<Task> MakeSequenceClassification(const SequenceClassificationSpec& spec);
-std::unique_ptr<Task> MakeTokenTagging(const TokenTaggingSpec& spec);
 
 }  // namespace cloze
 

@@ -257,7 +257,7 @@ class TokenTagging : public Task {
   }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
-      const BuildOptions& options) const override {
+      const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.unk = true}));
     ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
     ASSIGN_OR_RETURN(const bool iob1, IsIob1(data, labels(), options));

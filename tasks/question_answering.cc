@@ -1,0 +1,503 @@
+// Extractive question answering: the span of a context that answers a question (SQuAD).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+
+#include "core/base/number.h"
+#include "core/base/profile.h"
+#include "core/base/utf8.h"
+#include "core/text/unicode/unicode.h"
+#include "tasks/build.h"
+#include "tasks/data/pipeline.h"
+#include "tasks/task.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
+
+// Kinds of stored labels, and the bits that mark the rows of a batch.
+constexpr int32_t kStart = 0, kEnd = 1;
+
+struct Question {
+  struct Answer {
+    std::string text;
+    int64_t start = 0;  // in code points of the context
+  };
+  std::string question, context;
+  std::vector<Answer> answers;  // empty: the context has no answer
+};
+
+// -- Files as SQuAD 1.1 and 2.0 have them: {"data": [{"paragraphs": [{"context", "qas":
+// [{"question", "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}.
+
+class SquadReader {
+ public:
+  SquadReader(const std::string& path, int64_t most, std::vector<Question>* out)
+      : path_(path), most_(most), out_(out) {}
+
+  absl::Status Read() {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path_, kMaxFileBytes));
+    ASSIGN_OR_RETURN(const Json file, ParseJson(text, path_));
+    return ForEach(file, "data", "", [&](const Json& article, const std::string& in) {
+      return ForEach(article, "paragraphs", in, [&](const Json& paragraph, const std::string& at) {
+        std::string context;
+        RETURN_IF_ERROR(String(paragraph, "context", at, &context));
+        return ForEach(paragraph, "qas", at,
+            [&](const Json& qa, const std::string& where) { return Add(qa, where, context); });
+      });
+    });
+  }
+
+ private:
+  absl::Status Wrong(const std::string& where, absl::string_view field, absl::string_view what) {
+    return Error(
+        Exit::kData, absl::StrCat(QuotePath(path_), ": ", where, field, ": expected ", what));
+  }
+  absl::Status String(
+      const Json& object, const char* field, const std::string& where, std::string* out) {
+    const Json& value = JsonMember(object, field);
+    if (!value.is_string()) return Wrong(where, field, "a string");
+    *out = value.get<std::string>();
+    return absl::OkStatus();
+  }
+  template <typename F>
+  absl::Status ForEach(const Json& object, const char* field, const std::string& where, F f) {
+    const Json& list = JsonMember(object, field);
+    if (!list.is_array()) return Wrong(where, field, "a list");
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (most_ > 0 && static_cast<int64_t>(out_->size()) >= most_) break;
+      RETURN_IF_ERROR(f(list[i], absl::StrCat(where, field, "[", i, "].")));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Json& qa, const std::string& where, const std::string& context) {
+    Question question;
+    RETURN_IF_ERROR(String(qa, "question", where, &question.question));
+    question.context = context;
+    const Json& impossible = JsonMember(qa, "is_impossible");
+    const Json& answers = JsonMember(qa, "answers");
+    if (!answers.is_array()) return Wrong(where, "answers", "a list");
+    for (size_t i = 0; i < answers.size() && impossible != true; ++i) {
+      const std::string at = absl::StrCat(where, "answers[", i, "].");
+      Question::Answer& answer = question.answers.emplace_back();
+      RETURN_IF_ERROR(String(answers[i], "text", at, &answer.text));
+      const Json& start = JsonMember(answers[i], "answer_start");
+      const int64_t room = CountCodePoints(context) - CountCodePoints(answer.text);
+      if (!start.is_number_unsigned() || room < 0 || start.get<uint64_t>() > uint64_t(room))
+        return Wrong(at, "answer_start", "a place inside the context");
+      answer.start = start.get<int64_t>();
+    }
+    out_->push_back(std::move(question));
+    return absl::OkStatus();
+  }
+
+  const std::string& path_;
+  const int64_t most_;
+  std::vector<Question>* out_;
+};
+
+absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data) {
+  std::vector<Question> questions;
+  for (const std::string& path : data.files())
+    RETURN_IF_ERROR(SquadReader(path, data.max_examples(), &questions).Read());
+  return questions;
+}
+
+// -- Windows.
+
+// The windows of a question with its context: <class> question <sep> part of the context <sep>.
+struct Encoded {
+  std::vector<Example> windows;
+  std::vector<int64_t> first;      // of each window: its first token of the context
+  int64_t prefix = 0;              // tokens before the context
+  std::vector<Span> bytes, chars;  // of each token of the context
+  int64_t cut = 0;                 // tokens that the question lost
+
+  // Tokens of the context in window w.
+  int64_t length(size_t w) const { return windows[w].ids.size() - prefix - 1; }
+};
+
+Encoded EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& spec,
+    absl::string_view question, absl::string_view context) {
+  const Encoding all = tokenizer.EncodePair(question, context);
+  const int64_t size = all.ids.size(), count = tokenizer.Encode(context, false).ids.size(),
+                begin = size - 1 - count;
+  int64_t asked = 0;  // tokens of the question
+  while (1 + asked < begin && all.words[1 + asked] >= 0) ++asked;
+  const int64_t kept = std::min<int64_t>(
+      {asked, spec.longest_question(), static_cast<int64_t>(spec.max_tokens()) / 2});
+  Encoded encoded;
+  encoded.cut = asked - kept;
+  std::vector<int32_t> prefix(all.ids.begin(), all.ids.begin() + 1 + kept);
+  prefix.insert(prefix.end(), all.ids.begin() + 1 + asked, all.ids.begin() + begin);
+  encoded.prefix = prefix.size();
+  encoded.bytes.assign(all.bytes.begin() + begin, all.bytes.end() - 1);
+  encoded.chars.assign(all.chars.begin() + begin, all.chars.end() - 1);
+  const int64_t room = std::max<int64_t>(spec.max_tokens() - encoded.prefix - 1, 1);
+  const int64_t step = room - std::min<int64_t>(spec.overlap(), room / 2);
+  for (int64_t first = 0;; first += step) {
+    const int64_t end = std::min(first + room, count);
+    Example& window = encoded.windows.emplace_back();
+    window.ids = prefix;
+    window.ids.insert(
+        window.ids.end(), all.ids.begin() + begin + first, all.ids.begin() + begin + end);
+    window.ids.push_back(all.ids.back());
+    const bool second_type = all.types.back() == 1;
+    window.second = static_cast<int32_t>(second_type ? encoded.prefix : window.ids.size());
+    window.continues = first > 0;
+    encoded.first.push_back(first);
+    if (end == count) return encoded;
+  }
+}
+
+// Marks the answer in each window that holds all of it, and <class> in the others.
+void SetTargets(const std::vector<Question::Answer>& answers, Encoded* encoded) {
+  int64_t start = -1, end = -1;  // first and last token of the answer
+  if (!answers.empty()) {
+    const int64_t from = answers[0].start, to = from + CountCodePoints(answers[0].text);
+    for (int64_t i = 0; i < static_cast<int64_t>(encoded->chars.size()); ++i) {
+      const Span& token = encoded->chars[i];
+      if (start < 0 && token.end > from && token.begin < to) start = i;
+      if (token.begin < to && token.end > from) end = i;
+    }
+  }
+  for (size_t w = 0; w < encoded->windows.size(); ++w) {
+    const int64_t first = encoded->first[w], shift = encoded->prefix - first;
+    const bool inside = start >= first && end < first + encoded->length(w);
+    encoded->windows[w].rows = {static_cast<int32_t>(inside ? start + shift : 0),
+        static_cast<int32_t>(inside ? end + shift : 0)};
+    encoded->windows[w].labels = {kStart, kEnd};
+  }
+}
+
+// All rows of a window: their logits are needed.
+void SetAllRows(Example* window) {
+  window->rows.resize(window->ids.size());
+  std::iota(window->rows.begin(), window->rows.end(), 0);
+}
+
+// -- Answers.
+
+struct FoundAnswer {
+  bool none = true;
+  Span bytes, chars;  // in the context
+  float score = 0;    // probability of the start times that of the end, over all windows
+};
+
+double LogSum(const std::vector<double>& x) {
+  const double most = *std::max_element(x.begin(), x.end());
+  double sum = 0;
+  for (const double value : x) sum += std::exp(value - most);
+  return most + std::log(sum);
+}
+
+// The span with the largest sum of start and end logits (Devlin et al. 2019), or none if the
+// smallest sum of <class> over the windows is larger.
+FoundAnswer FindAnswer(
+    const Encoded& encoded, const QuestionAnsweringSpec& spec, const TextLogits& text) {
+  std::vector<double> starts, ends;  // candidates
+  double best = -std::numeric_limits<double>::infinity(),
+         null = std::numeric_limits<double>::infinity();
+  int64_t begin = -1, end = -1, row = 0;
+  for (size_t w = 0; w < text.windows.size(); ++w) {
+    const float *cls = text.logits.f32(row), *at = text.logits.f32(row + encoded.prefix);
+    const int64_t n = encoded.length(w), stride = text.logits.stride;
+    null = std::min(null, double{cls[kStart]} + cls[kEnd]);
+    if (spec.unanswerable() || n == 0) {
+      starts.push_back(cls[kStart]);
+      ends.push_back(cls[kEnd]);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      starts.push_back(at[i * stride + kStart]);
+      ends.push_back(at[i * stride + kEnd]);
+      for (int64_t j = i; j < std::min<int64_t>(n, i + spec.longest_answer()); ++j) {
+        const double sum = double{at[i * stride + kStart]} + at[j * stride + kEnd];
+        if (sum <= best) continue;
+        best = sum;
+        begin = encoded.first[w] + i;
+        end = encoded.first[w] + j;
+      }
+    }
+    row += text.windows[w].ids.size();
+  }
+  FoundAnswer answer;
+  answer.none = begin < 0 || (spec.unanswerable() && null > best);
+  answer.score =
+      static_cast<float>(std::exp((answer.none ? null : best) - LogSum(starts) - LogSum(ends)));
+  if (answer.none) return answer;
+  answer.bytes = {encoded.bytes[begin].begin, encoded.bytes[end].end};
+  answer.chars = {encoded.chars[begin].begin, encoded.chars[end].end};
+  return answer;
+}
+
+std::string Slice(const std::string& text, Span bytes) {
+  return text.substr(bytes.begin, bytes.end - bytes.begin);
+}
+
+class AnswerDecoder : public Decoder {
+ public:
+  AnswerDecoder(const QuestionAnsweringSpec& spec, const Tokenizer* tokenizer)
+      : spec_(spec), tokenizer_(tokenizer) {}
+
+  OrderedJson Answer(const Record& record, const TextLogits& text) const override {
+    const Encoded encoded = EncodeQuestion(*tokenizer_, spec_, record.text, record.text_pair);
+    const FoundAnswer found = FindAnswer(encoded, spec_, text);
+    if (found.none) return {{"answer", nullptr}, {"score", Decimal(found.score)}};
+    return {{"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)},
+        {"start", found.chars.begin}, {"end", found.chars.end}, {"byte_start", found.bytes.begin},
+        {"byte_end", found.bytes.end}};
+  }
+
+ private:
+  const QuestionAnsweringSpec& spec_;
+  const Tokenizer* tokenizer_;
+};
+
+// -- Metrics, as SQuAD's evaluation script has them.
+
+// Lower-case words without ASCII punctuation and without the articles a, an and the.
+std::vector<std::string> AnswerWords(absl::string_view text) {
+  std::vector<std::string> words;
+  std::string word, run;  // `run`: letters and digits since the last other character
+  const auto end_run = [&] {
+    if (run != "a" && run != "an" && run != "the") {
+      word += run;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, ""));
+    }
+    run.clear();
+  };
+  const auto end_word = [&] {
+    end_run();
+    if (!word.empty()) words.push_back(std::exchange(word, ""));
+  };
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    at += c.size;
+    if (c.value < 0x80 && std::ispunct(static_cast<int>(c.value))) continue;
+    if (IsSpace(c.value)) {
+      end_word();
+      continue;
+    }
+    const bool inside = IsLetter(c.value) || IsNumber(c.value);
+    if (!inside) end_run();
+    for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, inside ? &run : &word);
+  }
+  end_word();
+  return words;
+}
+
+double F1(const std::vector<std::string>& predicted, const std::vector<std::string>& gold) {
+  if (predicted.empty() || gold.empty()) return predicted == gold;
+  std::unordered_map<std::string, int64_t> counts;
+  for (const std::string& word : gold) ++counts[word];
+  double same = 0;
+  for (const std::string& word : predicted) same += counts[word]-- > 0;
+  return 2 * same / static_cast<double>(predicted.size() + gold.size());
+}
+
+class AnswerMetrics : public TextEvaluation {
+ public:
+  AnswerMetrics(const Task& task, const Model& model, const QuestionAnsweringSpec& spec,
+      const Tokenizer& tokenizer, const std::vector<Question>& questions)
+      : TextEvaluation(model), task_(task), spec_(spec), tokenizer_(tokenizer),
+        questions_(questions) {}
+
+ private:
+  void AddLoss(const Pass& pass, ConstMat, Mat logits) override {
+    loss_ += task_.Loss(model_.head(), pass, logits, 0, 0, pass.arena).loss;
+    windows_ += pass.batch.sequences();
+  }
+  void AddText(const TextLogits& text) override {
+    const Question& question = questions_[count_++];
+    const Encoded encoded = EncodeQuestion(tokenizer_, spec_, question.question, question.context);
+    const FoundAnswer found = FindAnswer(encoded, spec_, text);
+    const auto predicted =
+        AnswerWords(found.none ? std::string() : Slice(question.context, found.bytes));
+    double exact = question.answers.empty() && predicted.empty(), f1 = exact;
+    for (const Question::Answer& answer : question.answers) {
+      const auto gold = AnswerWords(answer.text);
+      exact = std::max<double>(exact, predicted == gold);
+      f1 = std::max(f1, F1(predicted, gold));
+    }
+    exact_ += exact;
+    f1_ += f1;
+  }
+  MetricResults Count() override {
+    MetricResults results;
+    results.values = {{"f1", f1_ / static_cast<double>(count_)},
+        {"exact_match", exact_ / static_cast<double>(count_)},
+        {"loss", loss_ / static_cast<double>(windows_)}};
+    return results;
+  }
+
+  const Task& task_;
+  const QuestionAnsweringSpec& spec_;
+  const Tokenizer& tokenizer_;
+  const std::vector<Question>& questions_;
+  double exact_ = 0, f1_ = 0, loss_ = 0;
+  int64_t count_ = 0, windows_ = 0;
+};
+
+class QuestionAnswering : public Task {
+ public:
+  explicit QuestionAnswering(const QuestionAnsweringSpec& spec)
+      : Task("question_answering"), spec_(spec) {}
+
+  HeadKind head() const override { return HeadKind::kQuestionAnswering; }
+  int32_t max_tokens() const override { return spec_.max_tokens(); }
+  absl::string_view command() const override { return "predict"; }
+  bool reads_pairs() const override { return true; }
+
+  void Describe(const DataSpec&, ModelConfig* config) const override { config->head = head(); }
+  void Restore(const ModelConfig&, int64_t longest) override {
+    spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
+  }
+
+  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
+      const BuildOptions& options) override {
+    RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
+    ASSIGN_OR_RETURN(const std::vector<Question> questions, ReadQuestions(data));
+    StoreKind kind =
+        StoreKindOf("question_answering", tokenizer, {"start", "end"}, spec_.max_tokens(), true);
+    kind.key.AddNumber(spec_.overlap());
+    kind.key.AddNumber(spec_.longest_question());
+    DataSpec json = data;
+    json.set_format(DataSpec::JSONL);  // only for the key: names need not end in .jsonl
+    ASSIGN_OR_RETURN(BuiltStore built, OpenOrBuild(json, std::move(kind), tokenizer, options,
+                                           [&](ExampleStoreWriter* writer, DataStats* stats) {
+                                             return Fill(
+                                                 questions, tokenizer, options, writer, stats);
+                                           }));
+    if (use == DataUse::kEvaluation) held_out_ = questions;
+    return built;
+  }
+
+  // The store has the rows of start and end; a batch has all rows of its sequences.
+  void Draw(uint64_t, Example* example) const override {
+    const int32_t start = example->rows[0], end = example->rows[1];
+    SetAllRows(example);
+    example->labels.assign(example->rows.size(), 0);
+    example->labels[start] |= 1 << kStart;
+    example->labels[end] |= 1 << kEnd;
+  }
+  // The mean of the cross entropies of start and end over the rows of a sequence.
+  LossSum Loss(const Head&, const Pass& pass, Mat logits, int64_t first, float scale,
+      Arena& arena) const override;
+  double LossWeight(const Batch& batch) const override {
+    return static_cast<double>(batch.sequences());
+  }
+  int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override { return rows; }
+
+  std::unique_ptr<Evaluation> NewEvaluation(
+      const Model& model, const DataStats&, const DecodeOptions&) const override {
+    return std::make_unique<AnswerMetrics>(*this, model, spec_, *tokenizer(), held_out_);
+  }
+  absl::StatusOr<std::vector<Example>> Encode(
+      const Record& record, const ModelInput& input, CutCounts* cut) const override {
+    if (record.kind != Record::Kind::kPair)
+      return Error(Exit::kData,
+          "expected a question and its context, as \"text\" and \"text_pair\" (or, in text lines, "
+          "with a tab between them)");
+    ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
+    Encoded encoded = EncodeQuestion(*tokenizer, spec_, record.text, record.text_pair);
+    for (Example& window : encoded.windows) SetAllRows(&window);
+    cut->texts += encoded.cut > 0;
+    cut->tokens += encoded.cut;
+    cut->windows += encoded.windows.size() > 1;
+    cut->max_tokens = spec_.max_tokens();
+    return std::move(encoded.windows);
+  }
+  std::unique_ptr<Decoder> NewDecoder(const Model&, const DecodeOptions&) const override {
+    return std::make_unique<AnswerDecoder>(spec_, tokenizer());
+  }
+
+ private:
+  absl::Status Fill(const std::vector<Question>& questions, const Tokenizer& tokenizer,
+      const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
+
+  QuestionAnsweringSpec spec_;
+  std::vector<Question> held_out_;  // of the store for evaluation
+};
+
+absl::Status QuestionAnswering::Fill(const std::vector<Question>& questions,
+    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
+    DataStats* stats) const {
+  int64_t total = 0, done = 0;
+  for (const Question& q : questions) total += q.context.size();
+  size_t next = 0;
+  const auto read = [&](const Question** question, int64_t* bytes) -> absl::StatusOr<bool> {
+    if (next == questions.size()) return false;
+    *question = &questions[next++];
+    *bytes += (*question)->context.size();
+    return true;
+  };
+  const auto encode = [&](const Question* question, Encoded* encoded) {
+    *encoded = EncodeQuestion(tokenizer, spec_, question->question, question->context);
+    SetTargets(question->answers, encoded);
+  };
+  const auto consume = [&](const Question* question,
+                           const Encoded& encoded) -> absl::StatusOr<bool> {
+    for (const Example& window : encoded.windows) {
+      RETURN_IF_ERROR(writer->Add(window));
+      stats->text_tokens += window.ids.size() - 3;
+      stats->unknown_tokens +=
+          std::count(window.ids.begin(), window.ids.end(), tokenizer.special().unk);
+    }
+    ++stats->documents;
+    stats->bytes += question->question.size() + question->context.size();
+    stats->truncated += encoded.cut > 0 || encoded.windows.size() > 1;
+    stats->cut_tokens += encoded.cut;
+    done += question->context.size();
+    return true;
+  };
+  const auto tick = [&] {
+    if (options.progress) options.progress(done, total);
+    return CheckStop(options);
+  };
+  return RunPipeline<const Question*, Encoded>(read, encode, consume, tick);
+}
+
+LossSum QuestionAnswering::Loss(
+    const Head&, const Pass& pass, Mat logits, int64_t first, float scale, Arena& arena) const {
+  CLOZE_CHECK(first == 0);  // two logits a row: all rows are one chunk
+  const Arena::Mark mark = arena.mark();
+  const Batch& batch = pass.batch;
+  int64_t longest = 0;
+  for (int64_t s = 0; s < batch.sequences(); ++s)
+    longest = std::max<int64_t>(longest, batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]);
+  const Mat both = arena.New(2, longest, DType::kF32);  // a row for the starts, one for the ends
+  LossSum sum;
+  for (int64_t s = 0; s < batch.sequences() && !DryRun::active(); ++s) {
+    const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin;
+    Mat rows = both;
+    rows.cols = n;
+    int32_t targets[2] = {};
+    for (int64_t i = 0; i < n; ++i) {
+      for (const int32_t kind : {kStart, kEnd}) {
+        rows.f32(kind)[i] = logits.f32(begin + i)[kind];
+        if (batch.targets[begin + i] >> kind & 1) targets[kind] = static_cast<int32_t>(i);
+      }
+    }
+    const LossSum loss = SoftmaxCrossEntropy(rows, targets, scale / 2, arena);
+    sum.loss += loss.loss / 2;
+    sum.correct += loss.correct == 2;
+    for (int64_t i = 0; i < n && scale != 0; ++i) {
+      for (const int32_t kind : {kStart, kEnd}) logits.f32(begin + i)[kind] = rows.f32(kind)[i];
+    }
+  }
+  arena.Rewind(mark);
+  return sum;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> MakeQuestionAnswering(const QuestionAnsweringSpec& spec) {
+  return std::make_unique<QuestionAnswering>(spec);
+}
+
+}  // namespace cloze

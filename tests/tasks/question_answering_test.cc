@@ -1,0 +1,333 @@
+// Question answering: PyTorch's numbers, the loss by dual numbers, windows, answers and metrics.
+#include <cmath>
+
+#include "core/base/file.h"
+#include "core/tensor/safetensors.h"
+#include "encoder/folder/model_folder.h"
+#include "tasks/batcher.h"
+#include "tests/reference/dual.h"
+#include "tests/reference/reference.h"
+#include "tests/tasks/data/test_files.h"
+#include "tests/tasks/stores.h"
+
+namespace cloze {
+namespace {
+
+using testing::ElementsAre;
+
+std::unique_ptr<Task> QuestionTask(int32_t max_tokens = 64, int32_t overlap = 0,
+    bool unanswerable = false, const Tokenizer* tokenizer = nullptr) {
+  TaskSpec spec;
+  spec.mutable_question_answering()->set_max_tokens(max_tokens);
+  spec.mutable_question_answering()->set_overlap(overlap);
+  spec.mutable_question_answering()->set_unanswerable(unanswerable);
+  auto task = MakeTask(spec);
+  EXPECT_TRUE(task->Bind(ModelConfig(), tokenizer, 1).ok());
+  return task;
+}
+
+class Golden {
+ public:
+  Golden() : file_(*SafetensorsReader::Open(folder_ + "/reference.safetensors")) {
+    auto model = LoadConfig(folder_);
+    EXPECT_TRUE(model.ok()) << model.status();
+    model_ = std::make_unique<Model>(*model, true);
+    std::vector<std::string> fresh;
+    EXPECT_TRUE(model_->Load(folder_, 1, &fresh).ok());
+    EXPECT_TRUE(fresh.empty());
+    const auto ids = Ints("input_ids"), mask = Ints("attention_mask"),
+               types = Ints("token_type_ids"), start = Ints("start_positions"),
+               end = Ints("end_positions");
+    longest_ = file_.Find("input_ids")->shape[1];
+    for (size_t s = 0; s < start.size(); ++s) {
+      Example e;
+      for (int64_t i = s * longest_; mask[i] == 1 && i < int64_t(s + 1) * longest_; ++i) {
+        e.ids.push_back(static_cast<int32_t>(ids[i]));
+        e.second += types[i] == 0;
+        places_.push_back(i);
+      }
+      e.rows = {static_cast<int32_t>(start[s]), static_cast<int32_t>(end[s])};
+      e.labels = {0, 1};
+      task_->Draw(s, &e);
+      AddExample(e, s, &batch_);
+    }
+    batch_.Pad();
+  }
+  std::vector<int64_t> Ints(const std::string& name) {
+    std::vector<int64_t> out(file_.Find(name)->elements());
+    EXPECT_TRUE(file_.ReadI64(name, absl::MakeSpan(out)).ok());
+    return out;
+  }
+  std::vector<float> Floats(const std::string& name) {
+    std::vector<float> out(file_.Find(name)->elements());
+    EXPECT_TRUE(file_.ReadF32(name, absl::MakeSpan(out)).ok()) << name;
+    return out;
+  }
+
+  const std::string folder_ = std::string(CLOZE_SOURCE_DIR) + "/tests/golden/question_answering";
+  SafetensorsReader file_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Task> task_ = QuestionTask();
+  Batch batch_;
+  std::vector<int64_t> places_;  // of each row in the padded reference
+  int64_t longest_ = 0;
+};
+
+TEST(QuestionAnsweringGolden, HiddenStatesAndLogits) {
+  Golden g;
+  const Pass pass = g.model_->NewPass(g.batch_, DType::kF32);
+  const int64_t hidden = g.model_->config().hidden;
+  int seen = 0;
+  g.model_->encoder().Observe(pass, [&](int layer, ConstMat y) {
+    const auto expected = g.Floats("hidden_states." + std::to_string(layer));
+    ++seen;
+    for (size_t r = 0; r < g.places_.size(); ++r) {
+      for (int64_t c = 0; c < hidden; ++c)
+        ASSERT_NEAR(y.f32(r)[c], expected[g.places_[r] * hidden + c], 1e-5) << layer << " " << r;
+    }
+  });
+  EXPECT_EQ(seen, 3);
+  const Mat logits = g.model_->head().Logits(pass, g.model_->encoder().Infer(pass));
+  const auto start = g.Floats("start_logits"), end = g.Floats("end_logits");
+  for (size_t r = 0; r < g.places_.size(); ++r) {
+    EXPECT_NEAR(logits.f32(r)[0], start[g.places_[r]], 1e-5);
+    EXPECT_NEAR(logits.f32(r)[1], end[g.places_[r]], 1e-5);
+  }
+}
+
+// The reference's own loss and gradients also count the padding of its rectangular batch, which a
+// packed batch does not have. So the loss and the gradients of the output layer are computed here,
+// in double, from the reference's logits and hidden states at real positions.
+TEST(QuestionAnsweringGolden, LossAndGradientsOfTheOutputLayer) {
+  Golden g;
+  const Pass pass = g.model_->NewPass(g.batch_, DType::kF32, true, 1);
+  const Encoder::Saved saved = g.model_->encoder().Forward(pass);
+  Mat dy = pass.New(saved.y.rows, saved.y.cols);
+  EXPECT_EQ(g.task_->LossWeight(g.batch_), 3);
+  const LossSum loss = HeadLoss(*g.task_, g.model_->head(), pass, saved.y, 1 / 3.0f, dy);
+  const int64_t hidden = g.model_->config().hidden;
+  const auto states = g.Floats("hidden_states.2");
+  const std::vector<float> logits[] = {g.Floats("start_logits"), g.Floats("end_logits")};
+  const std::vector<int64_t> targets[] = {g.Ints("start_positions"), g.Ints("end_positions")};
+  std::vector<double> weight(2 * hidden), bias(2);
+  double expected = 0;
+  for (int64_t s = 0; s < g.batch_.sequences(); ++s) {
+    for (int kind = 0; kind < 2; ++kind) {
+      double sum = 0;
+      for (int64_t r = g.batch_.cu_seqlens[s]; r < g.batch_.cu_seqlens[s + 1]; ++r)
+        sum += std::exp(double{logits[kind][g.places_[r]]});
+      expected += (std::log(sum) - logits[kind][s * g.longest_ + targets[kind][s]]) / 6;
+      for (int64_t r = g.batch_.cu_seqlens[s]; r < g.batch_.cu_seqlens[s + 1]; ++r) {
+        const bool target = g.places_[r] == s * g.longest_ + targets[kind][s];
+        const double d = (std::exp(double{logits[kind][g.places_[r]]}) / sum - target) / 6;
+        bias[kind] += d;
+        for (int64_t c = 0; c < hidden; ++c)
+          weight[kind * hidden + c] += d * states[g.places_[r] * hidden + c];
+      }
+    }
+  }
+  EXPECT_NEAR(loss.loss / 3, expected, 1e-5);
+  ParamStore& params = g.model_->params();
+  const float* found = params.grad(params.Find("qa_outputs.weight")).f32();
+  for (int64_t i = 0; i < 2 * hidden; ++i) EXPECT_NEAR(found[i], weight[i], 1e-5) << i;
+  for (int kind = 0; kind < 2; ++kind)
+    EXPECT_NEAR(params.grad(params.Find("qa_outputs.bias")).f32()[kind], bias[kind], 1e-5);
+}
+
+// The mean of the cross entropies of start and end over the rows of each sequence.
+template <typename S>
+S ReferenceLoss(const std::vector<S>& logits, const std::vector<int32_t>& lengths,
+    const std::vector<std::vector<int32_t>>& targets) {
+  S loss = 0;
+  int64_t first = 0;
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    reference::Table<S> table(2, lengths[s]);
+    for (int32_t i = 0; i < lengths[s]; ++i) {
+      for (int kind = 0; kind < 2; ++kind) table(kind, i) = logits[2 * (first + i) + kind];
+    }
+    loss += reference::CrossEntropy(table, targets[s]) / S(2);
+    first += lengths[s];
+  }
+  return loss;
+}
+
+TEST(QuestionAnsweringLoss, HasTheDerivativesOfDualNumbers) {
+  const std::vector<int32_t> lengths = {5, 1, 9};
+  const std::vector<std::vector<int32_t>> targets = {{2, 4}, {0, 0}, {7, 7}};
+  const auto task = QuestionTask();
+  Batch batch;
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    Example e;
+    e.ids.resize(lengths[s]);
+    e.rows = targets[s];
+    e.labels = {0, 1};
+    task->Draw(s, &e);
+    AddExample(e, s, &batch);
+  }
+  batch.Pad();
+  std::vector<float> logits(2 * batch.tokens());
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = std::sin(7.0f * i) * 3;
+  std::vector<float> gradient = logits;
+  ModelConfig config = Golden().model_->config();
+  Model model(config, false);
+  const Pass pass = model.NewPass(batch, DType::kF32);
+  const Mat rows = {gradient.data(), batch.tokens(), 2, 2, DType::kF32};
+  const LossSum loss = task->Loss(model.head(), pass, rows, 0, 0.25f, pass.arena);
+  std::vector<reference::Dual> duals(logits.begin(), logits.end());
+  EXPECT_NEAR(loss.loss, ReferenceLoss(duals, lengths, targets).v, 1e-5);
+  for (size_t i = 0; i < duals.size(); ++i) {
+    duals[i].d = 1;
+    EXPECT_NEAR(gradient[i], 0.25 * ReferenceLoss(duals, lengths, targets).d, 1e-6) << i;
+    duals[i].d = 0;
+  }
+}
+
+class QuestionsTest : public FilesTest {
+ protected:
+  static std::string Squad(const std::string& context, const std::string& qas) {
+    return absl::StrCat(R"({"version": "2", "data": [{"title": "t", "paragraphs": [{"context": ")",
+        context, R"(", "qas": [)", qas, "]}]}]}");
+  }
+  std::vector<std::string> Windows(Task& task, const std::string& file) {
+    const auto built = task.Build(Data("q.json", file), DataUse::kEvaluation, *tokenizer_,
+        {.cache_dir = Path("cache"), .progress = nullptr});
+    EXPECT_TRUE(built.ok()) << built.status();
+    std::vector<std::string> windows;
+    Example e;
+    for (int64_t i = 0; built.ok() && i < built->store.size(); ++i) {
+      EXPECT_TRUE(built->store.Read(i, &e).ok());
+      std::string text;
+      for (const int32_t id : e.ids) absl::StrAppend(&text, tokenizer_->token(id), " ");
+      windows.push_back(absl::StrCat(text, "| ", e.second, " | ", e.rows[0], "-", e.rows[1],
+          e.continues ? " | continues" : ""));
+    }
+    return windows;
+  }
+  // The answer when row r of the only window has these logits of start and end.
+  std::string Answer(const Task& task, const Record& record, const std::vector<float>& logits) {
+    CutCounts cut;
+    const auto windows = task.Encode(record, {tokenizer_.get(), 64}, &cut);
+    EXPECT_TRUE(windows.ok()) << windows.status();
+    EXPECT_EQ(windows->size(), 1);
+    EXPECT_EQ(windows->front().rows.size() * 2, logits.size());
+    const Golden golden;
+    return ToJsonLine(task.NewDecoder(*golden.model_, {})
+                          ->Answer(record, {*windows, View(logits.data(), logits.size() / 2, 2)}));
+  }
+  const std::unique_ptr<Tokenizer> tokenizer_ = SmallTokenizer();
+};
+
+TEST_F(QuestionsTest, WindowsOverlapAndHoldTheirAnswers) {
+  const auto task = QuestionTask(16, 4);
+  const std::string file = Squad("a b c d e f g h i j k l m",
+      R"({"question": "the cat", "answers": [{"text": "j k", "answer_start": 18}]},
+         {"question": "on", "answers": [], "is_impossible": true})");
+  EXPECT_THAT(Windows(*task, file),
+      ElementsAre("<class> the cat <sep> a b c d e f g h i j k <sep> | 4 | 13-14",
+          "<class> the cat <sep> h i j k l m <sep> | 4 | 6-7 | continues",
+          "<class> on <sep> a b c d e f g h i j k l <sep> | 3 | 0-0",
+          "<class> on <sep> i j k l m <sep> | 3 | 0-0 | continues"));
+}
+
+TEST_F(QuestionsTest, BrokenFilesAreRefused) {
+  const auto task = QuestionTask();
+  const auto error = [&](const std::string& file) {
+    return task
+        ->Build(Data("q.json", file), DataUse::kTraining, *tokenizer_,
+            {.cache_dir = Path("cache"), .progress = nullptr})
+        .status();
+  };
+  ExpectError(error("{\"data\": 1}"), Exit::kData, "data: expected a list");
+  ExpectError(error(Squad("a b", R"({"question": 3})")), Exit::kData,
+      "data[0].paragraphs[0].qas[0].question: expected a string");
+  ExpectError(
+      error(Squad("a b", R"({"question": "a", "answers": [{"text": "b c", "answer_start": 2}]})")),
+      Exit::kData, "qas[0].answers[0].answer_start: expected a place inside the context");
+  ExpectError(error("{\"data\": []}"), Exit::kData, "0 usable examples");
+  ExpectError(error("{\"data\": [}"), Exit::kData, "q.json");
+}
+
+TEST_F(QuestionsTest, AnswersAreSpansOfTheContextWithOffsets) {
+  Record record;
+  record.kind = Record::Kind::kPair;
+  record.text = "the cat";
+  record.text_pair = "\u00e9 b cat";  // <class> the cat <sep> e b cat <sep>
+  std::vector<float> logits(16);
+  const auto task = QuestionTask(64, 0, false, tokenizer_.get());
+  logits[2 * 5] = 40, logits[2 * 6 + 1] = 40;
+  EXPECT_EQ(Answer(*task, record, logits),
+      R"({"answer": "b cat", "score": 1, "start": 2, "end": 7, "byte_start": 3, "byte_end": 8})");
+  // Tokens of the question are no answer, and an end is not before its start.
+  logits[2 * 1] = 90, logits[2 * 4 + 1] = 60;
+  EXPECT_THAT(Answer(*task, record, logits), testing::HasSubstr("\"answer\": \"b cat\""));
+  const auto none = QuestionTask(64, 0, true, tokenizer_.get());
+  EXPECT_THAT(Answer(*none, record, logits), testing::HasSubstr("\"answer\": \"b cat\""));
+  logits[0] = 50, logits[1] = 50;
+  EXPECT_THAT(Answer(*none, record, logits), testing::HasSubstr("{\"answer\": null, \"score\": "));
+  record.kind = Record::Kind::kText;
+  CutCounts cut;
+  ExpectError(task->Encode(record, {tokenizer_.get(), 64}, &cut).status(), Exit::kData,
+      "expected a question and its context");
+}
+
+TEST_F(QuestionsTest, MetricsAreThoseOfSquad) {
+  const auto task = QuestionTask(64, 0, true, tokenizer_.get());
+  const std::string file = Squad("the cat, sat on a mat",
+      R"({"question": "a", "answers": [{"text": "mat", "answer_start": 18},
+                                       {"text": "The cat", "answer_start": 0}]},
+         {"question": "b", "answers": [{"text": "cat, sat on", "answer_start": 4}]},
+         {"question": "c", "answers": []})");
+  const auto built = task->Build(Data("q.json", file), DataUse::kEvaluation, *tokenizer_,
+      {.cache_dir = Path("cache"), .progress = nullptr});
+  ASSERT_TRUE(built.ok()) << built.status();
+  Golden golden;  // a model whose head answers as the biases of the rows say
+  const auto evaluation = task->NewEvaluation(*golden.model_, built->store.stats(), {});
+  // Every question is answered by "cat" (row 4): logits come from a head without weights, so the
+  // answer is found by giving hidden states that the output layer reads off.
+  ParamStore& params = golden.model_->params();
+  const ParamId weight = params.Find("qa_outputs.weight"), bias = params.Find("qa_outputs.bias");
+  const int64_t hidden = golden.model_->config().hidden;
+  std::fill_n(params.value(weight).f32(), 2 * hidden, 0.0f);
+  std::fill_n(params.value(bias).f32(), 2, 0.0f);
+  params.value(weight).f32()[0] = params.value(weight).f32(1)[0] = 1;
+  params.Changed();
+  for (int64_t i = 0; i < built->store.size(); ++i) {
+    Example e;
+    ASSERT_TRUE(built->store.Read(i, &e).ok());
+    task->Draw(i, &e);
+    Batch batch;
+    AddExample(e, i, &batch);
+    batch.Pad();
+    const Pass pass = golden.model_->NewPass(batch, DType::kF32);
+    std::vector<float> states(batch.padded_rows() * hidden);
+    states[4 * hidden] = 20;  // the token "cat"
+    evaluation->AddBatch(pass, View(states.data(), batch.padded_rows(), hidden), {&e, 1});
+  }
+  const MetricResults results = evaluation->Results();
+  // "cat" is exactly "The cat"; of "cat sat on" it is one word of three: F1 is 2 / 4.
+  EXPECT_NEAR(*results.Value("exact_match"), 1 / 3.0, 1e-9);
+  EXPECT_NEAR(*results.Value("f1"), 1.5 / 3, 1e-9);
+  EXPECT_EQ(results.values.front().first, "f1");
+}
+
+TEST_F(QuestionsTest, SharedQuestions) {
+  DataSpec data;
+  data.add_files(Shared("questions/xquad_en_dev.json"));
+  if (!PathExists(data.files(0))) GTEST_SKIP() << "needs " << data.files(0);
+  const auto task = QuestionTask(64, 16);
+  const auto built = task->Build(
+      data, DataUse::kEvaluation, *tokenizer_, {.cache_dir = Path("cache"), .progress = nullptr});
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_GT(built->store.stats().documents, 100);
+  int64_t answered = 0;
+  Example e;
+  for (int64_t i = 0; i < built->store.size(); ++i) {
+    ASSERT_TRUE(built->store.Read(i, &e).ok());
+    ASSERT_LE(e.rows[0], e.rows[1]);
+    answered += e.rows[0] > 0;
+  }
+  EXPECT_GE(answered, built->store.stats().documents * 9 / 10);
+}
+
+}  // namespace
+}  // namespace cloze
