@@ -32,7 +32,7 @@ absl::Status ParseIds(const std::string& line, std::vector<int32_t>* ids) {
 absl::Status ParsePair(const std::string& line, InputRecord* record) {
   const size_t tab = line.find('\t');
   if (tab == std::string::npos)
-    return Error(Exit::kData, "no tab; two texts with a tab between them expected");
+    return Error(Exit::kData, "no tab: expected two texts with a tab between them");
   record->kind = InputRecord::Kind::kPair;
   record->text = line.substr(0, tab);
   record->text_pair = line.substr(tab + 1);
@@ -83,7 +83,7 @@ void AddInputFormat(CLI::App* command, InputOptions* options) {
     const auto found = kFormats.find(name);
     if (found == kFormats.end())
       throw CLI::ValidationError(
-          "--input-format", "text, jsonl or ids expected, found " + Quote(name));
+          "--input-format", "expected text, jsonl or ids, found " + Quote(name));
     options->format = found->second;
   };
   command

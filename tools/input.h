@@ -1,5 +1,4 @@
-// Texts to run a model on, from a file or a pipe: the first line in is the first line out, later
-// ones come in batches.
+// Input texts from a file or a pipe. The first line is returned at once, later ones in batches.
 #ifndef CLOZE_TOOLS_INPUT_H_
 #define CLOZE_TOOLS_INPUT_H_
 
@@ -14,7 +13,7 @@
 
 namespace cloze {
 
-// How lines are to be read. Lines that hold nothing but blanks are skipped.
+// Format of the input lines. Blank lines are skipped.
 enum class InputFormat {
   kText,   // the line is the text; with pairs, text TAB second text
   kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
@@ -28,7 +27,7 @@ struct InputOptions {
   std::string path = "-";  // "-": standard input
   InputFormat format = InputFormat::kText;
   bool pairs = false;      // kText: each line is a pair
-  int64_t records = 256;   // read at once, when they are there
+  int64_t records = 256;   // most records of a batch
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
 };
 
@@ -43,20 +42,20 @@ class InputReader {
 
   static absl::StatusOr<InputReader> Open(const InputOptions& options);
 
-  // Puts into *records the next one, waiting for it if need be, and as many more, up to
-  // max_records, as are there without waiting. None at the end. kData at "file:line: " for a line
-  // that is wrong; the records before it are returned first.
+  // Reads into *records the next record, waiting for it if necessary, and as many more, up to
+  // max_records, as are available without waiting. None at the end. kData, "file:line: ...", for a
+  // malformed line; the records before it are returned first.
   absl::Status Next(int64_t max_records, std::vector<InputRecord>* records);
 
  private:
   InputReader(LineReader reader, InputOptions options)
       : reader_(std::move(reader)), options_(std::move(options)) {}
-  // False when there is none: at the end, or without `wait` none yet.
+  // Returns false at the end, or without `wait` when none is available yet.
   absl::StatusOr<bool> NextRecord(bool wait, InputRecord* record);
 
   LineReader reader_;
   InputOptions options_;
-  absl::Status late_;  // an error behind records that were good
+  absl::Status late_;  // an error after good records
 };
 
 }  // namespace cloze

@@ -10,9 +10,9 @@
 
 namespace cloze {
 
-// Writes all of `text` to standard output at once. kIo when that fails (a full disk); when the
-// reader has gone (EPIPE), an error for which IsReaderGone() is true and which ends the program
-// quietly.
+// Writes all of `text` to standard output at once. kIo when that fails, for example on a full disk.
+// When the reader has closed the pipe (EPIPE), IsReaderGone() is true for the error, and the
+// program ends quietly.
 absl::Status WriteStdout(absl::string_view text);
 bool IsReaderGone(const absl::Status& status);
 
@@ -20,7 +20,7 @@ bool IsReaderGone(const absl::Status& status);
 // end: the destructor writes nothing.
 class LineWriter {
  public:
-  // Appends `line` and a newline; writes when much has come together.
+  // Appends `line` and a newline; writes when the buffer is large.
   absl::Status Write(absl::string_view line);
   absl::Status Flush();
 

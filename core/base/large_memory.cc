@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/base/number.h"
+
 namespace cloze {
 namespace {
 
@@ -13,15 +15,13 @@ constexpr int64_t kPage = 4096, kHugePage = 2 << 20;
 
 bool Mapped(int64_t bytes) { return bytes >= kHugePage; }
 
-int64_t Up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
 // Maps one huge page more than needed, and unmaps the rest before and after the aligned part.
 char* Map(int64_t bytes, bool huge) {
-  const int64_t wanted = Up(bytes, kPage), all = wanted + kHugePage;
+  const int64_t wanted = RoundUp(bytes, kPage), all = wanted + kHugePage;
   void* const p = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   char* const begin = static_cast<char*>(p);
-  char* const data = begin + (Up(reinterpret_cast<uintptr_t>(begin), kHugePage) -
+  char* const data = begin + (RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage) -
                                  reinterpret_cast<uintptr_t>(begin));
   if (data > begin) ::munmap(begin, data - begin);
   if (begin + all > data + wanted) ::munmap(data + wanted, begin + all - (data + wanted));
@@ -30,7 +30,7 @@ char* Map(int64_t bytes, bool huge) {
 }
 
 char* Allocate(int64_t bytes) {
-  void* const p = std::aligned_alloc(kPage, Up(bytes, kPage));
+  void* const p = std::aligned_alloc(kPage, RoundUp(bytes, kPage));
   return p == nullptr ? nullptr : static_cast<char*>(std::memset(p, 0, bytes));
 }
 
@@ -43,7 +43,7 @@ LargeMemory::LargeMemory(int64_t bytes, bool huge) {
 }
 
 void LargeMemory::Free::operator()(char* p) const {
-  if (Mapped(bytes)) ::munmap(p, Up(bytes, kPage));
+  if (Mapped(bytes)) ::munmap(p, RoundUp(bytes, kPage));
   if (!Mapped(bytes)) std::free(p);
 }
 

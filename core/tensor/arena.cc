@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/number.h"
+
 namespace cloze {
 namespace {
 
 constexpr int64_t kHugePage = 2 << 20;
 
-int64_t WholePages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+int64_t WholePages(int64_t bytes) { return RoundUp(bytes, kHugePage); }
 
 }  // namespace
 
@@ -19,7 +21,7 @@ Mat Arena::NewZero(int64_t rows, int64_t cols, DType type) {
 }
 
 void* Arena::Allocate(int64_t bytes) {
-  bytes = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  bytes = RoundUp(std::max<int64_t>(bytes, 1), kAlignment);
   if (counting_) {
     void* p = NoMemory(total_);
     total_ += bytes;

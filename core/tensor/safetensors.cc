@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 constexpr int64_t kChunk = 1 << 18;  // elements
 
-// Reads the tensor piece by piece: f(pointer to T, index of the first, number).
+// Reads the tensor in chunks: f(pointer to T, index of the first, count).
 template <typename T, typename F>
 absl::Status ForChunks(const Fd& fd, absl::string_view path, const TensorInfo& tensor, F f) {
   const int64_t n = tensor.elements();
@@ -40,7 +40,7 @@ absl::Status ReadConverted(
       [&](const T* in, int64_t at, int64_t n) { std::transform(in, in + n, out + at, convert); });
 }
 
-// By the exponents' bits, some values at once.
+// Tests the exponent bits of many values at once, which the compiler vectorizes.
 bool AllFinite(absl::Span<const float> values) {
   constexpr uint32_t kExponent = 0x7F800000;
   constexpr size_t kAtOnce = 256;
@@ -64,7 +64,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   const auto bad = [&](absl::string_view what) {
     return Error(Exit::kData, absl::StrCat(QuotePath(path), ": not a safetensors file: ", what));
   };
-  if (size < 8) return bad(absl::StrCat(size, " bytes, at least 8 expected"));
+  if (size < 8) return bad(absl::StrCat(size, " bytes: expected at least 8"));
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAt(reader.fd_, path, 0, &length, 8));
   if (length > SafetensorsLimits::kHeader)
@@ -99,7 +99,7 @@ absl::StatusOr<const TensorInfo*> SafetensorsReader::Need(
     return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": no tensor ", Quote(name)));
   if (tensor->elements() != elements)
     return Wrong(*tensor,
-        absl::StrCat("shape ", ShapeString(tensor->shape), ", ", elements, " elements expected"));
+        absl::StrCat("shape ", ShapeString(tensor->shape), ": expected ", elements, " elements"));
   return tensor;
 }
 
@@ -136,7 +136,7 @@ absl::Status SafetensorsReader::ReadPartF32(
       break;
     default:
       return Wrong(
-          *tensor, absl::StrCat("type ", NameOf(tensor->type), ", F32, F16, BF16 or F64 expected"));
+          *tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected F32, F16, BF16 or F64"));
   }
   if (values == Values::kAny || AllFinite(out)) return absl::OkStatus();
   const auto odd = std::find_if(out.begin(), out.end(), [](float x) { return !std::isfinite(x); });
@@ -152,7 +152,7 @@ absl::Status SafetensorsReader::ReadI64(absl::string_view name, absl::Span<int64
   if (tensor->type == FileType::kI32)
     return ReadConverted<int32_t>(
         fd_, path_, *tensor, out.data(), [](int32_t x) { return int64_t{x}; });
-  return Wrong(*tensor, absl::StrCat("type ", NameOf(tensor->type), ", I64 or I32 expected"));
+  return Wrong(*tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected I64 or I32"));
 }
 
 absl::Status SafetensorsReader::ReadI32(absl::string_view name, absl::Span<int32_t> out) const {
@@ -160,7 +160,7 @@ absl::Status SafetensorsReader::ReadI32(absl::string_view name, absl::Span<int32
   if (tensor->type == FileType::kI32)
     return ReadAt(fd_, path_, tensor->offset, out.data(), tensor->bytes);
   if (tensor->type != FileType::kI64)
-    return Wrong(*tensor, absl::StrCat("type ", NameOf(tensor->type), ", I64 or I32 expected"));
+    return Wrong(*tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected I64 or I32"));
   int64_t low = 0, high = 0;
   RETURN_IF_ERROR(ReadConverted<int64_t>(fd_, path_, *tensor, out.data(), [&](int64_t x) {
     low = std::min(low, x), high = std::max(high, x);
@@ -194,16 +194,16 @@ absl::StatusOr<TensorFolder> TensorFolder::Open(const std::string& folder) {
 
 absl::Status TensorFolder::OpenShards(const std::string& folder, const std::string& index_path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(index_path, SafetensorsLimits::kIndex));
-  ASSIGN_OR_RETURN(const nlohmann::json index, ParseJson(text, index_path));
+  ASSIGN_OR_RETURN(const Json index, ParseJson(text, index_path));
   const auto bad = [&](absl::string_view what) {
     return Error(Exit::kData, absl::StrCat(QuotePath(index_path), ": weight_map: ", what));
   };
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object())
-    return bad("an object of tensor names and file names expected");
+    return bad("expected an object of tensor names and file names");
   std::set<std::string> shards;
   for (const auto& [name, shard] : map->items()) {
-    if (!shard.is_string()) return bad(absl::StrCat(Quote(name), ": a file name expected"));
+    if (!shard.is_string()) return bad(absl::StrCat(Quote(name), ": expected a file name"));
     const std::string file = shard.get<std::string>();
     if (file.empty() || file[0] == '.' ||
         file.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {

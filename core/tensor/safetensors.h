@@ -1,5 +1,5 @@
-// Reading safetensors: named tensors behind a JSON header. Stricter than the reference
-// implementation; every file is a hostile file.
+// Reading safetensors: a JSON header, then the data of named tensors. Stricter than the reference
+// implementation, because no file is trusted.
 #ifndef CLOZE_CORE_TENSOR_SAFETENSORS_H_
 #define CLOZE_CORE_TENSOR_SAFETENSORS_H_
 
@@ -16,7 +16,7 @@
 
 namespace cloze {
 
-// Element types as files name them ("F32").
+// Element types of the format.
 enum class FileType : uint8_t {
   kBool,
   kU8,
@@ -37,7 +37,7 @@ enum class FileType : uint8_t {
 int64_t SizeOf(FileType type);
 absl::string_view NameOf(FileType type);
 
-// Where a tensor lies in a file. Its size in bytes fits the shape and the file.
+// The place of a tensor in a file. Its size in bytes fits the shape and the file.
 struct TensorInfo {
   std::string name;
   FileType type = FileType::kF32;
@@ -46,33 +46,33 @@ struct TensorInfo {
   int64_t elements() const { return bytes / SizeOf(type); }
 };
 
-// "[2, 3]".
+// Returns "[2, 3]".
 std::string ShapeString(absl::Span<const int64_t> shape);
 
-// What every file has to keep, ours included.
+// Limits of every file, also of those we write.
 struct SafetensorsLimits {
   static constexpr int64_t kHeader = 100'000'000, kIndex = 16 << 20, kTensors = 10'000,
                            kName = 1024, kRank = 8, kValues = 1'000'000,
                            kDimension = int64_t{1} << 31;
 };
 
-// What a header says, its tensors by their offset.
+// The content of a header; tensors are sorted by offset.
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;
   std::map<std::string, std::string> metadata;
 };
 
-// Parses `json`, the header of a file whose data are the `data_size` bytes from `data_begin` on.
+// Parses `json`, the header of a file with `data_size` bytes of data from `data_begin`.
 // kData, with the tensor's name, for anything odd: leading blanks, duplicate names, unknown types,
 // sizes that do not fit, holes, overlaps, bytes left over, limits exceeded. Members of a tensor
-// other than dtype, shape and data_offsets are passed over.
+// other than dtype, shape and data_offsets are ignored.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
     absl::string_view json, int64_t data_begin, int64_t data_size);
 
-// May values be NaN or infinite?
+// Whether values may be NaN or infinite.
 enum class Values { kFinite, kAny };
 
-// One open file. Reads by pread, so a file that shrinks meanwhile is an error and not a signal.
+// One open file. Uses pread, so a file that shrinks meanwhile is an error and not a signal.
 class SafetensorsReader {
  public:
   // kNoInput when the file is missing, kData when it is not a sound safetensors file.
@@ -81,7 +81,7 @@ class SafetensorsReader {
   const std::string& path() const { return path_; }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  // nullptr when there is none.
+  // Returns nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
 
   // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another
@@ -89,7 +89,7 @@ class SafetensorsReader {
   // included) and `values` forbids them.
   absl::Status ReadF32(
       absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
-  // Reads only the out.size() elements from `first` on, which the tensor has to have.
+  // Reads out.size() elements from `first`. Requires that the tensor has them.
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,
       Values values = Values::kFinite) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
@@ -106,19 +106,19 @@ class SafetensorsReader {
   std::unordered_map<std::string, size_t> index_;
 };
 
-// The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json
-// names.
+// The tensors of a model folder: model.safetensors, or the shards listed in
+// model.safetensors.index.json.
 class TensorFolder {
  public:
   // kNoInput when the folder has neither file. kData when the index names a shard outside the
   // folder, or index and shards disagree.
   static absl::StatusOr<TensorFolder> Open(const std::string& folder);
 
-  // All tensors, file by file.
+  // Returns all tensors, file by file.
   std::vector<const TensorInfo*> tensors() const;
-  // nullptr when there is none.
+  // Returns nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
-  // As SafetensorsReader does.
+  // Like SafetensorsReader.
   absl::Status ReadF32(
       absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,

@@ -11,8 +11,9 @@
 #include <set>
 
 #include "core/base/create.h"
+#include "core/base/json.h"
+#include "core/base/number.h"
 #include "core/tensor/half.h"
-#include "nlohmann/json.hpp"
 
 namespace cloze {
 namespace {
@@ -28,14 +29,14 @@ int64_t Elements(absl::Span<const int64_t> shape) {
 // Length and JSON, padded with blanks so that data start at a multiple of 8. Offsets of `tensors`
 // count from the start of the data.
 std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata& metadata) {
-  nlohmann::json header = nlohmann::json::object();
+  Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   for (const TensorInfo& t : tensors) {
     header[t.name] = {{"dtype", std::string(NameOf(t.type))}, {"shape", t.shape},
         {"data_offsets", {t.offset, t.offset + t.bytes}}};
   }
-  std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  json.resize((json.size() + 7) / 8 * 8, ' ');
+  std::string json = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  json.resize(RoundUp(json.size(), 8), ' ');
   const uint64_t length = json.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + json;
 }

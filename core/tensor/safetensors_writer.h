@@ -1,4 +1,4 @@
-// Writing safetensors that we and Hugging Face read.
+// Writing safetensors.
 #ifndef CLOZE_CORE_TENSOR_SAFETENSORS_WRITER_H_
 #define CLOZE_CORE_TENSOR_SAFETENSORS_WRITER_H_
 
@@ -25,35 +25,34 @@ struct TensorData {
 
 using Metadata = std::map<std::string, std::string>;
 
-// What transformers looks for.
+// Metadata that transformers requires.
 inline Metadata DefaultMetadata() { return {{"format", "pt"}}; }
 
 // Creates `path`, which must not exist, writes it and fsyncs it; the caller fsyncs the folder.
 // Wider types come first, so that data are aligned. kInternal when a float is not finite or a name
-// is empty, too long or comes twice; kCannotCreate and kIo; after an error there is no file.
+// is empty, too long or given twice; kCannotCreate and kIo. Leaves no file after an error.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
     const Metadata& metadata = DefaultMetadata());
 
-// As WriteSafetensors, but replaces `path`: a crash leaves the old file or the new one, whole.
+// Like WriteSafetensors, but replaces `path` atomically.
 absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
     const Metadata& metadata = DefaultMetadata());
 
-// Writes f32 tensors whose number is not known beforehand, in constant memory but for their names.
-// `path` appears, whole and on disk, with Finish(); before, and when Finish() is never called,
-// there is nothing.
+// Writes f32 tensors whose number is not known beforehand, in constant memory except for their
+// names. `path` appears with Finish(), whole and on disk; without Finish() nothing is left.
 class SafetensorsStream {
  public:
-  // Their header stays below the 100 MB that readers allow. (Model folders may have 10,000, which
-  // is all that our reader takes.)
+  // Keeps the header below the 100 MB that readers allow. (Model folders may have 10,000 tensors,
+  // the limit of our reader.)
   static constexpr size_t kMostTensors = 1'000'000;
 
   // kCannotCreate when `path` exists or its folder is not writable.
   static absl::StatusOr<SafetensorsStream> Create(
       const std::string& path, Metadata metadata = DefaultMetadata());
 
-  // Adds a tensor. With the name of the tensor added last and its shape but for the first
-  // dimension, adds rows to that one. kLimit for too many tensors, kData when the name was used
-  // before.
+  // Adds a tensor. If it has the name of the tensor added last and the same shape except for the
+  // first dimension, appends its rows to that one. kLimit for too many tensors, kData when the name
+  // was used before.
   absl::Status Add(
       const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
 

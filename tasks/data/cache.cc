@@ -53,7 +53,7 @@ absl::StatusOr<ExampleStore> OpenSound(
   return store;
 }
 
-// Hash of kBlocks blocks of a file, the first and the last among them.
+// Hashes kBlocks blocks of a file, including the first and the last.
 absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
   constexpr int64_t kBlocks = 16, kBlock = 4096;
   ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
@@ -64,7 +64,7 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
   for (int64_t at = 0; at < size; at = at < last ? std::min(at + stride, last) : size) {
     const int64_t n = std::min(kBlock, size - at);
     const absl::Status status = ReadAt(fd, path, at, block, n);
-    if (ExitOf(status) == Exit::kData) break;  // shorter by now; the size tells
+    if (ExitOf(status) == Exit::kData) break;  // shorter now; the sizes differ
     RETURN_IF_ERROR(status);
     hash.Add(block, n);
   }
@@ -113,7 +113,7 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
                             : now.sample != source.sample ? "same length, other content"
                                                           : "another modification time";
     return Error(
-        Exit::kData, absl::StrCat(QuotePath(source.path), ": the file was changed (", how, ")"));
+        Exit::kData, absl::StrCat(QuotePath(source.path), ": the file has changed (", how, ")"));
   }
   return absl::OkStatus();
 }
@@ -122,7 +122,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill) {
   for (const std::string& path : data.files()) {
     if (path == "-")
-      return Error(Exit::kSpec, "files: standard input cannot be read twice; a file expected");
+      return Error(Exit::kSpec, "files: standard input cannot be read twice: expected a file");
   }
   RETURN_IF_ERROR(FileCursor::Create(data).status());
   ASSIGN_OR_RETURN(std::vector<SourceFile> sources, SourcesOf(data));
@@ -145,7 +145,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);
     if (store.ok()) return BuiltStore{*std::move(store), std::move(sources), true, ""};
     if (ExitOf(store.status()) == Exit::kInterrupted) return store.status();
-    note = absl::StrCat("the token cache was broken and is built anew: ", store.status().message());
+    note = absl::StrCat("the token cache was broken and is rebuilt: ", store.status().message());
     RETURN_IF_ERROR(RemoveStore(folder));
   }
   DataStats stats;

@@ -1,4 +1,4 @@
-// The token cache: stores of examples, found by the content of the files they were made from.
+// The token cache: stores of examples, named by a hash of the data they were made from.
 #ifndef CLOZE_TASKS_DATA_CACHE_H_
 #define CLOZE_TASKS_DATA_CACHE_H_
 
@@ -26,11 +26,11 @@ struct BuildOptions {
   bool only_cached = false;                 // kNoInput instead of building; changes nothing on disk
 };
 
-// A file as it was when it was read.
+// The state of a file when it was read.
 struct SourceFile {
   std::string path;
   int64_t size = 0, mtime_ns = 0;
-  uint64_t sample = 0;  // XXH3 of 16 blocks spread over the file; of all of a small one
+  uint64_t sample = 0;  // XXH3 of 16 blocks spread over the file; of all of a small file
   bool operator==(const SourceFile&) const = default;
 };
 
@@ -38,34 +38,32 @@ struct BuiltStore {
   ExampleStore store;
   std::vector<SourceFile> sources;
   bool reused = false;
-  std::string
-      note;  // what the user should know, e.g. that a broken cache was built anew; else empty
+  std::string note;  // a note for the user, such as that a broken cache was rebuilt; or empty
 };
 
 // kInterrupted when the user asked to stop.
 absl::Status CheckStop(const BuildOptions& options);
 
-// A kind of store: the start of the folder's name, the sizes it is for, and what of the task's spec
-// decides its content.
+// A kind of store: the prefix of the folder's name, its sizes, and the hash of the task's settings
+// that affect its content.
 struct StoreKind {
   std::string name;
   int32_t vocab = 0, labels = 0;
   Targets targets = Targets::kLabels;
-  Hasher key;  // with the task's part already added
+  Hasher key;  // the task's part is added by the caller
 };
 
 // Fills the store through the writer and completes *stats.
 using FillStore = absl::FunctionRef<absl::Status(ExampleStoreWriter*, DataStats*)>;
 
-// Completes the key with files and tokenizer, opens the store that it names, or builds it with
-// `fill`.
+// Adds files and tokenizer to the key and opens the store that it names, or builds it with `fill`.
 absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill);
 
-// The files of `data` as they are now.
+// Returns the current state of the files of `data`.
 absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data);
 
-// kData naming the first file that is not as it was.
+// kData with the first file that has changed.
 absl::Status CheckSources(absl::Span<const SourceFile> sources);
 
 }  // namespace cloze

@@ -147,7 +147,7 @@ absl::StatusOr<bool> ConllReader::SkipsRow(absl::string_view id) const {
       AllDigits(id.substr(mark + 1)))
     return true;
   return DataError(reader_.path(), reader_.line_number(),
-      absl::StrCat("ID: is \"", Quote(id), "\"; a number, 3-4 or 8.1 expected"));
+      absl::StrCat("ID: is \"", Quote(id), "\": expected a number, 3-4 or 8.1"));
 }
 
 absl::Status ConllReader::Take() {

@@ -16,10 +16,10 @@ namespace {
 
 absl::Status Corrupt(absl::string_view folder, absl::string_view file, absl::string_view what) {
   return Error(Exit::kData, absl::StrCat(QuotePath(JoinPath(folder, file)), ": ", what,
-                                "; delete the folder to have it built anew"));
+                                "; delete the folder to rebuild it"));
 }
 
-// Opens a file of the store that must have just `size` bytes.
+// Opens a file of the store, which must have exactly `size` bytes.
 absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, int64_t size) {
   const std::string path = JoinPath(folder, name);
   ASSIGN_OR_RETURN(Fd fd, OpenForRead(path));
@@ -27,7 +27,7 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
   if (::fstat(fd.get(), &info) != 0)
     return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat"));
   if (info.st_size != size)
-    return Corrupt(folder, name, absl::StrCat(info.st_size, " bytes, ", size, " expected"));
+    return Corrupt(folder, name, absl::StrCat(info.st_size, " bytes: expected ", size));
   return fd;
 }
 
@@ -69,7 +69,7 @@ absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
   return absl::OkStatus();
 }
 
-// Makes the values of an example out of its label records; false when there are none.
+// Makes the values of an example from its label records; false when it has none.
 bool TakeValues(int32_t num_labels, Targets targets, Example* example) {
   if (example->labels.empty()) return false;
   if (targets == Targets::kNumber) {

@@ -1,13 +1,13 @@
-// Tokenised examples on disk, for all tasks. Memory does not grow with the number of examples, for
-// the writer and for the reader.
+// Tokenised examples on disk, for all tasks. Writer and reader use constant memory.
 //
 // A store is a folder of four files, little endian:
-//   tokens   ids side by side, u16 when the vocabulary has at most 65536 tokens, else u32
-//   labels   {row u32, label u32}, side by side; Targets says what a label is
+//   tokens   ids, u16 when the vocabulary has at most 65536 tokens, else u32
+//   labels   {row u32, label u32}; Targets defines what a label is
 //   index    per example {first token u64, first label u64, length u32, second u32, labels u32,
-//   check u32} header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself;
+//            check u32}
+//   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself;
 //   written last
-// The top bit of `labels` in the index says that the example continues the one before. `check` is
+// The top bit of `labels` in the index marks an example that continues the previous one. `check` is
 // the XXH3 of the example's tokens and labels.
 #ifndef CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
 #define CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
@@ -28,9 +28,9 @@ namespace cloze {
 // Format of the store; part of every cache key.
 inline constexpr int32_t kStoreVersion = 1;
 
-// What the examples of a store are to predict: a label at each of some rows; any number of the
-// labels at row 0 (each a record, behind one with the number of labels as its label); a number at
-// row 0 (the record holds its bits).
+// The targets of the examples: one label at each of some rows; any number of labels at row 0 (one
+// record each, after one with the number of labels as its label); a number at row 0 (the record
+// holds its bits).
 enum class Targets : uint32_t { kLabels = 0, kSet = 1, kNumber = 2 };
 
 // One sequence as the model sees it, special tokens included.
@@ -40,17 +40,17 @@ struct Example {
   std::vector<int32_t> rows;    // indexes of the tokens that carry a label
   std::vector<int32_t> labels;  // their labels; empty where there are values
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
-  bool continues = false;       // another window of the sentence of the example before?
+  bool continues = false;       // another window of the previous example's sentence
 };
 
-// What went into a store.
+// Statistics of a store.
 struct DataStats {
   int64_t documents = 0;        // documents, texts or sentences read
   int64_t empty_documents = 0;  // of those, without a token
   int64_t examples = 0;
   int64_t tokens = 0;       // in the store
   int64_t text_tokens = 0;  // of those, not special
-  int64_t bytes = 0;  // of UTF-8 of the texts behind text_tokens; with max_examples an estimate for
+  int64_t bytes = 0;  // of UTF-8 of the texts of text_tokens; with max_examples an estimate for
                       // the last document
   int64_t words = 0;  // tagging only
   int64_t empty_words = 0;     // words without pieces, encoded as <unk>
@@ -99,7 +99,7 @@ class ExampleStore {
   static absl::StatusOr<ExampleStore> Open(
       const std::string& folder, int32_t vocab, int32_t labels, Targets targets = Targets::kLabels);
 
-  // Reads tokens and labels wholly and compares their checksums.
+  // Reads all tokens and labels and compares their checksums.
   absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;
 
   int64_t size() const { return examples_; }
@@ -107,11 +107,11 @@ class ExampleStore {
   const DataStats& stats() const { return stats_; }
   const std::string& folder() const { return folder_; }
 
-  // Tokens of example i, 0 <= i < size().
+  // Returns the tokens of example i, 0 <= i < size().
   absl::StatusOr<int32_t> length(int64_t i) const;
-  // Those of examples begin ... begin + out.size() - 1.
+  // Reads those of examples begin ... begin + out.size() - 1.
   absl::Status Lengths(int64_t begin, absl::Span<int32_t> out) const;
-  // Example i; every id is < vocab, every label < labels, every row < ids.size().
+  // Reads example i; every id is < vocab, every label < labels, every row < ids.size().
   absl::Status Read(int64_t i, Example* example) const;
 
  private:

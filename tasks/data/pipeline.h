@@ -11,9 +11,9 @@
 
 namespace cloze {
 
-// Until read(&item, &bytes) or consume(item, result) says false: fills a batch by read, calls
-// encode(item, &result) for all of the batch in parallel, then consume in the order of reading,
-// then tick(). All may return errors but encode. Only a batch is in memory.
+// Repeats until read(&item, &bytes) or consume(item, result) returns false: fills a batch with
+// read, calls encode(item, &result) on the batch in parallel, then consume in the order of reading,
+// then tick(). All but encode may return errors. Only one batch is in memory.
 template <typename Item, typename Result, typename Read, typename Encode, typename Consume,
     typename Tick>
 absl::Status RunPipeline(Read read, Encode encode, Consume consume, Tick tick) {

@@ -1,4 +1,4 @@
-// The readers of several files, over those of single ones.
+// Readers of several files, on top of those of single files.
 #include "tasks/data/readers.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string ListOr(const std::vector<std::string>& names) {
   return out;
 }
 
-// Returns the entry of the current file's format; kSpec, with those that would do, unless `fits`.
+// Returns the entry of the current file's format; kSpec, with the formats that fit, unless it fits.
 template <typename F>
 absl::StatusOr<const Format*> CurrentFormat(const FileCursor& files, F fits) {
   const Format& current = FormatEntry(files.format());

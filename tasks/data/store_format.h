@@ -15,7 +15,7 @@ inline constexpr uint64_t kStoreMagic =
     0x31305358455A4C43;  // "CLZEXS01" read as a little-endian number
 inline constexpr uint32_t kContinuesBit = uint32_t{1} << 31;
 inline constexpr uint32_t kMaxExampleTokens = 1 << 20;
-inline constexpr uint32_t kTargetsShift = 28;  // of `num_labels` in the header: what the labels are
+inline constexpr uint32_t kTargetsShift = 28;  // of `num_labels` in the header: its Targets
 inline constexpr const char* kStoreFiles[] = {"header", "index", "labels", "tokens"};
 
 struct StoreHeader {
@@ -24,7 +24,7 @@ struct StoreHeader {
   int64_t examples, tokens, labels;
   uint64_t index_hash, tokens_hash, labels_hash;
   DataStats stats;
-  uint64_t self_hash;  // of all before
+  uint64_t self_hash;  // of all fields before
 };
 static_assert(sizeof(StoreHeader) == 24 + 48 + sizeof(DataStats) + 8, "no padding");
 
@@ -38,7 +38,7 @@ struct LabelRecord {
   uint32_t row, label;
 };
 
-// Labels that a record may hold are below this.
+// Returns the exclusive upper bound of labels in a record.
 inline uint32_t LabelLimit(int32_t num_labels, Targets targets) {
   return targets == Targets::kLabels ? num_labels
          : targets == Targets::kSet  ? num_labels + 1

@@ -37,7 +37,7 @@ class TableReader : public RowReader {
   int64_t position() const override { return reader_.position(); }
 
  private:
-  // The next row that is not a blank line, into row_.
+  // Reads the next row that is not a blank line into row_.
   absl::StatusOr<bool> NextRow() {
     do {
       ASSIGN_OR_RETURN(const bool more, NextLine(&reader_, &text_));
@@ -79,7 +79,7 @@ class TableReader : public RowReader {
     return absl::OkStatus();
   }
 
-  // From the opening quote at *at to behind the closing one, over as many lines as it takes.
+  // Reads from the opening quote at *at to after the closing one, over any number of lines.
   absl::Status ParseQuoted(size_t* at, int64_t* bytes, std::string* column) {
     const int64_t opened = reader_.line_number();
     ++*at;

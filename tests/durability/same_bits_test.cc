@@ -126,7 +126,7 @@ TEST_F(SameBitsTest, MovedDataResumeAndChangedDataAreNamed) {
   };
   EXPECT_EQ(
       ExitOf(Train(spec, {.stop = &stop, .after_step = change}).status()), Exit::kInterrupted);
-  EXPECT_THAT(said_, HasSubstr("warning: " + Path("text.txt") + ": the file was changed ("));
+  EXPECT_THAT(said_, HasSubstr("warning: " + Path("text.txt") + ": the file has changed ("));
   ExpectError(Train(spec).status(), Exit::kMismatch, Path("text.txt") + " (");
   const std::string text = Read(Path("text.txt"));
   Write("moved.txt", text.substr(0, text.size() - 11));
@@ -146,7 +146,7 @@ TEST_F(SameBitsTest, ATokenCacheThatIsCutUnderARunIsAnErrorAndNoSignal) {
   ExpectError(Train(spec, {.after_step = cut}).status(), Exit::kData, "tokens");
   const auto summary = Train(spec);  // built anew
   ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_THAT(said_, HasSubstr("the token cache was broken and is built anew"));
+  EXPECT_THAT(said_, HasSubstr("the token cache was broken and is rebuilt"));
   EXPECT_THAT(said_, HasSubstr("resumed at step"));
 }
 

@@ -443,7 +443,7 @@ TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_FALSE(again->reused);
     EXPECT_THAT(again->note,
-        testing::AllOf(testing::HasSubstr("the token cache was broken and is built anew"),
+        testing::AllOf(testing::HasSubstr("the token cache was broken and is rebuilt"),
             testing::HasSubstr(absl::StrCat("/", name, ": "))));
     EXPECT_THAT(Dump(again), ElementsAre("<class> the cat sat <sep>"));
     EXPECT_EQ(Read(path), content);
@@ -502,7 +502,7 @@ TEST_F(BuildTest, ChangedFilesAreNoticed) {
   EXPECT_EQ(*SourcesOf(data), built->sources);
   Write("a.txt", "the cat sat!");
   ExpectError(CheckSources(built->sources), Exit::kData,
-      "a.txt: the file was changed (11 bytes before, 12 now)");
+      "a.txt: the file has changed (11 bytes before, 12 now)");
   std::filesystem::remove(Path("a.txt"));
   ExpectError(CheckSources(built->sources), Exit::kNoInput, "a.txt: cannot open");
   // A file that changes while it is read.
@@ -511,7 +511,7 @@ TEST_F(BuildTest, ChangedFilesAreNoticed) {
   data = Data("b.txt", text);
   options_.progress = [&](int64_t, int64_t) { std::ofstream(Path("b.txt"), std::ios::app) << "x"; };
   ExpectError(BuildMaskedLm(data, Mlm(64), *tokenizer_, options_).status(), Exit::kData,
-      "b.txt: the file was changed");
+      "b.txt: the file has changed");
   EXPECT_EQ(ListDirectory(Path("cache"))->size(), 1);
 }
 

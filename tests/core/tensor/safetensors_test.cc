@@ -224,7 +224,7 @@ TEST_F(SafetensorsTest, WritesWhatItReads) {
   EXPECT_THAT(std::string(reader->ReadF32("ids", absl::MakeSpan(out.data(), 2)).message()),
       HasSubstr("type I64"));
   EXPECT_THAT(std::string(reader->ReadF32("a", absl::MakeSpan(three)).message()),
-      HasSubstr("shape [2, 3], 3 elements expected"));
+      HasSubstr("shape [2, 3]: expected 3 elements"));
   EXPECT_THAT(
       std::string(reader->ReadF32("c", absl::MakeSpan(three)).message()), HasSubstr("no tensor c"));
 }

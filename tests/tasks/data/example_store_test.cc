@@ -127,11 +127,11 @@ TEST_F(ExampleStoreTest, EveryTruncationIsFound) {
     for (size_t length = content.size(); length-- > 0;) {
       std::filesystem::resize_file(path, length);
       ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData,
-          absl::StrCat("s/", name, ": ", length, " bytes, ", content.size(), " expected"));
+          absl::StrCat("s/", name, ": ", length, " bytes: expected ", content.size()));
     }
     Write("s/" + name, content + "x");
     ExpectError(ExampleStore::Open(folder, 100, 3).status(), Exit::kData,
-        "delete the folder to have it built anew");
+        "delete the folder to rebuild it");
     std::filesystem::remove(path);
     ExpectError(
         ExampleStore::Open(folder, 100, 3).status(), Exit::kNoInput, "s/" + name + ": cannot open");

@@ -310,7 +310,7 @@ TEST_F(ReadersTest, ConlluErrors) {
   ExpectError(Sentences(Data("a.conllu", "# c\n1\tx\tx\n")).status(), Exit::kData,
       "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
   ExpectError(Sentences(Data("a.conllu", "x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
-      "a.conllu:1: ID: is \"x\"; a number, 3-4 or 8.1 expected");
+      "a.conllu:1: ID: is \"x\": expected a number, 3-4 or 8.1");
   ExpectError(Sentences(Data("a.conllu", "1\t\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
       "a.conllu:1: words_field: an empty word");
   ExpectError(Sentences(Data("a.conllu", "1\tx\t_\t\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
