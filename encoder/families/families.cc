@@ -14,8 +14,6 @@
 namespace cloze {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm};
-
 // problem_type of each Problem.
 constexpr absl::string_view kProblems[] = {
     "single_label_classification", "multi_label_classification", "regression"};

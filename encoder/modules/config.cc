@@ -14,6 +14,11 @@ std::string Family::Name(Role role, int layer) const {
   return "";
 }
 
+float ModelConfig::head_dropout() const {
+  const bool other = family->sequence_dropout_only && head != HeadKind::kSequenceClassification;
+  return classifier_dropout < 0 || other ? dropout : classifier_dropout;
+}
+
 void ModelConfig::SetPad(int32_t id) {
   pad_id = id;
   if (!family->positions_after_pad) return;

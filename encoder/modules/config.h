@@ -53,7 +53,7 @@ struct ModelConfig {
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
   int32_t head_dim() const { return hidden / heads; }
-  float head_dropout() const { return classifier_dropout < 0 ? dropout : classifier_dropout; }
+  float head_dropout() const;  // of classifiers
   bool pre_norm() const { return family->pre_norm; }
   // Sets the id of padding, and position_offset where the family derives it from that.
   void SetPad(int32_t id);

@@ -44,6 +44,7 @@ struct Family {
   bool pre_norm = false;
   bool positions_after_pad = false;  // the first row of positions is pad_id + 1 instead of 0
   bool dropout_before_pooler = false;
+  bool sequence_dropout_only = false;  // classifier_dropout is for sequence classification alone
   ActivationKind pooler_activation = ActivationKind::kTanh;
   std::optional<ActivationKind> transform_activation = {};  // of masked-LM heads; none: the model's
   ConfigKeys keys = {};

@@ -62,4 +62,13 @@ run mlm text.txt "model { start_from: \"$work/roberta-start\" } masked_lm { max_
 run classifier classes.tsv "model { start_from: \"$work/roberta-mlm\" } sequence_classification { max_tokens: 24 }"
 run tagger tags.conll "model { start_from: \"$work/roberta-mlm\" } token_tagging { max_tokens: 24 }"
 "$cloze" predict --compute f32 --model "$work/roberta-classifier" < "$work/sentences.txt" > "$work/roberta-classifier.out.jsonl"
+
+# DistilBERT: a folder that transformers made, with the vocabulary above.
+$python "$sees/transformers_check.py" "$sees" make-distilbert
+cp "$work/vocab/"* "$work/distilbert-start/"
+norm=distilbert
+run mlm text.txt "model { start_from: \"$work/distilbert-start\" } masked_lm { max_tokens: 24 }"
+run classifier classes.tsv "model { start_from: \"$work/distilbert-mlm\" } sequence_classification { max_tokens: 24 }"
+run tagger tags.conll "model { start_from: \"$work/distilbert-mlm\" } token_tagging { max_tokens: 24 }"
+"$cloze" predict --compute f32 --model "$work/distilbert-classifier" < "$work/sentences.txt" > "$work/distilbert-classifier.out.jsonl"
 $python "$sees/transformers_check.py" "$sees" check

@@ -4,7 +4,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import (AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer,
-                          RobertaConfig, RobertaForMaskedLM)
+                          DistilBertConfig, DistilBertForMaskedLM, RobertaConfig, RobertaForMaskedLM)
 
 work = sys.argv[1]
 if sys.argv[2] == "make-roberta":
@@ -13,6 +13,12 @@ if sys.argv[2] == "make-roberta":
     RobertaForMaskedLM(RobertaConfig(vocab_size=len(vocab), hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96,
                                      max_position_embeddings=34, type_vocab_size=1, layer_norm_eps=1e-5, initializer_range=0.2)
                        ).save_pretrained(os.path.join(work, "roberta-start"))
+    sys.exit(0)
+if sys.argv[2] == "make-distilbert":
+    torch.manual_seed(1)
+    DistilBertForMaskedLM(DistilBertConfig(vocab_size=len(open(os.path.join(work, "vocab", "vocab.txt")).read().split("\n")) - 1, dim=48, n_layers=2, n_heads=3, hidden_dim=96,
+                                           max_position_embeddings=32, initializer_range=0.2)
+                          ).save_pretrained(os.path.join(work, "distilbert-start"))
     sys.exit(0)
 worst = 0.0
 
@@ -93,7 +99,7 @@ def check_tags(name, folder, model, tokenizer):
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification}
-for norm in ("post", "pre", "roberta"):
+for norm in ("post", "pre", "roberta", "distilbert"):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
         if not os.path.exists(folder):
@@ -106,15 +112,17 @@ for norm in ("post", "pre", "roberta"):
             with torch.no_grad():
                 base = getattr(model, model.base_model_prefix)(torch.tensor([ids])).last_hidden_state[0]
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
-        if cls is AutoModelForTokenClassification and norm != "roberta":
+        if cls is AutoModelForTokenClassification and norm in ("post", "pre"):
             check_tags(f"{norm}-{kind}", folder, model, tokenizer)
         if cls is not AutoModelForSequenceClassification:
             continue
-        if norm != "roberta":
+        if norm in ("post", "pre"):
             check_loss(norm, kind, model, tokenizer)
         texts = pairs if kind == "number" else [[s] for s in sentences]
         for i, (text, line) in enumerate(zip(texts, lines(f"{norm}-{kind}.out.jsonl"), strict=True)):
             batch = tokenizer(*text, truncation=True, max_length=24, return_tensors="pt")
+            if norm == "distilbert":
+                batch = {"input_ids": torch.as_tensor(batch["input_ids"])}
             with torch.no_grad():
                 theirs = scores_of(model, model(**batch).logits[0])
             answer = json.loads(line)

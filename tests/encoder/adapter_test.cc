@@ -30,6 +30,7 @@ ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, const char
   config.intermediate = 16, config.max_positions = 12;
   config.family = FindFamily(family);
   config.position_offset = config.pre_norm() ? 1 : 0;
+  if (config.family->keys.token_types == nullptr) config.token_types = 0;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
   if (head != HeadKind::kMaskedLm) config.labels = {"a", "b", "c"};
@@ -149,7 +150,7 @@ TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
 }
 
 TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
-  for (const char* family : {"bert", "roberta-prelayernorm"}) {
+  for (const char* family : {"bert", "roberta-prelayernorm", "distilbert"}) {
     for (const HeadKind head :
         {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
       const ModelConfig config = Config(head, family);

@@ -346,6 +346,30 @@ TEST(FormatConfigTest, KeepsRoberta) {
   EXPECT_FALSE(json.contains("cloze"));
 }
 
+TEST(FormatConfigTest, KeepsDistilBert) {
+  const char* text =
+      R"({"model_type":"distilbert","architectures":["DistilBertForSequenceClassification"],"vocab_size":100,"dim":16,
+      "n_layers":2,"n_heads":2,"hidden_dim":32,"max_position_embeddings":64,"dropout":0.3,"attention_dropout":0.2})";
+  const auto config = ParseConfig(text, "config.json");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->token_types, 0);
+  EXPECT_EQ(config->norm_epsilon, 1e-12f);
+  EXPECT_FLOAT_EQ(config->head_dropout(), 0.2f) << "the default of seq_classif_dropout";
+  EXPECT_EQ(config->Key(Role::kQuery, 1).name, "distilbert.transformer.layer.1.attention.q_lin");
+  ModelConfig tagger = *config;
+  tagger.head = HeadKind::kTokenTagging;
+  EXPECT_FLOAT_EQ(tagger.head_dropout(), 0.3f);
+  const auto again = ParseConfig(FormatConfig(*config), "config.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(FormatConfig(*again), FormatConfig(*config));
+  const auto json = nlohmann::json::parse(FormatConfig(*config));
+  EXPECT_EQ(json["architectures"][0], "DistilBertForSequenceClassification");
+  EXPECT_EQ(json["dim"], 16);
+  EXPECT_EQ(json["seq_classif_dropout"].dump(), "0.2");
+  for (const char* absent : {"hidden_size", "type_vocab_size", "layer_norm_eps", "cloze"})
+    EXPECT_FALSE(json.contains(absent)) << absent;
+}
+
 TEST(Config, TheWidestModelFitsTheKernels) {
   const auto* hidden = EncoderSpec::descriptor()->FindFieldByName("hidden");
   EXPECT_LE(hidden->options().GetExtension(limits).max(), kMaxDropoutRow);

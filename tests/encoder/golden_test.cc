@@ -221,7 +221,8 @@ TEST_P(Golden, TwelveAdamWSteps) {
 INSTANTIATE_TEST_SUITE_P(All, Golden,
     testing::Values("masked_lm", "masked_lm_relu", "masked_lm_pre_norm", "sequence_classification",
         "token_tagging", "roberta_masked_lm", "roberta_sequence_classification",
-        "roberta_token_tagging"),
+        "roberta_token_tagging", "distilbert_masked_lm", "distilbert_sequence_classification",
+        "distilbert_token_tagging"),
     [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
