@@ -1,0 +1,133 @@
+#include "tasks/squad.h"
+
+#include <cctype>
+#include <unordered_map>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/utf8.h"
+#include "core/text/unicode/unicode.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
+
+class SquadReader {
+ public:
+  SquadReader(const std::string& path, int64_t most, std::vector<Question>* out)
+      : path_(path), most_(most), out_(out) {}
+
+  absl::Status Read() {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path_, kMaxFileBytes));
+    ASSIGN_OR_RETURN(const Json file, ParseJson(text, path_));
+    return ForEach(file, "data", "", [&](const Json& article, const std::string& in) {
+      return ForEach(article, "paragraphs", in, [&](const Json& paragraph, const std::string& at) {
+        std::string context;
+        RETURN_IF_ERROR(String(paragraph, "context", at, &context));
+        return ForEach(paragraph, "qas", at,
+            [&](const Json& qa, const std::string& where) { return Add(qa, where, context); });
+      });
+    });
+  }
+
+ private:
+  absl::Status Wrong(const std::string& where, absl::string_view field, absl::string_view what) {
+    return Error(
+        Exit::kData, absl::StrCat(QuotePath(path_), ": ", where, field, ": expected ", what));
+  }
+  absl::Status String(
+      const Json& object, const char* field, const std::string& where, std::string* out) {
+    const Json& value = JsonMember(object, field);
+    if (!value.is_string()) return Wrong(where, field, "a string");
+    *out = value.get<std::string>();
+    return absl::OkStatus();
+  }
+  template <typename F>
+  absl::Status ForEach(const Json& object, const char* field, const std::string& where, F f) {
+    const Json& list = JsonMember(object, field);
+    if (!list.is_array()) return Wrong(where, field, "a list");
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (most_ > 0 && static_cast<int64_t>(out_->size()) >= most_) break;
+      RETURN_IF_ERROR(f(list[i], absl::StrCat(where, field, "[", i, "].")));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Json& qa, const std::string& where, const std::string& context) {
+    Question question;
+    RETURN_IF_ERROR(String(qa, "question", where, &question.question));
+    question.context = context;
+    const Json& impossible = JsonMember(qa, "is_impossible");
+    const Json& answers = JsonMember(qa, "answers");
+    if (!answers.is_array()) return Wrong(where, "answers", "a list");
+    for (size_t i = 0; i < answers.size() && impossible != true; ++i) {
+      const std::string at = absl::StrCat(where, "answers[", i, "].");
+      Question::Answer& answer = question.answers.emplace_back();
+      RETURN_IF_ERROR(String(answers[i], "text", at, &answer.text));
+      const Json& start = JsonMember(answers[i], "answer_start");
+      const int64_t room = CountCodePoints(context) - CountCodePoints(answer.text);
+      if (!start.is_number_unsigned() || room < 0 || start.get<uint64_t>() > uint64_t(room))
+        return Wrong(at, "answer_start", "a place inside the context");
+      answer.start = start.get<int64_t>();
+    }
+    out_->push_back(std::move(question));
+    return absl::OkStatus();
+  }
+
+  const std::string& path_;
+  const int64_t most_;
+  std::vector<Question>* out_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data) {
+  std::vector<Question> questions;
+  for (const std::string& path : data.files())
+    RETURN_IF_ERROR(SquadReader(path, data.max_examples(), &questions).Read());
+  return questions;
+}
+
+std::vector<std::string> SquadWords(absl::string_view text) {
+  std::vector<std::string> words;
+  std::string word, run;  // `run`: letters and digits since the last other character
+  const auto end_run = [&] {
+    if (run != "a" && run != "an" && run != "the") {
+      word += run;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, ""));
+    }
+    run.clear();
+  };
+  const auto end_word = [&] {
+    end_run();
+    if (!word.empty()) words.push_back(std::exchange(word, ""));
+  };
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    at += c.size;
+    if (c.value < 0x80 && std::ispunct(static_cast<int>(c.value))) continue;
+    if (IsSpace(c.value)) {
+      end_word();
+      continue;
+    }
+    const bool inside = IsLetter(c.value) || IsNumber(c.value);
+    if (!inside) end_run();
+    for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, inside ? &run : &word);
+  }
+  end_word();
+  return words;
+}
+
+double SquadF1(const std::vector<std::string>& predicted, const std::vector<std::string>& gold) {
+  if (predicted.empty() || gold.empty()) return predicted == gold;
+  std::unordered_map<std::string, int64_t> counts;
+  for (const std::string& word : gold) ++counts[word];
+  double same = 0;
+  for (const std::string& word : predicted) same += counts[word]-- > 0;
+  return 2 * same / static_cast<double>(predicted.size() + gold.size());
+}
+
+}  // namespace cloze
