@@ -178,6 +178,7 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
     const std::string& run_dir, std::vector<std::string>* notes) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListSteps(run_dir));
   std::vector<std::string> lines;
+  Exit exit = Exit::kMismatch;
   for (const int64_t step : steps) {
     const std::string path = PathOf(run_dir, step);
     const absl::Status status = VerifyCheckpoint(path);
@@ -185,13 +186,13 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
       for (const std::string& line : lines) notes->push_back(absl::StrCat("skipped ", line));
       return FoundCheckpoint{step, path};
     }
+    if (ExitOf(status) == Exit::kIo) exit = Exit::kIo;
     lines.push_back(absl::StrCat(CheckpointName(step), ": ", std::string(status.message())));
   }
   if (lines.empty()) return std::nullopt;
-  return Error(
-      Exit::kMismatch, absl::StrCat(QuotePath(run_dir),
-                           ": no checkpoint is sound (move them away to start from zero)\n  ",
-                           absl::StrJoin(lines, "\n  ")));
+  return Error(exit, absl::StrCat(QuotePath(run_dir),
+                         ": no checkpoint is sound (move them away to start from zero)\n  ",
+                         absl::StrJoin(lines, "\n  ")));
 }
 
 void RemoveLeftovers(const std::string& run_dir) {

@@ -52,8 +52,9 @@ absl::Status VerifyModel(const std::string& run_dir);
 absl::Status VerifyCheckpoint(const std::string& path);
 
 // Returns the newest checkpoint that verifies; nothing if there are no checkpoints. Adds a line
-// "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch if there are
-// checkpoints and none verifies: a run never starts from zero over the remains of another.
+// "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch (kIo
+// if one cannot be read) if there are checkpoints and none verifies: a run never starts from zero
+// over the remains of another.
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
     const std::string& run_dir, std::vector<std::string>* notes);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -41,6 +42,15 @@ absl::StatusOr<std::string> HashFile(const Input& input, const std::string& path
     hasher.Add(block.data(), n);
   }
   return hasher.Hex();
+}
+
+// Returns `error`, met when opening or reading `path`: kMismatch if the file is missing or of
+// another kind, else kIo (no permission, too many open files).
+absl::Status Unreadable(const absl::Status& error, const std::string& path) {
+  struct stat info;
+  const bool there = ::lstat(path.c_str(), &info) == 0 ? S_ISREG(info.st_mode) : errno != ENOENT;
+  const bool system = ExitOf(error) == Exit::kIo || (there && ExitOf(error) == Exit::kNoInput);
+  return Error(system ? Exit::kIo : Exit::kMismatch, error.message());
 }
 
 bool IsPlainName(absl::string_view name) {
@@ -83,9 +93,7 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
     return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", what));
   };
   const auto text = ReadFile(path, kMaxManifest);
-  if (!text.ok())
-    return ExitOf(text.status()) == Exit::kIo ? text.status()
-                                              : Error(Exit::kMismatch, text.status().message());
+  if (!text.ok()) return Unreadable(text.status(), path);
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
   if (lines.size() < 4 || lines.size() > kMaxFiles) return bad("damaged");
   if (lines[0] != kFirstLine) {
@@ -116,9 +124,7 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
   for (const ManifestEntry& file : manifest.files) {
     const std::string path = JoinPath(folder, file.name);
     const auto input = OpenFile(path);
-    if (!input.ok())
-      return ExitOf(input.status()) == Exit::kIo ? input.status()
-                                                 : Error(Exit::kMismatch, input.status().message());
+    if (!input.ok()) return Unreadable(input.status(), path);
     if (input->length != file.length) {
       return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", input->length, " bytes, ",
                                         file.length, " were written"));

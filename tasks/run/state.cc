@@ -5,16 +5,18 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "core/base/file.h"
-#include "core/ops/matmul.h"
 #include "core/ops/dispatch.h"
+#include "core/ops/matmul.h"
 
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxState = 64 << 20;
+constexpr int64_t kMaxState = 64 << 20;          // bytes of the file
+constexpr int64_t kMaxCount = int64_t{1} << 60;  // of steps and examples; leaves room to count on
 
 // Keeps the first parse error, which the parser would otherwise print.
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -25,6 +27,31 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddWarning(int, int, const std::string&) override {}
   std::string text;
 };
+
+// Returns the name of a field that no run can have written; empty if there is none.
+std::string OutOfRange(const TrainerState& state) {
+  const int64_t step = state.step(), skipped = state.skipped_steps();
+  const struct {
+    const char* field;
+    int64_t value, largest;
+  } numbers[] = {{"step", step, kMaxCount}, {"next_example", state.next_example(), kMaxCount},
+      {"total_steps", state.total_steps(), kMaxCount}, {"skipped_steps", skipped, step},
+      {"skipped_in_a_row", state.skipped_in_a_row(), skipped},
+      {"best_step", state.best_step(), step},
+      {"evaluations_without_best", state.evaluations_without_best(), step},
+      {"recently_skipped", state.recently_skipped_size(), skipped}};
+  for (const auto& [field, value, largest] : numbers) {
+    if (value < 0 || value > largest) return field;
+  }
+  int64_t before = 0;
+  for (const int64_t at : state.recently_skipped()) {
+    if (at <= before || at > step) return "recently_skipped";
+    before = at;
+  }
+  if (!(state.seconds() >= 0 && std::isfinite(state.seconds()))) return "seconds";
+  if (state.has_best_value() && !std::isfinite(state.best_value())) return "best_value";
+  return "";
+}
 
 // The part of a spec that decides the numbers of a run.
 TaskSpec Essence(const TaskSpec& spec) {
@@ -78,12 +105,8 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
         Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
                              " of a newer program: expected at most ", known));
   }
-  const bool sane = state.step() >= 0 && state.next_example() >= 0 && state.skipped_steps() >= 0 &&
-                    state.skipped_steps() <= state.step() && state.skipped_in_a_row() >= 0 &&
-                    state.total_steps() >= 0;
-  if (!sane)
-    return Error(
-        Exit::kData, absl::StrCat(QuotePath(path), ": impossible numbers of steps or examples"));
+  if (const std::string field = OutOfRange(state); !field.empty())
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", field, ": impossible number"));
   return state;
 }
 

@@ -5,19 +5,19 @@
 
 namespace cloze {
 
-std::string BestModel::NameOf(const MetricResults& results) const {
+std::string BestModel::MetricOf(const MetricResults& results) const {
   return spec_.metric().empty() ? results.values.front().first : spec_.metric();
 }
 
 absl::StatusOr<bool> BestModel::IsBetter(const MetricResults& results) const {
-  const std::string metric = NameOf(results);
+  const std::string metric = MetricOf(results);
   ASSIGN_OR_RETURN(const double value, results.Value(metric));
   return std::isfinite(value) &&
          (!best_value_.has_value() || cloze::IsBetter(metric, value, *best_value_));
 }
 
 void BestModel::Add(int64_t step, bool better, MetricResults results) {
-  metric_ = NameOf(results);
+  metric_ = MetricOf(results);
   evaluations_without_best_ = better ? 0 : evaluations_without_best_ + 1;
   if (!better) return;
   best_value_ = *results.Value(metric_);

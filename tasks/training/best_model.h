@@ -16,6 +16,8 @@ class BestModel {
  public:
   explicit BestModel(const EvaluationSpec& spec) : spec_(spec) {}
 
+  // Name of the metric that decides: the spec's, else the first of `results`.
+  std::string MetricOf(const MetricResults& results) const;
   // True if `results` are better than the best so far; NaN and infinity never are. kSpec, with the
   // known names, if they lack the metric of the spec.
   absl::StatusOr<bool> IsBetter(const MetricResults& results) const;
@@ -38,8 +40,6 @@ class BestModel {
   void FromState(const TrainerState& state);
 
  private:
-  std::string NameOf(const MetricResults& results) const;
-
   EvaluationSpec spec_;
   std::string metric_;
   std::optional<double> best_value_;

@@ -38,7 +38,7 @@ absl::Status Trainer::Start() {
   ASSIGN_OR_RETURN(const std::optional<Found> found, FindRun());
   RETURN_IF_ERROR(CreateLearner());
   PlanSteps();
-  RETURN_IF_ERROR(CheckMetric());
+  RETURN_IF_ERROR(CheckMetric(found.has_value() ? &found->state : nullptr));
   if (found.has_value()) return Resume(*found);
   return options_.fork.empty() ? absl::OkStatus() : Fork();
 }
@@ -95,12 +95,20 @@ void Trainer::PlanSteps() {
         "bits");
 }
 
-absl::Status Trainer::CheckMetric() {
-  if (!setup_.validation.has_value() || spec_.evaluation().metric().empty())
-    return absl::OkStatus();
+absl::Status Trainer::CheckMetric(const TrainerState* state) {
+  const std::string before =
+      state != nullptr && state->has_best_value() ? state->metric() : std::string();
+  const bool named = !spec_.evaluation().metric().empty();
+  if (!setup_.validation.has_value() || (!named && before.empty())) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       const MetricResults results, learner_->Evaluate(setup_.validation->store, 1, options_.stop));
-  return best_->IsBetter(results).status();
+  RETURN_IF_ERROR(best_->IsBetter(results).status());
+  const std::string now = best_->MetricOf(results);
+  if (before.empty() || before == now) return absl::OkStatus();
+  return AtField(loaded_, "evaluation.metric",
+      Error(Exit::kMismatch, absl::StrCat("is ", now, ": expected ", before,
+                                 ", by which this run has chosen its best model (undo the change, "
+                                 "or start a new run from its weights: --fork)")));
 }
 
 absl::Status Trainer::Resume(const Found& found) {
@@ -305,7 +313,7 @@ void Trainer::WatchSources() {
 absl::Status Trainer::FinishModel() {
   if (best_->found()) {
     const absl::Status sound = VerifyModel(folder_->directory());
-    if (sound.ok()) return sound;
+    if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
     if (best_->step() != learner_->step()) {
       return Error(Exit::kMismatch,
           absl::StrCat(sound.message(), "\nthe best model, of step ", best_->step(),

@@ -71,8 +71,9 @@ class Trainer {
   absl::StatusOr<std::optional<Found>> FindRun();
   absl::Status CreateLearner();
   void PlanSteps();
-  // Finds an unknown evaluation.metric before the first step.
-  absl::Status CheckMetric();
+  // Finds an unknown evaluation.metric before the first step, or one that is not the metric by
+  // which the run in `state` (may be null) has chosen its best model.
+  absl::Status CheckMetric(const TrainerState* state);
   absl::Status Resume(const Found& found);
   // Starts with the weights of the newest checkpoint in options_.fork.
   absl::Status Fork();

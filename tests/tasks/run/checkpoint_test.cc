@@ -114,6 +114,21 @@ TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("step-00000002"));
 }
 
+TEST_F(CheckpointTest, ErrorsOfTheSystemAreNotDamage) {
+  ASSERT_TRUE(Save(3).ok());
+  rlimit limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = VerifyCheckpoint(Path("step-00000003"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(ExitOf(status), Exit::kIo) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Too many open files"));
+  EXPECT_TRUE(VerifyCheckpoint(Path("step-00000003")).ok());
+  std::filesystem::remove(Path("step-00000003/model.safetensors"));
+  EXPECT_EQ(ExitOf(VerifyCheckpoint(Path("step-00000003"))), Exit::kMismatch);
+}
+
 TEST_F(CheckpointTest, RotationCountsOnlySoundOnesAndTouchesNothingElse) {
   for (int64_t step = 1; step <= 3; ++step) ASSERT_TRUE(Save(step, "w", 5).ok());
   std::filesystem::resize_file(Path("step-00000003/model.safetensors"), 0);

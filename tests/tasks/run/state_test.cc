@@ -42,5 +42,25 @@ TEST(TrainerStateTest, StateComesBackWithAllItsBits) {
   EXPECT_EQ(ExitOf(ReadTrainerState(folder.path()).status()), Exit::kNoInput);
 }
 
+TEST(TrainerStateTest, RefusesNumbersThatNoRunCanHave) {
+  const TestFolder folder;
+  const auto read = [&](const std::string& text) {
+    std::ofstream(JoinPath(folder.path(), kStateName)) << "step: 20 skipped_steps: 3 " << text;
+    return ReadTrainerState(folder.path()).status();
+  };
+  EXPECT_TRUE(read("recently_skipped: 2 recently_skipped: 20 skipped_in_a_row: 1").ok());
+  for (const std::string text : {"next_example: 9223372036854775807", "next_example: -1",
+           "recently_skipped: -9223372036854775808", "recently_skipped: 0", "recently_skipped: 21",
+           "recently_skipped: 5 recently_skipped: 4", "recently_skipped: 5 recently_skipped: 5",
+           "recently_skipped: 1 recently_skipped: 2 recently_skipped: 3 recently_skipped: 4",
+           "evaluations_without_best: 9223372036854775807", "best_step: 21", "best_step: -1",
+           "total_steps: 9223372036854775807", "skipped_in_a_row: 4", "seconds: nan", "seconds: -1",
+           "seconds: inf", "best_value: nan"}) {
+    const absl::Status status = read(text);
+    EXPECT_EQ(ExitOf(status), Exit::kData) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text.substr(0, text.find(':')))) << text;
+  }
+}
+
 }  // namespace
 }  // namespace cloze

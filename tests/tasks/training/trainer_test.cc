@@ -352,6 +352,20 @@ TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
   EXPECT_EQ(again->steps, straight->steps);
 }
 
+TEST_F(TrainerTest, TheMetricOfTheBestModelDoesNotChangeOnResume) {
+  LoadedSpec spec = Spec(Mlm(), "text.txt", "run", 12);
+  spec.spec.mutable_validation()->add_files(Path("text.txt"));
+  spec.spec.mutable_evaluation()->set_every_steps(2);
+  EXPECT_EQ(ExitOf(Train(spec, 6).status()), Exit::kInterrupted);
+  LoadedSpec other = spec;
+  other.spec.mutable_evaluation()->set_metric("accuracy");
+  ExpectError(Train(other).status(), Exit::kMismatch, "is accuracy: expected loss");
+  other.spec.mutable_evaluation()->set_metric("loss");  // the default by its name
+  const auto summary = Train(other);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->metric, "loss");
+}
+
 TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "last", 8)).ok());
   const std::string weights = Weights("last");
