@@ -1,4 +1,3 @@
-// Jumps from one possible first byte to the next.
 #include "core/text/tokenizer/added_tokens.h"
 
 #include <algorithm>
@@ -11,7 +10,7 @@ namespace cloze {
 
 namespace {
 
-// Start of the white space that ends at `end`, not before `from`.
+// Returns the start of the white space that ends at `end`; at least `from`.
 size_t SpacesBefore(absl::string_view text, size_t from, size_t end) {
   size_t begin = end;
   for (size_t at = from; at < end;) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,18 +14,18 @@ namespace cloze {
 
 class AddedTokens {
  public:
+  // A token that was found, as byte offsets. If there is none, id is -1 and all offsets are
+  // text.size().
   struct Match {
-    size_t begin = 0,
-           end =
-               0;  // bytes, the blanks that it takes included; both text.size() when there is none
+    size_t begin = 0, end = 0;  // with the white space that the token takes
     int32_t id = -1;
-    size_t token_begin = 0, token_end = 0;  // without those blanks
+    size_t token_begin = 0, token_end = 0;  // without it
   };
 
-  // lstrip, rstrip: takes the white space to its left or right.
+  // With `lstrip` or `rstrip`, the token takes the white space to its left or right.
   void Add(const std::string& token, int32_t id, bool lstrip = false, bool rstrip = false);
 
-  // The leftmost token at or after `from`, the longest of those that start there.
+  // Returns the leftmost token at or after `from`; of several that start there, the longest.
   Match Find(absl::string_view text, size_t from) const;
 
  private:
@@ -35,8 +34,8 @@ class AddedTokens {
     bool lstrip, rstrip;
   };
   std::unordered_map<std::string, Token> tokens_;
-  std::array<std::vector<size_t>, 256>
-      lengths_;  // of the tokens with that first byte, longest first
+  // Lengths of the tokens by their first byte, longest first.
+  std::array<std::vector<size_t>, 256> lengths_;
   std::vector<char> first_bytes_;
 };
 

@@ -1,5 +1,4 @@
-// A bounded memory of words whose ids were asked for lately; one per thread, shared by its
-// tokenizers.
+// A cache of the ids of recent words; one per thread, shared by its tokenizers.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_WORD_CACHE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_WORD_CACHE_H_
 
@@ -14,8 +13,8 @@
 
 namespace cloze {
 
-// Direct-mapped: a word replaces the one in its slot. Words or id lists that are too long are not
-// kept. 2 MB.
+// Direct-mapped, 2 MB: a word replaces the word in its slot. Words of more than kMaxWord bytes or
+// kMaxIds ids are not cached.
 class WordCache {
  public:
   static constexpr size_t kMaxWord = 22, kMaxIds = 9;
@@ -28,7 +27,7 @@ class WordCache {
   };
   static_assert(sizeof(Slot) == 64);
 
-  // The slot where `word` is or could be; word.size() <= kMaxWord.
+  // Returns the slot of `word`. Requires word.size() <= kMaxWord.
   Slot* Find(absl::string_view word) {
     if (slots_.empty()) slots_.resize(kSlots);
     return &slots_[HashWord(word) >> (64 - kBits)];
@@ -39,7 +38,7 @@ class WordCache {
            std::memcmp(slot.word, word.data(), word.size()) == 0;
   }
 
-  // Puts a word into its slot; ids.size() <= kMaxIds.
+  // Stores a word in its slot. Requires ids.size() <= kMaxIds.
   static void Put(
       Slot* slot, uint32_t owner, absl::string_view word, absl::Span<const int32_t> ids) {
     slot->owner = owner;

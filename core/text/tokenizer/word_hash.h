@@ -1,4 +1,4 @@
-// Hash of a word for the tables of this room; eight bytes at a time. Private to core/text.
+// Hash of a short word, eight bytes at a time; inlined in the word cache. Private to core/text.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_WORD_HASH_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_WORD_HASH_H_
 
@@ -10,7 +10,7 @@
 
 namespace cloze {
 
-// The upper bits are the best ones.
+// The upper bits are the best mixed.
 inline uint64_t HashWord(absl::string_view word) {
   uint64_t hash = word.size() * 0x9E3779B97F4A7C15u;
   for (size_t at = 0; at < word.size(); at += 8) {

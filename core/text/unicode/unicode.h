@@ -9,8 +9,8 @@
 
 namespace cloze {
 
-// Classes as Hugging Face's tokenizers has them. They follow an old Unicode version and must not
-// change with the system's libraries: ids would.
+// Character classes of Hugging Face's tokenizers. They are frozen: ids must not change with the
+// Unicode version of a system library.
 bool IsRemoved(char32_t c);      // control, format, private use, U+FFFD
 bool IsSpace(char32_t c);        // white space
 bool IsPunctuation(char32_t c);  // ASCII punctuation and category P*
@@ -19,10 +19,10 @@ bool IsChinese(char32_t c);      // ideographs that stand alone
 bool IsLetter(char32_t c);       // category L*, of Unicode 16
 bool IsNumber(char32_t c);       // category N*, of Unicode 16
 
-// Canonical decomposition (NFD) of one code point; 1 to 8 code points.
+// Returns the canonical decomposition (NFD) of a code point: 1 to 8 code points.
 std::u32string Decompose(char32_t c);
 
-// Full lower-case mapping of one code point without regard to its neighbours.
+// Returns the full lower-case mapping of a code point, regardless of its neighbours.
 std::u32string Lowercase(char32_t c);
 
 }  // namespace cloze
