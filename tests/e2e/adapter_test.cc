@@ -138,7 +138,7 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
 
 TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
   ExpectError("predict --model " + Path("wide") + " --adapter " + Path("mood"), kTexts, 76,
-      "another base: its hidden_size is 32, the base's 48");
+      "another base: hidden_size is 32, expected 48");
   ExpectError("predict --model " + Path("tagger"), kTexts, 76, "a head for token_tagging");
   ExpectError("predict --model " + Path("base") + " --adapter a=" + Path("mood") +
                   " --adapter b=" + Path("tagger"),
