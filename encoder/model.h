@@ -14,8 +14,8 @@
 
 namespace cloze {
 
-// When a folder's table of word embeddings is read: with everything else, or row by row before the
-// passes that need them.
+// When the word embeddings of a folder are read: at once with
+// everything else, or row by row before the passes that need them.
 enum class ReadWords { kNow, kWhenUsed };
 
 // Not thread-safe: one pass at a time.
@@ -23,23 +23,23 @@ class Model {
  public:
   // Parameters allocated (if `training` with gradients of those that learn) and zero.
   Model(const ModelConfig& config, bool training, const TrainableSpec& trainable = TrainableSpec());
-  // The model that base and adapter make together, for inference.
+  // Creates the model of base and adapter together, for inference.
   explicit Model(const Adapter& adapter);
-  // A base, for inference, with adapters beside it, from which each pass chooses by their number.
+  // Creates a base with several adapters, for inference; each pass selects an adapter by number.
   Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
 
-  // The same without memory, for parameters or passes: for dry runs (core/base/profile.h).
+  // Creates a model without memory for parameters or passes, for dry runs (core/base/profile.h).
   static std::unique_ptr<Model> LayOut(
       const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 
-  // Start values for all parameters, from the seed.
+  // Initializes all parameters from the seed.
   void Initialize(uint64_t seed);
   // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it.
   // LoRAs start anew, parameters in `except` keep their values. Errors as LoadWeights.
   absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
       const std::vector<std::string>& except = {}, ReadWords words = ReadWords::kNow);
-  // After Load with kWhenUsed: reads the embeddings of `ids` (below the vocabulary's size), as each
-  // pass needs those of its batch; or all. Errors of LazyRows::Read.
+  // After Load with kWhenUsed: reads the embeddings of `ids` (less than the
+  // size of the vocabulary) before a pass, or of all. Errors of LazyRows::Read.
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
@@ -51,10 +51,10 @@ class Model {
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
 
-  // The parameter that is used in place of `id` with an adapter.
+  // Returns the parameter that replaces `id` with an adapter.
   ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
 
-  // A pass over `batch`, which must outlive it, with an adapter (-1: none).
+  // Creates a pass over `batch`, which must outlive it, with an adapter (-1: none).
   Pass NewPass(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
       int adapter = 0) {
     const bool beside = adapter >= 0 && !replaced_.empty();
@@ -77,8 +77,8 @@ class Model {
   Matmul matmul_;
 };
 
-// A model for inference: that of the folder `base`, together with the adapter in the folder
-// `adapter` unless that is empty. kMismatch when the weights lack a part of the head.
+// Loads a model for inference from the folder `base` and, unless it is empty, the
+// adapter in the folder `adapter`. kMismatch if the weights lack a part of the head.
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     const std::string& base, const std::string& adapter);
 

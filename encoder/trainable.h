@@ -1,4 +1,4 @@
-// Which parameters of a model learn.
+// Selects the trainable parameters of a model.
 #ifndef CLOZE_ENCODER_TRAINABLE_H_
 #define CLOZE_ENCODER_TRAINABLE_H_
 
@@ -10,13 +10,13 @@
 
 namespace cloze {
 
-// True if `spec` lets the parameter learn.
+// True if `spec` makes the parameter trainable.
 bool IsTrained(const Param& param, const ModelConfig& config, const TrainableSpec& spec);
 
-// kSpec when `spec` asks for what such a model does not have.
+// Returns kSpec if the model lacks parts that `spec` names.
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
 
-// How many numbers a model has, and how many of them learn.
+// Counts of all values of a model and of the trainable ones.
 struct ParamCount {
   int64_t all = 0, trained = 0;
 };

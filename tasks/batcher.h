@@ -1,4 +1,4 @@
-// From a store of examples to the packed micro-batches of each optimizer step.
+// Packs the examples of a store into the micro-batches of each optimizer step.
 #ifndef CLOZE_TASKS_BATCHER_H_
 #define CLOZE_TASKS_BATCHER_H_
 

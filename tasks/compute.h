@@ -1,4 +1,4 @@
-// The type of activations that a user asks for.
+// Selects the type of activations.
 #ifndef CLOZE_TASKS_COMPUTE_H_
 #define CLOZE_TASKS_COMPUTE_H_
 

@@ -26,13 +26,13 @@ absl::StatusOr<std::vector<std::string>> LearnTags(
 std::vector<std::string> KeepLabels(
     const ModelConfig& folder, HeadKind head, std::vector<std::string> learned);
 
-// From labels to ids.
+// Maps labels to ids.
 class LabelIds {
  public:
-  // kSpec when a label is empty or there twice.
+  // kSpec if a label is empty or duplicate.
   static absl::StatusOr<LabelIds> Create(std::vector<std::string> labels);
   int32_t size() const { return labels_.size(); }
-  // Id of a label; -1 when it is not known.
+  // Returns the id of a label, -1 if it is unknown.
   int32_t Find(const std::string& label) const;
   // kData for a label that is not known: "where: field: unknown label ...", with the first 20 known
   // ones.

@@ -1,4 +1,4 @@
-// Texts, also long ones, as sequences of a classifier.
+// Sequences of a classifier for texts, also long ones.
 #ifndef CLOZE_TASKS_LONG_TEXT_H_
 #define CLOZE_TASKS_LONG_TEXT_H_
 
@@ -18,9 +18,9 @@ struct TextSequence {
   int64_t second = 0;
 };
 
-// The sequences, of at most max_tokens (at least 3; 4 for a pair), of a text or, where `pair` is
-// not null, of two: one, or with WINDOWS and a single text as many full ones as cover it, which
-// overlap evenly. *cut gets the number of tokens that are in none of them.
+// Returns the sequences of a text, or of a pair if `pair` is not null, with at most max_tokens
+// (at least 3; 4 for a pair) each: one, or with WINDOWS and a single text as many full ones as
+// cover it, overlapping evenly. *cut receives the number of tokens in none of them.
 std::vector<TextSequence> SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
     const std::string* pair, int64_t max_tokens, SequenceClassificationSpec::LongTexts long_texts,
     int64_t* cut);

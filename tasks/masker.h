@@ -1,4 +1,4 @@
-// Masked language modelling: which tokens of a sequence are hidden, and by what.
+// Masked language modelling: selects and replaces the tokens to predict.
 #ifndef CLOZE_TASKS_MASKER_H_
 #define CLOZE_TASKS_MASKER_H_
 
@@ -12,11 +12,11 @@
 
 namespace cloze {
 
-// Draws from Philox(seed, example, position) only: the same example number always gives the same
-// mask.
+// Uses only Philox(seed, example, position): the
+// same example number always gives the same mask.
 class Masker {
  public:
-  // kSpec when the vocabulary has no <mask>.
+  // kSpec if the vocabulary has no <mask>.
   static absl::StatusOr<Masker> Create(
       const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
@@ -55,13 +55,13 @@ class Masker {
   Philox philox_;
   int32_t mask_ = -1;
   std::vector<bool> special_,
-      continues_;                  // [vocab] continues_: goes on the word of the token before
+      continues_;                  // [vocab] true if the token continues the previous token's word
   std::vector<int32_t> ordinary_;  // ids that are not special
   std::vector<float> span_cdf_;    // [longest_span] probability of a length of at most i + 1 words
 };
 
-// Cuts <class> x ... [<sep>] into pieces of at most max_tokens tokens, about equally long, each
-// with its own <class> [<sep>]. One piece when it is short enough.
+// Splits <class> x ... [<sep>] into pieces of at most max_tokens tokens and nearly
+// equal length, each with its own <class> [<sep>]. Short sequences give one piece.
 std::vector<Example> SplitSequence(const Example& example, int64_t max_tokens, bool sep);
 
 }  // namespace cloze

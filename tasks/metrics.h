@@ -1,5 +1,5 @@
-// How good predictions are. Metrics take predictions one by one; their memory does not grow with
-// the data (but for Spearman's correlation).
+// Metrics of predictions, which are added one by one. Memory does
+// not grow with the data (except for Spearman's correlation).
 #ifndef CLOZE_TASKS_METRICS_H_
 #define CLOZE_TASKS_METRICS_H_
 
@@ -16,16 +16,16 @@
 
 namespace cloze {
 
-// Named numbers, and tables that only people and JSON readers look at.
+// Named numbers, and tables for people and JSON readers.
 struct MetricResults {
-  // In the order to print. The first is the one by which the best model is kept unless the spec
-  // names another. NaN: nothing was counted.
+  // In output order. The first one selects the best model
+  // unless the spec names another. NaN: nothing was counted.
   std::vector<std::pair<std::string, double>> values;
   // Tables (per_class, per_type, confusion ...), each as JSON text.
   std::vector<std::pair<std::string, std::string>> tables;
 
-  // The value called `name`; of an empty name, the first one. kSpec with the known names when there
-  // is none.
+  // Returns the value called `name`, or the first for an empty
+  // name. kSpec, with the known names, if there is none.
   absl::StatusOr<double> Value(const std::string& name) const;
   // One JSON object: the values, then the tables. NaN becomes null. Without line breaks.
   std::string ToJson() const;
@@ -33,8 +33,8 @@ struct MetricResults {
   std::string ToLine() const;
 };
 
-// Is a larger value of metric `name` better? Not so for loss, perplexity, bits_per_byte, mse and
-// mae.
+// True if larger values of metric `name` are better:
+// all but loss, perplexity, bits_per_byte, mse and mae.
 bool LargerIsBetter(const std::string& name);
 // Is `value` of metric `name` better than `best`? NaN never is, and anything is better than NaN.
 bool IsBetter(const std::string& name, double value, double best);

@@ -1,4 +1,4 @@
-// Spans out of word tags, and the rules of their schemes: BIO (IOB2), IOB1, IOBES and BILOU.
+// Spans from word tags, and the rules of the schemes BIO (IOB2), IOB1, IOBES and BILOU.
 #ifndef CLOZE_TASKS_SPANS_H_
 #define CLOZE_TASKS_SPANS_H_
 
@@ -10,34 +10,34 @@
 
 namespace cloze {
 
-// Words [begin, end) of a sentence, and what they are: an index into SpanTags::types().
+// Words [begin, end) of a sentence, with a type: an index into SpanTags::types().
 struct TagSpan {
   int64_t begin = 0, end = 0;
   int type = 0;
   bool operator==(const TagSpan&) const = default;
 };
 
-// Are these the tags of a span scheme: each "O", or one of B I E S (L U) with "-type" behind it (or
-// B I E S alone), with a B or an I among them?
+// True if these are tags of a span scheme: each is "O", or one of B I
+// E S (L U) followed by "-type" (or B I E S alone), and B or I occurs.
 bool IsBio(absl::Span<const std::string> labels);
 
-// Reads spans off tags, which are indices into the labels given to the constructor. Const and
-// thread-safe.
+// Extracts spans from tags, which are indices into the
+// labels of the constructor. Const and thread-safe.
 class SpanTags {
  public:
-  // `labels` as IsBio() accepts them.
+  // Requires IsBio(labels).
   explicit SpanTags(absl::Span<const std::string> labels);
 
-  // As conlleval and seqeval's default: a span also starts at an I or E behind O, and wherever the
-  // type changes.
+  // Lenient, like the default of conlleval and seqeval: a span
+  // also starts at an I or E after O, and where the type changes.
   std::vector<TagSpan> Lenient(absl::Span<const int> tags) const;
-  // Only spans that keep the scheme's rules: B I*; with E or S among the labels, B I* E and S.
-  // Others are dropped.
+  // Strict: only spans that follow the rules of the scheme, B I*,
+  // or B I* E and S if the labels have E or S. Drops all others.
   std::vector<TagSpan> Strict(absl::Span<const int> tags) const;
 
-  // May tag `to` stand behind `from` by the scheme's rules? -1 stands for the border before the
-  // first and behind the last word. An I may open a span only of a type without B; where there is
-  // an E, a span has to be closed.
+  // True if the scheme allows tag `to` after `from`; -1 is the
+  // boundary before the first and after the last word. I may begin
+  // a span only of types without B; with E, spans must be closed.
   bool Follows(int from, int to) const;
 
   // Sorted names of the types; "_" for tags without one.
@@ -53,8 +53,8 @@ class SpanTags {
 
   std::vector<Tag> tags_;
   std::vector<std::string> types_;
-  std::vector<bool> opened_, ended_;  // for each type: is there a B, an E?
-  bool closed_ = false;               // are ends marked (IOBES)?
+  std::vector<bool> opened_, ended_;  // for each type: has B, has E
+  bool closed_ = false;               // ends are marked (IOBES)
 };
 
 }  // namespace cloze

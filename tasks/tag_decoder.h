@@ -1,4 +1,4 @@
-// From the logits of a sentence's words to one label for each.
+// Decodes the logits of a sentence's words to labels.
 #ifndef CLOZE_TASKS_TAG_DECODER_H_
 #define CLOZE_TASKS_TAG_DECODER_H_
 
@@ -14,7 +14,7 @@ struct WordTag {
   float score = 0;
 };
 
-// Const and thread-safe. Knows the model's chain as it was at construction.
+// Const and thread-safe. Copies the CRF of the model at construction.
 class TagDecoder {
  public:
   // `viterbi`: keep the rules of a span scheme (SpanTags::Follows)? Nothing: as the model's config

@@ -1,4 +1,4 @@
-// The words of a raw text, as places in the user's own bytes.
+// The words of a raw text, as positions in the original bytes.
 #ifndef CLOZE_TASKS_TEXT_WORDS_H_
 #define CLOZE_TASKS_TEXT_WORDS_H_
 
@@ -19,7 +19,7 @@ struct TextWord {
 // are in order and do not overlap.
 std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view text);
 
-// The parts of `text` that are these words.
+// Returns the parts of `text` that are these words.
 std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWord>& words);
 
 }  // namespace cloze

@@ -1,5 +1,5 @@
-// What the inference commands share: model, compute type, input, and the loop from records to
-// lines.
+// Shared parts of the inference commands: options,
+// input, and the loop from records to lines.
 #ifndef CLOZE_TOOLS_INFER_H_
 #define CLOZE_TOOLS_INFER_H_
 
@@ -22,7 +22,7 @@ struct InferOptions {
   InputOptions input;
 };
 
-// Declares --model, --adapter and --compute; with `input` also the input file and --input-format.
+// Adds --model, --adapter and --compute; with `input` also the input file and --input-format.
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input = true);
 
 // The base and the adapter that --model and at most one --adapter mean together; no adapter: "".
@@ -31,13 +31,13 @@ struct BaseAndAdapter {
 };
 absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options);
 
-// Of "auto", "f32" or "bf16".
+// Parses "auto", "f32" or "bf16".
 RuntimeSpec::Compute ComputeNamed(const std::string& name);
 
 // Opens the model and sets the input's vocabulary size.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 
-// Name of the input in messages.
+// Returns the name of the input for messages.
 std::string SourceOf(const InputOptions& input);
 
 // Reads records in batches as they come, calls f for each batch, and flushes what f wrote before

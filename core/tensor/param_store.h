@@ -15,9 +15,9 @@ namespace cloze {
 
 using ParamId = int;
 
-// How a parameter starts. kNormal is truncated at two deviations, as Google's BERT has it;
-// kWholeNormal is not, as Hugging Face has it; kUniform lies between +-1 / sqrt(cols) (Kaiming's
-// for a = sqrt(5)).
+// Initial values. kNormal is truncated at two standard deviations,
+// as in Google's BERT; kWholeNormal is not, as in Hugging Face;
+// kUniform is in +-1 / sqrt(cols) (Kaiming's for a = sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
 // The module of a model that a parameter belongs to.
@@ -46,7 +46,7 @@ enum class Role : uint8_t {
   kCrf
 };
 
-// What a parameter is in its module.
+// The kind of a parameter within its module.
 enum class Part : uint8_t { kWeight, kBias, kLoraA, kLoraB };
 
 // Identifies a parameter, or a module whose parameters have the rest of their names still to come.
@@ -80,9 +80,9 @@ struct Param : ParamKey {
   }
 };
 
-// Built in two steps: modules Add() their parameters, then Allocate() lays them out, each on a
-// cache line but for `adjacent` ones, which follow the parameter before without a gap: query, key
-// and value make one [3H, H] matrix.
+// Built in two steps: modules Add() their parameters, then Allocate() lays them
+// out, each at the start of a cache line. `adjacent` ones follow the previous
+// parameter without a gap, so that query, key and value form one [3H, H] matrix.
 class ParamStore {
  public:
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
@@ -93,13 +93,13 @@ class ParamStore {
   void Freeze(ParamId id) { params_[id].trainable = false; }
   void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
 
-  // Decides where parameters and, with `training`, the gradients of trainable ones stand, without
-  // memory for them.
+  // Assigns offsets to parameters and, with `training`, to the
+  // gradients of trainable ones, without allocating memory.
   void LayOut(bool training);
-  // LayOut, and the buffers, zeroed.
+  // Calls LayOut and allocates the buffers, zeroed.
   void Allocate(bool training);
-  // Draws the start values of parameter `id` as its Init says, from Normal(0, stddev), or sets 0
-  // or 1. Depends only on seed and name.
+  // Initializes parameter `id`: from Normal(0, stddev) or another
+  // distribution, or with 0 or 1. Depends only on seed and name.
   void Initialize(ParamId id, uint64_t seed, float stddev);
 
   int size() const { return static_cast<int>(params_.size()); }
@@ -116,7 +116,7 @@ class ParamStore {
     return View(static_cast<const float*>(at(values_)) + params_[id].offset, params_[id].rows,
         params_[id].cols);
   }
-  // Empty when the parameter is not trainable.
+  // Empty if the parameter is not trainable.
   Mat grad(ParamId id) const;
 
   absl::Span<float> values() { return {at(values_), static_cast<size_t>(values_size_)}; }
@@ -125,8 +125,8 @@ class ParamStore {
   }
   absl::Span<float> grads() const { return {at(grads_), static_cast<size_t>(grads_size_)}; }
 
-  // Grows whenever the values have changed; packed copies compare it. Whoever writes values calls
-  // Changed() afterwards, or TrainableChanged() when it wrote no frozen ones.
+  // Version of the values, which packed copies compare. Call Changed() after
+  // writing values, or TrainableChanged() if no frozen ones were written.
   uint64_t version(ParamId id) const { return params_[id].trainable ? version_ : frozen_version_; }
   void Changed() { frozen_version_ = ++version_; }
   void TrainableChanged() { ++version_; }

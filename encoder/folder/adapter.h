@@ -1,5 +1,5 @@
-// Adapter folders as PEFT keeps them: adapter_config.json and adapter_model.safetensors. Ours also
-// have the config.json of base and adapter together, for its head and labels.
+// Adapter folders in the format of PEFT: adapter_config.json and adapter_model.safetensors.
+// Ours also hold the config.json of base and adapter, with head and labels.
 #ifndef CLOZE_ENCODER_FOLDER_ADAPTER_H_
 #define CLOZE_ENCODER_FOLDER_ADAPTER_H_
 
@@ -16,42 +16,42 @@ namespace cloze {
 // True if `folder` holds an adapter instead of a model.
 bool IsAdapter(const std::string& folder);
 
-// adapter_config.json.
+// The content of adapter_config.json.
 struct AdapterConfig {
-  LoraSpec lora;     // without targets: the tensors say which layers have one
+  LoraSpec lora;     // without targets: the tensors determine the layers
   std::string base;  // base_model_name_or_path; may be empty
   std::string task;  // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
 };
-// kNoInput when it is missing, kData when it is wrong, kMismatch for kinds of adapters that cannot
-// be computed (DoRA, trained biases ...).
+// Reads it. kNoInput if it is missing, kData if it is malformed,
+// kMismatch for unsupported kinds of adapters (DoRA, trained biases ...).
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 
-// The folder of the base that an adapter folder names. kNoInput when it is not there.
+// Returns the folder of the base that an adapter names. kNoInput if it does not exist.
 absl::StatusOr<std::string> BaseOf(const std::string& folder);
 
-// A hash of each parameter of the model itself below the head, by name.
+// Returns a hash of each parameter of the model below the head, by name.
 using ParamHashes = std::map<std::string, uint64_t>;
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);
 
-// An adapter that fits its base by names and shapes.
+// An opened adapter whose names and shapes fit its base.
 class Adapter {
  public:
-  // kMismatch names what does not fit a base of this shape. Errors of ReadAdapterConfig and
-  // SafetensorsReader::Open.
+  // Opens it. kMismatch names the tensors that do not fit the
+  // base. Errors of ReadAdapterConfig and SafetensorsReader::Open.
   static absl::StatusOr<Adapter> Open(const std::string& folder, const ModelConfig& base);
 
   const std::string& folder() const { return folder_; }
-  // Base and adapter together: the base's config with the adapter's head and labels.
+  // The config of the base with the head and labels of the adapter.
   const ModelConfig& config() const { return config_; }
-  // The plan of its LoRA layers, under a number by which a Pass selects them.
+  // The plan of its LoRA layers, with the number that a Pass selects.
   LoraPlan Plan(int number) const;
-  // Parameters that it holds whole: the head, maybe the embeddings.
+  // The parameters that it replaces: the head, possibly the embeddings.
   const std::vector<Param>& whole() const { return whole_; }
 
-  // kMismatch when the file says that it was trained on other values than `base`.
+  // kMismatch if the adapter was trained on other values than `base`.
   absl::Status CheckBase(const ParamHashes& base) const;
-  // Reads all its tensors into the parameters of adapter `number` in the store, or, where there are
-  // none, into those of the model itself.
+  // Reads all tensors into the parameters of adapter `number` in the
+  // store, or into those of the model where the adapter has none.
   absl::Status Load(int number, ParamStore* store) const;
 
  private:
@@ -74,8 +74,8 @@ class Adapter {
   std::vector<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
 };
 
-// Writes every trained parameter of `store` as an adapter of the model in `base`; files are
-// replaced whole. kInternal when a value is not finite.
+// Writes every trained parameter of `store` as an adapter of the model in
+// `base`, and replaces files atomically. kInternal if a value is not finite.
 absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec,
     const std::string& base, const ParamStore& store);
 

@@ -1,4 +1,4 @@
-// Model folders as Hugging Face keeps them: config.json and model.safetensors (or its shards).
+// Model folders in Hugging Face's format: config.json and model.safetensors (or its shards).
 #ifndef CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
 #define CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
 
@@ -12,11 +12,11 @@
 
 namespace cloze {
 
-// What LoadWeights found beside what was asked for.
+// Differences between a folder and a model.
 struct LoadReport {
   std::vector<std::string> initialised;  // parameters of the head that the folder lacks; they keep
-                                         // the values that they had
-  std::vector<std::string> ignored;      // tensors of the folder that this model has no use for
+                                         // their values
+  std::vector<std::string> ignored;      // tensors of the folder that the model does not use
 };
 
 // The config of a folder. Errors of ParseConfig; kNoInput when config.json or the weights are

@@ -1,4 +1,4 @@
-// A batch: sequences packed one behind the other, without padding between them.
+// A batch: sequences packed one after the other, without padding between them.
 #ifndef CLOZE_ENCODER_MODULES_BATCH_H_
 #define CLOZE_ENCODER_MODULES_BATCH_H_
 
@@ -9,14 +9,14 @@
 
 namespace cloze {
 
-// `rows` rounded up to a multiple of 64, below 64 to one of 8.
+// Returns `rows` rounded up to a multiple of 64, or of 8 below 64.
 int64_t PaddedRows(int64_t rows);
 
-// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the very end, so that
-// few matrix shapes exist: they belong to no sequence and carry no loss.
+// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the end,
+// which limits the number of matrix shapes. They belong to no sequence and have no loss.
 struct Batch {
   std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
-  std::vector<uint64_t> row_examples;  // global number of each row's example; keys all randomness
+  std::vector<uint64_t> row_examples;     // global number of each row's example, for random numbers
   std::vector<int32_t> cu_seqlens = {0};  // [sequences + 1] first row of each sequence
   std::vector<int32_t> rows, targets;  // [targets] rows with a label, ascending, and their labels
   std::vector<float> values;  // [targets, labels] instead of `targets`: 0 or 1 for each of several
@@ -29,7 +29,7 @@ struct Batch {
   void Clear() { *this = Batch(); }
   // Appends a sequence; `second` is the index of its first token of type 1. Call before Pad().
   void Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example);
-  // Makes the rows PaddedRows(tokens()).
+  // Pads the rows to PaddedRows(tokens()).
   void Pad();
 };
 

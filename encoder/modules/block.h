@@ -12,8 +12,8 @@
 
 namespace cloze {
 
-// What flows from block to block: y, the normed input of the next layer, and the residual stream.
-// They are the same matrix in a post-norm model.
+// The data passed from block to block: y, the normed input of the next layer,
+// and the residual stream. In a post-norm model they are the same matrix.
 struct Stream {
   Mat y, residual;  // [rows, hidden]
 };
@@ -24,9 +24,9 @@ struct Stream {
 class Block {
  public:
   struct Saved {
-    std::optional<TargetRows>
-        targets;  // whose rows alone the block has from `picked` on; none: all
-    ConstMat x;   // input of attention
+    // The rows to compute from `picked` on; null: all.
+    std::optional<TargetRows> targets;
+    ConstMat x;  // input of attention
     Mat qkv, context, picked, y1, u;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
@@ -35,9 +35,9 @@ class Block {
   Block(ParamStore* store, const ModelConfig& config, int index);
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
-  // Multiplies the weights of queries by `gain`, and starts those of keys as the same.
+  // Multiplies the weights of queries by `gain` and copies them to the keys.
   void StartKeysAsQueries(ParamStore* store, float gain) const;
-  // Does anything of it learn?
+  // True if it has trainable parameters.
   bool trained(const Pass& pass) const {
     return attention_trained(pass) || mlp_trained(pass) || norm_b_.trained(pass);
   }
@@ -46,9 +46,9 @@ class Block {
   // AttentionForward.
   Saved Forward(const Pass& pass, const Stream& in, const Stream& out,
       const std::optional<TargetRows>& targets = {}, float* probs = nullptr) const;
-  // From the gradient of out, d, to that of in, d_in: d.y and, pre-norm, d.residual are read and
-  // overwritten. d_in is d itself unless the block has targets. Without d_in only parameters; ends
-  // at the first that learns.
+  // Computes d_in, the gradient of in, from d, that of out: d.y and, pre-norm, d.residual,
+  // which are overwritten. d_in is d itself unless the block has targets. Without d_in,
+  // computes only gradients of parameters and stops at the lowest trainable one.
   void Backward(const Pass& pass, const Saved& saved, const Stream& d, const Stream& d_in) const;
 
  private:
@@ -60,7 +60,7 @@ class Block {
   }
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
   void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;
-  // From `picked` on; `pass` is that of the targets, if there are any.
+  // The part from `picked` on; `pass` is the one of the targets, if there are any.
   void AfterAttention(const Pass& pass, ConstMat residual, const Stream& out, Saved* saved) const;
   void AttentionBackward(const Pass& pass, const Saved& saved, ConstMat dcontext, Mat dx) const;
 

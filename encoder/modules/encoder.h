@@ -11,19 +11,19 @@ namespace cloze {
 
 class Encoder {
  public:
-  // What backward needs. Lives in the arena of the forward pass.
+  // Data for the backward pass, in the arena of the forward pass.
   struct Saved {
     Norm::Saved embeddings, first;     // first: pre-norm models' norm before block 0
     std::vector<Block::Saved> blocks;  // from `lowest` on; none when backward runs them again
-    std::vector<Stream>
-        streams;      // then what goes into each of these blocks, and what comes out of the last
-    int lowest = -1;  // block that learns, with none below; -1: the embeddings do; the number of
-                      // blocks: nothing does
+    // The inputs of these blocks and the output of the last.
+    std::vector<Stream> streams;
+    int lowest = -1;  // lowest trainable block; -1: the embeddings are trainable; the number of
+                      // blocks: none is
     std::optional<TargetRows> targets;
     Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
-  // Sees hidden states as Hugging Face numbers them: 0 after the embeddings, then one a block.
-  // [rows, hidden], valid during the call.
+  // Receives hidden states [rows, hidden], numbered as in Hugging Face:
+  // 0 after the embeddings, then one per block. Valid during the call.
   using Observer = absl::FunctionRef<void(int index, ConstMat hidden)>;
 
   // Adds its parameters under Hugging Face's names.
@@ -31,33 +31,33 @@ class Encoder {
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
 
-  // Does anything of it learn? If not, nobody needs the gradient of its result.
+  // True if it has trainable parameters; otherwise its gradient is not needed.
   bool trained(const Pass& pass) const { return LowestTrained(pass) < config_.layers; }
 
-  // Last hidden states of the batch's targets, and what backward needs.
+  // Returns the last hidden states of the targets, and the data for the backward pass.
   Saved Forward(const Pass& pass) const;
-  // The same numbers [padded targets, hidden]; keeps nothing but the result, so that memory does
-  // not grow with the number of blocks.
+  // Computes the same [padded targets, hidden] and keeps only the
+  // result, so that memory does not grow with the number of blocks.
   Mat Infer(const Pass& pass) const;
-  // Shows all hidden states, and keeps nothing. probs: none, or one pointer a block as in
-  // AttentionForward.
+  // Passes all hidden states to the observer. probs: empty,
+  // or one pointer per block as in AttentionForward.
   void Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs = {}) const;
   // dy [padded targets, hidden] is overwritten. Adds to the gradients of all trainable parameters.
   void Backward(const Pass& pass, const Saved& saved, Mat dy) const;
 
-  // [vocab, hidden]; the masked-LM decoder is tied to it.
+  // Word embeddings [vocab, hidden], tied to the masked-LM decoder.
   ParamId word_embeddings() const { return words_; }
-  // Fills the position table with amplitude times sinusoids: sin for even columns i, cos for odd,
-  // of n / base^(i / hidden) (Bishop & Bishop, eq. 12.25).
+  // Fills the position table with sinusoids of the given amplitude: sin (even columns
+  // i) and cos (odd i) of n / base^(i / hidden) (Bishop & Bishop, eq. 12.25).
   void SetSinusoids(ParamStore* store, double amplitude) const;
-  // As Block has it, for each block.
+  // Calls the same function of each block.
   void StartKeysAsQueries(ParamStore* store, float gain) const;
   ParamId position_embeddings() const { return positions_; }
 
  private:
   int LowestTrained(const Pass& pass) const;
   Stream NewStream(const Pass& pass, int64_t rows) const;
-  // The last block's; none for the others.
+  // The targets for the last block, null for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const;
   void Embed(
       const Pass& pass, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const;
@@ -65,8 +65,8 @@ class Encoder {
       Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Pass& pass, const Saved& saved, const Stream& d) const;
   const std::vector<int32_t>& PositionRows(const Pass& pass, std::vector<int32_t>* shifted) const;
-  // The batch's types; zeros for a model that has but one, where both texts of a pair are the same,
-  // as RoBERTa has it.
+  // Returns the types of the batch; zeros for a model with one type,
+  // where both texts of a pair have the same type, as in RoBERTa.
   const std::vector<int32_t>& TypeRows(const Pass& pass, std::vector<int32_t>* zeros) const;
 
   ModelConfig config_;

@@ -1,4 +1,4 @@
-// y = x W^T + b, and what LoRAs add to it.
+// y = x W^T + b, plus LoRAs.
 #ifndef CLOZE_ENCODER_MODULES_LINEAR_H_
 #define CLOZE_ENCODER_MODULES_LINEAR_H_
 
@@ -16,23 +16,23 @@ class Linear {
   // Adds the weight [out, in] and the bias [out] of each module.
   Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out);
 
-  // Adds a LoRA to each of the layers that the plan wants; their places of dropout are `stream` and
-  // the following.
+  // Adds a LoRA to each layer that the plan
+  // selects, with dropout sites from `stream` on.
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream);
 
   int64_t out() const { return out_; }
-  // Weight of the first module; those of the other modules have the next ids.
+  // Id of the first module's weight; the weights of the others follow.
   ParamId weight() const { return weight_; }
-  // Does anything of it learn?
+  // True if it has trainable parameters.
   bool trained(const Pass& pass) const;
 
   // x [n, in], y [n, modules * out].
   void Forward(const Pass& pass, ConstMat x, Mat y) const;
-  // Adds the gradients of the weight and of LoRAs unless they are frozen or x is empty; the bias's
-  // is the caller's, who has dy's column sums from another pass: bias_grad(). dx [n, in] is
-  // overwritten, or added to with `add_dx`; empty: not needed.
+  // Adds the gradients of the weight and of LoRAs unless they are frozen or x is empty. The
+  // caller adds the gradient of the bias (bias_grad()), because it already has the column
+  // sums of dy. dx [n, in] is overwritten, or added to with `add_dx`; empty: not needed.
   void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
-  // [modules * out] or null when frozen.
+  // Gradient of the bias [modules * out]; null if frozen.
   float* bias_grad(const Pass& pass) const { return pass.vector_grad(bias_); }
 
  private:

@@ -1,4 +1,4 @@
-// LoRA: a low-rank addition to a linear layer that stays as it is (Hu et al. 2021).
+// LoRA: a low-rank update of a frozen linear layer (Hu et al. 2021).
 #ifndef CLOZE_ENCODER_MODULES_LORA_H_
 #define CLOZE_ENCODER_MODULES_LORA_H_
 
@@ -9,7 +9,7 @@
 
 namespace cloze {
 
-// Which linear layers of a model get a LoRA, and of which kind.
+// The linear layers with a LoRA, and its parameters.
 struct LoraPlan {
   LoraSpec spec;
   std::function<bool(const ParamKey& module)> wanted;
@@ -25,8 +25,8 @@ bool IsTarget(const LoraSpec& spec, Role role);
 // zero, as in PEFT.
 class Lora {
  public:
-  // Adds A and B of the linear layer `module`, in this order. `stream` is the number of its
-  // dropout.
+  // Adds A and B of the linear layer `module`, in this
+  // order. `stream` is the number of its dropout site.
   Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
       uint32_t stream);
 

@@ -1,4 +1,4 @@
-// What every module needs in a pass.
+// The context of a pass through the modules.
 #ifndef CLOZE_ENCODER_MODULES_PASS_H_
 #define CLOZE_ENCODER_MODULES_PASS_H_
 
@@ -19,10 +19,10 @@ struct Pass {
   uint64_t seed = 0;      // of dropout
   bool training = false;  // dropout on
   DType compute = DType::kF32;
-  int adapter = 0;  // whose LoRAs take part
+  int adapter = 0;  // adapter whose LoRAs are added
   const std::vector<ParamId>* replaced =
-      nullptr;  // for each of the base the one that the adapter has in its place; null: none
-  RowCoordinates keys = {};  // of the rows that modules see; none: the batch's
+      nullptr;               // for each parameter, the adapter's replacement; null: none
+  RowCoordinates keys = {};  // of the rows that modules process; empty: those of the batch
   bool recompute = false;    // forward keeps only what goes into each block, and backward runs it
                              // again: less memory, the same bits
 
@@ -32,7 +32,7 @@ struct Pass {
   }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
   bool trained(ParamId id) const { return params.param(id).grad_offset >= 0; }
-  // `count` adjacent weights [out, in] from `id` on as one.
+  // Returns `count` adjacent weights [out, in] from `id` on as one matrix.
   Weight weight(ParamId id, int count = 1) const {
     ConstMat w = value(id);
     return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version(in_use(id))};
@@ -44,7 +44,7 @@ struct Pass {
   const float* vector(ParamId id) const { return value(id).f32(); }
   float* vector_grad(ParamId id) const { return static_cast<float*>(params.grad(id).data); }
 
-  // Dropout at place `stream`: a number that no other place of the model has.
+  // Returns the dropout at the site `stream`, a unique number in the model.
   DropoutSite Site(float p, uint32_t stream) const {
     const bool all = keys.example == nullptr;
     return {training ? p : 0, seed, stream,
@@ -53,8 +53,8 @@ struct Pass {
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };
 
-// Numbers of the places with dropout: four a block, and four before the first for embeddings and
-// head. Attention adds the head below bit 12, LoRA the linear layer.
+// Numbers of dropout sites: four per block, and four before the first block for
+// embeddings and head. Attention adds the head below bit 12, LoRA the linear layer.
 enum class DropoutPlace : uint32_t {
   kEmbeddings = 0,
   kHeadInput = 1,

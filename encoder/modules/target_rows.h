@@ -6,19 +6,19 @@
 
 namespace cloze {
 
-// A batch's `rows`, one behind the other and padded as a batch is: nobody reads the last hidden
-// states of others, so what follows the last attention is computed for them alone. Does not own its
-// arrays; lives as long as the arena's pass.
+// The target rows of a batch, packed and padded like a batch. After the last
+// attention only these rows are computed, because no other hidden states are
+// used. Does not own its arrays, which live in the arena of the pass.
 class TargetRows {
  public:
   explicit TargetRows(const Pass& pass);
 
   int64_t padded() const { return padded_; }
-  // The pass for modules that see these rows alone.
+  // Returns the pass for modules that process only these rows.
   Pass Narrow(const Pass& pass) const;
-  // x [rows of the batch, n] -> its rows with a target [padded(), n], and zeros behind them.
+  // Returns the target rows of x [rows of the batch, n] as [padded(), n], padded with zeros.
   Mat Gather(const Pass& pass, ConstMat x) const;
-  // Backward of Gather: dx [rows of the batch, n] is overwritten, with zeros where no target is.
+  // Backward of Gather: overwrites dx [rows of the batch, n], with zeros in all other rows.
   void Scatter(ConstMat dy, Mat dx) const;
 
  private:

@@ -19,8 +19,8 @@ class PieceReader;
 class RowReader;
 class SentenceReader;
 
-// Whether files must have a label (training, evaluation), can have any number of labels for a text,
-// or are read without labels (inference).
+// Whether files must have a label (training, evaluation), may have
+// several labels per text, or are read without labels (inference).
 enum class Labels { kRequired, kSeveral, kIgnored };
 
 // The longest piece of a document, and the longest row or line.

@@ -22,7 +22,7 @@ struct Query : Example {
   int adapter = kDefaultAdapter;
 };
 
-// An adapter beside the base. Without a name it is for queries that name none.
+// An adapter of the base. Without a name it answers queries that name none.
 struct NamedAdapter {
   std::string name, folder;
 };
@@ -40,7 +40,7 @@ class Session {
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
   // The folder that was opened.
   const std::string& folder() const { return folder_; }
-  // What records are encoded with.
+  // The tokenizer and limit for encoding records.
   ModelInput input() const { return {TokenizerOr(), max_tokens()}; }
   const Model& model() const { return *model_; }
   // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
@@ -50,7 +50,7 @@ class Session {
   const ModelConfig& config(int adapter) const {
     return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)];
   }
-  // Can queries name adapters?
+  // True if queries can name adapters.
   bool has_named() const { return !adapters_.empty(); }
   // The number of an adapter for queries; "": of those that name none. kData when there is no such
   // adapter, or the base needs one.
