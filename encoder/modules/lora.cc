@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-
 #include "core/ops/elementwise.h"
 
 namespace cloze {

@@ -3,8 +3,8 @@
 // made right, so that what they guard is reached.
 #include <cstring>
 
-#include "tasks/data/example_store.h"
 #include "core/base/hash.h"
+#include "tasks/data/example_store.h"
 #include "tasks/data/store_format.h"
 #include "tests/fuzz/input.h"
 
