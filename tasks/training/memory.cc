@@ -15,15 +15,15 @@ namespace {
 
 constexpr int64_t kMegabyte = 1000000, kFloat = sizeof(float);
 constexpr int64_t kRows = 64;  // passes are padded to multiples of it
-// Measured with oneDNN 2.6: the program with its libraries, kernels for a new number of rows,
-// scratch of a thread for products, a token of the vocabulary with its look-up, a token of a batch
-// that is being fetched.
+// Measured with oneDNN 2.6: the program with its libraries, kernels per number of rows, scratch of
+// products per thread, a token of the vocabulary with its lookup, a token of a prefetched batch.
 constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch = 2 * kMegabyte,
                   kVocabToken = 300, kBatchToken = 64;
 
 constexpr int64_t kDryRows = 1 << 20;  // most tokens of a batch that is built for a dry run
 
-// A batch of `rows` tokens in sequences of at most `longest`; `targets` of its rows have a label.
+// Returns a batch of `rows` tokens in sequences of at most `longest`; `targets` of its rows have a
+// label.
 Batch BatchOf(int64_t rows, int64_t longest, int64_t targets, const ModelConfig& config) {
   Batch batch;
   const std::vector<int32_t> ids(longest);
@@ -51,9 +51,8 @@ std::string Has(const TaskSpec& spec, int64_t limit) {
 }
 
 std::string Hint(const TaskSpec& spec) {
-  return absl::StrCat("a smaller model.encoder, max_tokens or batch",
-      spec.runtime().recompute() ? "" : ", runtime.recompute",
-      " or trainable, with which only a part learns, needs less");
+  return absl::StrCat("try a smaller model.encoder, max_tokens or batch, or set ",
+      spec.runtime().recompute() ? "" : "runtime.recompute or ", "trainable");
 }
 
 }  // namespace
@@ -99,7 +98,7 @@ void MemoryPlan::RunEvaluation(const Batch& batch) const {
 TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const int64_t longest = std::min(int64_t{task_->max_tokens()}, micro_tokens),
                 rows = PaddedRows(std::min(micro_tokens, MostTokens()));
-  // Larger passes need memory in proportion.
+  // Larger passes need proportionally more.
   const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
   const auto batch = [&](int64_t n, bool training) {
     return BatchOf(n / times, longest, Targets(n, training) / times, model_->config());
@@ -162,14 +161,14 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
         absl::StrCat(largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish);
     const std::string hint =
         largest > 0 ? absl::StrCat(largest, " would fit",
-                          spec.runtime().recompute() ? "" : ", and runtime.recompute needs less")
+                          spec.runtime().recompute() ? "" : ", or set runtime.recompute")
                     : absl::StrCat("nothing fits; ", Hint(spec));
     return AtField(loaded, "batch.micro_tokens",
         Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()),
                                 " of memory (", InParts(need), "), ", has, "; ", hint)));
   }
-  *note = absl::StrCat("batch.micro_tokens: ", largest, ", as ", wish, " would need ",
-      Megabytes(need.total()), " of memory, and ", has);
+  *note = absl::StrCat("batch.micro_tokens: ", largest, ", because ", wish, " would need ",
+      Megabytes(need.total()), " of memory and ", has);
   return largest;
 }
 

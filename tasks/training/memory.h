@@ -1,4 +1,5 @@
-// Memory that a run needs, known before anything is allocated, and the micro-batch that fits.
+// The memory that a run needs, computed before anything is allocated, and the micro-batch that
+// fits.
 #ifndef CLOZE_TASKS_TRAINING_MEMORY_H_
 #define CLOZE_TASKS_TRAINING_MEMORY_H_
 
@@ -13,46 +14,42 @@
 
 namespace cloze {
 
-// Bytes, by what they are for.
+// Bytes, by purpose.
 struct TrainingNeed {
-  int64_t weights = 0;  // f32
-  int64_t optimizer =
-      0;  // gradients, two moments and, if asked for, the average of the weights, of what learns
-  int64_t packed = 0;       // copies of the weights as matrix products like them
-  int64_t activations = 0;  // that the forward pass keeps for the backward pass
-  int64_t scratch =
-      0;  // what the passes need on top at the fullest moment, and the threads for products
-  int64_t other = 0;  // the program and the kernels that it writes, the vocabulary, batches at hand
-  int64_t arena = 0;  // most of the model's arena: activations, and most of the scratch
-  bool one_pass = false;  // a step, in which every weight changes: copies of weights of one shape
-                          // share their place
+  int64_t weights = 0;      // f32
+  int64_t optimizer = 0;    // gradients, two moments and, if used, the average of trained weights
+  int64_t packed = 0;       // copies of the weights in the layouts of matrix products
+  int64_t activations = 0;  // kept by the forward pass for the backward pass
+  int64_t scratch = 0;      // peak of a pass above the activations, and of products per thread
+  int64_t other = 0;        // program, generated kernels, vocabulary, prefetched batches
+  int64_t arena = 0;        // peak of the model's arena: activations and most of the scratch
+  bool one_pass = false;  // a step is one pass and trains every weight: Matmul::SharePacked applies
 
   int64_t total() const {
     return weights + optimizer + packed + activations + scratch + other;
   }  // expected peak of the process
 };
 
-// Needs of a spec's runs. Upper bounds for batches of which no more rows are labelled than the data
-// have on average, with some room.
+// Memory needs of a spec's runs: upper bounds for batches with at most the data's average share of
+// labelled rows, plus a margin.
 class MemoryPlan {
  public:
   MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data);
 
-  // With that many tokens in a pass, and the present number of threads.
+  // Returns the need with that many tokens in a pass and the current number of threads.
   TrainingNeed Need(int64_t micro_tokens) const;
-  // Tokens of the largest pass that the spec can ask for: more change nothing.
+  // Returns the tokens of the largest pass that the spec allows.
   int64_t MostTokens() const;
-  // Largest micro-batch of at most MostTokens() and the field's default that needs at most `bytes`,
-  // and at least one longest sequence: that most, or 64 times a power of two or its half more. 0
-  // when none fits.
+  // Returns the largest micro-batch that needs at most `bytes`: the smaller of MostTokens() and the
+  // field's default, or 64 times 2^n or 3 * 2^n, but at least one longest sequence. 0 if none fits.
   int64_t Largest(int64_t bytes) const;
-  // Numbers in the model, and how many learn.
+  // Number of parameters, and of trained ones.
   int64_t parameters() const { return parameters_; }
   int64_t trained() const { return trained_; }
 
  private:
   int64_t Targets(int64_t rows, bool training) const;
-  // Dry runs of what the trainer does.
+  // Dry runs of a training step and of an evaluation.
   void RunTraining(const Batch& batch, TrainingNeed* need) const;
   void RunEvaluation(const Batch& batch) const;
 
@@ -64,17 +61,17 @@ class MemoryPlan {
   int64_t parameters_ = 0, trained_ = 0;
 };
 
-// What runtime.memory_limit_mb allows or, when that is 0, what this machine and this process's
-// control group can give; bytes.
+// Returns the bytes that runtime.memory_limit_mb allows or, if that is 0, that this machine and the
+// process's control group can provide.
 int64_t MemoryLimit(const TaskSpec& spec);
 
-// The spec's micro_tokens when it has some that fit, else the largest that fit; `note` says so when
-// memory made them fewer. kLimit, at the place of the field and with the need in parts, when
-// nothing fits or what the spec asks for does not.
+// Returns the spec's micro_tokens if given, otherwise the largest that fit; `note` tells if memory
+// reduced them. kLimit, at the field and with the need in parts, if nothing fits or the given
+// number does not.
 absl::StatusOr<int64_t> ChooseMicroTokens(
     const LoadedSpec& loaded, const MemoryPlan& plan, std::string* note);
 
-// "1234 MB": million bytes, rounded up.
+// Returns "1234 MB": million bytes, rounded up.
 std::string Megabytes(int64_t bytes);
 
 }  // namespace cloze

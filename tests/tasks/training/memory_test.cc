@@ -116,7 +116,7 @@ TEST(ChooseMicroTokens, RefusesWhatCannotFit) {
   const absl::Status small = Choose(Spec(1), &note).status();
   EXPECT_EQ(ExitOf(small), Exit::kLimit);
   EXPECT_THAT(std::string(small.message()), HasSubstr("128 tokens in a pass need"));
-  EXPECT_THAT(std::string(small.message()), HasSubstr("nothing fits; a smaller model.encoder"));
+  EXPECT_THAT(std::string(small.message()), HasSubstr("nothing fits; try a smaller model.encoder"));
   const absl::Status endless = Choose(Spec(), &note, Config(16384, 1024)).status();
   EXPECT_EQ(ExitOf(endless), Exit::kLimit);
   EXPECT_THAT(std::string(endless.message()), HasSubstr("this machine has"));

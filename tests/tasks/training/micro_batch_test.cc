@@ -51,7 +51,7 @@ TEST_F(MicroBatchTest, IsRecordedAndKeptBySuccessors) {
   const int64_t limit = LimitOf(1024);
   ASSERT_TRUE(Train(Large("straight", limit)).ok());
   EXPECT_THAT(said_, HasSubstr("batch.micro_tokens: "));
-  EXPECT_THAT(said_, HasSubstr(", as 4096 would need "));
+  EXPECT_THAT(said_, HasSubstr(", because 4096 would need "));
   const auto recorded = ParseSpec(SpecOf("straight"), "recorded");
   ASSERT_TRUE(recorded.ok());
   EXPECT_GE(recorded->spec.batch().micro_tokens(), 1024);
