@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/threads.h"
+#include "encoder/families/families.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"
 
@@ -19,6 +20,7 @@ constexpr int64_t kMegabyte = 1000000;
 
 ModelConfig Config(int hidden, int layers) {
   ModelConfig config;
+  config.family = FindFamily("bert");
   config.vocab = 1000, config.hidden = hidden, config.layers = layers, config.heads = 2,
   config.intermediate = 4 * hidden;
   config.max_positions = 512, config.head = HeadKind::kMaskedLm;
