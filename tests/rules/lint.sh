@@ -48,7 +48,9 @@ tidy() {
 
 changed() {
   { git diff --name-only HEAD~1 HEAD; git diff --name-only HEAD; git ls-files --others --exclude-standard; } 2> /dev/null |
-    sort -u | grep -E '^(core|encoder|proto|tasks|tools)/.*\.cc$' | while read -r file; do [ -f "$file" ] && echo "$file"; done
+    sort -u | while read -r file; do
+      if [[ $file =~ ^(core|encoder|proto|tasks|tools)/.*\.cc$ && -f $file ]]; then echo "$file"; fi
+    done
 }
 
 build=$(cd "$build" && pwd) || exit 1

@@ -442,9 +442,9 @@ TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
     const auto again = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_FALSE(again->reused);
-    EXPECT_THAT(again->note,
-        testing::AllOf(testing::HasSubstr("the token cache was broken and is rebuilt"),
-            testing::HasSubstr(absl::StrCat("/", name, ": "))));
+    EXPECT_THAT(
+        again->note, testing::AllOf(testing::HasSubstr("the token cache was broken and is rebuilt"),
+                         testing::HasSubstr(absl::StrCat("/", name, ": "))));
     EXPECT_THAT(Dump(again), ElementsAre("<class> the cat sat <sep>"));
     EXPECT_EQ(Read(path), content);
   }
