@@ -7,7 +7,7 @@
 #include <map>
 #include <queue>
 
-#include "absl/container/flat_hash_map.h"
+#include "core/text/learning/hash_map.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
@@ -78,13 +78,13 @@ class MergeLearner {
   const MergeOptions options_;
   std::vector<std::string>& tokens_;
   std::vector<std::pair<int32_t, int32_t>>& merges_;
-  absl::flat_hash_map<std::string, uint32_t> ids_;
+  HashMap<std::string, uint32_t> ids_;
   std::map<char32_t, std::pair<uint32_t, uint32_t>>
       alphabet_;  // ids of the character and of its continuing form, 0 until it is met
   std::vector<Word> words_;
   std::vector<uint32_t> pieces_;
-  absl::flat_hash_map<Pair, int64_t> counts_;
-  absl::flat_hash_map<Pair, Places> seen_;  // pairs that came up since the last QueueSeen
+  HashMap<Pair, int64_t> counts_;
+  HashMap<Pair, Places> seen_;  // pairs that came up since the last QueueSeen
   std::vector<Places> places_;
   std::priority_queue<Candidate> queue_;
 };

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "core/text/learning/hash_map.h"
 
 namespace cloze {
 
@@ -43,13 +43,13 @@ class WordCounts {
   void Clear() { *this = WordCounts(); }
 
   // The words and their counts, in no particular order.
-  const absl::flat_hash_map<std::string, int64_t>& words() const { return counts_; }
+  const HashMap<std::string, int64_t>& words() const { return counts_; }
   int64_t bytes() const {
     return counts_.size() * 2 * sizeof(std::pair<std::string, int64_t>) + text_bytes_;
   }
 
  private:
-  absl::flat_hash_map<std::string, int64_t> counts_;
+  HashMap<std::string, int64_t> counts_;
   int64_t text_bytes_ = 0;
 };
 

@@ -1,7 +1,9 @@
 #include "core/text/tokenizer/byte_bpe.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "core/base/status.h"
 #include "core/text/tokenizer/byte_level.h"
@@ -19,13 +21,22 @@ ByteBpe::ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown
     AppendByteSpelling({&byte, 1}, &spelling);
     bytes_[b] = find(spelling, unknown);
   }
-  merges_.reserve(data.merges.size());
+  merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
   for (size_t rank = 0; rank < data.merges.size(); ++rank) {
     const auto [left, right] = data.merges[rank];
     const int32_t merged = find(data.tokens[left] + data.tokens[right], -1);
     CLOZE_CHECK(merged >= 0);
-    merges_.insert_or_assign(Key(left, right), Target{static_cast<int32_t>(rank), merged});
+    merges_[Place(left, right)] = {left, right, static_cast<int32_t>(rank), merged};
   }
+}
+
+size_t ByteBpe::Place(int32_t left, int32_t right) const {
+  const size_t mask = merges_.size() - 1;
+  const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  size_t at = absl::Hash<uint64_t>()(key) & mask;
+  while (merges_[at].left >= 0 && (merges_[at].left != left || merges_[at].right != right))
+    at = (at + 1) & mask;
+  return at;
 }
 
 bool ByteBpe::ContinuesWord(absl::string_view token) const {
@@ -41,10 +52,9 @@ std::string ByteBpe::Show(absl::string_view token) const { return BytesOfToken(t
 
 // A symbol and its right neighbour, which may be merged.
 struct ByteBpe::Candidate {
-  Target target;
-  int32_t at;
+  int32_t rank, id, at;
   bool operator<(const Candidate& other) const {  // the top of a heap is the greatest
-    return target.rank != other.target.rank ? target.rank > other.target.rank : at > other.at;
+    return rank != other.rank ? rank > other.rank : at > other.at;
   }
 };
 
@@ -65,9 +75,9 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   symbols.back().next = -1;
   const auto consider = [&](int32_t at) {
     if (at < 0 || symbols[at].next < 0) return;
-    const auto found = merges_.find(Key(symbols[at].piece.id, symbols[symbols[at].next].piece.id));
-    if (found == merges_.end()) return;
-    heap.push_back({found->second, at});
+    const Merge& merge = merges_[Place(symbols[at].piece.id, symbols[symbols[at].next].piece.id)];
+    if (merge.left < 0) return;
+    heap.push_back({merge.rank, merge.id, at});
     std::push_heap(heap.begin(), heap.end());
   };
   for (size_t i = 0; i + 1 < symbols.size(); ++i) consider(static_cast<int32_t>(i));
@@ -78,10 +88,10 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
     Symbol& left = symbols[top.at];
     if (left.piece.id < 0 || left.next < 0) continue;
     Symbol& right = symbols[left.next];
-    const auto found = merges_.find(Key(left.piece.id, right.piece.id));
+    const Merge& merge = merges_[Place(left.piece.id, right.piece.id)];
     // Skip a candidate if one of its symbols has been merged meanwhile.
-    if (found == merges_.end() || found->second.id != top.target.id) continue;
-    left.piece.id = top.target.id;
+    if (merge.left < 0 || merge.id != top.id) continue;
+    left.piece.id = top.id;
     left.piece.end = right.piece.end;
     left.next = right.next;
     right.piece.id = -1;

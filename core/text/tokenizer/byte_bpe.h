@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/tokenizer/tokenizer_data.h"
@@ -29,16 +28,15 @@ class ByteBpe final : public SubwordModel {
   std::string Show(absl::string_view token) const override;
 
  private:
-  struct Target {
-    int32_t rank, id;
+  struct Merge {
+    int32_t left = -1, right = -1, rank, id;
   };
   struct Candidate;
-  static uint64_t Key(int32_t left, int32_t right) {
-    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-  }
+  // Returns the index in merges_ of the merge of two tokens, or of the unused place for it.
+  size_t Place(int32_t left, int32_t right) const;
 
   std::array<int32_t, 256> bytes_;
-  absl::flat_hash_map<uint64_t, Target> merges_;
+  std::vector<Merge> merges_;  // a hash table, at most half full; unused places have left < 0
 };
 
 }  // namespace cloze

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "core/text/tokenizer/bert_text.h"
@@ -49,8 +50,10 @@ std::string RulesKey(const TokenizerData& data);
 
 inline constexpr int64_t kMaxTokens = 10'000'000;
 
-// Ids by token. Keys are views of TokenizerData::tokens.
-using TokenIds = absl::flat_hash_map<absl::string_view, int32_t>;
+// Ids by token. Keys are views of TokenizerData::tokens. Not a flat_hash_map: that is freed wrongly
+// when an allocation failed while it grew.
+using TokenIds =
+    std::unordered_map<absl::string_view, int32_t, absl::Hash<absl::string_view>>;
 
 // Names a token in messages: its line of the vocabulary file, or its id.
 struct TokenOrigin {
