@@ -134,9 +134,10 @@ void Progress::Write(absl::string_view bytes) {
 }
 
 void Progress::OpenLog() {
-  log_ = Fd(::open(
-      options_.log_path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666));
+  const char* path = options_.log_path.c_str();
   struct stat info;
+  if (::lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) ::unlink(path);  // never follow a link
+  log_ = Fd(::open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666));
   if (!log_.ok() || ::fstat(log_.get(), &info) != 0) return LogFailed(std::strerror(errno));
   if (!S_ISREG(info.st_mode)) {
     LogFailed("not a regular file");

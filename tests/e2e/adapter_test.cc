@@ -136,6 +136,41 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
       0);
 }
 
+// Writes a temporary file of a process that does not exist, as kill -9 leaves it.
+std::string PlantLeftover(const std::string& path, const std::string& suffix = "") {
+  const std::string leftover = path + ".tmp-999999999" + suffix;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(leftover) << "half";
+  return leftover;
+}
+
+TEST_F(AdapterProgramTest, CommandsRemoveWhatDeadProcessesLeft) {
+  std::vector<std::string> left = {PlantLeftover(Path("left/vectors")),
+      PlantLeftover(Path("left/vectors"), ".data"), PlantLeftover(Path("left/vocab/vocab.txt")),
+      PlantLeftover(Path("left/vocab/tokenizer.json")), Path("left/merged.tmp-999999999")};
+  PlantLeftover(left.back() + "/config.json");
+  PlantLeftover(left.back() + "/model.safetensors", ".data");
+  ASSERT_EQ(
+      RunCloze("encode --model " + Path("base") + " --out " + Path("left/vectors"), kTexts).exit,
+      0);
+  Expect0("vocab --text " + Path("text.txt") + " --size 120 --out " + Path("left/vocab"));
+  Expect0("merge --adapter " + Path("mood") + " --out " + Path("left/merged"));
+  for (const std::string& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;
+}
+
+TEST_F(AdapterProgramTest, RepeatedRunRemovesWhatDeadProcessesLeft) {
+  const std::string repeat =
+      "finetune " + Path("mood.textproto") +
+      " --set repeat=2 --set schedule.steps=2 --set output.directory=" + Path("again");
+  Expect0(repeat + " --set validation.files=" + Path("mood.tsv"));
+  const std::vector<std::string> left = {PlantLeftover(Path("again/adapter_model.safetensors")),
+      PlantLeftover(Path("again/metrics.json")), PlantLeftover(Path("again/repeat.json"))};
+  std::filesystem::remove(Path("again/adapter_model.safetensors"));
+  std::filesystem::remove(Path("again/metrics.json"));
+  Expect0(repeat + " --set validation.files=" + Path("mood.tsv"));
+  for (const std::string& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;
+}
+
 TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
   ExpectError("predict --model " + Path("wide") + " --adapter " + Path("mood"), kTexts, 76,
       "another base: hidden_size is 32, expected 48");

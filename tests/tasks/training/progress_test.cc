@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
@@ -220,6 +221,21 @@ TEST_F(ProgressTest, LogThatIsNoFileIsRefused) {
   Progress progress(options);
   Steps(&progress, 1, 20);
   EXPECT_THAT(Screen(), HasSubstr("not a regular file"));
+}
+
+TEST_F(ProgressTest, LogThatIsALinkIsReplaced) {
+  const std::string target = directory_ + "/target", log = directory_ + "/log.jsonl";
+  ASSERT_TRUE(WriteNewFile(target, "mine").ok());
+  for (const std::string& to : {target, directory_ + "/missing"}) {
+    ::unlink(log.c_str());
+    ASSERT_EQ(::symlink(to.c_str(), log.c_str()), 0);
+    Progress progress(Options(0));
+    Steps(&progress, 1, 20);
+    EXPECT_FALSE(std::filesystem::is_symlink(log));
+    EXPECT_EQ(Records().back()["step"], 20);
+  }
+  EXPECT_EQ(*ReadFile(target, 100), "mine");
+  EXPECT_FALSE(PathExists(directory_ + "/missing"));
 }
 
 TEST_F(ProgressTest, HalfALineOfAKilledRunIsEnded) {
