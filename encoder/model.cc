@@ -25,7 +25,7 @@ Model::Model(
     encoder_.AddLora(&params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0});
   }
   for (ParamId id = 0; id < params_.size(); ++id) {
-    if (!IsTrained(params_.param(id), config, trainable)) params_.Freeze(id);
+    if (!IsTrainable(params_.param(id), config, trainable)) params_.Freeze(id);
   }
   Allocate(training, memory);
 }
@@ -87,9 +87,9 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
   }
-  for (const std::string& name : report.initialised)
+  for (const std::string& name : report.missing)
     params_.Initialize(params_.Find(name), seed, config_.initializer_range);
-  *fresh = report.initialised;
+  *fresh = report.missing;
   params_.Changed();
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// A whole model in memory: parameters, encoder, head, and the memory and caches of its passes.
+// A model in memory: parameters, encoder, head, arena and packed weights.
 #ifndef CLOZE_ENCODER_MODEL_H_
 #define CLOZE_ENCODER_MODEL_H_
 
@@ -14,32 +14,31 @@
 
 namespace cloze {
 
-// When the word embeddings of a folder are read: at once with
-// everything else, or row by row before the passes that need them.
+// Read the word embeddings of a folder at once, or row by row before the passes that need them.
 enum class ReadWords { kNow, kWhenUsed };
 
 // Not thread-safe: one pass at a time.
 class Model {
  public:
-  // Parameters allocated (if `training` with gradients of those that learn) and zero.
+  // Allocates parameters, set to zero, and if `training` gradients of the trainable ones.
   Model(const ModelConfig& config, bool training, const TrainableSpec& trainable = TrainableSpec());
-  // Creates the model of base and adapter together, for inference.
+  // Creates the model of an adapter and its base, for inference.
   explicit Model(const Adapter& adapter);
-  // Creates a base with several adapters, for inference; each pass selects an adapter by number.
+  // Creates a base with several adapters, for inference; each pass selects one by number.
   Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
 
   // Creates a model without memory for parameters or passes, for dry runs (core/base/profile.h).
   static std::unique_ptr<Model> LayOut(
       const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 
-  // Initializes all parameters from the seed.
+  // Initializes all parameters.
   void Initialize(uint64_t seed);
-  // The weights of a folder; what it lacks of the head starts from the seed, and `fresh` names it.
-  // LoRAs start anew, parameters in `except` keep their values. Errors as LoadWeights.
+  // Loads the weights of a folder. Initializes parameters of the head that it lacks, which are
+  // added to `fresh`, and LoRAs. Parameters in `except` keep their values. Errors of LoadWeights.
   absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
       const std::vector<std::string>& except = {}, ReadWords words = ReadWords::kNow);
-  // After Load with kWhenUsed: reads the embeddings of `ids` (less than the
-  // size of the vocabulary) before a pass, or of all. Errors of LazyRows::Read.
+  // Read the embeddings of `ids` (< vocab), or all, if Load with kWhenUsed has not read them yet.
+  // Errors of LazyRows::Read.
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
@@ -51,15 +50,15 @@ class Model {
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
 
-  // Returns the parameter that replaces `id` with an adapter.
+  // Returns the parameter that an adapter uses instead of `id`.
   ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
 
-  // Creates a pass over `batch`, which must outlive it, with an adapter (-1: none).
+  // Creates a pass over `batch`, which must outlive it. adapter -1: the base alone.
   Pass NewPass(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
       int adapter = 0) {
-    const bool beside = adapter >= 0 && !replaced_.empty();
+    const bool several = adapter >= 0 && !replaced_.empty();
     return {params_, matmul_, arena_, batch, seed, training, compute, adapter,
-        beside ? &replaced_[adapter] : nullptr};
+        several ? &replaced_[adapter] : nullptr};
   }
 
  private:
@@ -71,14 +70,14 @@ class Model {
   ParamStore params_;
   Encoder encoder_;
   Head head_;
-  std::vector<std::vector<ParamId>> replaced_;  // [adapters beside][parameters of the base]
+  std::vector<std::vector<ParamId>> replaced_;  // [adapters][parameters of the base]
   LazyRows words_;
   Arena arena_;
   Matmul matmul_;
 };
 
-// Loads a model for inference from the folder `base` and, unless it is empty, the
-// adapter in the folder `adapter`. kMismatch if the weights lack a part of the head.
+// Loads a model for inference from the folder `base` and the adapter in the folder `adapter` (may
+// be empty). kMismatch if the weights lack a part of the head.
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     const std::string& base, const std::string& adapter);
 

@@ -6,7 +6,7 @@
 
 namespace cloze {
 
-bool IsTrained(const Param& param, const ModelConfig& config, const TrainableSpec& spec) {
+bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableSpec& spec) {
   const int layer = param.layer;
   switch (spec.part_case()) {
     case TrainableSpec::PART_NOT_SET: return true;

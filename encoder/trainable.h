@@ -11,12 +11,12 @@
 namespace cloze {
 
 // True if `spec` makes the parameter trainable.
-bool IsTrained(const Param& param, const ModelConfig& config, const TrainableSpec& spec);
+bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableSpec& spec);
 
 // Returns kSpec if the model lacks parts that `spec` names.
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
 
-// Counts of all values of a model and of the trainable ones.
+// Numbers of values of a model.
 struct ParamCount {
   int64_t all = 0, trained = 0;
 };

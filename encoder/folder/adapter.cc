@@ -27,9 +27,9 @@ constexpr int32_t kMaxRank = 65536;
 constexpr double kMaxAlpha = 1e30;
 constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_model.safetensors";
 constexpr char kPrefix[] = "base_model.model.";
-constexpr char kFingerprint[] = "cloze_base";  // in the file's metadata: hash of the base's values
+constexpr char kFingerprint[] = "cloze_base";  // metadata: hash of the base's values
 
-// Returns what changes the numbers and cannot be computed here, or "".
+// Returns why an adapter cannot be computed, or "".
 std::string Unsupported(const Json& json) {
   const Json& type = JsonMember(json, "peft_type");
   if (type != "LORA")
@@ -60,7 +60,7 @@ uint64_t Hash(absl::Span<const float> values) {
   return hash;
 }
 
-// Hash of all but those in `except`, as text.
+// Returns the combined hash of all parameters except those in `except`.
 std::string Fingerprint(const ParamHashes& hashes, const std::set<std::string>& except) {
   uint64_t all = 0;
   for (const auto& [name, hash] : hashes) {
@@ -73,8 +73,8 @@ bool EndsWithModule(absl::string_view name, absl::string_view suffix) {
   return name == suffix || absl::EndsWith(name, absl::StrCat(".", suffix));
 }
 
-// Returns the names by which PEFT finds the modules of the spec's targets and no others: a module
-// is one when its name is a target or ends with "." and a target.
+// Returns target_modules, which select the modules of the spec's targets and no others. PEFT
+// selects a module if its name is in the list or ends with "." and a name in the list.
 std::vector<std::string> TargetModules(const LoraSpec& spec, const ModelConfig& config) {
   std::vector<RoleName> others;
   for (const absl::Span<const RoleName> part : config.family->names) {
@@ -96,7 +96,7 @@ std::vector<std::string> TargetModules(const LoraSpec& spec, const ModelConfig& 
         return EndsWithModule(config.family->Name(other.role, 0), suffix);
       });
     };
-    // The shortest suffix that names no other module; with the block's number, one for each block.
+    // Find the shortest suffix of no other module; if it has the block's number, add all blocks.
     size_t dot = name.size();
     std::string suffix;
     do {
@@ -112,7 +112,7 @@ std::vector<std::string> TargetModules(const LoraSpec& spec, const ModelConfig& 
   return modules;
 }
 
-// Returns the module that PEFT saves whole for a parameter, or "" for a bias without a module.
+// Returns the entry of modules_to_save for a parameter, or "" for a bias without a module.
 std::string ModuleOf(const Param& param, const ModelConfig& config) {
   const std::string module = param.name.substr(0, param.name.rfind('.'));
   const absl::string_view bare = absl::StripPrefix(module, config.family->prefix);
@@ -234,8 +234,7 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   return absl::OkStatus();
 }
 
-// An adapter of PEFT itself: the task type tells the head, the shape of the output layer the number
-// of labels.
+// Without config.json, task_type determines the head and the shape of the output layer the labels.
 absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   if (file_.task.empty() || file_.task == TypeOf(HeadKind::kNone).peft_task)
     return absl::OkStatus();
@@ -262,7 +261,6 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   return absl::OkStatus();
 }
 
-// Finds the parameter's name for each tensor of the file.
 absl::Status Adapter::MapTensors() {
   for (const TensorInfo& tensor : reader_.tensors()) {
     const std::string bare(absl::StripPrefix(tensor.name, kPrefix));
@@ -276,7 +274,7 @@ absl::Status Adapter::MapTensors() {
   return absl::OkStatus();
 }
 
-// Compares the tensors with a model that has a LoRA on every linear layer.
+// Checks the tensors against a model with a LoRA on every linear layer.
 absl::Status Adapter::Match() {
   ParamStore model;  // names and shapes only
   Encoder encoder(&model, config_);

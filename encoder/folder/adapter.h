@@ -1,5 +1,5 @@
-// Adapter folders in the format of PEFT: adapter_config.json and adapter_model.safetensors.
-// Ours also hold the config.json of base and adapter, with head and labels.
+// Adapter folders in PEFT's format: adapter_config.json and adapter_model.safetensors. Folders
+// written by Cloze also have a config.json with head and labels.
 #ifndef CLOZE_ENCODER_FOLDER_ADAPTER_H_
 #define CLOZE_ENCODER_FOLDER_ADAPTER_H_
 
@@ -18,40 +18,40 @@ bool IsAdapter(const std::string& folder);
 
 // The content of adapter_config.json.
 struct AdapterConfig {
-  LoraSpec lora;     // without targets: the tensors determine the layers
+  LoraSpec lora;     // without targets, which follow from the tensors
   std::string base;  // base_model_name_or_path; may be empty
   std::string task;  // SEQ_CLS, TOKEN_CLS, FEATURE_EXTRACTION ...; may be empty
 };
-// Reads it. kNoInput if it is missing, kData if it is malformed,
-// kMismatch for unsupported kinds of adapters (DoRA, trained biases ...).
+// Reads adapter_config.json. kNoInput if it is missing, kData if it is malformed, kMismatch for
+// unsupported adapters (DoRA, trained biases ...).
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 
 // Returns the folder of the base that an adapter names. kNoInput if it does not exist.
 absl::StatusOr<std::string> BaseOf(const std::string& folder);
 
-// Returns a hash of each parameter of the model below the head, by name.
+// Returns the hashes of all parameters of the encoder, by name.
 using ParamHashes = std::map<std::string, uint64_t>;
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);
 
 // An opened adapter whose names and shapes fit its base.
 class Adapter {
  public:
-  // Opens it. kMismatch names the tensors that do not fit the
-  // base. Errors of ReadAdapterConfig and SafetensorsReader::Open.
+  // kMismatch, with the tensor's name, if it does not fit the base. Errors of ReadAdapterConfig and
+  // SafetensorsReader::Open.
   static absl::StatusOr<Adapter> Open(const std::string& folder, const ModelConfig& base);
 
   const std::string& folder() const { return folder_; }
   // The config of the base with the head and labels of the adapter.
   const ModelConfig& config() const { return config_; }
-  // The plan of its LoRA layers, with the number that a Pass selects.
+  // Returns the plan of its LoRA layers, as adapter `number` of a model.
   LoraPlan Plan(int number) const;
-  // The parameters that it replaces: the head, possibly the embeddings.
+  // The parameters that it replaces: the head and possibly the embeddings.
   const std::vector<Param>& whole() const { return whole_; }
 
-  // kMismatch if the adapter was trained on other values than `base`.
+  // kMismatch if the adapter was trained on a base with other values.
   absl::Status CheckBase(const ParamHashes& base) const;
-  // Reads all tensors into the parameters of adapter `number` in the
-  // store, or into those of the model where the adapter has none.
+  // Reads all tensors into the parameters of adapter `number`, or of the model where the adapter
+  // has none.
   absl::Status Load(int number, ParamStore* store) const;
 
  private:
@@ -74,12 +74,12 @@ class Adapter {
   std::vector<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
 };
 
-// Writes every trained parameter of `store` as an adapter of the model in
-// `base`, and replaces files atomically. kInternal if a value is not finite.
+// Writes all trainable parameters of `store` as an adapter of the model in `base`; replaces files
+// atomically. kInternal if a value is not finite.
 absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec,
     const std::string& base, const ParamStore& store);
 
-// W += s B A for each LoRA of a store with one adapter. Keeps A and B.
+// Adds s B A to W for each LoRA of a store with one adapter. Keeps A and B.
 void MergeLora(const LoraSpec& spec, ParamStore* store);
 
 }  // namespace cloze

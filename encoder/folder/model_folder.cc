@@ -1,4 +1,3 @@
-// Model folders as Hugging Face keeps them.
 #include "encoder/folder/model_folder.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxConfig = 64 << 20;
 
-// The tensors of a folder by the names of our parameters.
+// The tensors of a folder by the name of our parameter.
 using Tensors = std::map<std::string, const TensorInfo*>;
 
 Tensors ByOurNames(
@@ -54,7 +53,7 @@ bool IsFloat(FileType type) {
          type == FileType::kF64;
 }
 
-// What is wrong with `tensor` for `param`, or "".
+// Returns why `tensor` cannot be read into `param`, or "".
 std::string Disagreement(const Param& param, const TensorInfo& tensor) {
   const std::vector<int64_t> shape = param.shape();
   if (tensor.shape != shape) {
@@ -86,7 +85,7 @@ absl::Status CheckTied(const TensorFolder& files, const std::string& folder,
                               "; models whose output layer is not tied cannot be computed")});
 }
 
-// Parameters of the encoder and of the smallest head.
+// Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, layer = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
   return hidden * (double{0} + c.vocab + c.max_positions + c.token_types) + c.layers * layer;
@@ -143,7 +142,7 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
       wrong.push_back(absl::StrCat(
           Quote(param.name), ": missing: expected shape ", ShapeString(param.shape())));
     } else {
-      report->initialised.push_back(param.name);
+      report->missing.push_back(param.name);
     }
   }
   if (!wrong.empty()) return Mismatch(folder, wrong);

@@ -14,27 +14,27 @@ namespace cloze {
 
 // Differences between a folder and a model.
 struct LoadReport {
-  std::vector<std::string> initialised;  // parameters of the head that the folder lacks; they keep
-                                         // their values
-  std::vector<std::string> ignored;      // tensors of the folder that the model does not use
+  std::vector<std::string> missing;  // parameters of the head without a tensor; they keep their
+                                     // values
+  std::vector<std::string> ignored;  // tensors that the model does not use
 };
 
-// The config of a folder. Errors of ParseConfig; kNoInput when config.json or the weights are
-// missing; kMismatch when it holds an adapter, or describes a model far larger than the weights, so
-// that nobody reserves memory for it.
+// Reads config.json of a folder. Errors of ParseConfig; kNoInput if config.json or the weights are
+// missing; kMismatch for an adapter, or if the weights are far smaller than the described model, so
+// that no memory is reserved for it.
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 
-// Reads every parameter of `store` (allocated, named as Hugging Face names them) from `folder`, as
-// F32, F16, BF16 or F64, but for those of adapters and the names in `except`. Names without the
-// encoder's prefix and LayerNorm.gamma/beta are understood; stored decoder weights have to equal
-// the tied ones. kMismatch lists all tensors of the encoder that are missing and all with another
-// shape; kData when a value is not finite. After an error the values are undefined. With `words`
-// the table of word embeddings is left to it, unless the output layer needs the whole of it.
+// Reads the parameters of `store`, which must be allocated, from F32, F16, BF16 or F64 tensors,
+// except for those of adapters and those in `except`. Names as in CanonicalName; stored copies of
+// tied weights must be equal to them. kMismatch lists all missing tensors of the encoder and all
+// tensors with another shape; kData if a value is not finite. After an error the values are
+// undefined. If `words` is not null, it reads the word embeddings later, unless the output layer is
+// tied to them.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except = {}, LazyRows* words = nullptr);
 
-// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`,
-// which is made when missing; each file is replaced whole. kInternal when a value is not finite.
+// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`;
+// creates the folder and replaces each file atomically. kInternal if a value is not finite.
 absl::Status SaveWeights(
     const std::string& folder, const ModelConfig& config, const ParamStore& store);
 

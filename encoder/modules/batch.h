@@ -1,4 +1,4 @@
-// A batch: sequences packed one after the other, without padding between them.
+// A batch: packed sequences, without padding between them.
 #ifndef CLOZE_ENCODER_MODULES_BATCH_H_
 #define CLOZE_ENCODER_MODULES_BATCH_H_
 
@@ -12,15 +12,15 @@ namespace cloze {
 // Returns `rows` rounded up to a multiple of 64, or of 8 below 64.
 int64_t PaddedRows(int64_t rows);
 
-// Arrays of [padded_rows] unless noted. Rows from tokens() on are padding at the end,
-// which limits the number of matrix shapes. They belong to no sequence and have no loss.
+// Arrays are [padded_rows] unless noted. Rows from tokens() on are padding, which limits the number
+// of matrix shapes; they belong to no sequence and have no loss.
 struct Batch {
   std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
-  std::vector<uint64_t> row_examples;     // global number of each row's example, for random numbers
-  std::vector<int32_t> cu_seqlens = {0};  // [sequences + 1] first row of each sequence
-  std::vector<int32_t> rows, targets;  // [targets] rows with a label, ascending, and their labels
-  std::vector<float> values;  // [targets, labels] instead of `targets`: 0 or 1 for each of several
-                              // labels, or numbers
+  std::vector<uint64_t> row_examples;          // global example number of each row, for dropout
+  std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
+  std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
+  std::vector<float> values;  // [targets, labels] replaces `targets` for multi-label (0 or 1) and
+                              // regression
 
   int64_t tokens() const { return cu_seqlens.back(); }
   int64_t padded_rows() const { return static_cast<int64_t>(ids.size()); }

@@ -23,10 +23,10 @@ Block::Block(ParamStore* store, const ModelConfig& config, int index)
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
-  uint32_t stream = DropoutSiteId(DropoutPlace::kLora, index_);
+  uint32_t site = DropoutSiteId(DropoutPlace::kLora, index_);
   for (Linear* linear : {&qkv_, &attention_output_, &intermediate_, &output_}) {
-    linear->AddLora(store, plan, stream);
-    stream += 4;
+    linear->AddLora(store, plan, site);
+    site += 4;
   }
 }
 
@@ -40,7 +40,7 @@ DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
       DropoutSiteId(place, index_));
 }
 
-Block::Saved Block::Forward(const Pass& pass, const Stream& in, const Stream& out,
+Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockState& out,
     const std::optional<TargetRows>& targets, float* probs) const {
   const int64_t rows = in.y.rows, hidden = config_.hidden;
   Saved s;
@@ -61,7 +61,8 @@ Block::Saved Block::Forward(const Pass& pass, const Stream& in, const Stream& ou
   return s;
 }
 
-void Block::AfterAttention(const Pass& pass, ConstMat residual, const Stream& out, Saved* s) const {
+void Block::AfterAttention(
+    const Pass& pass, ConstMat residual, const BlockState& out, Saved* s) const {
   const int64_t rows = s->picked.rows, hidden = config_.hidden;
   Mat z1 = pass.New(rows, hidden);
   attention_output_.Forward(pass, s->picked, z1);
@@ -107,32 +108,33 @@ void Block::AttentionBackward(const Pass& pass, const Saved& s, ConstMat dcontex
   pass.arena.Rewind(mark);
 }
 
-// dz is the gradient of a residual sum, dx the part that goes through dropout into the layer.
-// Post-norm, the gradient of the layer's input is added onto dz, after everything that reads dz as
+// dz is the gradient of a residual sum, dx its part behind dropout, the gradient of a layer's
+// output. Post-norm, the gradient of the layer's input is added to dz after the last use of dz as
 // dx.
-void Block::Backward(const Pass& pass, const Saved& s, const Stream& d, const Stream& d_in) const {
+void Block::Backward(
+    const Pass& pass, const Saved& s, const BlockState& d, const BlockState& d_in) const {
   const Arena::Mark mark = pass.arena.mark();
-  const Pass late = s.targets.has_value() ? s.targets->Narrow(pass) : pass;
+  const Pass narrowed = s.targets.has_value() ? s.targets->Narrow(pass) : pass;
   const bool dropout = pass.training && config_.dropout > 0, need_dx = !d_in.y.empty();
   const int64_t rows = d.y.rows, hidden = config_.hidden;
   Mat dz = pre_ ? d.residual : d.y;
   Mat dx = dropout ? pass.New(rows, hidden) : Mat();
   const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved,
                            const Linear& linear, ConstMat dy) {
-    norm.Backward(late, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(late, place), {},
+    norm.Backward(narrowed, saved, dy, pre_ ? ConstMat(dz) : ConstMat(), Site(narrowed, place), {},
         linear.bias_grad(pass), dz, dx);
     return dropout ? ConstMat(dx) : ConstMat(dz);
   };
-  const bool attention = need_dx || attention_trained(pass);
+  const bool attention = need_dx || attention_requires_grad(pass);
   const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
-  if (attention || mlp_trained(pass)) FeedForwardBackward(late, s, dm, d.y);
-  if (attention || norm_a_.trained(pass)) {
+  if (attention || mlp_requires_grad(pass)) FeedForwardBackward(narrowed, s, dm, d.y);
+  if (attention || norm_a_.requires_grad(pass)) {
     const ConstMat da =
         through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);
     if (s.targets.has_value() && need_dx) s.targets->Scatter(dz, d_in.residual);
     if (attention) {
       Mat dcontext = pass.New(rows, hidden);
-      attention_output_.Backward(late, s.picked, da, dcontext);
+      attention_output_.Backward(narrowed, s.picked, da, dcontext);
       AttentionBackward(pass, s, dcontext, d_in.y);
     }
   }

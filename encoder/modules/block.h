@@ -12,9 +12,9 @@
 
 namespace cloze {
 
-// The data passed from block to block: y, the normed input of the next layer,
-// and the residual stream. In a post-norm model they are the same matrix.
-struct Stream {
+// The output of a block: y, the normed input of the next block, and the residual sum. In a
+// post-norm model they are the same matrix.
+struct BlockState {
   Mat y, residual;  // [rows, hidden]
 };
 
@@ -24,9 +24,8 @@ struct Stream {
 class Block {
  public:
   struct Saved {
-    // The rows to compute from `picked` on; null: all.
-    std::optional<TargetRows> targets;
-    ConstMat x;  // input of attention
+    std::optional<TargetRows> targets;  // rows of all matrices from `picked` on; null: all rows
+    ConstMat x;                         // input of attention
     Mat qkv, context, picked, y1, u;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
@@ -38,30 +37,33 @@ class Block {
   // Multiplies the weights of queries by `gain` and copies them to the keys.
   void StartKeysAsQueries(ParamStore* store, float gain) const;
   // True if it has trainable parameters.
-  bool trained(const Pass& pass) const {
-    return attention_trained(pass) || mlp_trained(pass) || norm_b_.trained(pass);
+  bool requires_grad(const Pass& pass) const {
+    return attention_requires_grad(pass) || mlp_requires_grad(pass) || norm_b_.requires_grad(pass);
   }
 
-  // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs` as in
+  // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs`: see
   // AttentionForward.
-  Saved Forward(const Pass& pass, const Stream& in, const Stream& out,
+  Saved Forward(const Pass& pass, const BlockState& in, const BlockState& out,
       const std::optional<TargetRows>& targets = {}, float* probs = nullptr) const;
-  // Computes d_in, the gradient of in, from d, that of out: d.y and, pre-norm, d.residual,
-  // which are overwritten. d_in is d itself unless the block has targets. Without d_in,
-  // computes only gradients of parameters and stops at the lowest trainable one.
-  void Backward(const Pass& pass, const Saved& saved, const Stream& d, const Stream& d_in) const;
+  // Computes d_in, the gradient of `in`, from d, the gradient of `out`; overwrites d. d_in is d
+  // itself unless the block has targets. If d_in is empty, computes only gradients of parameters
+  // and stops at the lowest trainable one.
+  void Backward(
+      const Pass& pass, const Saved& saved, const BlockState& d, const BlockState& d_in) const;
 
  private:
-  bool attention_trained(const Pass& pass) const {
-    return qkv_.trained(pass) || attention_output_.trained(pass);
+  bool attention_requires_grad(const Pass& pass) const {
+    return qkv_.requires_grad(pass) || attention_output_.requires_grad(pass);
   }
-  bool mlp_trained(const Pass& pass) const {
-    return norm_a_.trained(pass) || intermediate_.trained(pass) || output_.trained(pass);
+  bool mlp_requires_grad(const Pass& pass) const {
+    return norm_a_.requires_grad(pass) || intermediate_.requires_grad(pass) ||
+           output_.requires_grad(pass);
   }
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
   void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;
-  // The part from `picked` on; `pass` is the one of the targets, if there are any.
-  void AfterAttention(const Pass& pass, ConstMat residual, const Stream& out, Saved* saved) const;
+  // Computes everything after attention; `pass` is narrowed to the targets, if there are any.
+  void AfterAttention(
+      const Pass& pass, ConstMat residual, const BlockState& out, Saved* saved) const;
   void AttentionBackward(const Pass& pass, const Saved& saved, ConstMat dcontext, Mat dx) const;
 
   ModelConfig config_;

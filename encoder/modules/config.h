@@ -37,8 +37,8 @@ struct ModelConfig {
   ActivationKind activation = ActivationKind::kGelu;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12,
         initializer_range = 0.02;
-  float query_key_start = 0;      // see EncoderSpec; of new encoders only, in no file
-  float classifier_dropout = -1;  // < 0: as `dropout`
+  float query_key_start = 0;      // see EncoderSpec; new encoders only, not stored
+  float classifier_dropout = -1;  // < 0: same as `dropout`
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // the head has a dense layer before its output layer
   bool crf = false;                 // the head has a CRF over the labels
@@ -53,11 +53,11 @@ struct ModelConfig {
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
   int32_t head_dim() const { return hidden / heads; }
-  float head_dropout() const;  // of classifiers
+  float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
-  // Sets the id of padding, and position_offset where the family derives it from that.
+  // Sets pad_id and, for families with positions_after_pad, position_offset and max_positions.
   void SetPad(int32_t id);
-  // Key of a module. Layers: -1 for embeddings, 0 ... layers - 1 for blocks, `layers` for the head.
+  // Returns the key of a module. `layer`: see ParamKey.
   ParamKey Key(Role role, int layer) const;
 };
 

@@ -40,20 +40,21 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
   for (Block& block : blocks_) block.AddLora(store, plan);
 }
 
-int Encoder::LowestTrained(const Pass& pass) const {
-  const bool tables =
-      pass.trained(words_) || pass.trained(positions_) || (types_ >= 0 && pass.trained(types_));
-  if (tables || embedding_norm_.trained(pass) || (pre_ && first_norm_.trained(pass))) return -1;
+int Encoder::LowestTrainable(const Pass& pass) const {
+  const bool tables = pass.requires_grad(words_) || pass.requires_grad(positions_) ||
+                      (types_ >= 0 && pass.requires_grad(types_));
+  if (tables || embedding_norm_.requires_grad(pass) || (pre_ && first_norm_.requires_grad(pass)))
+    return -1;
   return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    return block.trained(pass);
+    return block.requires_grad(pass);
   }) - blocks_.begin();
 }
 
-Stream Encoder::NewStream(const Pass& pass, int64_t rows) const {
-  Stream stream;
-  stream.y = pass.New(rows, config_.hidden);
-  stream.residual = pre_ ? pass.New(rows, config_.hidden) : stream.y;
-  return stream;
+BlockState Encoder::NewState(const Pass& pass, int64_t rows) const {
+  BlockState state;
+  state.y = pass.New(rows, config_.hidden);
+  state.residual = pre_ ? pass.New(rows, config_.hidden) : state.y;
+  return state;
 }
 
 std::optional<TargetRows> Encoder::TargetsOf(
@@ -62,7 +63,7 @@ std::optional<TargetRows> Encoder::TargetsOf(
 }
 
 void Encoder::Embed(
-    const Pass& pass, const Stream& out, Norm::Saved* embeddings, Norm::Saved* first) const {
+    const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = pass.batch;
   std::vector<int32_t> shifted, zeros;
   Mat z = pass.New(out.y.rows, config_.hidden);
@@ -74,82 +75,80 @@ void Encoder::Embed(
   if (pre_) *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
 }
 
-// The stream after `count` blocks; keeps nothing else, so that memory does not grow with their
-// number.
-Stream Encoder::Below(const Pass& pass, int count, const std::optional<TargetRows>& targets,
+BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
     Observer observe, const std::vector<float*>& probs) const {
   const int64_t rows = pass.batch.padded_rows();
-  Stream stream = NewStream(pass, rows), next = count > 0 ? NewStream(pass, rows) : Stream();
+  BlockState state = NewState(pass, rows), next = count > 0 ? NewState(pass, rows) : BlockState();
   const Arena::Mark mark = pass.arena.mark();
   Norm::Saved embeddings, first;
-  Embed(pass, stream, &embeddings, &first);
+  Embed(pass, state, &embeddings, &first);
   pass.arena.Rewind(mark);
-  observe(0, stream.residual);
+  observe(0, state.residual);
   for (int i = 0; i < count; ++i) {
     const std::optional<TargetRows> narrow = TargetsOf(i, targets);
     if (narrow.has_value())
       next = {Rows(next.y, 0, narrow->padded()), Rows(next.residual, 0, narrow->padded())};
-    blocks_[i].Forward(pass, stream, next, narrow, probs.empty() ? nullptr : probs[i]);
+    blocks_[i].Forward(pass, state, next, narrow, probs.empty() ? nullptr : probs[i]);
     pass.arena.Rewind(mark);
-    std::swap(stream, next);
-    observe(i + 1, i + 1 == config_.layers ? stream.y : stream.residual);
+    std::swap(state, next);
+    observe(i + 1, i + 1 == config_.layers ? state.y : state.residual);
   }
-  return stream;
+  return state;
 }
 
 Encoder::Saved Encoder::Forward(const Pass& pass) const {
   Saved saved;
-  saved.lowest = LowestTrained(pass);
+  saved.lowest = LowestTrainable(pass);
   saved.targets.emplace(pass);
-  Stream stream;
+  BlockState state;
   if (saved.lowest < 0) {
-    stream = NewStream(pass, pass.batch.padded_rows());
-    Embed(pass, stream, &saved.embeddings, &saved.first);
+    state = NewState(pass, pass.batch.padded_rows());
+    Embed(pass, state, &saved.embeddings, &saved.first);
   } else {
-    stream = Below(pass, saved.lowest, saved.targets, [](int, ConstMat) {});
+    state = RunBlocks(pass, saved.lowest, saved.targets, [](int, ConstMat) {});
   }
   for (int i = std::max(saved.lowest, 0); i < config_.layers; ++i) {
     const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
-    const Stream next = NewStream(pass, narrow.has_value() ? narrow->padded() : stream.y.rows);
+    const BlockState next = NewState(pass, narrow.has_value() ? narrow->padded() : state.y.rows);
     const Arena::Mark mark = pass.arena.mark();
-    const Block::Saved block = blocks_[i].Forward(pass, stream, next, narrow);
+    const Block::Saved block = blocks_[i].Forward(pass, state, next, narrow);
     if (pass.recompute) {
       pass.arena.Rewind(mark);
-      saved.streams.push_back(stream);
+      saved.states.push_back(state);
     } else {
       saved.blocks.push_back(block);
     }
-    stream = next;
+    state = next;
   }
-  if (pass.recompute) saved.streams.push_back(stream);
-  saved.y = stream.y;
+  if (pass.recompute) saved.states.push_back(state);
+  saved.y = state.y;
   return saved;
 }
 
 Mat Encoder::Infer(const Pass& pass) const {
-  return Below(pass, config_.layers, TargetRows(pass), [](int, ConstMat) {}).y;
+  return RunBlocks(pass, config_.layers, TargetRows(pass), [](int, ConstMat) {}).y;
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
-  Below(pass, config_.layers, {}, observe, probs);
+  RunBlocks(pass, config_.layers, {}, observe, probs);
 }
 
 void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
   const Arena::Mark mark = pass.arena.mark();
-  Stream d = {dy, dy};
+  BlockState d = {dy, dy};
   if (pre_) d.residual = pass.arena.NewZero(dy.rows, dy.cols, pass.compute);
   const int first = std::max(saved.lowest, 0);
   for (int i = config_.layers - 1; i >= first; --i) {
     const bool need_dx = i > saved.lowest;
     const std::optional<TargetRows> narrow = TargetsOf(i, saved.targets);
-    const Stream d_in = !need_dx             ? Stream()
-                        : narrow.has_value() ? NewStream(pass, pass.batch.padded_rows())
-                                             : d;
+    const BlockState d_in = !need_dx             ? BlockState()
+                            : narrow.has_value() ? NewState(pass, pass.batch.padded_rows())
+                                                 : d;
     const Arena::Mark block = pass.arena.mark();
     const int at = i - first;
-    // Run again, a block writes the same bits to the stream behind it.
+    // Forward again writes the same bits to the next state.
     const Block::Saved s =
-        pass.recompute ? blocks_[i].Forward(pass, saved.streams[at], saved.streams[at + 1], narrow)
+        pass.recompute ? blocks_[i].Forward(pass, saved.states[at], saved.states[at + 1], narrow)
                        : saved.blocks[at];
     blocks_[i].Backward(pass, s, d, d_in);
     pass.arena.Rewind(block);
@@ -159,7 +158,7 @@ void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
   pass.arena.Rewind(mark);
 }
 
-void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Stream& d) const {
+void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const {
   if (pre_) first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
   const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(pass, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});

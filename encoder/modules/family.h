@@ -1,5 +1,5 @@
-// A family of models: how transformers names its parameters, its classes and the members of its
-// config.json, and what distinguishes its forward pass.
+// A model family: the names that transformers gives to its parameters, classes and members of
+// config.json, and the differences of its forward pass.
 #ifndef CLOZE_ENCODER_MODULES_FAMILY_H_
 #define CLOZE_ENCODER_MODULES_FAMILY_H_
 
@@ -15,14 +15,14 @@ namespace cloze {
 
 struct ModelConfig;
 
-// Name of the module with a role: '@' stands for the family's prefix, '#' for the number of the
-// block.
+// Name of a module; '@' is replaced with the family's prefix, '#' with the block's number.
 struct RoleName {
   Role role;
   const char* name;
 };
 
-// Names of members of config.json; null: the family has none, and the default of ModelConfig holds.
+// Names of members of config.json. Null: the family has no such member and uses the default of
+// ModelConfig.
 struct ConfigKeys {
   const char* hidden = "hidden_size";
   const char* layers = "num_hidden_layers";
@@ -36,24 +36,25 @@ struct ConfigKeys {
   const char* classifier_dropout = "classifier_dropout";
 };
 
-// One static object for each family, in encoder/families.
+// One constant per family, in encoder/families.
 struct Family {
   const char* model_type;  // in config.json
-  const char* classes;     // first part of class names: "Bert"
-  const char* prefix;      // of the encoder's parameters: "bert."
+  const char* classes;     // prefix of class names, for example "Bert"
+  const char* prefix;      // prefix of the encoder's parameters, for example "bert."
   bool pre_norm = false;
-  bool positions_after_pad = false;  // the first row of positions is pad_id + 1 instead of 0
+  bool positions_after_pad = false;  // positions start at pad_id + 1 instead of 0
   bool dropout_before_pooler = false;
-  bool sequence_dropout_only = false;  // classifier_dropout is for sequence classification alone
+  bool sequence_dropout_only = false;  // only sequence classifiers use classifier_dropout
   ActivationKind pooler_activation = ActivationKind::kTanh;
-  std::optional<ActivationKind> transform_activation = {};  // of masked-LM heads; none: the model's
+  std::optional<ActivationKind> transform_activation = {};  // masked-LM head; null: the encoder's
   ConfigKeys keys = {};
-  absl::Span<const RoleName> names[3] = {};  // the first entry of a role holds
-  // Members of config.json beyond the common ones; may be null. `read` runs before those.
+  absl::Span<const RoleName> names[3] = {};  // the first entry of a role is used
+  // Read and write additional members of config.json; may be null. `read` runs before the common
+  // members are read.
   void (*read)(JsonFields& fields, ModelConfig* config) = nullptr;
   void (*write)(const ModelConfig& config, Json* json) = nullptr;
 
-  // Name of the role's module; "" if the family has none.
+  // Returns the name of a module, or "" if the family has none.
   std::string Name(Role role, int layer) const;
 };
 

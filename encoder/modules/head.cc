@@ -9,16 +9,16 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kLogitBytes = 32 << 20;  // of one chunk of logits
-constexpr float kCrfRate =
-    50;  // scores of a chain are as large as logits; at an encoder's rate they would hardly leave 0
+constexpr int64_t kLogitBytes = 32 << 20;  // per chunk
+// CRF scores are as large as logits; at an encoder's learning rate they would stay near 0.
+constexpr float kCrfRate = 50;
 
 }  // namespace
 
 struct Head::Transformed {
   ConstMat x;  // [rows, hidden] input of dense
-  Mat u, act;  // its output, its activation
-  Mat h;       // what the decoder sees
+  Mat u, act;  // output of dense, activation
+  Mat h;       // input of the decoder
   Norm::Saved norm;
 };
 
@@ -52,7 +52,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   }
 }
 
-// With the names of the pytorch-crf library.
+// Uses the names of the pytorch-crf library.
 void Head::AddCrf(ParamStore* store) {
   const auto key = [&](const char* name) {
     return ParamKey{.name = name, .role = Role::kCrf, .layer = config_.layers};
@@ -142,8 +142,8 @@ int64_t Head::ChunkOf(const Pass& pass, int64_t padded) const {
 LossSum Head::Loss(
     const Pass& pass, ConstMat hidden, float scale, Mat dhidden, LossFunction loss) const {
   const Arena::Mark mark = pass.arena.mark();
-  const Pass late = TargetRows(pass).Narrow(pass);
-  const Transformed t = Transform(late, hidden);
+  const Pass narrowed = TargetRows(pass).Narrow(pass);
+  const Transformed t = Transform(narrowed, hidden);
   const int64_t count = pass.batch.rows.size();
   CLOZE_CHECK(hidden.rows == PaddedRows(count));
   const DType type = LogitType(pass);
@@ -171,7 +171,7 @@ LossSum Head::Loss(
       pass.matmul.BackwardWeight(part, h, grad);
     pass.matmul.BackwardData(part, decoder(pass), Rows(dh, begin, padded));
   }
-  if (scale != 0 && count > 0) TransformBackward(late, t, dh, dhidden);
+  if (scale != 0 && count > 0) TransformBackward(narrowed, t, dh, dhidden);
   pass.arena.Rewind(mark);
   return sum;
 }

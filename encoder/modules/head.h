@@ -1,4 +1,4 @@
-// The head of a model: from hidden states to logits, and the gradient of the loss back to them.
+// The head of a model: hidden states to logits, and the gradient of the loss.
 #ifndef CLOZE_ENCODER_MODULES_HEAD_H_
 #define CLOZE_ENCODER_MODULES_HEAD_H_
 
@@ -12,32 +12,31 @@
 
 namespace cloze {
 
-// With a tied output matrix: logits = norm(act(dense(x))) E^T + b. Otherwise: a linear layer, after
-// an optional act(dense(x)), with dropout where transformers has it, and optionally a CRF over the
+// Tied output matrix: logits = norm(act(dense(x))) E^T + b. Otherwise: a linear layer after an
+// optional act(dense(x)), with dropout in the places of transformers, and an optional CRF over the
 // labels. See head_type.h for the kinds.
 class Head {
  public:
   // With HeadKind::kNone the head is empty and must not be used.
   Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings);
 
-  // hidden [n, hidden] -> logits [n, labels of the adapter in use] f32; without dropout.
+  // Returns logits [n, labels of the current adapter] f32 of hidden [n, hidden], without dropout.
   Mat Logits(const Pass& pass, ConstMat hidden) const;
 
-  // Summed loss of `logits` [n, labels]: those of the batch's targets from `first` on. With scale
-  // != 0, logits become their gradient times scale.
+  // Returns the summed loss of logits [n, labels], which belong to the batch's targets from `first`
+  // on. If scale != 0, overwrites logits with their gradient times scale.
   using LossFunction =
       absl::FunctionRef<LossSum(Mat logits, int64_t first, float scale, Arena& arena)>;
-  // Sum of `loss` over the batch's targets. hidden [padded targets, hidden]. With scale != 0, adds
-  // the gradients of all parameters and writes the gradient of hidden, both times scale; dhidden
-  // has the shape of hidden, or is empty if not needed. Logits are computed in chunks of rows, so
-  // that memory does not grow with rows x vocab.
+  // Returns the sum of `loss` over the batch's targets. hidden, dhidden [padded targets, hidden].
+  // If scale != 0, adds the gradients of all parameters and overwrites dhidden (unless empty) with
+  // the gradient of hidden, both times scale. Computes logits in chunks of rows, so that memory
+  // does not grow with rows x vocab.
   LossSum Loss(
       const Pass& pass, ConstMat hidden, float scale, Mat dhidden, LossFunction loss) const;
-  // Loss of a head with a CRF, as a LossFunction: `logits` are those of all targets of the batch.
+  // A LossFunction for heads with a CRF; `logits` belong to all targets of the batch.
   LossSum CrfLoss(const Pass& pass, Mat logits, float scale) const;
 
-  // Scores of the chain over the labels (a CRF layer); `params` must outlive it. Only when there is
-  // one.
+  // The scores of the CRF, which point into `params`. Requires has_crf() for crf().
   bool has_crf() const { return start_ >= 0; }
   Crf crf(const ParamStore& params) const;
 
@@ -49,11 +48,11 @@ class Head {
   bool drops_input() const {
     return dense_on_ && !type_.tied && config_.family->dropout_before_pooler;
   }
-  // `pass` is that of the targets.
+  // `pass` is narrowed to the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
   void TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const;
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
-  // Type of the logits whose loss is taken, and how many rows are made at once of `padded`.
+  // Type of the logits in Loss, and the number of rows per chunk.
   DType LogitType(const Pass& pass) const { return type_.tied ? pass.compute : DType::kF32; }
   int64_t ChunkOf(const Pass& pass, int64_t padded) const;
   Weight decoder(const Pass& pass) const { return pass.weight(decoder_); }
@@ -64,9 +63,8 @@ class Head {
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;
-  ParamId decoder_ = -1, bias_ = -1;  // [labels, hidden], [labels]
-  ParamId start_ = -1, between_ = -1,
-          end_ = -1;  // of the chain: [labels], [labels, labels], [labels]
+  ParamId decoder_ = -1, bias_ = -1;              // [labels, hidden], [labels]
+  ParamId start_ = -1, between_ = -1, end_ = -1;  // CRF: [labels], [labels, labels], [labels]
   int64_t labels_ = 0;
 };
 

@@ -18,12 +18,12 @@ enum class HeadKind : uint8_t {
 
 struct HeadType {
   HeadKind kind;
-  const char* class_suffix;  // of the class of transformers, after the family's name
+  const char* class_suffix;  // of the class in transformers, after the family's name
   const char* peft_task;     // task_type of adapters; may be empty
   bool tied;           // logits over the vocabulary, with the word embeddings as output matrix
-  bool pooler;         // the class of transformers has a dense layer before the output layer
-  const char* output;  // module of the output layer without pooler; empty when tied
-  int outputs;         // logits of a row; 0: one for each label, or the vocabulary
+  bool pooler;         // the class in transformers has a dense layer before the output layer
+  const char* output;  // module name of the output layer without pooler; empty if tied
+  int outputs;         // logits per row; 0: one per label or word
   bool dropout;        // before the output layer
 };
 

@@ -16,19 +16,19 @@ Linear::Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t 
   }
 }
 
-void Linear::AddLora(ParamStore* store, const LoraPlan& plan, uint32_t stream) {
+void Linear::AddLora(ParamStore* store, const LoraPlan& plan, uint32_t site) {
   const int64_t cols = out_ / count_;
   for (int i = 0; i < count_; ++i) {
     if (plan.wanted(modules_[i]))
       parts_.push_back(
-          {plan.adapter, i * cols, cols, Lora(store, plan, modules_[i], in_, cols, stream + i)});
+          {plan.adapter, i * cols, cols, Lora(store, plan, modules_[i], in_, cols, site + i)});
   }
 }
 
-bool Linear::trained(const Pass& pass) const {
-  return pass.trained(weight_) || pass.trained(bias_) ||
+bool Linear::requires_grad(const Pass& pass) const {
+  return pass.requires_grad(weight_) || pass.requires_grad(bias_) ||
          std::any_of(parts_.begin(), parts_.end(), [&](const LoraPart& part) {
-           return part.adapter == pass.adapter && part.lora.trained(pass);
+           return part.adapter == pass.adapter && part.lora.requires_grad(pass);
          });
 }
 
@@ -41,7 +41,7 @@ void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
 }
 
 void Linear::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
-  const bool weights = !x.empty() && pass.trained(weight_), data = !dx.empty();
+  const bool weights = !x.empty() && pass.requires_grad(weight_), data = !dx.empty();
   const Weight w = pass.weight(weight_, count_);
   if (weights && data)
     pass.matmul.Backward(x, w, dy, pass.weight_grad(weight_, count_), dx, add_dx);

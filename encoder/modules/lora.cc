@@ -39,15 +39,15 @@ bool IsTarget(const LoraSpec& spec, Role role) {
 }
 
 Lora::Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
-    uint32_t stream)
+    uint32_t site)
     : a_(store->AddMatrix(WithAdapter(module, plan.adapter).Of(Part::kLoraA), plan.spec.rank(), in,
           false, Init::kUniform)),
       b_(store->AddMatrix(WithAdapter(module, plan.adapter).Of(Part::kLoraB), out, plan.spec.rank(),
           false, Init::kZero)),
       rank_(plan.spec.rank()), scale_(LoraScale(plan.spec)), dropout_(plan.spec.dropout()),
-      stream_(stream) {}
+      site_(site) {}
 
-// dropout(x); x itself when there is none.
+// Returns dropout(x), or x itself without dropout.
 ConstMat Lora::Dropped(const Pass& pass, ConstMat x) const {
   const DropoutSite site = Site(pass);
   if (site.p <= 0) return x;
@@ -56,7 +56,7 @@ ConstMat Lora::Dropped(const Pass& pass, ConstMat x) const {
   return dropped;
 }
 
-// s dy B [n, rank], the gradient of A dropout(x).
+// Returns s dy B [n, rank], the gradient of A dropout(x).
 Mat Lora::Gradient(const Pass& pass, ConstMat dy) const {
   Mat dh = pass.New(dy.rows, rank_);
   pass.matmul.BackwardData(dy, pass.weight(b_), dh);
@@ -74,7 +74,7 @@ void Lora::Forward(const Pass& pass, ConstMat x, Mat y) const {
 }
 
 void Lora::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const {
-  const bool weights = !x.empty() && trained(pass), data = !dx.empty();
+  const bool weights = !x.empty() && requires_grad(pass), data = !dx.empty();
   if (!weights && !data) return;
   const Arena::Mark mark = pass.arena.mark();
   const Mat dh = Gradient(pass, dy);

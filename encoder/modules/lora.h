@@ -13,10 +13,10 @@ namespace cloze {
 struct LoraPlan {
   LoraSpec spec;
   std::function<bool(const ParamKey& module)> wanted;
-  int adapter = 0;  // number by which a Pass selects it
+  int adapter = 0;  // the value of Pass::adapter that selects it
 };
 
-// s in y = W x + s B A x.
+// Returns s in y = W x + s B A x.
 float LoraScale(const LoraSpec& spec);
 // True if modules with this role get a LoRA; by default queries and values.
 bool IsTarget(const LoraSpec& spec, Role role);
@@ -25,21 +25,20 @@ bool IsTarget(const LoraSpec& spec, Role role);
 // zero, as in PEFT.
 class Lora {
  public:
-  // Adds A and B of the linear layer `module`, in this
-  // order. `stream` is the number of its dropout site.
+  // Adds A and B of the linear layer `module`, in this order. `site`: see Pass::Site.
   Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
-      uint32_t stream);
+      uint32_t site);
 
-  bool trained(const Pass& pass) const { return pass.trained(a_); }
+  bool requires_grad(const Pass& pass) const { return pass.requires_grad(a_); }
 
-  // x [n, in]; y [n, out] is added to.
+  // x [n, in]. Adds to y [n, out].
   void Forward(const Pass& pass, ConstMat x, Mat y) const;
-  // dy [n, out]. Adds the gradients of A and B unless they are frozen or x is empty; dx [n, in] is
-  // added to unless it is empty.
+  // dy [n, out]. Adds the gradients of A and B, unless they are frozen or x is empty. Adds to dx
+  // [n, in], unless it is empty.
   void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const;
 
  private:
-  DropoutSite Site(const Pass& pass) const { return pass.Site(dropout_, stream_); }
+  DropoutSite Site(const Pass& pass) const { return pass.Site(dropout_, site_); }
   ConstMat Dropped(const Pass& pass, ConstMat x) const;
   Mat Gradient(const Pass& pass, ConstMat dy) const;
   void AddData(const Pass& pass, ConstMat dh, Mat dx) const;
@@ -48,7 +47,7 @@ class Lora {
   ParamId a_, b_;
   int64_t rank_;
   float scale_, dropout_;
-  uint32_t stream_;
+  uint32_t site_;
 };
 
 }  // namespace cloze

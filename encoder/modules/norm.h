@@ -19,12 +19,14 @@ class Norm {
   // Adds the module's weight and bias [size].
   Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon);
 
-  bool trained(const Pass& pass) const { return pass.trained(gain_) || pass.trained(bias_); }
+  bool requires_grad(const Pass& pass) const {
+    return pass.requires_grad(gain_) || pass.requires_grad(bias_);
+  }
 
-  // x and residual as in NormForward; z may be x's memory.
+  // See NormForward. z may be the memory of x.
   Saved Forward(const Pass& pass, ConstMat x, ConstMat residual, const DropoutSite& in,
       const DropoutSite& out, Mat z, Mat y) const;
-  // dx_sum: null, or where the column sums of dx are added.
+  // See NormBackward. Adds the column sums of dx to dx_sum, unless it is null.
   void Backward(const Pass& pass, const Saved& saved, ConstMat dy, ConstMat dz_in,
       const DropoutSite& in, const DropoutSite& out, float* dx_sum, Mat dz, Mat dx) const;
 

@@ -19,20 +19,19 @@ struct Pass {
   uint64_t seed = 0;      // of dropout
   bool training = false;  // dropout on
   DType compute = DType::kF32;
-  int adapter = 0;  // adapter whose LoRAs are added
-  const std::vector<ParamId>* replaced =
-      nullptr;               // for each parameter, the adapter's replacement; null: none
-  RowCoordinates keys = {};  // of the rows that modules process; empty: those of the batch
-  bool recompute = false;    // forward keeps only what goes into each block, and backward runs it
-                             // again: less memory, the same bits
+  int adapter = 0;                                 // adapter whose LoRAs are used
+  const std::vector<ParamId>* replaced = nullptr;  // [parameters] the adapter's; null: none
+  RowCoordinates coordinates = {};  // of the rows to process; empty: all rows of the batch
+  bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
+                           // memory, same bits
 
   ParamId in_use(ParamId id) const {
     return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id
                                                                                : (*replaced)[id];
   }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
-  bool trained(ParamId id) const { return params.param(id).grad_offset >= 0; }
-  // Returns `count` adjacent weights [out, in] from `id` on as one matrix.
+  bool requires_grad(ParamId id) const { return params.param(id).grad_offset >= 0; }
+  // Returns `count` adjacent weights [out, in], the first of which is `id`, as one matrix.
   Weight weight(ParamId id, int count = 1) const {
     ConstMat w = value(id);
     return {{w.data, w.rows * count, w.cols, w.stride, w.type}, params.version(in_use(id))};
@@ -44,17 +43,17 @@ struct Pass {
   const float* vector(ParamId id) const { return value(id).f32(); }
   float* vector_grad(ParamId id) const { return static_cast<float*>(params.grad(id).data); }
 
-  // Returns the dropout at the site `stream`, a unique number in the model.
-  DropoutSite Site(float p, uint32_t stream) const {
-    const bool all = keys.example == nullptr;
-    return {training ? p : 0, seed, stream,
-        all ? RowCoordinates{batch.row_examples.data(), batch.positions.data()} : keys};
+  // Returns the dropout with probability p at a site, a unique number in the model.
+  DropoutSite Site(float p, uint32_t site) const {
+    const bool all = coordinates.example == nullptr;
+    return {training ? p : 0, seed, site,
+        all ? RowCoordinates{batch.row_examples.data(), batch.positions.data()} : coordinates};
   }
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };
 
-// Numbers of dropout sites: four per block, and four before the first block for
-// embeddings and head. Attention adds the head below bit 12, LoRA the linear layer.
+// Numbers of dropout sites: four per block, and four before the first block for embeddings and
+// head. Attention adds the number of the head below bit 12, LoRA that of the linear layer.
 enum class DropoutPlace : uint32_t {
   kEmbeddings = 0,
   kHeadInput = 1,

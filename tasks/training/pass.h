@@ -21,7 +21,7 @@ inline double TrainingPass(
   Pass pass = model.NewPass(batch, options.compute, true, options.seed);
   pass.recompute = options.recompute;
   const Encoder::Saved saved = model.encoder().Forward(pass);
-  const bool trained = model.encoder().trained(pass);
+  const bool trained = model.encoder().requires_grad(pass);
   Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
   const double loss = HeadLoss(task, model.head(), pass, saved.y, options.scale, dy).loss;
   if (options.scale != 0 && trained) model.encoder().Backward(pass, saved, dy);

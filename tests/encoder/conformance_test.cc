@@ -127,7 +127,7 @@ struct BlockModule : Module {
   BlockModule(ParamStore* store, const ModelConfig& config)
       : pre(config.pre_norm()), block(store, config, 1) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {
-    Stream in, out;
+    BlockState in, out;
     in.y = s.Put(p.inputs[0]);
     in.residual = pre ? s.Put(p.inputs[1]) : in.y;
     out.y = s.New(in.y.rows, in.y.cols);
@@ -136,11 +136,11 @@ struct BlockModule : Module {
     Result r = {{Workspace::Get(out.y)}, {}};
     if (pre) r.outputs.push_back(Workspace::Get(out.residual));
     if (p.dout.empty()) return r;
-    Stream d;
+    BlockState d;
     for (int i = 0; i < p.backwards; ++i) {
       d.y = s.Put(p.dout[0]);
       d.residual = pre ? s.Put(p.dout[1]) : d.y;
-      block.Backward(pass, saved, d, p.need_dx ? d : Stream());
+      block.Backward(pass, saved, d, p.need_dx ? d : BlockState());
     }
     r.gradients = {p.need_dx ? Workspace::Get(d.y) : Table<float>()};
     if (pre) r.gradients.push_back(Workspace::Get(d.residual));

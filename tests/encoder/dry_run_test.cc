@@ -59,7 +59,7 @@ void RunPass(Model& model, const Batch& batch, DType type, bool recompute) {
   Pass pass = model.NewPass(batch, type, true, kSeed);
   pass.recompute = recompute;
   const Encoder::Saved saved = model.encoder().Forward(pass);
-  const bool trained = model.encoder().trained(pass);
+  const bool trained = model.encoder().requires_grad(pass);
   const Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
   LossOf(model.head(), model.config(), pass, saved.y, 0.5f, dy);
   if (trained) model.encoder().Backward(pass, saved, dy);

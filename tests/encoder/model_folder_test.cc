@@ -96,7 +96,7 @@ TEST_F(ModelFolderTest, SavesAndLoadsEveryKind) {
         for (float& x : loaded.store.values()) x = -1;
         LoadReport report;
         ASSERT_TRUE(LoadWeights(folder_, *read, &loaded.store, &report).ok());
-        EXPECT_THAT(report.initialised, IsEmpty());
+        EXPECT_THAT(report.missing, IsEmpty());
         EXPECT_THAT(report.ignored, IsEmpty());
         ASSERT_EQ(loaded.store.size(), saved.store.size());
         for (ParamId id = 0; id < saved.store.size(); ++id) {
@@ -130,7 +130,7 @@ TEST_F(ModelFolderTest, ReadsOldSpellings) {
   LoadReport report;
   const absl::Status status = LoadWeights(folder_, config, &loaded.store, &report);
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_THAT(report.initialised, IsEmpty());
+  EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_THAT(report.ignored, ElementsAre("cls.seq_relationship.weight"));
   for (ParamId id = 0; id < saved.store.size(); ++id)
     EXPECT_EQ(loaded.value(saved.store.param(id).name), saved.value(saved.store.param(id).name));
@@ -145,7 +145,7 @@ TEST_F(ModelFolderTest, ReadsTheBiasWhereOnlyTheDecoderHasIt) {
   loaded.store.values()[loaded.store.param(loaded.store.Find("cls.predictions.bias")).offset] = -9;
   LoadReport report;
   ASSERT_TRUE(LoadWeights(folder_, Config(), &loaded.store, &report).ok());
-  EXPECT_THAT(report.initialised, IsEmpty());
+  EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_EQ(loaded.value("cls.predictions.bias"), saved.value("cls.predictions.bias"));
 }
 
@@ -214,7 +214,7 @@ TEST_F(ModelFolderTest, RefusesAnOutputLayerThatIsNotTied) {
   // Without that head it does not matter.
   Params tagger(Config(HeadKind::kTokenTagging));
   ASSERT_TRUE(LoadWeights(folder_, Config(HeadKind::kTokenTagging), &tagger.store, &report).ok());
-  EXPECT_THAT(report.initialised, UnorderedElementsAre("classifier.weight", "classifier.bias"));
+  EXPECT_THAT(report.missing, UnorderedElementsAre("classifier.weight", "classifier.bias"));
   EXPECT_THAT(report.ignored, ::testing::Contains("cls.predictions.decoder.weight"));
 }
 
@@ -227,8 +227,8 @@ TEST_F(ModelFolderTest, NamesWhatIsNewForAnotherTask) {
   LoadReport report;
   ASSERT_TRUE(LoadWeights(folder_, config, &loaded.store, &report).ok());
   EXPECT_THAT(
-      report.initialised, UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias",
-                              "classifier.weight", "classifier.bias"));
+      report.missing, UnorderedElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias",
+                          "classifier.weight", "classifier.bias"));
   EXPECT_EQ(report.ignored.size(), 5);
   EXPECT_EQ(loaded.value("classifier.weight"), before);
 }
@@ -266,7 +266,7 @@ TEST(GoldenFolders, LoadWithoutRest) {
     LoadReport report;
     const absl::Status status = LoadWeights(JoinPath(root, name), *config, &params.store, &report);
     EXPECT_TRUE(status.ok()) << status;
-    EXPECT_THAT(report.initialised, IsEmpty()) << name;
+    EXPECT_THAT(report.missing, IsEmpty()) << name;
     EXPECT_THAT(report.ignored, IsEmpty()) << name;
   }
   EXPECT_EQ(ExitOf(LoadConfig(JoinPath(root, "modernbert_masked_lm")).status()), Exit::kData);
