@@ -13,9 +13,13 @@ inline dnnl::memory::data_type TypeOf(DType type) {
   return type == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-// [rows, cols] with the given strides.
+// A plain matrix. oneDNN 3 computes wrong products if a dimension is 1 and its stride is not that
+// of a matrix without gaps, so Describe writes that stride. Vectors with gaps between their
+// elements have no such description; MakePrimitive refuses them.
 inline dnnl::memory::desc Describe(
     int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
+  if (rows == 1 && (cols == 1 || col_stride == 1)) row_stride = cols, col_stride = 1;
+  if (cols == 1 && row_stride == 1) col_stride = 1;
   return dnnl::memory::desc({rows, cols}, TypeOf(type), dnnl::memory::dims{row_stride, col_stride});
 }
 inline dnnl::memory::desc Describe(ConstMat m) {
@@ -31,6 +35,25 @@ inline dnnl::memory::dims DimsOf(const dnnl::memory::desc& desc) {
 #else
   return desc.dims();
 #endif
+}
+
+// Returns the strides of a plain matrix, none if oneDNN may choose the layout.
+inline dnnl::memory::dims StridesOf(const dnnl::memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return {};
+  return desc.get_strides();
+#else
+  if (desc.data.format_kind != dnnl_blocked) return {};
+  const dnnl_dims_t& strides = desc.data.format_desc.blocking.strides;
+  return {strides[0], strides[1]};
+#endif
+}
+
+// True unless a dimension is 1 and a stride is not that of a matrix without gaps.
+inline bool Unambiguous(const dnnl::memory::desc& desc) {
+  const dnnl::memory::dims dims = DimsOf(desc), strides = StridesOf(desc);
+  if (strides.empty() || (dims[0] != 1 && dims[1] != 1)) return true;
+  return strides == dnnl::memory::dims{dims[1], 1};
 }
 
 // Returns the layout of a product's weights [depth, cols]. block_depth is 0 unless the kernel Pack
@@ -79,6 +102,7 @@ inline bool HasBias(const Operands& o) {
 }
 
 inline dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Operands& o) {
+  CLOZE_CHECK(Unambiguous(o.src) && Unambiguous(o.weights) && Unambiguous(o.dst));
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (o.accumulate) {

@@ -5,8 +5,10 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
 #include "core/ops/onednn.h"
@@ -32,11 +34,27 @@ struct Cached {
 // A tile of a product, for one thread.
 struct Tile {
   const Cached* cached;
-  const void *src, *weights;
+  ConstMat src, weights;  // only the data of packed weights
   const float* bias;
   Mat dst;
-  bool separate;  // computed without gaps between rows, then copied to dst
+  bool accumulate, separate;  // separate: computed without gaps between rows, then copied to dst
 };
+
+// Vectors with gaps between their elements are copied, see Describe.
+bool HasGaps(ConstMat m) { return m.cols == 1 && m.rows > 1 && m.stride != 1; }
+ConstMat WithoutGaps(ConstMat m) {
+  if (HasGaps(m)) m.stride = 1;
+  return m;
+}
+
+int64_t CopyBytes(ConstMat m) { return RoundUp(m.rows * m.cols * SizeOf(m.type), 64); }
+void CopyRows(ConstMat from, Mat to) {
+  const int64_t size = SizeOf(from.type);
+  for (int64_t r = 0; r < from.rows; ++r) {
+    std::memcpy(static_cast<char*>(to.data) + r * to.stride * size,
+        static_cast<const char*>(from.data) + r * from.stride * size, from.cols * size);
+  }
+}
 
 // A piece of a weight to copy to a layout of oneDNN's own.
 struct Reorder {
@@ -52,7 +70,7 @@ struct Arguments {
 
 struct Worker {
   dnnl::stream stream;
-  LargeMemory scratch = {}, result = {};  // of a primitive; of a separate tile
+  LargeMemory scratch = {}, copies = {};  // of a primitive; of a tile's operands
   std::unordered_map<const Cached*, Arguments> arguments = {};
 };
 
@@ -104,20 +122,21 @@ struct OneDnnEngine::Rep {
   // Queues a tile of a product with w^T or w, which is a part of a weight from column `col` on.
   void AddTile(ConstMat src, const Weight& w, bool transposed, int64_t col, const float* bias,
       Mat dst, bool accumulate) {
-    const bool separate = dst.stride != dst.cols && !accumulate;
+    const bool separate = HasGaps(dst) || (dst.stride != dst.cols && !accumulate);
     const int64_t stride = separate ? dst.cols : dst.stride;
+    const ConstMat dense = WithoutGaps(src);
     const Key key = {transposed ? Kind::kForward : Kind::kBackwardData, src.rows, src.cols,
-        dst.cols, src.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
+        dst.cols, dense.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
     const Cached& cached = Primitive(key, [&]() -> Operands {
       const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);
       const memory::desc bias_desc =
           bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
-      return {Describe(src), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1),
+      return {Describe(dense), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1),
           accumulate};
     });
     const void* weights = packed->Get(w, transposed, col, cached.layout,
         [&](void* to) { AddReorder(w, transposed, cached, to); });
-    tiles.push_back({&cached, src.data, weights, bias, dst, separate});
+    tiles.push_back({&cached, src, {.data = weights}, bias, dst, accumulate, separate});
   }
 
   Arguments& ArgumentsOf(const Cached& c, Worker& worker) {
@@ -140,31 +159,39 @@ struct OneDnnEngine::Rep {
     const Cached& c = *tile.cached;
     Worker& worker = workers[ThreadIndex()];
     Arguments& args = ArgumentsOf(c, worker);
-    args.src.set_data_handle(const_cast<void*>(tile.src));
-    args.weights.set_data_handle(const_cast<void*>(tile.weights));
-    args.dst.set_data_handle(tile.separate ? worker.result.get() : tile.dst.data);
+    char* copies = worker.copies.get();
+    const auto copy = [&](ConstMat m, bool read) {
+      const Mat to = {std::exchange(copies, copies + CopyBytes(m)), m.rows, m.cols, m.cols, m.type};
+      if (read) CopyRows(m, to);
+      return to;
+    };
+    const auto gapless = [&](ConstMat m) {
+      return HasGaps(m) ? copy(m, true).data : const_cast<void*>(m.data);
+    };
+    const Mat dst = tile.separate ? copy(tile.dst, tile.accumulate) : tile.dst;
+    args.src.set_data_handle(gapless(tile.src));
+    args.weights.set_data_handle(gapless(tile.weights));
+    args.dst.set_data_handle(dst.data);
     if (c.biased) args.bias.set_data_handle(const_cast<float*>(tile.bias));
     if (c.scratch > 0) args.scratch.set_data_handle(worker.scratch.get());
     c.primitive.execute(worker.stream, args.all);
     worker.stream.wait();
-    if (!tile.separate) return;
-    const int64_t bytes = tile.dst.cols * SizeOf(tile.dst.type);
-    for (int64_t r = 0; r < tile.dst.rows; ++r)
-      std::memcpy(Rows(tile.dst, r, 1).data, worker.result.get() + r * bytes, bytes);
+    if (tile.separate) CopyRows(dst, tile.dst);
   }
 
   void ReserveWorkers() {
-    int64_t scratch = 0, result = 0;
+    int64_t scratch = 0, copies = 0;
     for (const Tile& tile : tiles) {
       scratch = std::max(scratch, tile.cached->scratch);
-      if (tile.separate)
-        result = std::max(result, tile.dst.rows * tile.dst.cols * SizeOf(tile.dst.type));
+      copies = std::max(copies, (tile.separate ? CopyBytes(tile.dst) : 0) +
+                                    (HasGaps(tile.src) ? CopyBytes(tile.src) : 0) +
+                                    (HasGaps(tile.weights) ? CopyBytes(tile.weights) : 0));
     }
     while (workers.size() < static_cast<size_t>(Threads()))
       workers.push_back({dnnl::stream(engine)});
     for (Worker& w : workers) {
       if (scratch > w.scratch.bytes()) w.scratch = LargeMemory(scratch);
-      if (result > w.result.bytes()) w.result = LargeMemory(result);
+      if (copies > w.copies.bytes()) w.copies = LargeMemory(copies);
     }
   }
 
@@ -208,12 +235,13 @@ void OneDnnEngine::AddGradient(ConstMat dy, ConstMat x, Mat dw) {
     ForTiles(dw.cols, tile.cols, [&](int64_t col, int64_t cols) {
       const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
       const Mat out = Columns(Rows(dw, row, rows), col, cols);
-      const Key key = {Kind::kBackwardWeight, x.rows, rows, cols, dy.stride, x.stride, int(x.type),
-          int(dw.stride), false, true};
+      const ConstMat a = WithoutGaps(left), b = WithoutGaps(right), c = WithoutGaps(out);
+      const Key key = {Kind::kBackwardWeight, x.rows, rows, cols, a.stride, b.stride, int(x.type),
+          int(c.stride), false, true};
       const Cached& cached = rep_->Primitive(key, [&]() -> Operands {
-        return {DescribeTransposed(left), Describe(right), memory::desc(), Describe(out), true};
+        return {DescribeTransposed(a), Describe(b), memory::desc(), Describe(c), true};
       });
-      rep_->tiles.push_back({&cached, left.data, right.data, nullptr, out, false});
+      rep_->tiles.push_back({&cached, left, right, nullptr, out, true, HasGaps(out)});
     });
   });
 }
