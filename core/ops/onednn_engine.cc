@@ -77,6 +77,8 @@ struct Worker {
 }  // namespace
 
 struct OneDnnEngine::Rep {
+  explicit Rep(PackedWeights* packed) : packed(packed) {}
+
   PackedWeights* packed;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::map<Key, Cached> primitives;

@@ -42,8 +42,7 @@ clang() {
 
 tidy() {
   need clang-tidy clang-tidy
-  xargs -r -P "$jobs" -I FILE clang-tidy --quiet FILE -- -std=c++20 -fopenmp -I. "-I$build" -DCLOZE_VERSION='""' \
-    -DCLOZE_ISA=baseline -Wall -Wextra -Wno-sign-compare 2> /dev/null
+  xargs -r -P "$jobs" -I FILE clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option FILE 2> /dev/null
 }
 
 changed() {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +16,7 @@ class SessionTest : public testing::Test {
  protected:
   void SetUp() override {
     ModelConfig config;
+    config.family = FindFamily("bert");
     config.vocab = 300, config.hidden = 32, config.layers = 2, config.heads = 2,
     config.intermediate = 64, config.max_positions = 96;
     config.head = HeadKind::kSequenceClassification;
