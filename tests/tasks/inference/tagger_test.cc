@@ -9,6 +9,7 @@
 #include "core/base/utf8.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/unicode/unicode.h"
+#include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/spans.h"
 #include "tasks/tag_decoder.h"
@@ -22,6 +23,7 @@ using testing::ElementsAre;
 
 ModelConfig TaggerConfig(std::vector<std::string> labels, bool crf = false) {
   ModelConfig c;
+  c.family = FindFamily("bert");
   c.hidden = 8, c.heads = 2, c.layers = 1, c.intermediate = 16, c.vocab = 70, c.max_positions = 12;
   c.head = HeadKind::kTokenTagging, c.crf = crf, c.labels = std::move(labels);
   return c;
