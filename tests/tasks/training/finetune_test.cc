@@ -1,0 +1,226 @@
+// Fine-tuning: every task learns; LoRA, frozen layers, layer decay and class weights.
+#include <cmath>
+#include <map>
+
+#include "core/base/threads.h"
+#include "core/tensor/safetensors.h"
+#include "encoder/folder/adapter.h"
+#include "encoder/folder/model_folder.h"
+#include "tests/tasks/training/trainer_fixture.h"
+
+namespace cloze {
+namespace {
+
+TEST_F(TrainerTest, FinetunesBothTasksFromARunAndFromNothing) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
+  int run = 0;
+  for (const std::string& model :
+      {NewEncoder(), absl::StrCat("model { start_from: \"", Path("mlm"), "\" }")}) {
+    for (const auto& [task, data] : {std::pair("sequence_classification", "classes.tsv"),
+             std::pair("token_tagging", "tags.conll")}) {
+      LoadedSpec spec = Spec(
+          absl::StrCat(model, task, " { max_tokens: 48 }"), data, absl::StrCat("run", run++), 40);
+      spec.spec.mutable_validation()->add_files(Path(data));
+      const auto summary = Train(spec);
+      ASSERT_TRUE(summary.ok()) << summary.status();
+      EXPECT_EQ(summary->metric, "accuracy");
+      EXPECT_EQ(*summary->best.Value("accuracy"), 1.0) << data;
+    }
+  }
+}
+
+TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
+  // The same word is B or I by its place alone, and no label stands before the first.
+  std::string tags;
+  for (int i = 0; i < 40; ++i)
+    tags += i % 2 == 0 ? "the\tO\ncat\tB-X\ncat\tI-X\n\n" : "a\tO\ndog\tB-Y\n\n";
+  Write("spans.conll", tags);
+  const std::string task = NewEncoder() + " token_tagging { max_tokens: 24 crf: true }";
+  LoadedSpec spec = Spec(task, "spans.conll", "crf", 30);
+  spec.spec.mutable_validation()->add_files(Path("spans.conll"));
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->metric, "span_f1");
+  EXPECT_EQ(*summary->best.Value("span_f1"), 1.0);
+  EXPECT_THAT(progress_, HasSubstr("loss"));
+  ASSERT_TRUE(Train(Spec(task, "spans.conll", "straight", 8)).ok());
+  EXPECT_EQ(ExitOf(Train(Spec(task, "spans.conll", "pieces", 8), 5).status()), Exit::kInterrupted);
+  ASSERT_TRUE(Train(Spec(task, "spans.conll", "pieces", 8)).ok());
+  EXPECT_EQ(Weights("straight"), Weights("pieces"));
+  const auto config = LoadConfig(Path("crf"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->crf);
+  EXPECT_EQ(config->window, 24);
+  Model model(*config, false);
+  std::vector<std::string> fresh;
+  ASSERT_TRUE(model.Load(Path("crf"), 0, &fresh).ok());
+  EXPECT_TRUE(fresh.empty());
+  // A tagger without a chain goes on from one with it, and the other way round.
+  const std::string from_crf =
+      absl::StrCat("model { start_from: \"", Path("crf"), "\" } token_tagging { max_tokens: 24 ");
+  ASSERT_TRUE(Train(Spec(from_crf + "}", "spans.conll", "plain", 2)).ok());
+  EXPECT_FALSE(LoadConfig(Path("plain"))->crf);
+  const std::string from_plain = absl::StrCat(
+      "model { start_from: \"", Path("plain"), "\" } token_tagging { max_tokens: 24 crf: true }");
+  ASSERT_TRUE(Train(Spec(from_plain, "spans.conll", "again", 2)).ok());
+  EXPECT_THAT(progress_,
+      HasSubstr("new in this model: crf.start_transitions, crf.transitions, crf.end_transitions"));
+}
+
+// Returns the values of a file's tensors, by name.
+std::map<std::string, std::vector<float>> TensorsOf(const std::string& path) {
+  std::map<std::string, std::vector<float>> values;
+  const auto reader = SafetensorsReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  for (const TensorInfo& t : reader->tensors()) {
+    values[t.name].resize(t.elements());
+    EXPECT_TRUE(reader->ReadF32(t.name, absl::MakeSpan(values[t.name])).ok());
+  }
+  return values;
+}
+
+TEST_F(TrainerTest, TrainsOnlyWhatTheSpecSays) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
+  const auto before = TensorsOf(Path("mlm/model.safetensors"));
+  const std::string start = absl::StrCat(
+      "model { start_from: \"", Path("mlm"), "\" } sequence_classification { max_tokens: 48 } ");
+  for (const std::string part : {"head_only: true", "last_layers: 1"}) {
+    const std::string run = part.substr(0, 4);
+    const auto summary = Train(Spec(start + "trainable { " + part + " }", "classes.tsv", run, 120));
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    const double most =
+        run == "last" ? 0.5 : 0.7;  // a head alone has little to go by in so small a model
+    EXPECT_LT(summary->loss, most) << part;
+    for (const auto& [name, values] : TensorsOf(Path(run) + "/model.safetensors")) {
+      const bool trained = name.find("pooler") != std::string::npos ||
+                           name.find("classifier") != std::string::npos ||
+                           (run == "last" && name.find("layer.1.") != std::string::npos);
+      if (!trained) {
+        EXPECT_EQ(values, before.at(name)) << part << " " << name;
+      } else if (before.count(name) > 0) {
+        EXPECT_NE(values, before.at(name)) << part << " " << name;
+      }
+    }
+  }
+  ExpectError(Train(Spec(start + "trainable { last_layers: 3 }", "classes.tsv", "no", 4)).status(),
+      Exit::kSpec, "the model has 2");
+  ExpectError(Train(Spec(NewEncoder() + "sequence_classification {} trainable { lora {} }",
+                        "classes.tsv", "no", 4))
+                  .status(),
+      Exit::kSpec, "trainable.lora: needs an existing model");
+}
+
+TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "mlm", 20)).ok());
+  const std::string start = absl::StrCat("model { start_from: \"", Path("mlm"),
+      "\" } sequence_classification { max_tokens: 48 } ",
+      "trainable { lora { rank: 4 dropout: 0.1 targets: [QUERY, VALUE, OUTPUT] } }");
+  const auto straight = Train(Spec(start, "classes.tsv", "straight", 120));
+  ASSERT_TRUE(straight.ok()) << straight.status();
+  EXPECT_LT(straight->loss, 0.5);
+  EXPECT_THAT(progress_, HasSubstr("training "));
+  for (const int stop : {1, 4, 9}) {
+    SetThreads(stop % 3 + 1);
+    EXPECT_EQ(ExitOf(Train(Spec(start, "classes.tsv", "pieces", 120), stop).status()),
+        Exit::kInterrupted);
+  }
+  ASSERT_TRUE(Train(Spec(start, "classes.tsv", "pieces", 120)).ok());
+  const std::string weights = "/adapter_model.safetensors";
+  EXPECT_EQ(Read(Path("straight") + weights), Read(Path("pieces") + weights));
+  EXPECT_FALSE(PathExists(Path("straight/model.safetensors")));
+  const std::string checkpoint = Path("straight/step-00000120");
+  EXPECT_FALSE(PathExists(checkpoint + "/model.safetensors"));
+  EXPECT_EQ(TensorsOf(checkpoint + "/optimizer.safetensors").size(),
+      2 * TensorsOf(checkpoint + weights).size());
+  const auto config = LoadConfig(Path("mlm"));
+  ASSERT_TRUE(config.ok());
+  const auto adapter = Adapter::Open(Path("straight"), *config);
+  ASSERT_TRUE(adapter.ok()) << adapter.status();
+  EXPECT_EQ(adapter->config().labels, std::vector<std::string>({"cat", "dog"}));
+  // A base that changed meanwhile is noticed.
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "other", 4)).ok());
+  std::filesystem::copy(Path("other/model.safetensors"), Path("mlm"),
+      std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::remove_all(Path("pieces/step-00000120"));
+  ExpectError(
+      Train(Spec(start, "classes.tsv", "pieces", 120)).status(), Exit::kMismatch, "another base");
+}
+
+TEST_F(TrainerTest, LayerDecayLowersTheRateOfLowerLayers) {
+  ParamStore store;
+  for (int layer = -1; layer <= 1; ++layer) store.AddMatrix({.layer = layer}, 1, 4);
+  store.Allocate(true);
+  OptimizerSpec spec;
+  spec.set_layer_decay(0.5);
+  spec.set_weight_decay(0);
+  Optimizer optimizer(&store, spec);
+  for (float& g : store.grads()) g = 1;
+  optimizer.Step(0.1, 0.5);
+  for (ParamId id = 0; id < 3; ++id)
+    EXPECT_NEAR(store.value(id).f32()[0], -0.1 * std::pow(0.5, 2 - id), 1e-6) << id;
+}
+
+TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
+  std::string several = "text\tlabel\n", number = "text\tother\tlabel\n", rare = "text\tlabel\n";
+  for (int i = 0; i < 60; ++i) {
+    const bool cat = i % 2 == 0, sat = i % 3 == 0;
+    absl::StrAppend(&several, cat ? "the cat " : "a dog ", sat ? "sat on" : "ran to", "\t",
+        cat ? "cat" : "", sat ? " ,sat" : "", "\n");
+    absl::StrAppend(&number, cat ? "the cat" : "a dog", "\t", sat ? "sat on" : "ran to", "\t",
+        cat + 0.5 * sat, "\n");
+    absl::StrAppend(&rare, "the mat . the mat . the mat . the mat . the ", cat ? "cat" : "dog",
+        "\t", cat ? "cat" : "dog", "\n");
+  }
+  Write("several.tsv", several);
+  Write("number.tsv", number);
+  Write("rare.tsv", rare);
+  const auto run = [&](const std::string& task, const std::string& data, const std::string& pair) {
+    LoadedSpec spec =
+        Spec(NewEncoder() + " sequence_classification { " +
+                 (task.find("max_tokens") < 99 ? "" : "max_tokens: 48 ") + task + " }",
+            data, data + task.substr(0, 9), 160);
+    spec.spec.mutable_validation()->add_files(Path(data));
+    for (DataSpec* d : {spec.spec.mutable_train(), spec.spec.mutable_validation()})
+      d->set_text_pair_field(pair);
+    const auto summary = Train(spec);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary.ok() ? *summary : Trainer::Summary();
+  };
+  const auto multi = run("kind: MULTI_LABEL", "several.tsv", "");
+  EXPECT_EQ(multi.metric, "micro_f1");
+  EXPECT_EQ(*multi.best.Value("accuracy"), 1.0);
+  const auto regression = run("kind: REGRESSION", "number.tsv", "other");
+  EXPECT_EQ(regression.metric, "pearson");
+  EXPECT_GT(*regression.best.Value("pearson"), 0.95);
+  EXPECT_LT(regression.loss, 0.1);  // of the last step; the best correlation comes earlier
+  EXPECT_TRUE(LoadConfig(Path("number.tsvkind: REG"))->reading.pairs);
+  EXPECT_EQ(*run("long_texts: WINDOWS max_tokens: 10", "rare.tsv", "").best.Value("accuracy"), 1.0);
+  EXPECT_THAT(progress_, HasSubstr("read in several windows: 60 texts"));
+  EXPECT_EQ(
+      *run("balance_classes: true label_smoothing: 0.1", "classes.tsv", "").best.Value("accuracy"),
+      1.0);
+  EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
+}
+
+TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
+  std::string tags;
+  for (int i = 0; i < 40; ++i) tags += i % 4 == 0 ? "the\tD\ncat\tA\n\n" : "the\tD\ncat\tN\n\n";
+  Write("often.conll", tags);
+  const auto accuracy = [&](const std::string& weights) {
+    LoadedSpec spec =
+        Spec(NewEncoder() + " token_tagging { max_tokens: 24 labels: [ 'A', 'D', 'N' ] " + weights +
+                 " }",
+            "often.conll", "run" + weights.substr(0, 9), 60);
+    spec.spec.mutable_validation()->add_files(Path("often.conll"));
+    const auto summary = Train(spec);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary.ok() ? *summary->best.Value("accuracy") : 0;
+  };
+  EXPECT_NEAR(accuracy(""), 70 / 80.0, 1e-6);
+  EXPECT_NEAR(accuracy("class_weights: [ 9, 1, 1 ] label_smoothing: 0.1"), 50 / 80.0, 1e-6);
+  accuracy("balance_classes: true");
+  EXPECT_THAT(progress_, HasSubstr("class weights: A 2.66667, D 0.666667, N 0.888889"));
+}
+
+}  // namespace
+}  // namespace cloze

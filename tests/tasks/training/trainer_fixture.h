@@ -1,0 +1,79 @@
+// Small data files and specs for whole training runs of a tiny encoder.
+#ifndef CLOZE_TESTS_TASKS_TRAINING_TRAINER_FIXTURE_H_
+#define CLOZE_TESTS_TASKS_TRAINING_TRAINER_FIXTURE_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/text/files/tokenizer_files.h"
+#include "tasks/training/trainer.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+
+using testing::HasSubstr;
+
+class TrainerTest : public FilesTest {
+ protected:
+  TrainerTest() {
+    std::filesystem::create_directories(Path("vocab"));
+    EXPECT_TRUE(SaveTokenizer(*SmallTokenizer(), Path("vocab"), 64).ok());
+    std::string text, classes = "text\tlabel\n", tags;
+    for (int i = 0; i < 60; ++i) {
+      const bool cat = i % 2 == 0;
+      absl::StrAppend(&text, cat ? "the cat sat on the mat , the cat sat .\n\n"
+                                 : "a dog ran to a big red box . a dog .\n\n");
+      absl::StrAppend(&classes, cat ? "the cat sat on mat " : "a dog ran to box ", i, "\t",
+          cat ? "cat" : "dog", "\n");
+      absl::StrAppend(
+          &tags, cat ? "the\tD\ncat\tN\nsat\tV\n\n" : "a\tD\ndog\tN\nran\tV\nfar\tA\n\n");
+    }
+    Write("text.txt", text);
+    Write("classes.tsv", classes);
+    Write("tags.conll", tags);
+  }
+
+  LoadedSpec Spec(
+      const std::string& task, const std::string& data, const std::string& run, int steps) {
+    auto loaded = ParseSpec(
+        absl::StrCat(task, " train { files: \"", Path(data),
+            "\" } batch { tokens: 128 micro_tokens: 64 } optimizer { learning_rate: 0.003 }",
+            " schedule { steps: ", steps, " } output { directory: \"", Path(run),
+            "\" checkpoint_every_steps: 4 log_every_steps: 100 }"),
+        "test");
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return *loaded;
+  }
+  std::string NewEncoder(const std::string& more = "") {
+    return absl::StrCat("model { tokenizer: \"", Path("vocab"),
+        "\" encoder { layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 preset: "
+        "CUSTOM ",
+        more, "} }");
+  }
+  std::string Mlm(const std::string& more = "") {
+    return NewEncoder(more) + " masked_lm { max_tokens: 32 }";
+  }
+
+  // stop_after: stop as a signal would, after so many steps of this process.
+  absl::StatusOr<Trainer::Summary> Train(const LoadedSpec& spec, int stop_after = 1000000) {
+    testing::internal::CaptureStderr();
+    std::atomic<bool> stop = false;
+    const auto after_step = [&](int64_t) { stop = --stop_after == 0, now_ += 2; };
+    const auto clock = [this] { return now_; };
+    auto trainer = Trainer::Create(
+        spec, {.preparing = nullptr, .stop = &stop, .after_step = after_step, .clock = clock});
+    absl::StatusOr<Trainer::Summary> summary = trainer.ok() ? (*trainer)->Run() : trainer.status();
+    progress_ = testing::internal::GetCapturedStderr();
+    return summary;
+  }
+  std::string Weights(const std::string& run) { return Read(Path(run) + "/model.safetensors"); }
+
+  std::string progress_;
+  double now_ = 0;  // seconds; every step takes two
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TESTS_TASKS_TRAINING_TRAINER_FIXTURE_H_
