@@ -164,8 +164,11 @@ absl::Status CheckCheckpointName(const std::string& path, int64_t step) {
   return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is of step ", step));
 }
 
-absl::Status VerifyModel(const std::string& run_dir) {
+absl::Status VerifyModel(const std::string& run_dir, int64_t step) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run_dir));
+  if (manifest.step != step)
+    return Error(Exit::kMismatch, absl::StrCat(QuotePath(run_dir), ": its model is of step ",
+                                      manifest.step, ": expected step ", step));
   return CheckFiles(run_dir, manifest, /*hashes=*/true);
 }
 

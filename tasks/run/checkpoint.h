@@ -44,9 +44,9 @@ absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step,
 absl::Status SaveModel(const std::string& run_dir, int64_t step,
     absl::FunctionRef<absl::Status(const std::string& folder)> write, int64_t expected_bytes = 0);
 
-// Compares every file that SaveModel put into `run_dir` with its MANIFEST. kMismatch names the
-// file; kIo if one cannot be read.
-absl::Status VerifyModel(const std::string& run_dir);
+// Compares every file that SaveModel put into `run_dir` for `step` with its MANIFEST. kMismatch
+// names the file or another step; kIo if one cannot be read.
+absl::Status VerifyModel(const std::string& run_dir, int64_t step);
 
 // Compares every file of a checkpoint with its MANIFEST; errors as VerifyModel.
 absl::Status VerifyCheckpoint(const std::string& path);

@@ -25,6 +25,12 @@ void BestModel::Add(int64_t step, bool better, MetricResults results) {
   best_ = std::move(results);
 }
 
+void BestModel::Forget() {
+  best_value_.reset();
+  best_ = {};
+  best_step_ = 0;
+}
+
 void BestModel::ToState(TrainerState* state) const {
   state->set_metric(metric_);
   if (best_value_.has_value()) state->set_best_value(*best_value_);

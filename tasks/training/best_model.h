@@ -36,6 +36,9 @@ class BestModel {
   const MetricResults& results() const { return best_; }
   int64_t step() const { return best_step_; }
 
+  // Forgets the best results, so that the next finite ones are the best; patience goes on.
+  void Forget();
+
   void ToState(TrainerState* state) const;
   void FromState(const TrainerState& state);
 

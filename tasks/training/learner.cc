@@ -93,6 +93,7 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
   RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh));
   if (!fresh.empty())
     notes->push_back(absl::StrCat("new in this model: ", absl::StrJoin(fresh, ", ")));
+  if (optimizer_ != nullptr) optimizer_->StartAverage();
   return absl::OkStatus();
 }
 
@@ -195,6 +196,7 @@ absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& 
       ReadMoments(JoinPath(checkpoint, kMomentsName), model_.params(), optimizer_.get()));
   step_ = state.step();
   skipped_ = state.skipped_steps();
+  recently_skipped_ = {};
   for (const int64_t step : state.recently_skipped()) recently_skipped_.Add(step);
   optimizer_->set_steps(step_ - skipped_);
   last_loss_ = state.last_loss();

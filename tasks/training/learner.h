@@ -72,7 +72,7 @@ class Learner {
   // Reads weights, moments and state of a checkpoint of this run. kMismatch if something is missing
   // or if a LoRA's base has changed.
   absl::Status Resume(const std::string& checkpoint, const TrainerState& state);
-  // Reads the weights of a checkpoint of another run. Notes and errors as Initialize.
+  // Starts with the weights of a checkpoint of another run. Notes and errors as Initialize.
   absl::Status LoadWeights(const std::string& checkpoint, std::vector<std::string>* notes);
 
   // Steps done, including skipped ones.

@@ -26,11 +26,14 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
       pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay,
           p.rate * rate});
   }
-  if (spec_.ema_decay() > 0) {
-    average_ = LargeMemory(m_.bytes());
-    const float* values = store_->values().data();
-    for (const Piece& p : pieces_) std::copy_n(values + p.value, p.n, average().data() + p.grad);
-  }
+  if (spec_.ema_decay() > 0) average_ = LargeMemory(m_.bytes());
+  StartAverage();
+}
+
+void Optimizer::StartAverage() {
+  if (average().empty()) return;
+  const float* values = store_->values().data();
+  for (const Piece& p : pieces_) std::copy_n(values + p.value, p.n, average().data() + p.grad);
 }
 
 double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads())); }

@@ -25,6 +25,8 @@ class Optimizer {
   void Step(double rate, double norm);
   // Sets the gradients to zero.
   void Skip();
+  // Starts the moving average, if there is one, with the present weights. The constructor does so.
+  void StartAverage();
   // Exchanges the weights and their moving average, if there is one.
   void SwapAverage();
 
@@ -33,8 +35,7 @@ class Optimizer {
   void set_steps(int64_t steps) { steps_ = steps; }
   absl::Span<float> m() { return m_.as<float>(); }
   absl::Span<float> v() { return v_.as<float>(); }
-  // Moving average of the weights, which starts with those at construction; empty without
-  // ema_decay.
+  // Moving average of the weights; empty without ema_decay.
   absl::Span<float> average() { return average_.as<float>(); }
 
  private:

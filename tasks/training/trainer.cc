@@ -115,17 +115,40 @@ absl::Status Trainer::Resume(const Found& found) {
   const auto& [path, state] = found;
   if (!options_.fork.empty())
     setup_.notes.push_back("the run directory has a run already: it is resumed, --fork is ignored");
-  RETURN_IF_ERROR(learner_->Resume(path, state));
   best_->FromState(state);
   pace_->Resume(state.seconds());
   folder_->set_saved_step(state.step());
   next_example_ = state.next_example();
   evaluation_due_ = state.evaluation_due() && setup_.validation.has_value();
+  RETURN_IF_ERROR(RestoreBest(state));
+  RETURN_IF_ERROR(learner_->Resume(path, state));
   forked_from_ = state.forked_from();
   setup_.notes.push_back(
       absl::StrCat("resumed at ", pace_->Describe(state.step()), " from ", path));
   if (std::string warning = CodeWarning(state, compute_); !warning.empty())
     setup_.notes.push_back(std::move(warning));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::RestoreBest(const TrainerState& state) {
+  if (!best_->found()) return absl::OkStatus();
+  const absl::Status sound = VerifyModel(folder_->directory(), best_->step());
+  if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
+  const std::string checkpoint = folder_->Path(CheckpointName(best_->step())),
+                    lost = absl::StrCat("the best model, of step ", best_->step(),
+                        ", is incomplete or overwritten");
+  if (VerifyCheckpoint(checkpoint).ok()) {
+    ASSIGN_OR_RETURN(const TrainerState then, ReadTrainerState(checkpoint));
+    RETURN_IF_ERROR(learner_->Resume(checkpoint, then));
+    const auto average = learner_->UseAverage();
+    setup_.notes.push_back(absl::StrCat(lost, ": restored from ", checkpoint));
+    return SaveBest(best_->results());
+  }
+  const bool finished =
+      !evaluation_due_ && (pace_->Done(state.step()) >= 1 || best_->OutOfPatience());
+  if (finished) return absl::OkStatus();  // FinishModel reports it
+  setup_.notes.push_back(absl::StrCat(lost, ": the next evaluation saves another"));
+  best_->Forget();
   return absl::OkStatus();
 }
 
@@ -312,7 +335,7 @@ void Trainer::WatchSources() {
 
 absl::Status Trainer::FinishModel() {
   if (best_->found()) {
-    const absl::Status sound = VerifyModel(folder_->directory());
+    const absl::Status sound = VerifyModel(folder_->directory(), best_->step());
     if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
     if (best_->step() != learner_->step()) {
       return Error(Exit::kMismatch,

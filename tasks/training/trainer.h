@@ -75,6 +75,10 @@ class Trainer {
   // which the run in `state` (may be null) has chosen its best model.
   absl::Status CheckMetric(const TrainerState* state);
   absl::Status Resume(const Found& found);
+  // Makes sure that the run directory holds the best model of `state`: a kill may have left part of
+  // a later one. Restores it from its checkpoint, or forgets it so that the next evaluation saves a
+  // model. Changes the learner.
+  absl::Status RestoreBest(const TrainerState& state);
   // Starts with the weights of the newest checkpoint in options_.fork.
   absl::Status Fork();
 

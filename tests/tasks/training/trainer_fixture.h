@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "core/text/files/tokenizer_files.h"
+#include "encoder/folder/model_folder.h"
 #include "tasks/training/trainer.h"
 #include "tests/tasks/data/test_files.h"
 
@@ -57,16 +59,27 @@ class TrainerTest : public FilesTest {
   }
 
   // stop_after: stop as a signal would, after so many steps of this process.
-  absl::StatusOr<Trainer::Summary> Train(const LoadedSpec& spec, int stop_after = 1000000) {
+  absl::StatusOr<Trainer::Summary> Train(
+      const LoadedSpec& spec, int stop_after = 1000000, const std::string& fork = "") {
     testing::internal::CaptureStderr();
     std::atomic<bool> stop = false;
     const auto after_step = [&](int64_t) { stop = --stop_after == 0, now_ += 2; };
     const auto clock = [this] { return now_; };
-    auto trainer = Trainer::Create(
-        spec, {.preparing = nullptr, .stop = &stop, .after_step = after_step, .clock = clock});
+    auto trainer = Trainer::Create(spec, {.preparing = nullptr,
+                                             .stop = &stop,
+                                             .after_step = after_step,
+                                             .clock = clock,
+                                             .fork = fork});
     absl::StatusOr<Trainer::Summary> summary = trainer.ok() ? (*trainer)->Run() : trainer.status();
     progress_ = testing::internal::GetCapturedStderr();
     return summary;
+  }
+  // All weights of a model folder.
+  std::vector<float> Values(const std::string& folder) {
+    Model model(*LoadConfig(Path(folder)), false);
+    std::vector<std::string> fresh;
+    EXPECT_TRUE(model.Load(Path(folder), 0, &fresh).ok());
+    return {model.params().values().begin(), model.params().values().end()};
   }
   std::string Weights(const std::string& run) { return Read(Path(run) + "/model.safetensors"); }
 

@@ -1,5 +1,4 @@
 // Whole training runs: they learn, resume with the same bits, and stop cleanly.
-#include <cmath>
 
 #include "core/base/threads.h"
 #include "encoder/folder/model_folder.h"
@@ -115,6 +114,57 @@ TEST_F(TrainerTest, ThreadsDoNotChangeBits) {
   SetThreads(threads);
 }
 
+TEST_F(TrainerTest, AForkStartsTheAverageWithItsOwnWeights) {
+  ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "old", 20)).ok());
+  LoadedSpec spec = Spec(Mlm(), "text.txt", "new", 1);
+  spec.spec.mutable_optimizer()->set_ema_decay(0.9f);
+  spec.spec.mutable_optimizer()->set_learning_rate(1e-9f);
+  ASSERT_TRUE(Train(spec, 1000, Path("old")).ok());
+  const std::vector<float> old = Values("old"), now = Values("new");
+  for (size_t i = 0; i < old.size(); ++i) ASSERT_NEAR(now[i], old[i], 1e-6) << i;
+}
+
+// A kill while the best model was being saved, and a resume with data on which later models are
+// worse.
+TEST_F(TrainerTest, AnIncompleteBestModelIsRestoredOrReplaced) {
+  std::string swapped = "text\tlabel\n";
+  for (int i = 0; i < 60; ++i)
+    absl::StrAppend(&swapped, i % 2 == 0 ? "the cat sat on mat\tdog\n" : "a dog ran to box\tcat\n");
+  Write("swapped.tsv", swapped);
+  const auto spec = [&](const std::string& run, const std::string& validation) {
+    LoadedSpec loaded =
+        Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, 12);
+    loaded.spec.mutable_validation()->add_files(Path(validation));
+    loaded.spec.mutable_evaluation()->set_every_steps(2);
+    loaded.spec.mutable_evaluation()->set_metric("loss");
+    return loaded;
+  };
+  const auto finish = [&](const std::string& run) {
+    const auto summary = Train(spec(run, "swapped.tsv"));
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    const std::string metrics = Read(Path(run + "/metrics.json"));
+    EXPECT_THAT(metrics, HasSubstr(summary.ok() ? summary->best.ToJson() : "a summary"));
+  };
+  std::string best;
+  for (const std::string run : {"restored", "replaced", "newer"}) {
+    ASSERT_EQ(ExitOf(Train(spec(run, "classes.tsv"), run == "newer" ? 7 : 6).status()),
+        Exit::kInterrupted);
+    best = Weights(run + "/step-00000004");
+    if (run == "newer") {  // than what the checkpoint knows
+      std::filesystem::remove_all(Path(run + "/step-00000007"));
+      ASSERT_THAT(Read(Path(run + "/metrics.json")), HasSubstr("\"step\":6,"));
+    } else {
+      std::filesystem::remove(Path(run + "/MANIFEST"));
+      std::filesystem::resize_file(Path(run + "/model.safetensors"), 5);
+    }
+    if (run == "replaced") std::filesystem::remove_all(Path(run + "/step-00000004"));
+    finish(run);
+    EXPECT_EQ(Weights(run) == best, run != "replaced") << run;
+    EXPECT_THAT(progress_, HasSubstr(run == "replaced" ? "the next evaluation saves another"
+                                                       : "restored from " + Path(run)));
+  }
+}
+
 TEST_F(TrainerTest, RefusesAChangedSpecWithTheDifference) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "run", 4)).ok());
   LoadedSpec other = Spec(Mlm(), "text.txt", "run", 4);
@@ -217,13 +267,7 @@ TEST_F(TrainerTest, TheAverageOfTheWeightsIsEvaluatedAndSaved) {
   EXPECT_NE(Weights("some"), Weights("plain"));
   // The average over the weights after each step, from those at the beginning, with the first
   // steps' smaller decay.
-  const auto values = [&](const std::string& folder) {
-    Model model(*LoadConfig(Path(folder)), false);
-    std::vector<std::string> fresh;
-    EXPECT_TRUE(model.Load(Path(folder), 0, &fresh).ok());
-    return std::vector<float>(model.params().values().begin(), model.params().values().end());
-  };
-  const std::vector<float> plain = values("plain"), hair = values("hair");
+  const std::vector<float> plain = Values("plain"), hair = Values("hair");
   for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i], hair[i], 1e-6);
   std::vector<float> expected;
   for (int step = 0; step <= 12; ++step) {
@@ -236,11 +280,11 @@ TEST_F(TrainerTest, TheAverageOfTheWeightsIsEvaluatedAndSaved) {
     }
     ASSERT_EQ(Train(part, 1).ok(), step == 12);
     const std::vector<float> now =
-        values(absl::StrCat("part/step-000000", step < 10 ? "0" : "", step));
+        Values(absl::StrCat("part/step-000000", step < 10 ? "0" : "", step));
     const float rate = 1 - std::min(0.9, (1.0 + step) / (10.0 + step));
     for (size_t i = 0; i < now.size(); ++i) expected[i] += rate * (now[i] - expected[i]);
   }
-  const std::vector<float> some = values("some");
+  const std::vector<float> some = Values("some");
   for (size_t i = 0; i < some.size(); ++i) ASSERT_NEAR(some[i], expected[i], 1e-6) << i;
 }
 
