@@ -2,6 +2,7 @@
 #ifndef CLOZE_CORE_OPS_ONEDNN_H_
 #define CLOZE_CORE_OPS_ONEDNN_H_
 
+#include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "core/ops/packed_weight.h"
@@ -13,13 +14,13 @@ inline dnnl::memory::data_type TypeOf(DType type) {
   return type == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-// A plain matrix. oneDNN 3 computes wrong products if a dimension is 1 and its stride is not that
-// of a matrix without gaps, so Describe writes that stride. Vectors with gaps between their
-// elements have no such description; MakePrimitive refuses them.
+// A plain matrix. oneDNN 3 computes wrong products of vectors if their strides leave open which
+// dimension is contiguous, so Describe writes those of a row-major matrix. Columns with gaps
+// between their elements have none; MakePrimitive refuses them.
 inline dnnl::memory::desc Describe(
     int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
-  if (rows == 1 && (cols == 1 || col_stride == 1)) row_stride = cols, col_stride = 1;
-  if (cols == 1 && row_stride == 1) col_stride = 1;
+  if (rows == 1 && col_stride == 1) row_stride = std::max(row_stride, cols);
+  if (cols == 1 && (rows == 1 || row_stride == 1)) row_stride = col_stride = 1;
   return dnnl::memory::desc({rows, cols}, TypeOf(type), dnnl::memory::dims{row_stride, col_stride});
 }
 inline dnnl::memory::desc Describe(ConstMat m) {
@@ -49,11 +50,11 @@ inline dnnl::memory::dims StridesOf(const dnnl::memory::desc& desc) {
 #endif
 }
 
-// True unless a dimension is 1 and a stride is not that of a matrix without gaps.
+// True unless it is a vector with other strides than those of a row-major matrix.
 inline bool Unambiguous(const dnnl::memory::desc& desc) {
   const dnnl::memory::dims dims = DimsOf(desc), strides = StridesOf(desc);
-  if (strides.empty() || (dims[0] != 1 && dims[1] != 1)) return true;
-  return strides == dnnl::memory::dims{dims[1], 1};
+  if (strides.empty() || (dims[0] > 1 && dims[1] > 1)) return true;
+  return strides[1] == 1 && (dims[1] == 1 ? strides[0] == 1 : strides[0] >= dims[1]);
 }
 
 // Returns the layout of a product's weights [depth, cols]. block_depth is 0 unless the kernel Pack
