@@ -1,6 +1,8 @@
 // Reading safetensors: one file, and folders of shards.
 #include "core/tensor/safetensors.h"
 
+#include <limits.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -205,7 +207,7 @@ absl::Status TensorFolder::OpenShards(const std::string& folder, const std::stri
   for (const auto& [name, shard] : map->items()) {
     if (!shard.is_string()) return bad(absl::StrCat(Quote(name), ": expected a file name"));
     const std::string file = shard.get<std::string>();
-    if (file.empty() || file[0] == '.' ||
+    if (file.empty() || file[0] == '.' || file.size() > NAME_MAX ||
         file.find_first_of(std::string("/\\\0", 3)) != std::string::npos) {
       return bad(absl::StrCat(
           Quote(name), ": ", Quote(file), " is not the plain name of a file in this folder"));

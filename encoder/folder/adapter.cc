@@ -34,7 +34,7 @@ std::string Unsupported(const Json& json) {
   const Json& type = JsonMember(json, "peft_type");
   if (type != "LORA")
     return absl::StrCat(
-        "peft_type is ", type.dump(-1, ' ', true), ", only \"LORA\" can be computed");
+        "peft_type is ", Quote(type.dump(-1, ' ', true)), ", only \"LORA\" can be computed");
   for (const char* name : {"use_dora", "lora_bias", "fan_in_fan_out"}) {
     if (JsonMember(json, name) == true)
       return absl::StrCat(name, " is true, which cannot be computed");
@@ -45,7 +45,8 @@ std::string Unsupported(const Json& json) {
   }
   const Json& bias = JsonMember(json, "bias");
   if (!bias.is_null() && bias != "none")
-    return absl::StrCat("bias is ", bias.dump(-1, ' ', true), ", only \"none\" can be computed");
+    return absl::StrCat(
+        "bias is ", Quote(bias.dump(-1, ' ', true)), ", only \"none\" can be computed");
   return "";
 }
 
@@ -186,7 +187,7 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder) {
       absl::StrCat(QuotePath(folder), ": is an adapter, ",
           config.base.empty()
               ? std::string("and names no base")
-              : absl::StrCat("and its base ", QuotePath(config.base), " is not there"),
+              : absl::StrCat("and its base ", Quote(config.base, 1024), " is not there"),
           "; give both: --model BASE --adapter ", QuotePath(folder)));
 }
 

@@ -65,10 +65,13 @@ std::string Disagreement(const Param& param, const TensorInfo& tensor) {
                                     "; expected floating point");
 }
 
-absl::Status Mismatch(const std::string& folder, const std::vector<std::string>& lines) {
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", lines.size(),
-                                    lines.size() == 1 ? " tensor does" : " tensors do",
-                                    " not fit the model:\n  ", absl::StrJoin(lines, "\n  ")));
+absl::Status Mismatch(const std::string& folder, std::vector<std::string> lines) {
+  constexpr size_t kShown = 10;
+  const size_t count = lines.size();
+  if (count > kShown) lines.resize(kShown), lines.push_back("...");
+  return Error(Exit::kMismatch,
+      absl::StrCat(QuotePath(folder), ": ", count, count == 1 ? " tensor does" : " tensors do",
+          " not fit the model:\n  ", absl::StrJoin(lines, "\n  ")));
 }
 
 // Checks a stored output layer against the values it is tied to.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,6 +38,7 @@ std::string Classes(const std::string& file, const std::string& labels = "") {
 std::string Tags(const std::string& file) {
   return kEncoder + kRun + "token_tagging { max_tokens: 16 } train { files: '" + file + "' }";
 }
+const std::string kLong(100'000, 'x');
 std::string Repeat(const std::string& text, int64_t n) {
   std::string out;
   for (int64_t i = 0; i < n; ++i) out += text;
@@ -266,10 +268,10 @@ std::vector<Case> ModelCases() {
           std::string(kPretrain) + " --set model.tokenizer=none", 66,
           {"--set model.tokenizer=none: model.tokenizer", "none: cannot open"}},
       tokenizer("depth", Repeat("[", 100000), {"m/tokenizer.json: nested deeper"}),
-      tokenizer("not_json", "{\"version\": }", {"m/tokenizer.json: not valid JSON"}),
+      tokenizer("not_json", "{\"version\": }", {"m/tokenizer.json:1: not valid JSON"}),
       tokenizer("regex",
           R"({"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}})",
-          {"m/tokenizer.json: normalizer: type Replace, only BertNormalizer"}),
+          {"m/tokenizer.json: normalizer: type Replace: expected BertNormalizer"}),
       tokenizer("other_model",
           R"({"normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "ByteLevel"}})",
           {"pre_tokenizer: type ByteLevel"}),
@@ -282,16 +284,32 @@ std::vector<Case> ModelCases() {
       model("I14_disagreements",
           R"({"embeddings.word_embeddings.weight":{"dtype":"U8","shape":[9,9],"data_offsets":[0,81]}})",
           std::string(81, 'x'),
-          {"word_embeddings.weight: shape [9, 9], [8, 2] expected",
+          {"word_embeddings.weight: expected shape [8, 2], found [9, 9]",
               "position_embeddings.weight: missing", "token_type_embeddings.weight: missing"},
           76),
       index("outside", R"({"weight_map": {"a": "../x.safetensors"}})",
           {"weight_map: a: ../x.safetensors is not the plain name"}),
       index("missing_shard", R"({"weight_map": {"a": "x.safetensors"}})",
           {"m/x.safetensors: cannot open"}, 66),
+      index("long_shard", "{\"weight_map\": {\"a\": \"" + kLong + "\"}}",
+          {"weight_map: a: xxx", "xxx... is not the plain name"}),
+      Case{"long_base",
+          {{"m/adapter_config.json",
+              "{\"peft_type\": \"LORA\", \"r\": 1, \"lora_alpha\": 1, \"base_model_name_or_path\": "
+              "\"" +
+                  kLong + "\"}"}},
+          "encode --model m --out o", 66, {"its base xxx", "xxx... is not there"}},
+      Case{"long_adapter_type", {{"m/adapter_config.json", "{\"peft_type\": \"" + kLong + "\"}"}},
+          "encode --model m --out o", 76, {"peft_type is \"xxx", "xxx..., only"}},
+      Case{"many_tensors_missing",
+          {{"m/config.json", absl::StrReplaceAll(
+                                 config, {{"num_hidden_layers\": 1", "num_hidden_layers\": 33"}})},
+              {"m/model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10)}},
+          "encode --model m --out o", 76, {" tensors do not fit the model", "\n  ..."}},
       Case{"I14_config_range",
           {{"m/config.json", R"({"model_type": "bert", "vocab_size": 4294967296})"}},
-          "encode --model m --out o", 65, {"m/config.json: vocab_size: 4294967296"}},
+          "encode --model m --out o", 65,
+          {"m/config.json: vocab_size: expected a whole number", "found 4294967296"}},
       Case{"I14_two_positions", {{"m/config.json", config_of(2)}}, "encode --model m --out o", 65,
           {"config.json: max_position_embeddings: 2"}},
       Case{"I12_config_depth", {{"m/config.json", "{\"a\":" + Repeat("[", 100000)}},
@@ -410,6 +428,9 @@ TEST(OddInput, IsEscapedInAllOutput) {
   EXPECT_EQ(missing.exit, 66);
   EXPECT_THAT(missing.err, HasSubstr("no\\u{1B}[2Jfile: cannot open"));
   ExpectSafe(missing.err);
+  const std::string path = "/missing/" + std::string(1500, 'p') + "/" + std::string(1500, 'q');
+  for (const std::string command : {"tokenize --model ", "predict --model "})
+    EXPECT_THAT(RunCloze(command + path, "echo a | ").err, HasSubstr(path)) << "paths are not cut";
 }
 
 }  // namespace
