@@ -150,7 +150,8 @@ const TokenizerFormat& BertFormat() {
       .config = BertConfig,
       .vocab_files = kBertFiles,
       .token_per_line = true,
-      .read_vocab = ReadBertVocab};
+      .read_vocab = ReadBertVocab,
+      .check_folder = nullptr};
   return format;
 }
 

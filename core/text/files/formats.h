@@ -30,6 +30,8 @@ struct TokenizerFormat {
   absl::Span<const VocabFile> vocab_files;
   bool token_per_line;
   absl::Status (*read_vocab)(const std::vector<std::string>& paths, TokenizerData* data);
+  // Checks the other files of a folder against `data` of its tokenizer.json. May be null.
+  absl::Status (*check_folder)(const std::string& folder, const TokenizerData& data);
 };
 
 const TokenizerFormat& BertFormat();

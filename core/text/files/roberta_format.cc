@@ -1,4 +1,5 @@
 // RoBERTa: ByteLevel, BPE and <s> A </s></s> B </s>; vocab.json and merges.txt.
+#include "absl/functional/function_ref.h"
 #include "core/base/file.h"
 #include "core/text/files/formats.h"
 
@@ -126,21 +127,47 @@ std::string VocabJson(const TokenizerData& data) {
          "\n";
 }
 
+// Calls `add` for each line with a merge.
+absl::Status ReadMergesFile(
+    const std::string& path, absl::FunctionRef<absl::Status(const std::string& line)> add) {
+  ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(path, 1 << 16));
+  std::string line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, lines.Next(&line));
+    if (!more) return absl::OkStatus();
+    if (line.rfind("#version", 0) == 0 || line.empty()) continue;
+    if (absl::Status status = add(line); !status.ok())
+      return Annotate(status, absl::StrCat(QuotePath(path), ":", lines.line_number()));
+  }
+}
+
 absl::Status ReadRobertaVocab(const std::vector<std::string>& paths, TokenizerData* data) {
   ASSIGN_OR_RETURN(const Json json, ReadJsonObject(paths[0]));
   RETURN_IF_ERROR(ReadVocabObject(paths[0], "tokens", json, &data->tokens));
   MergeReader reader(data);
-  ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(paths[1], 1 << 16));
-  std::string line;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, lines.Next(&line));
-    if (!more) break;
-    if (line.rfind("#version", 0) == 0 || line.empty()) continue;
-    if (absl::Status status = reader.Add(line); !status.ok())
-      return Annotate(status, absl::StrCat(QuotePath(paths[1]), ":", lines.line_number()));
-  }
+  RETURN_IF_ERROR(
+      ReadMergesFile(paths[1], [&](const std::string& line) { return reader.Add(line); }));
   data->lstrip = {"<mask>"};  // as RobertaTokenizer sets it
   return absl::OkStatus();
+}
+
+// Other programs read merges.txt, so it must say the same as tokenizer.json.
+absl::Status CheckMergesFile(const std::string& folder, const TokenizerData& data) {
+  const std::string path = JoinPath(folder, "merges.txt");
+  if (!PathExists(path)) return absl::OkStatus();
+  const size_t count = data.merges.size();
+  size_t next = 0;
+  RETURN_IF_ERROR(ReadMergesFile(path, [&](const std::string& line) {
+    const std::string expected = next == count ? "no more merges"
+                                               : absl::StrCat(data.tokens[data.merges[next].first],
+                                                     " ", data.tokens[data.merges[next].second]);
+    if (next++ < count && line == expected) return absl::OkStatus();
+    return Error(Exit::kMismatch, absl::StrCat("merge ", Quote(line), ": expected ",
+                                      Quote(expected), ", as in tokenizer.json"));
+  }));
+  if (next == count) return absl::OkStatus();
+  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ends after ", next,
+                                    " merges: expected ", count, ", as in tokenizer.json"));
 }
 
 constexpr VocabFile kRobertaFiles[] = {{"vocab.json", VocabJson}, {"merges.txt", MergesText}};
@@ -155,7 +182,8 @@ const TokenizerFormat& RobertaFormat() {
       .config = RobertaConfig,
       .vocab_files = kRobertaFiles,
       .token_per_line = false,
-      .read_vocab = ReadRobertaVocab};
+      .read_vocab = ReadRobertaVocab,
+      .check_folder = CheckMergesFile};
   return format;
 }
 

@@ -16,6 +16,12 @@ const TokenizerFormat* const* Formats() {
   return formats;
 }
 
+const TokenizerFormat& FormatOf(SubwordKind kind) {
+  const auto* format = Formats();
+  while ((*format)->kind != kind) ++format;
+  return **format;
+}
+
 absl::Status ReadAddedTokens(const std::string& path, const Json& json, TokenizerData* data) {
   std::map<uint64_t, std::string> added;
   for (const Json& token : JsonMember(json, "added_tokens")) {
@@ -97,7 +103,7 @@ absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, Toke
         return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": missing"));
     }
     data->kind = (*format)->kind;
-    *origin = {paths[0], (*format)->token_per_line};
+    *origin = {paths[0], (*format)->token_per_line, paths.back()};
     return (*format)->read_vocab(paths, data);
   }
   return Error(Exit::kNoInput,
@@ -136,6 +142,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
   const bool from_json = folder ? PathExists(origin.file) : absl::EndsWith(path, ".json");
   if (from_json) {
     ASSIGN_OR_RETURN(data, ReadTokenizerJson(origin.file));
+    const auto check = FormatOf(data.kind).check_folder;
+    if (folder && check != nullptr) RETURN_IF_ERROR(check(path, data));
   } else if (folder) {
     RETURN_IF_ERROR(ReadVocabFiles(path, &data, &origin));
   } else {
@@ -154,16 +162,15 @@ absl::Status SaveTokenizer(
   const auto write = [&](const char* name, const std::string& content) {
     return WriteFileAtomically(JoinPath(directory, name), content);
   };
-  const auto* format = Formats();
-  while ((*format)->kind != data.kind) ++format;
+  const TokenizerFormat& format = FormatOf(data.kind);
   OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr},
       {"added_tokens", AddedTokensJson(tokenizer)}};
-  (*format)->write(tokenizer, &json);
+  format.write(tokenizer, &json);
   // LoadTokenizer prefers tokenizer.json, so an interrupted save is never a mixture.
   RETURN_IF_ERROR(write("tokenizer.json", ToJsonText(json)));
-  for (const VocabFile& file : (*format)->vocab_files)
+  for (const VocabFile& file : format.vocab_files)
     RETURN_IF_ERROR(write(file.name, file.content(data)));
-  OrderedJson names = OrderedJson::object(), config = (*format)->config(data, max_length);
+  OrderedJson names = OrderedJson::object(), config = format.config(data, max_length);
   SpecialNames special = data.names;
   for (const auto& [field, name] : NameFields(&special)) {
     if (!name->empty()) names[field] = config[field] = *name;

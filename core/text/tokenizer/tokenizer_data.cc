@@ -46,6 +46,33 @@ absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialN
   return absl::OkStatus();
 }
 
+// Checks that no merge is missing. A token that no merge produces is accepted if no two tokens join
+// to it: RoBERTa has such tokens ("madeupword0000", "<|endoftext|>").
+absl::Status CheckMerges(
+    const TokenOrigin& origin, const TokenIds& ids, const TokenizerData& data) {
+  std::vector<bool> made(data.tokens.size());
+  for (const auto& [left, right] : data.merges) {
+    const auto merged = ids.find(data.tokens[left] + data.tokens[right]);
+    if (merged != ids.end()) made[merged->second] = true;
+  }
+  const SpecialNames& names = data.names;
+  for (const std::string* name : {&names.pad, &names.unk, &names.cls, &names.sep, &names.mask}) {
+    if (!name->empty()) made[ids.at(*name)] = true;
+  }
+  for (const int32_t id : data.added) made[id] = true;
+  for (size_t id = 0; id < made.size(); ++id) {
+    const absl::string_view token = data.tokens[id];
+    for (size_t cut = 1; !made[id] && cut < token.size(); ++cut) {
+      if (!ids.contains(token.substr(0, cut)) || !ids.contains(token.substr(cut))) continue;
+      return Error(
+          Exit::kData, absl::StrCat(QuotePath(origin.merges.empty() ? origin.file : origin.merges),
+                           ": no merge produces token ", id, ", ", Quote(token),
+                           ": expected a merge for each token (is the list cut off?)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string MergesText(const TokenizerData& data) {
@@ -110,6 +137,7 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
                          ": expected at most ", kMaxAddedBytes, " bytes"));
   }
   RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
+  if (data->kind == SubwordKind::kByteBpe) RETURN_IF_ERROR(CheckMerges(origin, ids, *data));
   return ids;
 }
 

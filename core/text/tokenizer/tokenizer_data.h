@@ -52,13 +52,13 @@ inline constexpr int64_t kMaxTokens = 10'000'000;
 
 // Ids by token. Keys are views of TokenizerData::tokens. Not a flat_hash_map: that is freed wrongly
 // when an allocation failed while it grew.
-using TokenIds =
-    std::unordered_map<absl::string_view, int32_t, absl::Hash<absl::string_view>>;
+using TokenIds = std::unordered_map<absl::string_view, int32_t, absl::Hash<absl::string_view>>;
 
 // Names a token in messages: its line of the vocabulary file, or its id.
 struct TokenOrigin {
   std::string file = "the vocabulary";
   bool lines = false;  // line = id + 1
+  std::string merges = "";  // the file of the merges, if it is another one
   std::string Place(int64_t id) const;
 };
 
@@ -67,8 +67,8 @@ absl::Status CheckToken(absl::string_view token);
 // Returns kLimit if there are too many tokens, or too many bytes in all of them.
 absl::Status CheckTokenCount(const std::string& file, int64_t tokens, int64_t bytes);
 
-// Checks the tokens, fills the empty `names` by spelling ("[PAD]" or "<pad>" and so on) and returns
-// the ids. All special tokens but padding and mask are required.
+// Checks tokens and merges, fills the empty `names` by spelling ("[PAD]" or "<pad>" and so on) and
+// returns the ids. All special tokens but padding and mask are required.
 absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* data);
 
 }  // namespace cloze

@@ -312,5 +312,45 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   ExpectError(Exit::kNoInput, "vocab.json: missing");
 }
 
+// Without these checks, a list of merges that is cut off gives other ids and no error.
+TEST_F(ByteLevel, RefusesMergesThatAreCutOff) {
+  const std::string merges = Read(kGolden + "/merges.txt");
+  const std::string cut = merges.substr(0, merges.rfind('\n', merges.size() - 2) + 1);
+  Json json = Golden("tokenizer.json");
+  Write("tokenizer.json", json.dump());
+  Write("merges.txt", merges);
+  EXPECT_TRUE(LoadTokenizer(folder_, true).ok());
+  Write("merges.txt", cut);
+  ExpectError(Exit::kMismatch, "merges.txt: ends after ");
+  Write("merges.txt", "");
+  ExpectError(Exit::kMismatch, "merges.txt: ends after 0 merges: expected ");
+  Write("merges.txt", merges + "t h\n");
+  ExpectError(Exit::kMismatch, "merge t h: expected no more merges, as in tokenizer.json");
+  Write("merges.txt", "#version: 0.2\nt q\n");
+  ExpectError(Exit::kMismatch, "merges.txt:2: merge t q: expected ");
+
+  std::filesystem::remove(folder_ + "/merges.txt");
+  json["model"]["merges"].erase(json["model"]["merges"].size() - 1);
+  Write("tokenizer.json", json.dump());
+  ExpectError(Exit::kData, "tokenizer.json: no merge produces token ");
+  json["model"]["merges"] = Json::array();
+  Write("tokenizer.json", json.dump());
+  ExpectError(Exit::kData, "tokenizer.json: no merge produces token ");
+
+  std::filesystem::remove(folder_ + "/tokenizer.json");
+  Json vocab = json["model"]["vocab"];
+  Write("vocab.json", vocab.dump());
+  Write("merges.txt", cut);
+  ExpectError(Exit::kData, "merges.txt: no merge produces token ");
+  Write("merges.txt", "");
+  ExpectError(Exit::kData, "merges.txt: no merge produces token ");
+
+  // The vocabulary of roberta-base has tokens that are neither special nor produced by a merge.
+  for (const char* token : {"<|endoftext|>", "madeupword0000"}) vocab[token] = vocab.size();
+  Write("vocab.json", vocab.dump());
+  Write("merges.txt", merges);
+  EXPECT_TRUE(LoadTokenizer(folder_, true).ok()) << LoadTokenizer(folder_, true).status();
+}
+
 }  // namespace
 }  // namespace cloze
