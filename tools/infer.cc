@@ -32,16 +32,14 @@ void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
   command
       ->add_option("--adapter", options->adapters,
           "Adapter folder to use: with a name for the JSON lines with \"adapter\": NAME, without "
-          "one "
-          "for all others. Repeatable.")
+          "one for all others. Repeatable.")
       ->type_name("[NAME=]FOLDER")
       ->take_all()
       ->allow_extra_args(false);
   command
       ->add_option("--compute", options->compute,
           "Type of activations. auto: f32. bf16: two to three times as fast on CPUs with "
-          "AVX512_BF16; "
-          "scores differ in the third digit.")
+          "AVX512_BF16; scores change by up to 0.02.")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   if (input) AddInputOptions(command, &options->input);
 }

@@ -71,8 +71,7 @@ void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, co
   command
       ->add_option("--fork", options->fork,
           "Start a new run in output.directory, at step 0, with the weights of the newest "
-          "checkpoint "
-          "of this run directory.")
+          "checkpoint of this run directory.")
       ->type_name("FOLDER");
   command->add_flag("--plan", options->plan,
       "Estimate memory and time, from a few real steps, without training.");
@@ -93,8 +92,7 @@ void AddPretrain(CLI::App& app, Run* run) {
 void AddFinetune(CLI::App& app, Run* run) {
   AddTrain(app, run, "finetune",
       "Train a model on labelled data, from a model folder or from scratch. Resumes from the "
-      "newest "
-      "checkpoint of the run directory, if there is one.",
+      "newest checkpoint of the run directory, if there is one.",
       "tools/specs/sst2.textproto --set model.start_from=runs/pretrain_mini", false);
 }
 
