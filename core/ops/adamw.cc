@@ -3,22 +3,20 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
 #include "core/ops/kernels/kernels.h"
 
 namespace cloze {
-namespace {
 
-constexpr int64_t kChunk = 1 << 16;
-
-}  // namespace
+static constexpr int64_t kChunk = 1 << 16;
 
 double SumSquares(absl::Span<const float> x) {
   const int64_t n = x.size();
   const Op op("gradient norm", [&] { return OpCost{.bytes = 4.0 * n}; });
   if (op.dry()) return 0;
-  std::vector<double> partial((n + kChunk - 1) / kChunk);
+  std::vector<double> partial(CeilDiv(n, kChunk));
   ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
     partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin);
   });

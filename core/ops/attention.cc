@@ -103,15 +103,13 @@ void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* l
   if (op.dry()) return arena.Rewind(mark);
   ParallelFor(plan.tasks(), [&](int64_t task) {
     const AttentionArgs forward = plan.Args(task, out, lse);
-    const auto moved = [&](const void* p, ConstMat from, Mat to) {
-      return static_cast<char*>(to.data) +
-             (static_cast<const char*>(p) - static_cast<const char*>(from.data));
+    // The place in `to` of p in `from`; both have the same stride.
+    const auto moved = [](const void* p, ConstMat from, ConstMat to) {
+      const auto at = static_cast<const char*>(p) - static_cast<const char*>(from.data);
+      return static_cast<char*>(const_cast<void*>(to.data)) + at;
     };
-    const char* dout_at =
-        static_cast<const char*>(dout.data) +
-        (static_cast<const char*>(forward.out) - static_cast<const char*>(out.data));
     GetKernels().attention_grad[qkv.type]({.forward = forward,
-        .dout = dout_at,
+        .dout = moved(forward.out, out, dout),
         .dq = moved(forward.q, qkv, dqkv),
         .dk = moved(forward.k, qkv, dqkv),
         .dv = moved(forward.v, qkv, dqkv)});

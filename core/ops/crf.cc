@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/ops/cost.h"
 #include "core/ops/elementwise.h"
@@ -127,8 +128,8 @@ LossSum CrfLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* ta
   const Op op("crf", [&] { return Traffic({logits, logits}); });
   if (op.dry()) return arena.Rewind(mark), LossSum();
   Convert(logits, f32);
-  const int64_t each = std::max<int64_t>((sequences + kParts - 1) / kParts, 1),
-                parts = (sequences + each - 1) / each;
+  const int64_t each = std::max<int64_t>(CeilDiv(sequences, kParts), 1),
+                parts = CeilDiv(sequences, each);
   ParallelFor(parts, [&](int64_t p) {
     double* sum = gradients + p * size;
     if (gradient_scale != 0) std::fill(sum, sum + size, 0.0);

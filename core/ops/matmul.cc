@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/number.h"
 #include "core/ops/cost.h"
 #include "core/ops/matrix_unit.h"
 #include "core/ops/onednn.h"
@@ -64,12 +65,11 @@ struct Matmul::Rep {
   // A weight is packed once for the matrix unit. Otherwise it is packed whole and, because batches
   // with few rows are cut into columns, a second time in tiles. oneDNN rounds up to its blocks.
   void CountPacked(ConstMat src, const Weight& w, bool transposed) {
-    const auto blocks = [](int64_t n) { return (n + 63) / 64 * 64; };
     const bool once =
         MatrixUnit::Multiplies(src) || (transposed ? w.w.rows : w.w.cols) <= kLeastTileCols;
     const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.w.data);
     dry_packed[{at, transposed, w.w.rows, w.w.cols}] =
-        blocks(w.w.rows) * blocks(w.w.cols) * SizeOf(src.type) * (once ? 1 : 2);
+        RoundUp(w.w.rows, 64) * RoundUp(w.w.cols, 64) * SizeOf(src.type) * (once ? 1 : 2);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/number.h"
 #include "core/base/threads.h"
 #include "core/ops/kernels/kernels.h"
 #include "core/ops/tiles.h"
@@ -14,12 +15,8 @@ constexpr int64_t kMostTokens = 1024, kMostRows = 4096;
 // Sizes of a task.
 constexpr int64_t kTokens = 128, kRows = 128, kCols = 256;
 
-int64_t Ceil(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
-
 // Returns the floats of a panel over all tokens.
-int64_t PanelFloats(int64_t tokens) {
-  return Ceil(tokens, kPanelTokens) * kPanelTokens * kPanelCols / 2;
-}
+int64_t PanelFloats(int64_t tokens) { return RoundUp(tokens, kPanelTokens) * kPanelCols / 2; }
 
 // An operand and the panels it is packed into.
 struct Operand {
@@ -30,7 +27,7 @@ struct Operand {
 
 // Packs operands of the same number of rows.
 void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
-  const int64_t pieces = Ceil(operands.begin()->from.rows, kTokens);
+  const int64_t pieces = CeilDiv(operands.begin()->from.rows, kTokens);
   const auto count = static_cast<int64_t>(operands.size());
   ParallelFor(pieces * count, [&](int64_t i) {
     const Operand& o = operands.begin()[i % count];
@@ -44,13 +41,13 @@ void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
 void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
   const int64_t panel = PanelFloats(tokens), height = Piece(dw.rows, kRows),
                 width = Piece(dw.cols, kCols);
-  const int64_t down = Ceil(dw.rows, height), across = Ceil(dw.cols, width);
+  const int64_t down = CeilDiv(dw.rows, height), across = CeilDiv(dw.cols, width);
   ParallelFor(down * across, [&](int64_t i) {
     const int64_t row = i / across * height, col = i % across * width;
     const Mat tile = Columns(
         Rows(dw, row, std::min(height, dw.rows - row)), col, std::min(width, dw.cols - col));
     GetKernels().gradient(
-        {Ceil(tokens, kPanelTokens), tile.rows, tile.cols, left + row / kPanelCols * panel,
+        {CeilDiv(tokens, kPanelTokens), tile.rows, tile.cols, left + row / kPanelCols * panel,
             right + col / kPanelCols * panel, panel, static_cast<float*>(tile.data), tile.stride});
   });
 }
@@ -72,7 +69,7 @@ void MatrixUnit::AddProduct(
       .block_cols = kProductBlock,
       .depth_stride = block,
       .cols_stride = src.cols / kProductBlock * block,
-      .bytes = Ceil(dst.cols, kProductBlock) * kProductBlock * src.cols * SizeOf(DType::kBf16)};
+      .bytes = RoundUp(dst.cols, kProductBlock) * src.cols * SizeOf(DType::kBf16)};
   const auto* weights =
       static_cast<const char*>(packed_->Get(w, transposed, 0, layout, [](void*) {}));
   ForPieces(dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
@@ -109,7 +106,7 @@ bool MatrixUnit::HasGradient(DType type) {
 
 int64_t MatrixUnit::GradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
   if (!HasGradient(type)) return 0;
-  const int64_t panels = Ceil(std::min(out, kMostRows), kPanelCols) + Ceil(in, kPanelCols);
+  const int64_t panels = CeilDiv(std::min(out, kMostRows), kPanelCols) + CeilDiv(in, kPanelCols);
   return panels * PanelFloats(std::min(tokens, kMostTokens)) * int64_t{sizeof(float)};
 }
 
@@ -120,7 +117,7 @@ void MatrixUnit::AddGradient(ConstMat dy, ConstMat x, Mat dw) {
   ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
     const int64_t panel = PanelFloats(tokens);
     float* right = panels_.as<float>().data();
-    float* left = right + Ceil(dw.cols, kPanelCols) * panel;
+    float* left = right + CeilDiv(dw.cols, kPanelCols) * panel;
     ForTiles(dw.rows, kMostRows, [&](int64_t row, int64_t rows) {
       const Operand dy_rows = {Columns(Rows(dy, token, tokens), row, rows), true, left};
       if (row == 0) LayOut({{Rows(x, token, tokens), false, right}, dy_rows}, panel);

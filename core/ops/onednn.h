@@ -1,4 +1,5 @@
-// oneDNN, and the differences between its versions 2.x and 3.x. Only for core/ops/*.cc.
+// oneDNN, and the differences between its versions 2.x and 3.x. Only for core/ops/*.cc and
+// tools/bench.
 #ifndef CLOZE_CORE_OPS_ONEDNN_H_
 #define CLOZE_CORE_OPS_ONEDNN_H_
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/number.h"
 #include "core/base/profile.h"
 #include "core/base/threads.h"
 
@@ -11,7 +12,7 @@ namespace cloze {
 void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,
     absl::FunctionRef<void(int64_t, int64_t, float*)> f) {
   const Arena::Mark mark = arena.mark();
-  const int64_t chunks = (rows + kRowChunk - 1) / kRowChunk;
+  const int64_t chunks = CeilDiv(rows, kRowChunk);
   float* partial = arena.NewArray<float>(chunks * cols);
   if (DryRun::active()) return arena.Rewind(mark);
   ParallelFor(chunks, [&](int64_t i) {

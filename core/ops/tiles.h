@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/number.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -32,15 +33,14 @@ inline int64_t TileCols(ConstMat dst, int64_t depth) {
 // Returns the size of the fewest equal pieces of [0, n) of at most `most`; all but the last are
 // multiples of 64.
 inline int64_t Piece(int64_t n, int64_t most) {
-  const int64_t pieces = (n + most - 1) / most;
-  return std::min(n, (n + pieces * 64 - 1) / (pieces * 64) * 64);
+  return std::min(n, CeilDiv(n, CeilDiv(n, most) * 64) * 64);
 }
 
 // Calls f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`.
 // Sizes differ by at most one unit.
 template <typename F>
 void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
-  const int64_t units = (n + unit - 1) / unit, pieces = (n + most - 1) / most;
+  const int64_t units = CeilDiv(n, unit), pieces = CeilDiv(n, most);
   for (int64_t i = 0; i < pieces; ++i) {
     const int64_t begin = units * i / pieces * unit;
     f(begin, std::min(n, units * (i + 1) / pieces * unit) - begin);

@@ -9,8 +9,8 @@
 
 #include "core/base/profile.h"
 #include "core/base/threads.h"
-#include "core/ops/peak_product.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/peak_product.h"
 
 namespace cloze::bench {
 namespace {

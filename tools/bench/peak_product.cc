@@ -1,11 +1,11 @@
-#include "core/ops/peak_product.h"
+#include "tools/bench/peak_product.h"
 
 #include <unordered_map>
 
 #include "core/base/threads.h"
 #include "core/ops/onednn.h"
 
-namespace cloze {
+namespace cloze::bench {
 
 using dnnl::memory;
 
@@ -44,4 +44,4 @@ void PeakProduct::Run() {
   rep_->stream.wait();
 }
 
-}  // namespace cloze
+}  // namespace cloze::bench

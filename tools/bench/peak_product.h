@@ -1,13 +1,13 @@
-// The upper limit of Matmul's speed, for benchmarks.
-#ifndef CLOZE_CORE_OPS_PEAK_PRODUCT_H_
-#define CLOZE_CORE_OPS_PEAK_PRODUCT_H_
+// The upper limit of Matmul's speed.
+#ifndef CLOZE_TOOLS_BENCH_PEAK_PRODUCT_H_
+#define CLOZE_TOOLS_BENCH_PEAK_PRODUCT_H_
 
 #include <cstdint>
 #include <memory>
 
 #include "core/tensor/mat.h"
 
-namespace cloze {
+namespace cloze::bench {
 
 // A product x [m, k] w [k, n] by oneDNN in its preferred way: all threads at once, both operands in
 // its own layouts.
@@ -24,6 +24,6 @@ class PeakProduct {
   std::unique_ptr<Rep> rep_;
 };
 
-}  // namespace cloze
+}  // namespace cloze::bench
 
-#endif  // CLOZE_CORE_OPS_PEAK_PRODUCT_H_
+#endif  // CLOZE_TOOLS_BENCH_PEAK_PRODUCT_H_
