@@ -20,17 +20,4 @@ float HalfToFloat(uint16_t bits) {
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 }
 
-uint16_t FloatToHalf(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7FFFFFFF;
-  const uint16_t sign = bits >> 16 & 0x8000;
-  if (magnitude > 0x7F800000) return sign | 0x7E00 | (magnitude >> 13 & 0x3FF);
-  if (magnitude >= 0x47800000) return sign | 0x7C00;  // 65536 and more
-  if (magnitude <
-      0x38800000) {  // below the smallest normal: count units of 2^-24, rounded by the FPU
-    return sign | static_cast<uint16_t>(std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p24f));
-  }
-  return sign |
-         static_cast<uint16_t>((magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
-}
-
 }  // namespace cloze

@@ -20,10 +20,6 @@ Bf16 FloatToBf16(float x);
 // Converts an IEEE 754 binary16 exactly.
 float HalfToFloat(uint16_t bits);
 
-// Rounds to nearest even, also subnormals.
-// Overflows to infinity. NaN stays a quiet NaN.
-uint16_t FloatToHalf(float x);
-
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_TENSOR_HALF_H_

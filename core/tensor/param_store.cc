@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/base/number.h"
 #include "core/base/threads.h"
 
 namespace cloze {
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kCacheLine = 16;  // floats
 
 int64_t Place(int64_t used, const Param& param) {
-  return param.adjacent ? used : (used + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return param.adjacent ? used : RoundUp(used, kCacheLine);
 }
 
 uint64_t HashName(const std::string& name) {

@@ -21,25 +21,19 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 constexpr int64_t kChunk = 1 << 18;  // elements
 
-// Reads the tensor in chunks: f(pointer to T, index of the first, count).
-template <typename T, typename F>
-absl::Status ForChunks(const Fd& fd, absl::string_view path, const TensorInfo& tensor, F f) {
+// Reads a tensor of elements T in chunks and converts them.
+template <typename T, typename Out, typename Convert>
+absl::Status ReadConverted(
+    const Fd& fd, absl::string_view path, const TensorInfo& tensor, Out* out, Convert convert) {
   const int64_t n = tensor.elements();
   const auto buffer = std::make_unique<T[]>(std::min(n, kChunk));
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = std::min(kChunk, n - i);
     RETURN_IF_ERROR(ReadAt(fd, path, tensor.offset + i * static_cast<int64_t>(sizeof(T)),
         buffer.get(), count * static_cast<int64_t>(sizeof(T))));
-    f(buffer.get(), i, count);
+    std::transform(buffer.get(), buffer.get() + count, out + i, convert);
   }
   return absl::OkStatus();
-}
-
-template <typename T, typename Out, typename Convert>
-absl::Status ReadConverted(
-    const Fd& fd, absl::string_view path, const TensorInfo& tensor, Out* out, Convert convert) {
-  return ForChunks<T>(fd, path, tensor,
-      [&](const T* in, int64_t at, int64_t n) { std::transform(in, in + n, out + at, convert); });
 }
 
 // Tests the exponent bits of many values at once, which the compiler vectorizes.

@@ -13,12 +13,11 @@
 #include "core/base/create.h"
 #include "core/base/json.h"
 #include "core/base/number.h"
-#include "core/tensor/half.h"
 
 namespace cloze {
 namespace {
 
-constexpr int64_t kChunk = 1 << 18;  // elements, or bytes of a copy
+constexpr int64_t kChunk = 1 << 18;  // bytes of a copy
 
 int64_t Elements(absl::Span<const int64_t> shape) {
   int64_t n = 1;
@@ -52,21 +51,11 @@ absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
 
 absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& tensor) {
   const int64_t n = Elements(tensor.shape);
-  if (tensor.type == FileType::kI64 || tensor.type == FileType::kI32)
-    return WriteAll(fd, path, tensor.data, n * SizeOf(tensor.type));
-  const auto* data = static_cast<const float*>(tensor.data);
-  RETURN_IF_ERROR(CheckFinite(tensor.name, {data, static_cast<size_t>(n)}));
-  if (tensor.type == FileType::kF32) return WriteAll(fd, path, data, n * 4);
-  CLOZE_CHECK(tensor.type == FileType::kBf16 || tensor.type == FileType::kF16);
-  const bool bf16 = tensor.type == FileType::kBf16;
-  std::vector<uint16_t> buffer(std::min(n, kChunk));
-  for (int64_t i = 0; i < n; i += kChunk) {
-    const int64_t count = std::min(kChunk, n - i);
-    std::transform(data + i, data + i + count, buffer.begin(),
-        [bf16](float x) { return bf16 ? FloatToBf16(x).bits : FloatToHalf(x); });
-    RETURN_IF_ERROR(WriteAll(fd, path, buffer.data(), count * 2));
+  if (tensor.type == FileType::kF32) {
+    const auto* data = static_cast<const float*>(tensor.data);
+    RETURN_IF_ERROR(CheckFinite(tensor.name, {data, static_cast<size_t>(n)}));
   }
-  return absl::OkStatus();
+  return WriteAll(fd, path, tensor.data, n * SizeOf(tensor.type));
 }
 
 absl::Status CheckName(const std::string& name) {

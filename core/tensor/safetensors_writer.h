@@ -14,8 +14,7 @@
 
 namespace cloze {
 
-// One tensor to write; `data` points to its elements, which outlive the call: float for the types
-// F32, F16 and BF16 (rounded to nearest even on the way), int64_t for I64, int32_t for I32.
+// One tensor to write; `data` points to its elements, which outlive the call.
 struct TensorData {
   std::string name;
   std::vector<int64_t> shape;

@@ -70,45 +70,38 @@ std::string Fingerprint(const ParamHashes& hashes, const std::set<std::string>& 
   return absl::StrFormat("%016x", all);
 }
 
-bool EndsWithModule(absl::string_view name, absl::string_view suffix) {
-  return name == suffix || absl::EndsWith(name, absl::StrCat(".", suffix));
+void AddOnce(const std::string& name, Json* list) {
+  if (std::find(list->begin(), list->end(), name) == list->end()) list->push_back(name);
 }
 
-// Returns target_modules, which select the modules of the spec's targets and no others. PEFT
-// selects a module if its name is in the list or ends with "." and a name in the list.
-std::vector<std::string> TargetModules(const LoraSpec& spec, const ModelConfig& config) {
-  std::vector<RoleName> others;
-  for (const absl::Span<const RoleName> part : config.family->names) {
-    for (const RoleName& entry : part) {
-      if (!IsTarget(spec, entry.role)) others.push_back(entry);
+// True if PEFT would select a module that is no target by `name`: it selects modules with this name
+// and modules whose names end with "." and this name.
+bool SelectsOther(absl::string_view name, const LoraSpec& spec, const Family& family) {
+  for (const absl::Span<const RoleName> part : family.names) {
+    for (const RoleName& other : part) {
+      if (!IsTarget(spec, other.role) &&
+          absl::EndsWith(absl::StrCat(".", family.Name(other.role, 0)), absl::StrCat(".", name)))
+        return true;
     }
   }
-  std::vector<std::string> modules;
-  const auto add = [&](const std::string& module) {
-    if (std::find(modules.begin(), modules.end(), module) == modules.end())
-      modules.push_back(module);
-  };
+  return false;
+}
+
+// Returns target_modules, which select the modules of the spec's targets and no others.
+Json TargetModules(const LoraSpec& spec, const ModelConfig& config) {
+  Json modules = Json::array();
   for (const Role role : {Role::kQuery, Role::kKey, Role::kValue, Role::kIntermediate,
            Role::kAttentionOutput, Role::kOutput}) {
     if (!IsTarget(spec, role)) continue;
     const std::string name = config.family->Name(role, 0);
-    const auto unique = [&](const std::string& suffix) {
-      return std::none_of(others.begin(), others.end(), [&](const RoleName& other) {
-        return EndsWithModule(config.family->Name(other.role, 0), suffix);
-      });
-    };
     // Find the shortest suffix of no other module; if it has the block's number, add all blocks.
     size_t dot = name.size();
-    std::string suffix;
-    do {
-      dot = name.rfind('.', dot - 1);
-      suffix = name.substr(dot + 1);
-    } while (!unique(suffix));
-    if (suffix[0] != '0') {
-      add(suffix);
-      continue;
-    }
-    for (int i = 0; i < config.layers; ++i) add(absl::StrCat(i, suffix.substr(1)));
+    do dot = name.rfind('.', dot - 1);
+    while (SelectsOther(name.substr(dot + 1), spec, *config.family));
+    const std::string suffix = name.substr(dot + 1);
+    const bool numbered = suffix[0] == '0';
+    for (int i = 0; i < (numbered ? config.layers : 1); ++i)
+      AddOnce(numbered ? absl::StrCat(i, suffix.substr(1)) : suffix, &modules);
   }
   return modules;
 }
@@ -133,9 +126,8 @@ std::string FormatAdapterConfig(const ModelConfig& config, const LoraSpec& spec,
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
     if (!param.trainable || param.lora()) continue;
-    const std::string module = ModuleOf(param, config);
-    if (!module.empty() && std::find(modules.begin(), modules.end(), module) == modules.end())
-      modules.push_back(module);
+    if (const std::string module = ModuleOf(param, config); !module.empty())
+      AddOnce(module, &modules);
   }
   const std::string task = TypeOf(config.head).peft_task;
   const float alpha = spec.alpha();
@@ -192,19 +184,18 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder) {
 }
 
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
-  std::vector<ParamId> ids;
+  ParamHashes hashes;
+  std::vector<std::pair<const Param*, uint64_t*>> work;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
-    if (param.adapter < 0 && param.layer < config.layers) ids.push_back(id);
+    if (param.adapter < 0 && param.layer < config.layers)
+      work.emplace_back(&param, &hashes[param.name]);
   }
-  std::vector<uint64_t> hashes(ids.size());
-  ParallelFor(ids.size(), [&](int64_t i) {
-    const Param& param = store.param(ids[i]);
-    hashes[i] = Hash(store.values().subspan(param.offset, param.size()));
+  ParallelFor(work.size(), [&](int64_t i) {
+    const auto& [param, hash] = work[i];
+    *hash = Hash(store.values().subspan(param->offset, param->size()));
   });
-  ParamHashes all;
-  for (size_t i = 0; i < ids.size(); ++i) all[store.param(ids[i]).name] = hashes[i];
-  return all;
+  return hashes;
 }
 
 absl::StatusOr<Adapter> Adapter::Open(const std::string& folder, const ModelConfig& base) {

@@ -1,11 +1,10 @@
 #include "encoder/modules/batch.h"
 
+#include "core/base/number.h"
+
 namespace cloze {
 
-int64_t PaddedRows(int64_t rows) {
-  const int64_t multiple = rows < 64 ? 8 : 64;
-  return (rows + multiple - 1) / multiple * multiple;
-}
+int64_t PaddedRows(int64_t rows) { return RoundUp(rows, rows < 64 ? 8 : 64); }
 
 void Batch::Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example) {
   const int64_t n = sequence.size();

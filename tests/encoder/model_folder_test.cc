@@ -14,6 +14,7 @@
 #include "core/tensor/safetensors_writer.h"
 #include "encoder/modules/encoder.h"
 #include "encoder/modules/head.h"
+#include "tests/core/tensor/half_values.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -153,8 +154,16 @@ TEST_F(ModelFolderTest, ReadsSixteenBitWeights) {
   const ModelConfig config = Config();
   const Params saved(config);
   for (const FileType type : {FileType::kF16, FileType::kBf16}) {
+    std::vector<std::vector<uint16_t>> bits;
     Rewrite(saved, [&](std::vector<TensorData>* tensors) {
-      for (TensorData& t : *tensors) t.type = type;
+      for (TensorData& t : *tensors) {
+        int64_t n = 1;
+        for (const int64_t dimension : t.shape) n *= dimension;
+        bits.push_back(
+            SixteenBits({static_cast<const float*>(t.data), static_cast<size_t>(n)}, type));
+        t.type = type;
+        t.data = bits.back().data();
+      }
     });
     Params loaded(config);
     LoadReport report;

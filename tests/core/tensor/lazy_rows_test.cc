@@ -8,6 +8,7 @@
 #include "core/tensor/safetensors_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/tensor/half_values.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -25,8 +26,11 @@ class LazyRowsTest : public testing::Test {
   }
   void Store(FileType type) {
     std::filesystem::remove(Path());
-    ASSERT_TRUE(WriteSafetensors(Path(),
-        {{"a", {3}, FileType::kF32, stored_.data()}, {"t", {kRows, kCols}, type, stored_.data()}})
+    const auto bits = SixteenBits(stored_, type);
+    const void* data =
+        type == FileType::kF32 ? static_cast<const void*>(stored_.data()) : bits.data();
+    ASSERT_TRUE(WriteSafetensors(
+        Path(), {{"a", {3}, FileType::kF32, stored_.data()}, {"t", {kRows, kCols}, type, data}})
                     .ok());
   }
   LazyRows Open() {

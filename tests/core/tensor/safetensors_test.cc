@@ -9,8 +9,8 @@
 #include <fstream>
 #include <limits>
 
-#include "core/tensor/half.h"
 #include "core/tensor/safetensors_writer.h"
+#include "tests/core/tensor/half_values.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -168,8 +168,9 @@ TEST_F(SafetensorsTest, AcceptsWhatIsOnlyUnusual) {
 
 TEST_F(SafetensorsTest, EveryTruncationAndNoByteFlipCrashes) {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const auto bits = SixteenBits(values, FileType::kBf16);
   ASSERT_TRUE(WriteSafetensors(Path(), {{"weight", {2, 3}, FileType::kF32, values.data()},
-                                           {"bias", {3}, FileType::kBf16, values.data()}})
+                                           {"bias", {3}, FileType::kBf16, bits.data()}})
                   .ok());
   const std::string good = *ReadFile(Path(), 1 << 20);
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(Status(good.substr(0, n)).ok()) << n;
@@ -189,11 +190,12 @@ TEST_F(SafetensorsTest, EveryTruncationAndNoByteFlipCrashes) {
 
 TEST_F(SafetensorsTest, WritesWhatItReads) {
   const std::vector<float> a = {1, -2.5f, 3e-20f, 0, 1e30f, -0.0f}, b = {0.1f, 65504, 1.0f / 3};
+  const auto b16 = SixteenBits(b, FileType::kBf16), f16 = SixteenBits(b, FileType::kF16);
   const std::vector<int64_t> ids = {-1, int64_t{1} << 40};
   const std::vector<int32_t> small = {7, -7};
   ASSERT_TRUE(WriteSafetensors(
-      Path(), {{"b16", {3}, FileType::kBf16, b.data()}, {"a", {2, 3}, FileType::kF32, a.data()},
-                  {"h", {3}, FileType::kF16, b.data()}, {"ids", {2}, FileType::kI64, ids.data()},
+      Path(), {{"b16", {3}, FileType::kBf16, b16.data()}, {"a", {2, 3}, FileType::kF32, a.data()},
+                  {"h", {3}, FileType::kF16, f16.data()}, {"ids", {2}, FileType::kI64, ids.data()},
                   {"i32", {2}, FileType::kI32, small.data()}})
                   .ok());
   const std::string bytes = *ReadFile(Path(), 1 << 20);
@@ -245,7 +247,9 @@ TEST_F(SafetensorsTest, ReadsLongTensorsOfEveryFloatType) {
   EXPECT_EQ(out, a);
   for (const FileType type : {FileType::kF32, FileType::kF16, FileType::kBf16}) {
     const std::string path = Path(std::string(NameOf(type)));
-    ASSERT_TRUE(WriteSafetensors(path, {{"a", {n}, type, a.data()}}).ok());
+    const auto bits = SixteenBits(a, type);
+    const void* data = type == FileType::kF32 ? static_cast<const void*>(a.data()) : bits.data();
+    ASSERT_TRUE(WriteSafetensors(path, {{"a", {n}, type, data}}).ok());
     std::fill(out.begin(), out.end(), 0.0f);
     ASSERT_TRUE(SafetensorsReader::Open(path)->ReadF32("a", absl::MakeSpan(out)).ok());
     EXPECT_EQ(out, a) << NameOf(type);
