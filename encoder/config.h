@@ -3,6 +3,7 @@
 #define CLOZE_ENCODER_CONFIG_H_
 
 #include "encoder/families/families.h"
+#include "proto/task.pb.h"
 
 namespace cloze {
 

@@ -7,6 +7,7 @@
 
 #include "core/tensor/param_store.h"
 #include "encoder/modules/config.h"
+#include "proto/task.pb.h"
 
 namespace cloze {
 

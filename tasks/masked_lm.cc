@@ -165,7 +165,7 @@ class MaskedLm : public Task {
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kMaskedLm;
   }
-  void Restore(const ModelConfig&, int64_t longest) override {
+  void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
     spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
   }
 

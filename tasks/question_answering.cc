@@ -224,7 +224,7 @@ class QuestionAnswering : public Task {
   bool reads_pairs() const override { return true; }
 
   void Describe(const DataSpec&, ModelConfig* config) const override { config->head = head(); }
-  void Restore(const ModelConfig&, int64_t longest) override {
+  void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
     spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
   }
 

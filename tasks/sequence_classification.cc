@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "core/base/number.h"
 #include "core/base/utf8.h"
 #include "tasks/build.h"
@@ -224,13 +226,30 @@ class TextDecoder : public Decoder {
   const std::vector<std::string>& labels_;
 };
 
-Problem ProblemOf(Spec::Kind kind) {
-  switch (kind) {
-    case Spec::SINGLE_LABEL: return Problem::kSingleLabel;
-    case Spec::MULTI_LABEL: return Problem::kMultiLabel;
-    case Spec::REGRESSION: return Problem::kRegression;
+// problem_type of each kind, in transformers.
+constexpr const char* kProblemTypes[] = {
+    "single_label_classification", "multi_label_classification", "regression"};
+
+// The kind of a model folder; without problem_type, a single label is a number (as in
+// transformers).
+Spec::Kind KindOf(const ModelConfig& config, JsonFields& fields) {
+  const size_t labels = config.labels.size();
+  const std::string& type = config.problem_type;
+  const auto* const known =
+      std::find(std::begin(kProblemTypes), std::end(kProblemTypes), absl::string_view(type));
+  if (!type.empty() && known == std::end(kProblemTypes)) {
+    fields.Fail("problem_type",
+        absl::StrCat(Quote(type), ": expected \"", absl::StrJoin(kProblemTypes, "\" or \""), "\""));
+    return Spec::SINGLE_LABEL;
   }
-  CLOZE_CHECK(false);
+  const Spec::Kind kind = !type.empty() ? static_cast<Spec::Kind>(known - kProblemTypes)
+                          : labels == 1 ? Spec::REGRESSION
+                                        : Spec::SINGLE_LABEL;
+  if (kind == Spec::SINGLE_LABEL && labels == 1)
+    fields.Fail("id2label", "expected more than one label");
+  if (kind == Spec::REGRESSION && labels != 1)
+    fields.Fail("id2label", absl::StrCat(labels, " labels: expected one number for a regression"));
+  return kind;
 }
 
 class SequenceClassification : public Task {
@@ -255,23 +274,30 @@ class SequenceClassification : public Task {
   void Describe(const DataSpec& train, ModelConfig* config) const override {
     config->head = head();
     config->pooler = spec_.pooler();
-    config->problem = ProblemOf(spec_.kind());
-    config->reading = {.max_tokens = spec_.max_tokens(),
-        .long_texts = spec_.long_texts(),
-        .pairs = !train.text_pair_field().empty(),
-        .threshold = spec_.threshold()};
+    config->problem_type = kProblemTypes[spec_.kind()];
+    Json& fields = config->task_fields;
+    fields["max_tokens"] = spec_.max_tokens();
+    if (spec_.long_texts() != Spec::HEAD)
+      fields["long_texts"] = absl::AsciiStrToLower(Spec::LongTexts_Name(spec_.long_texts()));
+    if (!train.text_pair_field().empty()) fields["pairs"] = true;
+    if (spec_.kind() == Spec::MULTI_LABEL) fields["threshold"] = Decimal(spec_.threshold());
   }
-  void Restore(const ModelConfig& config, int64_t longest) override {
-    const Reading& reading = config.reading;
-    spec_.set_max_tokens(
-        reading.max_tokens > 0 ? std::min<int64_t>(longest, reading.max_tokens) : longest);
-    spec_.set_long_texts(reading.long_texts);
-    spec_.set_threshold(reading.threshold);
-    spec_.set_kind(config.problem == Problem::kSingleLabel  ? Spec::SINGLE_LABEL
-                   : config.problem == Problem::kMultiLabel ? Spec::MULTI_LABEL
-                                                            : Spec::REGRESSION);
-    pairs_ = reading.pairs;
-    singles_ = reading.max_tokens > 0 && !reading.pairs;
+  void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
+    int32_t max_tokens = 0;  // folders from elsewhere have none of these members
+    fields.Integer("max_tokens", false, 8, 1'000'000, &max_tokens);
+    spec_.set_max_tokens(max_tokens > 0 ? std::min<int64_t>(longest, max_tokens) : longest);
+    const std::string name = absl::AsciiStrToUpper(fields.String("long_texts"));
+    Spec::LongTexts long_texts = Spec::HEAD;
+    if (!name.empty() && !Spec::LongTexts_Parse(name, &long_texts))
+      fields.Fail(
+          "long_texts", absl::StrCat(Quote(name), ": expected head, tail, head_tail or windows"));
+    spec_.set_long_texts(long_texts);
+    float threshold = spec_.threshold();
+    fields.Number("threshold", 0, 1, &threshold);
+    spec_.set_threshold(threshold);
+    spec_.set_kind(KindOf(config, fields));
+    pairs_ = fields.Bool("pairs", false);
+    singles_ = max_tokens > 0 && !pairs_;
   }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,

@@ -8,11 +8,10 @@
 
 namespace cloze {
 
-TagDecoder::TagDecoder(const Model& model, std::optional<bool> viterbi)
-    : crf_(model.head().has_crf()) {
+TagDecoder::TagDecoder(const Model& model, bool viterbi) : crf_(model.head().has_crf()) {
   const std::vector<std::string>& labels = model.config().labels;
   const int64_t n = labels.size();
-  const bool rules = viterbi.value_or(model.config().viterbi) && IsBio(labels);
+  const bool rules = viterbi && IsBio(labels);
   if (!rules && !crf_) return;
   start_.resize(n), between_.resize(n * n), end_.resize(n);
   if (crf_) {

@@ -2,7 +2,6 @@
 #ifndef CLOZE_TASKS_TAG_DECODER_H_
 #define CLOZE_TASKS_TAG_DECODER_H_
 
-#include <optional>
 #include <vector>
 
 #include "encoder/model.h"
@@ -17,9 +16,8 @@ struct WordTag {
 // Const and thread-safe. Copies the CRF of the model at construction.
 class TagDecoder {
  public:
-  // `viterbi`: keep the rules of a span scheme (SpanTags::Follows)? Nothing: as the model's config
-  // says. Labels of no scheme have no rules.
-  explicit TagDecoder(const Model& model, std::optional<bool> viterbi = std::nullopt);
+  // With `viterbi`, labels of a span scheme keep its rules (SpanTags::Follows).
+  explicit TagDecoder(const Model& model, bool viterbi = true);
 
   // logits [words, labels] f32 of one whole sentence. Without rules and crf, the best label of
   // each word; else the best sequence of labels; of words alone again when the rules leave no

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/file.h"
+
 namespace cloze {
 
 DataShape ShapeOfData(const DataStats& stats) {
@@ -125,17 +127,25 @@ std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
   CLOZE_CHECK(false);
 }
 
-std::unique_ptr<Task> MakeTask(const ModelConfig& config, int64_t longest) {
+std::unique_ptr<Task> MakeTask(HeadKind head) {
   const auto* tasks = TaskSpec::descriptor()->FindOneofByName("task");
   for (int i = 0; i < tasks->field_count(); ++i) {
     TaskSpec spec;
     spec.GetReflection()->MutableMessage(&spec, tasks->field(i));
     std::unique_ptr<Task> task = MakeTask(spec);
-    if (task->head() != config.head) continue;
-    task->Restore(config, longest);
-    return task;
+    if (task->head() == head) return task;
   }
   return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<Task>> RestoreTask(
+    const std::string& folder, const ModelConfig& config, int64_t longest) {
+  std::unique_ptr<Task> task = MakeTask(config.head);
+  if (task == nullptr) return task;
+  JsonFields fields(config.task_fields, JoinPath(folder, "config.json"));
+  task->Restore(config, fields, longest);
+  if (!fields.status().ok()) return fields.status();
+  return task;
 }
 
 }  // namespace cloze

@@ -94,8 +94,8 @@ class Task {
       const DataSpec& train, const ModelConfig& folder, const std::atomic<bool>* stop) const;
   // Writes into *config the head and what the model folder stores of the task.
   virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
-  // The reverse: sets max_tokens() and the rest from a model folder, at most `longest` tokens.
-  virtual void Restore(const ModelConfig& config, int64_t longest) = 0;
+  // The reverse: sets max_tokens(), at most `longest`, and the rest. `fields` reads task_fields.
+  virtual void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) = 0;
   // Takes over labels and vocabulary; call before all that follows. `tokenizer` may be null for a
   // model that only takes ids; it must outlive the task. kSpec when the vocabulary does not fit.
   virtual absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed);
@@ -162,9 +162,12 @@ LossSum HeadLoss(const Task& task, const Head& head, const Pass& pass, ConstMat 
 
 // The task of a spec, which must have one.
 std::unique_ptr<Task> MakeTask(const TaskSpec& spec);
+// The task of a head with the defaults of its spec; null for a model without a head.
+std::unique_ptr<Task> MakeTask(HeadKind head);
 // The task of a model folder, with sequences of at most `longest` tokens; null for a model without
-// a head.
-std::unique_ptr<Task> MakeTask(const ModelConfig& config, int64_t longest);
+// a head. kData, with the member's name, for what the task cannot use in config.json.
+absl::StatusOr<std::unique_ptr<Task>> RestoreTask(
+    const std::string& folder, const ModelConfig& config, int64_t longest);
 
 // For tasks: `share` of `rows`, with some room, at most `rows`.
 int64_t ShareOfRows(int64_t rows, double share);

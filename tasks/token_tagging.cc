@@ -108,8 +108,8 @@ absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelId
 
 class TagMetrics : public TextEvaluation {
  public:
-  TagMetrics(const Task& task, const Model& model, const DecodeOptions& options)
-      : TextEvaluation(model), task_(task), decoder_(model, options.viterbi),
+  TagMetrics(const Task& task, const Model& model, bool viterbi)
+      : TextEvaluation(model), task_(task), decoder_(model, viterbi),
         metric_(model.config().labels) {}
 
  private:
@@ -142,8 +142,8 @@ class TagMetrics : public TextEvaluation {
 
 class TagAnswers : public Decoder {
  public:
-  TagAnswers(const Model& model, const Tokenizer* tokenizer, const DecodeOptions& options)
-      : decoder_(model, options.viterbi), tokenizer_(tokenizer), labels_(model.config().labels) {
+  TagAnswers(const Model& model, const Tokenizer* tokenizer, bool viterbi)
+      : decoder_(model, viterbi), tokenizer_(tokenizer), labels_(model.config().labels) {
     if (IsBio(labels_)) spans_.emplace(labels_);
   }
 
@@ -247,13 +247,19 @@ class TokenTagging : public Task {
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = head();
     config->crf = spec_.crf();
-    config->viterbi = spec_.viterbi();
-    config->window = spec_.max_tokens();
+    if (!spec_.viterbi()) config->task_fields["viterbi"] = false;
+    config->task_fields["window"] = spec_.max_tokens();
   }
-  void Restore(const ModelConfig& config, int64_t longest) override {
-    spec_.set_max_tokens(config.window > 0 ? std::min<int64_t>(config.window, longest) : longest);
+  void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
+    int32_t window = 0;  // folders from elsewhere have none
+    fields.Integer("window", false, 3, 1'000'000, &window);
+    spec_.set_max_tokens(window > 0 ? std::min<int64_t>(window, longest) : longest);
     spec_.set_crf(config.crf);
-    spec_.set_viterbi(config.viterbi);
+    spec_.set_viterbi(fields.Bool("viterbi", true));
+    if (config.problem_type != "" && config.problem_type != "single_label_classification") {
+      fields.Fail("problem_type",
+          absl::StrCat(Quote(config.problem_type), ": expected \"single_label_classification\""));
+    }
   }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
@@ -293,13 +299,14 @@ class TokenTagging : public Task {
 
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions& options) const override {
-    return std::make_unique<TagMetrics>(*this, model, options);
+    return std::make_unique<TagMetrics>(*this, model, options.viterbi.value_or(spec_.viterbi()));
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
   std::unique_ptr<Decoder> NewDecoder(
       const Model& model, const DecodeOptions& options) const override {
-    return std::make_unique<TagAnswers>(model, tokenizer(), options);
+    return std::make_unique<TagAnswers>(
+        model, tokenizer(), options.viterbi.value_or(spec_.viterbi()));
   }
 
  private:

@@ -41,7 +41,8 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
   }
   constexpr int32_t kLongest = 512;
   found.loaded.path = folder;
-  found.task = MakeTask(config, std::min(config.max_tokens(), kLongest));
+  ASSIGN_OR_RETURN(
+      found.task, RestoreTask(folder, config, std::min(config.max_tokens(), kLongest)));
   if (found.task != nullptr) return found;
   return Error(Exit::kMismatch,
       absl::StrCat(QuotePath(folder), " has no head; there is nothing to evaluate"));

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
@@ -13,10 +12,6 @@
 
 namespace cloze {
 namespace {
-
-// problem_type of each Problem.
-constexpr absl::string_view kProblems[] = {
-    "single_label_classification", "multi_label_classification", "regression"};
 
 // Spellings of hidden_act; the first of a kind is written.
 constexpr struct {
@@ -137,7 +132,7 @@ void ReadHead(JsonFields& fields, ModelConfig* config) {
   config->pooler = TypeOf(config->head).pooler;
 }
 
-// The object "cloze", which transformers ignores.
+// The object "cloze", which transformers ignores: our members, then those of the task.
 void ReadOwn(JsonFields& fields, absl::string_view path, ModelConfig* config) {
   const Json* json = fields.Find("cloze");
   if (json == nullptr) return;
@@ -149,41 +144,10 @@ void ReadOwn(JsonFields& fields, absl::string_view path, ModelConfig* config) {
   if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
   own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
   config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
-  config->viterbi = own.Bool("viterbi", true);
-  own.Integer("window", false, 3, 1'000'000, &config->window);
-  own.Integer("max_tokens", false, 8, 1'000'000, &config->reading.max_tokens);
-  own.Number("threshold", 0, 1, &config->reading.threshold);
-  config->reading.pairs = own.Bool("pairs", false);
-  const std::string long_texts = absl::AsciiStrToUpper(own.String("long_texts"));
-  if (!long_texts.empty() &&
-      !SequenceClassificationSpec::LongTexts_Parse(long_texts, &config->reading.long_texts))
-    own.Fail("long_texts",
-        absl::StrCat(Quote(long_texts), ": expected head, tail, head_tail or windows"));
+  config->task_fields = *json;
+  for (const char* known : {"head", "pooler", "positions", "sinusoid_base", "crf"})
+    config->task_fields.erase(known);
   if (!own.status().ok()) fields.Fail("cloze", own.status().message());
-}
-
-void ReadProblem(JsonFields& fields, ModelConfig* config) {
-  const std::string problem = fields.String("problem_type");
-  const bool sequence = config->head == HeadKind::kSequenceClassification;
-  const auto* const known =
-      std::find(std::begin(kProblems), std::end(kProblems), absl::string_view(problem));
-  if (!problem.empty() && (known == std::end(kProblems) || !sequence) && problem != kProblems[0]) {
-    fields.Fail("problem_type",
-        absl::StrCat(Quote(problem), ": expected \"", kProblems[0], "\"",
-            sequence ? absl::StrCat(", \"", kProblems[1], "\" or \"", kProblems[2], "\"") : ""));
-  } else if (!problem.empty()) {
-    config->problem = static_cast<Problem>(known - std::begin(kProblems));
-  } else if (sequence && config->labels.size() == 1) {
-    config->problem = Problem::kRegression;  // as transformers does
-  }
-  if (!sequence || !fields.status().ok()) return;
-  const bool one = config->labels.size() == 1;
-  if (config->problem == Problem::kSingleLabel && one)
-    fields.Fail("id2label", "expected more than one label");
-  if (config->problem == Problem::kRegression && !one) {
-    fields.Fail("id2label",
-        absl::StrCat(config->labels.size(), " labels: expected one number for a regression"));
-  }
 }
 
 // id2label, or num_labels, or two labels.
@@ -224,7 +188,7 @@ void ReadLabels(JsonFields& fields, ModelConfig* config) {
       return fields.Fail(
           "label2id", absl::StrCat("differs from id2label at ", Quote(config->labels[i])));
   }
-  ReadProblem(fields, config);
+  config->problem_type = fields.String("problem_type");
 }
 
 // Name of the class of transformers that computes the same, or of its encoder.
@@ -235,24 +199,13 @@ std::string ClassOf(const ModelConfig& config) {
 }
 
 Json OwnFields(const ModelConfig& config) {
-  Json own = Json::object();
+  Json own = config.task_fields;
   const bool classifier = config.head == HeadKind::kSequenceClassification;
   if (classifier && !config.pooler) own["head"] = "sequence_classification";
   if (config.pooler != classifier) own["pooler"] = config.pooler;
-  if (config.head == HeadKind::kTokenTagging) {
-    if (config.crf) own["crf"] = true;
-    if (!config.viterbi) own["viterbi"] = false;
-    if (config.window > 0) own["window"] = config.window;
-  }
+  if (config.head == HeadKind::kTokenTagging && config.crf) own["crf"] = true;
   if (config.positions == Positions::kSinusoidal)
     own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
-  if (!classifier) return own;
-  if (config.reading.max_tokens > 0) own["max_tokens"] = config.reading.max_tokens;
-  if (config.reading.long_texts != SequenceClassificationSpec::HEAD)
-    own["long_texts"] = absl::AsciiStrToLower(
-        SequenceClassificationSpec::LongTexts_Name(config.reading.long_texts));
-  if (config.reading.pairs) own["pairs"] = true;
-  if (config.problem == Problem::kMultiLabel) own["threshold"] = Decimal(config.reading.threshold);
   return own;
 }
 
@@ -299,8 +252,11 @@ std::string FormatConfig(const ModelConfig& config) {
   for (size_t i = 0; i < config.labels.size(); ++i)
     names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
   if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);
-  if (config.head == HeadKind::kSequenceClassification)
-    json["problem_type"] = std::string(kProblems[static_cast<int>(config.problem)]);
+  if (config.head == HeadKind::kSequenceClassification) {
+    json["problem_type"] = !config.problem_type.empty() ? config.problem_type
+                           : config.labels.size() == 1  ? "regression"
+                                                        : "single_label_classification";
+  }
   if (family.write != nullptr) family.write(config, &json);
   const Json own = OwnFields(config);
   if (!own.empty()) json["cloze"] = own;

@@ -8,23 +8,11 @@
 
 #include "encoder/modules/family.h"
 #include "encoder/modules/head_type.h"
-#include "proto/task.pb.h"
 
 namespace cloze {
 
 // The position table: learned, fixed sinusoids, or learned from sinusoids as start values.
 enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart };
-
-// What a sequence classifier predicts: one label, any number of labels, or a number.
-enum class Problem { kSingleLabel, kMultiLabel, kRegression };
-
-// How a sequence classifier of ours reads texts; folders from elsewhere read what fits.
-struct Reading {
-  int32_t max_tokens = 0;  // 0: as many as the model takes
-  SequenceClassificationSpec::LongTexts long_texts = SequenceClassificationSpec::HEAD;
-  bool pairs = false;      // two texts for each example
-  float threshold = 0.5f;  // kMultiLabel: least probability of a label that is predicted
-};
 
 struct ModelConfig {
   const Family* family = nullptr;
@@ -42,13 +30,11 @@ struct ModelConfig {
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // the head has a dense layer before its output layer
   bool crf = false;                 // the head has a CRF over the labels
-  std::vector<std::string> labels;  // in the order of their ids; of kRegression the number's name
-  Problem problem = Problem::kSingleLabel;
-  Reading reading;
-  // token_tagging: labels of spans are decoded by the rules of their scheme; longest window that
-  // was trained on (0: max_tokens()).
-  bool viterbi = true;
-  int32_t window = 0;
+  std::vector<std::string> labels;  // in the order of their ids; of a regression the number's name
+  // The task's part of config.json, which the task reads and writes: the member that transformers
+  // has for classifiers, and members of "cloze".
+  std::string problem_type;
+  Json task_fields = Json::object();
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }

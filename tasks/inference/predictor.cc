@@ -5,6 +5,7 @@ namespace cloze {
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, Options options) {
   std::unique_ptr<Predictor> predictor(new Predictor(session, std::move(options)));
   const TaskOfAdapter& main = predictor->Of(kDefaultAdapter);
+  RETURN_IF_ERROR(main.status);
   const std::string has = absl::StrCat(QuotePath(session.folder()), " has ");
   if (main.task == nullptr)
     return Error(Exit::kMismatch,
@@ -13,7 +14,6 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
   if (main.task->command() != predictor->options_.command)
     return Error(Exit::kMismatch, absl::StrCat(has, "a head for ", main.task->name(),
                                       ": use `cloze ", main.task->command(), "`"));
-  RETURN_IF_ERROR(main.status);
   return predictor;
 }
 
@@ -22,8 +22,10 @@ const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
   TaskOfAdapter& result = found->second;
   if (!added) return result;
   const ModelConfig& config = session_.config(adapter);
-  result.task = MakeTask(config, session_.max_tokens());
-  if (result.task == nullptr) return result;
+  auto task = RestoreTask(session_.folder(adapter), config, session_.max_tokens());
+  result.status = task.status();
+  if (!task.ok() || *task == nullptr) return result;
+  result.task = *std::move(task);
   const auto tokenizer = session_.TokenizerOr();
   const absl::Status bound =
       result.task->Bind(config, tokenizer.ok() ? *tokenizer : nullptr, /*seed=*/0);
@@ -34,8 +36,9 @@ const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
 
 absl::Status Predictor::Encode(const Record& record, int* adapter, std::vector<Query>* queries) {
   ASSIGN_OR_RETURN(*adapter, session_.AdapterNamed(record.adapter));
-  ASSIGN_OR_RETURN(
-      std::vector<Example> windows, Of(*adapter).task->Encode(record, session_.input(), &cut_));
+  const TaskOfAdapter& of = Of(*adapter);
+  RETURN_IF_ERROR(of.status);
+  ASSIGN_OR_RETURN(std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
   for (Example& window : windows) queries->push_back({std::move(window), *adapter});
   return absl::OkStatus();
 }

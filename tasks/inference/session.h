@@ -38,8 +38,11 @@ class Session {
 
   // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
-  // The folder that was opened.
+  // The folder that was opened, or that of one of the adapters beside it.
   const std::string& folder() const { return folder_; }
+  const std::string& folder(int adapter) const {
+    return Resolve(adapter) < 0 ? folder_ : adapters_[Resolve(adapter)].folder;
+  }
   // The tokenizer and limit for encoding records.
   ModelInput input() const { return {TokenizerOr(), max_tokens()}; }
   const Model& model() const { return *model_; }

@@ -33,7 +33,7 @@ Samples MakeSamples(const ModelConfig& config) {
 
 // [n, columns], row after row.
 std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) {
-  const auto task = MakeTask(model.config(), model.config().max_tokens());
+  const auto task = MakeTask(model.config().head);
   Batch batch;
   const int32_t* ids = samples.ids.data();
   for (const int32_t length : samples.lengths) {

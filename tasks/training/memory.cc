@@ -33,7 +33,8 @@ Batch BatchOf(int64_t rows, int64_t longest, int64_t targets, const ModelConfig&
   for (int64_t i = 0; i < targets; ++i)
     batch.rows.push_back(static_cast<int32_t>(i * rows / targets));
   batch.targets.resize(targets);
-  if (config.problem != Problem::kSingleLabel) batch.values.resize(targets * config.labels.size());
+  if (config.head == HeadKind::kSequenceClassification)
+    batch.values.resize(targets * config.labels.size());
   return batch;
 }
 

@@ -56,10 +56,8 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   if (!labels.ok()) return AtData(loaded, "train", labels.status());
   config.labels = *std::move(labels);
   config.pooler = config.crf = false;
-  config.viterbi = true;
-  config.window = 0;
-  config.problem = Problem::kSingleLabel;
-  config.reading = {};
+  config.problem_type.clear();
+  config.task_fields.clear();
   task.Describe(spec.train(), &config);
   const absl::Status bound = task.Bind(config, setup.tokenizer.get(), spec.seed());
   if (!bound.ok()) return AtField(loaded, TokenizerField(spec), bound);

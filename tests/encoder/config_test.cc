@@ -166,18 +166,6 @@ TEST(ParseConfigTest, RefusesByField) {
       {R"({"pad_token_id":120})", "pad_token_id: 120"},
       {R"({"architectures":"BertModel"})", "architectures"},
       {R"({"architectures":[1]})", "architectures"},
-      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"regression"})",
-          "id2label: 2 labels: expected one number for a regression"},
-      {R"({"architectures":["BertForSequenceClassification"],"problem_type":"ranking"})",
-          "problem_type: ranking: expected \"single_label_classification\", "
-          "\"multi_label_classification\" or \"regression\""},
-      {R"({"architectures":["BertForTokenClassification"],"problem_type":"regression"})",
-          "problem_type: regression"},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"},"problem_type":"single_label_classification"})",
-          "id2label: expected more than one label"},
-      {R"({"cloze":{"long_texts":"middle"}})",
-          "long_texts: MIDDLE: expected head, tail, head_tail or windows"},
-      {R"({"cloze":{"max_tokens":1}})", "max_tokens"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","2":"y"}})",
           "id2label: no \"1\""},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"x"}})",
@@ -251,59 +239,21 @@ TEST(FormatConfigTest, ComesBackAsItWas) {
   }
 }
 
-TEST(FormatConfigTest, TaggersKeepHowTheyDecode) {
+TEST(FormatConfigTest, KeepsWhatTheTaskStores) {
   ModelConfig config = *ConfigFromSpec(Spec(EncoderSpec::TINY));
   config.vocab = 100;
   config.head = HeadKind::kTokenTagging;
   config.labels = {"B-A", "I-A", "O"};
   config.crf = true;
-  config.viterbi = false;
-  config.window = 77;
-  const auto again = ParseConfig(FormatConfig(config), "config.json");
+  config.task_fields = {{"viterbi", false}, {"window", 77}, {"later", {1, "x"}}};
+  const std::string json = FormatConfig(config);
+  EXPECT_EQ(Json::parse(json)["cloze"],
+      Json::parse(R"({"crf": true, "later": [1, "x"], "viterbi": false, "window": 77})"));
+  const auto again = ParseConfig(json, "config.json");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(again->crf);
-  EXPECT_FALSE(again->viterbi);
-  EXPECT_EQ(again->window, 77);
-}
-
-TEST(FormatConfigTest, KeepsProblemAndReading) {
-  ModelConfig config = *ConfigFromSpec(Spec(EncoderSpec::TINY));
-  config.vocab = 100;
-  config.head = HeadKind::kSequenceClassification;
-  config.pooler = true;
-  const struct {
-    Problem problem;
-    std::vector<std::string> labels;
-    const char* name;
-  } cases[] = {{Problem::kSingleLabel, {"a", "b"}, "single_label_classification"},
-      {Problem::kMultiLabel, {"a", "b"}, "multi_label_classification"},
-      {Problem::kMultiLabel, {"a"}, "multi_label_classification"},
-      {Problem::kRegression, {"LABEL_0"}, "regression"}};
-  for (const auto& c : cases) {
-    config.problem = c.problem;
-    config.labels = c.labels;
-    config.reading = {.max_tokens = 64,
-        .long_texts = SequenceClassificationSpec::HEAD_TAIL,
-        .pairs = true,
-        .threshold = 0.3f};
-    const std::string json = FormatConfig(config);
-    EXPECT_EQ(nlohmann::json::parse(json)["problem_type"], c.name);
-    EXPECT_EQ(nlohmann::json::parse(json)["cloze"]["long_texts"], "head_tail");
-    const auto again = ParseConfig(json, "c");
-    ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(again->problem, c.problem);
-    EXPECT_EQ(again->labels, c.labels);
-    EXPECT_EQ(again->reading.max_tokens, 64);
-    EXPECT_EQ(again->reading.long_texts, SequenceClassificationSpec::HEAD_TAIL);
-    EXPECT_TRUE(again->reading.pairs);
-    EXPECT_EQ(again->reading.threshold, c.problem == Problem::kMultiLabel ? 0.3f : 0.5f);
-  }
-  // As transformers takes it: one label and no problem_type is regression.
-  EXPECT_EQ(
-      ParseConfig(
-          With(R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x"}})"), "c")
-          ->problem,
-      Problem::kRegression);
+  EXPECT_EQ(again->task_fields, config.task_fields);
+  EXPECT_EQ(FormatConfig(*again), json);
 }
 
 TEST(FormatConfigTest, WritesTheNamesOfTransformers) {

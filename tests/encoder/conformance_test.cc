@@ -234,8 +234,8 @@ std::string HeadName(const ModelConfig& config) {
     case HeadKind::kNone: return "none";
     case HeadKind::kMaskedLm: return "masked_lm";
     case HeadKind::kSequenceClassification:
-      if (config.problem != Problem::kSingleLabel)
-        return config.problem == Problem::kMultiLabel ? "multi_label" : "regression";
+      if (config.problem_type == kMultiLabel) return "multi_label";
+      if (config.problem_type == kRegression) return "regression";
       return config.pooler ? "sequence" : "sequence_no_pooler";
     case HeadKind::kTokenTagging: return config.crf ? "tagging_crf" : "tagging";
     case HeadKind::kQuestionAnswering: return "questions";
@@ -329,8 +329,8 @@ std::vector<Entry> Entries() {
       ModelConfig several = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification),
                   number = several;
       all.push_back(WeightedHeadEntry(several, {1, 2, 6, 3}, type));
-      several.problem = Problem::kMultiLabel;
-      number.problem = Problem::kRegression;
+      several.problem_type = kMultiLabel;
+      number.problem_type = kRegression;
       number.labels = {"score"};
       all.push_back(HeadEntry(several, {1, 2, 6}, type));
       all.push_back(HeadEntry(number, {3, 2, 6}, type));

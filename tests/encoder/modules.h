@@ -49,11 +49,11 @@ inline Batch MakeBatch(const std::vector<int32_t>& lengths, const ModelConfig& c
       const bool target = config.head == HeadKind::kSequenceClassification ? i == 0 : i % 3 == 0;
       if (!target) continue;
       b.rows.push_back(b.tokens() + i);
-      if (config.problem == Problem::kSingleLabel) b.targets.push_back(random() % labels);
-      for (int32_t l = 0; l < labels && config.problem != Problem::kSingleLabel; ++l)
-        b.values.push_back(config.problem == Problem::kMultiLabel
-                               ? random() % 2
-                               : 0.25f * static_cast<float>(random() % 9));
+      const bool several = config.problem_type == kMultiLabel,
+                 number = config.problem_type == kRegression;
+      if (!several && !number) b.targets.push_back(random() % labels);
+      for (int32_t l = 0; l < labels && (several || number); ++l)
+        b.values.push_back(several ? random() % 2 : 0.25f * static_cast<float>(random() % 9));
     }
     std::vector<int32_t> ids(lengths[s]);
     for (int32_t& id : ids) id = random() % config.vocab;

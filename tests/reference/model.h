@@ -137,13 +137,10 @@ struct Model {
     if (config.head == HeadKind::kMaskedLm)
       return CrossEntropy(MaskedLmLogits(hidden), batch.targets);
     const Table<S> logits = ClassifierLogits(hidden);
-    switch (config.problem) {
-      case Problem::kSingleLabel:
-        return WeightedCrossEntropy(logits, batch.targets, weights, smoothing);
-      case Problem::kMultiLabel: return BinaryCrossEntropy(logits, batch.values);
-      case Problem::kRegression: return SquaredError(logits, batch.values);
-    }
-    CLOZE_CHECK(false);
+    if (config.problem_type == "multi_label_classification")
+      return BinaryCrossEntropy(logits, batch.values);
+    if (config.problem_type == "regression") return SquaredError(logits, batch.values);
+    return WeightedCrossEntropy(logits, batch.targets, weights, smoothing);
   }
 };
 

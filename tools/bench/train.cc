@@ -76,8 +76,7 @@ Batch TextBatch(const Philox& philox, int step, const std::vector<int64_t>& leng
 // A model in training.
 struct Training {
   Training(const ModelConfig& config, DType compute, const TrainableSpec& trainable = {})
-      : model(config, true, trainable), task(MakeTask(config, config.max_tokens())),
-        compute(compute) {
+      : model(config, true, trainable), task(MakeTask(config.head)), compute(compute) {
     model.Initialize(1);
     model.matmul().SharePacked(!trainable.has_lora());
     optimizer = std::make_unique<Optimizer>(&model.params(), OptimizerSpec());

@@ -229,9 +229,9 @@ TEST_F(TagWordsTest, ReadsEachWordWhereItHasMostContext) {
 
 TEST_F(TagWordsTest, WindowsAreThoseOfTraining) {
   ModelConfig config = TaggerConfig({"A", "B"});
-  config.window = 5;
+  config.task_fields["window"] = 5;
   const auto session = Open(config);
-  EXPECT_EQ(session->config().window, 5);
+  EXPECT_EQ(session->config().task_fields["window"], 5);
   ASSERT_TRUE(Tag(*session, {"abcd"}).ok());
   EXPECT_EQ(cut_words_, 1);
 }

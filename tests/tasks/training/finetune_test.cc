@@ -50,7 +50,7 @@ TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
   const auto config = LoadConfig(Path("crf"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(config->crf);
-  EXPECT_EQ(config->window, 24);
+  EXPECT_EQ(config->task_fields.at("window"), 24);
   Model model(*config, false);
   std::vector<std::string> fresh;
   ASSERT_TRUE(model.Load(Path("crf"), 0, &fresh).ok());
@@ -193,7 +193,7 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   EXPECT_EQ(regression.metric, "pearson");
   EXPECT_GT(*regression.best.Value("pearson"), 0.95);
   EXPECT_LT(regression.loss, 0.1);  // of the last step; the best correlation comes earlier
-  EXPECT_TRUE(LoadConfig(Path("number.tsvkind: REG"))->reading.pairs);
+  EXPECT_EQ(LoadConfig(Path("number.tsvkind: REG"))->task_fields["pairs"], true);
   EXPECT_EQ(*run("long_texts: WINDOWS max_tokens: 10", "rare.tsv", "").best.Value("accuracy"), 1.0);
   EXPECT_THAT(progress_, HasSubstr("read in several windows: 60 texts"));
   EXPECT_EQ(

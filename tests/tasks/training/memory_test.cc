@@ -154,7 +154,7 @@ TEST(MemoryPlan, IsWhatTheProcessGrowsBy) {
     const TrainingNeed need = plan.Need(4096);
     const int64_t before = StatusBytes("VmRSS:");
     Model model(Config(128, 6), true);
-    const auto task = MakeTask(model.config(), 128);
+    const auto task = MakeTask(model.config().head);
     model.Initialize(1);
     model.arena().Reserve(need.arena);
     model.matmul().SharePacked(need.one_pass);

@@ -1,0 +1,132 @@
+// Each task stores in config.json what it needs to answer, and refuses what it cannot use.
+#include "tasks/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <google/protobuf/text_format.h>
+#include "core/base/file.h"
+#include "encoder/config.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+TaskSpec SpecOf(const std::string& text) {
+  TaskSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec)) << text;
+  return spec;
+}
+
+// The config of a new model of the task, as config.json gives it back.
+ModelConfig Stored(const std::string& spec, std::vector<std::string> labels, bool pairs = false) {
+  EncoderSpec encoder;
+  encoder.set_preset(EncoderSpec::TINY);
+  ModelConfig config = *ConfigFromSpec(encoder);
+  config.vocab = 100;
+  config.labels = std::move(labels);
+  DataSpec train;
+  if (pairs) train.set_text_pair_field("second");
+  MakeTask(SpecOf(spec))->Describe(train, &config);
+  const auto again = ParseConfig(FormatConfig(config), "config.json");
+  EXPECT_TRUE(again.ok()) << again.status();
+  return *again;
+}
+
+// All that a task restored from `config` would store again.
+Json Restored(const ModelConfig& config, int64_t longest = 512, bool pairs = false) {
+  const auto task = RestoreTask("dir", config, longest);
+  EXPECT_TRUE(task.ok()) << task.status();
+  DataSpec train;
+  if (pairs) train.set_text_pair_field("second");
+  EXPECT_EQ((*task)->reads_pairs(), pairs);
+  ModelConfig again = config;
+  again.problem_type.clear();
+  again.task_fields.clear();
+  (*task)->Describe(train, &again);
+  EXPECT_EQ(again.problem_type, config.problem_type);
+  return again.task_fields;
+}
+
+TEST(StoredTask, ClassifiersKeepTheirKindAndHowTheyRead) {
+  const struct {
+    const char* kind;
+    std::vector<std::string> labels;
+    const char* problem_type;
+  } cases[] = {{"SINGLE_LABEL", {"a", "b"}, "single_label_classification"},
+      {"MULTI_LABEL", {"a", "b"}, "multi_label_classification"},
+      {"MULTI_LABEL", {"a"}, "multi_label_classification"},
+      {"REGRESSION", {"LABEL_0"}, "regression"}};
+  for (const auto& c : cases) {
+    const std::string spec = absl::StrCat("sequence_classification { kind: ", c.kind,
+        " max_tokens: 64 long_texts: HEAD_TAIL threshold: 0.3 }");
+    const ModelConfig config = Stored(spec, c.labels, true);
+    EXPECT_EQ(config.problem_type, c.problem_type);
+    Json fields = {{"max_tokens", 64}, {"long_texts", "head_tail"}, {"pairs", true}};
+    if (c.kind == std::string("MULTI_LABEL")) fields["threshold"] = 0.3;
+    EXPECT_EQ(config.task_fields, fields);
+    EXPECT_EQ(Restored(config, 512, true), fields);
+    fields["max_tokens"] = 48;
+    EXPECT_EQ(Restored(config, 48, true), fields);
+  }
+  EXPECT_EQ(Stored("sequence_classification { }", {"a", "b"}).task_fields,
+      Json({{"max_tokens", SequenceClassificationSpec().max_tokens()}}));
+}
+
+TEST(StoredTask, TaggersKeepHowTheyDecode) {
+  const ModelConfig config =
+      Stored("token_tagging { max_tokens: 77 viterbi: false crf: true }", {"B-A", "I-A", "O"});
+  EXPECT_TRUE(config.crf);
+  EXPECT_EQ(config.task_fields, Json({{"viterbi", false}, {"window", 77}}));
+  EXPECT_EQ(Restored(config), config.task_fields);
+  EXPECT_EQ(
+      Stored("token_tagging { max_tokens: 77 }", {"A", "O"}).task_fields, Json({{"window", 77}}));
+}
+
+TEST(StoredTask, FoldersFromElsewhereReadWhatFits) {
+  ModelConfig config = Stored("sequence_classification { }", {"x"});
+  config.task_fields.clear();
+  config.problem_type.clear();
+  const auto number = RestoreTask("dir", config, 300);
+  ASSERT_TRUE(number.ok()) << number.status();
+  EXPECT_EQ((*number)->max_tokens(), 300);
+  ModelConfig again = config;
+  (*number)->Describe({}, &again);
+  EXPECT_EQ(again.problem_type, "regression");  // as in transformers
+  config.head = HeadKind::kNone;
+  EXPECT_EQ(*RestoreTask("dir", config, 300), nullptr);
+}
+
+TEST(StoredTask, BadMembersAreNamed) {
+  const struct {
+    const char *task, *fields, *problem_type, *message;
+    std::vector<std::string> labels = {"a", "b"};
+  } cases[] = {
+      {"sequence_classification { }", "{}", "regression",
+          "id2label: 2 labels: expected one number for a regression"},
+      {"sequence_classification { }", "{}", "ranking",
+          "problem_type: ranking: expected \"single_label_classification\" or "
+          "\"multi_label_classification\" or \"regression\""},
+      {"sequence_classification { }", "{}", "single_label_classification",
+          "id2label: expected more than one label", {"x"}},
+      {"sequence_classification { }", R"({"long_texts": "middle"})", "",
+          "long_texts: MIDDLE: expected head, tail, head_tail or windows"},
+      {"sequence_classification { }", R"({"max_tokens": 1})", "", "max_tokens: expected"},
+      {"sequence_classification { }", R"({"threshold": 2})", "", "threshold: expected"},
+      {"sequence_classification { }", R"({"pairs": 1})", "", "pairs: expected"},
+      {"token_tagging { }", "{}", "regression", "problem_type: regression: expected"},
+      {"token_tagging { }", R"({"window": 2})", "", "window: expected"},
+      {"token_tagging { }", R"({"viterbi": "no"})", "", "viterbi: expected"},
+  };
+  for (const auto& c : cases) {
+    ModelConfig config = Stored(c.task, c.labels);
+    config.problem_type = c.problem_type;
+    config.task_fields = Json::parse(c.fields);
+    const absl::Status status = RestoreTask("dir", config, 512).status();
+    ExpectError(status, Exit::kData, c.message);
+    EXPECT_THAT(std::string(status.message()), testing::StartsWith("dir/config.json: "));
+  }
+}
+
+}  // namespace
+}  // namespace cloze
