@@ -223,9 +223,22 @@ class QuestionAnswering : public Task {
   absl::string_view command() const override { return "predict"; }
   bool reads_pairs() const override { return true; }
 
-  void Describe(const DataSpec&, ModelConfig* config) const override { config->head = head(); }
-  void Restore(const ModelConfig&, JsonFields&, int64_t longest) override {
-    spec_.set_max_tokens(std::min<int64_t>(longest, spec_.max_tokens()));
+  void Describe(const DataSpec&, ModelConfig* config) const override {
+    config->head = head();
+    config->task_fields = {{"max_tokens", spec_.max_tokens()}, {"overlap", spec_.overlap()},
+        {"longest_question", spec_.longest_question()}, {"longest_answer", spec_.longest_answer()},
+        {"unanswerable", spec_.unanswerable()}};
+  }
+  void Restore(const ModelConfig&, JsonFields& fields, int64_t longest) override {
+    const auto read = [&](const char* name, int32_t least, int32_t otherwise) {
+      fields.Integer(name, false, least, 65536, &otherwise);
+      return otherwise;
+    };
+    spec_.set_max_tokens(std::min<int64_t>(longest, read("max_tokens", 16, spec_.max_tokens())));
+    spec_.set_overlap(read("overlap", 0, spec_.overlap()));
+    spec_.set_longest_question(read("longest_question", 1, spec_.longest_question()));
+    spec_.set_longest_answer(read("longest_answer", 1, spec_.longest_answer()));
+    spec_.set_unanswerable(fields.Bool("unanswerable", spec_.unanswerable()));
   }
 
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,

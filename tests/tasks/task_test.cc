@@ -83,6 +83,22 @@ TEST(StoredTask, TaggersKeepHowTheyDecode) {
       Stored("token_tagging { max_tokens: 77 }", {"A", "O"}).task_fields, Json({{"window", 77}}));
 }
 
+TEST(StoredTask, QuestionAnsweringKeepsWindowsAndAnswers) {
+  const ModelConfig config = Stored(
+      "question_answering { max_tokens: 64 overlap: 9 longest_question: 12 longest_answer: 7 "
+      "unanswerable: true }",
+      {});
+  EXPECT_EQ(config.task_fields, Json({{"max_tokens", 64}, {"overlap", 9}, {"longest_question", 12},
+                                    {"longest_answer", 7}, {"unanswerable", true}}));
+  const auto task = RestoreTask("dir", config, 48);
+  ASSERT_TRUE(task.ok()) << task.status();
+  ModelConfig again = config;
+  (*task)->Describe({}, &again);
+  Json fields = config.task_fields;
+  fields["max_tokens"] = 48;
+  EXPECT_EQ(again.task_fields, fields);
+}
+
 TEST(StoredTask, FoldersFromElsewhereReadWhatFits) {
   ModelConfig config = Stored("sequence_classification { }", {"x"});
   config.task_fields.clear();
@@ -115,6 +131,8 @@ TEST(StoredTask, BadMembersAreNamed) {
       {"sequence_classification { }", R"({"threshold": 2})", "", "threshold: expected"},
       {"sequence_classification { }", R"({"pairs": 1})", "", "pairs: expected"},
       {"token_tagging { }", "{}", "regression", "problem_type: regression: expected"},
+      {"question_answering { }", R"({"overlap": -1})", "", "overlap: expected", {}},
+      {"question_answering { }", R"({"unanswerable": 1})", "", "unanswerable: expected", {}},
       {"token_tagging { }", R"({"window": 2})", "", "window: expected"},
       {"token_tagging { }", R"({"viterbi": "no"})", "", "viterbi: expected"},
   };
