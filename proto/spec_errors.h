@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "proto/text_scan.h"
@@ -22,6 +23,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   }
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 
+  // Returns "line:column: message", counted from 1.
+  std::string text() const { return absl::StrCat(line_ + 1, ":", column_ + 1, ": ", message_); }
   // Returns the error as kSpec, with file, line and column from `scan` and suggestions for names.
   absl::Status ToStatus(const TextScan& scan) const;
 

@@ -76,20 +76,6 @@ DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const Buil
       examples * share, built.store.tokens() * sample.scale() * share, sample.bytes, sample.read};
 }
 
-// Takes over the micro-batch of a run in the spec's directory, which would be resumed.
-void TakeMicroTokens(LoadedSpec* loaded) {
-  if (loaded->spec.batch().has_micro_tokens()) return;
-  const auto run = LoadSpec(JoinPath(loaded->spec.output().directory(), kSpecName));
-  if (run.ok() && run->spec.batch().has_micro_tokens())
-    loaded->spec.mutable_batch()->set_micro_tokens(run->spec.batch().micro_tokens());
-}
-
-double Evaluations(const TaskSpec& spec, double per_epoch, double steps) {
-  if (spec.validation().files_size() == 0) return 0;
-  return std::ceil(
-      steps / EvaluationInterval(spec, per_epoch, std::max<int64_t>(std::llround(steps), 1)));
-}
-
 void PlanTime(const TaskSpec& spec, double per_epoch, RunPlan* plan) {
   const double epoch_tokens = plan->train.tokens, step_tokens = epoch_tokens / per_epoch;
   const double step_seconds =
@@ -112,7 +98,11 @@ void PlanTime(const TaskSpec& spec, double per_epoch, RunPlan* plan) {
     plan->steps = TotalSteps(spec.schedule(), per_epoch);
     plan->train_seconds = plan->steps * step_seconds;
   }
-  plan->evaluations = Evaluations(spec, per_epoch, plan->steps);
+  if (spec.validation().files_size() > 0) {
+    const int64_t every =
+        EvaluationInterval(spec, per_epoch, std::max<int64_t>(std::llround(plan->steps), 1));
+    plan->evaluations = std::ceil(plan->steps / every);
+  }
   plan->evaluation_seconds = plan->evaluations * evaluation_seconds;
   plan->tokens = plan->steps * step_tokens;
 }
@@ -137,7 +127,10 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   if (setup.validation.has_value())
     plan.validation = Estimate(spec.validation(), data->validation, *setup.validation);
 
-  TakeMicroTokens(&loaded);
+  // A run in the directory, which would be resumed, keeps its micro-batch.
+  if (const auto run = LoadSpec(JoinPath(spec.output().directory(), kSpecName));
+      !spec.batch().has_micro_tokens() && run.ok() && run->spec.batch().has_micro_tokens())
+    loaded.spec.mutable_batch()->set_micro_tokens(run->spec.batch().micro_tokens());
   RETURN_IF_ERROR(VerifySpec(loaded));
   const MemoryPlan memory(
       spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()));

@@ -1,10 +1,11 @@
 #include "tasks/reports/repeat.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
@@ -43,15 +44,10 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
   return lock;
 }
 
-bool SameFile(const std::string& a, const std::string& b) {
-  struct stat one, other;
-  return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 &&
-         one.st_ino == other.st_ino && one.st_dev == other.st_dev;
-}
-
 // Replaces `to` by a link to `from`, or by a copy if links cannot be made.
 absl::Status Replace(const std::string& from, const std::string& to) {
-  if (SameFile(from, to)) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::equivalent(from, to, error)) return absl::OkStatus();
   return ReplaceFile(to, [&](const std::string& temporary) -> absl::Status {
     if (::link(from.c_str(), temporary.c_str()) == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
@@ -63,8 +59,9 @@ absl::Status Replace(const std::string& from, const std::string& to) {
 absl::Status Publish(const std::string& run, const std::string& directory) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(run));
   for (const std::string& name : names) {
-    struct stat info;
-    const bool plain = ::lstat(JoinPath(run, name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+    std::error_code error;
+    const bool plain = std::filesystem::symlink_status(JoinPath(run, name), error).type() ==
+                       std::filesystem::file_type::regular;
     const bool own = name == kSpecName || name == "log.jsonl" || name == "run.lock" ||
                      name == "metrics.json" || absl::StrContains(name, ".tmp-");
     if (plain && !own) RETURN_IF_ERROR(Replace(JoinPath(run, name), JoinPath(directory, name)));

@@ -1,11 +1,10 @@
-// Sample inputs stored with a model, and its outputs, to check later that it still computes the
-// same.
+// Sample inputs and outputs, saved with a model to check later that it still computes the same.
 //
-// samples.safetensors holds `lengths` I32 [n], `ids` I32 [sum of lengths], and `outputs` F32 [n,
-// columns]: for each sequence the logits of one token (<class> for text classifiers, else the
-// middle one), the first 32 at most; for a model without a head its last hidden state instead. The
-// inputs are generated, not taken from any text. Metadata: `compute` (f32 or bf16),
-// `kernels` and `matmul` that computed the outputs.
+// samples.safetensors holds `lengths` I32 [n], `ids` I32 [sum of lengths] and `outputs` F32 [n,
+// columns]. The ids are generated, not taken from any text. Each row of `outputs` has the first 32
+// logits of one token: the class token for text classifiers, else the middle token. A model without
+// a head has hidden values instead. Metadata: `compute` (f32 or bf16), and the `kernels` and
+// `matmul` library that computed the outputs.
 #ifndef CLOZE_TASKS_RUN_SAMPLES_H_
 #define CLOZE_TASKS_RUN_SAMPLES_H_
 

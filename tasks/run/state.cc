@@ -1,6 +1,5 @@
 #include "tasks/run/state.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 
@@ -11,22 +10,13 @@
 #include "core/base/file.h"
 #include "core/ops/dispatch.h"
 #include "core/ops/matmul.h"
+#include "proto/spec_errors.h"
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kMaxState = 64 << 20;          // bytes of the file
 constexpr int64_t kMaxCount = int64_t{1} << 60;  // of steps and examples; leaves room to count on
-
-// Keeps the first parse error, which the parser would otherwise print.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = absl::StrCat(line + 1, ":", column + 1, ": ", message);
-  }
-  void AddWarning(int, int, const std::string&) override {}
-  std::string text;
-};
 
 // Returns the name of a field that no run can have written; empty if there is none.
 std::string OutOfRange(const TrainerState& state) {
@@ -74,11 +64,6 @@ std::string Fingerprint(const BuiltStore& built) {
 
 const char* NameOf(DType compute) { return compute == DType::kF32 ? "f32" : "bf16"; }
 
-std::string CodeLine(
-    absl::string_view kernels, absl::string_view matmul, absl::string_view compute) {
-  return absl::StrCat(kernels, ", ", matmul, ", ", compute);
-}
-
 }  // namespace
 
 absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state) {
@@ -98,7 +83,7 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   parser.SetRecursionLimit(32);
   TrainerState state;
   if (!parser.ParseFromString(text, &state))
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(error.text)));
+    return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(error.text())));
   const int known = TrainerState().format_version();
   if (state.format_version() > known) {
     return Error(
@@ -157,8 +142,9 @@ absl::Status CheckSameData(
 }
 
 std::string CodeWarning(const TrainerState& state, DType compute) {
-  const std::string then = CodeLine(state.isa(), state.matmul_version(), state.compute());
-  const std::string now = CodeLine(KernelsName(), MatmulLibrary(), NameOf(compute));
+  const std::string then =
+      absl::StrCat(state.isa(), ", ", state.matmul_version(), ", ", state.compute());
+  const std::string now = absl::StrCat(KernelsName(), ", ", MatmulLibrary(), ", ", NameOf(compute));
   if (then == now) return "";
   return absl::StrCat("warning: the checkpoint was written with ", then, "; this run uses ", now,
       ": its results will not have the same bits");

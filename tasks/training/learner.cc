@@ -114,14 +114,13 @@ Learner::StepResult Learner::Update(double loss, double rate) {
   if (std::isfinite(loss) && norm < kMaxNorm) {
     optimizer_->Step(rate, norm);
     last_loss_ = loss;
-    return {loss, norm, ""};
+    return {norm, ""};
   }
   optimizer_->Skip();
   ++skipped_;
   recently_skipped_.Add(step_);
-  return {loss, norm,
-      absl::StrCat("step ", step_, ": the ", std::isfinite(loss) ? "gradient" : "loss",
-          " is not finite; step skipped (", skipped_, " so far)")};
+  return {norm, absl::StrCat("step ", step_, ": the ", std::isfinite(loss) ? "gradient" : "loss",
+                    " is not finite; step skipped (", skipped_, " so far)")};
 }
 
 absl::Status Learner::CheckSkipped() const {
@@ -178,20 +177,17 @@ int64_t Learner::moment_bytes() const {
   return sizeof(float) * (2 * optimizer_->m().size() + optimizer_->average().size());
 }
 
-absl::Status Learner::LoadAll(const std::string& folder) {
-  if (spec_.trainable().has_lora()) {
-    ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(folder, setup_.config));
-    RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_.params(), setup_.config)));
-    return adapter.Load(0, &model_.params());
-  }
-  std::vector<std::string> fresh;
-  RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh));
-  if (fresh.empty()) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder), ": lacks ", fresh.front()));
-}
-
 absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& state) {
-  RETURN_IF_ERROR(LoadAll(checkpoint));
+  if (spec_.trainable().has_lora()) {
+    ASSIGN_OR_RETURN(const Adapter adapter, Adapter::Open(checkpoint, setup_.config));
+    RETURN_IF_ERROR(adapter.CheckBase(HashParams(model_.params(), setup_.config)));
+    RETURN_IF_ERROR(adapter.Load(0, &model_.params()));
+  } else {
+    std::vector<std::string> fresh;
+    RETURN_IF_ERROR(model_.Load(checkpoint, spec_.seed(), &fresh));
+    if (!fresh.empty())
+      return Error(Exit::kMismatch, absl::StrCat(QuotePath(checkpoint), ": lacks ", fresh.front()));
+  }
   RETURN_IF_ERROR(
       ReadMoments(JoinPath(checkpoint, kMomentsName), model_.params(), optimizer_.get()));
   step_ = state.step();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "encoder/model.h"
 #include "proto/state.pb.h"
 #include "tasks/batcher.h"
@@ -33,8 +34,8 @@ class Learner {
   double ForwardBackward(const StepData& data);
 
   struct StepResult {
-    double loss, grad_norm;  // norm before clipping
-    std::string skipped;     // why the weights were not updated; empty if they were
+    double grad_norm;     // before clipping
+    std::string skipped;  // why the weights were not updated; empty if they were
   };
   // Second half: updates the weights with learning rate `rate`, or skips the step if the loss or
   // the gradient is not finite. Sets the gradients to zero.
@@ -46,18 +47,12 @@ class Learner {
   absl::StatusOr<MetricResults> Evaluate(
       const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop);
 
-  // While it lives, the model has the moving average of the weights (with optimizer.ema_decay).
-  class Averaged {
-   public:
-    explicit Averaged(Optimizer* optimizer) : optimizer_(optimizer) { optimizer_->SwapAverage(); }
-    ~Averaged() { optimizer_->SwapAverage(); }
-    Averaged(const Averaged&) = delete;
-    Averaged& operator=(const Averaged&) = delete;
-
-   private:
-    Optimizer* optimizer_;
-  };
-  Averaged UseAverage() { return Averaged(optimizer_.get()); }
+  // Gives the model the moving average of the weights (with optimizer.ema_decay) until the returned
+  // object is destroyed.
+  auto UseAverage() {
+    optimizer_->SwapAverage();
+    return absl::Cleanup([this] { optimizer_->SwapAverage(); });
+  }
 
   // Writes a model folder (with LoRA: an adapter folder) with tokenizer and samples. kInternal if a
   // weight is not finite.
@@ -83,8 +78,6 @@ class Learner {
   int64_t peak_bytes() { return model_.arena().peak(); }
 
  private:
-  absl::Status LoadAll(const std::string& folder);
-
   const TaskSpec& spec_;
   const Setup& setup_;
   const DType compute_;

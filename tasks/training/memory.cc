@@ -51,11 +51,6 @@ std::string Has(const TaskSpec& spec, int64_t limit) {
       limit / kMegabyte, spec.runtime().memory_limit_mb() > 0 ? "" : " MB free");
 }
 
-std::string Hint(const TaskSpec& spec) {
-  return absl::StrCat("try a smaller model.encoder, max_tokens or batch, or set ",
-      spec.runtime().recompute() ? "" : "runtime.recompute or ", "trainable");
-}
-
 }  // namespace
 
 std::string Megabytes(int64_t bytes) {
@@ -155,15 +150,16 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
   const int64_t largest = plan.Largest(limit),
                 wish = given ? spec.batch().micro_tokens() : plan.Largest(kUnlimited);
   if (!given && largest == wish) return largest;
-  const TrainingNeed need = plan.Need(largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish);
+  const int64_t tokens = largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish;
+  const TrainingNeed need = plan.Need(tokens);
   const std::string has = Has(spec, limit);
   if (given || largest == 0) {
-    const std::string tokens =
-        absl::StrCat(largest == 0 && !given ? MakeTask(spec)->max_tokens() : wish);
     const std::string hint =
         largest > 0 ? absl::StrCat(largest, " would fit",
                           spec.runtime().recompute() ? "" : ", or set runtime.recompute")
-                    : absl::StrCat("nothing fits; ", Hint(spec));
+                    : absl::StrCat(
+                          "nothing fits; try a smaller model.encoder, max_tokens or batch, or set ",
+                          spec.runtime().recompute() ? "" : "runtime.recompute or ", "trainable");
     return AtField(loaded, "batch.micro_tokens",
         Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()),
                                 " of memory (", InParts(need), "), ", has, "; ", hint)));

@@ -1,5 +1,4 @@
-// The memory that a run needs, computed before anything is allocated, and the micro-batch that
-// fits.
+// Computes the memory of a run before it is allocated, and chooses the micro-batch.
 #ifndef CLOZE_TASKS_TRAINING_MEMORY_H_
 #define CLOZE_TASKS_TRAINING_MEMORY_H_
 
@@ -19,26 +18,25 @@ struct TrainingNeed {
   int64_t weights = 0;      // f32
   int64_t optimizer = 0;    // gradients, two moments and, if used, the average of trained weights
   int64_t packed = 0;       // copies of the weights in the layouts of matrix products
-  int64_t activations = 0;  // kept by the forward pass for the backward pass
-  int64_t scratch = 0;      // peak of a pass above the activations, and of products per thread
+  int64_t activations = 0;  // saved by the forward pass for the backward pass
+  int64_t scratch = 0;      // temporary buffers at the peak of a pass, and of products per thread
   int64_t other = 0;        // program, generated kernels, vocabulary, prefetched batches
   int64_t arena = 0;        // peak of the model's arena: activations and most of the scratch
   bool one_pass = false;  // a step is one pass and trains every weight: Matmul::SharePacked applies
 
-  int64_t total() const {
-    return weights + optimizer + packed + activations + scratch + other;
-  }  // expected peak of the process
+  // Expected peak of the process.
+  int64_t total() const { return weights + optimizer + packed + activations + scratch + other; }
 };
 
-// Memory needs of a spec's runs: upper bounds for batches with at most the data's average share of
-// labelled rows, plus a margin.
+// Upper bounds for the memory of a spec's runs. They hold for batches whose share of labelled rows
+// is at most the average of the data plus a margin.
 class MemoryPlan {
  public:
   MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data);
 
-  // Returns the need with that many tokens in a pass and the current number of threads.
+  // Returns the memory needed for passes of `micro_tokens` tokens with the current threads.
   TrainingNeed Need(int64_t micro_tokens) const;
-  // Returns the tokens of the largest pass that the spec allows.
+  // Returns the number of tokens in the largest pass that the spec allows.
   int64_t MostTokens() const;
   // Returns the largest micro-batch that needs at most `bytes`: the smaller of MostTokens() and the
   // field's default, or 64 times 2^n or 3 * 2^n, but at least one longest sequence. 0 if none fits.
@@ -65,9 +63,8 @@ class MemoryPlan {
 // process's control group can provide.
 int64_t MemoryLimit(const TaskSpec& spec);
 
-// Returns the spec's micro_tokens if given, otherwise the largest that fit; `note` tells if memory
-// reduced them. kLimit, at the field and with the need in parts, if nothing fits or the given
-// number does not.
+// Returns the spec's micro_tokens if given, otherwise the largest that fit; sets `note` if memory
+// reduced them. kLimit with the field and a breakdown of the memory if they do not fit.
 absl::StatusOr<int64_t> ChooseMicroTokens(
     const LoadedSpec& loaded, const MemoryPlan& plan, std::string* note);
 

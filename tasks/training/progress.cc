@@ -56,13 +56,10 @@ std::string Progress::StatusLine(const StepStats& stats) const {
       stats.learning_rate);
 }
 
-bool Progress::Last(const StepStats& stats) const {
-  return options_.total_steps == 0 ? stats.done >= 1 : stats.step >= options_.total_steps;
-}
-
 void Progress::Step(const StepStats& stats) {
   Smooth(stats);
-  const bool last = Last(stats);
+  const bool last =
+      options_.total_steps == 0 ? stats.done >= 1 : stats.step >= options_.total_steps;
   const bool record =
       last || stats.skipped || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
   if (terminal_) {

@@ -55,7 +55,6 @@ class Progress {
 
  private:
   void Smooth(const StepStats& stats);
-  bool Last(const StepStats& stats) const;
   std::string StatusLine(const StepStats& stats) const;
   void DrawLive(const std::string& line);
   void PrintLine(const std::string& line);

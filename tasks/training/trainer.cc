@@ -1,5 +1,6 @@
 #include "tasks/training/trainer.h"
 
+#include <future>
 #include <utility>
 
 #include "core/base/clock.h"
@@ -12,11 +13,8 @@
 #include "tasks/training/schedule.h"
 
 namespace cloze {
-namespace {
 
 constexpr int kMaxFailedSaves = 3;
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     const LoadedSpec& loaded, const Options& options) {
@@ -34,16 +32,6 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
 
 absl::Status Trainer::Start() {
   ASSIGN_OR_RETURN(folder_, RunFolder::Open(spec_));
-  RETURN_IF_ERROR(PrepareData());
-  ASSIGN_OR_RETURN(const std::optional<Found> found, FindRun());
-  RETURN_IF_ERROR(CreateLearner());
-  PlanSteps();
-  RETURN_IF_ERROR(CheckMetric(found.has_value() ? &found->state : nullptr));
-  if (found.has_value()) return Resume(*found);
-  return options_.fork.empty() ? absl::OkStatus() : Fork();
-}
-
-absl::Status Trainer::PrepareData() {
   BuildOptions build = {
       .cache_dir = CacheFolder(spec_), .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
@@ -52,7 +40,12 @@ absl::Status Trainer::PrepareData() {
     };
   }
   ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build));
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<Found> found, FindRun());
+  RETURN_IF_ERROR(CreateLearner());
+  PlanSteps();
+  RETURN_IF_ERROR(CheckMetric(found.has_value() ? &found->state : nullptr));
+  if (found.has_value()) return Resume(*found);
+  return options_.fork.empty() ? absl::OkStatus() : Fork();
 }
 
 absl::StatusOr<std::optional<Trainer::Found>> Trainer::FindRun() {
@@ -170,10 +163,6 @@ absl::Status Trainer::Fork() {
   return absl::OkStatus();
 }
 
-std::future<absl::StatusOr<StepData>> Trainer::Fetch(int64_t next, double done) const {
-  return std::async(std::launch::async, [this, next, done] { return batcher_->Next(next, done); });
-}
-
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
   progress_ = std::make_unique<Progress>(Progress::Options{.log_path = folder_->Path("log.jsonl"),
       .total_steps = pace_->total_steps(),
@@ -181,18 +170,26 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(folder_->WriteSpec(spec_));
   pace_->Start(learner_->step());
-  auto next = Fetch(next_example_, pace_->done());
+  const auto fetch = [this](int64_t example, double done) {  // by another thread
+    return std::async(
+        std::launch::async, [this, example, done] { return batcher_->Next(example, done); });
+  };
+  auto next = fetch(next_example_, pace_->done());
   while (true) {
     if (evaluation_due_ && !Stopped()) RETURN_IF_ERROR(Evaluate());
     const bool finished = Finished();
     if (finished || Stopped() || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
     if (finished) break;
-    if (Stopped() && folder_->saved_step() == learner_->step()) return Interrupted();
+    if (Stopped() && folder_->saved_step() == learner_->step()) {
+      return Error(
+          Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(learner_->step()),
+                                  "; run the same command again to continue"));
+    }
     const double asked = SteadySeconds();
     const absl::StatusOr<StepData> data = next.get();
     const double waited = SteadySeconds() - asked;
     if (!data.ok()) return SaveBefore(data.status());
-    next = Fetch(data->next, pace_->Done(learner_->step() + 1));
+    next = fetch(data->next, pace_->Done(learner_->step() + 1));
     RETURN_IF_ERROR(Step(*data, waited));
     pace_->Advance(learner_->step());
     evaluation_due_ =
@@ -202,12 +199,6 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   RETURN_IF_ERROR(FinishModel());
   return Summary{learner_->step(), learner_->last_loss(),
       setup_.validation.has_value() ? best_->metric() : "", best_->results()};
-}
-
-absl::Status Trainer::Interrupted() {
-  progress_->Finish();
-  return Error(Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(learner_->step()),
-                                       "; run the same command again to continue"));
 }
 
 absl::Status Trainer::Step(const StepData& data, double waited) {

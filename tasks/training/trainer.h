@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,7 +64,6 @@ class Trainer {
   };
 
   absl::Status Start();
-  absl::Status PrepareData();
   // Finds the checkpoint to resume from and takes over its micro-batch; kMismatch if it belongs to
   // another spec or other data.
   absl::StatusOr<std::optional<Found>> FindRun();
@@ -82,18 +80,13 @@ class Trainer {
   // Starts with the weights of the newest checkpoint in options_.fork.
   absl::Status Fork();
 
-  // The batches of the step that begins with example `next`, prepared by another thread.
-  std::future<absl::StatusOr<StepData>> Fetch(int64_t next, double done) const;
-
-  absl::Status Interrupted();
   // `waited`: seconds that the step waited for its data.
   absl::Status Step(const StepData& data, double waited);
   // Evaluates, and saves the model if it is the best; an evaluation that is stopped stays due.
   absl::Status Evaluate();
   absl::Status EvaluateWeights();
   absl::Status SaveBest(const MetricResults& results);
-  // Saves a checkpoint unless this step has one. The first failures are only reported: a full disk
-  // may have space again at the next interval.
+  // Saves a checkpoint unless this step has one. Only reports the first failures.
   absl::Status Save();
   absl::Status WriteState(const std::string& folder);
   // Returns `error` after saving what can be saved.
