@@ -127,8 +127,8 @@ std::string Head(const AttentionMaps& maps) {
     absl::StrAppend(&out, "<span>", HtmlEscape(token), "</span>");
   absl::StrAppend(&out,
       "</p>\n<p class=\"legend\">One map per layer (down) and head (across). A row shows how much "
-      "its "
-      "token attends to the tokens of the columns; each row sums to 1. Click a map to enlarge it.");
+      "its token attends to the tokens of the columns; each row sums to 1. Click a map to enlarge "
+      "it.");
   for (const auto& [p, name] : {std::pair(0.01f, "1 %"), std::pair(0.05f, "5 %"),
            std::pair(0.25f, "25 %"), std::pair(1.0f, "100 %")})
     absl::StrAppend(&out, "<span style=\"background:", Colour(LevelOf(p)), "\"></span>", name);

@@ -111,10 +111,7 @@ void AddEvaluate(CLI::App& app, Run* run) {
           "Override a field of DataSpec: --set text_field=sentence. Repeatable.")
       ->take_all()
       ->allow_extra_args(false);
-  AddSwitch(command, "viterbi",
-      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
-      "Default: as in training.",
-      "Use the best label of each word.", [=](bool on) { options->viterbi = on; });
+  AddViterbi(command, &options->viterbi);
   command->footer(
       "Examples:\n"
       "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv");

@@ -44,6 +44,13 @@ void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
   if (input) AddInputOptions(command, &options->input);
 }
 
+void AddViterbi(CLI::App* command, std::optional<bool>* viterbi) {
+  AddSwitch(command, "viterbi",
+      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
+      "Default: as in training.",
+      "Use the best label of each word.", [=](bool on) { *viterbi = on; });
+}
+
 absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options) {
   const std::vector<NamedAdapter> named = AdaptersOf(options);
   const bool is_adapter = IsAdapter(options.model);

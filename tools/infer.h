@@ -1,10 +1,10 @@
-// Shared parts of the inference commands: options,
-// input, and the loop from records to lines.
+// Shared parts of the inference commands: options, input, and the loop from records to lines.
 #ifndef CLOZE_TOOLS_INFER_H_
 #define CLOZE_TOOLS_INFER_H_
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +24,9 @@ struct InferOptions {
 
 // Adds --model, --adapter and --compute; with `input` also the input file and --input-format.
 void AddInferOptions(CLI::App* command, InferOptions* options, bool input = true);
+
+// Adds --viterbi and --no-viterbi; *viterbi must outlive the command line.
+void AddViterbi(CLI::App* command, std::optional<bool>* viterbi);
 
 // The base and the adapter that --model and at most one --adapter mean together; no adapter: "".
 struct BaseAndAdapter {

@@ -16,9 +16,8 @@ absl::Status Expected(absl::string_view name, absl::string_view what) {
 }
 
 absl::Status TakeText(absl::string_view name, JsonValue& value, std::string* out) {
-  if (value.kind != JsonValue::kString) return Expected(name, "a string");
   *out = std::move(value.text);
-  return absl::OkStatus();
+  return value.kind == JsonValue::kString ? absl::OkStatus() : Expected(name, "a string");
 }
 
 absl::Status TakeIds(const JsonValue& value, std::vector<int32_t>* ids) {

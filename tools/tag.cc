@@ -104,8 +104,8 @@ void AddTag(CLI::App& app, Run* run) {
   command
       ->add_option("--format,--input-format", options->format,
           "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. ids: "
-          "token "
-          "ids, each of which gets a label. conll, conllu: the file with the labels in a column.")
+          "token ids, each of which gets a label. conll, conllu: the file with the labels in a "
+          "column.")
       ->check(CLI::IsMember({"text", "jsonl", "ids", "conll", "conllu"}))
       ->capture_default_str();
   command->add_option("--column", options->column,
@@ -115,10 +115,7 @@ void AddTag(CLI::App& app, Run* run) {
       "Examples:\n"
       "  echo 'Anna lives in Berlin.' | cloze tag --model runs/wikiann\n"
       "  cloze tag --model runs/ewt_upos --format conllu in.conllu > out.conllu");
-  AddSwitch(command, "viterbi",
-      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
-      "Default: as in training.",
-      "Use the best label of each word.", [=](bool on) { options->viterbi = on; });
+  AddViterbi(command, &options->viterbi);
   command->callback([=] { *run = [=] { return Tag(*options); }; });
 }
 

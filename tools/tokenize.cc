@@ -41,45 +41,38 @@ std::string Tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) 
   return List(ids, [&](int32_t id) { return JsonString(tokenizer.token(id)); });
 }
 
-std::string Format(
-    const Tokenizer& tokenizer, const InputRecord& record, const Encoding& encoding) {
-  const bool pair = record.kind == InputRecord::Kind::kPair;
-  std::string line = record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
-  if (record.kind == InputRecord::Kind::kWords) {
-    absl::StrAppend(&line, "\"words\": ", List(record.words, [](const std::string& word) {
-      return JsonString(word);
-    }));
-  } else {
-    absl::StrAppend(&line, "\"text\": ", JsonString(record.text), pair ? ", \"text_pair\": " : "",
-        pair ? JsonString(record.text_pair) : "");
-  }
-  absl::StrAppend(&line, ", \"ids\": ", Integers(encoding.ids),
-      ", \"tokens\": ", Tokens(tokenizer, encoding.ids));
-  absl::StrAppend(&line, ", \"offsets\": ", Spans(encoding.chars),
-      ", \"byte_offsets\": ", Spans(encoding.bytes));
-  const auto word = [](int32_t index) {
-    return index < 0 ? std::string("null") : absl::StrCat(index);
-  };
-  absl::StrAppend(&line, ", \"word_ids\": ", List(encoding.words, word));
-  if (pair) absl::StrAppend(&line, ", \"token_type_ids\": ", Integers(encoding.types));
-  return line + "}";
+// The tokens of ids and the text that they decode to.
+std::string FormatIds(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  return absl::StrCat("\"ids\": ", Integers(ids), ", \"tokens\": ", Tokens(tokenizer, ids),
+      ", \"text\": ", JsonString(tokenizer.Decode(ids)), "}");
 }
 
-// Formats the tokens of ids and the text that they decode to.
-std::string FormatIds(const Tokenizer& tokenizer, const InputRecord& record) {
-  return absl::StrCat(record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", "),
-      "\"ids\": ", Integers(record.ids), ", \"tokens\": ", Tokens(tokenizer, record.ids),
-      ", \"text\": ", JsonString(tokenizer.Decode(record.ids)), "}");
+// The tokens of `encoding`; `input` are the members that were encoded.
+std::string Format(const Tokenizer& tokenizer, const std::string& input, const Encoding& encoding) {
+  return absl::StrCat(input, ", \"ids\": ", Integers(encoding.ids),
+      ", \"tokens\": ", Tokens(tokenizer, encoding.ids), ", \"offsets\": ", Spans(encoding.chars),
+      ", \"byte_offsets\": ", Spans(encoding.bytes), ", \"word_ids\": ",
+      List(encoding.words, [](int32_t i) { return i < 0 ? "null" : absl::StrCat(i); }));
 }
 
 std::string Process(const Tokenizer& tokenizer, const InputRecord& record) {
+  const std::string begin = record.id.empty() ? "{" : absl::StrCat("{\"id\": ", record.id, ", ");
+  const std::string text = absl::StrCat(begin, "\"text\": ", JsonString(record.text));
   switch (record.kind) {
-    case InputRecord::Kind::kText: return Format(tokenizer, record, tokenizer.Encode(record.text));
-    case InputRecord::Kind::kPair:
-      return Format(tokenizer, record, tokenizer.EncodePair(record.text, record.text_pair));
+    case InputRecord::Kind::kText:
+      return Format(tokenizer, text, tokenizer.Encode(record.text)) + "}";
+    case InputRecord::Kind::kPair: {
+      const Encoding encoding = tokenizer.EncodePair(record.text, record.text_pair);
+      return absl::StrCat(
+          Format(tokenizer, absl::StrCat(text, ", \"text_pair\": ", JsonString(record.text_pair)),
+              encoding),
+          ", \"token_type_ids\": ", Integers(encoding.types), "}");
+    }
     case InputRecord::Kind::kWords:
-      return Format(tokenizer, record, tokenizer.EncodeWords(record.words));
-    case InputRecord::Kind::kIds: return FormatIds(tokenizer, record);
+      return Format(tokenizer, absl::StrCat(begin, "\"words\": ", List(record.words, JsonString)),
+                 tokenizer.EncodeWords(record.words)) +
+             "}";
+    case InputRecord::Kind::kIds: return begin + FormatIds(tokenizer, record.ids);
   }
   return "";
 }

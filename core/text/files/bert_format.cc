@@ -142,17 +142,14 @@ constexpr VocabFile kBertFiles[] = {{"vocab.txt", VocabText}};
 
 }  // namespace
 
-const TokenizerFormat& BertFormat() {
-  static const TokenizerFormat format = {.kind = SubwordKind::kWordPiece,
-      .model = "WordPiece",
-      .read = ReadBert,
-      .write = WriteBert,
-      .config = BertConfig,
-      .vocab_files = kBertFiles,
-      .token_per_line = true,
-      .read_vocab = ReadBertVocab,
-      .check_folder = nullptr};
-  return format;
-}
+constinit const TokenizerFormat kBertFormat = {.kind = SubwordKind::kWordPiece,
+    .model = "WordPiece",
+    .read = ReadBert,
+    .write = WriteBert,
+    .config = BertConfig,
+    .vocab_files = kBertFiles,
+    .token_per_line = true,
+    .read_vocab = ReadBertVocab,
+    .check_folder = nullptr};
 
 }  // namespace cloze

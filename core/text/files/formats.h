@@ -34,8 +34,7 @@ struct TokenizerFormat {
   absl::Status (*check_folder)(const std::string& folder, const TokenizerData& data);
 };
 
-const TokenizerFormat& BertFormat();
-const TokenizerFormat& RobertaFormat();
+extern const TokenizerFormat kBertFormat, kRobertaFormat;
 
 }  // namespace cloze
 

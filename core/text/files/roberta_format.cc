@@ -174,17 +174,14 @@ constexpr VocabFile kRobertaFiles[] = {{"vocab.json", VocabJson}, {"merges.txt",
 
 }  // namespace
 
-const TokenizerFormat& RobertaFormat() {
-  static const TokenizerFormat format = {.kind = SubwordKind::kByteBpe,
-      .model = "BPE",
-      .read = ReadRoberta,
-      .write = WriteRoberta,
-      .config = RobertaConfig,
-      .vocab_files = kRobertaFiles,
-      .token_per_line = false,
-      .read_vocab = ReadRobertaVocab,
-      .check_folder = CheckMergesFile};
-  return format;
-}
+constinit const TokenizerFormat kRobertaFormat = {.kind = SubwordKind::kByteBpe,
+    .model = "BPE",
+    .read = ReadRoberta,
+    .write = WriteRoberta,
+    .config = RobertaConfig,
+    .vocab_files = kRobertaFiles,
+    .token_per_line = false,
+    .read_vocab = ReadRobertaVocab,
+    .check_folder = CheckMergesFile};
 
 }  // namespace cloze

@@ -11,15 +11,10 @@
 namespace cloze {
 namespace {
 
-const TokenizerFormat* const* Formats() {
-  static const TokenizerFormat* const formats[] = {&BertFormat(), &RobertaFormat(), nullptr};
-  return formats;
-}
+constexpr const TokenizerFormat* kFormats[] = {&kBertFormat, &kRobertaFormat};
 
 const TokenizerFormat& FormatOf(SubwordKind kind) {
-  const auto* format = Formats();
-  while ((*format)->kind != kind) ++format;
-  return **format;
+  return kind == kBertFormat.kind ? kBertFormat : kRobertaFormat;
 }
 
 absl::Status ReadAddedTokens(const std::string& path, const Json& json, TokenizerData* data) {
@@ -58,11 +53,11 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
   const Json& model = JsonMember(json, "model");
   std::string type = StringOf(JsonMember(model, "type"));
   if (type.empty()) type = JsonMember(model, "merges").is_null() ? "WordPiece" : "BPE";
-  for (const auto* format = Formats(); *format != nullptr; ++format) {
-    if (type != (*format)->model) continue;
+  for (const TokenizerFormat* format : kFormats) {
+    if (type != format->model) continue;
     TokenizerData data;
-    data.kind = (*format)->kind;
-    RETURN_IF_ERROR((*format)->read(path, json, &data));
+    data.kind = format->kind;
+    RETURN_IF_ERROR(format->read(path, json, &data));
     RETURN_IF_ERROR(ReadAddedTokens(path, json, &data));
     return data;
   }
@@ -93,18 +88,17 @@ absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, Token
 
 // Reads the vocabulary files of the first kind of which `folder` has one.
 absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, TokenOrigin* origin) {
-  for (const auto* format = Formats(); *format != nullptr; ++format) {
+  for (const TokenizerFormat* format : kFormats) {
     std::vector<std::string> paths;
-    for (const VocabFile& file : (*format)->vocab_files)
-      paths.push_back(JoinPath(folder, file.name));
+    for (const VocabFile& file : format->vocab_files) paths.push_back(JoinPath(folder, file.name));
     if (std::none_of(paths.begin(), paths.end(), PathExists)) continue;
     for (const std::string& path : paths) {
       if (!PathExists(path))
         return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": missing"));
     }
-    data->kind = (*format)->kind;
-    *origin = {paths[0], (*format)->token_per_line, paths.back()};
-    return (*format)->read_vocab(paths, data);
+    data->kind = format->kind;
+    *origin = {paths[0], format->token_per_line, paths.back()};
+    return format->read_vocab(paths, data);
   }
   return Error(Exit::kNoInput,
       absl::StrCat(QuotePath(folder),
@@ -148,7 +142,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
     RETURN_IF_ERROR(ReadVocabFiles(path, &data, &origin));
   } else {
     origin.lines = true;
-    RETURN_IF_ERROR(BertFormat().read_vocab({path}, &data));
+    RETURN_IF_ERROR(kBertFormat.read_vocab({path}, &data));
   }
   if (const std::string config = JoinPath(path, "tokenizer_config.json");
       folder && PathExists(config))

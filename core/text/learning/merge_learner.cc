@@ -1,6 +1,6 @@
-// Follows Hugging Face's trainer step by step, so that it finds the same vocabulary: pair counts
-// are kept up to date with each merge, a heap yields the best pair, and each heap entry knows the
-// words where its pair was seen.
+// The algorithm of Hugging Face's trainer, which gives the same vocabulary. Each merge updates the
+// counts of the pairs around it. A heap yields the most frequent pair; its entries list the words
+// that contain the pair.
 #include "core/text/learning/merge_learner.h"
 
 #include <algorithm>
@@ -43,8 +43,7 @@ class MergeLearner {
   }
 
  private:
-  // A pair with the count it had when it was put into the queue and the words where it was seen, an
-  // index into places_.
+  // A pair, its count when it was queued, and the index in places_ of the words that contain it.
   struct Candidate {
     int64_t count;
     Pair pair;
@@ -79,17 +78,17 @@ class MergeLearner {
   std::vector<std::string>& tokens_;
   std::vector<std::pair<int32_t, int32_t>>& merges_;
   HashMap<std::string, uint32_t> ids_;
-  std::map<char32_t, std::pair<uint32_t, uint32_t>>
-      alphabet_;  // ids of the character and of its continuing form, 0 until it is met
+  // Ids of each character at the start of a word and inside one (0: it never is inside).
+  std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;
   std::vector<Word> words_;
   std::vector<uint32_t> pieces_;
   HashMap<Pair, int64_t> counts_;
-  HashMap<Pair, Places> seen_;  // pairs that came up since the last QueueSeen
+  HashMap<Pair, Places> seen_;  // pairs found since the last QueueSeen
   std::vector<Places> places_;
   std::priority_queue<Candidate> queue_;
 };
 
-// Keys by falling count, then by code point.
+// Returns the characters by falling count, then by code point.
 std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
   std::vector<char32_t> keys;
   for (const auto& [c, count] : counts) keys.push_back(c);
@@ -99,9 +98,8 @@ std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
 }
 
 void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words) {
-  std::map<char32_t, int64_t> counts,
-      continuing;  // occurrences, and those that are not the first of a word, repetitions of a word
-                   // not counted
+  // Occurrences in all words, and inside distinct words, after the first character.
+  std::map<char32_t, int64_t> counts, continuing;
   for (const auto& [word, count] : words) {
     for (size_t at = 0; at < word.size();) {
       const CodePoint c = CodePointAt(word, at);
@@ -135,7 +133,7 @@ void MergeLearner::SplitWords(const std::vector<std::pair<std::string, int64_t>>
     for (size_t at = 0; at < word.size();) {
       const CodePoint c = CodePointAt(word, at);
       const auto found = alphabet_.find(c.value);
-      // Rare characters are left out, and the rest of the word moves together.
+      // Drops rare characters; their neighbours become a pair.
       if (found != alphabet_.end())
         pieces_.push_back(at == 0 ? found->second.first : found->second.second);
       at += c.size;
@@ -182,8 +180,7 @@ void MergeLearner::Merge(const Candidate& candidate) {
   QueueSeen();
 }
 
-// The count of the merged pair itself stays as it is: it is not asked for again unless the pair
-// comes up anew.
+// Leaves the count of the merged pair itself unchanged: it is read only if the pair occurs again.
 void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged) {
   Word& word = words_[number];
   uint32_t* pieces = pieces_.data() + word.begin;

@@ -1,5 +1,5 @@
-// Byte-pair merges over word counts: again and again, the most frequent pair of neighbouring pieces
-// becomes a piece.
+// Learns byte-pair merges from word counts: repeatedly joins the most frequent pair of neighbouring
+// pieces to a new piece.
 #ifndef CLOZE_CORE_TEXT_LEARNING_MERGE_LEARNER_H_
 #define CLOZE_CORE_TEXT_LEARNING_MERGE_LEARNER_H_
 
@@ -18,11 +18,11 @@ struct MergeOptions {
   std::vector<char32_t> alphabet;  // characters that are tokens in any case
 };
 
-// Appends to *tokens (the special ones, at first) the characters of `words` by code point; with the
-// prefix, the characters that continue a word, the most frequent first (Hugging Face's order is
-// random, and mostly like this); then the merged pieces in the order they are found. Appends the
-// ids of the two pieces of each merge to *merges. Of pairs with equal counts, the one with the
-// older tokens comes first. Requires distinct `words` with counts above 0.
+// Appends to *tokens, which holds the special tokens: the characters of `words` by code point; the
+// characters inside words, with the prefix, by falling frequency (Hugging Face's order is random,
+// but similar); the merged pieces in the order of their merges. Appends the ids of the two pieces
+// of each merge to *merges. Of pairs with equal counts, merges the one with the lower ids first.
+// Requires distinct `words` with counts above 0.
 void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words,
     const MergeOptions& options, std::vector<std::string>* tokens,
     std::vector<std::pair<int32_t, int32_t>>* merges);

@@ -7,7 +7,6 @@
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
-
 namespace {
 
 // Returns the start of the white space that ends at `end`; at least `from`.

@@ -14,15 +14,15 @@ namespace cloze {
 
 class AddedTokens {
  public:
-  // A token that was found, as byte offsets. If there is none, id is -1 and all offsets are
+  // Byte offsets of a token in the text. If none is found, id is -1 and all offsets are
   // text.size().
   struct Match {
-    size_t begin = 0, end = 0;  // with the white space that the token takes
+    size_t begin = 0, end = 0;  // with the white space of lstrip and rstrip
     int32_t id = -1;
-    size_t token_begin = 0, token_end = 0;  // without it
+    size_t token_begin = 0, token_end = 0;  // the token alone
   };
 
-  // With `lstrip` or `rstrip`, the token takes the white space to its left or right.
+  // `lstrip`, `rstrip`: a match includes the white space to the left or right of the token.
   void Add(const std::string& token, int32_t id, bool lstrip = false, bool rstrip = false);
 
   // Returns the leftmost token at or after `from`; of several that start there, the longest.

@@ -15,12 +15,11 @@ namespace cloze {
 
 class ByteBpe final : public SubwordModel {
  public:
-  // Requires checked `data`, whose merges join to tokens; `ids` maps its tokens. `unknown` is the
-  // id of bytes that are no token; with -1 they are dropped, as Hugging Face does.
+  // Requires `data` that CheckTokens accepted, and the `ids` of its tokens. `unknown` is the id of
+  // bytes that are not tokens; -1 drops them, as Hugging Face does.
   ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown);
 
-  // Merges the pair that comes first in the list, the leftmost of several, until none is left.
-  // O(n log n).
+  // Repeatedly applies the first merge of the list that fits, at its leftmost place. O(n log n).
   void Split(absl::string_view word, std::vector<Piece>* pieces) const override;
   // True unless the token begins with white space or ASCII punctuation, as new words do.
   bool ContinuesWord(absl::string_view token) const override;
