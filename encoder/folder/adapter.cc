@@ -33,20 +33,18 @@ constexpr char kFingerprint[] = "cloze_base";  // metadata: hash of the base's v
 std::string Unsupported(const Json& json) {
   const Json& type = JsonMember(json, "peft_type");
   if (type != "LORA")
-    return absl::StrCat(
-        "peft_type is ", Quote(type.dump(-1, ' ', true)), ", only \"LORA\" can be computed");
+    return absl::StrCat("peft_type: ", Quote(type.dump(-1, ' ', true)), ": expected \"LORA\"");
   for (const char* name : {"use_dora", "lora_bias", "fan_in_fan_out"}) {
     if (JsonMember(json, name) == true)
-      return absl::StrCat(name, " is true, which cannot be computed");
+      return absl::StrCat(name, ": expected false (not supported)");
   }
   for (const char* name : {"rank_pattern", "alpha_pattern"}) {
     if (!JsonMember(json, name).empty())
-      return absl::StrCat(name, " is set; layers of different rank or alpha cannot be computed");
+      return absl::StrCat(name, ": expected none (all layers must have the same rank and alpha)");
   }
   const Json& bias = JsonMember(json, "bias");
   if (!bias.is_null() && bias != "none")
-    return absl::StrCat(
-        "bias is ", Quote(bias.dump(-1, ' ', true)), ", only \"none\" can be computed");
+    return absl::StrCat("bias: ", Quote(bias.dump(-1, ' ', true)), ": expected \"none\"");
   return "";
 }
 

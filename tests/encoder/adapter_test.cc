@@ -275,7 +275,7 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
   refused("lora_dropout", 1.5, Exit::kData, "found 1.5");
   refused("peft_type", "IA3", Exit::kMismatch, "peft_type");
   refused("use_dora", true, Exit::kMismatch, "use_dora");
-  refused("bias", "all", Exit::kMismatch, "bias is");
+  refused("bias", "all", Exit::kMismatch, "bias: ");
   refused("rank_pattern", {{"query", 4}}, Exit::kMismatch, "rank_pattern");
   WriteJson("adapter/adapter_config.json", good);
   json labels = ReadJson("adapter/config.json");

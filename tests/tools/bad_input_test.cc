@@ -300,7 +300,7 @@ std::vector<Case> ModelCases() {
                   kLong + "\"}"}},
           "encode --model m --out o", 66, {"its base xxx", "xxx... is not there"}},
       Case{"long_adapter_type", {{"m/adapter_config.json", "{\"peft_type\": \"" + kLong + "\"}"}},
-          "encode --model m --out o", 76, {"peft_type is \"xxx", "xxx..., only"}},
+          "encode --model m --out o", 76, {"peft_type: \"xxx", "xxx...: expected"}},
       Case{"many_tensors_missing",
           {{"m/config.json", absl::StrReplaceAll(
                                  config, {{"num_hidden_layers\": 1", "num_hidden_layers\": 33"}})},
