@@ -9,7 +9,7 @@ bool IsSpanTag(absl::string_view tag) {
   return !tag.empty() && (tag[0] == 'B' || tag[0] == 'I') && (tag.size() == 1 || tag[1] == '-');
 }
 
-// Is `tag`, B or I, right behind a tag of the same type?
+// True if the tag before tag i, which is a B or I, has the same type.
 bool FollowsItsType(const std::vector<absl::string_view>& tags, size_t i) {
   return i > 0 && IsSpanTag(tags[i - 1]) && tags[i - 1].substr(1) == tags[i].substr(1);
 }

@@ -29,7 +29,7 @@ struct EncodedWords {
   int64_t invalid = 0;
 };
 
-// Are the tags IOB1, while the labels have the B that IOB2 begins spans with?
+// True if the tags are IOB1 although the labels have the B of IOB2.
 absl::StatusOr<bool> IsIob1(
     const DataSpec& data, const std::vector<std::string>& labels, const BuildOptions& options) {
   const auto begins = [](const std::string& label) {
