@@ -64,8 +64,8 @@ int64_t RunMutations(const std::string& seed, uint64_t number) {
   return kMutations;
 }
 
-// nlohmann's destructor allocates, and a HashMap that grows must not see an exception: both terminate
-// the program with this code, as in `cloze`.
+// nlohmann's destructor allocates, and a HashMap that grows must not see an exception: both
+// terminate the program with this code, as in `cloze`.
 constexpr int kOutOfMemory = 77;
 
 void RunOutOfMemory(const std::string& seed, int64_t* next) {

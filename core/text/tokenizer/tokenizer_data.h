@@ -57,7 +57,7 @@ using TokenIds = std::unordered_map<absl::string_view, int32_t, absl::Hash<absl:
 // Names a token in messages: its line of the vocabulary file, or its id.
 struct TokenOrigin {
   std::string file = "the vocabulary";
-  bool lines = false;  // line = id + 1
+  bool lines = false;       // line = id + 1
   std::string merges = "";  // the file of the merges, if it is another one
   std::string Place(int64_t id) const;
 };
