@@ -38,7 +38,7 @@ bool IsTarget(const LoraSpec& spec, Role role) {
       [&](int target) { return RoleOf(static_cast<LoraSpec::Target>(target)) == role; });
 }
 
-Lora::Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
+Lora::Lora(ParamStore* store, const LoraPlan& plan, const ParamKey& module, int64_t in, int64_t out,
     uint32_t site)
     : a_(store->AddMatrix(WithAdapter(module, plan.adapter).Of(Part::kLoraA), plan.spec.rank(), in,
           false, Init::kUniform)),

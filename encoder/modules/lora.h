@@ -26,7 +26,7 @@ bool IsTarget(const LoraSpec& spec, Role role);
 class Lora {
  public:
   // Adds A and B of the linear layer `module`, in this order. `site`: see Pass::Site.
-  Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
+  Lora(ParamStore* store, const LoraPlan& plan, const ParamKey& module, int64_t in, int64_t out,
       uint32_t site);
 
   bool requires_grad(const Pass& pass) const { return pass.requires_grad(a_); }
