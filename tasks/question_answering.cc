@@ -11,6 +11,7 @@
 #include "tasks/data/pipeline.h"
 #include "tasks/squad.h"
 #include "tasks/task.h"
+#include "tasks/text_words.h"
 
 namespace cloze {
 namespace {
@@ -145,10 +146,6 @@ FoundAnswer FindAnswer(
   return answer;
 }
 
-std::string Slice(const std::string& text, Span bytes) {
-  return text.substr(bytes.begin, bytes.end - bytes.begin);
-}
-
 class AnswerDecoder : public Decoder {
  public:
   AnswerDecoder(const QuestionAnsweringSpec& spec, const Tokenizer* tokenizer)
@@ -158,9 +155,10 @@ class AnswerDecoder : public Decoder {
     const Encoded encoded = EncodeQuestion(*tokenizer_, spec_, record.text, record.text_pair);
     const FoundAnswer found = FindAnswer(encoded, spec_, text);
     if (found.none) return {{"answer", nullptr}, {"score", Decimal(found.score)}};
-    return {{"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)},
-        {"start", found.chars.begin}, {"end", found.chars.end}, {"byte_start", found.bytes.begin},
-        {"byte_end", found.bytes.end}};
+    OrderedJson answer = {
+        {"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)}};
+    answer.update(PlaceOf(found.bytes, found.chars));
+    return answer;
   }
 
  private:

@@ -45,10 +45,18 @@ std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view 
   return words;
 }
 
+std::string Slice(absl::string_view text, Span bytes) {
+  return std::string(text.substr(bytes.begin, bytes.end - bytes.begin));
+}
+
+OrderedJson PlaceOf(Span bytes, Span chars) {
+  return {{"start", chars.begin}, {"end", chars.end}, {"byte_start", bytes.begin},
+      {"byte_end", bytes.end}};
+}
+
 std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWord>& words) {
   std::vector<std::string> slices;
-  for (const TextWord& w : words)
-    slices.emplace_back(text.substr(w.bytes.begin, w.bytes.end - w.bytes.begin));
+  for (const TextWord& w : words) slices.push_back(Slice(text, w.bytes));
   return slices;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "core/base/json.h"
 #include "core/text/tokenizer/tokenizer.h"
 
 namespace cloze {
@@ -19,6 +20,10 @@ struct TextWord {
 // are in order and do not overlap.
 std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view text);
 
+// Returns the part of `text` at `bytes`.
+std::string Slice(absl::string_view text, Span bytes);
+// Returns the place of an answer: "start" and "end" in code points, "byte_start" and "byte_end".
+OrderedJson PlaceOf(Span bytes, Span chars);
 // Returns the parts of `text` that are these words.
 std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWord>& words);
 

@@ -158,16 +158,6 @@ class TagAnswers : public Decoder {
   }
 
  private:
-  // "start" and "end" in code points, "byte_start" and "byte_end".
-  static OrderedJson Place(Span bytes, Span chars) {
-    return {{"start", chars.begin}, {"end", chars.end}, {"byte_start", bytes.begin},
-        {"byte_end", bytes.end}};
-  }
-
-  static std::string Slice(const std::string& text, Span bytes) {
-    return text.substr(bytes.begin, bytes.end - bytes.begin);
-  }
-
   OrderedJson AnswerIds(const Record& record, ConstMat logits) const {
     OrderedJson tags = OrderedJson::array(), scores = OrderedJson::array();
     for (int64_t i = 0; i < logits.rows; ++i) {
@@ -191,7 +181,7 @@ class TagAnswers : public Decoder {
     const std::vector<TextWord> words = WordsOfText(*tokenizer_, record.text);
     OrderedJson list = OrderedJson::array();
     for (size_t w = 0; w < words.size(); ++w) {
-      OrderedJson word = Place(words[w].bytes, words[w].chars);
+      OrderedJson word = PlaceOf(words[w].bytes, words[w].chars);
       word["label"] = labels_[tags[w].label];
       word["score"] = Decimal(tags[w].score);
       word["text"] = Slice(record.text, words[w].bytes);
@@ -217,7 +207,7 @@ class TagAnswers : public Decoder {
                  chars = {first.chars.begin, last.chars.end};
       OrderedJson entity = {{"entity_group", spans_->types()[span.type]},
           {"score", Decimal(static_cast<float>(score))}, {"word", Slice(text, bytes)}};
-      entity.update(Place(bytes, chars));
+      entity.update(PlaceOf(bytes, chars));
       entities.push_back(std::move(entity));
     }
     return entities;
