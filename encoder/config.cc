@@ -6,7 +6,7 @@ namespace cloze {
 namespace {
 
 absl::Status SpecError(absl::string_view what) {
-  return Error(Exit::kSpec, absl::StrCat("model.encoder.", what));
+  return Error(Exit::kSpec, "model.encoder.", what);
 }
 
 Positions PositionsOf(EncoderSpec::Positions positions) {

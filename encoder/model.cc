@@ -111,9 +111,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     RETURN_IF_ERROR(opened.Load(0, &model->params()));
   }
   if (fresh.empty()) return model;
-  return Error(Exit::kMismatch,
-      absl::StrCat(QuotePath(adapter.empty() ? base : adapter), ": the weights lack ",
-          fresh.front(), adapter.empty() ? "" : ", and so do those of the base"));
+  return Error(Exit::kMismatch, QuotePath(adapter.empty() ? base : adapter), ": the weights lack ",
+      fresh.front(), adapter.empty() ? "" : ", and so do those of the base");
 }
 
 }  // namespace cloze

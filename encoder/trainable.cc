@@ -20,16 +20,15 @@ bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableS
 
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config) {
   if (spec.last_layers() > config.layers) {
-    return Error(Exit::kSpec, absl::StrCat("trainable.last_layers is ", spec.last_layers(),
-                                  ", the model has ", config.layers));
+    return Error(Exit::kSpec, "trainable.last_layers is ", spec.last_layers(), ", the model has ",
+        config.layers);
   }
   const auto& targets = spec.lora().targets();
   const bool wide = std::find(targets.begin(), targets.end(), LoraSpec::OUTPUT) != targets.end() &&
                     config.intermediate > kMaxDropoutRow;
   if (wide && spec.lora().dropout() > 0) {
-    return Error(Exit::kSpec,
-        absl::StrCat("trainable.lora.dropout: the input of OUTPUT has ", config.intermediate,
-            " columns, dropout takes at most ", kMaxDropoutRow, "; set it to 0"));
+    return Error(Exit::kSpec, "trainable.lora.dropout: the input of OUTPUT has ",
+        config.intermediate, " columns, dropout takes at most ", kMaxDropoutRow, "; set it to 0");
   }
   return absl::OkStatus();
 }

@@ -21,8 +21,8 @@ constexpr int64_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 32;
 
 absl::Status TooLarge(const std::string& path, int64_t size) {
-  return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": ", size,
-                                " bytes: expected a spec of at most ", kMaxBytes, " bytes"));
+  return Error(Exit::kSpec, QuotePath(path), ": ", size, " bytes: expected a spec of at most ",
+      kMaxBytes, " bytes");
 }
 
 // Records the place of each field of `message` in `where`.
@@ -56,8 +56,8 @@ void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tre
 absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& path) {
   if (text.size() > kMaxBytes) return TooLarge(path, text.size());
   if (const absl::string_view other = OtherFormat(text); !other.empty()) {
-    return Error(Exit::kSpec, absl::StrCat(QuotePath(path), ": is ", other,
-                                  ": expected a text file (convert or unpack it first)"));
+    return Error(Exit::kSpec, QuotePath(path), ": is ", other,
+        ": expected a text file (convert or unpack it first)");
   }
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) text.remove_prefix(3);
   TextScan scan(text, path);
@@ -114,7 +114,7 @@ absl::Status AtField(
     const size_t end = path.find_last_of(".[");
     path.resize(end == std::string::npos ? 0 : end);
   }
-  return Annotate(status, absl::StrCat(where, ": ", field));
+  return Annotate(status, where, ": ", field);
 }
 
 }  // namespace cloze

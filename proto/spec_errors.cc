@@ -50,8 +50,7 @@ absl::Status FirstError::ToStatus(const TextScan& scan) const {
   for (size_t i = 1; i + 1 < parts.size(); i += 2) names.push_back(parts[i]);
   const size_t offset = scan.Offset(line_, column_);
   const auto at = [&](const std::string& name, const std::string& message) {
-    return Error(
-        Exit::kSpec, absl::StrCat(scan.Where(scan.LastWordBefore(name, offset)), ": ", message));
+    return Error(Exit::kSpec, scan.Where(scan.LastWordBefore(name, offset)), ": ", message);
   };
   const pb::Descriptor* spec = TaskSpec::descriptor();
   if (names.size() == 2 && absl::StrContains(message_, "has no field named")) {
@@ -68,7 +67,7 @@ absl::Status FirstError::ToStatus(const TextScan& scan) const {
     return at(names[0], absl::StrCat("\"", Quote(names[0]), "\" and \"", Quote(names[1]),
                             "\" exclude each other: expected one ", Quote(names[2])));
   }
-  return Error(Exit::kSpec, absl::StrCat(scan.Where(offset), ": ", Quote(message_)));
+  return Error(Exit::kSpec, scan.Where(offset), ": ", Quote(message_));
 }
 
 }  // namespace cloze

@@ -180,8 +180,7 @@ absl::StatusOr<std::string> ExplainSpec(const std::string& filter) {
   ExplainMessage(
       TaskSpec::descriptor(), "", filter, filter.empty() || filter == "TaskSpec", &text, &names);
   if (text.empty())
-    return Error(Exit::kUsage,
-        absl::StrCat("unknown field \"", Quote(filter), "\"", DidYouMean(filter, names)));
+    return Error(Exit::kUsage, "unknown field \"", Quote(filter), "\"", DidYouMean(filter, names));
   return text;
 }
 

@@ -36,9 +36,8 @@ absl::Status SetValue(const FieldDescriptor* field, absl::string_view value, pb:
   }
   if (field->enum_type() != nullptr)
     return Error(Exit::kSpec, UnknownValue(field->enum_type(), field->name(), value));
-  return Error(
-      Exit::kSpec, absl::StrCat("expected ", Expected(field), octal ? " without a leading 0" : "",
-                       ", found \"", Quote(value), "\""));
+  return Error(Exit::kSpec, "expected ", Expected(field), octal ? " without a leading 0" : "",
+      ", found \"", Quote(value), "\"");
 }
 
 absl::Status SetField(const FieldDescriptor* field, absl::string_view value, pb::Message* message) {
@@ -52,9 +51,8 @@ absl::Status SetField(const FieldDescriptor* field, absl::string_view value, pb:
   if (field->message_type() == nullptr) return SetValue(field, value, message);
   if (value == "{}") message->GetReflection()->MutableMessage(message, field);
   if (value.empty() || value == "{}") return absl::OkStatus();
-  return Error(Exit::kSpec,
-      absl::StrCat("expected a field of the message ", field->message_type()->name(), " (",
-          field->name(), ".", field->message_type()->field(0)->name(), "=...), {} or nothing"));
+  return Error(Exit::kSpec, "expected a field of the message ", field->message_type()->name(), " (",
+      field->name(), ".", field->message_type()->field(0)->name(), "=...), {} or nothing");
 }
 
 absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message* message) {
@@ -62,7 +60,7 @@ absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message
   for (const absl::string_view name : absl::StrSplit(path, '.')) {
     if (field != nullptr) {
       if (field->message_type() == nullptr || field->is_repeated())
-        return Error(Exit::kSpec, absl::StrCat("\"", field->name(), "\" has no fields"));
+        return Error(Exit::kSpec, "\"", field->name(), "\" has no fields");
       message = message->GetReflection()->MutableMessage(message, field);
     }
     field = message->GetDescriptor()->FindFieldByName(std::string(name));
@@ -76,8 +74,7 @@ absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message
 absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment) {
   const std::string where = absl::StrCat("--set ", Quote(assignment));
   const size_t equals = assignment.find('=');
-  if (equals == absl::string_view::npos)
-    return Error(Exit::kSpec, absl::StrCat(where, ": expected FIELD=VALUE"));
+  if (equals == absl::string_view::npos) return Error(Exit::kSpec, where, ": expected FIELD=VALUE");
   const std::string key(assignment.substr(0, equals));
   TaskSpec changed = loaded->spec;
   RETURN_IF_ERROR(Annotate(Assign(key, assignment.substr(equals + 1), &changed), where));

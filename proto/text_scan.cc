@@ -54,15 +54,14 @@ absl::Status TextScan::Check(int max_depth) {
         ++i;
       words_.emplace_back(begin, i);
       if (const absl::string_view word = text_.substr(begin, i - begin); IsOctal(word)) {
-        return Error(Exit::kSpec, absl::StrCat(Where(begin), ": number ", Quote(word),
-                                      " starts with 0 and would be octal (drop the leading 0)"));
+        return Error(Exit::kSpec, Where(begin), ": number ", Quote(word),
+            " starts with 0 and would be octal (drop the leading 0)");
       }
     } else {
       if (c == '{' || c == '<') ++depth;
       if (c == '}' || c == '>') depth = std::max(depth - 1, 0);
       if (depth > max_depth) {
-        return Error(
-            Exit::kSpec, absl::StrCat(Where(i), ": messages nest deeper than ", max_depth));
+        return Error(Exit::kSpec, Where(i), ": messages nest deeper than ", max_depth);
       }
       ++i;
     }

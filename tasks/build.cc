@@ -10,8 +10,8 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
     const Tokenizer& tokenizer) {
   if (tokenizer.vocab_size() > config.vocab) {
     return AtField(loaded, TokenizerField(loaded.spec),
-        Error(Exit::kMismatch, absl::StrCat("the tokenizer has ", tokenizer.vocab_size(),
-                                   " tokens, the model knows ", config.vocab)));
+        Error(Exit::kMismatch, "the tokenizer has ", tokenizer.vocab_size(),
+            " tokens, the model knows ", config.vocab));
   }
   if (task.max_tokens() <= config.max_tokens()) return absl::OkStatus();
   return SpecError(loaded, task.name() + ".max_tokens",
@@ -76,8 +76,7 @@ absl::Status RequireTokens(const Tokenizer& tokenizer, NeededTokens needed) {
       {needed.unk, special.unk, "<unk> or [UNK]"}};
   for (const auto& [required, id, name] : tokens) {
     if (required && id < 0)
-      return Error(
-          Exit::kMismatch, absl::StrCat("tokenizer: no token ", name, ", which the task needs"));
+      return Error(Exit::kMismatch, "tokenizer: no token ", name, ", which the task needs");
   }
   return absl::OkStatus();
 }

@@ -20,17 +20,16 @@ namespace {
 absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label,
     std::set<std::string>* labels) {
   if (label.size() > kMaxLabelBytes) {
-    return Error(
-        Exit::kData, absl::StrCat(where, ": ", field, ": a label of ", label.size(),
-                         " bytes, at most ", kMaxLabelBytes, " expected: \"", Quote(label), "\""));
+    return Error(Exit::kData, where, ": ", field, ": a label of ", label.size(), " bytes, at most ",
+        kMaxLabelBytes, " expected: \"", Quote(label), "\"");
   }
   if (!IsUtf8(label))
-    return Error(Exit::kData,
-        absl::StrCat(where, ": ", field, ": the label \"", Quote(label), "\" is not UTF-8"));
+    return Error(
+        Exit::kData, where, ": ", field, ": the label \"", Quote(label), "\" is not UTF-8");
   labels->insert(label);
   if (labels->size() <= kMaxLabels) return absl::OkStatus();
-  return Error(Exit::kData, absl::StrCat(where, ": ", field, ": more than ", kMaxLabels,
-                                " different labels; is it the right column?"));
+  return Error(Exit::kData, where, ": ", field, ": more than ", kMaxLabels,
+      " different labels; is it the right column?");
 }
 
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field,
@@ -40,9 +39,8 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
     const std::string where =
         absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
     if (labels.empty()) return Error(Exit::kData, where + "no examples");
-    return Error(
-        Exit::kData, absl::StrCat(where, field, ": ", labels.size(), " different labels, at least ",
-                         least, " expected; there is ", ListNames(labels)));
+    return Error(Exit::kData, where, field, ": ", labels.size(), " different labels, at least ",
+        least, " expected; there is ", ListNames(labels));
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {
@@ -112,10 +110,9 @@ std::vector<std::string> KeepLabels(
 absl::StatusOr<LabelIds> LabelIds::Create(std::vector<std::string> labels) {
   LabelIds ids;
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i].empty())
-      return Error(Exit::kSpec, absl::StrCat("labels: label ", i + 1, " is empty"));
+    if (labels[i].empty()) return Error(Exit::kSpec, "labels: label ", i + 1, " is empty");
     if (!ids.ids_.emplace(labels[i], i).second)
-      return Error(Exit::kSpec, absl::StrCat("labels: \"", Quote(labels[i]), "\" is there twice"));
+      return Error(Exit::kSpec, "labels: \"", Quote(labels[i]), "\" is there twice");
   }
   ids.labels_ = std::move(labels);
   return ids;
@@ -128,9 +125,8 @@ int32_t LabelIds::Find(const std::string& label) const {
 
 absl::Status LabelIds::Unknown(
     absl::string_view where, absl::string_view field, const std::string& label) const {
-  return Error(Exit::kData,
-      absl::StrCat(where, ": ", field, ": unknown label \"", Quote(label), "\", one of ",
-          ListNames(labels_), " expected; a run whose spec lists all `labels` can learn it"));
+  return Error(Exit::kData, where, ": ", field, ": unknown label \"", Quote(label), "\", one of ",
+      ListNames(labels_), " expected; a run whose spec lists all `labels` can learn it");
 }
 
 }  // namespace cloze

@@ -216,9 +216,8 @@ class MaskedLm : public Task {
       if (example.ids[i] == mask) example.rows.push_back(static_cast<int32_t>(i));
     }
     if (example.rows.empty()) {
-      return Error(Exit::kData,
-          absl::StrCat("no ", tokenizer->token(mask), " in \"", Quote(own.text), "\"",
-              cut->texts > cut_before ? " after cutting it to the model's length" : ""));
+      return Error(Exit::kData, "no ", tokenizer->token(mask), " in \"", Quote(own.text), "\"",
+          cut->texts > cut_before ? " after cutting it to the model's length" : "");
     }
     return std::vector<Example>{std::move(example)};
   }

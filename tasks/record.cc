@@ -18,8 +18,7 @@ absl::StatusOr<Example> EncodeRecord(
   if (record.kind == Record::Kind::kIds || !record.ids.empty()) {
     const int64_t count = record.ids.size();
     if (count == 0 || count > input.longest)
-      return Error(Exit::kData,
-          absl::StrCat("ids: ", count, " tokens, the model takes 1 to ", input.longest));
+      return Error(Exit::kData, "ids: ", count, " tokens, the model takes 1 to ", input.longest);
     Example example;
     example.ids = record.ids;
     example.second = static_cast<int32_t>(count);

@@ -79,10 +79,9 @@ class ClassificationFill {
       case Spec::REGRESSION: {
         float value = 0;
         if (!absl::SimpleAtof(item->text.label, &value) || !std::isfinite(value)) {
-          return Error(
-              Exit::kData, absl::StrCat(reader.Where(), ": label_field: \"",
-                               Quote(item->text.label), "\" is not a finite number; REGRESSION ",
-                               "learns numbers, SINGLE_LABEL and MULTI_LABEL names"));
+          return Error(Exit::kData, reader.Where(), ": label_field: \"", Quote(item->text.label),
+              "\" is not a finite number; REGRESSION ",
+              "learns numbers, SINGLE_LABEL and MULTI_LABEL names");
         }
         item->values = {value};
         break;
@@ -238,8 +237,8 @@ Spec::Kind KindOf(const ModelConfig& config, JsonFields& fields) {
   const auto* const known =
       std::find(std::begin(kProblemTypes), std::end(kProblemTypes), absl::string_view(type));
   if (!type.empty() && known == std::end(kProblemTypes)) {
-    fields.Fail("problem_type",
-        absl::StrCat(Quote(type), ": expected \"", absl::StrJoin(kProblemTypes, "\" or \""), "\""));
+    fields.Fail("problem_type", Quote(type), ": expected \"",
+        absl::StrJoin(kProblemTypes, "\" or \""), "\"");
     return Spec::SINGLE_LABEL;
   }
   const Spec::Kind kind = !type.empty() ? static_cast<Spec::Kind>(known - kProblemTypes)
@@ -248,7 +247,7 @@ Spec::Kind KindOf(const ModelConfig& config, JsonFields& fields) {
   if (kind == Spec::SINGLE_LABEL && labels == 1)
     fields.Fail("id2label", "expected more than one label");
   if (kind == Spec::REGRESSION && labels != 1)
-    fields.Fail("id2label", absl::StrCat(labels, " labels: expected one number for a regression"));
+    fields.Fail("id2label", labels, " labels: expected one number for a regression");
   return kind;
 }
 
@@ -289,8 +288,7 @@ class SequenceClassification : public Task {
     const std::string name = absl::AsciiStrToUpper(fields.String("long_texts"));
     Spec::LongTexts long_texts = Spec::HEAD;
     if (!name.empty() && !Spec::LongTexts_Parse(name, &long_texts))
-      fields.Fail(
-          "long_texts", absl::StrCat(Quote(name), ": expected head, tail, head_tail or windows"));
+      fields.Fail("long_texts", Quote(name), ": expected head, tail, head_tail or windows");
     spec_.set_long_texts(long_texts);
     float threshold = spec_.threshold();
     fields.Number("threshold", 0, 1, &threshold);

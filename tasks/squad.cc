@@ -34,8 +34,7 @@ class SquadReader {
 
  private:
   absl::Status Wrong(const std::string& where, absl::string_view field, absl::string_view what) {
-    return Error(
-        Exit::kData, absl::StrCat(QuotePath(path_), ": ", where, field, ": expected ", what));
+    return Error(Exit::kData, QuotePath(path_), ": ", where, field, ": expected ", what);
   }
   absl::Status String(
       const Json& object, const char* field, const std::string& where, std::string* out) {

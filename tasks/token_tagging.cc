@@ -247,8 +247,8 @@ class TokenTagging : public Task {
     spec_.set_crf(config.crf);
     spec_.set_viterbi(fields.Bool("viterbi", true));
     if (config.problem_type != "" && config.problem_type != "single_label_classification") {
-      fields.Fail("problem_type",
-          absl::StrCat(Quote(config.problem_type), ": expected \"single_label_classification\""));
+      fields.Fail(
+          "problem_type", Quote(config.problem_type), ": expected \"single_label_classification\"");
     }
   }
 

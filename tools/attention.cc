@@ -19,13 +19,12 @@ struct Options {
 
 absl::Status DrawAttention(Options options) {
   if (!options.force && PathExists(options.out)) {
-    return Error(
-        Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": exists; --force replaces it"));
+    return Error(Exit::kCannotCreate, QuotePath(options.out), ": exists; --force replaces it");
   }
   std::error_code ignored;
   if (PathExists(options.out) && !std::filesystem::is_regular_file(options.out, ignored))
-    return Error(Exit::kCannotCreate,
-        absl::StrCat(QuotePath(options.out), ": is not a file that can be replaced"));
+    return Error(
+        Exit::kCannotCreate, QuotePath(options.out), ": is not a file that can be replaced");
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());

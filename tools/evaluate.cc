@@ -36,16 +36,15 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
     ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
     found.task = MakeTask(found.loaded.spec);
     if (found.task->head() == config.head) return found;
-    return Error(Exit::kMismatch,
-        absl::StrCat(QuotePath(path), ": its task is not that of the config.json beside it"));
+    return Error(
+        Exit::kMismatch, QuotePath(path), ": its task is not that of the config.json beside it");
   }
   constexpr int32_t kLongest = 512;
   found.loaded.path = folder;
   ASSIGN_OR_RETURN(
       found.task, RestoreTask(folder, config, std::min(config.max_tokens(), kLongest)));
   if (found.task != nullptr) return found;
-  return Error(Exit::kMismatch,
-      absl::StrCat(QuotePath(folder), " has no head; there is nothing to evaluate"));
+  return Error(Exit::kMismatch, QuotePath(folder), " has no head; there is nothing to evaluate");
 }
 
 // Puts the files to evaluate into the spec's validation.

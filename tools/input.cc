@@ -23,7 +23,7 @@ absl::Status ParseIds(const std::string& line, std::vector<int32_t>* ids) {
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
     int32_t id = 0;
     if (!absl::SimpleAtoi(word, &id) || id < 0)
-      return Error(Exit::kData, absl::StrCat("\"", Quote(word), "\" is not a token id"));
+      return Error(Exit::kData, "\"", Quote(word), "\" is not a token id");
     ids->push_back(id);
   }
   return absl::OkStatus();
@@ -56,9 +56,8 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
   }
   for (const int32_t id : record->ids) {
     if (options.vocab_size > 0 && id >= options.vocab_size) {
-      return Error(Exit::kData,
-          absl::StrCat("token id ", id, " is not in the vocabulary, whose ids are 0 to ",
-              options.vocab_size - 1));
+      return Error(Exit::kData, "token id ", id, " is not in the vocabulary, whose ids are 0 to ",
+          options.vocab_size - 1);
     }
   }
   return absl::OkStatus();
@@ -108,13 +107,13 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, InputRecord* record) {
     ASSIGN_OR_RETURN(const bool more, reader_.Next(&line));
     if (!more) return false;
     if (reader_.continued()) {
-      return Error(Exit::kData, absl::StrCat(QuotePath(reader_.path()), ":", reader_.line_number(),
-                                    ": a line of more than ", kMaxLineBytes, " bytes"));
+      return Error(Exit::kData, QuotePath(reader_.path()), ":", reader_.line_number(),
+          ": a line of more than ", kMaxLineBytes, " bytes");
     }
   } while (IsBlank(line));
   record->line = reader_.line_number();
-  RETURN_IF_ERROR(Annotate(Parse(std::move(line), options_, record),
-      absl::StrCat(QuotePath(reader_.path()), ":", record->line)));
+  RETURN_IF_ERROR(Annotate(
+      Parse(std::move(line), options_, record), QuotePath(reader_.path()), ":", record->line));
   return true;
 }
 

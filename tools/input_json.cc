@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kString = 1u << JsonValue::kString, kNumber = 1u << JsonValue::kNumber;
 
 absl::Status Expected(absl::string_view name, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat("\"", name, "\": expected ", what));
+  return Error(Exit::kData, "\"", name, "\": expected ", what);
 }
 
 absl::Status TakeText(absl::string_view name, JsonValue& value, std::string* out) {
@@ -26,7 +26,7 @@ absl::Status TakeIds(const JsonValue& value, std::vector<int32_t>* ids) {
     if (int32_t id = -1; absl::SimpleAtoi(item, &id) && id >= 0) {
       ids->push_back(id);
     } else {
-      return Error(Exit::kData, absl::StrCat("\"ids\": ", Quote(item), " is not a token id"));
+      return Error(Exit::kData, "\"ids\": ", Quote(item), " is not a token id");
     }
   }
   return absl::OkStatus();
@@ -56,8 +56,7 @@ absl::Status ParseInputJson(const std::string& json, InputRecord* record) {
   for (const Name name : {kText, kPair, kWords}) {  // each has a second spelling
     const Name other = static_cast<Name>(name + 1);
     if (given[name] && given[other])
-      return Error(Exit::kData,
-          absl::StrCat("\"", kNames[other], "\" is given beside \"", kNames[name], "\""));
+      return Error(Exit::kData, "\"", kNames[other], "\" is given beside \"", kNames[name], "\"");
     if (given[other]) std::swap(values[name], values[other]);
     given[name] |= given[other];
   }

@@ -34,8 +34,8 @@ absl::Status RunCaught(const Run& run) {
     return Error(Exit::kLimit,
         "out of memory (try a smaller model, a smaller batch.micro_tokens or shorter texts)");
   } catch (const std::exception& error) {
-    return Error(Exit::kLimit, absl::StrCat("system error: ", Quote(error.what()),
-                                   " (check ulimit -v and -u, and the limits of the cgroup)"));
+    return Error(Exit::kLimit, "system error: ", Quote(error.what()),
+        " (check ulimit -v and -u, and the limits of the cgroup)");
   }
 }
 

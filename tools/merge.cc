@@ -43,8 +43,8 @@ absl::Status Merge(const Options& options) {
   }
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
   if (PathExists(options.out))
-    return Error(Exit::kCannotCreate,
-        absl::StrCat(QuotePath(options.out), ": exists already (choose a new folder)"));
+    return Error(
+        Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   MergeLora(file.lora, &model->params());
   RETURN_IF_ERROR(WriteFolder(options, base, *model));

@@ -41,9 +41,8 @@ class Embeddings {
       if (!tokenizer_->is_special(id) && tokenizer_->token(id).compare(0, 2, "##") != 0)
         whole.push_back(tokenizer_->token(id));
     }
-    return Error(
-        Exit::kData, absl::StrCat("\"", Quote(word), "\" is not one token of the vocabulary",
-                         Quote(pieces), pieces.empty() ? "" : ")", DidYouMean(word, whole)));
+    return Error(Exit::kData, "\"", Quote(word), "\" is not one token of the vocabulary",
+        Quote(pieces), pieces.empty() ? "" : ")", DidYouMean(word, whole));
   }
 
   const std::string& token(int32_t id) const { return tokenizer_->token(id); }

@@ -23,7 +23,7 @@ absl::Status WriteStdout(absl::string_view text) {
       text.remove_prefix(n);
     } else if (errno != EINTR) {
       absl::Status status =
-          Error(Exit::kIo, absl::StrCat("standard output: cannot write: ", std::strerror(errno)));
+          Error(Exit::kIo, "standard output: cannot write: ", std::strerror(errno));
       if (errno == EPIPE) status.SetPayload(kReaderGone, absl::Cord());
       return status;
     }

@@ -20,8 +20,8 @@ class TemporaryFolder {
     TemporaryFolder folder;
     folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
     if (::mkdtemp(folder.path_.data()) == nullptr)
-      return Error(Exit::kCannotCreate,
-          absl::StrCat(QuotePath(folder.path_), ": cannot create a temporary folder"));
+      return Error(
+          Exit::kCannotCreate, QuotePath(folder.path_), ": cannot create a temporary folder");
     return folder;
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept { std::swap(path_, other.path_); }

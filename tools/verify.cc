@@ -32,8 +32,8 @@ absl::Status Verify(const std::string& path) {
     if (worst.ok() || ExitOf(verdict.status) == Exit::kIo) worst = verdict.status;
   }
   if (bad == 0) return absl::OkStatus();
-  return Error(ExitOf(worst) == Exit::kIo ? Exit::kIo : Exit::kMismatch,
-      absl::StrCat(bad, " of ", verdicts.size(), " not sound: ", std::string(worst.message())));
+  return Error(ExitOf(worst) == Exit::kIo ? Exit::kIo : Exit::kMismatch, bad, " of ",
+      verdicts.size(), " not sound: ", std::string(worst.message()));
 }
 
 }  // namespace

@@ -31,9 +31,9 @@ absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) 
     if (options.force || !PathExists(path)) continue;
     const auto old = LoadTokenizer(options.out, true);
     if (old.ok() && tokenizer.SameIds(**old)) continue;
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path),
-                                          ": is a different vocabulary, on which models may depend "
-                                          "(choose another --out, or use --force)"));
+    return Error(Exit::kCannotCreate, QuotePath(path),
+        ": is a different vocabulary, on which models may depend "
+        "(choose another --out, or use --force)");
   }
   return absl::OkStatus();
 }
@@ -74,7 +74,7 @@ absl::Status Vocab(Options options) {
       options.strip_accents < 0 ? options.vocab.normalizer.lowercase : options.strip_accents > 0;
   if (options.out.empty()) return UsageError("--out: expected a folder");
   if (PathExists(options.out) && !IsDirectory(options.out))
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(options.out), ": not a folder"));
+    return Error(Exit::kCannotCreate, QuotePath(options.out), ": not a folder");
   return TrainAndSave(options);
 }
 

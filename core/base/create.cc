@@ -68,7 +68,7 @@ void RemoveOfDead(
 }  // namespace
 
 absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, absl::StrCat(QuotePath(path), ": ", what, ": ", std::strerror(errno)));
+  return Error(exit, QuotePath(path), ": ", what, ": ", std::strerror(errno));
 }
 
 Exit ExitOfCreate(int error) {

@@ -38,16 +38,14 @@ absl::StatusOr<Fd> OpenForRead(const std::string& path) {
   if (!fd.ok()) return Errno(Exit::kNoInput, "cannot open", path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
-  if (!S_ISREG(info.st_mode))
-    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
+  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, QuotePath(path), ": not a regular file");
   return fd;
 }
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
-  if (!S_ISREG(info.st_mode))
-    return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": not a regular file"));
+  if (!S_ISREG(info.st_mode)) return Error(Exit::kNoInput, QuotePath(path), ": not a regular file");
   return info.st_size;
 }
 
@@ -56,8 +54,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
   if (info.st_size > max_bytes) {
-    return Error(Exit::kLimit,
-        absl::StrCat(QuotePath(path), ": ", info.st_size, " bytes: expected at most ", max_bytes));
+    return Error(
+        Exit::kLimit, QuotePath(path), ": ", info.st_size, " bytes: expected at most ", max_bytes);
   }
   std::string content(info.st_size, '\0');
   RETURN_IF_ERROR(ReadAt(fd, path, 0, content.data(), info.st_size));
@@ -72,8 +70,8 @@ absl::Status ReadAt(
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Errno(Exit::kIo, "cannot read", path);
     if (n == 0)
-      return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ends at byte ", offset,
-                                    ": expected ", size, " more bytes"));
+      return Error(Exit::kData, QuotePath(path), ": ends at byte ", offset, ": expected ", size,
+          " more bytes");
     out += n, offset += n, size -= n;
   }
   return absl::OkStatus();
@@ -111,8 +109,7 @@ absl::Status RenameNew(const std::string& from, const std::string& to) {
   if (errno == EEXIST) return Errno(Exit::kCannotCreate, "cannot rename to", to);
   const bool unsupported = errno == EINVAL || errno == ENOSYS;  // by this file system
   if (!unsupported) return Errno(Exit::kIo, "cannot rename to", to);
-  if (PathExists(to))
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(to), ": exists already"));
+  if (PathExists(to)) return Error(Exit::kCannotCreate, QuotePath(to), ": exists already");
   return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
                                                  : Errno(Exit::kIo, "cannot rename to", to);
 }
@@ -197,8 +194,8 @@ absl::Status LineReader::Fill() {
 
 absl::Status LineReader::CheckSignature() {
   if (const absl::string_view other = OtherFormat(buffer_); !other.empty()) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": is ", other,
-                                  ": expected UTF-8 text (convert or unpack it first)"));
+    return Error(Exit::kData, QuotePath(path_), ": is ", other,
+        ": expected UTF-8 text (convert or unpack it first)");
   }
   has_bom_ = buffer_.compare(0, 3, "\xEF\xBB\xBF") == 0;
   if (has_bom_) begin_ = position_ = 3;

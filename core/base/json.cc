@@ -29,13 +29,13 @@ class Sax : public nlohmann::json_sax<Json> {
 
  protected:
   int depth() const { return depth_; }
-  bool Fail(std::string error) {
-    if (error_.empty()) error_ = std::move(error);
+  template <typename... Parts>
+  bool Fail(const Parts&... parts) {
+    if (error_.empty()) error_ = absl::StrCat(parts...);
     return false;
   }
   bool Deeper() {
-    return ++depth_ <= kMaxJsonDepth ||
-           Fail(absl::StrCat("nested deeper than ", kMaxJsonDepth, " levels"));
+    return ++depth_ <= kMaxJsonDepth || Fail("nested deeper than ", kMaxJsonDepth, " levels");
   }
   virtual bool Close() {
     --depth_;
@@ -76,7 +76,7 @@ class TreeSax : public Sax {
   bool key(string_t& name) override {
     const auto [member, added] = open_.back()->emplace(name, nullptr);
     last_ = &*member;
-    return added || Fail(absl::StrCat("member \"", Quote(name), "\" is given twice"));
+    return added || Fail("member \"", Quote(name), "\" is given twice");
   }
 
  private:
@@ -135,7 +135,7 @@ class LineSax : public Sax {
     const auto known = std::find(names_.begin(), names_.end(), name);
     wanted_ = known == names_.end() ? nullptr : &(*values_)[known - names_.begin()];
     return wanted_ == nullptr || wanted_->kind == JsonValue::kMissing ||
-           Fail(absl::StrCat("member \"", Quote(name), "\" is given twice"));
+           Fail("member \"", Quote(name), "\" is given twice");
   }
 
  private:
@@ -147,7 +147,7 @@ class LineSax : public Sax {
       wanted_->text = std::move(text);
     } else if (wanted_->kind == JsonValue::kList) {
       if (wanted_->items.size() >= JsonValue::kMaxItems)
-        return Fail(absl::StrCat("a list of more than ", JsonValue::kMaxItems, " items"));
+        return Fail("a list of more than ", JsonValue::kMaxItems, " items");
       wanted_->items.push_back(std::move(text));
       wanted_->item_kinds |= 1u << kind;
     }
@@ -213,10 +213,10 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path, i
     const auto end = text.begin() + std::min(sax.error_at(), text.size());
     const std::string line =
         sax.error_at() == 0 ? "" : absl::StrCat(":", 1 + std::count(text.begin(), end, '\n'));
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), line, ": ", error));
+    return Error(Exit::kData, QuotePath(path), line, ": ", error);
   }
   if (!sax.root().is_object())
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": expected a JSON object"));
+    return Error(Exit::kData, QuotePath(path), ": expected a JSON object");
   return std::move(sax.root());
 }
 
@@ -224,11 +224,6 @@ const Json& JsonMember(const Json& object, const char* name) {
   static const Json kNull;
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found == object.end() ? kNull : *found;
-}
-
-void JsonFields::Fail(absl::string_view field, absl::string_view what) {
-  if (status_.ok())
-    status_ = Error(Exit::kData, absl::StrCat(QuotePath(path_), ": ", field, ": ", what));
 }
 
 const Json* JsonFields::Find(const char* field) const {
@@ -244,8 +239,8 @@ void JsonFields::Integer(
   if (number >= low && number <= high) {  // an unsigned number over 2^63 becomes negative
     *out = static_cast<int32_t>(number);
   } else {
-    Fail(field, absl::StrCat("expected a whole number from ", low, " to ", high, ", found ",
-                    Quote(value->dump(-1, ' ', true))));
+    Fail(field, "expected a whole number from ", low, " to ", high, ", found ",
+        Quote(value->dump(-1, ' ', true)));
   }
 }
 
@@ -255,8 +250,8 @@ void JsonFields::Number(const char* field, double low, double high, float* out) 
   if (value->is_number() && value->get<double>() >= low && value->get<double>() <= high) {
     *out = static_cast<float>(value->get<double>());
   } else {
-    Fail(field, absl::StrCat("expected a number from ", low, " to ", high, ", found ",
-                    Quote(value->dump(-1, ' ', true))));
+    Fail(field, "expected a number from ", low, " to ", high, ", found ",
+        Quote(value->dump(-1, ' ', true)));
   }
 }
 

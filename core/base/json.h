@@ -36,7 +36,10 @@ class JsonFields {
 
   const absl::Status& status() const { return status_; }
   // Records "path: field: what" as kData unless there is an error already.
-  void Fail(absl::string_view field, absl::string_view what);
+  template <typename... Parts>
+  void Fail(absl::string_view field, const Parts&... what) {
+    if (status_.ok()) status_ = Error(Exit::kData, QuotePath(path_), ": ", field, ": ", what...);
+  }
 
   // Returns the member, or nullptr when it is missing.
   const Json* Find(const char* field) const;

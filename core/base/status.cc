@@ -32,7 +32,7 @@ absl::StatusCode CodeOf(Exit exit) {
 
 }  // namespace
 
-absl::Status Error(Exit exit, absl::string_view message) {
+absl::Status internal::MakeError(Exit exit, absl::string_view message) {
   absl::Status status(CodeOf(exit), message);
   status.SetPayload(kPayload, absl::Cord(absl::StrCat(static_cast<int>(exit))));
   return status;
@@ -45,11 +45,6 @@ Exit ExitOf(const absl::Status& status) {
   return payload.has_value() && absl::SimpleAtoi(std::string(*payload), &exit)
              ? static_cast<Exit>(exit)
              : Exit::kInternal;
-}
-
-absl::Status Annotate(const absl::Status& status, absl::string_view context) {
-  return status.ok() ? status
-                     : Error(ExitOf(status), absl::StrCat(context, ": ", status.message()));
 }
 
 std::string Quote(absl::string_view text, size_t max_bytes) {

@@ -27,15 +27,28 @@ enum class Exit : int {
   kSpec = 78,          // the spec is wrong
 };
 
-// Returns an error that ends the program with `exit` unless it is handled.
-// The form of `message` is "where: problem: expected X (hint)".
-absl::Status Error(Exit exit, absl::string_view message);
+namespace internal {
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
+absl::Status MakeError(Exit exit, absl::string_view message);
+}  // namespace internal
+
+// Returns an error that ends the program with `exit` unless it is handled. `parts`, joined by
+// absl::StrCat, have the form "where: problem: expected X (hint)".
+template <typename... Parts>
+absl::Status Error(Exit exit, const Parts&... parts) {
+  return internal::MakeError(exit, absl::StrCat(parts...));
+}
 
 // Returns the exit code of `status`; kInternal for errors of other libraries, kOk for ok.
 Exit ExitOf(const absl::Status& status);
 
-// Returns `status` with "context: " before its message. Keeps the exit code and Ok.
-absl::Status Annotate(const absl::Status& status, absl::string_view context);
+// Returns `status` with `context`, joined by absl::StrCat, and ": " before its message. Keeps the
+// exit code and Ok.
+template <typename... Parts>
+absl::Status Annotate(const absl::Status& status, const Parts&... context) {
+  if (status.ok()) return status;
+  return Error(ExitOf(status), context..., ": ", status.message());
+}
 
 // Returns at most max_bytes of `text` for a message, with control characters and bidirectional
 // overrides as \u{...} and invalid UTF-8 as \xNN.
@@ -43,10 +56,6 @@ std::string Quote(absl::string_view text, size_t max_bytes = 80);
 
 // Does the same for a path, without truncation.
 std::string QuotePath(absl::string_view path);
-
-namespace internal {
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
-}  // namespace internal
 
 }  // namespace cloze
 

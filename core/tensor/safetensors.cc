@@ -58,7 +58,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
   ASSIGN_OR_RETURN(reader.fd_, OpenForRead(path));
   const auto bad = [&](absl::string_view what) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": not a safetensors file: ", what));
+    return Error(Exit::kData, QuotePath(path), ": not a safetensors file: ", what);
   };
   if (size < 8) return bad(absl::StrCat(size, " bytes: expected at least 8"));
   uint64_t length = 0;
@@ -84,15 +84,13 @@ const TensorInfo* SafetensorsReader::Find(absl::string_view name) const {
 }
 
 absl::Status SafetensorsReader::Wrong(const TensorInfo& tensor, absl::string_view what) const {
-  return Error(
-      Exit::kData, absl::StrCat(QuotePath(path_), ": tensor ", Quote(tensor.name), ": ", what));
+  return Error(Exit::kData, QuotePath(path_), ": tensor ", Quote(tensor.name), ": ", what);
 }
 
 absl::StatusOr<const TensorInfo*> SafetensorsReader::Need(
     absl::string_view name, int64_t elements) const {
   const TensorInfo* tensor = Find(name);
-  if (tensor == nullptr)
-    return Error(Exit::kData, absl::StrCat(QuotePath(path_), ": no tensor ", Quote(name)));
+  if (tensor == nullptr) return Error(Exit::kData, QuotePath(path_), ": no tensor ", Quote(name));
   if (tensor->elements() != elements)
     return Wrong(*tensor,
         absl::StrCat("shape ", ShapeString(tensor->shape), ": expected ", elements, " elements"));
@@ -182,17 +180,17 @@ absl::StatusOr<TensorFolder> TensorFolder::Open(const std::string& folder) {
     return result;
   }
   const bool pickle = PathExists(JoinPath(folder, "pytorch_model.bin"));
-  return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no model.safetensors",
-                                   pickle ? "; pytorch_model.bin is a program, not data, and is "
-                                            "never read: save the model as safetensors first"
-                                          : ""));
+  return Error(Exit::kNoInput, QuotePath(folder), ": no model.safetensors",
+      pickle ? "; pytorch_model.bin is a program, not data, and is "
+               "never read: save the model as safetensors first"
+             : "");
 }
 
 absl::Status TensorFolder::OpenShards(const std::string& folder, const std::string& index_path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(index_path, SafetensorsLimits::kIndex));
   ASSIGN_OR_RETURN(const Json index, ParseJson(text, index_path));
   const auto bad = [&](absl::string_view what) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(index_path), ": weight_map: ", what));
+    return Error(Exit::kData, QuotePath(index_path), ": weight_map: ", what);
   };
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object())
@@ -252,7 +250,7 @@ absl::StatusOr<const SafetensorsReader*> TensorFolder::FileOf(absl::string_view 
   for (const SafetensorsReader& file : files_) {
     if (file.Find(name) != nullptr) return &file;
   }
-  return Error(Exit::kData, absl::StrCat(QuotePath(folder_), ": no tensor ", Quote(name)));
+  return Error(Exit::kData, QuotePath(folder_), ": no tensor ", Quote(name));
 }
 
 absl::Status TensorFolder::ReadF32(

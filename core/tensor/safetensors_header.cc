@@ -21,7 +21,7 @@ constexpr TypeName kTypes[] = {{FileType::kBool, "BOOL", 1}, {FileType::kU8, "U8
     {FileType::kF64, "F64", 8}};
 
 absl::Status Bad(absl::string_view name, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat("header: tensor ", Quote(name), ": ", what));
+  return Error(Exit::kData, "header: tensor ", Quote(name), ": ", what);
 }
 
 // Reads an array of at most `most` whole numbers that are not negative.
@@ -113,8 +113,8 @@ absl::Status CheckPlaces(int64_t data_begin, int64_t data_size, std::vector<Tens
     end += tensor.bytes;
   }
   if (end == data_begin + data_size) return absl::OkStatus();
-  return Error(Exit::kData, absl::StrCat("header: ", data_begin + data_size - end,
-                                " bytes at the end belong to no tensor"));
+  return Error(Exit::kData, "header: ", data_begin + data_size - end,
+      " bytes at the end belong to no tensor");
 }
 
 }  // namespace
@@ -140,8 +140,7 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
       continue;
     }
     if (static_cast<int64_t>(header.tensors.size()) == SafetensorsLimits::kTensors) {
-      return Error(
-          Exit::kData, absl::StrCat("header: more than ", SafetensorsLimits::kTensors, " tensors"));
+      return Error(Exit::kData, "header: more than ", SafetensorsLimits::kTensors, " tensors");
     }
     RETURN_IF_ERROR(ReadTensor(name, entry, data_begin, data_size, &header.tensors.emplace_back()));
   }

@@ -44,9 +44,8 @@ absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
   const auto odd =
       std::find_if(data.begin(), data.end(), [](float x) { return !std::isfinite(x); });
   if (odd == data.end()) return absl::OkStatus();
-  return Error(
-      Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": element ", odd - data.begin(),
-                           " is ", std::isnan(*odd) ? "NaN" : "infinite", "; not written"));
+  return Error(Exit::kInternal, "tensor ", Quote(name), ": element ", odd - data.begin(), " is ",
+      std::isnan(*odd) ? "NaN" : "infinite", "; not written");
 }
 
 absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& tensor) {
@@ -61,8 +60,7 @@ absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& t
 absl::Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__")
     return absl::OkStatus();
-  return Error(
-      Exit::kInternal, absl::StrCat("tensor ", Quote(name), ": not a name that a file can have"));
+  return Error(Exit::kInternal, "tensor ", Quote(name), ": not a name that a file can have");
 }
 
 }  // namespace
@@ -78,7 +76,7 @@ absl::Status WriteSafetensors(
   for (const TensorData& t : sorted) {
     RETURN_IF_ERROR(CheckName(t.name));
     if (!names.insert(t.name).second)
-      return Error(Exit::kInternal, absl::StrCat("tensor ", Quote(t.name), ": written twice"));
+      return Error(Exit::kInternal, "tensor ", Quote(t.name), ": written twice");
     infos.push_back({t.name, t.type, t.shape, offset, Elements(t.shape) * SizeOf(t.type)});
     offset += infos.back().bytes;
   }
@@ -98,8 +96,7 @@ absl::Status ReplaceSafetensors(
 
 absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(
     const std::string& path, Metadata metadata) {
-  if (PathExists(path))
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(path), ": exists already"));
+  if (PathExists(path)) return Error(Exit::kCannotCreate, QuotePath(path), ": exists already");
   SafetensorsStream stream;
   stream.path_ = path;
   stream.metadata_ = std::move(metadata);
@@ -125,12 +122,11 @@ absl::Status SafetensorsStream::Add(
   } else {
     RETURN_IF_ERROR(CheckName(name));
     if (tensors_.size() == kMostTensors) {
-      return Error(Exit::kLimit, absl::StrCat(QuotePath(path_), ": more than ", kMostTensors,
-                                     " tensors; split the input"));
+      return Error(Exit::kLimit, QuotePath(path_), ": more than ", kMostTensors,
+          " tensors; split the input");
     }
     if (!names_.emplace(name, tensors_.size()).second)
-      return Error(Exit::kData,
-          absl::StrCat(QuotePath(path_), ": two tensors would be called ", Quote(name)));
+      return Error(Exit::kData, QuotePath(path_), ": two tensors would be called ", Quote(name));
     tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
   }
   RETURN_IF_ERROR(CheckFinite(name, data));

@@ -66,8 +66,8 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   if (config->family == nullptr) {
     std::vector<std::string> known;
     for (const Family* family : kFamilies) known.push_back(Quote(family->model_type));
-    fields.Fail("model_type", absl::StrCat(type.empty() ? "missing" : Quote(type), ": expected ",
-                                  absl::StrJoin(known, " or "), "; others cannot be computed"));
+    fields.Fail("model_type", type.empty() ? "missing" : Quote(type), ": expected ",
+        absl::StrJoin(known, " or "), "; others cannot be computed");
     return;
   }
   for (const char* decoder : {"is_decoder", "add_cross_attention"}) {
@@ -75,8 +75,8 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   }
   const std::string positions = fields.String("position_embedding_type");
   if (!positions.empty() && positions != "absolute") {
-    fields.Fail("position_embedding_type",
-        absl::StrCat(Quote(positions), ": expected \"absolute\"; others cannot be computed"));
+    fields.Fail("position_embedding_type", Quote(positions),
+        ": expected \"absolute\"; others cannot be computed");
   }
   if (config->family->keys.token_types == nullptr) config->token_types = 0;
   if (config->family->read != nullptr) config->family->read(fields, config);
@@ -92,7 +92,7 @@ void ReadActivation(JsonFields& fields, ModelConfig* config) {
       return;
     }
   }
-  fields.Fail(key, absl::StrCat(Quote(name), ": expected gelu, gelu_new or relu"));
+  fields.Fail(key, Quote(name), ": expected gelu, gelu_new or relu");
 }
 
 void ReadSizes(JsonFields& fields, ModelConfig* config) {
@@ -106,15 +106,15 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
   if (family.positions_after_pad) config->position_offset = config->pad_id + 1;
   if (!fields.status().ok()) return;
   if (config->hidden % config->heads != 0) {
-    fields.Fail(family.keys.heads,
-        absl::StrCat(config->heads, " does not divide ", family.keys.hidden, " ", config->hidden));
+    fields.Fail(family.keys.heads, config->heads, " does not divide ", family.keys.hidden, " ",
+        config->hidden);
   }
   if (config->pad_id >= config->vocab)
-    fields.Fail("pad_token_id", absl::StrCat(config->pad_id, ", vocab_size is ", config->vocab));
+    fields.Fail("pad_token_id", config->pad_id, ", vocab_size is ", config->vocab);
   if (config->max_tokens() < 3) {
-    fields.Fail("max_position_embeddings",
-        absl::StrCat(config->max_positions, ": expected at least ", config->position_offset + 3,
-            config->position_offset > 0 ? "; positions start at pad_token_id + 1" : ""));
+    fields.Fail("max_position_embeddings", config->max_positions, ": expected at least ",
+        config->position_offset + 3,
+        config->position_offset > 0 ? "; positions start at pad_token_id + 1" : "");
   }
 }
 
@@ -159,7 +159,7 @@ void ReadNames(JsonFields& fields, ModelConfig* config) {
     for (int32_t i = 0; i < count; ++i) config->labels.push_back(absl::StrCat("LABEL_", i));
     return;
   }
-  const auto fail = [&](const auto&... what) { fields.Fail("id2label", absl::StrCat(what...)); };
+  const auto fail = [&](const auto&... what) { fields.Fail("id2label", what...); };
   if (!names->is_object()) return fail("expected an object of ids and names");
   if (names->empty()) return fail("no labels");
   if (names->size() > kMaxLabels) return fail("more than ", kMaxLabels, " labels");
@@ -185,8 +185,7 @@ void ReadLabels(JsonFields& fields, ModelConfig* config) {
     const bool same = ids->size() == config->labels.size() && id != ids->end() &&
                       id->is_number_unsigned() && id->get<uint64_t>() == i;
     if (!same)
-      return fields.Fail(
-          "label2id", absl::StrCat("differs from id2label at ", Quote(config->labels[i])));
+      return fields.Fail("label2id", "differs from id2label at ", Quote(config->labels[i]));
   }
   config->problem_type = fields.String("problem_type");
 }

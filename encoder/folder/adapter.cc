@@ -151,7 +151,7 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
   if (const std::string why = Unsupported(json); !why.empty())
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", why));
+    return Error(Exit::kMismatch, QuotePath(path), ": ", why);
   JsonFields fields(json, path);
   int32_t rank = 0;
   float alpha = std::numeric_limits<float>::quiet_NaN(), dropout = 0;
@@ -173,12 +173,11 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
 absl::StatusOr<std::string> BaseOf(const std::string& folder) {
   ASSIGN_OR_RETURN(const AdapterConfig config, ReadAdapterConfig(folder));
   if (IsDirectory(config.base)) return config.base;
-  return Error(Exit::kNoInput,
-      absl::StrCat(QuotePath(folder), ": is an adapter, ",
-          config.base.empty()
-              ? std::string("and names no base")
-              : absl::StrCat("and its base ", Quote(config.base, 1024), " is not there"),
-          "; give both: --model BASE --adapter ", QuotePath(folder)));
+  return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, ",
+      config.base.empty()
+          ? std::string("and names no base")
+          : absl::StrCat("and its base ", Quote(config.base, 1024), " is not there"),
+      "; give both: --model BASE --adapter ", QuotePath(folder));
 }
 
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {

@@ -62,7 +62,7 @@ class Adapter {
   absl::Status MapTensors();
   absl::Status Match();
   absl::Status Wrong(absl::string_view what) const {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(folder_), ": ", what));
+    return Error(Exit::kMismatch, QuotePath(folder_), ": ", what);
   }
 
   std::string folder_;

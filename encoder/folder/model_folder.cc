@@ -69,9 +69,9 @@ absl::Status Mismatch(const std::string& folder, std::vector<std::string> lines)
   constexpr size_t kShown = 10;
   const size_t count = lines.size();
   if (count > kShown) lines.resize(kShown), lines.push_back("...");
-  return Error(Exit::kMismatch,
-      absl::StrCat(QuotePath(folder), ": ", count, count == 1 ? " tensor does" : " tensors do",
-          " not fit the model:\n  ", absl::StrJoin(lines, "\n  ")));
+  return Error(Exit::kMismatch, QuotePath(folder), ": ", count,
+      count == 1 ? " tensor does" : " tensors do", " not fit the model:\n  ",
+      absl::StrJoin(lines, "\n  "));
 }
 
 // Checks a stored output layer against the values it is tied to.
@@ -99,9 +99,8 @@ double EncoderSize(const ModelConfig& c) {
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, "config.json");
   if (IsAdapter(folder) && !PathExists(JoinPath(folder, "model.safetensors"))) {
-    return Error(Exit::kMismatch,
-        absl::StrCat(QuotePath(folder),
-            ": holds an adapter, not a model; `cloze merge` makes a model of it and its base"));
+    return Error(Exit::kMismatch, QuotePath(folder),
+        ": holds an adapter, not a model; `cloze merge` makes a model of it and its base");
   }
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const ModelConfig config, ParseConfig(json, path));
@@ -110,9 +109,8 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   for (const TensorInfo* tensor : files.tensors())
     stored += static_cast<double>(tensor->elements());
   if (EncoderSize(config) > 2 * stored + 1e6) {
-    return Error(
-        Exit::kMismatch, absl::StrCat(QuotePath(path), ": describes a model of ",
-                             EncoderSize(config), " parameters, the weights have ", stored));
+    return Error(Exit::kMismatch, QuotePath(path), ": describes a model of ", EncoderSize(config),
+        " parameters, the weights have ", stored);
   }
   return config;
 }

@@ -74,8 +74,7 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0)
-    return Error(
-        Exit::kNoInput, absl::StrCat(QuotePath(path), ": cannot open: ", std::strerror(errno)));
+    return Error(Exit::kNoInput, QuotePath(path), ": cannot open: ", std::strerror(errno));
   SourceFile source{
       path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec, 0};
   ASSIGN_OR_RETURN(source.sample, HashBlocks(path, info.st_size));
@@ -83,8 +82,8 @@ absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
 }
 
 absl::Status NoExamples(const DataSpec& data) {
-  return Error(Exit::kData, absl::StrCat(QuotePath(data.files(0)),
-                                data.files_size() > 1 ? ", ...: " : ": ", "0 usable examples"));
+  return Error(Exit::kData, QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ",
+      "0 usable examples");
 }
 
 }  // namespace
@@ -112,8 +111,7 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
                                 ? absl::StrCat(source.size, " bytes before, ", now.size, " now")
                             : now.sample != source.sample ? "same length, other content"
                                                           : "another modification time";
-    return Error(
-        Exit::kData, absl::StrCat(QuotePath(source.path), ": the file has changed (", how, ")"));
+    return Error(Exit::kData, QuotePath(source.path), ": the file has changed (", how, ")");
   }
   return absl::OkStatus();
 }
@@ -134,8 +132,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
   const std::string name = absl::StrCat(kind.name, "-", kind.key.Hex());
   const std::string folder = JoinPath(options.cache_dir, name);
   if (options.only_cached) {
-    if (!PathExists(folder))
-      return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no token cache"));
+    if (!PathExists(folder)) return Error(Exit::kNoInput, QuotePath(folder), ": no token cache");
     ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
     return BuiltStore{std::move(store), std::move(sources), true, ""};
   }

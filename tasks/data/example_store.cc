@@ -15,8 +15,8 @@ namespace cloze {
 namespace {
 
 absl::Status Corrupt(absl::string_view folder, absl::string_view file, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat(QuotePath(JoinPath(folder, file)), ": ", what,
-                                "; delete the folder to rebuild it"));
+  return Error(Exit::kData, QuotePath(JoinPath(folder, file)), ": ", what,
+      "; delete the folder to rebuild it");
 }
 
 // Opens a file of the store, which must have exactly `size` bytes.
@@ -24,8 +24,7 @@ absl::StatusOr<Fd> OpenFile(const std::string& folder, absl::string_view name, i
   const std::string path = JoinPath(folder, name);
   ASSIGN_OR_RETURN(Fd fd, OpenForRead(path));
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0)
-    return Error(Exit::kIo, absl::StrCat(QuotePath(path), ": cannot stat"));
+  if (::fstat(fd.get(), &info) != 0) return Error(Exit::kIo, QuotePath(path), ": cannot stat");
   if (info.st_size != size)
     return Corrupt(folder, name, absl::StrCat(info.st_size, " bytes: expected ", size));
   return fd;
@@ -35,17 +34,16 @@ absl::Status CheckHeader(const std::string& folder, const StoreHeader& header, i
     int32_t labels, Targets targets) {
   if (header.magic != kStoreMagic) return Corrupt(folder, "header", "not a store of examples");
   if (header.version != kStoreVersion) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(JoinPath(folder, "header")), ": version ",
-                                      header.version, ", ", kStoreVersion, " expected"));
+    return Error(Exit::kMismatch, QuotePath(JoinPath(folder, "header")), ": version ",
+        header.version, ", ", kStoreVersion, " expected");
   }
   if (header.self_hash != Hash64(&header, offsetof(StoreHeader, self_hash), kStoreMagic))
     return Corrupt(folder, "header", "wrong checksum");
   const uint32_t num_labels = header.num_labels & ((uint32_t{1} << kTargetsShift) - 1);
   if (header.vocab != vocab || num_labels != labels ||
       header.num_labels >> kTargetsShift != static_cast<uint32_t>(targets)) {
-    return Error(Exit::kMismatch,
-        absl::StrCat(QuotePath(folder), ": made for ", header.vocab, " tokens and ", num_labels,
-            " labels, ", vocab, " and ", labels, " expected, or for another kind of them"));
+    return Error(Exit::kMismatch, QuotePath(folder), ": made for ", header.vocab, " tokens and ",
+        num_labels, " labels, ", vocab, " and ", labels, " expected, or for another kind of them");
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
   const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 &&

@@ -44,9 +44,8 @@ absl::StatusOr<const Format*> CurrentFormat(const FileCursor& files, F fits) {
   for (const Format& format : Formats()) {
     if (fits(format)) names.push_back(DataSpec::Format_Name(format.format));
   }
-  return Error(
-      Exit::kSpec, absl::StrCat(QuotePath(files.path()), ": format: is ",
-                       DataSpec::Format_Name(files.format()), ": expected ", ListOr(names)));
+  return Error(Exit::kSpec, QuotePath(files.path()), ": format: is ",
+      DataSpec::Format_Name(files.format()), ": expected ", ListOr(names));
 }
 
 // The rows' text_field as documents.
@@ -119,8 +118,8 @@ const Format& FormatEntry(DataSpec::Format format) {
 size_t WholeLines(const std::string& text) { return text.rfind('\n') + 1; }
 
 absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
-  return Error(Exit::kData, absl::StrCat(path == "-" ? "standard input" : QuotePath(path),
-                                line > 0 ? absl::StrCat(":", line) : "", ": ", message));
+  return Error(Exit::kData, path == "-" ? "standard input" : QuotePath(path),
+      line > 0 ? absl::StrCat(":", line) : "", ": ", message);
 }
 
 std::string ListNames(absl::Span<const std::string> names) {
@@ -162,8 +161,8 @@ absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::strin
     if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
   const std::string name = path == "-" ? "standard input" : QuotePath(path);
-  return Error(Exit::kSpec,
-      absl::StrCat(name, ": format: the name does not end in ", ListOr(extensions), "; ", hint));
+  return Error(
+      Exit::kSpec, name, ": format: the name does not end in ", ListOr(extensions), "; ", hint);
 }
 
 absl::StatusOr<FileCursor> FileCursor::Create(const DataSpec& spec) {
@@ -235,7 +234,7 @@ absl::StatusOr<bool> TextReader::Next(TextExample* example) {
   example->is_list = labels_ == Labels::kSeveral && rows.list() != nullptr;
   if (example->is_list) example->list = *rows.list();
   if (labels_ == Labels::kRequired && example->label.empty())
-    return Error(Exit::kData, absl::StrCat(Where(), ": label_field: an empty label"));
+    return Error(Exit::kData, Where(), ": label_field: an empty label");
   ++count_;
   return true;
 }

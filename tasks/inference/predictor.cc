@@ -8,12 +8,11 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
   RETURN_IF_ERROR(main.status);
   const std::string has = absl::StrCat(QuotePath(session.folder()), " has ");
   if (main.task == nullptr)
-    return Error(Exit::kMismatch,
-        absl::StrCat(has, "no head: use `cloze encode`, neighbors, analogy or attention, or ",
-            "fine-tune it"));
+    return Error(Exit::kMismatch, has,
+        "no head: use `cloze encode`, neighbors, analogy or attention, or ", "fine-tune it");
   if (main.task->command() != predictor->options_.command)
-    return Error(Exit::kMismatch, absl::StrCat(has, "a head for ", main.task->name(),
-                                      ": use `cloze ", main.task->command(), "`"));
+    return Error(Exit::kMismatch, has, "a head for ", main.task->name(), ": use `cloze ",
+        main.task->command(), "`");
   return predictor;
 }
 
@@ -51,8 +50,7 @@ absl::Status Predictor::Answer(absl::Span<const Record> records,
   absl::Status wrong;         // of a record; those before it are answered first
   for (const Record& record : records) {
     wrong = Encode(record, &adapters.emplace_back(), &queries);
-    if (!wrong.ok() && record.line > 0)
-      wrong = Annotate(wrong, absl::StrCat(options_.source, ":", record.line));
+    if (!wrong.ok() && record.line > 0) wrong = Annotate(wrong, options_.source, ":", record.line);
     if (!wrong.ok()) break;
     ends.push_back(queries.size());
   }

@@ -71,9 +71,8 @@ absl::StatusOr<std::vector<Adapter>> OpenAdapters(
     adapters.push_back(std::move(opened));
     const ModelConfig &first = adapters.front().config(), &last = adapters.back().config();
     if (last.head == first.head && last.pooler == first.pooler && last.crf == first.crf) continue;
-    return Error(Exit::kMismatch,
-        absl::StrCat(QuotePath(adapter.folder), " has another kind of head than ",
-            QuotePath(named.front().folder), "; one command takes adapters of one kind"));
+    return Error(Exit::kMismatch, QuotePath(adapter.folder), " has another kind of head than ",
+        QuotePath(named.front().folder), "; one command takes adapters of one kind");
   }
   return adapters;
 }
@@ -83,7 +82,7 @@ absl::StatusOr<std::vector<Adapter>> OpenAdapters(
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(
     const std::string& folder, DType compute, std::vector<NamedAdapter> adapters) {
   if (!IsDirectory(folder))
-    return Error(Exit::kNoInput, absl::StrCat(QuotePath(folder), ": no such model folder"));
+    return Error(Exit::kNoInput, QuotePath(folder), ": no such model folder");
   auto session = std::unique_ptr<Session>(new Session());
   session->folder_ = folder;
   session->compute_ = compute;
@@ -109,7 +108,8 @@ absl::Status Session::LoadBeside(const std::string& base, std::vector<NamedAdapt
       return Error(Exit::kUsage,
           named[i].name.empty() ? absl::StrCat("both ", QuotePath(named[j].folder), " and ",
                                       QuotePath(named[i].folder), " are adapters without a name")
-                                : absl::StrCat("two adapters are named ", Quote(named[i].name)));
+                                : "two adapters are named ",
+          Quote(named[i].name));
     }
     if (named[i].name.empty()) default_ = static_cast<int>(i);
   }
@@ -137,9 +137,8 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, words));
   const ModelConfig& config = model_->config();
   if (adapters.empty() && !fresh.empty()) {
-    return Error(
-        Exit::kMismatch, absl::StrCat(QuotePath(base), ": the weights lack ", fresh.front(),
-                             ", a part of the head that config.json describes"));
+    return Error(Exit::kMismatch, QuotePath(base), ": the weights lack ", fresh.front(),
+        ", a part of the head that config.json describes");
   }
   base_usable_ &= fresh.empty();
   fresh.insert(fresh.end(), except.begin(), except.end());
@@ -149,8 +148,8 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
     for (const std::string& name : fresh) {
       const ParamId id = model_->params().Find(name);
       if (model_->Replaced(i, id) == id)
-        return Error(Exit::kMismatch, absl::StrCat(QuotePath(adapters[i].folder()), ": lacks ",
-                                          name, ", and so does its base"));
+        return Error(Exit::kMismatch, QuotePath(adapters[i].folder()), ": lacks ", name,
+            ", and so does its base");
     }
     RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
     RETURN_IF_ERROR(adapters[i].Load(static_cast<int>(i), &model_->params()));
@@ -165,9 +164,8 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
   if (tokenizer.ok()) {
     tokenizer_ = *std::move(tokenizer);
     if (tokenizer_->vocab_size() > config().vocab) {
-      return Error(
-          Exit::kMismatch, absl::StrCat(QuotePath(folder_), ": the tokenizer has ",
-                               tokenizer_->vocab_size(), " tokens, the model ", config().vocab));
+      return Error(Exit::kMismatch, QuotePath(folder_), ": the tokenizer has ",
+          tokenizer_->vocab_size(), " tokens, the model ", config().vocab);
     }
   } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
     no_tokenizer_ = Annotate(
@@ -187,12 +185,11 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
   const std::string known = names.empty() ? "none was given, as --adapter NAME=DIR"
                                           : absl::StrCat("one of ", absl::StrJoin(names, ", "));
   if (!name.empty())
-    return Error(Exit::kData, absl::StrCat("\"adapter\": unknown adapter ", Quote(name),
-                                  DidYouMean(name, names), "; ", known));
+    return Error(Exit::kData, "\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names),
+        "; ", known);
   if (!base_usable_)
-    return Error(
-        Exit::kData, absl::StrCat("no \"adapter\" is named, and the base alone has no such head; ",
-                         known, " expected"));
+    return Error(Exit::kData, "no \"adapter\" is named, and the base alone has no such head; ",
+        known, " expected");
   return -1;
 }
 
@@ -211,13 +208,13 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
     if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
     const int64_t length = query.ids.size();
     if (length == 0 || length > max_tokens()) {
-      return Error(Exit::kData,
-          absl::StrCat("a sequence of ", length, " tokens; the model takes 1 to ", max_tokens()));
+      return Error(
+          Exit::kData, "a sequence of ", length, " tokens; the model takes 1 to ", max_tokens());
     }
     for (const int32_t id : query.ids) {
       if (id < 0 || id >= config().vocab)
-        return Error(Exit::kData,
-            absl::StrCat("token id ", id, " is not below the vocabulary's ", config().vocab));
+        return Error(
+            Exit::kData, "token id ", id, " is not below the vocabulary's ", config().vocab);
     }
   }
   return absl::OkStatus();

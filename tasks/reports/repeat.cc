@@ -37,9 +37,9 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
     const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, kSpecName));
     if (!model && !absl::StartsWith(name, "step-")) continue;
     lock.Undo();
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(directory), ": holds ",
-                                          model ? "a model that is not of a run" : "a single run",
-                                          " (choose another output.directory)"));
+    return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
+        model ? "a model that is not of a run" : "a single run",
+        " (choose another output.directory)");
   }
   return lock;
 }

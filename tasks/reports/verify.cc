@@ -59,9 +59,8 @@ absl::Status Check(Verdict* verdict) {
     RETURN_IF_ERROR(CheckCheckpointName(folder, verdict->step));
     ASSIGN_OR_RETURN(const TrainerState state, ReadTrainerState(folder));
     if (state.step() != verdict->step)
-      return Error(
-          Exit::kMismatch, absl::StrCat(QuotePath(folder), ": ", kStateName, " is of step ",
-                               state.step(), ", MANIFEST of step ", verdict->step));
+      return Error(Exit::kMismatch, QuotePath(folder), ": ", kStateName, " is of step ",
+          state.step(), ", MANIFEST of step ", verdict->step);
   }
   return CheckModel(folder, &verdict->difference);
 }
@@ -90,8 +89,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
       PathExists(JoinPath(path, kManifestName)))
     folders.insert(folders.begin(), path);
   if (folders.empty())
-    return Error(
-        Exit::kNoInput, absl::StrCat(QuotePath(path), ": expected a model or a checkpoint"));
+    return Error(Exit::kNoInput, QuotePath(path), ": expected a model or a checkpoint");
   std::vector<Verdict> verdicts;
   for (const std::string& folder : folders) {
     Verdict verdict;

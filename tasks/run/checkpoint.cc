@@ -161,14 +161,14 @@ absl::Status SaveModel(
 
 absl::Status CheckCheckpointName(const std::string& path, int64_t step) {
   if (StepOf(BaseOf(path)) == step) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": its MANIFEST is of step ", step));
+  return Error(Exit::kMismatch, QuotePath(path), ": its MANIFEST is of step ", step);
 }
 
 absl::Status VerifyModel(const std::string& run_dir, int64_t step) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run_dir));
   if (manifest.step != step)
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(run_dir), ": its model is of step ",
-                                      manifest.step, ": expected step ", step));
+    return Error(Exit::kMismatch, QuotePath(run_dir), ": its model is of step ", manifest.step,
+        ": expected step ", step);
   return CheckFiles(run_dir, manifest, /*hashes=*/true);
 }
 
@@ -193,9 +193,9 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
     lines.push_back(absl::StrCat(CheckpointName(step), ": ", std::string(status.message())));
   }
   if (lines.empty()) return std::nullopt;
-  return Error(exit, absl::StrCat(QuotePath(run_dir),
-                         ": no checkpoint is sound (move them away to start from zero)\n  ",
-                         absl::StrJoin(lines, "\n  ")));
+  return Error(exit, QuotePath(run_dir),
+      ": no checkpoint is sound (move them away to start from zero)\n  ",
+      absl::StrJoin(lines, "\n  "));
 }
 
 void RemoveLeftovers(const std::string& run_dir) {

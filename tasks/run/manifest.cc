@@ -68,8 +68,8 @@ absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
     if (!IsPlainName(name))
-      return Error(Exit::kInternal,
-          absl::StrCat(QuotePath(path), ": not a valid name for a file of a checkpoint"));
+      return Error(
+          Exit::kInternal, QuotePath(path), ": not a valid name for a file of a checkpoint");
     ASSIGN_OR_RETURN(const Input input, OpenFile(path));
     ASSIGN_OR_RETURN(std::string hash, HashFile(input, path));
     if (::fsync(input.fd.get()) != 0) return Errno(Exit::kIo, "cannot fsync", path);
@@ -90,7 +90,7 @@ std::string FormatManifest(const Manifest& manifest) {
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestName);
   const auto bad = [&](absl::string_view what) {
-    return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", what));
+    return Error(Exit::kMismatch, QuotePath(path), ": ", what);
   };
   const auto text = ReadFile(path, kMaxManifest);
   if (!text.ok()) return Unreadable(text.status(), path);
@@ -126,14 +126,14 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
     const auto input = OpenFile(path);
     if (!input.ok()) return Unreadable(input.status(), path);
     if (input->length != file.length) {
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ", input->length, " bytes, ",
-                                        file.length, " were written"));
+      return Error(Exit::kMismatch, QuotePath(path), ": ", input->length, " bytes, ", file.length,
+          " were written");
     }
     if (!hashes) continue;
     ASSIGN_OR_RETURN(const std::string hash, HashFile(*input, path));
     if (hash != file.hash)
-      return Error(Exit::kMismatch,
-          absl::StrCat(QuotePath(path), ": damaged: its hash differs from what was written"));
+      return Error(
+          Exit::kMismatch, QuotePath(path), ": damaged: its hash differs from what was written");
   }
   return absl::OkStatus();
 }

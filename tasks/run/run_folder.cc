@@ -32,7 +32,7 @@ absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec) {
   const std::string& directory = spec.output().directory();
   const auto holds = [&](absl::string_view name) { return PathExists(JoinPath(directory, name)); };
   const auto refuse = [&](absl::string_view problem) {
-    return Error(Exit::kCannotCreate, absl::StrCat(QuotePath(directory), ": ", problem));
+    return Error(Exit::kCannotCreate, QuotePath(directory), ": ", problem);
   };
   if (holds("model.safetensors") && !holds(kSpecName))
     return refuse("holds a model that is not of a run (choose another output.directory)");

@@ -32,14 +32,14 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
     lock.fd_ = Fd(
         ::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
     if (!lock.fd_.ok()) {
-      status = Error(ExitOfCreate(errno),
-          absl::StrCat(QuotePath(lock.path_), ": cannot create: ", std::strerror(errno)));
+      status = Error(
+          ExitOfCreate(errno), QuotePath(lock.path_), ": cannot create: ", std::strerror(errno));
     } else if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
-      status = Error(Exit::kCannotCreate,
-          absl::StrCat(QuotePath(run_dir), ": ",
-              errno == EWOULDBLOCK ? "another process is running in this directory (choose another "
-                                     "output.directory or wait for it)"
-                                   : absl::StrCat("cannot lock: ", std::strerror(errno))));
+      status = Error(Exit::kCannotCreate, QuotePath(run_dir), ": ",
+          errno == EWOULDBLOCK ? "another process is running in this directory (choose another "
+                                 "output.directory or wait for it)"
+                               : "cannot lock: ",
+          std::strerror(errno));
     } else if (HasName(lock.fd_, lock.path_)) {
       lock.made_file_ = !existed;
       return lock;

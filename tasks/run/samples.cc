@@ -60,7 +60,7 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
 
 absl::StatusOr<Samples> ReadSamples(const SafetensorsReader& file, const ModelConfig& config) {
   const auto bad = [&](absl::string_view what) {
-    return Error(Exit::kData, absl::StrCat(QuotePath(file.path()), ": ", what));
+    return Error(Exit::kData, QuotePath(file.path()), ": ", what);
   };
   const TensorInfo *lengths = file.Find("lengths"), *ids = file.Find("ids");
   if (lengths == nullptr || ids == nullptr || lengths->elements() == 0 ||
@@ -120,8 +120,8 @@ absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {
     const double difference = std::abs(double{now[i]} - stored[i]),
                  most = same ? 0 : (bf16 ? 0.1 : 1e-4) * (1 + std::abs(stored[i]));
     if (!(difference <= most)) {
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(file.path()), ": output ", i, " is ",
-                                        now[i], " now, ", stored[i], " was stored"));
+      return Error(Exit::kMismatch, QuotePath(file.path()), ": output ", i, " is ", now[i],
+          " now, ", stored[i], " was stored");
     }
     largest = std::max(largest, difference);
   }

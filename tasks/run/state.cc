@@ -83,15 +83,14 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   parser.SetRecursionLimit(32);
   TrainerState state;
   if (!parser.ParseFromString(text, &state))
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ":", Quote(error.text())));
+    return Error(Exit::kData, QuotePath(path), ":", Quote(error.text()));
   const int known = TrainerState().format_version();
   if (state.format_version() > known) {
-    return Error(
-        Exit::kMismatch, absl::StrCat(QuotePath(path), ": format_version ", state.format_version(),
-                             " of a newer program: expected at most ", known));
+    return Error(Exit::kMismatch, QuotePath(path), ": format_version ", state.format_version(),
+        " of a newer program: expected at most ", known);
   }
   if (const std::string field = OutOfRange(state); !field.empty())
-    return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", field, ": impossible number"));
+    return Error(Exit::kData, QuotePath(path), ": ", field, ": impossible number");
   return state;
 }
 
@@ -119,10 +118,10 @@ absl::Status CheckSameSpec(
   differencer.ReportDifferencesToString(&differences);
   if (differencer.Compare(Essence(before), Essence(now))) return absl::OkStatus();
   const std::string run = QuotePath(directory);
-  return Error(Exit::kMismatch,
-      absl::StrCat(run, ": the run was started with another spec (undo the difference, or start a ",
-          "new run from its weights: --fork ", run, " --set output.directory=...)\n",
-          absl::StripTrailingAsciiWhitespace(differences)));
+  return Error(Exit::kMismatch, run,
+      ": the run was started with another spec (undo the difference, or start a ",
+      "new run from its weights: --fork ", run, " --set output.directory=...)\n",
+      absl::StripTrailingAsciiWhitespace(differences));
 }
 
 absl::Status CheckSameData(
@@ -137,8 +136,8 @@ absl::Status CheckSameData(
         absl::StrCat(QuotePath(now.path), " (", before.size(), " bytes then, ", now.size, " now)");
     break;
   }
-  return Error(Exit::kMismatch, absl::StrCat(what, " changed since ", QuotePath(checkpoint),
-                                    " was written; choose another output.directory"));
+  return Error(Exit::kMismatch, what, " changed since ", QuotePath(checkpoint),
+      " was written; choose another output.directory");
 }
 
 std::string CodeWarning(const TrainerState& state, DType compute) {

@@ -30,10 +30,9 @@ absl::Status CheckFinite(const ParamStore& params) {
     const float* odd =
         std::find_if(data, data + param.size(), [](float x) { return !std::isfinite(x); });
     if (odd == data + param.size()) continue;
-    return Error(
-        Exit::kInternal, absl::StrCat("weight ", param.name, "[", odd - data, "] is ", *odd,
-                             ": nothing was written, the newest checkpoint is "
-                             "sound (lower optimizer.learning_rate)"));
+    return Error(Exit::kInternal, "weight ", param.name, "[", odd - data, "] is ", *odd,
+        ": nothing was written, the newest checkpoint is "
+        "sound (lower optimizer.learning_rate)");
   }
   return absl::OkStatus();
 }
@@ -125,11 +124,10 @@ Learner::StepResult Learner::Update(double loss, double rate) {
 
 absl::Status Learner::CheckSkipped() const {
   if (!recently_skipped_.TooMany()) return absl::OkStatus();
-  return Error(Exit::kInternal,
-      absl::StrCat("step ", step_, ": loss or gradient was not finite in the last ",
-          recently_skipped_.InARow(), " steps and in ", recently_skipped_.InWindow(),
-          " of the last ", SkippedSteps::kWindow, "; the newest checkpoint is sound (lower ",
-          "optimizer.learning_rate or set optimizer.clip_norm)"));
+  return Error(Exit::kInternal, "step ", step_, ": loss or gradient was not finite in the last ",
+      recently_skipped_.InARow(), " steps and in ", recently_skipped_.InWindow(), " of the last ",
+      SkippedSteps::kWindow, "; the newest checkpoint is sound (lower ",
+      "optimizer.learning_rate or set optimizer.clip_norm)");
 }
 
 absl::StatusOr<MetricResults> Learner::Evaluate(
@@ -186,7 +184,7 @@ absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& 
     std::vector<std::string> fresh;
     RETURN_IF_ERROR(model_.Load(checkpoint, spec_.seed(), &fresh));
     if (!fresh.empty())
-      return Error(Exit::kMismatch, absl::StrCat(QuotePath(checkpoint), ": lacks ", fresh.front()));
+      return Error(Exit::kMismatch, QuotePath(checkpoint), ": lacks ", fresh.front());
   }
   RETURN_IF_ERROR(
       ReadMoments(JoinPath(checkpoint, kMomentsName), model_.params(), optimizer_.get()));

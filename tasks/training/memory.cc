@@ -161,8 +161,8 @@ absl::StatusOr<int64_t> ChooseMicroTokens(
                           "nothing fits; try a smaller model.encoder, max_tokens or batch, or set ",
                           spec.runtime().recompute() ? "" : "runtime.recompute or ", "trainable");
     return AtField(loaded, "batch.micro_tokens",
-        Error(Exit::kLimit, absl::StrCat(tokens, " tokens in a pass need ", Megabytes(need.total()),
-                                " of memory (", InParts(need), "), ", has, "; ", hint)));
+        Error(Exit::kLimit, tokens, " tokens in a pass need ", Megabytes(need.total()),
+            " of memory (", InParts(need), "), ", has, "; ", hint));
   }
   *note = absl::StrCat("batch.micro_tokens: ", largest, ", because ", wish, " would need ",
       Megabytes(need.total()), " of memory and ", has);

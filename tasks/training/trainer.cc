@@ -99,9 +99,9 @@ absl::Status Trainer::CheckMetric(const TrainerState* state) {
   const std::string now = best_->MetricOf(results);
   if (before.empty() || before == now) return absl::OkStatus();
   return AtField(loaded_, "evaluation.metric",
-      Error(Exit::kMismatch, absl::StrCat("is ", now, ": expected ", before,
-                                 ", by which this run has chosen its best model (undo the change, "
-                                 "or start a new run from its weights: --fork)")));
+      Error(Exit::kMismatch, "is ", now, ": expected ", before,
+          ", by which this run has chosen its best model (undo the change, "
+          "or start a new run from its weights: --fork)"));
 }
 
 absl::Status Trainer::Resume(const Found& found) {
@@ -148,13 +148,13 @@ absl::Status Trainer::RestoreBest(const TrainerState& state) {
 absl::Status Trainer::Fork() {
   ASSIGN_OR_RETURN(const auto found, FindCheckpoint(options_.fork, &setup_.notes));
   if (!found.has_value()) {
-    return Error(Exit::kNoInput, absl::StrCat("--fork: ", QuotePath(options_.fork),
-                                     ": has no checkpoint (model.start_from takes model folders)"));
+    return Error(Exit::kNoInput, "--fork: ", QuotePath(options_.fork),
+        ": has no checkpoint (model.start_from takes model folders)");
   }
   ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found->path, true));
   if (!tokenizer->SameIds(*setup_.tokenizer)) {
-    return Error(Exit::kMismatch, absl::StrCat("--fork: ", QuotePath(found->path),
-                                      ": its vocabulary is not the vocabulary of this run"));
+    return Error(Exit::kMismatch, "--fork: ", QuotePath(found->path),
+        ": its vocabulary is not the vocabulary of this run");
   }
   RETURN_IF_ERROR(learner_->LoadWeights(found->path, &setup_.notes));
   forked_from_ = found->path;
@@ -181,9 +181,8 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     if (finished || Stopped() || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
     if (finished) break;
     if (Stopped() && folder_->saved_step() == learner_->step()) {
-      return Error(
-          Exit::kInterrupted, absl::StrCat("stopped after ", pace_->Describe(learner_->step()),
-                                  "; run the same command again to continue"));
+      return Error(Exit::kInterrupted, "stopped after ", pace_->Describe(learner_->step()),
+          "; run the same command again to continue");
     }
     const double asked = SteadySeconds();
     const absl::StatusOr<StepData> data = next.get();
@@ -309,8 +308,7 @@ absl::Status Trainer::WriteState(const std::string& folder) {
 
 absl::Status Trainer::SaveBefore(const absl::Status& error) {
   const absl::Status saved = Save();
-  return saved.ok() ? error
-                    : Error(ExitOf(error), absl::StrCat(error.message(), "\n", saved.message()));
+  return saved.ok() ? error : Error(ExitOf(error), error.message(), "\n", saved.message());
 }
 
 void Trainer::WatchSources() {
@@ -329,9 +327,8 @@ absl::Status Trainer::FinishModel() {
     const absl::Status sound = VerifyModel(folder_->directory(), best_->step());
     if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
     if (best_->step() != learner_->step()) {
-      return Error(Exit::kMismatch,
-          absl::StrCat(sound.message(), "\nthe best model, of step ", best_->step(),
-              ", is damaged and no checkpoint holds it (train again in another output.directory)"));
+      return Error(Exit::kMismatch, sound.message(), "\nthe best model, of step ", best_->step(),
+          ", is damaged and no checkpoint holds it (train again in another output.directory)");
     }
   }
   const auto average = learner_->UseAverage();

@@ -40,7 +40,7 @@ absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
 // Runs `cloze predict` on the text in `folder`. Returns its peak memory in 10^6 bytes.
 absl::StatusOr<double> Predict(const std::string& folder, const std::string& compute) {
   const auto failed = [](int error) {
-    return Error(Exit::kInternal, absl::StrCat("cannot start cloze: ", std::strerror(error)));
+    return Error(Exit::kInternal, "cannot start cloze: ", std::strerror(error));
   };
   const std::string in = JoinPath(folder, "text"), out = JoinPath(folder, "answer");
   std::string words[] = {"cloze", "predict", "--model", folder, "--compute", compute};

@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path, int6
     if (!more) break;
     if (line.find_first_not_of(" \t\r\v\f") != std::string::npos) lines.push_back(line);
   }
-  if (lines.empty()) return Error(Exit::kData, absl::StrCat(QuotePath(path), ": contains no text"));
+  if (lines.empty()) return Error(Exit::kData, QuotePath(path), ": contains no text");
   return lines;
 }
 

@@ -131,7 +131,7 @@ absl::Status ReadBertVocab(const std::vector<std::string>& paths, TokenizerData*
     // White space at the end is no part of a token, as in Hugging Face's reader.
     while (!line.empty() && (line.back() == ' ' || line.back() == '\t')) line.pop_back();
     if (absl::Status status = CheckToken(line); !status.ok())
-      return Annotate(status, absl::StrCat(QuotePath(path), ":", data->tokens.size() + 1));
+      return Annotate(status, QuotePath(path), ":", data->tokens.size() + 1);
     bytes += line.size();
     data->tokens.push_back(line);
     RETURN_IF_ERROR(CheckTokenCount(path, data->tokens.size(), bytes));

@@ -11,7 +11,7 @@ constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for ea
 }  // namespace
 
 absl::Status Wrong(const std::string& path, absl::string_view what) {
-  return Error(Exit::kData, absl::StrCat(QuotePath(path), ": ", what));
+  return Error(Exit::kData, QuotePath(path), ": ", what);
 }
 
 absl::StatusOr<Json> ReadJsonObject(const std::string& path) {
@@ -39,8 +39,7 @@ absl::Status ReadVocabObject(const std::string& path, const char* what, const Js
   if (!vocab.is_object())
     return Wrong(path, absl::StrCat(what, ": expected an object of tokens and ids"));
   if (vocab.size() > kMaxTokens)
-    return Error(
-        Exit::kLimit, absl::StrCat(QuotePath(path), ": more than ", kMaxTokens, " tokens"));
+    return Error(Exit::kLimit, QuotePath(path), ": more than ", kMaxTokens, " tokens");
   tokens->assign(vocab.size(), "");
   for (const auto& [token, id] : vocab.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {

@@ -18,8 +18,8 @@ class MergeReader {
     const size_t blank = text.find(' ');
     if (blank == 0 || blank == text.npos || blank + 1 == text.size() ||
         text.find(' ', blank + 1) != text.npos) {
-      return Error(Exit::kData, absl::StrCat("merge \"", Quote(text),
-                                    "\": expected two tokens with a blank between them"));
+      return Error(Exit::kData, "merge \"", Quote(text),
+          "\": expected two tokens with a blank between them");
     }
     return Add(text.substr(0, blank), text.substr(blank + 1));
   }
@@ -27,12 +27,11 @@ class MergeReader {
     const std::string joined = absl::StrCat(left, right);
     for (const absl::string_view token : {left, right, absl::string_view(joined)}) {
       if (ids_.contains(token)) continue;
-      return Error(Exit::kData,
-          absl::StrCat("merge of ", Quote(left), " and ", Quote(right), ": ", Quote(token),
-              " is not in the vocabulary (do the two belong together?)"));
+      return Error(Exit::kData, "merge of ", Quote(left), " and ", Quote(right), ": ", Quote(token),
+          " is not in the vocabulary (do the two belong together?)");
     }
     if (data_.merges.size() >= kMaxTokens)
-      return Error(Exit::kLimit, absl::StrCat("more than ", kMaxTokens, " merges"));
+      return Error(Exit::kLimit, "more than ", kMaxTokens, " merges");
     data_.merges.emplace_back(ids_.at(left), ids_.at(right));
     return absl::OkStatus();
   }
@@ -50,8 +49,7 @@ absl::Status ReadMerges(const std::string& path, const Json& merges, TokenizerDa
     const bool pair = m.is_array() && m.size() == 2 && m[0].is_string() && m[1].is_string();
     const absl::Status status =
         pair ? reader.Add(StringOf(m[0]), StringOf(m[1])) : reader.Add(StringOf(m));
-    if (!status.ok())
-      return Annotate(status, absl::StrCat(QuotePath(path), ": model: merges[", i, "]"));
+    if (!status.ok()) return Annotate(status, QuotePath(path), ": model: merges[", i, "]");
   }
   return absl::OkStatus();
 }
@@ -137,7 +135,7 @@ absl::Status ReadMergesFile(
     if (!more) return absl::OkStatus();
     if (line.rfind("#version", 0) == 0 || line.empty()) continue;
     if (absl::Status status = add(line); !status.ok())
-      return Annotate(status, absl::StrCat(QuotePath(path), ":", lines.line_number()));
+      return Annotate(status, QuotePath(path), ":", lines.line_number());
   }
 }
 
@@ -162,12 +160,12 @@ absl::Status CheckMergesFile(const std::string& folder, const TokenizerData& dat
                                                : absl::StrCat(data.tokens[data.merges[next].first],
                                                      " ", data.tokens[data.merges[next].second]);
     if (next++ < count && line == expected) return absl::OkStatus();
-    return Error(Exit::kMismatch, absl::StrCat("merge ", Quote(line), ": expected ",
-                                      Quote(expected), ", as in tokenizer.json"));
+    return Error(Exit::kMismatch, "merge ", Quote(line), ": expected ", Quote(expected),
+        ", as in tokenizer.json");
   }));
   if (next == count) return absl::OkStatus();
-  return Error(Exit::kMismatch, absl::StrCat(QuotePath(path), ": ends after ", next,
-                                    " merges: expected ", count, ", as in tokenizer.json"));
+  return Error(Exit::kMismatch, QuotePath(path), ": ends after ", next, " merges: expected ", count,
+      ", as in tokenizer.json");
 }
 
 constexpr VocabFile kRobertaFiles[] = {{"vocab.json", VocabJson}, {"merges.txt", MergesText}};

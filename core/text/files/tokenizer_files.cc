@@ -93,16 +93,14 @@ absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, Toke
     for (const VocabFile& file : format->vocab_files) paths.push_back(JoinPath(folder, file.name));
     if (std::none_of(paths.begin(), paths.end(), PathExists)) continue;
     for (const std::string& path : paths) {
-      if (!PathExists(path))
-        return Error(Exit::kNoInput, absl::StrCat(QuotePath(path), ": missing"));
+      if (!PathExists(path)) return Error(Exit::kNoInput, QuotePath(path), ": missing");
     }
     data->kind = format->kind;
     *origin = {paths[0], format->token_per_line, paths.back()};
     return format->read_vocab(paths, data);
   }
-  return Error(Exit::kNoInput,
-      absl::StrCat(QuotePath(folder),
-          ": no tokenizer: expected tokenizer.json, vocab.txt or vocab.json with merges.txt"));
+  return Error(Exit::kNoInput, QuotePath(folder),
+      ": no tokenizer: expected tokenizer.json, vocab.txt or vocab.json with merges.txt");
 }
 
 OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {

@@ -170,9 +170,8 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
   const Recipe recipe = RecipeOf(options);
   const size_t least = recipe.data.tokens.size() + recipe.merges.alphabet.size();
   if (options.size <= static_cast<int32_t>(least)) {
-    return Error(Exit::kSpec,
-        absl::StrCat("vocabulary size ", options.size, ": expected more than ", least,
-            recipe.merges.alphabet.empty() ? "" : ", the special tokens and all bytes"));
+    return Error(Exit::kSpec, "vocabulary size ", options.size, ": expected more than ", least,
+        recipe.merges.alphabet.empty() ? "" : ", the special tokens and all bytes");
   }
   int64_t total = 0;
   for (const std::string& file : files) {
@@ -187,8 +186,8 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
   }
   const auto words = counter.Take();
   if (words.empty()) {
-    return Error(Exit::kData, absl::StrCat(files.empty() ? "no files" : QuotePath(files[0]),
-                                  ": no words to learn a vocabulary from"));
+    return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
+        ": no words to learn a vocabulary from");
   }
   VocabResult result;
   result.data = recipe.data;

@@ -16,8 +16,8 @@ absl::Status FindSpecial(const std::string& file, const TokenIds& ids, absl::str
     const std::vector<absl::string_view>& spellings, bool required, std::string* name) {
   if (!name->empty()) {
     if (ids.contains(*name)) return absl::OkStatus();
-    return Error(Exit::kData, absl::StrCat(QuotePath(file), ": the ", role, " token ", Quote(*name),
-                                  " is not in the vocabulary"));
+    return Error(Exit::kData, QuotePath(file), ": the ", role, " token ", Quote(*name),
+        " is not in the vocabulary");
   }
   for (const absl::string_view spelling : spellings) {
     if (!ids.contains(spelling)) continue;
@@ -25,9 +25,8 @@ absl::Status FindSpecial(const std::string& file, const TokenIds& ids, absl::str
     return absl::OkStatus();
   }
   if (!required) return absl::OkStatus();
-  return Error(
-      Exit::kData, absl::StrCat(QuotePath(file), ": no ", role, " token: expected ", spellings[0],
-                       " or ", spellings[1], " (is this a BERT or RoBERTa vocabulary?)"));
+  return Error(Exit::kData, QuotePath(file), ": no ", role, " token: expected ", spellings[0],
+      " or ", spellings[1], " (is this a BERT or RoBERTa vocabulary?)");
 }
 
 absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialNames* names) {
@@ -64,10 +63,9 @@ absl::Status CheckMerges(
     const absl::string_view token = data.tokens[id];
     for (size_t cut = 1; !made[id] && cut < token.size(); ++cut) {
       if (!ids.contains(token.substr(0, cut)) || !ids.contains(token.substr(cut))) continue;
-      return Error(
-          Exit::kData, absl::StrCat(QuotePath(origin.merges.empty() ? origin.file : origin.merges),
-                           ": no merge produces token ", id, ", ", Quote(token),
-                           ": expected a merge for each token (is the list cut off?)"));
+      return Error(Exit::kData, QuotePath(origin.merges.empty() ? origin.file : origin.merges),
+          ": no merge produces token ", id, ", ", Quote(token),
+          ": expected a merge for each token (is the list cut off?)");
     }
   }
   return absl::OkStatus();
@@ -96,21 +94,19 @@ std::string TokenOrigin::Place(int64_t id) const {
 absl::Status CheckToken(absl::string_view token) {
   if (token.empty()) return Error(Exit::kData, "blank: expected a token");
   if (token.size() > kMaxTokenBytes) {
-    return Error(Exit::kData, absl::StrCat("token of ", token.size(), " bytes: expected at most ",
-                                  kMaxTokenBytes, " (is this a vocabulary?)"));
+    return Error(Exit::kData, "token of ", token.size(), " bytes: expected at most ",
+        kMaxTokenBytes, " (is this a vocabulary?)");
   }
-  if (!IsUtf8(token))
-    return Error(Exit::kData, absl::StrCat("token ", Quote(token), " is not UTF-8"));
+  if (!IsUtf8(token)) return Error(Exit::kData, "token ", Quote(token), " is not UTF-8");
   if (token.find_first_of("\n\r") != absl::string_view::npos)
-    return Error(Exit::kData, absl::StrCat("token ", Quote(token), " contains a line break"));
+    return Error(Exit::kData, "token ", Quote(token), " contains a line break");
   return absl::OkStatus();
 }
 
 absl::Status CheckTokenCount(const std::string& file, int64_t tokens, int64_t bytes) {
   if (tokens <= kMaxTokens && bytes <= kMaxVocabBytes) return absl::OkStatus();
-  return Error(
-      Exit::kLimit, absl::StrCat(QuotePath(file), ": vocabulary too large: expected at most ",
-                        kMaxTokens, " tokens of ", kMaxVocabBytes, " bytes in all"));
+  return Error(Exit::kLimit, QuotePath(file), ": vocabulary too large: expected at most ",
+      kMaxTokens, " tokens of ", kMaxVocabBytes, " bytes in all");
 }
 
 absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* data) {
@@ -123,18 +119,16 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
     if (absl::Status status = CheckToken(token); !status.ok())
       return Annotate(status, origin.Place(id));
     if (const auto [first, is_new] = ids.try_emplace(token, id); !is_new) {
-      return Error(Exit::kData,
-          absl::StrCat(origin.Place(id), ": token ", Quote(token), " is a duplicate of ",
-              origin.lines ? "line " : "token ", first->second + origin.lines));
+      return Error(Exit::kData, origin.Place(id), ": token ", Quote(token), " is a duplicate of ",
+          origin.lines ? "line " : "token ", first->second + origin.lines);
     }
     bytes += token.size();
   }
   RETURN_IF_ERROR(CheckTokenCount(origin.file, tokens.size(), bytes));
   for (const int32_t id : data->added) {
     if (tokens[id].size() <= kMaxAddedBytes) continue;
-    return Error(
-        Exit::kData, absl::StrCat(QuotePath(origin.file), ": added_tokens: ", Quote(tokens[id]),
-                         ": expected at most ", kMaxAddedBytes, " bytes"));
+    return Error(Exit::kData, QuotePath(origin.file), ": added_tokens: ", Quote(tokens[id]),
+        ": expected at most ", kMaxAddedBytes, " bytes");
   }
   RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
   if (data->kind == SubwordKind::kByteBpe) RETURN_IF_ERROR(CheckMerges(origin, ids, *data));
