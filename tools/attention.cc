@@ -45,20 +45,17 @@ absl::Status DrawAttention(Options options) {
 
 }  // namespace
 
-void AddAttention(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand(
-      "attention", "Draw the attention maps of a text as an HTML page, by layer and head.");
-  auto options = std::make_shared<Options>();
-  AddInferOptions(command, &options->infer, false);
-  command->add_option("text", options->text, "Text to show.")->required();
-  command->footer(
-      "Examples:\n"
-      "  cloze attention --model runs/sst2 --out page.html 'A fine film.'");
-  command
-      ->add_option("--out", options->out, "HTML file to write; it needs no network and no scripts.")
-      ->required();
-  command->add_flag("--force", options->force, "Replace an existing file.");
-  command->callback([=] { *run = [=] { return DrawAttention(*options); }; });
+void AddAttention(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer, false);
+    command.Add("text", &options.text, "Text to show.", {.required = true});
+    command.Add("--out", &options.out, "HTML file to write; it needs no network and no scripts.",
+        {.required = true});
+    command.Add("--force", &options.force, "Replace an existing file.");
+  };
+  app.AddCommand<Options>("attention",
+      "Draw the attention maps of a text as an HTML page, by layer and head.",
+      "  cloze attention --model runs/sst2 --out page.html 'A fine film.'", declare, DrawAttention);
 }
 
 }  // namespace cloze

@@ -1,9 +1,12 @@
-// An HTML page of the attention maps of a text.
+// An HTML page of the attention maps of a text. It needs no network and no scripts, and text cannot
+// become markup.
 #ifndef CLOZE_TOOLS_ATTENTION_PAGE_H_
 #define CLOZE_TOOLS_ATTENTION_PAGE_H_
 
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace cloze {
 
@@ -19,6 +22,14 @@ struct AttentionMaps {
 // a large version with the tokens at its sides. Inline SVG, no scripts. The colour follows the
 // square root of the probability; values below 0.1 % stay white.
 std::string AttentionPage(const AttentionMaps& maps);
+
+// Escapes `text` for the content and quoted attributes of HTML and inline SVG. Invalid UTF-8,
+// control characters and bidirectional overrides become U+FFFD.
+std::string HtmlEscape(absl::string_view text);
+
+// Returns a page in UTF-8 that forbids the browser to load anything or run scripts. `title` is
+// plain text; `style` and `body` are markup and must be escaped.
+std::string HtmlPage(absl::string_view title, absl::string_view style, absl::string_view body);
 
 }  // namespace cloze
 

@@ -1,10 +1,13 @@
-// The commands of `cloze`.
+// The commands of `cloze` and their options. Hides the parser, CLI11, which compiles slowly.
 #ifndef CLOZE_TOOLS_COMMAND_H_
 #define CLOZE_TOOLS_COMMAND_H_
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
@@ -29,53 +32,78 @@
   X(Verify)               \
   X(Bench)
 
+namespace CLI {
+class App;
+}
+
 namespace cloze {
 
 // The work of a command. Its status becomes the exit code.
 using Run = std::function<absl::Status()>;
 
-// Adds a command with its options to `app`. The callback of the command stores its work in *run,
-// which runs after the whole command line has been parsed:
-//
-//   void AddPredict(CLI::App& app, Run* run) {
-//     CLI::App* command = app.add_subcommand("predict", "Label texts with a classifier.");
-//     auto options = std::make_shared<Options>();
-//     command->add_option("--model", options->model, "Model folder.")->required();
-//     command->footer("Examples:\n  cloze predict --model runs/sst2 texts.txt");
-//     command->callback([=] { *run = [=] { return Predict(*options); }; });
-//   }
-//
-// The first sentence of the description appears in `cloze --help`. `--help` and `--threads` are
-// added to every command. Files are opened in Run, so that a missing file is Exit::kNoInput.
-using AddCommand = void (*)(CLI::App& app, Run* run);
+struct CommandLine {
+  Run run;          // the command, or printing of the help or the version
+  int threads = 0;  // 0: the cores that this process may use
+};
 
-#define CLOZE_DECLARE(Name) void Add##Name(CLI::App& app, Run* run);
+// Parses the command line. kUsage with the whole message, from "cloze spec: unknown ...".
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv);
+
+// What an option accepts beyond its type.
+struct OptionLimits {
+  bool required = false;
+  double min = 0, max = 0;                // of a number; unlimited if equal
+  std::vector<std::string> choices = {};  // all values; empty: any
+  std::string type = {};                  // name of the value in the help; empty: by its type
+  int count = 0;                          // of the values of a list; 0: one or more
+  bool repeatable = false;                // a list, each value of which needs the name before it
+};
+
+class Command {
+ public:
+  using Variable =
+      std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<std::string>*>;
+
+  Command(CLI::App* app, CommandLine* line) : app_(app), line_(line) {}
+
+  // Adds an option "--name" (without a value if *variable is a bool) or an argument "name". The
+  // help shows *variable as the default unless it is zero or empty.
+  void Add(const std::string& name, Variable variable, std::string help,
+      const OptionLimits& limits = {});
+  // Adds `--name` and `--no-name`, which exclude each other.
+  void AddSwitch(const std::string& name, std::optional<bool>* variable, const std::string& help,
+      const std::string& help_of_no);
+
+  // Adds a command, which `declare(Command&, Options&)` completes if it is chosen. Then runs
+  // `work(Options)`. Files are opened by `work`, so that a missing file is Exit::kNoInput. The
+  // first sentence of `help` appears in `cloze --help`. `--help` and `--threads` are in every
+  // command. `examples`: lines, each indented by two blanks.
+  template <typename Options, typename Declare, typename Work>
+  void AddCommand(const std::string& name, const std::string& help, const std::string& examples,
+      Declare declare, Work work) {
+    AddLazily(name, help, examples, [=](Command& command) -> Run {
+      auto options = std::make_shared<Options>();
+      declare(command, *options);
+      return [=] { return work(*options); };
+    });
+  }
+  // The same for a command that consists of the commands that `declare` adds: it returns no work.
+  void AddLazily(const std::string& name, const std::string& help, const std::string& examples,
+      const std::function<Run(Command&)>& declare);
+
+ private:
+  CLI::App* app_;
+  CommandLine* line_;
+};
+
+#define CLOZE_DECLARE(Name) void Add##Name(Command& app);
 CLOZE_COMMANDS(CLOZE_DECLARE)
 #undef CLOZE_DECLARE
 
-// Adds `--set FIELD=VALUE`, which may be repeated, for commands that read a spec.
-inline void AddSetOption(CLI::App* command, std::vector<std::string>* overrides) {
-  command
-      ->add_option("--set", *overrides,
-          "Override a field of the spec: optimizer.learning_rate=1e-4, or a list: "
-          "train.files=a.tsv,b.tsv. Repeatable.")
-      ->type_name("FIELD=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
+// Adds `--set FIELD=VALUE` for commands that read a spec.
+void AddSetOption(Command& command, std::vector<std::string>* overrides);
 
-// Adds `--name` and `--no-name`, which exclude each other and call `set`.
-inline void AddSwitch(CLI::App* command, const std::string& name, const std::string& help,
-    const std::string& help_of_no, const std::function<void(bool)>& set) {
-  CLI::Option* on = command->add_flag_callback(
-      "--" + name, [=] { set(true); }, help);
-  command
-      ->add_flag_callback(
-          "--no-" + name, [=] { set(false); }, help_of_no)
-      ->excludes(on);
-}
-
-// Returns an error of the command line that CLI11 cannot detect.
+// Returns an error of the command line that the parser cannot detect.
 inline absl::Status UsageError(const std::string& message) { return Error(Exit::kUsage, message); }
 
 }  // namespace cloze

@@ -37,10 +37,10 @@ absl::Status Encode(Options options) {
   ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
   CutCounts cut;
   int64_t number = 0;
-  RETURN_IF_ERROR(ForEachRecords(
-      options.infer.input, [&](const std::vector<InputRecord>& records, LineWriter*) {
+  RETURN_IF_ERROR(
+      ForEachRecords(options.infer.input, [&](const std::vector<Record>& records, LineWriter*) {
         std::vector<Query> queries;
-        for (const InputRecord& record : records) {
+        for (const Record& record : records) {
           const std::string where = absl::StrCat(SourceOf(options.infer.input), ":", record.line);
           const auto adapter = session->AdapterNamed(record.adapter);
           if (!adapter.ok()) return Annotate(adapter.status(), where);
@@ -64,26 +64,23 @@ absl::Status Encode(Options options) {
 
 }  // namespace
 
-void AddEncode(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("encode",
+void AddEncode(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer);
+    command.Add(
+        "--out", &options.out, "Safetensors file to write; must not exist.", {.required = true});
+    command.Add("--pool", &options.pool,
+        "class: only the vector [hidden] of the first token. mean: the mean [hidden] of all "
+        "tokens.",
+        {.choices = {"none", "class", "mean"}});
+    command.Add("--all-layers", &options.all_layers,
+        "Write all layers, named LINE.LAYER. Layer 0 holds the embeddings.");
+  };
+  app.AddCommand<Options>("encode",
       "Write the hidden states of texts to a safetensors file. Each line that is not blank gives a "
-      "tensor [tokens, hidden], named 0, 1, and so on.");
-  command->footer(
-      "Examples:\n"
-      "  cloze encode --model models/bert --pool mean --out vectors.safetensors texts.txt");
-  auto options = std::make_shared<Options>();
-  AddInferOptions(command, &options->infer);
-  command->add_option("--out", options->out, "Safetensors file to write; must not exist.")
-      ->required();
-  command
-      ->add_option("--pool", options->pool,
-          "class: only the vector [hidden] of the first token. mean: the mean [hidden] of all "
-          "tokens.")
-      ->check(CLI::IsMember({"none", "class", "mean"}))
-      ->capture_default_str();
-  command->add_flag("--all-layers", options->all_layers,
-      "Write all layers, named LINE.LAYER. Layer 0 holds the embeddings.");
-  command->callback([=] { *run = [=] { return Encode(*options); }; });
+      "tensor [tokens, hidden], named 0, 1, and so on.",
+      "  cloze encode --model models/bert --pool mean --out vectors.safetensors texts.txt", declare,
+      Encode);
 }
 
 }  // namespace cloze

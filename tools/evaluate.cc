@@ -1,16 +1,13 @@
 // `cloze evaluate`: metrics of a model on held-out data, as JSON.
 #include <algorithm>
-#include <optional>
 
+#include "absl/algorithm/container.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
-#include "tasks/compute.h"
 #include "tasks/inference/evaluate.h"
 #include "tools/infer.h"
-#include "tools/stop.h"
-#include "tools/temporary_folder.h"
 
 namespace cloze {
 namespace {
@@ -39,10 +36,8 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
     return Error(
         Exit::kMismatch, QuotePath(path), ": its task is not that of the config.json beside it");
   }
-  constexpr int32_t kLongest = 512;
   found.loaded.path = folder;
-  ASSIGN_OR_RETURN(
-      found.task, RestoreTask(folder, config, std::min(config.max_tokens(), kLongest)));
+  ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));
   if (found.task != nullptr) return found;
   return Error(Exit::kMismatch, QuotePath(folder), " has no head; there is nothing to evaluate");
 }
@@ -59,24 +54,33 @@ absl::Status SetData(const Options& options, LoadedSpec* loaded) {
   for (const std::string& assignment : options.overrides)
     RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat("validation.", assignment)));
   const DataSpec& read = loaded->spec.validation();
-  if (!std::equal(
-          read.files().begin(), read.files().end(), options.data.begin(), options.data.end()))
+  if (!absl::c_equal(read.files(), options.data))
     return Error(Exit::kUsage, "--set files: --data names the files");
   return VerifyRanges(*loaded);
 }
 
-absl::Status EvaluateModel(Options options) {
-  ASSIGN_OR_RETURN(const BaseAndAdapter both, OneModel(options.infer));
-  if (!both.adapter.empty()) options.infer.model = both.adapter;
-  ASSIGN_OR_RETURN(const auto model, LoadModel(both.base, both.adapter));
+absl::Status EvaluateModel(const Options& options) {
+  const InferOptions& infer = options.infer;
+  const std::vector<NamedAdapter> named = AdaptersOf(infer);
+  // The folder with the task, and the base below it if it is an adapter's.
+  std::string folder = infer.model, base = infer.model;
+  const bool is_adapter = IsAdapter(folder);
+  if (named.size() + is_adapter > 1)
+    return UsageError("--adapter: one adapter at a time can be evaluated");
+  if (is_adapter) {
+    ASSIGN_OR_RETURN(base, BaseOf(folder));
+  }
+  if (!named.empty()) folder = named[0].folder;
+  const bool adapted = is_adapter || !named.empty();
+  ASSIGN_OR_RETURN(const auto model, LoadModel(base, adapted ? folder : ""));
   const ModelConfig& config = model->config();
-  ASSIGN_OR_RETURN(TaskAndSpec both_specs, TaskOf(options.infer.model, config));
-  auto& [task, loaded] = both_specs;
+  ASSIGN_OR_RETURN(TaskAndSpec found, TaskOf(folder, config));
+  auto& [task, loaded] = found;
   RETURN_IF_ERROR(SetData(options, &loaded));
   const TaskSpec& spec = loaded.spec;
-  auto loading = LoadTokenizer(options.infer.model, spec.model().lowercase());
+  auto loading = LoadTokenizer(folder, spec.model().lowercase());
   if (ExitOf(loading.status()) == Exit::kNoInput)
-    loading = LoadTokenizer(both.base, spec.model().lowercase());
+    loading = LoadTokenizer(base, spec.model().lowercase());
   ASSIGN_OR_RETURN(const auto tokenizer, std::move(loading));
   RETURN_IF_ERROR(task->Bind(config, tokenizer.get(), spec.seed()));
   const std::atomic<bool>* stop = StopOnSignals();
@@ -86,8 +90,7 @@ absl::Status EvaluateModel(Options options) {
                                   {.cache_dir = cache.path(), .progress = nullptr, .stop = stop}));
   for (const std::string& line : DescribeStore("data", built))
     std::fprintf(stderr, "%s\n", line.c_str());
-  ASSIGN_OR_RETURN(
-      const DType compute, ComputeOf(ComputeNamed(options.infer.compute), Use::kInference));
+  ASSIGN_OR_RETURN(const DType compute, ComputeOf(infer));
   ASSIGN_OR_RETURN(const MetricResults results,
       Evaluate(*model, *task, built.store,
           {.compute = compute, .stop = stop, .decode = {.viterbi = options.viterbi}}));
@@ -96,25 +99,18 @@ absl::Status EvaluateModel(Options options) {
 
 }  // namespace
 
-void AddEvaluate(CLI::App& app, Run* run) {
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Compute the metrics of a model on labelled data.");
-  auto options = std::make_shared<Options>();
-  AddInferOptions(command, &options->infer, false);
-  command
-      ->add_option(
-          "--data", options->data, "Data files, with the columns or fields of the run's spec.")
-      ->required();
-  command
-      ->add_option("--set", options->overrides,
-          "Override a field of DataSpec: --set text_field=sentence. Repeatable.")
-      ->take_all()
-      ->allow_extra_args(false);
-  AddViterbi(command, &options->viterbi);
-  command->footer(
-      "Examples:\n"
-      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv");
-  command->callback([=] { *run = [=] { return EvaluateModel(*options); }; });
+void AddEvaluate(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer, false);
+    command.Add("--data", &options.data,
+        "Data files, with the columns or fields of the run's spec.", {.required = true});
+    command.Add("--set", &options.overrides,
+        "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
+        {.repeatable = true});
+    AddViterbi(command, &options.viterbi);
+  };
+  app.AddCommand<Options>("evaluate", "Compute the metrics of a model on labelled data.",
+      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv", declare, EvaluateModel);
 }
 
 }  // namespace cloze

@@ -30,21 +30,18 @@ absl::Status FillMask(Options options) {
 
 }  // namespace
 
-void AddFillMask(CLI::App& app, Run* run) {
-  CLI::App* command =
-      app.add_subcommand("fill-mask", "Print the most likely tokens for each <mask> in a text.");
-  auto options = std::make_shared<Options>();
-  AddInferOptions(command, &options->infer, false);
-  command->add_option(
-      "text", options->texts, "Texts with <mask>. Default: one per line of standard input.");
-  AddInputFormat(command, &options->infer.input);
-  command->add_option("--top", options->top, "Number of tokens to print per mask.")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->footer(
-      "Examples:\n"
-      "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini");
-  command->callback([=] { *run = [=] { return FillMask(*options); }; });
+void AddFillMask(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer, false);
+    command.Add(
+        "text", &options.texts, "Texts with <mask>. Default: one per line of standard input.");
+    AddInputFormat(command, &options.infer.input);
+    command.Add(
+        "--top", &options.top, "Number of tokens to print per mask.", {.min = 1, .max = 1000});
+  };
+  app.AddCommand<Options>("fill-mask", "Print the most likely tokens for each <mask> in a text.",
+      "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini",
+      declare, FillMask);
 }
 
 }  // namespace cloze

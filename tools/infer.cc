@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/ascii.h"
 #include "core/base/number.h"
 #include "tasks/compute.h"
 
@@ -10,6 +11,44 @@ namespace cloze {
 namespace {
 
 constexpr size_t kMostAdapters = 32;  // for which records are read at once
+
+}  // namespace
+
+void AddInferOptions(Command& command, InferOptions* options, bool input) {
+  command.Add("--model", &options->model,
+      "Model folder: a run, a Hugging Face folder, or an adapter folder (LoRA).",
+      {.required = true});
+  command.Add("--adapter", &options->adapters,
+      "Adapter folder to use: with a name for the JSON lines with \"adapter\": NAME, without one "
+      "for all others. Repeatable.",
+      {.type = "[NAME=]FOLDER", .repeatable = true});
+  command.Add("--compute", &options->compute,
+      "Type of activations. auto: f32. bf16: two to three times as fast on CPUs with AVX512_BF16; "
+      "scores change by up to 0.02.",
+      {.choices = {"auto", "f32", "bf16"}});
+  if (input) AddInputOptions(command, &options->input);
+}
+
+void AddInputOptions(Command& command, InputOptions* options) {
+  command.Add(
+      "input", &options->path, "File to read; - is standard input. Blank lines are skipped.");
+  AddInputFormat(command, options);
+  command.Add("--pairs", &options->pairs, "Each line of text holds two texts, separated by a tab.");
+}
+
+void AddInputFormat(Command& command, InputOptions* options) {
+  command.Add("--input-format", &options->format,
+      "text: one text per line. jsonl: one JSON object per line, with \"text\" and optionally "
+      "\"text_pair\" and \"id\". ids: token ids separated by blanks.",
+      {.choices = {"text", "jsonl", "ids"}});
+}
+
+void AddViterbi(Command& command, std::optional<bool>* viterbi) {
+  command.AddSwitch("viterbi", viterbi,
+      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
+      "Default: as in training.",
+      "Use the best label of each word.");
+}
 
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   std::vector<NamedAdapter> adapters;
@@ -22,54 +61,14 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   return adapters;
 }
 
-}  // namespace
-
-void AddInferOptions(CLI::App* command, InferOptions* options, bool input) {
-  command
-      ->add_option("--model", options->model,
-          "Model folder: a run, a Hugging Face folder, or an adapter folder (LoRA).")
-      ->required();
-  command
-      ->add_option("--adapter", options->adapters,
-          "Adapter folder to use: with a name for the JSON lines with \"adapter\": NAME, without "
-          "one for all others. Repeatable.")
-      ->type_name("[NAME=]FOLDER")
-      ->take_all()
-      ->allow_extra_args(false);
-  command
-      ->add_option("--compute", options->compute,
-          "Type of activations. auto: f32. bf16: two to three times as fast on CPUs with "
-          "AVX512_BF16; scores change by up to 0.02.")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  if (input) AddInputOptions(command, &options->input);
-}
-
-void AddViterbi(CLI::App* command, std::optional<bool>* viterbi) {
-  AddSwitch(command, "viterbi",
-      "Labels of a span scheme (BIO, IOBES): decode the best sequence that the scheme allows. "
-      "Default: as in training.",
-      "Use the best label of each word.", [=](bool on) { *viterbi = on; });
-}
-
-absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options) {
-  const std::vector<NamedAdapter> named = AdaptersOf(options);
-  const bool is_adapter = IsAdapter(options.model);
-  if (named.size() + is_adapter > 1)
-    return UsageError("--adapter: one adapter at a time can be evaluated");
-  BaseAndAdapter both = {options.model, named.empty() ? "" : named[0].folder};
-  if (is_adapter) {
-    both.adapter = options.model;
-    ASSIGN_OR_RETURN(both.base, BaseOf(options.model));
-  }
-  return both;
-}
-
-RuntimeSpec::Compute ComputeNamed(const std::string& name) {
-  return name == "bf16" ? RuntimeSpec::BF16 : name == "f32" ? RuntimeSpec::F32 : RuntimeSpec::AUTO;
+absl::StatusOr<DType> ComputeOf(const InferOptions& options) {
+  RuntimeSpec::Compute compute = RuntimeSpec::AUTO;
+  RuntimeSpec::Compute_Parse(absl::AsciiStrToUpper(options.compute), &compute);
+  return ComputeOf(compute, Use::kInference);
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(ComputeNamed(options->compute), Use::kInference));
+  ASSIGN_OR_RETURN(const DType compute, ComputeOf(*options));
   ASSIGN_OR_RETURN(auto session, Session::Open(options->model, compute, AdaptersOf(*options)));
   options->input.vocab_size = session->config().vocab;
   options->input.records *=
@@ -82,12 +81,12 @@ std::string SourceOf(const InputOptions& input) {
 }
 
 absl::Status ForEachRecords(const InputOptions& input,
-    const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f) {
+    const std::function<absl::Status(const std::vector<Record>&, LineWriter*)>& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
   LineWriter writer;
-  std::vector<InputRecord> records;
+  std::vector<Record> records;
   while (true) {
-    RETURN_IF_ERROR(reader.Next(input.records, &records));
+    RETURN_IF_ERROR(reader.Next(&records));
     if (records.empty()) return writer.Flush();
     const absl::Status status = f(records, &writer);
     RETURN_IF_ERROR(writer.Flush());

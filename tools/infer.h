@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "proto/task.pb.h"
 #include "tasks/inference/predictor.h"
 #include "tools/command.h"
 #include "tools/input.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze {
 
@@ -22,20 +21,20 @@ struct InferOptions {
   InputOptions input;
 };
 
-// Adds --model, --adapter and --compute; with `input` also the input file and --input-format.
-void AddInferOptions(CLI::App* command, InferOptions* options, bool input = true);
+// Adds --model, --adapter and --compute; with `input` also the options of AddInputOptions.
+void AddInferOptions(Command& command, InferOptions* options, bool input = true);
+// Adds the input file, `--input-format` and `--pairs`.
+void AddInputOptions(Command& command, InputOptions* options);
+// Adds `--input-format` alone.
+void AddInputFormat(Command& command, InputOptions* options);
+// Adds --viterbi and --no-viterbi.
+void AddViterbi(Command& command, std::optional<bool>* viterbi);
 
-// Adds --viterbi and --no-viterbi; *viterbi must outlive the command line.
-void AddViterbi(CLI::App* command, std::optional<bool>* viterbi);
+// The adapters that --adapter names.
+std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// The base and the adapter that --model and at most one --adapter mean together; no adapter: "".
-struct BaseAndAdapter {
-  std::string base, adapter;
-};
-absl::StatusOr<BaseAndAdapter> OneModel(const InferOptions& options);
-
-// Parses "auto", "f32" or "bf16".
-RuntimeSpec::Compute ComputeNamed(const std::string& name);
+// Returns the type of activations that --compute names.
+absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 
 // Opens the model and sets the input's vocabulary size.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
@@ -46,7 +45,7 @@ std::string SourceOf(const InputOptions& input);
 // Reads records in batches as they come, calls f for each batch, and flushes what f wrote before
 // waiting for more.
 absl::Status ForEachRecords(const InputOptions& input,
-    const std::function<absl::Status(const std::vector<InputRecord>&, LineWriter*)>& f);
+    const std::function<absl::Status(const std::vector<Record>&, LineWriter*)>& f);
 
 // Writes the answers of `records`, one line each.
 absl::Status WriteAnswers(

@@ -1,12 +1,10 @@
-// Records out of lines; see input.h.
 #include "tools/input.h"
 
-#include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "tools/input_json.h"
+#include "core/base/json.h"
 
 namespace cloze {
 namespace {
@@ -14,46 +12,42 @@ namespace {
 // A batch ends when its lines have this many bytes.
 constexpr int64_t kBatchBytes = 8 << 20;
 
-bool IsBlank(const std::string& line) {
-  return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
+// The members of a line of JSON. Each of the first three pairs has two spellings.
+enum Name { kText, kTextA, kPair, kTextB, kWords, kTokens, kIds, kId, kAdapter };
+
+absl::Status Expected(absl::string_view name, absl::string_view what) {
+  return Error(Exit::kData, "\"", name, "\": expected ", what);
 }
 
-absl::Status ParseIds(const std::string& line, std::vector<int32_t>* ids) {
-  for (const absl::string_view word :
-      absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
+template <typename Words>
+absl::Status ParseIds(const Words& words, absl::string_view quote, std::vector<int32_t>* ids) {
+  for (const absl::string_view word : words) {
     int32_t id = 0;
     if (!absl::SimpleAtoi(word, &id) || id < 0)
-      return Error(Exit::kData, "\"", Quote(word), "\" is not a token id");
+      return Error(Exit::kData, quote, Quote(word), quote, " is not a token id");
     ids->push_back(id);
   }
   return absl::OkStatus();
 }
 
-absl::Status ParsePair(const std::string& line, InputRecord* record) {
-  const size_t tab = line.find('\t');
-  if (tab == std::string::npos)
-    return Error(Exit::kData, "no tab: expected two texts with a tab between them");
-  record->kind = InputRecord::Kind::kPair;
-  record->text = line.substr(0, tab);
-  record->text_pair = line.substr(tab + 1);
-  return absl::OkStatus();
-}
-
-absl::Status Parse(std::string line, const InputOptions& options, InputRecord* record) {
-  if (options.format == InputFormat::kJsonl ||
-      (options.format == InputFormat::kIds && line[line.find_first_not_of(" \t")] == '{')) {
+absl::Status Parse(std::string line, const InputOptions& options, Record* record) {
+  const bool ids = options.format == "ids";
+  if (options.format == "jsonl" || (ids && line[line.find_first_not_of(" \t")] == '{')) {
     RETURN_IF_ERROR(ParseInputJson(line, record));
-    if (options.format == InputFormat::kIds && record->ids.empty())
-      return Error(Exit::kData, "no token ids in \"ids\"");
-    if (options.format == InputFormat::kIds) record->kind = InputRecord::Kind::kIds;
-  } else if (options.format == InputFormat::kIds) {
-    record->kind = InputRecord::Kind::kIds;
-    RETURN_IF_ERROR(ParseIds(line, &record->ids));
-  } else if (options.pairs) {
-    RETURN_IF_ERROR(ParsePair(line, record));
-  } else {
+    if (ids && record->ids.empty()) return Error(Exit::kData, "no token ids in \"ids\"");
+  } else if (ids) {
+    RETURN_IF_ERROR(ParseIds(
+        absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty()), "\"", &record->ids));
+  } else if (const size_t tab = line.find('\t'); !options.pairs) {
     record->text = std::move(line);
+  } else if (tab != std::string::npos) {
+    record->kind = Record::Kind::kPair;
+    record->text = line.substr(0, tab);
+    record->text_pair = line.substr(tab + 1);
+  } else {
+    return Error(Exit::kData, "no tab: expected two texts with a tab between them");
   }
+  if (ids) record->kind = Record::Kind::kIds;
   for (const int32_t id : record->ids) {
     if (options.vocab_size > 0 && id >= options.vocab_size) {
       return Error(Exit::kData, "token id ", id, " is not in the vocabulary, whose ids are 0 to ",
@@ -65,31 +59,52 @@ absl::Status Parse(std::string line, const InputOptions& options, InputRecord* r
 
 }  // namespace
 
-void AddInputOptions(CLI::App* command, InputOptions* options) {
-  command
-      ->add_option(
-          "input", options->path, "File to read; - is standard input. Blank lines are skipped.")
-      ->capture_default_str();
-  AddInputFormat(command, options);
-  command->add_flag(
-      "--pairs", options->pairs, "Each line of text holds two texts, separated by a tab.");
-}
-
-void AddInputFormat(CLI::App* command, InputOptions* options) {
-  const auto choose = [options](const std::string& name) {
-    static const std::map<std::string, InputFormat> kFormats = {
-        {"text", InputFormat::kText}, {"jsonl", InputFormat::kJsonl}, {"ids", InputFormat::kIds}};
-    const auto found = kFormats.find(name);
-    if (found == kFormats.end())
-      throw CLI::ValidationError(
-          "--input-format", "expected text, jsonl or ids, found " + Quote(name));
-    options->format = found->second;
+absl::Status ParseInputJson(const std::string& json, Record* record) {
+  static const std::vector<std::string> kNames = {
+      "text", "text_a", "text_pair", "text_b", "words", "tokens", "ids", "id", "adapter"};
+  std::vector<JsonValue> values;
+  RETURN_IF_ERROR(ParseJsonLine(json, kNames, &values));
+  const auto given = [&](int name) {
+    const bool pair = name == kPair || name == kTextB;
+    return values[name].kind > (pair ? JsonValue::kNull : JsonValue::kMissing);
   };
-  command
-      ->add_option_function<std::string>("--input-format", choose,
-          "text: one text per line (default). jsonl: one JSON object per line, with \"text\" and "
-          "optionally \"text_pair\" and \"id\". ids: token ids separated by blanks.")
-      ->type_name("FORMAT");
+  for (const int name : {kText, kPair, kWords}) {
+    const int other = name + 1;
+    if (given(name) && given(other))
+      return Error(Exit::kData, "\"", kNames[other], "\" is given beside \"", kNames[name], "\"");
+    if (given(other)) std::swap(values[name], values[other]);
+  }
+  for (const auto& [name, text] :
+      {std::pair(kText, &record->text), std::pair(kPair, &record->text_pair)}) {
+    if (!given(name)) continue;
+    if (values[name].kind != JsonValue::kString) return Expected(kNames[name], "a string");
+    *text = std::move(values[name].text);
+  }
+  if (given(kWords)) {
+    if (!values[kWords].IsListOf(1u << JsonValue::kString))
+      return Expected("words", "a list of strings");
+    record->words = std::move(values[kWords].items);
+  }
+  if (given(kIds)) {
+    if (!values[kIds].IsListOf(1u << JsonValue::kNumber))
+      return Expected("ids", "a list of token ids");
+    RETURN_IF_ERROR(Annotate(ParseIds(values[kIds].items, "", &record->ids), "\"ids\""));
+  }
+  if (given(kId)) {
+    const JsonValue& id = values[kId];
+    if (id.kind > JsonValue::kString) return Expected("id", "a string or number");
+    record->id = id.kind == JsonValue::kString ? JsonString(id.text) : id.text;
+  }
+  if (values[kAdapter].kind == JsonValue::kString) record->adapter = values[kAdapter].text;
+  if (given(kPair) && !given(kText))
+    return Error(Exit::kData, "\"text_pair\" is given without \"text\"");
+  if (!given(kText) && !given(kWords) && !given(kIds))
+    return Error(Exit::kData, "no member \"text\", \"words\" or \"ids\"");
+  record->kind = given(kPair)    ? Record::Kind::kPair
+                 : given(kText)  ? Record::Kind::kText
+                 : given(kWords) ? Record::Kind::kWords
+                                 : Record::Kind::kIds;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
@@ -97,7 +112,7 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   return InputReader(std::move(reader), options);
 }
 
-absl::StatusOr<bool> InputReader::NextRecord(bool wait, InputRecord* record) {
+absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
   std::string line;
   do {
     if (!wait) {
@@ -110,19 +125,20 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, InputRecord* record) {
       return Error(Exit::kData, QuotePath(reader_.path()), ":", reader_.line_number(),
           ": a line of more than ", kMaxLineBytes, " bytes");
     }
-  } while (IsBlank(line));
+  } while (line.find_first_not_of(" \t\r\v\f") == std::string::npos);
   record->line = reader_.line_number();
   RETURN_IF_ERROR(Annotate(
       Parse(std::move(line), options_, record), QuotePath(reader_.path()), ":", record->line));
   return true;
 }
 
-absl::Status InputReader::Next(int64_t max_records, std::vector<InputRecord>* records) {
+absl::Status InputReader::Next(std::vector<Record>* records) {
   records->clear();
   if (!late_.ok()) return late_;
   const int64_t begin = reader_.position();
-  while (records->size() < max_records && reader_.position() - begin < kBatchBytes) {
-    InputRecord record;
+  while (static_cast<int64_t>(records->size()) < options_.records &&
+         reader_.position() - begin < kBatchBytes) {
+    Record record;
     const absl::StatusOr<bool> more = NextRecord(records->empty(), &record);
     if (!more.ok()) late_ = more.status();
     if (!more.ok() || !*more) break;

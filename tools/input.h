@@ -9,32 +9,25 @@
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "tasks/record.h"
-#include "tools/command.h"
 
 namespace cloze {
 
-// Format of the input lines. Blank lines are skipped.
-enum class InputFormat {
-  kText,   // the line is the text; with pairs, text TAB second text
-  kJsonl,  // an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
-           // "tokens"), else "ids"; maybe "id", "adapter"
-  kIds,    // token ids between blanks, or an object with "ids"
-};
-
-using InputRecord = Record;
-
 struct InputOptions {
   std::string path = "-";  // "-": standard input
-  InputFormat format = InputFormat::kText;
-  bool pairs = false;      // kText: each line is a pair
+  // Of the lines; blank ones are skipped.
+  //   text: the line is the text; with `pairs`, text TAB second text
+  //   jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
+  //     "tokens"), else "ids"; maybe "id", "adapter"
+  //   ids: token ids between blanks, or an object with "ids"
+  std::string format = "text";
+  bool pairs = false;      // text: each line is a pair
   int64_t records = 256;   // most records of a batch
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
 };
 
-// Declares the input file and `--input-format` for a command that reads texts.
-void AddInputOptions(CLI::App* command, InputOptions* options);
-// `--input-format` alone.
-void AddInputFormat(CLI::App* command, InputOptions* options);
+// Parses an object into *record, except `line`. Its kind is the first that is given of text, words
+// and ids. Unknown members are skipped. kData without the place.
+absl::Status ParseInputJson(const std::string& json, Record* record);
 
 class InputReader {
  public:
@@ -43,15 +36,15 @@ class InputReader {
   static absl::StatusOr<InputReader> Open(const InputOptions& options);
 
   // Reads into *records the next record, waiting for it if necessary, and as many more, up to
-  // max_records, as are available without waiting. None at the end. kData, "file:line: ...", for a
-  // malformed line; the records before it are returned first.
-  absl::Status Next(int64_t max_records, std::vector<InputRecord>* records);
+  // options.records, as are available without waiting. None at the end. kData, "file:line: ...",
+  // for a malformed line; the records before it are returned first.
+  absl::Status Next(std::vector<Record>* records);
 
  private:
   InputReader(LineReader reader, InputOptions options)
       : reader_(std::move(reader)), options_(std::move(options)) {}
   // Returns false at the end, or without `wait` when none is available yet.
-  absl::StatusOr<bool> NextRecord(bool wait, InputRecord* record);
+  absl::StatusOr<bool> NextRecord(bool wait, Record* record);
 
   LineReader reader_;
   InputOptions options_;

@@ -10,13 +10,11 @@
 #include <string>
 
 #include "core/base/threads.h"
-#include "tools/command_line.h"
-#include "tools/output.h"
+#include "tools/command.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
-
-constexpr char kOutOfMemory[] = "cloze: out of memory\n";
 
 // Opens /dev/null for standard streams that the caller closed, so that no file opened later takes
 // their place. The modes are swapped, so that use of the streams still fails.
@@ -39,13 +37,13 @@ absl::Status RunCaught(const Run& run) {
   }
 }
 
-// Handles std::bad_alloc from a destructor, such as nlohmann's, which cannot be caught.
+// Handles std::bad_alloc outside RunCaught, or from a destructor such as nlohmann's.
 void OnTerminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
-    [[maybe_unused]] const ssize_t written =
-        ::write(STDERR_FILENO, kOutOfMemory, sizeof(kOutOfMemory) - 1);
+    constexpr char kMessage[] = "cloze: out of memory\n";
+    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
     ::_exit(static_cast<int>(Exit::kLimit));
   } catch (...) {
   }
@@ -72,10 +70,5 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::set_terminate(cloze::OnTerminate);
-  try {
-    return cloze::Main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::fputs(cloze::kOutOfMemory, stderr);
-    return static_cast<int>(cloze::Exit::kLimit);
-  }
+  return cloze::Main(argc, argv);
 }

@@ -6,7 +6,7 @@
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tools/command.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
@@ -53,20 +53,18 @@ absl::Status Merge(const Options& options) {
 
 }  // namespace
 
-void AddMerge(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand(
-      "merge", "Merge a LoRA adapter into its base model, and write a model folder.");
-  auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model,
-      "Model folder of the base model. Default: the one that the adapter names.");
-  command
-      ->add_option("--adapter", options->adapter, "Adapter folder, from a LoRA run or from PEFT.")
-      ->required();
-  command->add_option("--out", options->out, "Model folder to write; must not exist.")->required();
-  command->footer(
-      "Examples:\n"
-      "  cloze merge --adapter runs/sst2_lora --out models/sst2");
-  command->callback([=] { *run = [=] { return Merge(*options); }; });
+void AddMerge(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    command.Add("--model", &options.model,
+        "Model folder of the base model. Default: the one that the adapter names.");
+    command.Add("--adapter", &options.adapter, "Adapter folder, from a LoRA run or from PEFT.",
+        {.required = true});
+    command.Add(
+        "--out", &options.out, "Model folder to write; must not exist.", {.required = true});
+  };
+  app.AddCommand<Options>("merge",
+      "Merge a LoRA adapter into its base model, and write a model folder.",
+      "  cloze merge --adapter runs/sst2_lora --out models/sst2", declare, Merge);
 }
 
 }  // namespace cloze

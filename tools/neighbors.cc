@@ -112,39 +112,33 @@ absl::Status Analogy(const Options& options) {
                      "\n");
 }
 
-CLI::App* AddCommon(CLI::App& app, const std::string& name, const std::string& help,
-    const std::shared_ptr<Options>& options) {
-  CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("--model", options->model, "Model folder, a run or a Hugging Face folder.")
-      ->required();
-  command->add_option("--top", options->top, "Number of tokens to print.")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  return command;
+void DeclareCommon(Command& command, Options& options) {
+  command.Add("--model", &options.model, "Model folder, a run or a Hugging Face folder.",
+      {.required = true});
+  command.Add("--top", &options.top, "Number of tokens to print.", {.min = 1, .max = 1000});
 }
 
 }  // namespace
 
-void AddNeighbors(CLI::App& app, Run* run) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = AddCommon(
-      app, "neighbors", "Print the tokens with the embeddings most similar to a word's.", options);
-  command->add_option("word", options->words, "Words, each a token of the vocabulary.")->required();
-  command->footer("Examples:\n  cloze neighbors --model runs/pretrain_mini paris monday");
-  command->callback([=] { *run = [=] { return Neighbors(*options); }; });
+void AddNeighbors(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    DeclareCommon(command, options);
+    command.Add(
+        "word", &options.words, "Words, each a token of the vocabulary.", {.required = true});
+  };
+  app.AddCommand<Options>("neighbors",
+      "Print the tokens with the embeddings most similar to a word's.",
+      "  cloze neighbors --model runs/pretrain_mini paris monday", declare, Neighbors);
 }
 
-void AddAnalogy(CLI::App& app, Run* run) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = AddCommon(
-      app, "analogy", "Complete an analogy: print the tokens nearest to A - B + C.", options);
-  command->add_option("word", options->words, "Three words A B C, each a token of the vocabulary.")
-      ->required()
-      ->expected(3);
-  command->footer(
-      "Examples:\n"
-      "  cloze analogy --model runs/pretrain_mini paris france italy");
-  command->callback([=] { *run = [=] { return Analogy(*options); }; });
+void AddAnalogy(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    DeclareCommon(command, options);
+    command.Add("word", &options.words, "Three words A B C, each a token of the vocabulary.",
+        {.required = true, .count = 3});
+  };
+  app.AddCommand<Options>("analogy", "Complete an analogy: print the tokens nearest to A - B + C.",
+      "  cloze analogy --model runs/pretrain_mini paris france italy", declare, Analogy);
 }
 
 }  // namespace cloze

@@ -14,18 +14,15 @@ absl::Status Predict(InferOptions options) {
 
 }  // namespace
 
-void AddPredict(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("predict",
+void AddPredict(Command& app) {
+  app.AddCommand<InferOptions>(
+      "predict",
       "Predict labels or a number for each text or pair of texts. Prints JSON lines: label, score "
-      "and scores for one label; labels and scores for several; score for a number.");
-  command->footer(
-      "Examples:\n"
+      "and scores for one label; labels and scores for several; score for a number.",
       "  cloze predict --model runs/sst2 texts.txt\n"
       "  echo '{\"id\": 7, \"text\": \"A fine film.\"}' | cloze predict --model runs/sst2 "
-      "--input-format jsonl");
-  auto options = std::make_shared<InferOptions>();
-  AddInferOptions(command, options.get());
-  command->callback([=] { *run = [=] { return Predict(*options); }; });
+      "--input-format jsonl",
+      [](Command& command, InferOptions& options) { AddInferOptions(command, &options); }, Predict);
 }
 
 }  // namespace cloze

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
 
 struct Options {
-  std::string file, filter;
+  std::string file;
   std::vector<std::string> overrides;
 };
 
@@ -26,42 +26,40 @@ absl::Status PrintSpec(const Options& options) {
   return WriteStdout(PrintEffective(loaded.spec));
 }
 
-absl::Status Explain(const Options& options) {
-  ASSIGN_OR_RETURN(const std::string text, ExplainSpec(options.filter));
+absl::Status Explain(const std::string& filter) {
+  ASSIGN_OR_RETURN(const std::string text, ExplainSpec(filter));
   return WriteStdout(text);
 }
 
-CLI::App* AddOne(CLI::App* spec, const std::shared_ptr<Options>& options, const char* name,
-    const char* summary) {
-  CLI::App* command = spec->add_subcommand(name, summary);
-  command->add_option("file", options->file, "Spec file (protobuf text format).")->required();
-  AddSetOption(command, &options->overrides);
-  return command;
+void DeclareFile(Command& command, Options& options) {
+  command.Add("file", &options.file, "Spec file (protobuf text format).", {.required = true});
+  AddSetOption(command, &options.overrides);
 }
 
 }  // namespace
 
-void AddSpec(CLI::App& app, Run* run) {
-  CLI::App* spec = app.add_subcommand(
-      "spec", "Validate, print or explain specs, the configuration files of training runs.");
-  spec->require_subcommand(1);
-  spec->footer(
-      "Examples:\n"
+void AddSpec(Command& app) {
+  const auto declare = [](Command& spec) -> Run {
+    spec.AddCommand<Options>("check",
+        "Validate a spec: report the first syntax error, or every invalid field.", "", DeclareFile,
+        Check);
+    spec.AddCommand<Options>(
+        "print", "Print a spec with all defaults.", "", DeclareFile, PrintSpec);
+    spec.AddCommand<std::string>(
+        "explain", "Describe the fields of a spec: type, default, range and meaning.", "",
+        [](Command& command, std::string& filter) {
+          command.Add("field", &filter,
+              "Fields to describe: a path (optimizer.beta1), a message (OptimizerSpec) or a name "
+              "(beta1). Default: all fields.");
+        },
+        Explain);
+    return nullptr;
+  };
+  app.AddLazily("spec",
+      "Validate, print or explain specs, the configuration files of training runs.",
       "  cloze spec check tools/specs/sst2.textproto\n"
-      "  cloze spec explain optimizer");
-  auto options = std::make_shared<Options>();
-  AddOne(spec, options, "check",
-      "Validate a spec: report the first syntax error, or every invalid field.")
-      ->callback([=] { *run = [=] { return Check(*options); }; });
-  AddOne(spec, options, "print", "Print a spec with all defaults.")->callback([=] {
-    *run = [=] { return PrintSpec(*options); };
-  });
-  CLI::App* explain = spec->add_subcommand(
-      "explain", "Describe the fields of a spec: type, default, range and meaning.");
-  explain->add_option("field", options->filter,
-      "Fields to describe: a path (optimizer.beta1), a message (OptimizerSpec) or a name (beta1). "
-      "Default: all fields.");
-  explain->callback([=] { *run = [=] { return Explain(*options); }; });
+      "  cloze spec explain optimizer",
+      declare);
 }
 
 }  // namespace cloze

@@ -13,7 +13,7 @@ constexpr int64_t kSentences = 256;
 
 struct Options {
   InferOptions infer;
-  std::string format = "text", column;
+  std::string column;
   std::optional<bool> viterbi;
 };
 
@@ -49,7 +49,7 @@ absl::StatusOr<bool> ReadBatch(TaggedReader& reader, ConllBatch* batch) {
 absl::Status TagConll(Predictor& predictor, const Options& options) {
   DataSpec data;
   data.add_files(options.infer.input.path);
-  data.set_format(options.format == "conllu" ? DataSpec::CONLLU : DataSpec::CONLL);
+  data.set_format(options.infer.input.format == "conllu" ? DataSpec::CONLLU : DataSpec::CONLL);
   if (!options.column.empty()) data.set_tags_field(options.column);
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kIgnored));
   while (true) {
@@ -81,12 +81,9 @@ absl::Status Tag(Options options) {
     return UsageError(
         "--viterbi: the labels of this model are not BIO or IOBES, so there are no rules to keep");
   }
-  const bool conll = options.format == "conll" || options.format == "conllu";
+  const bool conll = input.format == "conll" || input.format == "conllu";
   if (!conll && !options.column.empty())
     return UsageError("--column: only for --format conll and conllu");
-  input.format = options.format == "jsonl" ? InputFormat::kJsonl
-                 : options.format == "ids" ? InputFormat::kIds
-                                           : InputFormat::kText;
   if (!conll) return AnswerInput(*predictor, input);
   RETURN_IF_ERROR(TagConll(*predictor, options));
   ReportCut(predictor->cut());
@@ -95,28 +92,24 @@ absl::Status Tag(Options options) {
 
 }  // namespace
 
-void AddTag(CLI::App& app, Run* run) {
-  CLI::App* command =
-      app.add_subcommand("tag", "Predict a label for every word of texts or CoNLL files.");
-  auto options = std::make_shared<Options>();
-  AddInferOptions(command, &options->infer, false);
-  command->add_option("input", options->infer.input.path, "File to read; - is standard input.");
-  command
-      ->add_option("--format,--input-format", options->format,
-          "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. ids: "
-          "token ids, each of which gets a label. conll, conllu: the file with the labels in a "
-          "column.")
-      ->check(CLI::IsMember({"text", "jsonl", "ids", "conll", "conllu"}))
-      ->capture_default_str();
-  command->add_option("--column", options->column,
-      "conll, conllu: column for the labels, a name or a number from 1. Default: the last column "
-      "(conll) or UPOS (conllu).");
-  command->footer(
-      "Examples:\n"
+void AddTag(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer, false);
+    command.Add("input", &options.infer.input.path, "File to read; - is standard input.");
+    command.Add("--format,--input-format", &options.infer.input.format,
+        "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. ids: "
+        "token ids, each of which gets a label. conll, conllu: the file with the labels in a "
+        "column.",
+        {.choices = {"text", "jsonl", "ids", "conll", "conllu"}});
+    command.Add("--column", &options.column,
+        "conll, conllu: column for the labels, a name or a number from 1. Default: the last column "
+        "(conll) or UPOS (conllu).");
+    AddViterbi(command, &options.viterbi);
+  };
+  app.AddCommand<Options>("tag", "Predict a label for every word of texts or CoNLL files.",
       "  echo 'Anna lives in Berlin.' | cloze tag --model runs/wikiann\n"
-      "  cloze tag --model runs/ewt_upos --format conllu in.conllu > out.conllu");
-  AddViterbi(command, &options->viterbi);
-  command->callback([=] { *run = [=] { return Tag(*options); }; });
+      "  cloze tag --model runs/ewt_upos --format conllu in.conllu > out.conllu",
+      declare, Tag);
 }
 
 }  // namespace cloze

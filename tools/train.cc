@@ -3,11 +3,14 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/base/number.h"
+#include "core/base/threads.h"
+#include "tasks/reports/plan.h"
 #include "tasks/reports/repeat.h"
 #include "tools/command.h"
-#include "tools/output.h"
-#include "tools/plan.h"
-#include "tools/stop.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
@@ -18,6 +21,80 @@ struct Options {
   bool plan = false;
 };
 
+struct Row {
+  std::string name, value, remark = {};
+};
+
+std::vector<Row> MemoryRows(const TaskSpec& spec, const RunPlan& plan) {
+  const TrainingNeed& need = plan.need;
+  const bool limited = spec.runtime().memory_limit_mb() > 0;
+  return {{"parameters", FormatCount(plan.parameters),
+              absl::StrCat(plan.trained, " of ", plan.parameters, " are trained")},
+      {"weights", Megabytes(need.weights), "f32"},
+      {"optimizer", Megabytes(need.optimizer),
+          absl::StrCat(
+              "gradients, two moments", spec.optimizer().ema_decay() > 0 ? ", average" : "")},
+      {"packed weights", Megabytes(need.packed),
+          absl::StrCat("at most; copies in ", plan.compute == DType::kF32 ? "f32" : "bf16")},
+      {"activations", Megabytes(need.activations),
+          spec.runtime().recompute() ? "blocks are recomputed in backward" : ""},
+      {"scratch", Megabytes(need.scratch)},
+      {"other", Megabytes(need.other), "program, kernels, vocabulary, batches"},
+      {"expected peak", Megabytes(need.total()),
+          absl::StrCat(
+              limited ? "runtime.memory_limit_mb: " : "free here: ", Megabytes(plan.limit))},
+      {"micro_tokens", absl::StrCat(plan.micro_tokens), plan.note}};
+}
+
+Row DataRow(const char* name, const DataEstimate& data) {
+  const std::string share =
+      data.read < data.bytes
+          ? absl::StrFormat("; estimated by %.1f of %.1f MB", data.read / 1e6, data.bytes / 1e6)
+          : "";
+  return {name, FormatCount(data.tokens),
+      absl::StrCat("tokens in ", FormatCount(data.sequences), " sequences", share)};
+}
+
+std::vector<Row> TimeRows(const RunPlan& plan, int repeat) {
+  const Speed& speed = plan.speed;
+  std::vector<Row> rows = {DataRow("training data", plan.train)};
+  if (plan.validation.tokens > 0) rows.push_back(DataRow("validation data", plan.validation));
+  rows.push_back({"steps", FormatCount(plan.steps),
+      absl::StrCat(
+          FormatCount(plan.tokens), " tokens", plan.timed ? " within the time budget" : "")});
+  rows.push_back({"tokens/s", FormatCount(plan.tokens_per_second),
+      absl::StrFormat("measured: steps of this model on these data, passes of %d tokens, %d "
+                      "threads, %s, %.1f s",
+          speed.pass_tokens, Threads(), plan.compute == DType::kF32 ? "f32" : "bf16",
+          speed.seconds)});
+  std::vector<std::string> remarks;
+  if (plan.evaluations > 0)
+    remarks.push_back(absl::StrFormat("%s of it for %.0f evaluations",
+        FormatDuration(plan.evaluation_seconds), plan.evaluations));
+  if (repeat > 1) remarks.push_back(absl::StrCat("each of ", repeat, " runs"));
+  const double seconds = plan.train_seconds + (plan.timed ? 0 : plan.evaluation_seconds);
+  rows.push_back({"time to finish", FormatDuration(seconds), absl::StrJoin(remarks, "; ")});
+  return rows;
+}
+
+absl::Status PrintRows(const std::vector<Row>& rows) {
+  std::string text;
+  for (const auto& [name, value, remark] : rows)
+    absl::StrAppend(&text, absl::StrFormat("%-18s %12s", name, value), remark.empty() ? "" : "   ",
+        remark, "\n");
+  return WriteStdout(text);
+}
+
+// Prints the memory and time that the run would need. Creates no run directory. kLimit, after
+// printing the part about memory, if the run does not fit.
+absl::Status PrintPlan(const LoadedSpec& loaded, const std::atomic<bool>* stop) {
+  ASSIGN_OR_RETURN(const TemporaryFolder scratch, TemporaryFolder::Create());
+  ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(loaded, {.scratch = scratch.path(), .stop = stop}));
+  RETURN_IF_ERROR(PrintRows(MemoryRows(loaded.spec, plan)));
+  RETURN_IF_ERROR(plan.fits);
+  return PrintRows(TimeRows(plan, loaded.spec.repeat()));
+}
+
 void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
   if (!::isatty(2)) return;
   std::fprintf(stderr, "\r%s %3.0f %%", std::string(stage).c_str(),
@@ -25,15 +102,11 @@ void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
   if (done >= total) std::fputs("\r\x1b[K", stderr);
 }
 
-std::string Describe(const TaskSpec& spec, const RepeatSummary& summary) {
-  const RepeatSummary::Run& best = summary.runs[summary.best];
-  std::string line = absl::StrCat("{\"model\": ", JsonString(spec.output().directory()),
-      ", \"best_by\": ", JsonString(best.summary.metric), ", \"mean\": ", JsonNumber(summary.mean),
-      ", \"deviation\": ", JsonNumber(summary.deviation), ", \"best_seed\": ", best.seed,
-      ", \"values\": [");
-  for (size_t i = 0; i < summary.runs.size(); ++i)
-    absl::StrAppend(&line, i > 0 ? ", " : "", JsonNumber(summary.runs[i].value));
-  return absl::StrCat(line, "], \"validation\": ", best.summary.best.ToJson(), "}\n");
+absl::Status PrintResult(const OrderedJson& json, const MetricResults* validation) {
+  std::string line = ToJsonLine(json);
+  line.pop_back();
+  if (validation != nullptr) absl::StrAppend(&line, ", \"validation\": ", validation->ToJson());
+  return WriteStdout(line + "}\n");
 }
 
 absl::Status Train(const Options& options, bool pretrain) {
@@ -46,51 +119,53 @@ absl::Status Train(const Options& options, bool pretrain) {
   if (options.plan) return PrintPlan(loaded, stop);
   const Trainer::Options how = {
       .preparing = ShowPreparing, .stop = stop, .after_step = nullptr, .fork = options.fork};
+  OrderedJson json = {{"model", loaded.spec.output().directory()}};
   if (loaded.spec.repeat() > 1) {
-    ASSIGN_OR_RETURN(const RepeatSummary repeated, TrainRepeatedly(loaded, how));
-    return WriteStdout(Describe(loaded.spec, repeated));
+    ASSIGN_OR_RETURN(const RepeatSummary all, TrainRepeatedly(loaded, how));
+    const RepeatSummary::Run& best = all.runs[all.best];
+    json.update({{"best_by", best.summary.metric}, {"mean", all.mean}, {"deviation", all.deviation},
+        {"best_seed", best.seed}});
+    for (const RepeatSummary::Run& run : all.runs) json["values"].push_back(run.value);
+    return PrintResult(json, &best.summary.best);
   }
   ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, how));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
-  std::string line = absl::StrCat("{\"model\": ", JsonString(loaded.spec.output().directory()),
-      ", \"steps\": ", summary.steps, ", \"train_loss\": ", JsonNumber(summary.loss));
-  if (!summary.metric.empty())
-    absl::StrAppend(&line, ", \"best_by\": ", JsonString(summary.metric),
-        ", \"validation\": ", summary.best.ToJson());
-  return WriteStdout(line + "}\n");
+  json["steps"] = summary.steps;
+  json["train_loss"] = summary.loss;
+  if (summary.metric.empty()) return PrintResult(json, nullptr);
+  json["best_by"] = summary.metric;
+  return PrintResult(json, &summary.best);
 }
 
-void AddTrain(CLI::App& app, Run* run, const char* name, const char* summary, const char* example,
-    bool pretrain) {
-  CLI::App* command = app.add_subcommand(name, summary);
-  auto options = std::make_shared<Options>();
-  command
-      ->add_option("spec", options->spec, "Spec file; `cloze spec explain` describes its fields.")
-      ->required();
-  AddSetOption(command, &options->overrides);
-  command
-      ->add_option("--fork", options->fork,
-          "Start a new run in output.directory, at step 0, with the weights of the newest "
-          "checkpoint of this run directory.")
-      ->type_name("FOLDER");
-  command->add_flag("--plan", options->plan,
-      "Estimate memory and time, from a few real steps, without training.");
-  command->footer(absl::StrCat(
-      "Examples:\n  cloze ", name, " ", example, "\n  cloze ", name, " ", example, " --plan"));
-  command->callback([=] { *run = [=] { return Train(*options, pretrain); }; });
+void AddTrain(Command& app, const std::string& name, const std::string& help,
+    const std::string& arguments, bool pretrain) {
+  const auto declare = [](Command& command, Options& options) {
+    command.Add("spec", &options.spec, "Spec file; `cloze spec explain` describes its fields.",
+        {.required = true});
+    AddSetOption(command, &options.overrides);
+    command.Add("--fork", &options.fork,
+        "Start a new run in output.directory, at step 0, with the weights of the newest "
+        "checkpoint of this run directory.",
+        {.type = "FOLDER"});
+    command.Add("--plan", &options.plan,
+        "Estimate memory and time, from a few real steps, without training.");
+  };
+  const std::string example = absl::StrCat("  cloze ", name, " ", arguments);
+  app.AddCommand<Options>(name, help, absl::StrCat(example, "\n", example, " --plan"), declare,
+      [=](const Options& options) { return Train(options, pretrain); });
 }
 
 }  // namespace
 
-void AddPretrain(CLI::App& app, Run* run) {
-  AddTrain(app, run, "pretrain",
+void AddPretrain(Command& app) {
+  AddTrain(app, "pretrain",
       "Pretrain a model on unlabelled text (masked language modelling). Resumes from the newest "
       "checkpoint of the run directory, if there is one.",
       "tools/specs/pretrain_mini.textproto --set train.files=data/sentences.txt", true);
 }
 
-void AddFinetune(CLI::App& app, Run* run) {
-  AddTrain(app, run, "finetune",
+void AddFinetune(Command& app) {
+  AddTrain(app, "finetune",
       "Train a model on labelled data, from a model folder or from scratch. Resumes from the "
       "newest checkpoint of the run directory, if there is one.",
       "tools/specs/sst2.textproto --set model.start_from=runs/pretrain_mini", false);

@@ -2,7 +2,7 @@
 #include "tasks/reports/verify.h"
 
 #include "tools/command.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
@@ -38,16 +38,18 @@ absl::Status Verify(const std::string& path) {
 
 }  // namespace
 
-void AddVerify(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand("verify",
+void AddVerify(Command& app) {
+  app.AddCommand<std::string>(
+      "verify",
       "Check the model and all checkpoints of a run for damage. Compares sizes and hashes of all "
       "files, checks that all weights and moments are finite, and that the stored sample inputs "
       "still give the stored outputs. Prints one JSON line per folder. Exit codes: 0 all sound, 66 "
-      "nothing found, 74 unreadable, 76 damaged.");
-  auto path = std::make_shared<std::string>();
-  command->add_option("run", *path, "Run directory, checkpoint or model folder.")->required();
-  command->footer("Examples:\n  cloze verify runs/sst2");
-  command->callback([=] { *run = [=] { return Verify(*path); }; });
+      "nothing found, 74 unreadable, 76 damaged.",
+      "  cloze verify runs/sst2",
+      [](Command& command, std::string& path) {
+        command.Add("run", &path, "Run directory, checkpoint or model folder.", {.required = true});
+      },
+      Verify);
 }
 
 }  // namespace cloze

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,17 +9,17 @@
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "tools/command.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
 
 struct Options {
   std::vector<std::string> text;
-  std::string out;
+  std::string out, kind = "wordpiece";
   VocabOptions vocab;
   int64_t max_length = 512;
-  int lowercase = -1, strip_accents = -1;  // -1: not given
+  std::optional<bool> lowercase, strip_accents;
   bool force = false;
 };
 
@@ -63,15 +62,15 @@ absl::Status TrainAndSave(const Options& options) {
 }
 
 absl::Status Vocab(Options options) {
-  if (options.vocab.kind == SubwordKind::kByteBpe &&
-      (options.lowercase >= 0 || options.strip_accents >= 0)) {
+  if (options.kind == "bpe" && (options.lowercase || options.strip_accents)) {
     return UsageError(
         "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "
         "texts");
   }
-  options.vocab.normalizer.lowercase = options.lowercase != 0;
+  if (options.kind == "bpe") options.vocab.kind = SubwordKind::kByteBpe;
+  options.vocab.normalizer.lowercase = options.lowercase.value_or(true);
   options.vocab.normalizer.strip_accents =
-      options.strip_accents < 0 ? options.vocab.normalizer.lowercase : options.strip_accents > 0;
+      options.strip_accents.value_or(options.vocab.normalizer.lowercase);
   if (options.out.empty()) return UsageError("--out: expected a folder");
   if (PathExists(options.out) && !IsDirectory(options.out))
     return Error(Exit::kCannotCreate, QuotePath(options.out), ": not a folder");
@@ -80,48 +79,32 @@ absl::Status Vocab(Options options) {
 
 }  // namespace
 
-void AddVocab(CLI::App& app, Run* run) {
-  CLI::App* command = app.add_subcommand(
-      "vocab", "Learn a vocabulary from text, and write it as a tokenizer folder.");
-  auto options = std::make_shared<Options>();
-  command->add_option("--text", options->text, "Text files, UTF-8.")->required()->type_name("FILE");
-  command->add_option("--out", options->out, "Folder to write; created if missing.")
-      ->required()
-      ->type_name("FOLDER");
-  command
-      ->add_option_function<std::string>(
-          "--kind",
-          [=](const std::string& kind) {
-            options->vocab.kind = kind == "bpe" ? SubwordKind::kByteBpe : SubwordKind::kWordPiece;
-          },
-          "wordpiece, as in BERT (default), or bpe: byte-level BPE as in RoBERTa, without unknown "
-          "tokens.")
-      ->check(CLI::IsMember({"wordpiece", "bpe"}));
-  command
-      ->add_option("--size", options->vocab.size,
-          "Size of the vocabulary in tokens, special tokens included.")
-      ->check(CLI::Range(16, 10000000))
-      ->capture_default_str();
-  command
-      ->add_option("--min-count", options->vocab.min_count,
-          "Fewest occurrences of a pair that is merged into a token.")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000000}))
-      ->capture_default_str();
-  command
-      ->add_option("--max-length", options->max_length,
-          "Longest sequence in tokens, for other programs that read the tokenizer.")
-      ->check(CLI::Range(int64_t{8}, int64_t{65536}))
-      ->capture_default_str();
-  AddSwitch(command, "lowercase", "wordpiece: lower-case texts (default).", "wordpiece: keep case.",
-      [=](bool on) { options->lowercase = on; });
-  AddSwitch(command, "strip-accents", "wordpiece: strip accents (default with --lowercase).",
-      "wordpiece: keep accents.", [=](bool on) { options->strip_accents = on; });
-  command->add_flag("--force", options->force, "Replace a different vocabulary in --out.");
-  command->footer(
-      "Examples:\n"
+void AddVocab(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    command.Add("--text", &options.text, "Text files, UTF-8.", {.required = true, .type = "FILE"});
+    command.Add("--out", &options.out, "Folder to write; created if missing.",
+        {.required = true, .type = "FOLDER"});
+    command.Add("--kind", &options.kind,
+        "wordpiece: as in BERT. bpe: byte-level BPE as in RoBERTa, without unknown tokens.",
+        {.choices = {"wordpiece", "bpe"}});
+    command.Add("--size", &options.vocab.size,
+        "Size of the vocabulary in tokens, special tokens included.", {.min = 16, .max = 10000000});
+    command.Add("--min-count", &options.vocab.min_count,
+        "Fewest occurrences of a pair that is merged into a token.", {.min = 1, .max = 1e9});
+    command.Add("--max-length", &options.max_length,
+        "Longest sequence in tokens, for other programs that read the tokenizer.",
+        {.min = 8, .max = 65536});
+    command.AddSwitch("lowercase", &options.lowercase, "wordpiece: lower-case texts (default).",
+        "wordpiece: keep case.");
+    command.AddSwitch("strip-accents", &options.strip_accents,
+        "wordpiece: strip accents (default with --lowercase).", "wordpiece: keep accents.");
+    command.Add("--force", &options.force, "Replace a different vocabulary in --out.");
+  };
+  app.AddCommand<Options>("vocab",
+      "Learn a vocabulary from text, and write it as a tokenizer folder.",
       "  cloze vocab --text corpus.txt --size 8192 --out vocab\n"
-      "  cloze vocab --text corpus.txt --kind bpe --out vocab");
-  command->callback([=] { *run = [=] { return Vocab(*options); }; });
+      "  cloze vocab --text corpus.txt --kind bpe --out vocab",
+      declare, Vocab);
 }
 
 }  // namespace cloze

@@ -6,7 +6,7 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/families/families.h"
 #include "tests/fuzz/input.h"
-#include "tools/input_json.h"
+#include "tools/input.h"
 
 namespace cloze {
 namespace {
@@ -56,7 +56,7 @@ void Index(absl::string_view json) {
 }
 
 void InputLine(absl::string_view json) {
-  InputRecord record;
+  Record record;
   fuzz::CheckError(ParseInputJson(std::string(json), &record));
 }
 

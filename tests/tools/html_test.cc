@@ -1,8 +1,7 @@
-#include "tools/html.h"
+#include "tools/attention_page.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/attention_page.h"
 
 namespace cloze {
 namespace {

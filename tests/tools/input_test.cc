@@ -14,26 +14,27 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Kind = InputRecord::Kind;
+using Kind = Record::Kind;
 
 // Returns all records of `content`, in one batch.
-absl::StatusOr<std::vector<InputRecord>> ReadAll(const std::string& content, InputOptions options) {
+absl::StatusOr<std::vector<Record>> ReadAll(const std::string& content, InputOptions options) {
   options.path = TemporaryFolder() + "/input";
+  options.records = 3;
   std::ofstream(options.path, std::ios::binary) << content;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options));
-  std::vector<InputRecord> all, records;
+  std::vector<Record> all, records;
   do {
-    RETURN_IF_ERROR(reader.Next(3, &records));
+    RETURN_IF_ERROR(reader.Next(&records));
     EXPECT_LE(records.size(), 3);
     all.insert(all.end(), records.begin(), records.end());
   } while (!records.empty());
   return all;
 }
 
-InputRecord Json(const std::string& line) {
-  const auto records = ReadAll(line, {.format = InputFormat::kJsonl});
+Record Json(const std::string& line) {
+  const auto records = ReadAll(line, {.format = "jsonl"});
   EXPECT_TRUE(records.ok()) << records.status();
-  return records.ok() && records->size() == 1 ? records->front() : InputRecord();
+  return records.ok() && records->size() == 1 ? records->front() : Record();
 }
 
 std::string ErrorOf(const std::string& content, const InputOptions& options) {
@@ -62,7 +63,7 @@ TEST(InputReader, ReadsPairs) {
 }
 
 TEST(InputReader, ReadsJson) {
-  const InputRecord text = Json(R"({"x": [{"text": 1}], "text": "a\u00e9", "id": 7})");
+  const Record text = Json(R"({"x": [{"text": 1}], "text": "a\u00e9", "id": 7})");
   EXPECT_EQ(text.kind, Kind::kText);
   EXPECT_EQ(text.text, "a\xC3\xA9");
   EXPECT_EQ(text.id, "7");
@@ -75,7 +76,7 @@ TEST(InputReader, ReadsJson) {
 }
 
 TEST(InputReader, RefusesJsonWithLineAndMember) {
-  const InputOptions json{.format = InputFormat::kJsonl};
+  const InputOptions json{.format = "jsonl"};
   EXPECT_EQ(
       ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": expected a string");
   EXPECT_EQ(ErrorOf("{\"text\":[\"a\"]}", json), "input:1: \"text\": expected a string");
@@ -100,28 +101,25 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
 }
 
 TEST(InputReader, ReadsIds) {
-  const auto records =
-      ReadAll("1  2\t3\n{\"ids\": [4]}\n", {.format = InputFormat::kIds, .vocab_size = 5});
+  const auto records = ReadAll("1  2\t3\n{\"ids\": [4]}\n", {.format = "ids", .vocab_size = 5});
   ASSERT_TRUE(records.ok()) << records.status();
   EXPECT_THAT((*records)[0].ids, ElementsAre(1, 2, 3));
   EXPECT_THAT((*records)[1].ids, ElementsAre(4));
   EXPECT_EQ((*records)[1].kind, Kind::kIds);
-  EXPECT_THAT(
-      ErrorOf("1 x", {.format = InputFormat::kIds}), HasSubstr("input:1: \"x\" is not a token id"));
-  EXPECT_THAT(ErrorOf("1\n99999999999", {.format = InputFormat::kIds}),
+  EXPECT_THAT(ErrorOf("1 x", {.format = "ids"}), HasSubstr("input:1: \"x\" is not a token id"));
+  EXPECT_THAT(ErrorOf("1\n99999999999", {.format = "ids"}),
       HasSubstr("input:2: \"99999999999\" is not a token id"));
-  EXPECT_THAT(ErrorOf("5", {.format = InputFormat::kIds, .vocab_size = 5}),
-      HasSubstr("whose ids are 0 to 4"));
+  EXPECT_THAT(ErrorOf("5", {.format = "ids", .vocab_size = 5}), HasSubstr("whose ids are 0 to 4"));
 }
 
 TEST(InputReader, ReturnsGoodRecordsBeforeAnError) {
-  InputOptions options{.path = TemporaryFolder() + "/input", .format = InputFormat::kIds};
+  InputOptions options{.path = TemporaryFolder() + "/input", .format = "ids"};
   std::ofstream(options.path) << "1\n2\nx\n3\n";
   InputReader reader = *InputReader::Open(options);
-  std::vector<InputRecord> records;
-  ASSERT_TRUE(reader.Next(10, &records).ok());
+  std::vector<Record> records;
+  ASSERT_TRUE(reader.Next(&records).ok());
   EXPECT_EQ(records.size(), 2);
-  EXPECT_FALSE(reader.Next(10, &records).ok());
+  EXPECT_FALSE(reader.Next(&records).ok());
 }
 
 TEST(InputReader, RefusesEndlessLines) {
@@ -137,15 +135,15 @@ TEST(InputReader, DoesNotWaitForMoreThanTheFirstLine) {
   InputReader reader = *InputReader::Open({});
   dup2(saved, 0);
   close(saved), close(ends[0]);
-  std::vector<InputRecord> records;
+  std::vector<Record> records;
   ASSERT_EQ(write(ends[1], "a\n", 2), 2);
-  ASSERT_TRUE(reader.Next(10, &records).ok());
+  ASSERT_TRUE(reader.Next(&records).ok());
   EXPECT_EQ(records.size(), 1);
   ASSERT_EQ(write(ends[1], "b\nc\nd", 5), 5);
-  ASSERT_TRUE(reader.Next(10, &records).ok());
+  ASSERT_TRUE(reader.Next(&records).ok());
   EXPECT_EQ(records.size(), 2);
   close(ends[1]);
-  ASSERT_TRUE(reader.Next(10, &records).ok());
+  ASSERT_TRUE(reader.Next(&records).ok());
   ASSERT_EQ(records.size(), 1);
   EXPECT_EQ(records[0].text, "d");
 }

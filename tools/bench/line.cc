@@ -10,7 +10,7 @@
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "tools/bench/bench.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze::bench {
 namespace {

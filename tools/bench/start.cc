@@ -11,12 +11,13 @@
 #include <cstring>
 #include <memory>
 
+#include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tools/bench/bench.h"
-#include "tools/temporary_folder.h"
+#include "tools/process.h"
 
 namespace cloze::bench {
 namespace {

@@ -3,12 +3,13 @@
 #include <cmath>
 #include <memory>
 
+#include "core/base/file.h"
 #include "core/base/philox.h"
 #include "core/base/threads.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tools/bench/bench.h"
-#include "tools/temporary_folder.h"
+#include "tools/process.h"
 
 namespace cloze::bench {
 namespace {

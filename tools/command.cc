@@ -1,22 +1,20 @@
-#include "tools/command_line.h"
+#include "tools/command.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
+#include <type_traits>
 
-#include "absl/strings/str_replace.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/suggest.h"
 #include "core/base/threads.h"
-#include "tools/output.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
 
-constexpr AddCommand kCommands[] = {
-#define CLOZE_LIST(Name) Add##Name,
-    CLOZE_COMMANDS(CLOZE_LIST)
-#undef CLOZE_LIST
-};
 constexpr size_t kColumns = 100, kIndent = 24;  // of the help
 
 // Returns `text` in lines of kColumns, after `head` and at column `indent`.
@@ -46,23 +44,12 @@ class HelpFormatter : public CLI::Formatter {
     return Wrap("  " + command->get_name(), text.substr(0, text.find(". ") + 1), kIndent / 2 + 1);
   }
   std::string make_option(const CLI::Option* option, bool positional) const override {
-    // The type and its checks: "INT:INT in [0 - 4096]" or "TEXT:{a,b}".
-    const std::vector<std::string> types = absl::StrSplit(option->get_type_name(), ':');
-    std::string name = "  " + option->get_name(positional, !positional), type = types[0];
-    std::string text = option->get_description();
-    for (size_t i = 1; i < types.size(); ++i) {
-      if (types[i][0] == '{')
-        type = absl::StrReplaceAll(types[i], {{"{", ""}, {"}", ""}, {",", "|"}});
-      if (const size_t range = types[i].find(" in ["); range != std::string::npos)
-        absl::StrAppend(&text, " Range: ",
-            absl::StrReplaceAll(types[i].substr(range + 5), {{" - ", " to "}, {"]", "."}}));
-    }
+    // The type, followed by its checks: "INT:INT in [0 - 4096]".
+    const std::string types = option->get_type_name(), type = types.substr(0, types.find(':'));
+    std::string name = "  " + option->get_name(positional, !positional);
     if (option->get_type_size() != 0 && !type.empty() && !positional) name += " " + type;
     if (option->get_expected_max() == CLI::detail::expected_max_vector_size) name += " ...";
-    if (!option->get_default_str().empty())
-      absl::StrAppend(&text, " Default: ", option->get_default_str(), ".");
-    if (option->get_required()) text += " Required.";
-    return Wrap(name, text, kIndent);
+    return Wrap(name, option->get_description(), kIndent);
   }
 };
 
@@ -70,10 +57,6 @@ class HelpFormatter : public CLI::Formatter {
 const CLI::App* Deepest(const CLI::App* app) {
   while (!app->get_subcommands().empty()) app = app->get_subcommands().back();
   return app;
-}
-
-std::vector<CLI::App*> AllCommands(CLI::App* app) {
-  return app->get_subcommands([](const CLI::App*) { return true; });
 }
 
 std::string FullName(const CLI::App* app) {
@@ -109,45 +92,87 @@ absl::Status ParseFailure(const CLI::App& app, std::string message) {
   return UsageError(absl::StrCat(name, ": ", message, "\nTry `", name, " --help`."));
 }
 
-// Adds --threads to `app` and all commands below.
-void CompleteCommands(CLI::App* app, int* threads) {
-  app->add_option("--threads", *threads, "Number of threads; 0: all cores this process may use.")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
-  for (CLI::App* command : AllCommands(app)) {
-    command->group("Commands");
-    CompleteCommands(command, threads);
-  }
+void AddThreads(Command command, int* threads) {
+  command.Add("--threads", threads, "Number of threads; 0: all cores this process may use.",
+      {.max = 4096, .type = "N"});
 }
 
-constexpr char kMark = '\x01';
-
-void RemoveMarks(CLI::App* app) {
-  const auto unmarked = [](std::string word) {
-    return !word.empty() && word.front() == kMark ? word.substr(1) : word;
-  };
-  for (CLI::Option* option :
-      app->get_options([](const CLI::Option* o) { return o->get_items_expected_max() > 0; }))
-    option->transform(unmarked, "");
-  for (CLI::App* command : AllCommands(app)) RemoveMarks(command);
-}
-
-// CLI11 splits "[a, b]" into a and b. A mark before the bracket keeps words such as "[MASK]" whole.
-void KeepBrackets(CLI::App* app, std::vector<std::string>* words) {
-  bool any = false;
-  for (std::string& word : *words) {
-    if (word.size() < 2 || word.front() != '[' || word.back() != ']') continue;
-    word.insert(word.begin(), kMark);
-    any = true;
-  }
-  if (any) RemoveMarks(app);
-}
+// CLI11 splits "[a, b]" into a and b. This mark before the bracket keeps words such as "[MASK]"
+// whole until the option has it.
+constexpr char kMark[] = "\x01";
 
 absl::Status PrintVersion() {
   return WriteStdout(absl::StrCat("cloze ", CLOZE_VERSION, "\nthreads ", Threads(), "\n"));
 }
 
 }  // namespace
+
+void Command::Add(
+    const std::string& name, Variable variable, std::string help, const OptionLimits& limits) {
+  const auto add = [&](auto* value) -> CLI::Option* {
+    using T = std::decay_t<decltype(*value)>;
+    if constexpr (std::is_same_v<T, bool>) {
+      return app_->add_flag(name, *value);
+    } else {
+      CLI::Option* option = app_->add_option(name, *value);
+      if constexpr (std::is_arithmetic_v<T>) {
+        const T min = limits.min, max = limits.max;
+        if (min < max) option->check(CLI::Range(min, max));
+        if (min < max) absl::StrAppend(&help, " Range: ", min, " to ", max, ".");
+        if (*value != 0) absl::StrAppend(&help, " Default: ", *value, ".");
+      } else if constexpr (std::is_same_v<T, std::string>) {
+        if (!value->empty()) absl::StrAppend(&help, " Default: ", *value, ".");
+      }
+      return option->transform(
+          [](const std::string& word) { return std::string(absl::StripPrefix(word, kMark)); }, "");
+    }
+  };
+  CLI::Option* option = std::visit(add, variable);
+  if (!limits.choices.empty()) {
+    option->type_name(absl::StrJoin(limits.choices, "|"));
+    option->check([choices = limits.choices](const std::string& word) {
+      return absl::c_linear_search(choices, word)
+                 ? ""
+                 : absl::StrCat("expected ",
+                       absl::StrJoin(absl::MakeSpan(choices).first(choices.size() - 1), ", "),
+                       " or ", choices.back(), ", found ", Quote(word));
+    });
+  }
+  if (!limits.type.empty()) option->type_name(limits.type);
+  if (limits.count > 0) option->expected(limits.count);
+  if (limits.repeatable) option->allow_extra_args(false);
+  if (limits.required) option->required();
+  option->description(help + (limits.required ? " Required." : ""));
+}
+
+void Command::AddSwitch(const std::string& name, std::optional<bool>* variable,
+    const std::string& help, const std::string& help_of_no) {
+  CLI::Option* on = app_->add_flag_callback(
+      "--" + name, [=] { *variable = true; }, help);
+  app_->add_flag_callback(
+          "--no-" + name, [=] { *variable = false; }, help_of_no)
+      ->excludes(on);
+}
+
+void Command::AddLazily(const std::string& name, const std::string& help,
+    const std::string& examples, const std::function<Run(Command&)>& declare) {
+  CLI::App* app = app_->add_subcommand(name, help);
+  app->group("Commands");
+  if (!examples.empty()) app->footer("Examples:\n" + examples);
+  app->preparse_callback([declare, app, line = line_](size_t) {
+    Command command(app, line);
+    line->run = declare(command);
+    if (!line->run) app->require_subcommand(1);
+    AddThreads(command, &line->threads);
+  });
+}
+
+void AddSetOption(Command& command, std::vector<std::string>* overrides) {
+  command.Add("--set", overrides,
+      "Override a field of the spec: optimizer.learning_rate=1e-4, or a list: "
+      "train.files=a.tsv,b.tsv. Repeatable.",
+      {.type = "FIELD=VALUE"});
+}
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   CLI::App app("Pretrains, fine-tunes and runs BERT-style encoders on CPUs.", "cloze");
@@ -159,14 +184,19 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   bool version = false;
   app.add_flag("--version", version, "Print the version and the number of threads, and exit.");
   CommandLine line;
-  for (const AddCommand add : kCommands) add(app, &line.run);
-  CompleteCommands(&app, &line.threads);
+  Command root(&app, &line);
+#define CLOZE_ADD(Name) Add##Name(root);
+  CLOZE_COMMANDS(CLOZE_ADD)
+#undef CLOZE_ADD
+  AddThreads(root, &line.threads);
   app.footer(
       "`cloze COMMAND --help` describes a command, `cloze spec explain` the fields of a spec.\n"
       "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 70 internal, 73 output exists, "
       "74 I/O,\n75 interrupted, 76 mismatch, 77 limit, 78 spec.");
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  KeepBrackets(&app, &words);
+  for (std::string& word : words) {
+    if (word.size() > 1 && word.front() == '[' && word.back() == ']') word.insert(0, kMark);
+  }
   std::reverse(words.begin(), words.end());
   try {
     app.parse(std::move(words));

@@ -1,0 +1,79 @@
+#include "tools/process.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/cord.h"
+#include "core/base/file.h"
+
+namespace cloze {
+namespace {
+
+constexpr size_t kFlushBytes = 1 << 16;
+constexpr char kReaderGone[] = "cloze/reader-gone";
+
+std::atomic<bool> stop = false;
+
+void OnSignal(int signal) {
+  if (stop.exchange(true)) ::_exit(128 + signal);
+}
+
+}  // namespace
+
+absl::Status WriteStdout(absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n >= 0) {
+      text.remove_prefix(n);
+    } else if (errno != EINTR) {
+      absl::Status status =
+          Error(Exit::kIo, "standard output: cannot write: ", std::strerror(errno));
+      if (errno == EPIPE) status.SetPayload(kReaderGone, absl::Cord());
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsReaderGone(const absl::Status& status) { return status.GetPayload(kReaderGone).has_value(); }
+
+absl::Status LineWriter::Write(absl::string_view line) {
+  absl::StrAppend(&buffer_, line, "\n");
+  return buffer_.size() < kFlushBytes ? absl::OkStatus() : Flush();
+}
+
+absl::Status LineWriter::Flush() {
+  const absl::Status status = WriteStdout(buffer_);
+  buffer_.clear();
+  return status;
+}
+
+const std::atomic<bool>* StopOnSignals() {
+  for (const int signal : {SIGINT, SIGTERM})
+    std::signal(signal, OnSignal);  // also if ignored, as SIGINT in background jobs of a shell
+  struct sigaction before;
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    std::signal(SIGHUP, OnSignal);
+  return &stop;
+}
+
+absl::StatusOr<TemporaryFolder> TemporaryFolder::Create() {
+  const char* base = std::getenv("TMPDIR");
+  TemporaryFolder folder;
+  folder.path_ = JoinPath(base != nullptr && *base != '\0' ? base : P_tmpdir, "cloze-XXXXXX");
+  if (::mkdtemp(folder.path_.data()) != nullptr) return folder;
+  return Error(Exit::kCannotCreate, QuotePath(folder.path_), ": cannot create a temporary folder");
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace cloze
