@@ -9,8 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "core/base/limits.h"
 #include "core/base/utf8.h"
+#include "tasks/data/format.h"
 #include "tasks/data/readers.h"
-#include "tasks/data/rows.h"
 #include "tasks/iob1.h"
 
 namespace cloze {
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
     if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2);
     for (const std::string& label : several ? LabelsOf(example, task.label_separator())
                                             : std::vector<std::string>{example.label})
-      RETURN_IF_ERROR(Collect(reader.Where(), "label_field", label, &labels));
+      RETURN_IF_ERROR(Collect(reader.Where(example.line), "label_field", label, &labels));
   }
 }
 

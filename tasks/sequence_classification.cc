@@ -66,21 +66,21 @@ class ClassificationFill {
   absl::Status TakeTarget(const TextReader& reader, LabelledText* item) const {
     switch (task_.kind()) {
       case Spec::SINGLE_LABEL: {
-        ASSIGN_OR_RETURN(item->label, IdOf(reader, item->text.label));
+        ASSIGN_OR_RETURN(item->label, IdOf(reader, item->text, item->text.label));
         break;
       }
       case Spec::MULTI_LABEL:
         item->values.assign(labels_.size(), 0);
         for (const std::string& label : LabelsOf(item->text, task_.label_separator())) {
-          ASSIGN_OR_RETURN(const int32_t id, IdOf(reader, label));
+          ASSIGN_OR_RETURN(const int32_t id, IdOf(reader, item->text, label));
           item->values[id] = 1;
         }
         break;
       case Spec::REGRESSION: {
         float value = 0;
         if (!absl::SimpleAtof(item->text.label, &value) || !std::isfinite(value)) {
-          return Error(Exit::kData, reader.Where(), ": label_field: \"", Quote(item->text.label),
-              "\" is not a finite number; REGRESSION ",
+          return Error(Exit::kData, reader.Where(item->text.line), ": label_field: \"",
+              Quote(item->text.label), "\" is not a finite number; REGRESSION ",
               "learns numbers, SINGLE_LABEL and MULTI_LABEL names");
         }
         item->values = {value};
@@ -90,10 +90,11 @@ class ClassificationFill {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<int32_t> IdOf(const TextReader& reader, const std::string& label) const {
+  absl::StatusOr<int32_t> IdOf(
+      const TextReader& reader, const TextExample& text, const std::string& label) const {
     const int32_t id = labels_.Find(label);
     if (id >= 0) return id;
-    return labels_.Unknown(reader.Where(), "label_field", label);
+    return labels_.Unknown(reader.Where(text.line), "label_field", label);
   }
 
   absl::StatusOr<bool> Write(const LabelledText& item, const EncodedText& encoded) {

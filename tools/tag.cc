@@ -1,7 +1,6 @@
 // `cloze tag`: a label for every word.
 #include <optional>
 
-#include "tasks/data/conll_writer.h"
 #include "tasks/data/readers.h"
 #include "tasks/spans.h"
 #include "tools/infer.h"
@@ -17,30 +16,27 @@ struct Options {
   std::optional<bool> viterbi;
 };
 
-// Sentences of a CoNLL file as they are, and the column of each that is to be replaced.
+// Sentences of a CoNLL file with their lines, and their words.
 struct ConllBatch {
-  std::vector<ConllSentence> raw;
-  std::vector<Record> sentences;
-  std::vector<int> columns;
+  std::vector<TaggedSentence> sentences;
+  std::vector<Record> records;
 };
 
 // Puts into *batch the next sentence, waiting for it if need be, and those that are there without
 // waiting. False at the end.
 absl::StatusOr<bool> ReadBatch(TaggedReader& reader, ConllBatch* batch) {
-  while (batch->raw.size() < kSentences) {
-    if (!batch->raw.empty()) {
+  while (batch->sentences.size() < kSentences) {
+    if (!batch->sentences.empty()) {
       ASSIGN_OR_RETURN(const bool ready, reader.Ready());
       if (!ready) return true;
     }
     TaggedSentence sentence;
-    ConllSentence lines;
-    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence, &lines));
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
     if (!more) return false;
-    batch->raw.push_back(std::move(lines));
-    Record& record = batch->sentences.emplace_back();
+    Record& record = batch->records.emplace_back();
     record.kind = Record::Kind::kWords;
-    record.words = std::move(sentence.words);
-    batch->columns.push_back(reader.tags_column());
+    record.words = sentence.words;
+    batch->sentences.push_back(std::move(sentence));
   }
   return true;
 }
@@ -51,17 +47,15 @@ absl::Status TagConll(Predictor& predictor, const Options& options) {
   data.add_files(options.infer.input.path);
   data.set_format(options.infer.input.format == "conllu" ? DataSpec::CONLLU : DataSpec::CONLL);
   if (!options.column.empty()) data.set_tags_field(options.column);
-  ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kIgnored));
+  ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kIgnored, true));
   while (true) {
     ConllBatch batch;
     const absl::StatusOr<bool> more = ReadBatch(reader, &batch);
     std::string out;  // with an error, that of the sentences before it
     size_t s = 0;
     RETURN_IF_ERROR(predictor.Answer(
-        batch.sentences, [&](const Record&, const OrderedJson& answer) -> absl::Status {
-          out += ReplaceColumn(
-              batch.raw[s], batch.columns[s], answer["tags"].get<std::vector<std::string>>());
-          ++s;
+        batch.records, [&](const Record&, const OrderedJson& answer) -> absl::Status {
+          out += ReplaceTags(batch.sentences[s++], answer["tags"].get<std::vector<std::string>>());
           return absl::OkStatus();
         }));
     RETURN_IF_ERROR(WriteStdout(out));

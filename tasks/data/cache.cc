@@ -8,8 +8,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
-#include "tasks/data/readers.h"
-#include "tasks/data/rows.h"
+#include "tasks/data/format.h"
 
 namespace cloze {
 namespace {
@@ -37,10 +36,10 @@ absl::Status AddData(const DataSpec& data, const BuildOptions& options, Hasher* 
     key->AddText(*field);
   }
   key->AddNumber(data.max_examples());
-  for (const std::string& path : data.files()) {
-    ASSIGN_OR_RETURN(const DataSpec::Format format, FormatOf(data, path));
-    key->AddNumber(format);
-    RETURN_IF_ERROR(AddFile(path, options, key));
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  for (const DataFile& file : files) {
+    key->AddNumber(file.format->format);
+    RETURN_IF_ERROR(AddFile(file.path, options, key));
   }
   return absl::OkStatus();
 }
@@ -122,7 +121,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     if (path == "-")
       return Error(Exit::kSpec, "files: standard input cannot be read twice: expected a file");
   }
-  RETURN_IF_ERROR(FileCursor::Create(data).status());
+  RETURN_IF_ERROR(FilesOf(data).status());
   ASSIGN_OR_RETURN(std::vector<SourceFile> sources, SourcesOf(data));
   kind.key.AddText(kind.name);
   kind.key.AddNumber(kStoreVersion);

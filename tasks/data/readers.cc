@@ -1,4 +1,4 @@
-// Readers of several files, on top of those of single files.
+// The table of formats, and the readers of several files on top of those of single files.
 #include "tasks/data/readers.h"
 
 #include <algorithm>
@@ -6,128 +6,70 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "tasks/data/rows.h"
+#include "tasks/data/format.h"
 
 namespace cloze {
 
 // The formats, each from its own file.
-Format TextFormat();
-Format TsvFormat();
-Format CsvFormat();
-Format JsonlFormat();
-Format ConlluFormat();
-Format ConllFormat();
+extern const Format kTextFormat, kTsvFormat, kCsvFormat, kJsonlFormat, kConlluFormat, kConllFormat;
 
 namespace {
 
-const std::vector<Format>& Formats() {
-  static const auto* formats = new std::vector<Format>{
-      TextFormat(), TsvFormat(), CsvFormat(), JsonlFormat(), ConlluFormat(), ConllFormat()};
-  return *formats;
-}
+constexpr const Format* kFormats[] = {
+    &kTextFormat, &kTsvFormat, &kCsvFormat, &kJsonlFormat, &kConlluFormat, &kConllFormat};
 
 // Returns "A, B or C".
-std::string ListOr(const std::vector<std::string>& names) {
-  std::string out;
-  for (size_t i = 0; i < names.size(); ++i)
-    absl::StrAppend(&out, i == 0 ? "" : i + 1 < names.size() ? ", " : " or ", names[i]);
-  return out;
+std::string ListOr(std::vector<std::string> names) {
+  const std::string last = names.back();
+  names.pop_back();
+  return absl::StrCat(absl::StrJoin(names, ", "), names.empty() ? "" : " or ", last);
 }
 
-// Returns the entry of the current file's format; kSpec, with the formats that fit, unless it fits.
-template <typename F>
-absl::StatusOr<const Format*> CurrentFormat(const FileCursor& files, F fits) {
-  const Format& current = FormatEntry(files.format());
-  if (fits(current)) return &current;
-  std::vector<std::string> names;
-  for (const Format& format : Formats()) {
-    if (fits(format)) names.push_back(DataSpec::Format_Name(format.format));
+// Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
+absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& path) {
+  std::vector<std::string> extensions;
+  for (const Format* format : kFormats) {
+    if (spec.format() == DataSpec::BY_EXTENSION ? absl::EndsWithIgnoreCase(path, format->extension)
+                                                : spec.format() == format->format)
+      return format;
+    extensions.push_back(format->extension);
   }
-  return Error(Exit::kSpec, QuotePath(files.path()), ": format: is ",
-      DataSpec::Format_Name(files.format()), ": expected ", ListOr(names));
-}
-
-// The rows' text_field as documents.
-class RowPieces : public PieceReader {
- public:
-  explicit RowPieces(std::unique_ptr<RowReader> rows) : rows_(std::move(rows)) {}
-
-  absl::StatusOr<bool> Next(DocumentPiece* piece) override {
-    if (at_ < 0) {
-      ASSIGN_OR_RETURN(const bool more, rows_->Next(&row_));
-      if (!more) return false;
-      at_ = 0;
-    }
-    const absl::string_view rest = absl::string_view(row_[0]).substr(at_);
-    const int64_t length = PieceLength(rest);
-    piece->text.assign(rest.data(), length);
-    piece->first = at_ == 0;
-    piece->last = length == rest.size();
-    at_ = piece->last ? -1 : at_ + length;
-    return true;
+  std::string hint = "set format";
+  for (const char* packed : {".xz", ".gz", ".bz2", ".zst", ".zip"}) {
+    if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
-  int64_t position() const override { return rows_->position(); }
-
- private:
-  std::unique_ptr<RowReader> rows_;
-  std::vector<std::string> row_;
-  int64_t at_ = -1;  // where the next piece of the row begins; -1: in the next row
-};
-
-absl::StatusOr<std::unique_ptr<PieceReader>> OpenPieces(const FileCursor& files) {
-  ASSIGN_OR_RETURN(const Format* format, CurrentFormat(files, [](const Format& f) {
-    return f.pieces != nullptr || f.rows != nullptr;
-  }));
-  if (format->pieces != nullptr) return format->pieces(files.path(), files.spec());
-  ASSIGN_OR_RETURN(auto rows,
-      format->rows(files.path(), files.spec(), {{"text_field", files.spec().text_field()}}));
-  return std::make_unique<RowPieces>(std::move(rows));
+  return Error(Exit::kSpec, FileName(path), ": format: the name does not end in ",
+      ListOr(extensions), "; ", hint);
 }
 
-absl::StatusOr<std::unique_ptr<RowReader>> OpenRows(const FileCursor& files, Labels labels) {
-  const DataSpec& spec = files.spec();
-  const bool required = labels != Labels::kIgnored;
-  ASSIGN_OR_RETURN(const Format* format, CurrentFormat(files, [required](const Format& f) {
-    return f.rows != nullptr && (f.labels || !required);
-  }));
-  std::vector<Field> fields = {{"text_field", spec.text_field()}};
-  if (!spec.text_pair_field().empty())
-    fields.push_back({"text_pair_field", spec.text_pair_field()});
-  if (required) fields.push_back({"label_field", spec.label_field(), labels == Labels::kSeveral});
-  return format->rows(files.path(), spec, std::move(fields));
-}
-
-absl::StatusOr<std::unique_ptr<SentenceReader>> OpenSentences(
-    const FileCursor& files, Labels labels) {
-  ASSIGN_OR_RETURN(const Format* format,
-      CurrentFormat(files, [](const Format& f) { return f.sentences != nullptr; }));
-  return format->sentences(files.path(), files.spec(), labels);
+// Reads the beginning of a file; more than `most` only when its first record is longer.
+absl::StatusOr<std::string> Beginning(const DataFile& file, int64_t most) {
+  ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
+  for (int64_t n = std::min(file.size, most);; n = std::min(file.size, 4 * n)) {
+    std::string text(n, '\0');
+    RETURN_IF_ERROR(ReadAt(fd, file.path, 0, text.data(), n));
+    if (n == file.size || n > 2 * kRowBytes) return text;  // no reader takes longer records
+    if (const size_t whole = file.format->whole(text); whole > 0) return text.substr(0, whole);
+  }
 }
 
 }  // namespace
 
-const Format& FormatEntry(DataSpec::Format format) {
-  const auto& formats = Formats();
-  const auto found = std::find_if(
-      formats.begin(), formats.end(), [&](const Format& f) { return f.format == format; });
-  CLOZE_CHECK(found != formats.end());
-  return *found;
-}
-
 size_t WholeLines(const std::string& text) { return text.rfind('\n') + 1; }
 
-absl::Status DataError(absl::string_view path, int64_t line, absl::string_view message) {
-  return Error(Exit::kData, path == "-" ? "standard input" : QuotePath(path),
-      line > 0 ? absl::StrCat(":", line) : "", ": ", message);
+std::string FileName(const std::string& path) {
+  return path == "-" ? "standard input" : QuotePath(path);
 }
 
 std::string ListNames(absl::Span<const std::string> names) {
-  std::string out;
-  for (size_t i = 0; i < std::min<size_t>(names.size(), 20); ++i)
-    absl::StrAppend(&out, i > 0 ? ", " : "", "\"", Quote(names[i]), "\"");
-  if (names.size() > 20) absl::StrAppend(&out, ", ... (", names.size(), ")");
-  return names.empty() ? "none" : out;
+  const auto quoted = [](std::string* out, const std::string& name) {
+    absl::StrAppend(out, "\"", Quote(name), "\"");
+  };
+  if (names.empty()) return "none";
+  return absl::StrCat(absl::StrJoin(names.subspan(0, 20), ", ", quoted),
+      names.size() > 20 ? absl::StrCat(", ... (", names.size(), ")") : "");
 }
 
 bool IsBlank(absl::string_view text) {
@@ -136,111 +78,69 @@ bool IsBlank(absl::string_view text) {
 
 int ColumnNumber(absl::string_view name) {
   int number = 0;
-  return !name.empty() && absl::ascii_isdigit(name[0]) && absl::SimpleAtoi(name, &number) &&
-                 number > 0
-             ? number - 1
-             : -1;
+  const bool digit = !name.empty() && absl::ascii_isdigit(name[0]);
+  return digit && absl::SimpleAtoi(name, &number) && number > 0 ? number - 1 : -1;
 }
 
-absl::StatusOr<bool> NextLine(LineReader* reader, std::string* line) {
-  ASSIGN_OR_RETURN(const bool more, reader->Next(line));
-  if (!reader->continued()) return more;
-  return DataError(reader->path(), reader->line_number(),
-      absl::StrCat("the line is longer than ", kRowBytes, " bytes"));
+absl::StatusOr<bool> FileReader::NextLine(std::string* line) {
+  ASSIGN_OR_RETURN(const bool more, lines_.Next(line));
+  if (!lines_.continued()) return more;
+  return Fail(lines_.line_number(), "the line is longer than ", kRowBytes, " bytes");
 }
 
-absl::StatusOr<DataSpec::Format> FormatOf(const DataSpec& spec, const std::string& path) {
-  if (spec.format() != DataSpec::BY_EXTENSION) return spec.format();
-  std::vector<std::string> extensions;
-  for (const Format& format : Formats()) {
-    if (absl::EndsWithIgnoreCase(path, format.extension)) return format.format;
-    extensions.push_back(format.extension);
+absl::StatusOr<bool> FileReader::NextPiece(DocumentPiece* piece) {
+  if (piece_at_ == 0) {
+    ASSIGN_OR_RETURN(const bool more, NextRow(&row_));
+    if (!more) return false;
   }
-  std::string hint = "set format";
-  for (const char* packed : {".xz", ".gz", ".bz2", ".zst", ".zip"}) {
-    if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
-  }
-  const std::string name = path == "-" ? "standard input" : QuotePath(path);
-  return Error(
-      Exit::kSpec, name, ": format: the name does not end in ", ListOr(extensions), "; ", hint);
+  const absl::string_view rest = absl::string_view(row_.values[0]).substr(piece_at_);
+  piece->text.assign(rest.data(), PieceLength(rest));
+  piece->first = piece_at_ == 0;
+  piece->last = piece->text.size() == rest.size();
+  piece_at_ = piece->last ? 0 : piece_at_ + piece->text.size();
+  return true;
 }
 
-absl::StatusOr<FileCursor> FileCursor::Create(const DataSpec& spec) {
-  FileCursor files;
-  files.spec_ = spec;
+absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
   if (spec.files().empty()) return Error(Exit::kSpec, "files: none: expected at least one file");
+  std::vector<DataFile> files;
   for (const std::string& path : spec.files()) {
-    ASSIGN_OR_RETURN(const DataSpec::Format format, FormatOf(spec, path));
-    int64_t size = 0;
-    if (path != "-") {
-      ASSIGN_OR_RETURN(size, FileSize(path));
-    }
-    files.formats_.push_back(format);
-    files.sizes_.push_back(size);
-    files.total_ += size;
+    DataFile& file = files.emplace_back(DataFile{path});
+    ASSIGN_OR_RETURN(file.format, FormatOf(spec, path));
+    if (path == "-") continue;
+    ASSIGN_OR_RETURN(file.size, FileSize(path));
   }
   return files;
 }
 
-bool FileCursor::Advance() {
-  if (index_ >= 0 && index_ < spec_.files_size()) done_ += sizes_[index_];
-  if (index_ < spec_.files_size()) ++index_;
-  return index_ < spec_.files_size();
-}
-
-std::string FileCursor::Where(int64_t line) const {
-  if (index_ < 0 || index_ >= spec_.files_size()) return "end of data";
-  return absl::StrCat(path() == "-" ? "standard input" : QuotePath(path()), ":", line);
-}
-
-DocumentReader::DocumentReader(FileCursor files) : files_(std::move(files)) {}
-DocumentReader::DocumentReader(DocumentReader&&) noexcept = default;
-DocumentReader::~DocumentReader() = default;
-
-absl::StatusOr<DocumentReader> DocumentReader::Open(const DataSpec& spec) {
-  ASSIGN_OR_RETURN(FileCursor files, FileCursor::Create(spec));
-  return DocumentReader(std::move(files));
-}
-
-absl::StatusOr<bool> DocumentReader::Next(DocumentPiece* piece) {
-  return files_.Read(
-      [&] { return OpenPieces(files_); }, [&](PieceReader& reader) { return reader.Next(piece); });
-}
-
-int64_t DocumentReader::position() const { return files_.position(); }
-
-TextReader::TextReader(FileCursor files, Labels labels)
-    : files_(std::move(files)), labels_(labels) {}
-TextReader::TextReader(TextReader&&) noexcept = default;
-TextReader::~TextReader() = default;
-
-absl::StatusOr<TextReader> TextReader::Open(const DataSpec& spec, Labels labels) {
-  ASSIGN_OR_RETURN(FileCursor files, FileCursor::Create(spec));
-  return TextReader(std::move(files), labels);
-}
-
-absl::StatusOr<bool> TextReader::Next(TextExample* example) {
-  const int64_t limit = files_.spec().max_examples();
-  if (limit > 0 && count_ >= limit) return false;
-  ASSIGN_OR_RETURN(const bool more, files_.Read([&] { return OpenRows(files_, labels_); },
-                                        [&](RowReader& reader) { return reader.Next(&row_); }));
-  if (!more) return false;
-  const RowReader& rows = *files_.reader();
-  line_ = example->line = rows.line();
-  example->text = std::move(row_[0]);
-  const bool pair = row_.size() > 1 && !files_.spec().text_pair_field().empty();
-  example->text_pair = pair ? std::move(row_[1]) : "";
-  example->label = labels_ != Labels::kIgnored ? std::move(row_.back()) : "";
-  example->is_list = labels_ == Labels::kSeveral && rows.list() != nullptr;
-  if (example->is_list) example->list = *rows.list();
-  if (labels_ == Labels::kRequired && example->label.empty())
-    return Error(Exit::kData, Where(), ": label_field: an empty label");
-  ++count_;
-  return true;
+absl::StatusOr<DataSample> SampleData(
+    const DataSpec& data, const std::string& folder, int64_t most) {
+  DataSample sample;
+  sample.data = data;
+  for (const std::string& path : data.files()) {
+    ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
+    sample.bytes += size;
+  }
+  if (sample.bytes <= 2 * most) {
+    sample.read = sample.bytes;
+    return sample;
+  }
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  sample.data.clear_files();
+  for (size_t i = 0; i < files.size() && sample.read < most; ++i) {
+    const std::string& path = files[i].path;
+    ASSIGN_OR_RETURN(const std::string text, Beginning(files[i], most - sample.read));
+    const std::string copy =
+        JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
+    RETURN_IF_ERROR(WriteNewFile(copy, text));
+    sample.data.add_files(copy);
+    sample.read += text.size();
+  }
+  return sample;
 }
 
 std::vector<std::string> LabelsOf(const TextExample& example, const std::string& separator) {
-  if (example.is_list) return example.list;
+  if (example.list.has_value()) return *example.list;
   std::vector<std::string> labels;
   for (const absl::string_view part : absl::StrSplit(example.label, separator)) {
     const absl::string_view label = absl::StripAsciiWhitespace(part);
@@ -249,38 +149,102 @@ std::vector<std::string> LabelsOf(const TextExample& example, const std::string&
   return labels;
 }
 
-std::string TextReader::Where() const { return files_.Where(line_); }
-int64_t TextReader::position() const { return files_.position(); }
+DataReader::DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines)
+    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels), keep_lines_(keep_lines) {
+  spec_.clear_files();
+}
+DataReader::DataReader(DataReader&&) noexcept = default;
+DataReader::~DataReader() = default;
 
-TaggedReader::TaggedReader(FileCursor files, Labels labels)
-    : files_(std::move(files)), labels_(labels) {}
-TaggedReader::TaggedReader(TaggedReader&&) noexcept = default;
-TaggedReader::~TaggedReader() = default;
-
-absl::StatusOr<TaggedReader> TaggedReader::Open(const DataSpec& spec, Labels labels) {
-  ASSIGN_OR_RETURN(FileCursor files, FileCursor::Create(spec));
-  return TaggedReader(std::move(files), labels);
+std::string DataReader::Where(int64_t line) const {
+  if (index_ == files_.size()) return "end of data";
+  return absl::StrCat(FileName(files_[index_].path), ":", line);
 }
 
-absl::StatusOr<bool> TaggedReader::Next(TaggedSentence* sentence, ConllSentence* raw) {
-  const int64_t limit = files_.spec().max_examples();
-  if (limit > 0 && count_ >= limit) return false;
+int64_t DataReader::position() const {
+  return done_ + (reader_ != nullptr ? reader_->position() : 0);
+}
+
+int64_t DataReader::total_bytes() const {
+  int64_t total = 0;
+  for (const DataFile& file : files_) total += file.size;
+  return total;
+}
+
+absl::StatusOr<bool> DataReader::Ready() { return reader_ == nullptr ? true : reader_->Ready(); }
+
+absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content) const {
+  const DataFile& file = files_[index_];
+  const bool texts = content == Content::kTexts, labelled = texts && labels_ != Labels::kIgnored;
+  const uint32_t needed = content == Content::kSentences ? Format::kSentences
+                          : labelled                     ? Format::kLabelledTexts
+                                                         : Format::kTexts;
+  if ((file.format->holds & needed) == 0) {
+    std::vector<std::string> names;
+    for (const Format* format : kFormats) {
+      if (format->holds & needed) names.push_back(DataSpec::Format_Name(format->format));
+    }
+    return Error(Exit::kSpec, QuotePath(file.path), ": format: is ",
+        DataSpec::Format_Name(file.format->format), ": expected ", ListOr(names));
+  }
+  Wanted wanted = {spec_, {{"text_field", spec_.text_field()}}, labels_, keep_lines_};
+  wanted.spec.set_format(file.format->format);
+  if (texts && !spec_.text_pair_field().empty())
+    wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
+  if (labelled)
+    wanted.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
+  ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(file.path, file.format->line_bytes));
+  return file.format->open(std::move(lines), std::move(wanted));
+}
+
+absl::StatusOr<bool> DataReader::FromFiles(
+    Content content, absl::FunctionRef<absl::StatusOr<bool>(FileReader&)> next) {
+  for (; index_ < files_.size(); ++index_) {
+    if (reader_ == nullptr) {
+      ASSIGN_OR_RETURN(reader_, OpenFile(content));
+    }
+    ASSIGN_OR_RETURN(const bool more, next(*reader_));
+    if (more) return true;
+    reader_ = nullptr;
+    done_ += files_[index_].size;
+  }
+  return false;
+}
+
+absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
+  return FromFiles(
+      Content::kDocuments, [&](FileReader& reader) { return reader.NextPiece(piece); });
+}
+
+absl::StatusOr<bool> DataReader::Read(TextExample* example) {
+  if (AtMost()) return false;
+  Row row;
+  ASSIGN_OR_RETURN(const bool more,
+      FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); }));
+  if (!more) return false;
+  *example = {};
+  example->list = std::move(row.list);
+  example->line = row.line;
+  if (labels_ != Labels::kIgnored) {
+    example->label = std::move(row.values.back());
+    row.values.pop_back();
+  }
+  example->text = std::move(row.values[0]);
+  if (row.values.size() > 1) example->text_pair = std::move(row.values[1]);
+  if (labels_ == Labels::kRequired && example->label.empty())
+    return Error(Exit::kData, Where(row.line), ": label_field: an empty label");
+  ++count_;
+  return true;
+}
+
+absl::StatusOr<bool> DataReader::Read(TaggedSentence* sentence) {
+  if (AtMost()) return false;
   *sentence = {};
-  ASSIGN_OR_RETURN(
-      const bool more, files_.Read([&] { return OpenSentences(files_, labels_); },
-                           [&](SentenceReader& reader) { return reader.Next(sentence, raw); }));
-  if (more && !sentence->words.empty()) ++count_;
+  ASSIGN_OR_RETURN(const bool more, FromFiles(Content::kSentences, [&](FileReader& reader) {
+    return reader.NextSentence(sentence);
+  }));
+  count_ += more && !sentence->words.empty();
   return more;
 }
-
-absl::StatusOr<bool> TaggedReader::Ready() {
-  return files_.reader() != nullptr ? files_.reader()->Ready() : true;
-}
-
-std::string TaggedReader::Where(int64_t line) const { return files_.Where(line); }
-int TaggedReader::tags_column() const {
-  return files_.reader() != nullptr ? files_.reader()->tags_column() : -1;
-}
-int64_t TaggedReader::position() const { return files_.position(); }
 
 }  // namespace cloze

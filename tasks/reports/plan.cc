@@ -8,7 +8,7 @@
 #include "core/base/threads.h"
 #include "encoder/trainable.h"
 #include "tasks/batcher.h"
-#include "tasks/data/sample.h"
+#include "tasks/data/readers.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/schedule.h"
 

@@ -1,6 +1,5 @@
 // Data files: text, TSV, CSV, JSONL, CoNLL, CoNLL-U. The first byte picks the reader, the second
 // the fields of the spec.
-#include "tasks/data/conll_writer.h"
 #include "tasks/data/readers.h"
 #include "tests/fuzz/input.h"
 
@@ -67,20 +66,18 @@ void Sentences(const DataSpec& spec, Labels labels) {
 // The raw lines, side by side, are the file; a column replaced by itself leaves them as they are.
 void RawLines(DataSpec spec, absl::string_view bytes) {
   spec.clear_max_examples();
-  auto reader = TaggedReader::Open(spec, Labels::kIgnored);
+  auto reader = TaggedReader::Open(spec, Labels::kIgnored, /*keep_lines=*/true);
   fuzz::CheckError(reader.status());
   if (!reader.ok()) return;
   TaggedSentence sentence;
-  ConllSentence raw;
   std::string all;
   while (true) {
-    const auto next = reader->Next(&sentence, &raw);
+    const auto next = reader->Next(&sentence);
     if (!next.ok()) return;
     if (!*next) break;
-    for (const std::string& line : raw.lines) all += line;
-    CLOZE_CHECK(raw.word_lines.size() == sentence.words.size());
-    ReplaceColumn(
-        raw, reader->tags_column(), std::vector<std::string>(sentence.words.size(), "X Y\t\n"));
+    for (const std::string& line : sentence.file_lines) all += line;
+    CLOZE_CHECK(sentence.word_lines.size() == sentence.words.size());
+    ReplaceTags(sentence, std::vector<std::string>(sentence.words.size(), "X Y\t\n"));
   }
   CLOZE_CHECK(absl::string_view(all) == bytes);
 }

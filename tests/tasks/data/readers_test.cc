@@ -1,7 +1,5 @@
 #include "tasks/data/readers.h"
 
-#include "tasks/data/conll_writer.h"
-
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -367,19 +365,18 @@ TEST_F(ReadersTest, TaggedJsonl) {
 // The file with each word's tag replaced by f(word, tag).
 std::string Rewrite(const DataSpec& spec, Labels labels,
     const std::function<std::string(const std::string&, const std::string&)>& f) {
-  auto reader = TaggedReader::Open(spec, labels);
+  auto reader = TaggedReader::Open(spec, labels, /*keep_lines=*/true);
   EXPECT_TRUE(reader.ok()) << reader.status();
   std::string out;
   TaggedSentence sentence;
-  ConllSentence raw;
   while (true) {
-    const auto more = reader->Next(&sentence, &raw);
+    const auto more = reader->Next(&sentence);
     EXPECT_TRUE(more.ok()) << more.status();
     if (!more.ok() || !*more) return out;
     std::vector<std::string> values;
     for (size_t i = 0; i < sentence.words.size(); ++i)
       values.push_back(f(sentence.words[i], sentence.tags.empty() ? "" : sentence.tags[i]));
-    out += ReplaceColumn(raw, reader->tags_column(), values);
+    out += ReplaceTags(sentence, values);
   }
 }
 

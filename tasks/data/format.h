@@ -1,0 +1,111 @@
+// The interface of a data format, and the table of formats; private to tasks/data.
+#ifndef CLOZE_TASKS_DATA_FORMAT_H_
+#define CLOZE_TASKS_DATA_FORMAT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/file.h"
+#include "tasks/data/readers.h"
+
+namespace cloze {
+
+// Returns the quoted path, or "standard input".
+std::string FileName(const std::string& path);
+
+// A wanted column: the spec's field that asks for it, and its name or number. With `list`, JSON may
+// have a list there.
+struct Field {
+  std::string spec_field, name;
+  bool list = false;
+};
+
+// What to read from a file.
+struct Wanted {
+  DataSpec spec;              // with the file's format
+  std::vector<Field> fields;  // of texts and documents
+  Labels labels = Labels::kIgnored;
+  bool keep_lines = false;
+};
+
+// The values of the wanted fields in their order, and the items of the field that may be a list.
+struct Row {
+  std::vector<std::string> values;
+  std::optional<std::vector<std::string>> list;
+  int64_t line = 0;  // where the row begins
+};
+
+// Reads one file. A format implements the methods for what it holds; they return false at the end.
+class FileReader {
+ public:
+  FileReader(LineReader lines, Wanted wanted)
+      : lines_(std::move(lines)), wanted_(std::move(wanted)) {}
+  virtual ~FileReader() = default;
+
+  virtual absl::StatusOr<bool> NextRow(Row*) { CLOZE_CHECK(false); }
+  // Returns the first field of the rows unless a format overrides it.
+  virtual absl::StatusOr<bool> NextPiece(DocumentPiece* piece);
+  virtual absl::StatusOr<bool> NextSentence(TaggedSentence*) { CLOZE_CHECK(false); }
+  virtual absl::StatusOr<bool> Ready() { return true; }
+  int64_t position() const { return lines_.position(); }
+
+ protected:
+  // Reads the next line; kData when it is longer than kRowBytes.
+  absl::StatusOr<bool> NextLine(std::string* line);
+  // Returns kData, "file:line: message"; without a line when it is 0.
+  template <typename... Parts>
+  absl::Status Fail(int64_t line, const Parts&... message) const {
+    return Error(Exit::kData, FileName(lines_.path()), line > 0 ? absl::StrCat(":", line) : "",
+        ": ", message...);
+  }
+
+  LineReader lines_;
+  const Wanted wanted_;
+
+ private:
+  Row row_;
+  size_t piece_at_ = 0;  // where the next piece of row_ begins
+};
+
+// One data format. A new format takes its own file, a line in readers.cc and a value of
+// DataSpec::Format.
+struct Format {
+  enum Content : uint32_t { kTexts = 1, kLabelledTexts = 2, kSentences = 4 };
+
+  DataSpec::Format format;
+  const char* extension;
+  uint32_t holds;  // bits
+  // Returns how many bytes of the beginning of a file are whole records; 0: none.
+  size_t (*whole)(const std::string& text);
+  std::unique_ptr<FileReader> (*open)(LineReader lines, Wanted wanted);
+  int64_t line_bytes = kRowBytes;  // longer lines come in parts
+};
+
+// Format::open of a subclass of FileReader.
+template <typename Reader>
+std::unique_ptr<FileReader> OpenAs(LineReader lines, Wanted wanted) {
+  return std::make_unique<Reader>(std::move(lines), std::move(wanted));
+}
+
+// Format::whole of formats with one record per line.
+size_t WholeLines(const std::string& text);
+
+// Returns the first 20 of `names`, quoted and separated by commas.
+std::string ListNames(absl::Span<const std::string> names);
+
+// True if `text` has only blanks, tabs and carriage returns.
+bool IsBlank(absl::string_view text);
+
+// Returns the index from 0 of a column number counted from 1; -1 when `name` is no such number.
+int ColumnNumber(absl::string_view name);
+
+// Returns the length of the first piece of `text`, at most kPieceBytes: up to the last white space,
+// else to the last boundary of a UTF-8 sequence.
+size_t PieceLength(absl::string_view text);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_DATA_FORMAT_H_
