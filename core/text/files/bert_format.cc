@@ -1,85 +1,59 @@
 // BERT: BertNormalizer, BertPreTokenizer, WordPiece and [CLS] A [SEP] B [SEP]; vocab.txt.
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/text/files/formats.h"
 
 namespace cloze {
 namespace {
 
-absl::Status ReadNormalizer(const std::string& path, const Json& json, NormalizerOptions* options) {
-  RETURN_IF_ERROR(CheckType(path, json, "normalizer", "BertNormalizer"));
-  const Json& normalizer = JsonMember(json, "normalizer");
-  options->clean_text = BoolOf(JsonMember(normalizer, "clean_text"), true);
-  options->chinese_chars = BoolOf(JsonMember(normalizer, "handle_chinese_chars"), true);
-  options->lowercase = BoolOf(JsonMember(normalizer, "lowercase"), true);
-  options->strip_accents = BoolOf(JsonMember(normalizer, "strip_accents"), options->lowercase);
-  return absl::OkStatus();
-}
-
-absl::Status ReadBertModel(const std::string& path, const Json& model, TokenizerData* data) {
-  const std::string prefix = StringOf(JsonMember(model, "continuing_subword_prefix"));
-  if (prefix != "##") {
-    return Wrong(path, absl::StrCat("model: continuing_subword_prefix ", Quote(prefix),
-                           " is not supported: expected \"##\""));
+// Returns the post-processor's template for a text or for a pair.
+OrderedJson TemplateJson(const SpecialNames& names, bool pair) {
+  const auto item = [](const char* kind, const std::string& id, int type) {
+    return OrderedJson{{kind, {{"id", id}, {"type_id", type}}}};
+  };
+  OrderedJson items = OrderedJson::array({item("SpecialToken", names.cls, 0),
+      item("Sequence", "A", 0), item("SpecialToken", names.sep, 0)});
+  if (pair) {
+    items.push_back(item("Sequence", "B", 1));
+    items.push_back(item("SpecialToken", names.sep, 1));
   }
-  const Json& longest = JsonMember(model, "max_input_chars_per_word");
-  if (longest.is_number_unsigned())
-    data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
-  data->names.unk = StringOf(JsonMember(model, "unk_token"));
-  return ReadVocabObject(path, "model: vocab", JsonMember(model, "vocab"), &data->tokens);
-}
-
-// An item of a template: a special token or, with `text`, "A" or "B".
-struct Item {
-  std::string id;
-  int type = 0;
-  bool text = false;
-};
-
-std::vector<Item> SingleTemplate(const SpecialNames& names) {
-  return {{names.cls}, {"A", 0, true}, {names.sep}};
-}
-
-std::vector<Item> PairTemplate(const SpecialNames& names) {
-  std::vector<Item> items = SingleTemplate(names);
-  items.push_back({"B", 1, true});
-  items.push_back({names.sep, 1});
   return items;
 }
 
-OrderedJson TemplateJson(const std::vector<Item>& items) {
-  OrderedJson json = OrderedJson::array();
-  for (const Item& item : items) {
-    json.push_back(
-        {{item.text ? "Sequence" : "SpecialToken", {{"id", item.id}, {"type_id", item.type}}}});
-  }
-  return json;
-}
-
-absl::Status ReadTemplate(const std::string& path, const Json& processor, SpecialNames* names) {
-  const Json& single = JsonMember(processor, "single");
-  if (single.is_array() && single.size() == 3) {
-    names->cls = StringOf(JsonMember(JsonMember(single[0], "SpecialToken"), "id"));
-    names->sep = StringOf(JsonMember(JsonMember(single[2], "SpecialToken"), "id"));
-  }
+absl::Status ReadTemplate(const JsonFile& file, SpecialNames* names) {
+  names->cls = file.String("/post_processor/single/0/SpecialToken/id");
+  names->sep = file.String("/post_processor/single/2/SpecialToken/id");
   if (!names->cls.empty() && !names->sep.empty() &&
-      single == Json(TemplateJson(SingleTemplate(*names))) &&
-      JsonMember(processor, "pair") == Json(TemplateJson(PairTemplate(*names))))
+      file.Get("/post_processor/single") == Json(TemplateJson(*names, false)) &&
+      file.Get("/post_processor/pair") == Json(TemplateJson(*names, true)))
     return absl::OkStatus();
-  return Wrong(path,
+  return file.Wrong(
       "post_processor: template is not BERT's: expected [CLS] A [SEP] and [CLS] A [SEP] B [SEP]");
 }
 
-absl::Status ReadBert(const std::string& path, const Json& json, TokenizerData* data) {
-  RETURN_IF_ERROR(ReadNormalizer(path, json, &data->options));
-  RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "BertPreTokenizer"));
-  RETURN_IF_ERROR(ReadBertModel(path, JsonMember(json, "model"), data));
-  const Json& processor = JsonMember(json, "post_processor");
-  if (StringOf(JsonMember(processor, "type")) == "BertProcessing")
-    return ReadClsAndSep(path, processor, &data->names);
-  RETURN_IF_ERROR(CheckType(path, json, "post_processor", "TemplateProcessing"));
-  return ReadTemplate(path, processor, &data->names);
+absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
+  RETURN_IF_ERROR(file.CheckType("normalizer", "BertNormalizer"));
+  NormalizerOptions& options = data->options;
+  options.clean_text = file.Bool("/normalizer/clean_text", true);
+  options.chinese_chars = file.Bool("/normalizer/handle_chinese_chars", true);
+  options.lowercase = file.Bool("/normalizer/lowercase", true);
+  options.strip_accents = file.Bool("/normalizer/strip_accents", options.lowercase);
+  RETURN_IF_ERROR(file.CheckType("pre_tokenizer", "BertPreTokenizer"));
+  if (const std::string prefix = file.String("/model/continuing_subword_prefix"); prefix != "##") {
+    return file.Wrong(
+        "model: continuing_subword_prefix ", Quote(prefix), " is not supported: expected \"##\"");
+  }
+  const Json& longest = file.Get("/model/max_input_chars_per_word");
+  if (longest.is_number_unsigned())
+    data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
+  data->names.unk = file.String("/model/unk_token");
+  RETURN_IF_ERROR(file.ReadVocab("/model/vocab", "model: vocab", &data->tokens));
+  if (file.String("/post_processor/type") == "BertProcessing")
+    return file.ReadClsAndSep(&data->names);
+  RETURN_IF_ERROR(file.CheckType("post_processor", "TemplateProcessing"));
+  return ReadTemplate(file, &data->names);
 }
 
 // Null means: as `lowercase`.
@@ -100,8 +74,8 @@ void WriteBert(const Tokenizer& tokenizer, OrderedJson* json) {
         {"tokens", OrderedJson::array({name})}};
   }
   (*json)["post_processor"] = {{"type", "TemplateProcessing"},
-      {"single", TemplateJson(SingleTemplate(data.names))},
-      {"pair", TemplateJson(PairTemplate(data.names))}, {"special_tokens", std::move(special)}};
+      {"single", TemplateJson(data.names, false)}, {"pair", TemplateJson(data.names, true)},
+      {"special_tokens", std::move(special)}};
   (*json)["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
   (*json)["model"] = {{"type", "WordPiece"}, {"unk_token", data.names.unk},
       {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", data.max_word_chars},
@@ -115,9 +89,7 @@ OrderedJson BertConfig(const TokenizerData& data, int64_t max_length) {
 }
 
 std::string VocabText(const TokenizerData& data) {
-  std::string text;
-  for (const std::string& token : data.tokens) absl::StrAppend(&text, token, "\n");
-  return text;
+  return absl::StrCat(absl::StrJoin(data.tokens, "\n"), "\n");
 }
 
 absl::Status ReadBertVocab(const std::vector<std::string>& paths, TokenizerData* data) {

@@ -1,5 +1,6 @@
 // RoBERTa: ByteLevel, BPE and <s> A </s></s> B </s>; vocab.json and merges.txt.
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/text/files/formats.h"
 
@@ -15,13 +16,11 @@ class MergeReader {
 
   // Adds a merge "left right".
   absl::Status Add(absl::string_view text) {
-    const size_t blank = text.find(' ');
-    if (blank == 0 || blank == text.npos || blank + 1 == text.size() ||
-        text.find(' ', blank + 1) != text.npos) {
-      return Error(Exit::kData, "merge \"", Quote(text),
-          "\": expected two tokens with a blank between them");
-    }
-    return Add(text.substr(0, blank), text.substr(blank + 1));
+    const std::vector<absl::string_view> tokens = absl::StrSplit(text, ' ');
+    if (tokens.size() == 2 && !tokens[0].empty() && !tokens[1].empty())
+      return Add(tokens[0], tokens[1]);
+    return Error(
+        Exit::kData, "merge \"", Quote(text), "\": expected two tokens with a blank between them");
   }
   absl::Status Add(absl::string_view left, absl::string_view right) {
     const std::string joined = absl::StrCat(left, right);
@@ -41,53 +40,46 @@ class MergeReader {
   TokenIds ids_;
 };
 
-absl::Status ReadMerges(const std::string& path, const Json& merges, TokenizerData* data) {
-  if (!merges.is_array()) return Wrong(path, "model: merges: expected a list");
+absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
+  for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+           "byte_fallback", "ignore_merges"}) {
+    const Json& value = file.Get(absl::StrCat("/model/", field));
+    const bool off =
+        value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
+    if (!off) return file.Wrong("model: ", field, " is ", Quote(value.dump()), ": not supported");
+  }
+  data->drops_unknown = file.Get("/model/unk_token").is_null();
+  data->names.unk = file.String("/model/unk_token");
+  RETURN_IF_ERROR(file.ReadVocab("/model/vocab", "model: vocab", &data->tokens));
+  const Json& merges = file.Get("/model/merges");
+  if (!merges.is_array()) return file.Wrong("model: merges: expected a list");
   MergeReader reader(data);
   for (size_t i = 0; i < merges.size(); ++i) {
-    const Json& m = merges[i];
+    const Json& m = merges[i];  // a list of two strings, or one string
+    const auto text = [](const Json& json) {
+      return json.is_string() ? json.get<std::string>() : "";
+    };
     const bool pair = m.is_array() && m.size() == 2 && m[0].is_string() && m[1].is_string();
-    const absl::Status status =
-        pair ? reader.Add(StringOf(m[0]), StringOf(m[1])) : reader.Add(StringOf(m));
-    if (!status.ok()) return Annotate(status, QuotePath(path), ": model: merges[", i, "]");
+    const absl::Status status = pair ? reader.Add(text(m[0]), text(m[1])) : reader.Add(text(m));
+    if (!status.ok()) return Annotate(status, QuotePath(file.path()), ": model: merges[", i, "]");
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadRobertaModel(const std::string& path, const Json& model, TokenizerData* data) {
-  for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
-           "byte_fallback", "ignore_merges"}) {
-    const Json& value = JsonMember(model, field);
-    const bool off =
-        value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
-    if (!off) {
-      return Wrong(
-          path, absl::StrCat("model: ", field, " is ", Quote(value.dump()), ": not supported"));
-    }
+absl::Status ReadRoberta(const JsonFile& file, TokenizerData* data) {
+  if (!file.Get("/normalizer").is_null()) {
+    return file.Wrong("normalizer: type ", Quote(file.String("/normalizer/type")),
+        " is not supported with a BPE: expected null");
   }
-  data->drops_unknown = JsonMember(model, "unk_token").is_null();
-  data->names.unk = StringOf(JsonMember(model, "unk_token"));
-  RETURN_IF_ERROR(ReadVocabObject(path, "model: vocab", JsonMember(model, "vocab"), &data->tokens));
-  return ReadMerges(path, JsonMember(model, "merges"), data);
-}
-
-absl::Status ReadRoberta(const std::string& path, const Json& json, TokenizerData* data) {
-  if (const Json& normalizer = JsonMember(json, "normalizer"); !normalizer.is_null()) {
-    return Wrong(
-        path, absl::StrCat("normalizer: type ", Quote(StringOf(JsonMember(normalizer, "type"))),
-                  " is not supported with a BPE: expected null"));
-  }
-  RETURN_IF_ERROR(CheckType(path, json, "pre_tokenizer", "ByteLevel"));
-  const Json& pre = JsonMember(json, "pre_tokenizer");
-  data->add_prefix_space = BoolOf(JsonMember(pre, "add_prefix_space"), true);
-  if (!BoolOf(JsonMember(pre, "use_regex"), true))
-    return Wrong(path, "pre_tokenizer: use_regex false is not supported");
-  RETURN_IF_ERROR(ReadRobertaModel(path, JsonMember(json, "model"), data));
-  RETURN_IF_ERROR(CheckType(path, json, "post_processor", "RobertaProcessing"));
-  const Json& processor = JsonMember(json, "post_processor");
-  data->trim_offsets = BoolOf(JsonMember(processor, "trim_offsets"), true);
-  data->trim_keeps_first = BoolOf(JsonMember(processor, "add_prefix_space"), true);
-  return ReadClsAndSep(path, processor, &data->names);
+  RETURN_IF_ERROR(file.CheckType("pre_tokenizer", "ByteLevel"));
+  data->add_prefix_space = file.Bool("/pre_tokenizer/add_prefix_space", true);
+  if (!file.Bool("/pre_tokenizer/use_regex", true))
+    return file.Wrong("pre_tokenizer: use_regex false is not supported");
+  RETURN_IF_ERROR(ReadRobertaModel(file, data));
+  RETURN_IF_ERROR(file.CheckType("post_processor", "RobertaProcessing"));
+  data->trim_offsets = file.Bool("/post_processor/trim_offsets", true);
+  data->trim_keeps_first = file.Bool("/post_processor/add_prefix_space", true);
+  return file.ReadClsAndSep(&data->names);
 }
 
 void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
@@ -140,8 +132,8 @@ absl::Status ReadMergesFile(
 }
 
 absl::Status ReadRobertaVocab(const std::vector<std::string>& paths, TokenizerData* data) {
-  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(paths[0]));
-  RETURN_IF_ERROR(ReadVocabObject(paths[0], "tokens", json, &data->tokens));
+  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(paths[0]));
+  RETURN_IF_ERROR(file.ReadVocab("", "tokens", &data->tokens));
   MergeReader reader(data);
   RETURN_IF_ERROR(
       ReadMergesFile(paths[1], [&](const std::string& line) { return reader.Add(line); }));

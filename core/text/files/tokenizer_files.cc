@@ -9,6 +9,73 @@
 #include "core/text/files/formats.h"
 
 namespace cloze {
+
+absl::StatusOr<JsonFile> JsonFile::Read(const std::string& path) {
+  constexpr int64_t kMaxBytes = int64_t{512} << 20;
+  constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for each merge
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
+  ASSIGN_OR_RETURN(Json json, ParseJson(text, path, kMaxValues));
+  return JsonFile(path, std::move(json));
+}
+
+const Json& JsonFile::Get(const std::string& pointer) const {
+  static const Json null;
+  const Json::json_pointer at(pointer);
+  return json_.contains(at) ? json_.at(at) : null;
+}
+
+std::string JsonFile::String(const std::string& pointer) const {
+  const Json& value = Get(pointer);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+bool JsonFile::Bool(const std::string& pointer, bool otherwise) const {
+  const Json& value = Get(pointer);
+  return value.is_boolean() ? value.get<bool>() : otherwise;
+}
+
+absl::Status JsonFile::CheckType(const std::string& component, const char* expected) const {
+  const std::string type = String("/" + component + "/type");
+  if (type == expected) return absl::OkStatus();
+  return Wrong(
+      component, ": type ", type.empty() ? "missing" : Quote(type), ": expected ", expected);
+}
+
+absl::Status JsonFile::ReadVocab(
+    const std::string& pointer, const char* what, std::vector<std::string>* tokens) const {
+  const Json& vocab = Get(pointer);
+  if (!vocab.is_object()) return Wrong(what, ": expected an object of tokens and ids");
+  if (vocab.size() > kMaxTokens)
+    return Error(Exit::kLimit, QuotePath(path_), ": more than ", kMaxTokens, " tokens");
+  tokens->assign(vocab.size(), "");
+  for (const auto& [token, id] : vocab.items()) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
+      return Wrong(what, ": id of ", Quote(token), ": expected a number below ", vocab.size(),
+          ", the number of tokens (ids must have no gaps)");
+    }
+    std::string& slot = (*tokens)[id.get<uint64_t>()];
+    if (!slot.empty())
+      return Wrong(what, ": ", Quote(token), " and ", Quote(slot), " have the same id");
+    slot = token;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JsonFile::ReadClsAndSep(SpecialNames* names) const {
+  names->cls = String("/post_processor/cls/0"), names->sep = String("/post_processor/sep/0");
+  if (!names->cls.empty() && !names->sep.empty()) return absl::OkStatus();
+  return Wrong("post_processor: expected cls and sep");
+}
+
+OrderedJson VocabObject(const std::vector<std::string>& tokens) {
+  OrderedJson vocab = OrderedJson::object();
+  // operator[] would search the object from its start each time.
+  auto& entries = vocab.get_ref<OrderedJson::object_t&>();
+  for (size_t id = 0; id < tokens.size(); ++id)
+    entries.emplace_back(tokens[id], static_cast<int64_t>(id));
+  return vocab;
+}
+
 namespace {
 
 constexpr const TokenizerFormat* kFormats[] = {&kBertFormat, &kRobertaFormat};
@@ -17,29 +84,30 @@ const TokenizerFormat& FormatOf(SubwordKind kind) {
   return kind == kBertFormat.kind ? kBertFormat : kRobertaFormat;
 }
 
-absl::Status ReadAddedTokens(const std::string& path, const Json& json, TokenizerData* data) {
+absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
   std::map<uint64_t, std::string> added;
-  for (const Json& token : JsonMember(json, "added_tokens")) {
-    const std::string content = StringOf(JsonMember(token, "content"));
-    const Json& id = JsonMember(token, "id");
+  for (size_t i = 0; i < file.Get("/added_tokens").size(); ++i) {
+    const std::string token = absl::StrCat("/added_tokens/", i);
+    const std::string content = file.String(token + "/content");
+    const Json& id = file.Get(token + "/id");
     if (content.empty() || !id.is_number_unsigned())
-      return Wrong(path, "added_tokens: expected content and id");
+      return file.Wrong("added_tokens: expected content and id");
     // Without a normaliser, `normalized` makes no difference.
     const bool normalized =
-        !JsonMember(json, "normalizer").is_null() && BoolOf(JsonMember(token, "normalized"), false);
-    if (normalized || BoolOf(JsonMember(token, "single_word"), false)) {
-      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), ": ",
-                             normalized ? "normalized" : "single_word", " is not supported"));
+        !file.Get("/normalizer").is_null() && file.Bool(token + "/normalized", false);
+    if (normalized || file.Bool(token + "/single_word", false)) {
+      return file.Wrong("added_tokens: ", Quote(content), ": ",
+          normalized ? "normalized" : "single_word", " is not supported");
     }
     added[id.get<uint64_t>()] = content;
-    if (BoolOf(JsonMember(token, "lstrip"), false)) data->lstrip.push_back(content);
-    if (BoolOf(JsonMember(token, "rstrip"), false)) data->rstrip.push_back(content);
+    if (file.Bool(token + "/lstrip", false)) data->lstrip.push_back(content);
+    if (file.Bool(token + "/rstrip", false)) data->rstrip.push_back(content);
   }
   for (const auto& [id, content] : added) {
     if (id == data->tokens.size()) data->tokens.push_back(content);
     if (id >= data->tokens.size() || data->tokens[id] != content) {
-      return Wrong(path, absl::StrCat("added_tokens: ", Quote(content), " has id ", id,
-                             ", which does not fit the vocabulary"));
+      return file.Wrong(
+          "added_tokens: ", Quote(content), " has id ", id, ", which does not fit the vocabulary");
     }
     data->added.push_back(static_cast<int32_t>(id));
   }
@@ -47,21 +115,20 @@ absl::Status ReadAddedTokens(const std::string& path, const Json& json, Tokenize
 }
 
 absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
-  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
-  if (json.contains("<s>") || json.contains("[CLS]"))
-    return Wrong(path, "a vocabulary without a tokenizer: expected tokenizer.json or its folder");
-  const Json& model = JsonMember(json, "model");
-  std::string type = StringOf(JsonMember(model, "type"));
-  if (type.empty()) type = JsonMember(model, "merges").is_null() ? "WordPiece" : "BPE";
+  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
+  if (!file.Get("/<s>").is_null() || !file.Get("/[CLS]").is_null())
+    return file.Wrong("a vocabulary without a tokenizer: expected tokenizer.json or its folder");
+  std::string type = file.String("/model/type");
+  if (type.empty()) type = file.Get("/model/merges").is_null() ? "WordPiece" : "BPE";
   for (const TokenizerFormat* format : kFormats) {
     if (type != format->model) continue;
     TokenizerData data;
     data.kind = format->kind;
-    RETURN_IF_ERROR(format->read(path, json, &data));
-    RETURN_IF_ERROR(ReadAddedTokens(path, json, &data));
+    RETURN_IF_ERROR(format->read(file, &data));
+    RETURN_IF_ERROR(ReadAddedTokens(file, &data));
     return data;
   }
-  return Wrong(path, absl::StrCat("model: type ", Quote(type), ": expected WordPiece or BPE"));
+  return file.Wrong("model: type ", Quote(type), ": expected WordPiece or BPE");
 }
 
 // The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
@@ -72,16 +139,17 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 
 // Fills the names that `data` does not have yet and, with `normalizer`, the normaliser's options.
 absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, TokenizerData* data) {
-  ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
+  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
   if (normalizer) {
     NormalizerOptions& options = data->options;
-    options.lowercase = BoolOf(JsonMember(json, "do_lower_case"), options.lowercase);
-    options.strip_accents = BoolOf(JsonMember(json, "strip_accents"), options.lowercase);
-    options.chinese_chars = BoolOf(JsonMember(json, "tokenize_chinese_chars"), true);
+    options.lowercase = file.Bool("/do_lower_case", options.lowercase);
+    options.strip_accents = file.Bool("/strip_accents", options.lowercase);
+    options.chinese_chars = file.Bool("/tokenize_chinese_chars", true);
   }
   for (const auto& [field, name] : NameFields(&data->names)) {
-    const Json& token = JsonMember(json, field);  // a string, or an object with "content"
-    if (name->empty()) *name = StringOf(token.is_object() ? JsonMember(token, "content") : token);
+    const std::string pointer = absl::StrCat("/", field);  // a string, or an object with "content"
+    if (name->empty()) *name = file.String(pointer);
+    if (name->empty()) *name = file.String(pointer + "/content");
   }
   return absl::OkStatus();
 }

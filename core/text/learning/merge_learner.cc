@@ -7,8 +7,7 @@
 #include <map>
 #include <queue>
 
-#include "core/text/learning/hash_map.h"
-#include "core/text/unicode/unicode.h"
+#include "core/base/utf8.h"
 
 namespace cloze {
 namespace {
@@ -17,18 +16,35 @@ using Pair = uint64_t;  // ids of the left and the right piece
 
 Pair MakePair(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
+// Calls visit(code point, byte) for each character of `word`.
+template <typename Visit>
+void ForEachCharacter(const std::string& word, const Visit& visit) {
+  for (size_t at = 0; at < word.size();) {
+    const CodePoint c = CodePointAt(word, at);
+    visit(c.value, at);
+    at += c.size;
+  }
+}
+
+// Returns the characters by falling count, then by code point.
+std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
+  std::vector<char32_t> keys;
+  for (const auto& [c, count] : counts) keys.push_back(c);
+  std::stable_sort(keys.begin(), keys.end(),
+      [&](char32_t a, char32_t b) { return counts.at(a) > counts.at(b); });
+  return keys;
+}
+
 class MergeLearner {
  public:
-  MergeLearner(const MergeOptions& options, std::vector<std::string>* tokens,
-      std::vector<std::pair<int32_t, int32_t>>* merges)
-      : options_(options), tokens_(*tokens), merges_(*merges) {
+  MergeLearner(const MergeOptions& options, TokenizerData* data)
+      : options_(options), data_(*data), tokens_(data->tokens) {
     for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
   }
 
-  void Run(const std::vector<std::pair<std::string, int64_t>>& words) {
+  void Run(const CountedWords& words) {
     AddAlphabet(words);
     SplitWords(words);
-    CountPairs();
     while (!queue_.empty() && static_cast<int64_t>(tokens_.size()) < options_.size) {
       const Candidate top = queue_.top();
       queue_.pop();
@@ -65,18 +81,104 @@ class MergeLearner {
     if (is_new) tokens_.push_back(token);
     return at->second;
   }
+  uint32_t IdOf(std::string prefix, char32_t c) {
+    AppendUtf8(c, &prefix);
+    return IdOf(prefix);
+  }
 
-  void AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words);
-  void SplitWords(const std::vector<std::pair<std::string, int64_t>>& words);
-  void CountPairs();
-  void Merge(const Candidate& candidate);
-  void MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged);
-  void Change(Pair pair, int64_t by, uint32_t word);
-  void QueueSeen();
+  void AddAlphabet(const CountedWords& words) {
+    // Occurrences in all words, and inside distinct words, after the first character.
+    std::map<char32_t, int64_t> counts, continuing;
+    for (const auto& [word, count] : words) {
+      ForEachCharacter(word, [&, n = count](char32_t c, size_t at) {
+        counts[c] += n;
+        if (at > 0) ++continuing[c];
+      });
+    }
+    std::vector<char32_t> kept = MostFrequent(counts);
+    if (static_cast<int64_t>(kept.size()) > options_.max_alphabet)
+      kept.resize(std::max(options_.max_alphabet, 0));
+    for (const char32_t c : kept) alphabet_[c] = {};
+    for (const char32_t c : options_.alphabet) alphabet_[c] = {};
+    for (auto& [c, ids] : alphabet_) ids.first = IdOf("", c);
+    for (const char32_t c : MostFrequent(continuing)) {
+      if (alphabet_.contains(c)) alphabet_[c].second = IdOf(options_.prefix, c);
+    }
+  }
 
-  const MergeOptions options_;
+  // Splits the words into characters and queues their pairs.
+  void SplitWords(const CountedWords& words) {
+    for (const auto& [word, count] : words) {
+      const uint64_t begin = pieces_.size();
+      ForEachCharacter(word, [&](char32_t c, size_t at) {
+        const auto found = alphabet_.find(c);
+        // Drops rare characters; their neighbours become a pair.
+        if (found != alphabet_.end())
+          pieces_.push_back(at == 0 ? found->second.first : found->second.second);
+      });
+      words_.push_back({begin, static_cast<uint32_t>(pieces_.size() - begin), count});
+      for (uint64_t i = begin + 1; i < pieces_.size(); ++i)
+        Change(MakePair(pieces_[i - 1], pieces_[i]), 1, words_.size() - 1);
+    }
+    QueueSeen();
+  }
+
+  void Change(Pair pair, int64_t by, uint32_t word) {
+    counts_[pair] += by * words_[word].count;
+    if (by < 0) return;
+    Places& places = seen_[pair];
+    if (places.empty() || places.back() != word) places.push_back(word);
+  }
+
+  void QueueSeen() {
+    for (auto& [pair, places] : seen_) {
+      const int64_t count = counts_[pair];
+      if (count <= 0) continue;
+      queue_.push({count, pair, places_.size()});
+      places_.push_back(std::move(places));
+    }
+    seen_.clear();
+  }
+
+  void Merge(const Candidate& candidate) {
+    const uint32_t left = candidate.pair >> 32, right = static_cast<uint32_t>(candidate.pair);
+    absl::string_view tail = tokens_[right];
+    if (tail.substr(0, options_.prefix.size()) == options_.prefix)
+      tail.remove_prefix(options_.prefix.size());
+    const uint32_t merged = IdOf(absl::StrCat(tokens_[left], tail));
+    data_.merges.emplace_back(left, right);
+    const Places places = std::move(places_[candidate.places]);
+    for (const uint32_t word : places) MergeInWord(word, left, right, merged);
+    QueueSeen();
+  }
+
+  // Leaves the count of the merged pair itself unchanged: it is read only if the pair occurs again.
+  void MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged) {
+    Word& word = words_[number];
+    uint32_t* pieces = pieces_.data() + word.begin;
+    uint32_t to = 0;
+    for (uint32_t from = 0; from < word.size; ++from, ++to) {
+      if (pieces[from] != left || from + 1 == word.size || pieces[from + 1] != right) {
+        pieces[to] = pieces[from];
+        continue;
+      }
+      if (to > 0) {
+        Change(MakePair(pieces[to - 1], left), -1, number);
+        Change(MakePair(pieces[to - 1], merged), 1, number);
+      }
+      if (from + 2 < word.size) {
+        Change(MakePair(right, pieces[from + 2]), -1, number);
+        Change(MakePair(merged, pieces[from + 2]), 1, number);
+      }
+      pieces[to] = merged;
+      ++from;
+    }
+    word.size = to;
+  }
+
+  const MergeOptions& options_;
+  TokenizerData& data_;
   std::vector<std::string>& tokens_;
-  std::vector<std::pair<int32_t, int32_t>>& merges_;
   HashMap<std::string, uint32_t> ids_;
   // Ids of each character at the start of a word and inside one (0: it never is inside).
   std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;
@@ -88,128 +190,10 @@ class MergeLearner {
   std::priority_queue<Candidate> queue_;
 };
 
-// Returns the characters by falling count, then by code point.
-std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
-  std::vector<char32_t> keys;
-  for (const auto& [c, count] : counts) keys.push_back(c);
-  std::stable_sort(keys.begin(), keys.end(),
-      [&](char32_t a, char32_t b) { return counts.at(a) > counts.at(b); });
-  return keys;
-}
-
-void MergeLearner::AddAlphabet(const std::vector<std::pair<std::string, int64_t>>& words) {
-  // Occurrences in all words, and inside distinct words, after the first character.
-  std::map<char32_t, int64_t> counts, continuing;
-  for (const auto& [word, count] : words) {
-    for (size_t at = 0; at < word.size();) {
-      const CodePoint c = CodePointAt(word, at);
-      counts[c.value] += count;
-      if (at > 0) ++continuing[c.value];
-      at += c.size;
-    }
-  }
-  std::vector<char32_t> kept = MostFrequent(counts);
-  if (static_cast<int64_t>(kept.size()) > options_.max_alphabet)
-    kept.resize(std::max(options_.max_alphabet, 0));
-  for (const char32_t c : kept) alphabet_[c] = {0, 0};
-  for (const char32_t c : options_.alphabet) alphabet_[c] = {0, 0};
-  std::string spelling;
-  for (auto& [c, ids] : alphabet_) {
-    spelling.clear();
-    AppendUtf8(c, &spelling);
-    ids.first = IdOf(spelling);
-  }
-  for (const char32_t c : MostFrequent(continuing)) {
-    if (alphabet_.count(c) == 0) continue;
-    spelling = options_.prefix;
-    AppendUtf8(c, &spelling);
-    alphabet_[c].second = IdOf(spelling);
-  }
-}
-
-void MergeLearner::SplitWords(const std::vector<std::pair<std::string, int64_t>>& words) {
-  for (const auto& [word, count] : words) {
-    const uint64_t begin = pieces_.size();
-    for (size_t at = 0; at < word.size();) {
-      const CodePoint c = CodePointAt(word, at);
-      const auto found = alphabet_.find(c.value);
-      // Drops rare characters; their neighbours become a pair.
-      if (found != alphabet_.end())
-        pieces_.push_back(at == 0 ? found->second.first : found->second.second);
-      at += c.size;
-    }
-    words_.push_back({begin, static_cast<uint32_t>(pieces_.size() - begin), count});
-  }
-}
-
-void MergeLearner::CountPairs() {
-  for (uint32_t number = 0; number < words_.size(); ++number) {
-    const uint32_t* pieces = pieces_.data() + words_[number].begin;
-    for (uint32_t i = 1; i < words_[number].size; ++i)
-      Change(MakePair(pieces[i - 1], pieces[i]), 1, number);
-  }
-  QueueSeen();
-}
-
-void MergeLearner::Change(Pair pair, int64_t by, uint32_t word) {
-  counts_[pair] += by * words_[word].count;
-  if (by < 0) return;
-  Places& places = seen_[pair];
-  if (places.empty() || places.back() != word) places.push_back(word);
-}
-
-void MergeLearner::QueueSeen() {
-  for (auto& [pair, places] : seen_) {
-    const int64_t count = counts_[pair];
-    if (count <= 0) continue;
-    queue_.push({count, pair, places_.size()});
-    places_.push_back(std::move(places));
-  }
-  seen_.clear();
-}
-
-void MergeLearner::Merge(const Candidate& candidate) {
-  const uint32_t left = candidate.pair >> 32, right = static_cast<uint32_t>(candidate.pair);
-  absl::string_view tail = tokens_[right];
-  if (tail.substr(0, options_.prefix.size()) == options_.prefix)
-    tail.remove_prefix(options_.prefix.size());
-  const uint32_t merged = IdOf(tokens_[left] + std::string(tail));
-  merges_.emplace_back(left, right);
-  const Places places = std::move(places_[candidate.places]);
-  for (const uint32_t word : places) MergeInWord(word, left, right, merged);
-  QueueSeen();
-}
-
-// Leaves the count of the merged pair itself unchanged: it is read only if the pair occurs again.
-void MergeLearner::MergeInWord(uint32_t number, uint32_t left, uint32_t right, uint32_t merged) {
-  Word& word = words_[number];
-  uint32_t* pieces = pieces_.data() + word.begin;
-  uint32_t to = 0;
-  for (uint32_t from = 0; from < word.size; ++from, ++to) {
-    if (pieces[from] != left || from + 1 == word.size || pieces[from + 1] != right) {
-      pieces[to] = pieces[from];
-      continue;
-    }
-    if (to > 0) {
-      Change(MakePair(pieces[to - 1], left), -1, number);
-      Change(MakePair(pieces[to - 1], merged), 1, number);
-    }
-    if (from + 2 < word.size) {
-      Change(MakePair(right, pieces[from + 2]), -1, number);
-      Change(MakePair(merged, pieces[from + 2]), 1, number);
-    }
-    pieces[to] = merged;
-    ++from;
-  }
-  word.size = to;
-}
-
 }  // namespace
 
-void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words,
-    const MergeOptions& options, std::vector<std::string>* tokens,
-    std::vector<std::pair<int32_t, int32_t>>* merges) {
-  MergeLearner(options, tokens, merges).Run(words);
+void LearnMerges(const CountedWords& words, const MergeOptions& options, TokenizerData* data) {
+  MergeLearner(options, data).Run(words);
 }
 
 }  // namespace cloze

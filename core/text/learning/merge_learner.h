@@ -3,12 +3,41 @@
 #ifndef CLOZE_CORE_TEXT_LEARNING_MERGE_LEARNER_H_
 #define CLOZE_CORE_TEXT_LEARNING_MERGE_LEARNER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "core/text/tokenizer/tokenizer_data.h"
+
 namespace cloze {
+
+// Terminates the process when an allocation fails; `cloze` then exits with 77. flat_hash_map must
+// not see std::bad_alloc: its destructor frees a wrong address if the map was growing.
+template <typename T>
+struct TerminatingAllocator : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = TerminatingAllocator<U>;
+  };
+  TerminatingAllocator() = default;
+  template <typename U>
+  TerminatingAllocator(const TerminatingAllocator<U>&) {}
+  T* allocate(size_t count) noexcept { return std::allocator<T>::allocate(count); }
+};
+
+// Only for maps that are dropped when the process runs out of memory; others, such as those of a
+// tokenizer that is loaded, are std::unordered_map.
+template <typename Key, typename Value>
+using HashMap = absl::flat_hash_map<Key, Value, typename absl::flat_hash_map<Key, Value>::hasher,
+    typename absl::flat_hash_map<Key, Value>::key_equal,
+    TerminatingAllocator<std::pair<const Key, Value>>>;
+
+// Distinct words with their counts, all above 0.
+using CountedWords = std::vector<std::pair<std::string, int64_t>>;
 
 struct MergeOptions {
   int32_t size = 0;                // tokens at most, those given included
@@ -18,14 +47,11 @@ struct MergeOptions {
   std::vector<char32_t> alphabet;  // characters that are tokens in any case
 };
 
-// Appends to *tokens, which holds the special tokens: the characters of `words` by code point; the
-// characters inside words, with the prefix, by falling frequency (Hugging Face's order is random,
-// but similar); the merged pieces in the order of their merges. Appends the ids of the two pieces
-// of each merge to *merges. Of pairs with equal counts, merges the one with the lower ids first.
-// Requires distinct `words` with counts above 0.
-void LearnMerges(const std::vector<std::pair<std::string, int64_t>>& words,
-    const MergeOptions& options, std::vector<std::string>* tokens,
-    std::vector<std::pair<int32_t, int32_t>>* merges);
+// Appends to data->tokens, which holds the special tokens: the characters of `words` by code point;
+// the characters inside words, with the prefix, by falling frequency (Hugging Face's order is
+// random, but similar); the merged pieces in the order of their merges. Appends to data->merges. Of
+// pairs with equal counts, merges the one with the lower ids first.
+void LearnMerges(const CountedWords& words, const MergeOptions& options, TokenizerData* data);
 
 }  // namespace cloze
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 
 #include "core/base/file.h"
 #include "core/base/threads.h"
+#include "core/base/utf8.h"
 #include "core/text/learning/merge_learner.h"
-#include "core/text/learning/word_counts.h"
-#include "core/text/tokenizer/byte_level.h"
-#include "core/text/unicode/unicode.h"
+#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
 namespace {
@@ -22,34 +20,33 @@ constexpr int64_t kMaxRawWord = 4096;  // bytes; longer words are dropped withou
 struct Recipe {
   TokenizerData data;  // with the special tokens, without the learned ones
   MergeOptions merges;
-  std::shared_ptr<const PreTokenizer> pre_tokenizer;
+  Pipeline text;  // only the stages before the subword model
   // Sets *word to the normal form of a raw word, spelled like tokens; false drops the word.
   std::function<bool(absl::string_view raw, std::string* word)> normalize;
 };
 
-Recipe WordPieceRecipe(const VocabOptions& options) {
+Recipe RecipeOf(const VocabOptions& options) {
   Recipe recipe;
-  recipe.data.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
-  recipe.data.options = options.normalizer;
-  recipe.merges.max_alphabet = options.max_alphabet;
-  auto normalizer = std::make_shared<BertNormalizer>(options.normalizer);
-  recipe.pre_tokenizer = std::make_shared<BertPreTokenizer>(normalizer.get());
-  recipe.normalize = [normalizer](absl::string_view raw, std::string* word) {
-    normalizer->Append(raw, 4 * kMaxWordChars, word, nullptr);
-    return word->size() <= kMaxWordChars || CountCodePoints(*word) <= kMaxWordChars;
-  };
-  return recipe;
-}
-
-Recipe ByteBpeRecipe() {
-  Recipe recipe;
-  recipe.data.kind = SubwordKind::kByteBpe;
+  recipe.data.kind = options.kind;
+  recipe.merges.size = options.size, recipe.merges.min_count = options.min_count;
+  if (options.kind == SubwordKind::kWordPiece) {
+    recipe.data.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
+    recipe.data.options = options.normalizer;
+    recipe.merges.max_alphabet = options.max_alphabet;
+    SetBertText(options.normalizer, &recipe.text);
+    const Normalizer* normalizer = recipe.text.normalizer.get();
+    recipe.normalize = [normalizer](absl::string_view raw, std::string* word) {
+      normalizer->Append(raw, 4 * kMaxWordChars, word, nullptr);
+      return CountCodePoints(*word) <= kMaxWordChars;
+    };
+    return recipe;
+  }
   recipe.data.tokens = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
   recipe.data.lstrip = {"<mask>"};
   recipe.merges.prefix.clear();
   for (int b = 0; b < 256; ++b)
     recipe.merges.alphabet.push_back(ByteCharacter(static_cast<uint8_t>(b)));
-  recipe.pre_tokenizer = std::make_shared<ByteLevelPreTokenizer>(false);
+  SetByteLevelText(false, &recipe.text);
   recipe.normalize = [](absl::string_view raw, std::string* word) {
     AppendByteSpelling(raw, word);
     return true;
@@ -57,30 +54,123 @@ Recipe ByteBpeRecipe() {
   return recipe;
 }
 
-Recipe RecipeOf(const VocabOptions& options) {
-  Recipe recipe =
-      options.kind == SubwordKind::kWordPiece ? WordPieceRecipe(options) : ByteBpeRecipe();
-  recipe.merges.size = options.size, recipe.merges.min_count = options.min_count;
-  return recipe;
-}
+// How often each word occurred, with an estimate of the memory that takes.
+struct WordCounts {
+  HashMap<std::string, int64_t> words;
+  int64_t text_bytes = 0;
+
+  void Add(absl::string_view word, int64_t count) {
+    const auto [at, is_new] = words.try_emplace(word, 0);
+    at->second += count;
+    if (is_new) text_bytes += word.size();
+  }
+
+  // Removes the words that occurred at most `count` times; returns how many that were, with
+  // repetitions.
+  int64_t DropRare(int64_t count) {
+    WordCounts kept;
+    int64_t dropped = 0;
+    for (const auto& [word, n] : words) {
+      if (n > count) {
+        kept.Add(word, n);
+      } else {
+        dropped += n;
+      }
+    }
+    *this = std::move(kept);
+    return dropped;
+  }
+
+  int64_t bytes() const {
+    return words.size() * 2 * sizeof(std::pair<std::string, int64_t>) + text_bytes;
+  }
+};
 
 // Counts raw words; each distinct word is normalised once, at the end.
 class WordCounter {
  public:
   WordCounter(const Recipe& recipe, int64_t memory_limit) : recipe_(recipe), limit_(memory_limit) {}
 
-  absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress);
+  absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress) {
+    ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kBatchBytes));
+    const int64_t before = bytes_;
+    std::string line;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
+      bytes_ = before + reader.position();
+      // In byte-level BPE the line end is a word.
+      if (more) absl::StrAppend(&batch_, line, reader.line_end());
+      if (batch_.size() >= kBatchBytes || !more) {
+        CountBatch();
+        progress(bytes_);
+      }
+      if (!more) return absl::OkStatus();
+    }
+  }
 
   // Returns the normalised words, sorted, and forgets all counts.
-  std::vector<std::pair<std::string, int64_t>> Take();
+  CountedWords Take() {
+    parts_.clear();
+    WordCounts normal;
+    std::string word;
+    for (const auto& [raw, count] : counts_.words) {
+      word.clear();
+      if (recipe_.normalize(raw, &word)) {
+        normal.Add(word, count);
+      } else {
+        dropped_ += count;
+      }
+    }
+    counts_ = {};
+    CountedWords words(normal.words.begin(), normal.words.end());
+    std::sort(words.begin(), words.end());
+    return words;
+  }
 
   int64_t bytes() const { return bytes_; }
   int64_t dropped() const { return dropped_; }
 
  private:
-  // Counts the words of batch_, which is whole lines, and clears it.
-  void CountBatch();
-  void CountLines(absl::string_view lines, WordCounts* counts, int64_t* dropped) const;
+  // Words do not cross lines, as Hugging Face reads files.
+  void CountLines(absl::string_view lines, WordCounts* counts, int64_t* dropped) const {
+    while (!lines.empty()) {
+      const absl::string_view line =
+          lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
+      recipe_.text.pre_tokenizer->Split(line, false, [&](size_t begin, size_t end, bool) {
+        if (end - begin > kMaxRawWord) {
+          ++*dropped;
+        } else {
+          counts->Add(line.substr(begin, end - begin), 1);
+        }
+      });
+      lines.remove_prefix(line.size());
+    }
+  }
+
+  // Counts the words of batch_, which is whole lines, and clears it. Sums do not depend on how the
+  // batch is divided; what is dropped depends on whole batches only.
+  void CountBatch() {
+    const size_t tasks = std::max(Threads(), 1);
+    parts_.resize(tasks);
+    std::vector<size_t> cuts = {0};
+    for (size_t i = 1; i <= tasks; ++i) {
+      const size_t newline = batch_.find('\n', std::max(cuts.back(), batch_.size() * i / tasks));
+      cuts.push_back(newline == std::string::npos || i == tasks ? batch_.size() : newline + 1);
+    }
+    std::vector<int64_t> dropped(tasks, 0);
+    ParallelFor(static_cast<int64_t>(tasks), [&](int64_t i) {
+      parts_[i] = {};
+      const absl::string_view lines(batch_.data() + cuts[i], cuts[i + 1] - cuts[i]);
+      CountLines(lines, &parts_[i], &dropped[i]);
+    });
+    for (size_t i = 0; i < tasks; ++i) {
+      for (const auto& [word, count] : parts_[i].words) counts_.Add(word, count);
+      dropped_ += dropped[i];
+    }
+    batch_.clear();
+    for (int64_t rare = 1; counts_.bytes() > limit_ && !counts_.words.empty(); rare *= 2)
+      dropped_ += counts_.DropRare(rare);
+  }
 
   const Recipe& recipe_;
   const int64_t limit_;
@@ -89,79 +179,6 @@ class WordCounter {
   std::vector<WordCounts> parts_;
   int64_t bytes_ = 0, dropped_ = 0;
 };
-
-absl::Status WordCounter::AddFile(
-    const std::string& path, absl::FunctionRef<void(int64_t)> progress) {
-  ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kBatchBytes));
-  const int64_t before = bytes_;
-  std::string line;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
-    bytes_ = before + reader.position();
-    // In byte-level BPE the line end is a word.
-    if (more) absl::StrAppend(&batch_, line, reader.line_end());
-    if (batch_.size() >= kBatchBytes || !more) {
-      CountBatch();
-      progress(bytes_);
-    }
-    if (!more) return absl::OkStatus();
-  }
-}
-
-// Words do not cross lines, as Hugging Face reads files.
-void WordCounter::CountLines(absl::string_view lines, WordCounts* counts, int64_t* dropped) const {
-  while (!lines.empty()) {
-    const absl::string_view line =
-        lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
-    recipe_.pre_tokenizer->Split(line, false, [&](size_t begin, size_t end, bool) {
-      if (end - begin > kMaxRawWord) {
-        ++*dropped;
-      } else {
-        counts->Add(line.substr(begin, end - begin), 1);
-      }
-    });
-    lines.remove_prefix(line.size());
-  }
-}
-
-void WordCounter::CountBatch() {
-  // Sums do not depend on how the batch is divided; what is dropped depends on whole batches only.
-  const size_t tasks = std::max(Threads(), 1);
-  parts_.resize(tasks);
-  std::vector<size_t> cuts = {0};
-  for (size_t i = 1; i <= tasks; ++i) {
-    const size_t newline = batch_.find('\n', std::max(cuts.back(), batch_.size() * i / tasks));
-    cuts.push_back(newline == std::string::npos || i == tasks ? batch_.size() : newline + 1);
-  }
-  std::vector<int64_t> dropped(tasks, 0);
-  ParallelFor(static_cast<int64_t>(tasks), [&](int64_t i) {
-    parts_[i].Clear();
-    CountLines(
-        absl::string_view(batch_).substr(cuts[i], cuts[i + 1] - cuts[i]), &parts_[i], &dropped[i]);
-  });
-  for (size_t i = 0; i < tasks; ++i) counts_.AddAll(parts_[i]), dropped_ += dropped[i];
-  batch_.clear();
-  for (int64_t rare = 1; counts_.bytes() > limit_ && !counts_.words().empty(); rare *= 2)
-    dropped_ += counts_.DropRare(rare);
-}
-
-std::vector<std::pair<std::string, int64_t>> WordCounter::Take() {
-  parts_.clear();
-  WordCounts normal;
-  std::string word;
-  for (const auto& [raw, count] : counts_.words()) {
-    word.clear();
-    if (recipe_.normalize(raw, &word)) {
-      normal.Add(word, count);
-    } else {
-      dropped_ += count;
-    }
-  }
-  counts_.Clear();
-  std::vector<std::pair<std::string, int64_t>> words(normal.words().begin(), normal.words().end());
-  std::sort(words.begin(), words.end());
-  return words;
-}
 
 }  // namespace
 
@@ -184,7 +201,7 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     RETURN_IF_ERROR(
         counter.AddFile(file, [&](int64_t done) { progress(done, std::max(done, total)); }));
   }
-  const auto words = counter.Take();
+  const CountedWords words = counter.Take();
   if (words.empty()) {
     return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
         ": no words to learn a vocabulary from");
@@ -194,7 +211,7 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
   result.bytes = counter.bytes(), result.dropped_words = counter.dropped();
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
-  LearnMerges(words, recipe.merges, &result.data.tokens, &result.data.merges);
+  LearnMerges(words, recipe.merges, &result.data);
   return result;
 }
 

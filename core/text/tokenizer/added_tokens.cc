@@ -1,9 +1,8 @@
-#include "core/text/tokenizer/added_tokens.h"
-
 #include <algorithm>
 #include <cstring>
 #include <functional>
 
+#include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {

@@ -1,68 +1,78 @@
-#include "core/text/tokenizer/byte_bpe.h"
-
+// Byte-level BPE: the bytes of a word are merged pair by pair, in the order of a list of merges.
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "core/base/status.h"
-#include "core/text/tokenizer/byte_level.h"
+#include "core/base/utf8.h"
+#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
+namespace {
 
-ByteBpe::ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
-  const auto find = [&](absl::string_view token, int32_t otherwise) {
-    const auto at = ids.find(token);
-    return at == ids.end() ? otherwise : at->second;
+class ByteBpe final : public SubwordModel {
+ public:
+  ByteBpe(const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
+    for (int b = 0; b < 256; ++b) {
+      std::string spelling;
+      AppendUtf8(ByteCharacter(static_cast<uint8_t>(b)), &spelling);
+      const auto at = ids.find(spelling);
+      bytes_[b] = at == ids.end() ? unknown : at->second;
+    }
+    merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
+    for (size_t rank = 0; rank < data.merges.size(); ++rank) {
+      const auto [left, right] = data.merges[rank];
+      const auto merged = ids.find(data.tokens[left] + data.tokens[right]);
+      CLOZE_CHECK(merged != ids.end());
+      merges_[Place(left, right)] = {left, right, static_cast<int32_t>(rank), merged->second};
+    }
+  }
+
+  void Split(absl::string_view word, std::vector<Piece>* pieces) const override;
+
+  // True unless the token begins with white space or ASCII punctuation, as new words do.
+  bool ContinuesWord(absl::string_view token) const override {
+    const auto first = static_cast<unsigned char>(BytesOfToken(token)[0]);
+    return first >= 0x80 || absl::ascii_isalnum(first);
+  }
+  void AppendDecoded(absl::string_view token, std::string* text) const override {
+    *text += BytesOfToken(token);
+  }
+  std::string Show(absl::string_view token) const override { return BytesOfToken(token); }
+
+ private:
+  struct Merge {
+    int32_t left = -1, right = -1, rank, id;
   };
-  for (int b = 0; b < 256; ++b) {
-    const char byte = static_cast<char>(b);
-    std::string spelling;
-    AppendByteSpelling({&byte, 1}, &spelling);
-    bytes_[b] = find(spelling, unknown);
-  }
-  merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
-  for (size_t rank = 0; rank < data.merges.size(); ++rank) {
-    const auto [left, right] = data.merges[rank];
-    const int32_t merged = find(data.tokens[left] + data.tokens[right], -1);
-    CLOZE_CHECK(merged >= 0);
-    merges_[Place(left, right)] = {left, right, static_cast<int32_t>(rank), merged};
-  }
-}
-
-size_t ByteBpe::Place(int32_t left, int32_t right) const {
-  const size_t mask = merges_.size() - 1;
-  const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-  size_t at = absl::Hash<uint64_t>()(key) & mask;
-  while (merges_[at].left >= 0 && (merges_[at].left != left || merges_[at].right != right))
-    at = (at + 1) & mask;
-  return at;
-}
-
-bool ByteBpe::ContinuesWord(absl::string_view token) const {
-  const auto first = static_cast<unsigned char>(BytesOfToken(token)[0]);
-  return first >= 0x80 || absl::ascii_isalnum(first);
-}
-
-void ByteBpe::AppendDecoded(absl::string_view token, std::string* text) const {
-  *text += BytesOfToken(token);
-}
-
-std::string ByteBpe::Show(absl::string_view token) const { return BytesOfToken(token); }
-
-// A symbol and its right neighbour, which may be merged.
-struct ByteBpe::Candidate {
-  int32_t rank, id, at;
-  bool operator<(const Candidate& other) const {  // the top of a heap is the greatest
-    return rank != other.rank ? rank > other.rank : at > other.at;
-  }
-};
-
-void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   struct Symbol {
     Piece piece;
     int32_t previous, next;  // -1: none
   };
+  // A symbol and its right neighbour, which may be merged.
+  struct Candidate {
+    int32_t rank, id, at;
+    bool operator<(const Candidate& other) const {  // the top of a heap is the greatest
+      return rank != other.rank ? rank > other.rank : at > other.at;
+    }
+  };
+
+  // Returns the index in merges_ of the merge of two tokens, or of the unused place for it.
+  size_t Place(int32_t left, int32_t right) const {
+    const size_t mask = merges_.size() - 1;
+    const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+    size_t at = absl::Hash<uint64_t>()(key) & mask;
+    while (merges_[at].left >= 0 && (merges_[at].left != left || merges_[at].right != right))
+      at = (at + 1) & mask;
+    return at;
+  }
+
+  std::array<int32_t, 256> bytes_;
+  std::vector<Merge> merges_;  // a hash table, at most half full; unused places have left < 0
+};
+
+void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
   thread_local std::vector<Symbol> symbols;
   thread_local std::vector<Candidate> heap;
   symbols.clear(), heap.clear(), pieces->clear();
@@ -100,6 +110,13 @@ void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {
     consider(top.at);
   }
   for (int32_t at = 0; at >= 0; at = symbols[at].next) pieces->push_back(symbols[at].piece);
+}
+
+}  // namespace
+
+std::unique_ptr<const SubwordModel> MakeByteBpe(
+    const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
+  return std::make_unique<ByteBpe>(data, ids, unknown);
 }
 
 }  // namespace cloze

@@ -1,7 +1,7 @@
-#include "core/text/tokenizer/byte_level.h"
-
+// The text stages of GPT-2 and RoBERTa: words keep their leading blank, bytes stay as they are.
 #include <array>
 
+#include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
@@ -72,7 +72,47 @@ const ByteTables& Tables() {
   return tables;
 }
 
+class Utf8Normalizer final : public Normalizer {
+ public:
+  void Append(absl::string_view raw, size_t, std::string* out,
+      std::vector<int32_t>* source) const override {
+    int32_t index = 0;
+    for (size_t at = 0; at < raw.size(); ++index) {
+      const CodePoint c = CodePointAt(raw, at);
+      AppendUtf8(c.value, out);
+      if (source != nullptr) source->resize(out->size(), index);
+      at += c.size;
+    }
+  }
+};
+
+class ByteLevelPreTokenizer final : public PreTokenizer {
+ public:
+  explicit ByteLevelPreTokenizer(bool add_prefix_space) : add_prefix_space_(add_prefix_space) {}
+
+  void Split(absl::string_view text, bool given, WordSink sink) const override {
+    size_t at = 0;
+    if ((add_prefix_space_ || given) && !text.empty() && text[0] != ' ') {
+      at = WordEnd(text, 0, true);
+      sink(0, at, true);
+    }
+    for (size_t end; at < text.size(); at = end) {
+      end = WordEnd(text, at, false);
+      sink(at, end, false);
+    }
+  }
+  absl::string_view prefix() const override { return " "; }
+
+ private:
+  const bool add_prefix_space_;
+};
+
 }  // namespace
+
+void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline) {
+  pipeline->normalizer = std::make_unique<Utf8Normalizer>();
+  pipeline->pre_tokenizer = std::make_unique<ByteLevelPreTokenizer>(add_prefix_space);
+}
 
 char32_t ByteCharacter(uint8_t byte) { return Tables().characters[byte]; }
 
@@ -93,33 +133,6 @@ std::string BytesOfToken(absl::string_view token) {
     at += c.size;
   }
   return bytes;
-}
-
-void Utf8Normalizer::Append(
-    absl::string_view raw, size_t, std::string* out, std::vector<int32_t>* source) const {
-  int32_t index = 0;
-  for (size_t at = 0; at < raw.size(); ++index) {
-    const CodePoint c = CodePointAt(raw, at);
-    if (c.valid) {
-      out->append(raw.data() + at, c.size);
-    } else {
-      AppendUtf8(c.value, out);
-    }
-    if (source != nullptr) source->resize(out->size(), index);
-    at += c.size;
-  }
-}
-
-void ByteLevelPreTokenizer::Split(absl::string_view text, bool given, WordSink sink) const {
-  size_t at = 0;
-  if ((add_prefix_space_ || given) && !text.empty() && text[0] != ' ') {
-    at = WordEnd(text, 0, true);
-    sink(0, at, true);
-  }
-  for (size_t end; at < text.size(); at = end) {
-    end = WordEnd(text, at, false);
-    sink(at, end, false);
-  }
 }
 
 }  // namespace cloze

@@ -1,10 +1,157 @@
-#include "core/text/tokenizer/encoding.h"
-
+// The tokens of a text with their offsets, and how a long text is truncated.
 #include <algorithm>
 #include <utility>
 
+#include "core/base/utf8.h"
+#include "core/text/tokenizer/tokenizer.h"
+
 namespace cloze {
 namespace {
+
+// Returns `span` without the blanks around the token `piece`, as Hugging Face trims offsets; with
+// `keep_first`, a single leading blank stays.
+Span Trim(absl::string_view piece, Span span, bool keep_first) {
+  const size_t begin = piece.find_first_not_of(' ');
+  if (begin == absl::string_view::npos) {  // only such tokens end with a blank
+    const auto blanks = static_cast<int64_t>(piece.size());
+    span.begin = std::min(span.begin + (blanks == 1 && keep_first ? 0 : blanks), span.end);
+    if (span.end >= blanks) span.end = std::max(span.end - blanks, span.begin);
+    return span;
+  }
+  if (begin > 1 || !keep_first)
+    span.begin = std::min(span.begin + static_cast<int64_t>(begin), span.end);
+  return span;
+}
+
+// Adds the tokens of texts to an encoding.
+class TextEncoder {
+ public:
+  // `text`, `pipeline` and `encoding` must outlive this object.
+  TextEncoder(const Pipeline& pipeline, absl::string_view text, Encoding* encoding)
+      : pipeline_(pipeline), text_(text), encoding_(*encoding) {}
+
+  // `number` is that of the first word, or of all words if the text is given as one word.
+  void Run(bool given, int32_t number);
+
+ private:
+  // Passes the text up to byte `to`.
+  void Advance(int64_t to) {
+    chars_ += CountCodePoints(text_.substr(byte_, to - byte_));
+    byte_ = to;
+  }
+  // Adds the tokens of the word at bytes `word` of the text, and passes it.
+  void AddWord(Span word, bool prefixed, int32_t number);
+  // Maps the bytes of the normalised word back to the text. Returns the code points of the word.
+  int64_t MapToText(Span word, bool prefixed);
+
+  const Pipeline& pipeline_;
+  const absl::string_view text_;
+  Encoding& encoding_;
+  int64_t byte_ = 0, chars_ = 0;  // how much of the text has been passed
+
+  struct Scratch {
+    std::string word;  // normalised
+    std::vector<Piece> pieces;
+    std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
+    std::vector<int64_t> starts;  // byte where each code point of the raw word starts
+  };
+  static Scratch& ThreadScratch() {
+    thread_local Scratch scratch;
+    return scratch;
+  }
+  Scratch& scratch_ = ThreadScratch();
+};
+
+int64_t TextEncoder::MapToText(Span word, bool prefixed) {
+  const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
+  pipeline_.Normalize(raw, prefixed, &scratch_.word, &scratch_.source);
+  std::vector<int64_t>& starts = scratch_.starts;
+  starts.clear();
+  int64_t at = word.begin;
+  const auto pass = [&] {
+    starts.push_back(at);
+    at += CodePointAt(text_, at).size;
+  };
+  while (at < word.end) pass();
+  const int64_t count = starts.size();
+  // A word that is only the prefix covers the next character.
+  if (count == 0 && at < static_cast<int64_t>(text_.size())) pass();
+  starts.push_back(at);
+  return count;
+}
+
+void TextEncoder::AddWord(Span word, bool prefixed, int32_t number) {
+  const PostProcessor& post = pipeline_.post;
+  const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
+  const std::string& normal = scratch_.word;
+  const std::vector<Piece>& pieces = scratch_.pieces;
+  Advance(word.begin);
+  pipeline_.Normalize(raw, prefixed, &scratch_.word);
+  pipeline_.model->Split(normal, &scratch_.pieces);
+  // One piece over all of the word needs no map, and a word that is too long has none.
+  const bool whole =
+      !raw.empty() && pieces.size() == 1 && pieces[0].begin == 0 && pieces[0].end == normal.size();
+  const int64_t count = whole ? CountCodePoints(raw) : MapToText(word, prefixed);
+  for (const Piece& piece : pieces) {
+    Span bytes = word, chars{chars_, chars_ + count};
+    if (!whole) {
+      const int64_t first = scratch_.source[piece.begin], last = scratch_.source[piece.end - 1] + 1;
+      bytes = {scratch_.starts[first], scratch_.starts[last]};
+      chars = {chars_ + first, chars_ + last};
+    }
+    if (post.trims_spans) {
+      const bool keep_first =
+          (prefixed && piece.begin == 0) || (post.keeps_first_blank && bytes.begin == 0);
+      const auto part = absl::string_view(normal).substr(piece.begin, piece.end - piece.begin);
+      bytes = Trim(part, bytes, keep_first), chars = Trim(part, chars, keep_first);
+      if (chars.begin == chars.end) bytes.end = bytes.begin;
+    }
+    encoding_.Add(piece.id, 0, number, bytes, chars);
+  }
+  byte_ = word.end, chars_ += count;
+}
+
+void TextEncoder::Run(bool given, int32_t number) {
+  for (size_t from = 0; from < text_.size();) {
+    const AddedTokens::Match match = pipeline_.added.Find(text_, from);
+    // An invalid sequence that a match cuts is invalid on both sides, so code points can be counted
+    // part by part.
+    const absl::string_view part = text_.substr(from, match.begin - from);
+    pipeline_.pre_tokenizer->Split(part, given, [&](size_t begin, size_t end, bool prefixed) {
+      AddWord(
+          {static_cast<int64_t>(from + begin), static_cast<int64_t>(from + end)}, prefixed, number);
+      number += !given;
+    });
+    if (match.id >= 0) {
+      const bool trim = pipeline_.post.trims_spans;
+      const auto begin = static_cast<int64_t>(trim ? match.token_begin : match.begin),
+                 end = static_cast<int64_t>(trim ? match.token_end : match.end);
+      Advance(begin);
+      const int64_t chars = chars_;
+      Advance(end);
+      encoding_.Add(match.id, 0, number, {begin, end}, {chars, chars_});
+      number += !given;
+      Advance(match.end);
+    }
+    from = match.end;
+  }
+}
+
+// Puts special tokens, if `special`, around the tokens that add_text(text, encoding) adds.
+Encoding Assemble(const std::vector<PostProcessor::Item>& items, bool special,
+    absl::FunctionRef<void(int, Encoding*)> add_text) {
+  Encoding encoding;
+  for (const PostProcessor::Item& item : items) {
+    const size_t begin = encoding.types.size();
+    if (item.text >= 0) {
+      add_text(item.text, &encoding);
+      std::fill(encoding.types.begin() + begin, encoding.types.end(), item.type);
+    } else if (special) {
+      encoding.Add(item.id, item.type, -1, {}, {});
+    }
+  }
+  return encoding;
+}
 
 // Appends tokens [begin, end) of `from` to *to.
 void Append(const Encoding& from, size_t begin, size_t end, Encoding* to) {
@@ -22,6 +169,24 @@ int64_t TokensRead(
 }
 
 }  // namespace
+
+Encoding Tokenizer::Encode(absl::string_view text, bool special) const {
+  return Assemble(pipeline_.post.single, special,
+      [&](int, Encoding* encoding) { TextEncoder(pipeline_, text, encoding).Run(false, 0); });
+}
+
+Encoding Tokenizer::EncodePair(absl::string_view a, absl::string_view b) const {
+  return Assemble(pipeline_.post.pair, true, [&](int text, Encoding* encoding) {
+    TextEncoder(pipeline_, text == 0 ? a : b, encoding).Run(false, 0);
+  });
+}
+
+Encoding Tokenizer::EncodeWords(absl::Span<const std::string> words, bool special) const {
+  return Assemble(pipeline_.post.single, special, [&](int, Encoding* encoding) {
+    for (size_t i = 0; i < words.size(); ++i)
+      TextEncoder(pipeline_, words[i], encoding).Run(true, static_cast<int32_t>(i));
+  });
+}
 
 int64_t FirstKept(int64_t count, Keep keep) {
   return keep == Keep::kHead ? count : keep == Keep::kTail ? 0 : count / 4;

@@ -1,21 +1,52 @@
-// The stages of a tokenizer. Text between added tokens is cut into words, each word is normalised
-// and split into subwords, and the special tokens are put around the result.
+// The stages of a tokenizer. Added tokens are found in the raw text. The text between them is cut
+// into words, each word is normalised and split into subwords, and the special tokens are put
+// around the result.
 //
 // Words are cut from the raw text, where their normal form would be cut. So the ids of a word can
 // be cached by its raw bytes, and only words that are not cached are normalised.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "core/text/tokenizer/tokenizer_data.h"
 
 namespace cloze {
+
+// Tokens that are recognised in raw text, before it is normalised: "[MASK]", "<mask>".
+class AddedTokens {
+ public:
+  // Byte offsets of a token in the text. If none is found, id is -1 and all offsets are
+  // text.size().
+  struct Match {
+    size_t begin = 0, end = 0;  // with the white space of lstrip and rstrip
+    int32_t id = -1;
+    size_t token_begin = 0, token_end = 0;  // the token alone
+  };
+
+  // `lstrip`, `rstrip`: a match includes the white space to the left or right of the token.
+  void Add(const std::string& token, int32_t id, bool lstrip, bool rstrip);
+  // Returns the leftmost token at or after `from`; of several that start there, the longest.
+  Match Find(absl::string_view text, size_t from) const;
+
+ private:
+  struct Token {
+    int32_t id;
+    bool lstrip, rstrip;
+  };
+  std::unordered_map<std::string, Token> tokens_;
+  // Lengths of the tokens by their first byte, longest first.
+  std::array<std::vector<size_t>, 256> lengths_;
+  std::vector<char> first_bytes_;
+};
 
 // Receives a word at bytes [begin, end) of a raw text. With `prefixed`, the pre-tokenizer's prefix
 // is put in front of its normal form; such a word may have no bytes.
@@ -75,11 +106,48 @@ struct PostProcessor {
 };
 
 struct Pipeline {
+  AddedTokens added;
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;  // may refer to the normaliser
   std::unique_ptr<const SubwordModel> model;
   PostProcessor post;
+
+  // Sets *word to the normal form of a raw word, and *source, unless null, as Normalizer does.
+  void Normalize(absl::string_view raw, bool prefixed, std::string* word,
+      std::vector<int32_t>* source = nullptr) const;
 };
+
+// Sets BERT's normaliser and pre-tokenizer. Words end at white space, punctuation and (by option)
+// at ideographs; their normal form is cleaned, lower-cased and stripped of accents.
+void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
+
+// Makes WordPiece of distinct `tokens`, by id: the longest token that matches, again and again.
+// Words with a part that matches no token, or with more than `max_chars` code points, become one
+// token `unknown`. Time is linear in the length of the word times that of the longest token.
+std::unique_ptr<const SubwordModel> MakeWordPiece(
+    const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars);
+
+// Sets the text stages of GPT-2 and RoBERTa. The normaliser replaces each invalid UTF-8 sequence by
+// U+FFFD. The pre-tokenizer cuts text by the pattern
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// where invalid UTF-8 counts as U+FFFD. Given words and, with `add_prefix_space`, texts get a blank
+// in front unless they begin with one.
+void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline);
+
+// Makes byte-level BPE, which repeatedly applies the first merge of the list that fits, at its
+// leftmost place, in O(n log n). Requires `data` that CheckTokens accepted, and the `ids` of its
+// tokens. `unknown` is the id of bytes that are not tokens; -1 drops them, as Hugging Face does.
+std::unique_ptr<const SubwordModel> MakeByteBpe(
+    const TokenizerData& data, const TokenIds& ids, int32_t unknown);
+
+// Byte-level tokens spell each byte as one printable character: 0x21 ... 0x7E, 0xA1 ... 0xAC and
+// 0xAE ... 0xFF as themselves, the others as U+0100 and following.
+char32_t ByteCharacter(uint8_t byte);
+// Appends the spelling of `bytes`.
+void AppendByteSpelling(absl::string_view bytes, std::string* out);
+// Returns the bytes that a token spells. Characters that spell no byte (in special tokens) are
+// kept.
+std::string BytesOfToken(absl::string_view token);
 
 }  // namespace cloze
 

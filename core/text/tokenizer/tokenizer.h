@@ -2,6 +2,7 @@
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,16 +13,49 @@
 #include "absl/types/span.h"
 #include "core/base/hash.h"
 #include "core/base/status.h"
-#include "core/text/tokenizer/added_tokens.h"
-#include "core/text/tokenizer/encoding.h"
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/tokenizer/tokenizer_data.h"
 
 namespace cloze {
 
+// Half-open range.
+struct Span {
+  int64_t begin = 0, end = 0;
+};
+
+// Tokens of a text or of a pair of texts, as parallel arrays. A special token around the texts has
+// word -1 and empty spans; one found inside a text is a word of its own.
+struct Encoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> types;  // token type ids: 0, or 1 for the second text of a BERT pair
+  std::vector<int32_t> words;  // word numbers: from 0 in each text, or the indices of given words
+  std::vector<Span> bytes;     // offsets into the text as given, valid UTF-8 or not
+  std::vector<Span> chars;     // the same in code points; see CodePoint for invalid UTF-8
+
+  void Add(int32_t id, int32_t type, int32_t word, Span in_bytes, Span in_chars) {
+    ids.push_back(id);
+    types.push_back(type);
+    words.push_back(word);
+    bytes.push_back(in_bytes);
+    chars.push_back(in_chars);
+  }
+};
+
+// The part of a long text that is kept: its head, its tail, or a quarter head and the rest tail.
+enum class Keep { kHead, kTail, kHeadTail };
+
+// Returns how many of `count` kept tokens are taken from the head of the text.
+int64_t FirstKept(int64_t count, Keep keep);
+
+// Truncates to at most `max_length` tokens like Hugging Face's `longest_first`. Special tokens
+// around the texts are kept, even if they alone exceed `max_length`. Returns the number of tokens
+// removed.
+int64_t Truncate(Encoding* encoding, int64_t max_length, Keep keep = Keep::kHead);
+
 // Ids of the special tokens by role; -1 if the vocabulary has none.
 struct SpecialIds {
   int32_t pad = -1, unk = -1, cls = -1, sep = -1, mask = -1;
+  std::array<int32_t, 5> All() const { return {pad, unk, cls, sep, mask}; }
 };
 
 // Gives the ids that Hugging Face's tokenizers gives. Const methods are thread-safe.
@@ -71,29 +105,13 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
 
  private:
-  struct Place;
-  struct Scratch;
-
   Tokenizer(TokenizerData data, TokenIds ids);
-  static Scratch& ThreadScratch();
-  void AddToken(int32_t id);
-  // Sets the normalised word and its pieces.
-  void Split(absl::string_view raw, bool prefixed, Scratch* scratch) const;
-  void AppendWord(
-      absl::string_view raw, bool prefixed, Scratch* scratch, std::vector<int32_t>* ids) const;
-  void EncodeText(absl::string_view text, bool given, int32_t word, Encoding* encoding) const;
-  // Adds the tokens of the word at bytes `word` of the text, and passes it.
-  void EncodeWord(Span word, bool prefixed, int32_t number, Place* place, Encoding* encoding) const;
-  // Maps the bytes of the normalised word back to the text. Returns the code points of the word.
-  int64_t MapToText(Span word, bool prefixed, absl::string_view text, Scratch* scratch) const;
 
   TokenizerData data_;
   TokenIds ids_;  // of data_.tokens
   SpecialIds special_;
-  std::vector<int32_t> special_ids_;  // sorted
   Pipeline pipeline_;
-  AddedTokens added_;
-  const uint32_t serial_;  // distinguishes tokenizers in the cache of a thread
+  uint32_t serial_;  // distinguishes tokenizers in the cache of a thread
 };
 
 }  // namespace cloze

@@ -1,6 +1,5 @@
 #include "core/text/tokenizer/tokenizer_data.h"
 
-#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/utf8.h"
 
@@ -11,37 +10,32 @@ constexpr int64_t kMaxTokenBytes = 1024;
 constexpr int64_t kMaxVocabBytes = int64_t{128} << 20;
 constexpr size_t kMaxAddedBytes = 256;  // each added token is looked for at each byte of a text
 
-// Fills *name with the first of `spellings` that is a token, or checks that the given name is one.
-absl::Status FindSpecial(const std::string& file, const TokenIds& ids, absl::string_view role,
-    const std::vector<absl::string_view>& spellings, bool required, std::string* name) {
-  if (!name->empty()) {
-    if (ids.contains(*name)) return absl::OkStatus();
-    return Error(Exit::kData, QuotePath(file), ": the ", role, " token ", Quote(*name),
-        " is not in the vocabulary");
-  }
-  for (const absl::string_view spelling : spellings) {
-    if (!ids.contains(spelling)) continue;
-    *name = std::string(spelling);
-    return absl::OkStatus();
-  }
-  if (!required) return absl::OkStatus();
-  return Error(Exit::kData, QuotePath(file), ": no ", role, " token: expected ", spellings[0],
-      " or ", spellings[1], " (is this a BERT or RoBERTa vocabulary?)");
-}
-
+// Fills empty names with the first of their spellings that is a token, and checks the others.
 absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialNames* names) {
-  struct {
+  struct Role {
     absl::string_view role;
     std::vector<absl::string_view> spellings;
     bool required;
     std::string* name;
-  } const roles[] = {{"unknown", {"[UNK]", "<unk>"}, true, &names->unk},
-      {"class", {"[CLS]", "<class>", "<s>"}, true, &names->cls},
-      {"separator", {"[SEP]", "<sep>", "</s>"}, true, &names->sep},
-      {"padding", {"[PAD]", "<pad>"}, false, &names->pad},
-      {"mask", {"[MASK]", "<mask>"}, false, &names->mask}};
-  for (const auto& r : roles)
-    RETURN_IF_ERROR(FindSpecial(file, ids, r.role, r.spellings, r.required, r.name));
+  };
+  for (const auto& [role, spellings, required, name] :
+      {Role{"unknown", {"[UNK]", "<unk>"}, true, &names->unk},
+          Role{"class", {"[CLS]", "<class>", "<s>"}, true, &names->cls},
+          Role{"separator", {"[SEP]", "<sep>", "</s>"}, true, &names->sep},
+          Role{"padding", {"[PAD]", "<pad>"}, false, &names->pad},
+          Role{"mask", {"[MASK]", "<mask>"}, false, &names->mask}}) {
+    if (!name->empty() && !ids.contains(*name)) {
+      return Error(Exit::kData, QuotePath(file), ": the ", role, " token ", Quote(*name),
+          " is not in the vocabulary");
+    }
+    for (const absl::string_view spelling : spellings) {
+      if (name->empty() && ids.contains(spelling)) *name = std::string(spelling);
+    }
+    if (name->empty() && required) {
+      return Error(Exit::kData, QuotePath(file), ": no ", role, " token: expected ", spellings[0],
+          " or ", spellings[1], " (is this a BERT or RoBERTa vocabulary?)");
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -80,17 +74,6 @@ std::string MergesText(const TokenizerData& data) {
   return text;
 }
 
-std::string RulesKey(const TokenizerData& data) {
-  if (data.kind == SubwordKind::kWordPiece) return "";
-  return absl::StrCat(MergesText(data), data.add_prefix_space, data.drops_unknown,
-      absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
-}
-
-std::string TokenOrigin::Place(int64_t id) const {
-  return lines ? absl::StrCat(QuotePath(file), ":", id + 1)
-               : absl::StrCat(QuotePath(file), ": token ", id);
-}
-
 absl::Status CheckToken(absl::string_view token) {
   if (token.empty()) return Error(Exit::kData, "blank: expected a token");
   if (token.size() > kMaxTokenBytes) {
@@ -110,16 +93,19 @@ absl::Status CheckTokenCount(const std::string& file, int64_t tokens, int64_t by
 }
 
 absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* data) {
+  const auto place = [&](int64_t id) {
+    return origin.lines ? absl::StrCat(QuotePath(origin.file), ":", id + 1)
+                        : absl::StrCat(QuotePath(origin.file), ": token ", id);
+  };
   const std::vector<std::string>& tokens = data->tokens;
   TokenIds ids;
   ids.reserve(tokens.size());
   int64_t bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {
     const std::string& token = tokens[id];
-    if (absl::Status status = CheckToken(token); !status.ok())
-      return Annotate(status, origin.Place(id));
+    if (absl::Status status = CheckToken(token); !status.ok()) return Annotate(status, place(id));
     if (const auto [first, is_new] = ids.try_emplace(token, id); !is_new) {
-      return Error(Exit::kData, origin.Place(id), ": token ", Quote(token), " is a duplicate of ",
+      return Error(Exit::kData, place(id), ": token ", Quote(token), " is a duplicate of ",
           origin.lines ? "line " : "token ", first->second + origin.lines);
     }
     bytes += token.size();

@@ -11,9 +11,15 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
-#include "core/text/tokenizer/bert_text.h"
 
 namespace cloze {
+
+struct NormalizerOptions {
+  bool clean_text = true;     // drop control characters
+  bool chinese_chars = true;  // ideographs are words of their own
+  bool strip_accents = true;  // NFD, then drop nonspacing marks
+  bool lowercase = true;
+};
 
 // Spellings of the special tokens; empty if unknown or absent.
 struct SpecialNames {
@@ -45,9 +51,6 @@ struct TokenizerData {
 // Returns the text of merges.txt.
 std::string MergesText(const TokenizerData& data);
 
-// Returns what determines ids besides tokens, special tokens and options, for cache keys.
-std::string RulesKey(const TokenizerData& data);
-
 inline constexpr int64_t kMaxTokens = 10'000'000;
 
 // Ids by token. Keys are views of TokenizerData::tokens. Not a flat_hash_map: that is freed wrongly
@@ -59,7 +62,6 @@ struct TokenOrigin {
   std::string file = "the vocabulary";
   bool lines = false;       // line = id + 1
   std::string merges = "";  // the file of the merges, if it is another one
-  std::string Place(int64_t id) const;
 };
 
 // Returns kData unless `token` is UTF-8 of 1 to 1024 bytes without line breaks.

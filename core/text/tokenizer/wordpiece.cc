@@ -1,58 +1,118 @@
-// The trie is laid out level by level, so that a node's children are neighbours.
-#include "core/text/tokenizer/wordpiece.h"
-
+// WordPiece over a trie that is laid out level by level, so that a node's children are neighbours.
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
 
-// Returns all ids, sorted by the bytes of their tokens. Mostly compares the first eight bytes, as a
-// number.
-std::vector<int32_t> SortedIds(absl::Span<const std::string> tokens) {
-  struct Entry {
-    uint64_t begin;
-    int32_t id;
-  };
-  std::vector<Entry> entries(tokens.size());
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    entries[id].id = static_cast<int32_t>(id);
-    for (size_t i = 0; i < 8; ++i)
-      entries[id].begin =
-          entries[id].begin << 8 | (i < tokens[id].size() ? uint8_t(tokens[id][i]) : 0);
-  }
-  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-    if (a.begin != b.begin) return a.begin < b.begin;
-    return tokens[a.id] < tokens[b.id];
-  });
-  std::vector<int32_t> ids;
-  ids.reserve(entries.size());
-  for (const Entry& entry : entries) ids.push_back(entry.id);
-  return ids;
-}
+constexpr absl::string_view kPrefix = "##";  // of tokens that continue a word
 
 bool Continues(absl::string_view token) {
-  return token.size() > WordPiece::kPrefix.size() && absl::StartsWith(token, WordPiece::kPrefix);
+  return token.size() > kPrefix.size() && absl::StartsWith(token, kPrefix);
 }
 
-}  // namespace
-
-WordPiece::WordPiece(absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars)
-    : unknown_(unknown), max_chars_(max_chars) {
-  std::vector<Entry> whole, continuing;
-  for (const int32_t id : SortedIds(tokens)) {
-    const absl::string_view token = tokens[id];
-    whole.push_back({token, id});
-    if (Continues(token)) continuing.push_back({token.substr(kPrefix.size()), id});
+class WordPiece final : public SubwordModel {
+ public:
+  WordPiece(const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars)
+      : unknown_(unknown), max_chars_(max_chars) {
+    std::vector<Entry> whole = SortedEntries(tokens), continuing;
+    for (const Entry& entry : whole) {
+      if (!Continues(entry.key)) continue;
+      continuing.push_back({entry.key.substr(kPrefix.size()), entry.id});
+    }
+    whole_ = Build(whole);
+    continuing_ = Build(continuing);
   }
-  whole_ = Build(std::move(whole));
-  continuing_ = Build(std::move(continuing));
+
+  void Split(absl::string_view word, std::vector<Piece>* pieces) const override {
+    pieces->clear();
+    const auto unknown = [&] {
+      pieces->assign(1, {unknown_, 0, static_cast<int32_t>(word.size())});
+    };
+    if (word.size() > max_chars_ && CountCodePoints(word) > max_chars_) return unknown();
+    for (size_t begin = 0; begin < word.size();) {
+      Piece best{-1, static_cast<int32_t>(begin), static_cast<int32_t>(begin)};
+      const Node* node = &nodes_[begin == 0 ? whole_ : continuing_];
+      for (size_t at = begin; at < word.size() && (node = Child(*node, word[at])) != nullptr;
+           ++at) {
+        if (node->id >= 0) best.id = node->id, best.end = at + 1;
+      }
+      if (best.id < 0) return unknown();
+      pieces->push_back(best);
+      begin = best.end;
+    }
+  }
+
+  size_t max_word_bytes() const override { return 4 * max_chars_; }
+
+  bool ContinuesWord(absl::string_view token) const override {
+    return absl::StartsWith(token, kPrefix);
+  }
+
+  // Puts a blank between words and removes "##".
+  void AppendDecoded(absl::string_view token, std::string* text) const override {
+    if (Continues(token)) {
+      token.remove_prefix(kPrefix.size());
+    } else if (!text->empty()) {
+      *text += ' ';
+    }
+    absl::StrAppend(text, token);
+  }
+
+ private:
+  // Children of a node are neighbours, sorted by label.
+  struct Node {
+    int32_t id = -1;
+    uint32_t first_child = 0;
+    uint16_t children = 0;
+    uint8_t label = 0;
+  };
+  struct Entry {
+    absl::string_view key;
+    int32_t id;
+    uint64_t begin = 0;  // the first eight bytes, for SortedEntries
+  };
+
+  static std::vector<Entry> SortedEntries(const std::vector<std::string>& tokens);
+  // Adds a trie of `entries`, which are sorted by key; returns its root.
+  uint32_t Build(const std::vector<Entry>& entries);
+
+  const Node* Child(const Node& node, uint8_t label) const {
+    const Node* begin = nodes_.data() + node.first_child;
+    const Node* end = begin + node.children;
+    if (node.children > 8)
+      begin = std::lower_bound(
+          begin, end, label, [](const Node& child, uint8_t x) { return child.label < x; });
+    while (begin < end && begin->label < label) ++begin;
+    return begin < end && begin->label == label ? begin : nullptr;
+  }
+
+  std::vector<Node> nodes_;
+  uint32_t whole_ = 0, continuing_ = 0;  // roots: all tokens; those with the prefix, without it
+  const int32_t unknown_;
+  const int64_t max_chars_;
+};
+
+// Mostly compares the first eight bytes of keys, as a number.
+std::vector<WordPiece::Entry> WordPiece::SortedEntries(const std::vector<std::string>& tokens) {
+  std::vector<Entry> entries;
+  entries.reserve(tokens.size());
+  for (const std::string& token : tokens) {
+    Entry& entry = entries.emplace_back(Entry{token, static_cast<int32_t>(entries.size())});
+    for (size_t i = 0; i < 8; ++i)
+      entry.begin = entry.begin << 8 | (i < token.size() ? uint8_t(token[i]) : 0);
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.key < b.key;
+  });
+  return entries;
 }
 
-uint32_t WordPiece::Build(std::vector<Entry> entries) {
+uint32_t WordPiece::Build(const std::vector<Entry>& entries) {
   struct Range {
     size_t begin, end, depth;
   };
@@ -77,43 +137,11 @@ uint32_t WordPiece::Build(std::vector<Entry> entries) {
   return root;
 }
 
-const WordPiece::Node* WordPiece::Child(const Node& node, uint8_t label) const {
-  const Node* begin = nodes_.data() + node.first_child;
-  const Node* end = begin + node.children;
-  if (node.children > 8)
-    begin = std::lower_bound(
-        begin, end, label, [](const Node& child, uint8_t x) { return child.label < x; });
-  while (begin < end && begin->label < label) ++begin;
-  return begin < end && begin->label == label ? begin : nullptr;
-}
+}  // namespace
 
-bool WordPiece::ContinuesWord(absl::string_view token) const {
-  return absl::StartsWith(token, kPrefix);
-}
-
-void WordPiece::AppendDecoded(absl::string_view token, std::string* text) const {
-  if (Continues(token)) {
-    token.remove_prefix(kPrefix.size());
-  } else if (!text->empty()) {
-    *text += ' ';
-  }
-  absl::StrAppend(text, token);
-}
-
-void WordPiece::Split(absl::string_view word, std::vector<Piece>* pieces) const {
-  pieces->clear();
-  const auto unknown = [&] { pieces->assign(1, {unknown_, 0, static_cast<int32_t>(word.size())}); };
-  if (word.size() > max_chars_ && CountCodePoints(word) > max_chars_) return unknown();
-  for (size_t begin = 0; begin < word.size();) {
-    Piece best{-1, static_cast<int32_t>(begin), static_cast<int32_t>(begin)};
-    const Node* node = &nodes_[begin == 0 ? whole_ : continuing_];
-    for (size_t at = begin; at < word.size() && (node = Child(*node, word[at])) != nullptr; ++at) {
-      if (node->id >= 0) best.id = node->id, best.end = at + 1;
-    }
-    if (best.id < 0) return unknown();
-    pieces->push_back(best);
-    begin = best.end;
-  }
+std::unique_ptr<const SubwordModel> MakeWordPiece(
+    const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars) {
+  return std::make_unique<WordPiece>(tokens, unknown, max_chars);
 }
 
 }  // namespace cloze

@@ -1,6 +1,6 @@
 // Byte-level BPE against Hugging Face's (tests/golden/byte_level), its files, and what is refused.
 #include "core/text/files/tokenizer_files.h"
-#include "core/text/tokenizer/byte_level.h"
+#include "core/text/tokenizer/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,10 +24,11 @@ using testing::HasSubstr;
 const std::string kGolden = CLOZE_SOURCE_DIR "/tests/golden/byte_level";
 
 std::vector<std::string> WordsOf(absl::string_view text, bool add_prefix_space = false) {
-  const ByteLevelPreTokenizer pre_tokenizer(add_prefix_space);
+  Pipeline stages;
+  SetByteLevelText(add_prefix_space, &stages);
   std::vector<std::string> words;
-  pre_tokenizer.Split(text, false, [&](size_t begin, size_t end, bool prefixed) {
-    words.emplace_back(prefixed ? pre_tokenizer.prefix() : "");
+  stages.pre_tokenizer->Split(text, false, [&](size_t begin, size_t end, bool prefixed) {
+    words.emplace_back(prefixed ? stages.pre_tokenizer->prefix() : "");
     words.back().append(text.data() + begin, end - begin);
   });
   return words;

@@ -170,7 +170,8 @@ void CheckEncoding(const Tokenizer& tokenizer, const std::string& text) {
   Ids ids;
   tokenizer.AppendIds(text, &ids);
   ASSERT_EQ(ids, encoding.ids);
-  const BertNormalizer normalizer(tokenizer.options());
+  Pipeline stages;
+  SetBertText(tokenizer.options(), &stages);
   for (size_t i = 0; i < ids.size(); ++i) {
     const Span bytes = encoding.bytes[i], chars = encoding.chars[i];
     ASSERT_TRUE(0 <= bytes.begin && bytes.begin < bytes.end &&
@@ -186,7 +187,7 @@ void CheckEncoding(const Tokenizer& tokenizer, const std::string& text) {
     // The bytes of a token hold it.
     const std::string slice = text.substr(bytes.begin, bytes.end - bytes.begin);
     std::string normal, piece = tokenizer.token(ids[i]);
-    normalizer.Append(slice, 1000, &normal, nullptr);
+    stages.normalizer->Append(slice, 1000, &normal, nullptr);
     if (piece.size() > 2 && piece.substr(0, 2) == "##") piece = piece.substr(2);
     ASSERT_TRUE(slice == piece || ids[i] == tokenizer.special().unk ||
                 normal.find(piece) != std::string::npos)
