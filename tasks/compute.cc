@@ -1,6 +1,6 @@
 #include "tasks/compute.h"
 
-#include "core/ops/dispatch.h"
+#include "core/ops/matmul.h"
 
 namespace cloze {
 

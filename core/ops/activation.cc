@@ -1,9 +1,6 @@
 #include "core/ops/activation.h"
 
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/kernels/kernels.h"
-#include "core/ops/reduce.h"
+#include "core/ops/op.h"
 
 namespace cloze {
 

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "core/base/number.h"
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/op.h"
 
 namespace cloze {
 
@@ -28,20 +26,10 @@ double SumSquares(absl::Span<const float> x) {
 void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, int64_t n) {
   const double correction1 = a.bias_correction ? 1 - std::pow(double{a.beta1}, a.step) : 1;
   const double correction2 = a.bias_correction ? 1 - std::pow(double{a.beta2}, a.step) : 1;
+  const float first = correction1, second_root = std::sqrt(correction2);
   ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().adamw({.value = value + begin,
-        .grad = grad + begin,
-        .m = m + begin,
-        .v = v + begin,
-        .n = end - begin,
-        .rate = a.rate,
-        .beta1 = a.beta1,
-        .beta2 = a.beta2,
-        .epsilon = a.epsilon,
-        .decay = a.decay,
-        .grad_scale = a.grad_scale,
-        .correction1 = static_cast<float>(correction1),
-        .correction2_root = static_cast<float>(std::sqrt(correction2))});
+    GetKernels().adamw(
+        {a, first, second_root, end - begin, value + begin, grad + begin, m + begin, v + begin});
   });
 }
 

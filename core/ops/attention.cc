@@ -3,52 +3,69 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/op.h"
 #include "core/ops/rows.h"
 
 namespace cloze {
 namespace {
+
+int64_t Tokens(const AttentionShape& shape, int64_t sequence) {
+  return shape.cu_seqlens[sequence + 1] - shape.cu_seqlens[sequence];
+}
+
+// Returns the sum of the squared lengths of the first `sequences` sequences.
+int64_t Squares(const AttentionShape& shape, int64_t sequences) {
+  int64_t sum = 0;
+  for (int64_t s = 0; s < sequences; ++s) sum += Tokens(shape, s) * Tokens(shape, s);
+  return sum;
+}
 
 // Shared by all tasks of a call. A task is one head of one sequence.
 struct Plan {
   ConstMat qkv;
   AttentionShape shape;
   DropoutSite dropout;
-  int64_t dim, scratch_size;
-  float* scratch;
+  int64_t sequences, dim, scratch_size = 0;
+  float* scratch = nullptr;
 
-  Plan(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena)
-      : qkv(qkv), shape(shape), dropout(dropout), dim(qkv.cols / 3 / shape.heads) {
+  Plan(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout)
+      : qkv(qkv), shape(shape), dropout(dropout), sequences(std::ssize(shape.cu_seqlens) - 1),
+        dim(qkv.cols / 3 / shape.heads) {}
+
+  // Takes the scratch of all threads.
+  void Allocate(Arena& arena) {
     int64_t longest = 1;
-    for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s)
-      longest = std::max<int64_t>(longest, shape.cu_seqlens[s + 1] - shape.cu_seqlens[s]);
+    for (int64_t s = 0; s < sequences; ++s) longest = std::max(longest, Tokens(shape, s));
     scratch_size = AttentionScratch(longest, dim);
     scratch = arena.NewArray<float>(scratch_size * Threads());
   }
 
-  int64_t tasks() const {
-    return (static_cast<int64_t>(shape.cu_seqlens.size()) - 1) * shape.heads;
+  // Returns the operands of `products` products with a [tokens, tokens] matrix per head.
+  double Flop(int products) const {
+    return 2.0 * products * Squares(shape, sequences) * shape.heads * dim;
+  }
+
+  // Returns the part of `m` [rows, n heads dim] that belongs to a task, in columns of group
+  // `group`.
+  void* Part(ConstMat m, int64_t task, int64_t group = 0) const {
+    const int64_t row = shape.cu_seqlens[task / shape.heads],
+                  column = (group * shape.heads + task % shape.heads) * dim;
+    return const_cast<void*>(Columns(Rows(m, row, 0), column, dim).data);
   }
 
   AttentionArgs Args(int64_t task, ConstMat out, const float* lse) const {
     const int64_t sequence = task / shape.heads, head = task % shape.heads,
                   row = shape.cu_seqlens[sequence];
-    const auto part = [&](ConstMat m, int64_t column) {
-      return Columns(Rows(m, row, 0), column + head * dim, dim).data;
-    };
-    const int64_t hidden = shape.heads * dim;
     DropoutSite site = dropout;
     site.site = dropout.site << 12 | static_cast<uint32_t>(head);
-    return {.tokens = shape.cu_seqlens[sequence + 1] - row,
+    return {.tokens = Tokens(shape, sequence),
         .head_dim = dim,
         .stride = qkv.stride,
         .out_stride = out.stride,
-        .q = part(qkv, 0),
-        .k = part(qkv, hidden),
-        .v = part(qkv, 2 * hidden),
-        .out = const_cast<void*>(part(out, 0)),
+        .q = Part(qkv, task, 0),
+        .k = Part(qkv, task, 1),
+        .v = Part(qkv, task, 2),
+        .out = Part(out, task),
         .lse = const_cast<float*>(lse) + head * qkv.rows + row,
         .probs = nullptr,
         .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
@@ -57,35 +74,20 @@ struct Plan {
   }
 };
 
-// Returns the work of `products` products with a [tokens, tokens] matrix per head.
-double AttentionFlop(const AttentionShape& shape, int64_t hidden, int products) {
-  double squares = 0;
-  for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
-    const double tokens = shape.cu_seqlens[s + 1] - shape.cu_seqlens[s];
-    squares += tokens * tokens;
-  }
-  return 2.0 * products * squares * hidden;
-}
-
 }  // namespace
 
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
     Arena& arena, Mat out, float* lse, float* probs) {
-  const Op op("attention", [&] { return Traffic({qkv, out}, AttentionFlop(shape, out.cols, 2)); });
+  Plan plan(qkv, shape, dropout);
+  const Op op("attention", [&] { return Traffic({qkv, out}, plan.Flop(2)); });
   const Arena::Mark mark = arena.mark();
-  const Plan plan(qkv, shape, dropout, arena);
+  plan.Allocate(arena);
   if (op.dry()) return arena.Rewind(mark);
-  const auto* offsets = shape.cu_seqlens.data();
-  const auto square = [&](int64_t s) {
-    return int64_t{offsets[s + 1] - offsets[s]} * (offsets[s + 1] - offsets[s]);
-  };
-  ParallelFor(plan.tasks(), [&](int64_t task) {
+  ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {
     AttentionArgs args = plan.Args(task, out, lse);
-    if (probs != nullptr) {
-      args.probs = probs;
-      for (int64_t s = 0; s < task / shape.heads; ++s) args.probs += square(s) * shape.heads;
-      args.probs += task % shape.heads * square(task / shape.heads);
-    }
+    const int64_t sequence = task / shape.heads, square = args.tokens * args.tokens;
+    if (probs != nullptr)
+      args.probs = probs + Squares(shape, sequence) * shape.heads + task % shape.heads * square;
     GetKernels().attention[qkv.type](args);
   });
   ZeroRowsFrom(out, shape.cu_seqlens.back());
@@ -95,24 +97,14 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
 void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
     const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv) {
   CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
-  const Op op("attention backward", [&] {
-    return Traffic({qkv, out, dout, dqkv}, AttentionFlop(shape, out.cols, 5));
-  });
+  Plan plan(qkv, shape, dropout);
+  const Op op("attention backward", [&] { return Traffic({qkv, out, dout, dqkv}, plan.Flop(5)); });
   const Arena::Mark mark = arena.mark();
-  const Plan plan(qkv, shape, dropout, arena);
+  plan.Allocate(arena);
   if (op.dry()) return arena.Rewind(mark);
-  ParallelFor(plan.tasks(), [&](int64_t task) {
-    const AttentionArgs forward = plan.Args(task, out, lse);
-    // The place in `to` of p in `from`; both have the same stride.
-    const auto moved = [](const void* p, ConstMat from, ConstMat to) {
-      const auto at = static_cast<const char*>(p) - static_cast<const char*>(from.data);
-      return static_cast<char*>(const_cast<void*>(to.data)) + at;
-    };
-    GetKernels().attention_grad[qkv.type]({.forward = forward,
-        .dout = moved(forward.out, out, dout),
-        .dq = moved(forward.q, qkv, dqkv),
-        .dk = moved(forward.k, qkv, dqkv),
-        .dv = moved(forward.v, qkv, dqkv)});
+  ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {
+    GetKernels().attention_grad[qkv.type]({plan.Args(task, out, lse), plan.Part(dout, task),
+        plan.Part(dqkv, task, 0), plan.Part(dqkv, task, 1), plan.Part(dqkv, task, 2)});
   });
   ZeroRowsFrom(dqkv, shape.cu_seqlens.back());
   arena.Rewind(mark);

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "core/base/number.h"
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/elementwise.h"
+#include "core/ops/op.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {
@@ -17,12 +16,13 @@ namespace {
 constexpr int64_t kParts = 16;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// log sum exp x[i].
-double LogSum(absl::Span<const double> x) {
-  const double max = *std::max_element(x.begin(), x.end());
+// Returns log sum exp of term(0) ... term(n - 1).
+template <typename Term>
+double LogSum(int64_t n, Term term) {
+  double max = term(0), sum = 0;
+  for (int64_t i = 1; i < n; ++i) max = std::max(max, term(i));
   if (max == kNever) return kNever;
-  double sum = 0;
-  for (const double v : x) sum += std::exp(v - max);
+  for (int64_t i = 0; i < n; ++i) sum += std::exp(term(i) - max);
   return max + std::log(sum);
 }
 
@@ -32,17 +32,15 @@ double LogSum(absl::Span<const double> x) {
 class Lattice {
  public:
   Lattice(ConstMat logits, const Crf& crf)
-      : e_(logits), crf_(crf), n_(logits.rows), labels_(logits.cols), terms_(labels_) {
-    alpha_.resize(n_ * labels_);
+      : e_(logits), crf_(crf), n_(logits.rows), labels_(logits.cols), alpha_(n_ * labels_) {
     for (int64_t j = 0; j < labels_; ++j) alpha(0, j) = double{crf.start[j]} + e_.f32(0)[j];
     for (int64_t t = 1; t < n_; ++t) {
       for (int64_t j = 0; j < labels_; ++j) {
-        for (int64_t i = 0; i < labels_; ++i) terms_[i] = alpha(t - 1, i) + between(i, j);
-        alpha(t, j) = LogSum(terms_) + e_.f32(t)[j];
+        const auto term = [&](int64_t i) { return alpha(t - 1, i) + between(i, j); };
+        alpha(t, j) = LogSum(labels_, term) + e_.f32(t)[j];
       }
     }
-    for (int64_t j = 0; j < labels_; ++j) terms_[j] = alpha(n_ - 1, j) + crf.end[j];
-    log_z_ = LogSum(terms_);
+    log_z_ = LogSum(labels_, [&](int64_t j) { return alpha(n_ - 1, j) + crf.end[j]; });
   }
 
   double log_z() const { return log_z_; }
@@ -59,9 +57,10 @@ class Lattice {
     for (int64_t i = 0; i < labels_; ++i) beta(n_ - 1, i) = crf_.end[i];
     for (int64_t t = n_ - 2; t >= 0; --t) {
       for (int64_t i = 0; i < labels_; ++i) {
-        for (int64_t j = 0; j < labels_; ++j)
-          terms_[j] = between(i, j) + e_.f32(t + 1)[j] + beta(t + 1, j);
-        beta(t, i) = LogSum(terms_);
+        const auto term = [&](int64_t j) {
+          return between(i, j) + e_.f32(t + 1)[j] + beta(t + 1, j);
+        };
+        beta(t, i) = LogSum(labels_, term);
       }
     }
   }
@@ -79,7 +78,7 @@ class Lattice {
   ConstMat e_;
   const Crf& crf_;
   int64_t n_, labels_;
-  std::vector<double> terms_, alpha_, beta_;  // [L], [n, L], [n, L]
+  std::vector<double> alpha_, beta_;  // [n, L]
   double log_z_;
 };
 
@@ -147,7 +146,7 @@ LossSum CrfLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* ta
     }
   });
   LossSum all;
-  for (int64_t p = 0; p < parts; ++p) all.loss += sums[p].loss, all.correct += sums[p].correct;
+  for (int64_t p = 0; p < parts; ++p) all += sums[p];
   if (gradient_scale != 0) {
     AddParts(gradients, parts, size, grads.start, labels);
     AddParts(gradients + labels, parts, size, grads.between, labels * labels);

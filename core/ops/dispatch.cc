@@ -1,15 +1,15 @@
-#include "core/ops/dispatch.h"
-
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
-#include <initializer_list>
+#include <string_view>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/ops/kernels/kernels.h"
+#include "core/ops/matmul.h"
 
 namespace cloze {
 
@@ -37,27 +37,24 @@ bool HasAmx() {
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+// Returns the best table within CLOZE_MAX_ISA; an unknown name there limits nothing.
 const Kernels& Choose() {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq");
-  const char* limit = std::getenv("CLOZE_MAX_ISA");
-  const auto allowed = [&](const Kernels& kernels) {
-    if (limit == nullptr) return true;
-    for (const Kernels* k : {&kKernels_baseline, &kKernels_avx2, &kKernels_avx512,
-             &kKernels_avx512bf16, &kKernels_amx}) {
-      if (k == &kernels) return true;
-      if (std::strcmp(limit, k->name) == 0) return false;
-    }
-    return false;
-  };
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  if (bf16 && allowed(kKernels_amx) && HasAmx()) return kKernels_amx;
-  if (bf16 && allowed(kKernels_avx512bf16)) return kKernels_avx512bf16;
-  if (avx512 && allowed(kKernels_avx512)) return kKernels_avx512;
-  if (avx2 && allowed(kKernels_avx2)) return kKernels_avx2;
+  const std::pair<const Kernels*, bool> best_first[] = {{&kKernels_amx, bf16},
+      {&kKernels_avx512bf16, bf16}, {&kKernels_avx512, avx512}, {&kKernels_avx2, avx2},
+      {&kKernels_baseline, true}};
+  const char* variable = std::getenv("CLOZE_MAX_ISA");
+  const std::string_view limit = variable == nullptr ? "" : variable;
+  bool allowed = absl::c_none_of(best_first, [&](const auto& e) { return limit == e.first->name; });
+  for (const auto& [kernels, runs] : best_first) {
+    allowed |= limit == kernels->name;
+    if (allowed && runs && (kernels != &kKernels_amx || HasAmx())) return *kernels;
+  }
   return kKernels_baseline;
 }
 

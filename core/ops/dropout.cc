@@ -3,11 +3,8 @@
 #include <cmath>
 
 #include "core/base/philox.h"
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/elementwise.h"
-#include "core/ops/kernels/kernels.h"
-#include "core/ops/reduce.h"
+#include "core/ops/op.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 

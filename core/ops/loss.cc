@@ -3,41 +3,28 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/op.h"
 
 namespace cloze {
 namespace {
 
-// Sums row(r), the loss of a row and whether it is correct, in the order of the rows.
-template <typename Row>
-LossSum SumRows(ConstMat logits, int64_t chunk, Arena& arena, Row row) {
+// Sums row(r), the loss of a row, in the order of the rows.
+LossSum SumRows(
+    ConstMat logits, int64_t chunk, Arena& arena, absl::FunctionRef<LossSum(int64_t r)> row) {
   const Op op("softmax and loss", [&] { return Traffic({logits, logits}); });
-  const int64_t rows = logits.rows;
-  struct Entry {
-    double loss;
-    bool correct;
-  };
   const Arena::Mark mark = arena.mark();
-  Entry* entries = arena.NewArray<Entry>(rows);
-  if (op.dry()) return arena.Rewind(mark), LossSum();
-  ParallelChunks(rows, chunk, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const auto [loss, correct] = row(r);
-      entries[r] = {loss, correct};
-    }
-  });
+  LossSum* losses = arena.NewArray<LossSum>(logits.rows);
   LossSum sum;
-  for (int64_t r = 0; r < rows; ++r) {
-    sum.loss += entries[r].loss;
-    sum.correct += entries[r].correct;
-  }
+  if (op.dry()) return arena.Rewind(mark), sum;
+  ParallelChunks(logits.rows, chunk, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) losses[r] = row(r);
+  });
+  for (int64_t r = 0; r < logits.rows; ++r) sum += losses[r];
   arena.Rewind(mark);
   return sum;
 }
 
-std::pair<double, bool> WeightedRow(
+LossSum WeightedRow(
     float* x, int64_t n, int32_t target, const LabelWeights& labels, float gradient_scale) {
   const auto weight = [&](int64_t c) {
     return labels.weights.empty() ? 1.0 : double{labels.weights[c]};
@@ -62,7 +49,7 @@ std::pair<double, bool> WeightedRow(
   return {loss, correct};
 }
 
-std::pair<double, bool> BinaryRow(float* x, int64_t n, const float* y, float gradient_scale) {
+LossSum BinaryRow(float* x, int64_t n, const float* y, float gradient_scale) {
   double loss = 0;
   bool correct = true;
   for (int64_t c = 0; c < n; ++c) {
@@ -75,7 +62,7 @@ std::pair<double, bool> BinaryRow(float* x, int64_t n, const float* y, float gra
   return {loss, correct};
 }
 
-std::pair<double, bool> SquaredRow(float* x, int64_t n, const float* y, float gradient_scale) {
+LossSum SquaredRow(float* x, int64_t n, const float* y, float gradient_scale) {
   double loss = 0;
   for (int64_t c = 0; c < n; ++c) {
     const double error = double{x[c]} - y[c];
@@ -92,7 +79,7 @@ LossSum SoftmaxCrossEntropy(
   return SumRows(logits, 4, arena, [&](int64_t r) {
     const LossRow row = GetKernels().softmax_loss[logits.type](
         logits.cols, Rows(logits, r, 0).data, targets[r], gradient_scale);
-    return std::pair(double{row.loss}, row.best == targets[r]);
+    return LossSum{row.loss, row.best == targets[r]};
   });
 }
 

@@ -14,6 +14,11 @@ namespace cloze {
 struct LossSum {
   double loss = 0;      // nats
   int64_t correct = 0;  // rows whose largest logit is the target
+
+  LossSum& operator+=(const LossSum& other) {
+    loss += other.loss, correct += other.correct;
+    return *this;
+  }
 };
 
 // Returns the sum over rows of the cross entropy of softmax(logits) against targets [rows].

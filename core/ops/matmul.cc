@@ -4,15 +4,13 @@
 #include <cmath>
 #include <map>
 #include <tuple>
-#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/number.h"
-#include "core/ops/cost.h"
-#include "core/ops/matrix_unit.h"
+#include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
-#include "core/ops/onednn_engine.h"
-#include "core/ops/tiles.h"
+#include "core/ops/op.h"
 
 namespace cloze {
 namespace {
@@ -25,51 +23,115 @@ OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
 
 }  // namespace
 
+int64_t Piece(int64_t n, int64_t most) {
+  return std::min(n, CeilDiv(n, CeilDiv(n, most) * 64) * 64);
+}
+
+void Grow(int64_t bytes, LargeMemory& memory) {
+  if (bytes > memory.bytes()) memory = LargeMemory(bytes);
+}
+
+Product Product::Part(int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+  return {Rows(src, row, rows),
+      {transposed ? Rows(w.w, col, cols) : Columns(w.w, col, cols), w.version}, transposed,
+      bias == nullptr ? nullptr : bias + col, Columns(Rows(dst, row, rows), col, cols), accumulate};
+}
+
+void PackedWeights::Share(bool share) {
+  if (share != share_) packed_.clear();
+  share_ = share;
+}
+
+int64_t PackedWeights::bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [key, copies] : packed_) {
+    for (const Copy& copy : copies) bytes += copy.layout.bytes;
+  }
+  return bytes;
+}
+
+const void* PackedWeights::Get(const Product& p, int64_t col, const WeightLayout& layout,
+    absl::FunctionRef<void(void* to)> pack) {
+  const ConstMat& w = p.w.w;
+  const uintptr_t at = share_ ? col : reinterpret_cast<uintptr_t>(w.data);
+  std::vector<Copy>& copies = packed_[{at, p.transposed, layout.type}];
+  auto copy = absl::c_find_if(copies, [&](const Copy& c) { return c.layout == layout; });
+  if (copy == copies.end())
+    copy = copies.insert(copy, {.layout = layout, .memory = LargeMemory(layout.bytes)});
+  char* const to = copy->memory.get();
+  if (copy->source == w.data && copy->version == p.w.version) return to;
+  copy->source = w.data, copy->version = p.w.version;
+  const PackBlocks& blocks = layout.blocks;
+  if (blocks.depth == 0) return pack(to), to;
+  // Each task reads whole rows of w.
+  const int64_t step = p.transposed ? blocks.cols : blocks.depth,
+                stride = p.transposed ? blocks.cols_stride : blocks.depth_stride;
+  ForTiles(w.rows, step, [&](int64_t row, int64_t rows) {
+    const auto* from = static_cast<const float*>(w.data) + row * w.stride;
+    char* const strip = to + row / step * stride * SizeOf(layout.type);
+    queue_.emplace_back(p.transposed
+                            ? PackArgs{layout.depth, rows, 1, w.stride, blocks, from, strip}
+                            : PackArgs{rows, layout.cols, w.stride, 1, blocks, from, strip},
+        layout.type);
+  });
+  return to;
+}
+
+void PackedWeights::Run() {
+  if (queue_.empty()) return;
+  const Op op("pack weights", [&] {
+    OpCost cost;
+    for (const auto& [args, type] : queue_)
+      cost.bytes += args.depth * args.cols * (4 + SizeOf(type));
+    return cost;
+  });
+  ParallelFor(
+      queue_.size(), [&](int64_t i) { GetKernels().pack[queue_[i].second](queue_[i].first); });
+  queue_.clear();
+}
+
 struct Matmul::Rep {
   PackedWeights packed;
-  OneDnnEngine onednn{&packed};
-  MatrixUnit unit{&packed};
+  std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed), unit = MakeUnitEngine(&packed);
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
   int64_t dry_scratch = 0;
 
-  // dst (+)= src w^T (`transposed`) or src w, + bias.
-  void AddProduct(
-      ConstMat src, const Weight& w, bool transposed, const float* bias, Mat dst, bool accumulate) {
-    CLOZE_CHECK(src.cols == (transposed ? w.w.cols : w.w.rows) && src.rows == dst.rows &&
-                dst.cols == (transposed ? w.w.rows : w.w.cols) && w.w.type == DType::kF32);
-    if (MatrixUnit::Multiplies(src)) {
-      unit.AddProduct(src, w, transposed, bias, dst, accumulate);
-    } else {
-      onednn.AddProduct(src, w, transposed, bias, dst, accumulate);
-    }
+  void AddProduct(const Product& p) {
+    const ConstMat& w = p.w.w;
+    CLOZE_CHECK(p.src.cols == (p.transposed ? w.cols : w.rows) && p.src.rows == p.dst.rows &&
+                p.dst.cols == (p.transposed ? w.rows : w.cols) && w.type == DType::kF32);
+    (UnitMultiplies(p.src) ? unit : onednn)->AddProduct(p);
   }
 
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) {
     CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols &&
                 dw.type == DType::kF32 && x.type == dy.type);
-    if (x.rows == 0) return;
-    if (MatrixUnit::HasGradient(x.type)) {
-      unit.AddGradient(dy, x, dw);
-    } else {
-      onednn.AddGradient(dy, x, dw);
-    }
+    if (x.rows > 0) (UnitHasGradient(x.type) ? unit : onednn)->AddGradient(dy, x, dw);
   }
 
   void Run() {
     packed.Run();
-    unit.Run();
-    onednn.Run();
+    unit->Run();
+    onednn->Run();
+  }
+
+  // A product as an op on its own.
+  void RunProduct(const char* name, const Product& p) {
+    const Op op(name, [&] { return ProductCost(p.src, p.w.w, p.dst); });
+    if (op.dry()) return CountPacked(p);
+    AddProduct(p);
+    Run();
   }
 
   // A weight is packed once for the matrix unit. Otherwise it is packed whole and, because batches
   // with few rows are cut into columns, a second time in tiles. oneDNN rounds up to its blocks.
-  void CountPacked(ConstMat src, const Weight& w, bool transposed) {
-    const bool once =
-        MatrixUnit::Multiplies(src) || (transposed ? w.w.rows : w.w.cols) <= kLeastTileCols;
-    const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.w.data);
-    dry_packed[{at, transposed, w.w.rows, w.w.cols}] =
-        RoundUp(w.w.rows, 64) * RoundUp(w.w.cols, 64) * SizeOf(src.type) * (once ? 1 : 2);
+  void CountPacked(const Product& p) {
+    const ConstMat& w = p.w.w;
+    const bool once = UnitMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
+    const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
+    dry_packed[{at, p.transposed, w.rows, w.cols}] =
+        RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(p.src.type) * (once ? 1 : 2);
   }
 };
 
@@ -77,23 +139,17 @@ Matmul::Matmul() : rep_(std::make_unique<Rep>()) {}
 Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
-  const Op op("matmul", [&] { return ProductCost(x, w.w, y); });
-  if (op.dry()) return rep_->CountPacked(x, w, true);
-  rep_->AddProduct(x, w, true, bias, y, accumulate);
-  rep_->Run();
+  rep_->RunProduct("matmul", {x, w, true, bias, y, accumulate});
 }
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {
-  const Op op("matmul dx", [&] { return ProductCost(dy, w.w, dx); });
-  if (op.dry()) return rep_->CountPacked(dy, w, false);
-  rep_->AddProduct(dy, w, false, nullptr, dx, accumulate);
-  rep_->Run();
+  rep_->RunProduct("matmul dx", {dy, w, false, nullptr, dx, accumulate});
 }
 
 void Matmul::BackwardWeight(ConstMat dy, ConstMat x, Mat dw) {
   const Op op("matmul dw", [&] { return ProductCost(dy, x, dw); });
   if (op.dry()) {
-    const int64_t bytes = MatrixUnit::GradientBytes(x.rows, dw.rows, dw.cols, x.type);
+    const int64_t bytes = UnitGradientBytes(x.rows, dw.rows, dw.cols, x.type);
     rep_->dry_scratch = std::max(rep_->dry_scratch, bytes);
     return;
   }
@@ -107,7 +163,7 @@ void Matmul::Backward(ConstMat x, const Weight& w, ConstMat dy, Mat dw, Mat dx, 
     return BackwardData(dy, w, dx, accumulate);
   }
   rep_->AddGradient(dy, x, dw);  // first, because its tiles take longer
-  rep_->AddProduct(dy, w, false, nullptr, dx, accumulate);
+  rep_->AddProduct({dy, w, false, nullptr, dx, accumulate});
   rep_->Run();
 }
 

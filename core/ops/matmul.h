@@ -57,6 +57,11 @@ class Matmul {
 
 // Returns library, version and instruction set, as "oneDNN 2.6.3 (avx512_core_bf16)".
 std::string MatmulLibrary();
+// Returns instruction set, version and compiler of our kernels, as "amx 2, GCC 12.2.0". Together
+// with MatmulLibrary() they determine the bits of all results.
+std::string KernelsName();
+// True if the CPU multiplies bf16, which makes it the faster type.
+bool MultipliesBf16();
 
 }  // namespace cloze
 

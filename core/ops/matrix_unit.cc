@@ -1,11 +1,8 @@
-#include "core/ops/matrix_unit.h"
-
 #include <algorithm>
 
 #include "core/base/number.h"
-#include "core/base/threads.h"
-#include "core/ops/kernels/kernels.h"
-#include "core/ops/tiles.h"
+#include "core/ops/matmul_engine.h"
+#include "core/ops/op.h"
 
 namespace cloze {
 namespace {
@@ -17,6 +14,17 @@ constexpr int64_t kTokens = 128, kRows = 128, kCols = 256;
 
 // Returns the floats of a panel over all tokens.
 int64_t PanelFloats(int64_t tokens) { return RoundUp(tokens, kPanelTokens) * kPanelCols / 2; }
+
+// Calls f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`.
+// Sizes differ by at most one unit.
+template <typename F>
+void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
+  const int64_t units = CeilDiv(n, unit), pieces = CeilDiv(n, most);
+  for (int64_t i = 0; i < pieces; ++i) {
+    const int64_t begin = units * i / pieces * unit;
+    f(begin, std::min(n, units * (i + 1) / pieces * unit) - begin);
+  }
+}
 
 // An operand and the panels it is packed into.
 struct Operand {
@@ -52,79 +60,85 @@ void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
   });
 }
 
+class UnitEngine : public MatmulEngine {
+ public:
+  explicit UnitEngine(PackedWeights* packed) : packed_(packed) {}
+
+  void AddProduct(const Product& p) override {
+    const int64_t depth = p.src.cols, block = kProductBlock * kProductBlock,
+                  size = SizeOf(DType::kBf16);
+    const WeightLayout layout = {.type = DType::kBf16,
+        .depth = depth,
+        .cols = p.dst.cols,
+        .blocks = {kProductBlock, kProductBlock, block, depth / kProductBlock * block},
+        .bytes = RoundUp(p.dst.cols, kProductBlock) * depth * size};
+    const auto* weights = static_cast<const char*>(packed_->Get(p, 0, layout, [](void*) {}));
+    ForPieces(p.dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
+      ForTiles(p.dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
+        const Product part = p.Part(row, rows, col, cols);
+        queue_.push_back(
+            {{rows, cols, depth, p.src.stride, p.dst.stride, part.src.data,
+                 weights + col * depth * size, part.bias, part.dst.data, p.accumulate, nullptr},
+                p.dst.type});
+      });
+    });
+  }
+
+  void AddGradient(ConstMat dy, ConstMat x, Mat dw) override {
+    Grow(UnitGradientBytes(x.rows, dw.rows, dw.cols, x.type), panels_);
+    ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
+      const int64_t panel = PanelFloats(tokens);
+      float* right = panels_.as<float>().data();
+      float* left = right + CeilDiv(dw.cols, kPanelCols) * panel;
+      ForTiles(dw.rows, kMostRows, [&](int64_t row, int64_t rows) {
+        const Operand dy_rows = {Columns(Rows(dy, token, tokens), row, rows), true, left};
+        if (row == 0) LayOut({{Rows(x, token, tokens), false, right}, dy_rows}, panel);
+        if (row != 0) LayOut({dy_rows}, panel);
+        Multiply(tokens, left, right, Rows(dw, row, rows));
+      });
+    });
+  }
+
+  void Run() override {
+    if (queue_.empty()) return;
+    int64_t floats = 0;
+    for (const auto& [p, type] : queue_) floats = std::max(floats, ProductScratch(p.rows, p.depth));
+    if (scratch_.size() < static_cast<size_t>(Threads())) scratch_.resize(Threads());
+    for (LargeMemory& scratch : scratch_) Grow(floats * int64_t{sizeof(float)}, scratch);
+    ParallelFor(queue_.size(), [&](int64_t i) {
+      ProductArgs mine = queue_[i].first;
+      mine.scratch = scratch_[ThreadIndex()].as<float>().data();
+      GetKernels().product[queue_[i].second](mine);
+    });
+    queue_.clear();
+  }
+
+ private:
+  PackedWeights* packed_;
+  std::vector<std::pair<ProductArgs, DType>> queue_;  // with the type of the result
+  std::vector<LargeMemory> scratch_;                  // of each thread
+  LargeMemory panels_;                                // of AddGradient
+};
+
 }  // namespace
 
-bool MatrixUnit::Multiplies(ConstMat src) {
+std::unique_ptr<MatmulEngine> MakeUnitEngine(PackedWeights* packed) {
+  return std::make_unique<UnitEngine>(packed);
+}
+
+bool UnitMultiplies(ConstMat src) {
   return src.type == DType::kBf16 && GetKernels().product.bf16 != nullptr &&
          src.cols % kProductBlock == 0 && src.stride % 2 == 0;
 }
 
-void MatrixUnit::AddProduct(
-    ConstMat src, const Weight& w, bool transposed, const float* bias, Mat dst, bool accumulate) {
-  const int64_t block = kProductBlock * kProductBlock;
-  const WeightLayout layout = {.type = DType::kBf16,
-      .depth = src.cols,
-      .cols = dst.cols,
-      .block_depth = kProductBlock,
-      .block_cols = kProductBlock,
-      .depth_stride = block,
-      .cols_stride = src.cols / kProductBlock * block,
-      .bytes = RoundUp(dst.cols, kProductBlock) * src.cols * SizeOf(DType::kBf16)};
-  const auto* weights =
-      static_cast<const char*>(packed_->Get(w, transposed, 0, layout, [](void*) {}));
-  ForPieces(dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
-    ForTiles(dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
-      const Mat to = Columns(Rows(dst, row, rows), col, cols);
-      queue_.push_back({{rows, cols, src.cols, src.stride, dst.stride, Rows(src, row, rows).data,
-                            weights + col * src.cols * SizeOf(DType::kBf16),
-                            bias == nullptr ? nullptr : bias + col, to.data, accumulate, nullptr},
-          dst.type});
-    });
-  });
-}
-
-void MatrixUnit::Run() {
-  if (queue_.empty()) return;
-  int64_t floats = 0;
-  for (const auto& [p, type] : queue_) floats = std::max(floats, ProductScratch(p.rows, p.depth));
-  const int64_t bytes = floats * int64_t{sizeof(float)};
-  if (scratch_.size() < static_cast<size_t>(Threads())) scratch_.resize(Threads());
-  for (LargeMemory& scratch : scratch_) {
-    if (bytes > scratch.bytes()) scratch = LargeMemory(bytes);
-  }
-  ParallelFor(queue_.size(), [&](int64_t i) {
-    ProductArgs mine = queue_[i].first;
-    mine.scratch = scratch_[ThreadIndex()].as<float>().data();
-    GetKernels().product[queue_[i].second](mine);
-  });
-  queue_.clear();
-}
-
-bool MatrixUnit::HasGradient(DType type) {
+bool UnitHasGradient(DType type) {
   return type == DType::kBf16 && GetKernels().gradient != nullptr;
 }
 
-int64_t MatrixUnit::GradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
-  if (!HasGradient(type)) return 0;
+int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
+  if (!UnitHasGradient(type)) return 0;
   const int64_t panels = CeilDiv(std::min(out, kMostRows), kPanelCols) + CeilDiv(in, kPanelCols);
   return panels * PanelFloats(std::min(tokens, kMostTokens)) * int64_t{sizeof(float)};
-}
-
-void MatrixUnit::AddGradient(ConstMat dy, ConstMat x, Mat dw) {
-  if (const int64_t bytes = GradientBytes(x.rows, dw.rows, dw.cols, x.type);
-      bytes > panels_.bytes())
-    panels_ = LargeMemory(bytes);
-  ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
-    const int64_t panel = PanelFloats(tokens);
-    float* right = panels_.as<float>().data();
-    float* left = right + CeilDiv(dw.cols, kPanelCols) * panel;
-    ForTiles(dw.rows, kMostRows, [&](int64_t row, int64_t rows) {
-      const Operand dy_rows = {Columns(Rows(dy, token, tokens), row, rows), true, left};
-      if (row == 0) LayOut({{Rows(x, token, tokens), false, right}, dy_rows}, panel);
-      if (row != 0) LayOut({dy_rows}, panel);
-      Multiply(tokens, left, right, Rows(dw, row, rows));
-    });
-  });
 }
 
 }  // namespace cloze

@@ -3,19 +3,12 @@
 #define CLOZE_CORE_OPS_NORM_H_
 
 #include "core/ops/dropout.h"
+#include "core/ops/kernels/norm.h"
 #include "core/tensor/arena.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
 
-// Statistics of each row, [rows].
-struct NormStats {
-  float *mean = nullptr, *rstd = nullptr;
-};
-struct NormParams {
-  const float *gain, *bias;  // [cols]
-  float epsilon;
-};
 struct NormGrads {
   float *gain, *bias;  // [cols], accumulated; or null
   float* dx_sum;       // [cols] or null: += column sums of dx, the bias gradient of x's layer

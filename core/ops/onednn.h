@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "core/ops/packed_weight.h"
+#include "core/ops/matmul_engine.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -58,8 +58,8 @@ inline bool Unambiguous(const dnnl::memory::desc& desc) {
   return strides[1] == 1 && (dims[1] == 1 ? strides[0] == 1 : strides[0] >= dims[1]);
 }
 
-// Returns the layout of a product's weights [depth, cols]. block_depth is 0 unless the kernel Pack
-// writes that layout.
+// Returns the layout of a product's weights [depth, cols]; without blocks unless the kernel Pack
+// writes it.
 inline WeightLayout BlocksOf(const dnnl::memory::desc& desc) {
   const dnnl::memory::dims dims = DimsOf(desc);
   WeightLayout layout;
@@ -84,8 +84,7 @@ inline WeightLayout BlocksOf(const dnnl::memory::desc& desc) {
                      blocks[0] == kPackUnits && (wide || (axes[2] == 0 && blocks[2] == 2)) &&
                      blocks[1] % 16 == 0;
   if (!known) return layout;
-  layout.block_depth = wide ? kPackUnits : 2 * kPackUnits, layout.block_cols = blocks[1];
-  layout.depth_stride = strides[0], layout.cols_stride = strides[1];
+  layout.blocks = {wide ? kPackUnits : 2 * kPackUnits, blocks[1], strides[0], strides[1]};
   return layout;
 }
 

@@ -1,5 +1,3 @@
-#include "core/ops/onednn_engine.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -9,15 +7,44 @@
 #include <vector>
 
 #include "core/base/number.h"
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
+#include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
-#include "core/ops/tiles.h"
+#include "core/ops/op.h"
 
 namespace cloze {
 namespace {
 
 using dnnl::memory;
+
+// oneDNN splits long sums over threads, so the last bits would depend on their number. Therefore
+// results are cut into tiles whose sizes depend on the shape alone, and each tile is a product on
+// one thread. oneDNN's kernels are 15 % faster (Zen 4) if a tile has all columns of the result, so
+// rows are cut unless there are too few.
+//
+// Its fast kernels also require results without gaps between rows; the others are half as fast in
+// bf16 and take 25 ms to generate at first use. So a tile of some columns is computed separately
+// and copied.
+int64_t TileRows(ConstMat dst, int64_t depth) {
+  if (dst.rows >= 1024) return 128;
+  if (dst.cols * depth > 4 << 20) return 96;  // weights too large to read often
+  return dst.rows >= 512 ? 64 : 32;
+}
+int64_t TileCols(ConstMat dst, int64_t depth) {
+  if (dst.rows >= 2 * TileRows(dst, depth)) return dst.cols;
+  return dst.cols < 1024 ? kLeastTileCols : 2 * kLeastTileCols;
+}
+
+// Each tile of dw = dy^T x copies its columns of dy and x, so large square tiles are best; but
+// there should be several, each taking a few milliseconds at most.
+struct GradientTile {
+  int64_t rows, cols;
+};
+GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
+  const int64_t area =
+      std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
+  const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
+  return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
+}
 
 // Properties that determine a primitive: kind of product, sizes, strides, types, bias, accumulate.
 enum class Kind { kForward, kBackwardData, kBackwardWeight };
@@ -25,10 +52,9 @@ using Key = std::tuple<Kind, int64_t, int64_t, int64_t, int64_t, int64_t, int, i
 
 struct Cached {
   dnnl::matmul primitive;
-  memory::desc src, weights, bias, dst;
-  WeightLayout layout;  // of weights
+  Operands operands;
+  WeightLayout layout;  // of the weights
   int64_t scratch;      // bytes
-  bool biased;
 };
 
 // A tile of a product, for one thread.
@@ -56,205 +82,190 @@ void CopyRows(ConstMat from, Mat to) {
   }
 }
 
-// A piece of a weight to copy to a layout of oneDNN's own.
-struct Reorder {
-  memory from, to;
-};
-
-// Arguments of a primitive on one thread. Only their addresses change between tiles, because
-// creating them takes longer than a small product.
-struct Arguments {
-  memory src, weights, bias, dst, scratch;
-  std::unordered_map<int, memory> all;
-};
-
 struct Worker {
   dnnl::stream stream;
   LargeMemory scratch = {}, copies = {};  // of a primitive; of a tile's operands
-  std::unordered_map<const Cached*, Arguments> arguments = {};
+  // Of each primitive. Only their addresses change between tiles, because creating them takes
+  // longer than a small product.
+  std::unordered_map<const Cached*, std::unordered_map<int, memory>> arguments = {};
 };
 
-}  // namespace
-
-struct OneDnnEngine::Rep {
-  explicit Rep(PackedWeights* packed) : packed(packed) {}
-
-  PackedWeights* packed;
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  std::map<Key, Cached> primitives;
-  std::vector<memory::desc> layouts;  // that WeightLayout::library numbers
-  std::vector<Worker> workers;        // one per thread
-  std::vector<Tile> tiles;
-  std::vector<Reorder> reorders;
-
-  WeightLayout LayoutOf(const memory::desc& desc) {
-    WeightLayout layout = BlocksOf(desc);
-    if (layout.block_depth > 0) return layout;
-    layout.library = std::find(layouts.begin(), layouts.end(), desc) - layouts.begin();
-    if (layout.library == static_cast<int>(layouts.size())) layouts.push_back(desc);
-    return layout;
+class OneDnnEngine : public MatmulEngine {
+ public:
+  explicit OneDnnEngine(PackedWeights* packed) : packed_(packed) {
+    dnnl::set_primitive_cache_capacity(4096);
+    dnnl::set_jit_profiling_flags(0);  // otherwise it searches for a profiler's library
   }
 
-  template <typename MakeOperands>
-  const Cached& Primitive(const Key& key, MakeOperands make) {
-    if (const auto it = primitives.find(key); it != primitives.end()) return it->second;
-    SetLibraryThreads(1);
-    const Operands operands = make();
-    const auto pd = MakePrimitive(engine, operands);
-    const int64_t scratch = pd.scratchpad_desc().get_size();
-    const memory::desc weights = pd.weights_desc();
-    Cached made = {dnnl::matmul(pd), operands.src, weights, operands.bias, operands.dst,
-        LayoutOf(weights), scratch, HasBias(operands)};
-    return primitives.emplace(key, std::move(made)).first->second;
+  void AddProduct(const Product& p) override {
+    ForTiles(p.dst.cols, TileCols(p.dst, p.src.cols), [&](int64_t col, int64_t cols) {
+      ForTiles(p.dst.rows, TileRows(p.dst, p.src.cols),
+          [&](int64_t row, int64_t rows) { AddTile(p.Part(row, rows, col, cols), col); });
+    });
   }
 
-  // Queues w^T or w for copying to a layout of oneDNN's own, in pieces for all threads.
-  void AddReorder(const Weight& w, bool transposed, const Cached& cached, void* to) {
-    const memory::desc plain = transposed ? DescribeTransposed(w.w) : Describe(w.w);
-    ForTiles(cached.layout.depth, 2048, [&](int64_t k, int64_t depth) {
-      // 384 is a multiple of every block width.
-      ForTiles(cached.layout.cols, 384, [&](int64_t n, int64_t cols) {
-        reorders.push_back({memory(plain.submemory_desc({depth, cols}, {k, n}), engine,
-                                const_cast<void*>(w.w.data)),
-            memory(cached.weights.submemory_desc({depth, cols}, {k, n}), engine, to)});
+  void AddGradient(ConstMat dy, ConstMat x, Mat dw) override {
+    const GradientTile tile = TileOfGradient(dw, x.rows);
+    ForTiles(dw.rows, tile.rows, [&](int64_t row, int64_t rows) {
+      ForTiles(dw.cols, tile.cols, [&](int64_t col, int64_t cols) {
+        const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
+        const Mat out = Columns(Rows(dw, row, rows), col, cols);
+        const ConstMat a = WithoutGaps(left), b = WithoutGaps(right), c = WithoutGaps(out);
+        const Key key = {Kind::kBackwardWeight, x.rows, rows, cols, a.stride, b.stride, int(x.type),
+            int(c.stride), false, true};
+        const Cached& cached = Primitive(key, [&]() -> Operands {
+          return {DescribeTransposed(a), Describe(b), memory::desc(), Describe(c), true};
+        });
+        tiles_.push_back({&cached, left, right, nullptr, out, true, HasGaps(out)});
       });
     });
   }
 
-  // Queues a tile of a product with w^T or w, which is a part of a weight from column `col` on.
-  void AddTile(ConstMat src, const Weight& w, bool transposed, int64_t col, const float* bias,
-      Mat dst, bool accumulate) {
+  void Run() override {
+    if (tiles_.empty()) return;
+    SetLibraryThreads(1);
+    ReserveWorkers();
+    if (!reorders_.empty()) RunReorders();
+    ParallelFor(tiles_.size(), [&](int64_t i) { Execute(tiles_[i], workers_[ThreadIndex()]); });
+    tiles_.clear();
+  }
+
+ private:
+  WeightLayout LayoutOf(const memory::desc& desc) {
+    WeightLayout layout = BlocksOf(desc);
+    if (layout.blocks.depth > 0) return layout;
+    layout.library = std::find(layouts_.begin(), layouts_.end(), desc) - layouts_.begin();
+    if (layout.library == static_cast<int>(layouts_.size())) layouts_.push_back(desc);
+    return layout;
+  }
+
+  const Cached& Primitive(const Key& key, absl::FunctionRef<Operands()> make) {
+    if (const auto it = primitives_.find(key); it != primitives_.end()) return it->second;
+    SetLibraryThreads(1);
+    Operands operands = make();
+    const auto pd = MakePrimitive(engine_, operands);
+    operands.weights = pd.weights_desc();
+    const int64_t scratch = pd.scratchpad_desc().get_size();
+    return primitives_[key] = {dnnl::matmul(pd), operands, LayoutOf(operands.weights), scratch};
+  }
+
+  // Queues a tile of a product, of which the weight is a part from column `col` on.
+  void AddTile(const Product& p, int64_t col) {
+    const auto& [src, w, transposed, bias, dst, accumulate] = p;
     const bool separate = HasGaps(dst) || (dst.stride != dst.cols && !accumulate);
     const int64_t stride = separate ? dst.cols : dst.stride;
     const ConstMat dense = WithoutGaps(src);
     const Key key = {transposed ? Kind::kForward : Kind::kBackwardData, src.rows, src.cols,
         dst.cols, dense.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
     const Cached& cached = Primitive(key, [&]() -> Operands {
-      const memory::desc any({src.cols, dst.cols}, TypeOf(src.type), memory::format_tag::any);
-      const memory::desc bias_desc =
-          bias == nullptr ? memory::desc() : Describe(1, dst.cols, DType::kF32, dst.cols, 1);
-      return {Describe(dense), any, bias_desc, Describe(dst.rows, dst.cols, dst.type, stride, 1),
-          accumulate};
+      const memory::desc any({p.src.cols, p.dst.cols}, TypeOf(p.src.type), memory::format_tag::any),
+          bias = p.bias == nullptr ? memory::desc()
+                                   : Describe(1, p.dst.cols, DType::kF32, p.dst.cols, 1);
+      return {Describe(dense), any, bias, Describe(p.dst.rows, p.dst.cols, p.dst.type, stride, 1),
+          p.accumulate};
     });
-    const void* weights = packed->Get(w, transposed, col, cached.layout,
-        [&](void* to) { AddReorder(w, transposed, cached, to); });
-    tiles.push_back({&cached, src, {.data = weights}, bias, dst, accumulate, separate});
+    const void* weights =
+        packed_->Get(p, col, cached.layout, [&](void* to) { AddReorder(p, cached, to); });
+    tiles_.push_back({&cached, src, {.data = weights}, bias, dst, accumulate, separate});
   }
 
-  Arguments& ArgumentsOf(const Cached& c, Worker& worker) {
-    const auto [it, added] = worker.arguments.try_emplace(&c);
-    Arguments& args = it->second;
-    if (!added) return args;
-    args.src = memory(c.src, engine, nullptr);
-    args.weights = memory(c.weights, engine, nullptr);
-    args.dst = memory(c.dst, engine, nullptr);
-    args.all = {
-        {DNNL_ARG_SRC, args.src}, {DNNL_ARG_WEIGHTS, args.weights}, {DNNL_ARG_DST, args.dst}};
-    if (c.biased) args.all.emplace(DNNL_ARG_BIAS, args.bias = memory(c.bias, engine, nullptr));
-    const memory::desc bytes({c.scratch}, memory::data_type::u8, memory::dims{1});
+  // Queues the weight for copying to a layout of oneDNN's own, in pieces for all threads.
+  void AddReorder(const Product& p, const Cached& cached, void* to) {
+    const memory::desc plain = p.transposed ? DescribeTransposed(p.w.w) : Describe(p.w.w);
+    ForTiles(cached.layout.depth, 2048, [&](int64_t k, int64_t depth) {
+      // 384 is a multiple of every block width.
+      ForTiles(cached.layout.cols, 384, [&](int64_t n, int64_t cols) {
+        const auto piece = [&](const memory::desc& whole, const void* data) {
+          return memory(
+              whole.submemory_desc({depth, cols}, {k, n}), engine_, const_cast<void*>(data));
+        };
+        reorders_.emplace_back(piece(plain, p.w.w.data), piece(cached.operands.weights, to));
+      });
+    });
+  }
+
+  void RunReorders() {
+    const Op op("pack weights", [&] {
+      OpCost cost;
+      for (const auto& [from, to] : reorders_)
+        cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
+      return cost;
+    });
+    ParallelFor(reorders_.size(), [&](int64_t i) {
+      auto& [from, to] = reorders_[i];
+      dnnl::reorder(from, to).execute(workers_[ThreadIndex()].stream, from, to);
+      workers_[ThreadIndex()].stream.wait();
+    });
+    reorders_.clear();
+  }
+
+  void ReserveWorkers() {
+    int64_t scratch = 0, copies = 0;
+    for (const Tile& tile : tiles_) {
+      scratch = std::max(scratch, tile.cached->scratch);
+      copies = std::max(copies, (tile.separate ? CopyBytes(tile.dst) : 0) +
+                                    (HasGaps(tile.src) ? CopyBytes(tile.src) : 0) +
+                                    (HasGaps(tile.weights) ? CopyBytes(tile.weights) : 0));
+    }
+    while (workers_.size() < static_cast<size_t>(Threads()))
+      workers_.push_back({dnnl::stream(engine_)});
+    for (Worker& w : workers_) {
+      Grow(scratch, w.scratch);
+      Grow(copies, w.copies);
+    }
+  }
+
+  std::unordered_map<int, memory>& ArgumentsOf(const Cached& c, Worker& worker) {
+    std::unordered_map<int, memory>& args = worker.arguments[&c];
+    if (!args.empty()) return args;
+    const auto add = [&](int name, const memory::desc& desc) {
+      args.emplace(name, memory(desc, engine_, nullptr));
+    };
+    add(DNNL_ARG_SRC, c.operands.src);
+    add(DNNL_ARG_WEIGHTS, c.operands.weights);
+    add(DNNL_ARG_DST, c.operands.dst);
+    if (HasBias(c.operands)) add(DNNL_ARG_BIAS, c.operands.bias);
     if (c.scratch > 0)
-      args.all.emplace(DNNL_ARG_SCRATCHPAD, args.scratch = memory(bytes, engine, nullptr));
+      add(DNNL_ARG_SCRATCHPAD, memory::desc({c.scratch}, memory::data_type::u8, memory::dims{1}));
     return args;
   }
 
-  void Execute(const Tile& tile) {
-    const Cached& c = *tile.cached;
-    Worker& worker = workers[ThreadIndex()];
-    Arguments& args = ArgumentsOf(c, worker);
+  void Execute(const Tile& tile, Worker& worker) {
+    std::unordered_map<int, memory>& args = ArgumentsOf(*tile.cached, worker);
+    const auto set = [&](int name, const void* data) {
+      args.at(name).set_data_handle(const_cast<void*>(data));
+    };
     char* copies = worker.copies.get();
     const auto copy = [&](ConstMat m, bool read) {
       const Mat to = {std::exchange(copies, copies + CopyBytes(m)), m.rows, m.cols, m.cols, m.type};
       if (read) CopyRows(m, to);
       return to;
     };
-    const auto gapless = [&](ConstMat m) {
-      return HasGaps(m) ? copy(m, true).data : const_cast<void*>(m.data);
-    };
+    const auto gapless = [&](ConstMat m) { return HasGaps(m) ? copy(m, true).data : m.data; };
     const Mat dst = tile.separate ? copy(tile.dst, tile.accumulate) : tile.dst;
-    args.src.set_data_handle(gapless(tile.src));
-    args.weights.set_data_handle(gapless(tile.weights));
-    args.dst.set_data_handle(dst.data);
-    if (c.biased) args.bias.set_data_handle(const_cast<float*>(tile.bias));
-    if (c.scratch > 0) args.scratch.set_data_handle(worker.scratch.get());
-    c.primitive.execute(worker.stream, args.all);
+    set(DNNL_ARG_SRC, gapless(tile.src));
+    set(DNNL_ARG_WEIGHTS, gapless(tile.weights));
+    set(DNNL_ARG_DST, dst.data);
+    if (tile.bias != nullptr) set(DNNL_ARG_BIAS, tile.bias);
+    if (tile.cached->scratch > 0) set(DNNL_ARG_SCRATCHPAD, worker.scratch.get());
+    tile.cached->primitive.execute(worker.stream, args);
     worker.stream.wait();
     if (tile.separate) CopyRows(dst, tile.dst);
   }
 
-  void ReserveWorkers() {
-    int64_t scratch = 0, copies = 0;
-    for (const Tile& tile : tiles) {
-      scratch = std::max(scratch, tile.cached->scratch);
-      copies = std::max(copies, (tile.separate ? CopyBytes(tile.dst) : 0) +
-                                    (HasGaps(tile.src) ? CopyBytes(tile.src) : 0) +
-                                    (HasGaps(tile.weights) ? CopyBytes(tile.weights) : 0));
-    }
-    while (workers.size() < static_cast<size_t>(Threads()))
-      workers.push_back({dnnl::stream(engine)});
-    for (Worker& w : workers) {
-      if (scratch > w.scratch.bytes()) w.scratch = LargeMemory(scratch);
-      if (copies > w.copies.bytes()) w.copies = LargeMemory(copies);
-    }
-  }
-
-  void RunReorders() {
-    const Op op("pack weights", [&] {
-      OpCost cost;
-      for (const auto& [from, to] : reorders)
-        cost.bytes += from.get_desc().get_size() + to.get_desc().get_size();
-      return cost;
-    });
-    ParallelFor(reorders.size(), [&](int64_t i) {
-      auto& [from, to] = reorders[i];
-      dnnl::reorder(from, to).execute(workers[ThreadIndex()].stream, from, to);
-      workers[ThreadIndex()].stream.wait();
-    });
-    reorders.clear();
-  }
+  PackedWeights* packed_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  std::map<Key, Cached> primitives_;
+  std::vector<memory::desc> layouts_;  // that WeightLayout::library numbers
+  std::vector<Worker> workers_;        // one per thread
+  std::vector<Tile> tiles_;
+  std::vector<std::pair<memory, memory>> reorders_;  // pieces of weights: from, to
 };
 
-OneDnnEngine::OneDnnEngine(PackedWeights* packed) : rep_(std::make_unique<Rep>(packed)) {
-  dnnl::set_primitive_cache_capacity(4096);
-  dnnl::set_jit_profiling_flags(0);  // otherwise it searches for a profiler's library
-}
-OneDnnEngine::~OneDnnEngine() = default;
+}  // namespace
 
-void OneDnnEngine::AddProduct(
-    ConstMat src, const Weight& w, bool transposed, const float* bias, Mat dst, bool accumulate) {
-  ForTiles(dst.cols, TileCols(dst, src.cols), [&](int64_t col, int64_t cols) {
-    const Weight part = {transposed ? Rows(w.w, col, cols) : Columns(w.w, col, cols), w.version};
-    ForTiles(dst.rows, TileRows(dst, src.cols), [&](int64_t row, int64_t rows) {
-      rep_->AddTile(Rows(src, row, rows), part, transposed, col,
-          bias == nullptr ? nullptr : bias + col, Columns(Rows(dst, row, rows), col, cols),
-          accumulate);
-    });
-  });
-}
-
-void OneDnnEngine::AddGradient(ConstMat dy, ConstMat x, Mat dw) {
-  const GradientTile tile = TileOfGradient(dw, x.rows);
-  ForTiles(dw.rows, tile.rows, [&](int64_t row, int64_t rows) {
-    ForTiles(dw.cols, tile.cols, [&](int64_t col, int64_t cols) {
-      const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
-      const Mat out = Columns(Rows(dw, row, rows), col, cols);
-      const ConstMat a = WithoutGaps(left), b = WithoutGaps(right), c = WithoutGaps(out);
-      const Key key = {Kind::kBackwardWeight, x.rows, rows, cols, a.stride, b.stride, int(x.type),
-          int(c.stride), false, true};
-      const Cached& cached = rep_->Primitive(key, [&]() -> Operands {
-        return {DescribeTransposed(a), Describe(b), memory::desc(), Describe(c), true};
-      });
-      rep_->tiles.push_back({&cached, left, right, nullptr, out, true, HasGaps(out)});
-    });
-  });
-}
-
-void OneDnnEngine::Run() {
-  if (rep_->tiles.empty()) return;
-  SetLibraryThreads(1);
-  rep_->ReserveWorkers();
-  if (!rep_->reorders.empty()) rep_->RunReorders();
-  ParallelFor(rep_->tiles.size(), [&](int64_t i) { rep_->Execute(rep_->tiles[i]); });
-  rep_->tiles.clear();
+std::unique_ptr<MatmulEngine> MakeOneDnnEngine(PackedWeights* packed) {
+  return std::make_unique<OneDnnEngine>(packed);
 }
 
 }  // namespace cloze

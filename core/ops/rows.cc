@@ -2,39 +2,57 @@
 
 #include <cstring>
 
-#include "core/base/threads.h"
-#include "core/ops/cost.h"
-#include "core/ops/kernels/kernels.h"
+#include "core/ops/op.h"
 
 namespace cloze {
+namespace {
+
+void CopyRow(ConstMat from, int64_t row, Mat to, int64_t to_row) {
+  std::memcpy(Rows(to, to_row, 1).data, Rows(from, row, 1).data, from.cols * SizeOf(from.type));
+}
+
+}  // namespace
+
+void Axpby(float a, ConstMat x, float b, Mat y) {
+  CLOZE_CHECK(x.rows == y.rows && x.cols == y.cols && x.type == y.type);
+  ForRows("axpby", {x, y}, x.rows, [&](int64_t r) {
+    GetKernels().axpby[x.type](x.cols, a, Rows(x, r, 1).data, b, Rows(y, r, 1).data);
+  });
+}
+
+void Convert(ConstMat src, Mat dst) {
+  CLOZE_CHECK(src.rows == dst.rows && src.cols == dst.cols);
+  ForRows("convert", {src, dst}, src.rows, [&](int64_t r) {
+    GetKernels().convert[src.type](
+        src.cols, Rows(src, r, 1).data, dst.type == DType::kBf16, Rows(dst, r, 1).data);
+  });
+}
+
+void AddColumnSums(ConstMat x, Arena& arena, float* sum) {
+  if (sum == nullptr) return;
+  const Op op("column sums", [&] { return Traffic({x}); });
+  ReduceRows(x.rows, x.cols, arena, sum, [&](int64_t begin, int64_t end, float* partial) {
+    GetKernels().column_sum[x.type](end - begin, x.cols, Rows(x, begin, 0).data, x.stride, partial);
+  });
+}
 
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y) {
   CLOZE_CHECK(x.cols == y.cols && x.type == y.type && y.rows >= static_cast<int64_t>(rows.size()));
-  const Op op("gather", [&] { return Traffic({y, y}); });
-  if (op.dry()) return;
-  ParallelChunks(rows.size(), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(Rows(y, i, 0).data, Rows(x, rows[i], 0).data, x.cols * SizeOf(x.type));
-  });
+  ForRows("gather", {y, y}, rows.size(), [&](int64_t i) { CopyRow(x, rows[i], y, i); });
   ZeroRowsFrom(y, rows.size());
 }
 
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
-  const Op op("scatter", [&] { return Traffic({dy, dx}); });
-  if (op.dry()) return;
   ZeroRowsFrom(dx, 0);
-  ParallelChunks(rows.size(), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(Rows(dx, rows[i], 0).data, Rows(dy, i, 0).data, dy.cols * SizeOf(dy.type));
-  });
+  ForRows("scatter", {dy, dx}, rows.size(), [&](int64_t i) { CopyRow(dy, i, dx, rows[i]); });
 }
 
 void ZeroRowsFrom(Mat m, int64_t begin) {
   const Op op("zero", [&] { return Traffic({Rows(m, begin, m.rows - begin)}); });
   if (op.dry()) return;
   for (int64_t r = begin; r < m.rows; ++r)
-    std::memset(Rows(m, r, 0).data, 0, m.cols * SizeOf(m.type));
+    std::memset(Rows(m, r, 1).data, 0, m.cols * SizeOf(m.type));
 }
 
 RowCoordinates GatherCoordinates(

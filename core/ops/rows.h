@@ -1,4 +1,4 @@
-// Selecting rows of a matrix.
+// Linear combinations, conversions, column sums and selections of rows.
 #ifndef CLOZE_CORE_OPS_ROWS_H_
 #define CLOZE_CORE_OPS_ROWS_H_
 
@@ -10,6 +10,13 @@
 #include "core/tensor/mat.h"
 
 namespace cloze {
+
+// y = a x + b y; x may be y. With b = 0, y is not read.
+void Axpby(float a, ConstMat x, float b, Mat y);
+// dst = src, converted to the type of dst.
+void Convert(ConstMat src, Mat dst);
+// sum [cols] += column sums of x; does nothing if sum is null.
+void AddColumnSums(ConstMat x, Arena& arena, float* sum);
 
 // y[i] = x[rows[i]]; further rows of y become zero.
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);

@@ -1,7 +1,7 @@
 #include "encoder/modules/block.h"
 
 #include "core/ops/attention.h"
-#include "core/ops/elementwise.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/ops/elementwise.h"
 #include "core/ops/rows.h"
 #include "encoder/modules/target_rows.h"
 

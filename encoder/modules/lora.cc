@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/elementwise.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/suggest.h"
-#include "core/ops/elementwise.h"
+#include "core/ops/rows.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/batcher.h"

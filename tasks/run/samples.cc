@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "core/base/file.h"
-#include "core/ops/dispatch.h"
-#include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
+#include "core/ops/rows.h"
 #include "core/tensor/safetensors_writer.h"
 #include "tasks/task.h"
 

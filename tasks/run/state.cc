@@ -8,7 +8,6 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/file.h"
-#include "core/ops/dispatch.h"
 #include "core/ops/matmul.h"
 #include "proto/spec_errors.h"
 

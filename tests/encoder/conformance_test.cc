@@ -1,7 +1,7 @@
 // Every module of encoder/ against its reference, by the rules of tests/reference/conformance.h.
 #include <gtest/gtest.h>
 
-#include "core/ops/elementwise.h"
+#include "core/ops/rows.h"
 #include "tests/encoder/modules.h"
 
 namespace cloze::reference {

@@ -1,7 +1,6 @@
 // Whole models: what must hold beside the reference.
 #include <gtest/gtest.h>
 
-#include "core/ops/elementwise.h"
 #include "core/ops/rows.h"
 #include "tests/encoder/modules.h"
 

@@ -17,14 +17,6 @@ struct ValueAndSlope {
   VF value, slope;
 };
 
-// Horner scheme; c holds the coefficient of the highest power first.
-template <int n>
-CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
-  VF p = Splat(c[0]);
-  for (int i = 1; i < n; ++i) p = p * x + c[i];
-  return p;
-}
-
 // GELU for bf16 results in half the time, with errors up to 2e-6 in the value (3e-8 u for |u| > 8)
 // and 2e-5 in the slope. With z = u clamped to +-5, Phi(u) - 1/2 and slope - 1/2 are z times
 // minimax polynomials in 2 (z / 5)^2 - 1.
@@ -61,23 +53,25 @@ CLOZE_INLINE ValueAndSlope Activate(VF u) {
   }
 }
 
-template <typename T, ActivationKind kind>
-void ActivationForwardKind(int64_t n, const T* u, T* y) {
-  Sweep(n, [&](auto at) { at.Set(y, Activate<T, kind>(at(u)).value); });
+// Calls f<kind>().
+template <typename F>
+CLOZE_INLINE void WithKind(ActivationKind kind, F f) {
+  switch (kind) {
+    case ActivationKind::kGelu: return f.template operator()<ActivationKind::kGelu>();
+    case ActivationKind::kGeluTanh: return f.template operator()<ActivationKind::kGeluTanh>();
+    case ActivationKind::kRelu: return f.template operator()<ActivationKind::kRelu>();
+    case ActivationKind::kTanh: return f.template operator()<ActivationKind::kTanh>();
+  }
 }
 
 // y = act(u), n elements.
 template <typename T>
 void ActivationForward(ActivationKind kind, int64_t n, const void* u, void* y) {
-  const auto run = [&]<ActivationKind k>() {
-    ActivationForwardKind<T, k>(n, static_cast<const T*>(u), static_cast<T*>(y));
-  };
-  switch (kind) {
-    case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
-    case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
-    case ActivationKind::kRelu: return run.template operator()<ActivationKind::kRelu>();
-    case ActivationKind::kTanh: return run.template operator()<ActivationKind::kTanh>();
-  }
+  const T* from = static_cast<const T*>(u);
+  T* to = static_cast<T*>(y);
+  WithKind(kind, [=]<ActivationKind k>() {
+    Sweep(n, [&](auto at) { at.Set(to, Activate<T, k>(at(from)).value); });
+  });
 }
 
 template <typename T, ActivationKind kind>
@@ -98,16 +92,10 @@ void ActivationBackwardKind(
 template <typename T>
 void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const void* u,
     const void* dy, void* y, void* du, float* bias_sum) {
-  const auto run = [&]<ActivationKind k>() {
+  WithKind(kind, [&]<ActivationKind k>() {
     ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy),
         static_cast<T*>(y), static_cast<T*>(du), bias_sum);
-  };
-  switch (kind) {
-    case ActivationKind::kGelu: return run.template operator()<ActivationKind::kGelu>();
-    case ActivationKind::kGeluTanh: return run.template operator()<ActivationKind::kGeluTanh>();
-    case ActivationKind::kRelu: return run.template operator()<ActivationKind::kRelu>();
-    case ActivationKind::kTanh: return run.template operator()<ActivationKind::kTanh>();
-  }
+  });
 }
 
 }  // namespace

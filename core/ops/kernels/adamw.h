@@ -8,28 +8,35 @@
 
 namespace cloze {
 
+struct AdamW {
+  float rate, beta1, beta2, epsilon, decay, grad_scale;
+  bool bias_correction;
+  int64_t step;  // from 1
+};
 struct AdamArgs {
-  float *value, *grad, *m, *v;  // grad becomes zero
+  AdamW options;
+  float correction1, correction2_root;  // of the bias of m and of v
   int64_t n;
-  float rate, beta1, beta2, epsilon, decay, grad_scale, correction1, correction2_root;
+  float *value, *grad, *m, *v;  // grad becomes zero
 };
 
 #ifdef CLOZE_ISA
 namespace {
 
 // Loshchilov & Hutter 2019, in the order of torch.optim.AdamW.
-void AdamW(const AdamArgs& a) {
-  const float shrink = 1.0f - a.rate * a.decay, step = a.rate / a.correction1,
+void AdamWUpdate(const AdamArgs& a) {
+  const AdamW o = a.options;
+  const float shrink = 1.0f - o.rate * o.decay, step = o.rate / a.correction1,
               root = 1.0f / a.correction2_root;
   Sweep(a.n, [&](auto at) {
-    const VF g = at(a.grad) * a.grad_scale;
-    const VF m = at(a.m) * a.beta1 + g * (1.0f - a.beta1);
-    const VF v = at(a.v) * a.beta2 + g * g * (1.0f - a.beta2);
+    const VF g = at(a.grad) * o.grad_scale;
+    const VF m = at(a.m) * o.beta1 + g * (1.0f - o.beta1);
+    const VF v = at(a.v) * o.beta2 + g * g * (1.0f - o.beta2);
     VF denominator;
     for (int i = 0; i < W; ++i) denominator[i] = __builtin_sqrtf(v[i]);
     at.Set(a.m, m);
     at.Set(a.v, v);
-    at.Set(a.value, at(a.value) * shrink - step * m / (denominator * root + a.epsilon));
+    at.Set(a.value, at(a.value) * shrink - step * m / (denominator * root + o.epsilon));
     at.Set(a.grad, VF{});
   });
 }

@@ -10,13 +10,11 @@
 #include "core/ops/kernels/adamw.h"
 #include "core/ops/kernels/attention.h"
 #include "core/ops/kernels/dropout.h"
-#include "core/ops/kernels/elementwise.h"
 #include "core/ops/kernels/embedding.h"
 #include "core/ops/kernels/loss.h"
+#include "core/ops/kernels/matmul.h"
 #include "core/ops/kernels/norm.h"
-#include "core/ops/kernels/pack.h"
-#include "core/ops/kernels/product.h"
-#include "core/ops/kernels/weight_gradient.h"
+#include "core/ops/kernels/rows.h"
 #include "core/tensor/dtype.h"
 
 namespace cloze {
@@ -51,10 +49,9 @@ struct PerType {
   TYPED(attention_grad, AttentionBackward, void(const AttentionGradArgs&))                         \
   TYPED(softmax_loss, SoftmaxLoss, LossRow(int64_t n, void* x, int32_t target, float scale))       \
   TYPED(axpby, Axpby, void(int64_t n, float a, const void* x, float b, void* y))                   \
-  TYPED(to_f32, ToF32, void(int64_t n, const void* from, void* to))                                \
-  TYPED(to_bf16, ToBf16, void(int64_t n, const void* from, void* to))                              \
+  TYPED(convert, Convert, void(int64_t n, const void* x, bool narrow, void* y))                    \
   TYPED(pack, Pack, void(const PackArgs&))                                                         \
-  PLAIN(adamw, AdamW, void(const AdamArgs&))                                                       \
+  PLAIN(adamw, AdamWUpdate, void(const AdamArgs&))                                                 \
   PLAIN(sum_squares, SumSquares, double(int64_t n, const float* x))                                \
   AMX_TYPED(product, Product, void(const ProductArgs&))                                            \
   AMX_PLAIN(gradient_panels, Panels, void(const PanelArgs&))                                       \

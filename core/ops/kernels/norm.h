@@ -10,26 +10,32 @@
 
 namespace cloze {
 
+// Statistics of each row, [rows].
+struct NormStats {
+  float *mean = nullptr, *rstd = nullptr;
+};
+struct NormParams {
+  const float *gain, *bias;  // [cols]
+  float epsilon;
+};
+
 // z = residual + in(x); y = out(norm(z) * gain + bias), in and out being dropout.
 struct NormArgs {
   int64_t rows, cols;
   const void *x, *residual;  // T; x null: z = residual
   void *z, *y;               // T; z null: not kept
-  float *mean, *rstd;        // [rows]
-  const float *gain, *bias;  // [cols]
-  float epsilon;
+  NormStats stats;
+  NormParams params;
   RowDropout in, out;  // on x, on y
 };
 
-// Backward: dz = norm'(out-dropout'(dy)) + dz_in; dx = in-dropout'(dz). Accumulates
-// dgain, dbias [cols] and, in dxsum, the column sums of dx.
+// dz = norm'(out-dropout'(dy)) + dz_in; dx = in-dropout'(dz). Accumulates dgain, dbias [cols] and,
+// in dxsum, the column sums of dx. Of `forward`, x, residual and y are not read.
 struct NormGradArgs {
-  int64_t rows, cols;
-  const void *dy, *z, *dz_in;  // T; dz_in may be null
-  void *dz, *dx;               // T; dx null: not needed, or the same as dz when there is no dropout
-  const float *mean, *rstd, *gain;
+  NormArgs forward;
+  const void *dy, *dz_in;        // T; dz_in may be null
+  void *dz, *dx;                 // T; dx null: not needed, or dz when there is no dropout
   float *dgain, *dbias, *dxsum;  // dxsum may be null
-  RowDropout in, out;
 };
 
 #ifdef CLOZE_ISA
@@ -42,12 +48,9 @@ CLOZE_INLINE const float* FactorsOf(const RowDropout& d, int64_t row, int64_t co
   return buffer;
 }
 
-template <typename T>
-CLOZE_INLINE const T* RowOf(const void* m, int64_t row, int64_t cols) {
-  return m == nullptr ? nullptr : static_cast<const T*>(m) + row * cols;
-}
-template <typename T>
-CLOZE_INLINE T* RowOf(void* m, int64_t row, int64_t cols) {
+// Returns row `row` of a matrix of T, a const type if `m` is, or null if m is null.
+template <typename T, typename Void>
+CLOZE_INLINE T* RowOf(Void* m, int64_t row, int64_t cols) {
   return m == nullptr ? nullptr : static_cast<T*>(m) + row * cols;
 }
 
@@ -56,7 +59,7 @@ void NormForward(const NormArgs& a) {
   alignas(64) float buffer[kMaxDropoutRow], sum[kMaxDropoutRow];
   const int64_t cols = a.cols;
   for (int64_t r = 0; r < a.rows; ++r) {
-    const T *x = RowOf<T>(a.x, r, cols), *residual = RowOf<T>(a.residual, r, cols);
+    const T *x = RowOf<const T>(a.x, r, cols), *residual = RowOf<const T>(a.residual, r, cols);
     T *z = RowOf<T>(a.z, r, cols), *y = RowOf<T>(a.y, r, cols);
     const float* factor = FactorsOf(a.in, r, cols, buffer);
     VF total = {};
@@ -73,12 +76,12 @@ void NormForward(const NormArgs& a) {
       const VF d = at.Only(at(sum) - mean);
       squares += d * d;
     });
-    const float rstd = 1.0f / __builtin_sqrtf(Sum(squares) / cols + a.epsilon);
-    a.mean[r] = mean;
-    a.rstd[r] = rstd;
+    const float rstd = 1.0f / __builtin_sqrtf(Sum(squares) / cols + a.params.epsilon);
+    a.stats.mean[r] = mean;
+    a.stats.rstd[r] = rstd;
     factor = FactorsOf(a.out, r, cols, buffer);
     Sweep(cols, [&](auto at) {
-      VF v = (at(sum) - mean) * rstd * at(a.gain) + at(a.bias);
+      VF v = (at(sum) - mean) * rstd * at(a.params.gain) + at(a.params.bias);
       if (factor != nullptr) v *= at(factor);
       at.Set(y, v);
     });
@@ -87,25 +90,26 @@ void NormForward(const NormArgs& a) {
 
 // With h = (z - mean) rstd and g = dy gain: dz = rstd (g - avg(g) - h avg(g h)).
 template <typename T>
-void NormBackward(const NormGradArgs& a) {
+void NormBackward(const NormGradArgs& g) {
+  const NormArgs& a = g.forward;
   alignas(64) float buffer[kMaxDropoutRow], scaled[kMaxDropoutRow];
   const int64_t cols = a.cols;
   for (int64_t r = 0; r < a.rows; ++r) {
-    const T *dy = RowOf<T>(a.dy, r, cols), *z = RowOf<T>(a.z, r, cols),
-            *dz_in = RowOf<T>(a.dz_in, r, cols);
-    T *dz = RowOf<T>(a.dz, r, cols), *dx = RowOf<T>(a.dx, r, cols);
-    const float mean = a.mean[r], rstd = a.rstd[r];
+    const T *dy = RowOf<const T>(g.dy, r, cols), *z = RowOf<const T>(a.z, r, cols),
+            *dz_in = RowOf<const T>(g.dz_in, r, cols);
+    T *dz = RowOf<T>(g.dz, r, cols), *dx = RowOf<T>(g.dx, r, cols);
+    const float mean = a.stats.mean[r], rstd = a.stats.rstd[r];
     const float* factor = FactorsOf(a.out, r, cols, buffer);
     VF sum_g = {}, sum_gh = {};
     Sweep(cols, [&](auto at) {
       VF d = at(dy);
       if (factor != nullptr) d *= at(factor);
-      const VF h = (at(z) - mean) * rstd, g = d * at(a.gain);
-      at.Set(a.dgain, at(a.dgain) + d * h);
-      at.Set(a.dbias, at(a.dbias) + d);
-      at.Set(scaled, g);
-      sum_g += g;
-      sum_gh += g * h;
+      const VF h = (at(z) - mean) * rstd, dh = d * at(a.params.gain);
+      at.Set(g.dgain, at(g.dgain) + d * h);
+      at.Set(g.dbias, at(g.dbias) + d);
+      at.Set(scaled, dh);
+      sum_g += dh;
+      sum_gh += dh * h;
     });
     const float avg_g = Sum(sum_g) / cols, avg_gh = Sum(sum_gh) / cols;
     factor = FactorsOf(a.in, r, cols, buffer);
@@ -116,7 +120,7 @@ void NormBackward(const NormGradArgs& a) {
       at.Set(dz, d);
       if (factor != nullptr) d *= at(factor);
       if (dx != nullptr && dx != dz) at.Set(dx, d);
-      if (a.dxsum != nullptr) at.Set(a.dxsum, at(a.dxsum) + d);
+      if (g.dxsum != nullptr) at.Set(g.dxsum, at(g.dxsum) + d);
     });
   }
 }

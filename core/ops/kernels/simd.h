@@ -108,32 +108,23 @@ CLOZE_INLINE void StorePart(T* p, VF v, int64_t n) {
   __builtin_memcpy(p, t, n * sizeof(T));
 }
 
-// A position in a row: loads and stores the W elements from c on (Whole), or the n that remain
-// (Part).
-struct Whole {
-  int64_t c;
-  template <typename T>
-  CLOZE_INLINE VF operator()(const T* p) const {
-    return Load(p + c);
-  }
-  template <typename T>
-  CLOZE_INLINE void Set(T* p, VF v) const {
-    Store(p + c, v);
-  }
-  CLOZE_INLINE VF Only(VF v) const { return v; }
-};
-struct Part {
+// A position in a row: loads and stores W elements from c on or, unless `whole`, the n that remain.
+template <bool whole>
+struct Place {
   int64_t c, n;
   template <typename T>
   CLOZE_INLINE VF operator()(const T* p) const {
+    if constexpr (whole) return Load(p + c);
     return LoadPart(p + c, n);
   }
   template <typename T>
   CLOZE_INLINE void Set(T* p, VF v) const {
+    if constexpr (whole) return Store(p + c, v);
     StorePart(p + c, v, n);
   }
   // Zeroes the lanes after the last element.
   CLOZE_INLINE VF Only(VF v) const {
+    if constexpr (whole) return v;
     float t[W];
     Store(t, v);
     return LoadPart(t, n);
@@ -144,8 +135,8 @@ struct Part {
 template <typename F>
 CLOZE_INLINE void Sweep(int64_t n, F f) {
   int64_t c = 0;
-  for (; c + W <= n; c += W) f(Whole{c});
-  if (c < n) f(Part{c, n - c});
+  for (; c + W <= n; c += W) f(Place<true>{c, W});
+  if (c < n) f(Place<false>{c, n - c});
 }
 
 // 0, 1, 2, ...
@@ -173,6 +164,14 @@ CLOZE_INLINE float Sum(VF v) {
 }
 CLOZE_INLINE float MaxLane(VF v) { return Fold(v, Max); }
 
+// Horner scheme; c holds the coefficient of the highest power first.
+template <int n>
+CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
+  VF p = Splat(c[0]);
+  for (int i = 1; i < n; ++i) p = p * x + c[i];
+  return p;
+}
+
 // e^x, relative error below 2e-7. 0 below -87.33 (denormals would take a hundred times as long);
 // finite above 88.
 CLOZE_INLINE VF Exp(VF x) {
@@ -185,12 +184,9 @@ CLOZE_INLINE VF Exp(VF x) {
   const VF n = shifted - magic;
 #endif
   const VF r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
-  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  const VF q = Polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                                 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
+  const VF p = q * (r * r) + r + 1.0f;
 #ifdef __AVX512F__
   const VF e = (VF)_mm512_maskz_scalef_ps(-1, (__m512)p, (__m512)n);
 #else
@@ -208,10 +204,8 @@ CLOZE_INLINE Normal NormalOf(VF x) {
   const VF z = AsFloat(AsInt(x) & 0x7FFFFFFF) * 0.70710678f;
   const VF t = Reciprocal(1.0f + 0.3275911f * z);
   const VF e = Exp(-z * z);
-  VF p = t * 1.061405429f + -1.453152027f;
-  p = p * t + 1.421413741f;
-  p = p * t + -0.284496736f;
-  p = p * t + 0.254829592f;
+  const VF p =
+      Polynomial(t, {1.061405429f, -1.453152027f, 1.421413741f, -0.284496736f, 0.254829592f});
   const VF tail = 0.5f * p * t * e;
   return {x < VF{} ? tail : 1.0f - tail, e * 0.39894228f};
 }

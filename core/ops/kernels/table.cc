@@ -13,7 +13,7 @@ namespace cloze {
 
 extern const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA);
 const Kernels CLOZE_PASTE(kKernels_, CLOZE_ISA) = {.name = CLOZE_STRING(CLOZE_ISA),
-    .multiplies_bf16 = kPair<bf16> == 2,
+    .multiplies_bf16 = kMultipliesBf16,
 #ifdef __AMX_BF16__
     CLOZE_KERNELS(CLOZE_TYPED, CLOZE_PLAIN, CLOZE_TYPED, CLOZE_PLAIN)
 #else

@@ -143,13 +143,14 @@ TEST_P(Isa, Norm) {
           mean(Table<float>(1, rows), DType::kF32), rstd(Table<float>(1, rows), DType::kF32),
           dy(dout, type()), dz(zeros, type()), dx(zeros, type()), dgain(row, DType::kF32),
           dbias(row, DType::kF32), dxsum(row, DType::kF32);
-      kernels().norm[type()]({rows, cols, x.data(), residual.data(), z.data(), y.data(), mean.f32(),
-          rstd.f32(), gain.f32(), bias.f32(), 1e-5f, keys_.Row(p, 1), keys_.Row(p, 2)});
+      const NormArgs args = {rows, cols, x.data(), residual.data(), z.data(), y.data(),
+          {mean.f32(), rstd.f32()}, {gain.f32(), bias.f32(), 1e-5f}, keys_.Row(p, 1),
+          keys_.Row(p, 2)};
+      kernels().norm[type()](args);
       const Table<double> expected = f(Widen<double>(inputs));
       ExpectClose(what, cols, y.Get().v, expected.v, path);
       kernels().norm_grad[type()](
-          {rows, cols, dy.data(), z.data(), nullptr, dz.data(), dx.data(), mean.f32(), rstd.f32(),
-              gain.f32(), dgain.f32(), dbias.f32(), dxsum.f32(), keys_.Row(p, 1), keys_.Row(p, 2)});
+          {args, dy.data(), nullptr, dz.data(), dx.data(), dgain.f32(), dbias.f32(), dxsum.f32()});
       Guarded* const gradients[] = {&dx, &dz, &dgain, &dbias};
       for (size_t k = 0; k < 4; ++k)
         ExpectGradient(
@@ -321,9 +322,9 @@ TEST_P(Isa, AdamWAndSumSquares) {
         Widen<double>(m.Get()), Widen<double>(v)};
     EXPECT_NEAR(kernels().sum_squares(n, grad.f32()), SumSquares(expected[1].v), 1e-12 * n);
     reference::AdamWStep(a, &expected[0].v, expected[1].v, &expected[2].v, &expected[3].v);
-    kernels().adamw({value.f32(), grad.f32(), m.f32(), second.f32(), n, a.rate, a.beta1, a.beta2,
-        a.epsilon, a.decay, a.grad_scale, static_cast<float>(1 - std::pow(double{a.beta1}, 5)),
-        static_cast<float>(std::sqrt(1 - std::pow(double{a.beta2}, 5)))});
+    kernels().adamw({a, static_cast<float>(1 - std::pow(double{a.beta1}, 5)),
+        static_cast<float>(std::sqrt(1 - std::pow(double{a.beta2}, 5))), n, value.f32(), grad.f32(),
+        m.f32(), second.f32()});
     const Path path = {4, 4, DType::kF32};
     ExpectClose("value", n, value.Get().v, expected[0].v, path);
     ExpectClose("m", n, m.Get().v, expected[2].v, path);
@@ -335,8 +336,8 @@ TEST_P(Isa, AdamWAndSumSquares) {
 TEST_P(Isa, ConvertRoundsToNearestEven) {
   const Table<float> x = RandomTable(1, 37, 1);
   Guarded from(x, type()), to(x, DType::kBf16), back(x, DType::kF32);
-  kernels().to_bf16[type()](37, from.data(), to.data());
-  kernels().to_f32[DType::kBf16](37, to.data(), back.data());
+  kernels().convert[type()](37, from.data(), true, to.data());
+  kernels().convert[DType::kBf16](37, to.data(), false, back.data());
   ExpectSameBits("rounded", {back.Get()}, {Rounded(x, DType::kBf16)});
 }
 

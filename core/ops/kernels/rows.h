@@ -1,6 +1,6 @@
 // Linear combinations, conversions, column sums.
-#ifndef CLOZE_CORE_OPS_KERNELS_ELEMENTWISE_H_
-#define CLOZE_CORE_OPS_KERNELS_ELEMENTWISE_H_
+#ifndef CLOZE_CORE_OPS_KERNELS_ROWS_H_
+#define CLOZE_CORE_OPS_KERNELS_ROWS_H_
 
 #include <cstdint>
 
@@ -29,18 +29,14 @@ void Axpby(int64_t n, float a, const void* x, float b, void* y) {
   Sweep(n, [&](auto at) { at.Set(to, a * at(from) + b * at(to)); });
 }
 
-// Conversion of n elements.
-template <typename From, typename To>
-void Convert(int64_t n, const void* from, void* to) {
-  Sweep(n, [&](auto at) { at.Set(static_cast<To*>(to), at(static_cast<const From*>(from))); });
-}
-template <typename From>
-void ToF32(int64_t n, const void* from, void* to) {
-  Convert<From, float>(n, from, to);
-}
-template <typename From>
-void ToBf16(int64_t n, const void* from, void* to) {
-  Convert<From, bf16>(n, from, to);
+// Converts n elements to bf16 if `narrow`, else to f32.
+template <typename T>
+void Convert(int64_t n, const void* x, bool narrow, void* y) {
+  const auto run = [&](auto* to) {
+    Sweep(n, [&](auto at) { at.Set(to, at(static_cast<const T*>(x))); });
+  };
+  if (narrow) return run(static_cast<bf16*>(y));
+  run(static_cast<float*>(y));
 }
 
 }  // namespace
@@ -48,4 +44,4 @@ void ToBf16(int64_t n, const void* from, void* to) {
 
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_OPS_KERNELS_ELEMENTWISE_H_
+#endif  // CLOZE_CORE_OPS_KERNELS_ROWS_H_

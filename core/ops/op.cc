@@ -1,13 +1,27 @@
-#include "core/ops/reduce.h"
+#include "core/ops/op.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/base/number.h"
-#include "core/base/profile.h"
-#include "core/base/threads.h"
 
 namespace cloze {
+
+OpCost Traffic(std::initializer_list<ConstMat> mats, double flop) {
+  OpCost cost = {.flop = flop};
+  for (const ConstMat& m : mats)
+    cost.bytes += m.empty() ? 0 : double(m.rows) * m.cols * SizeOf(m.type);
+  return cost;
+}
+
+void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
+    absl::FunctionRef<void(int64_t row)> f) {
+  const Op scope(op, [&] { return Traffic(mats); });
+  if (scope.dry()) return;
+  ParallelChunks(rows, kRowChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) f(r);
+  });
+}
 
 void ReduceRows(int64_t rows, int64_t cols, Arena& arena, float* sum,
     absl::FunctionRef<void(int64_t, int64_t, float*)> f) {

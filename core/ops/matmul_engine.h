@@ -1,0 +1,117 @@
+// The engines behind Matmul, and the packed weights that they read. Private to core/ops.
+#ifndef CLOZE_CORE_OPS_MATMUL_ENGINE_H_
+#define CLOZE_CORE_OPS_MATMUL_ENGINE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/large_memory.h"
+#include "core/ops/kernels/matmul.h"
+#include "core/ops/matmul.h"
+
+namespace cloze {
+
+// Calls f(begin, size) for the tiles of [0, n).
+template <typename F>
+void ForTiles(int64_t n, int64_t tile, F f) {
+  for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));
+}
+
+// Returns the size of the fewest equal pieces of [0, n) of at most `most`; all but the last are
+// multiples of 64.
+int64_t Piece(int64_t n, int64_t most);
+
+// Makes `memory` at least `bytes` long; its content is lost.
+void Grow(int64_t bytes, LargeMemory& memory);
+
+// dst = src w^T (`transposed`) or src w, + bias [cols] f32 or null; with `accumulate` added to dst.
+struct Product {
+  ConstMat src;
+  Weight w;
+  bool transposed;
+  const float* bias;
+  Mat dst;
+  bool accumulate;
+
+  // Returns the part with these rows and columns of dst.
+  Product Part(int64_t row, int64_t rows, int64_t col, int64_t cols) const;
+};
+
+// Element type and layout of a product's right operand [depth, cols].
+struct WeightLayout {
+  DType type = DType::kF32;
+  int64_t depth = 0, cols = 0;
+  PackBlocks blocks = {};  // blocks.depth 0: layout number `library` of oneDNN
+  int library = -1;
+  int64_t bytes = 0;
+
+  bool operator==(const WeightLayout&) const = default;
+};
+
+// The packed weights of a Matmul: stale copies are queued and packed by Run().
+class PackedWeights {
+ public:
+  // See Matmul::SharePacked.
+  void Share(bool share);
+  bool shared() const { return share_; }
+  int64_t bytes() const;
+
+  // Returns the copy of the weight of `p` in `layout`. It may be a part, from column `col` of the
+  // operand on. A stale copy is queued, or passed to `pack` if its layout is oneDNN's.
+  const void* Get(const Product& p, int64_t col, const WeightLayout& layout,
+      absl::FunctionRef<void(void* to)> pack);
+  // Packs what is queued.
+  void Run();
+
+ private:
+  // A weight in one layout, and the version of the content that was packed.
+  struct Copy {
+    WeightLayout layout;
+    LargeMemory memory;
+    const void* source = nullptr;
+    uint64_t version = 0;
+  };
+  // By address of the weight or, if shared, the first column. There are several copies if shapes of
+  // products want different layouts.
+  std::map<std::tuple<uintptr_t, bool, DType>, std::vector<Copy>> packed_;
+  std::vector<std::pair<PackArgs, DType>> queue_;
+  bool share_ = false;
+};
+
+// Results have the same bits for any number of threads. Not thread-safe.
+class MatmulEngine {
+ public:
+  virtual ~MatmulEngine() = default;
+  // Queues a product.
+  virtual void AddProduct(const Product& p) = 0;
+  // Queues or computes dw [out, in] f32 += dy^T [out, n] x [n, in].
+  virtual void AddGradient(ConstMat dy, ConstMat x, Mat dw) = 0;
+  // Computes what is queued.
+  virtual void Run() = 0;
+};
+
+// By oneDNN, in tiles of one thread each. If few rows are cut into columns, a tile has at least
+// kLeastTileCols of them.
+inline constexpr int64_t kLeastTileCols = 128;
+std::unique_ptr<MatmulEngine> MakeOneDnnEngine(PackedWeights* packed);
+
+// By our kernels on the CPU's matrix unit (AMX). For the gradients of weights, oneDNN copies both
+// operands again for every tile, which takes longer than multiplying; here each operand is packed
+// once.
+std::unique_ptr<MatmulEngine> MakeUnitEngine(PackedWeights* packed);
+// True if this CPU has a matrix unit that multiplies src [n, depth] with packed weights.
+bool UnitMultiplies(ConstMat src);
+// True if this CPU has a matrix unit that computes gradients from activations of `type`.
+bool UnitHasGradient(DType type);
+// Returns the bytes that the gradient allocates; they are kept for the largest product.
+int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_MATMUL_ENGINE_H_
