@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# distributions.sh [--root DIR] [--keep] [bookworm] [trixie] [sid]: runs the two commands at the top of README.md,
+# quickstart and tests, on fresh trees of Debian 12, Debian 13 and sid (default: all three). debootstrap makes
+# the trees, from the mirror that this machine's apt uses; each gets a clone of HEAD. Prints one line per distribution:
+# versions, exit code and seconds of quickstart, and what the tests ended with. Exit: 0 all passed, 1 something
+# failed, 77 not possible on this machine.
+#
+# Trees and logs go to a new folder in DIR (default: $TMPDIR), some 5 GB per tree. They are removed at the end,
+# except with --keep. $CLOZE_PRETRAIN_SECONDS and $CLOZE_FINETUNE_SECONDS shorten quickstart;
+# $CLOZE_LIMIT_MINUTES (120) limits each command. Needs root, debootstrap and a network.
+set -uo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+minutes=${CLOZE_LIMIT_MINUTES:-120}
+root=${TMPDIR:-/tmp} keep=no names=()
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --root) root=${2:?"--root needs a folder"}; shift ;;
+    --keep) keep=yes ;;
+    bookworm | trixie | sid) names+=("$1") ;;
+    *) echo "usage: distributions.sh [--root DIR] [--keep] [bookworm] [trixie] [sid]" >&2; exit 2 ;;
+  esac
+  shift
+done
+[ ${#names[@]} -gt 0 ] || names=(bookworm trixie sid)
+
+skip() { echo "skipped: $*"; exit 77; }
+[ "$(id -u)" -eq 0 ] || skip "needs root"
+for tool in debootstrap apt-get unshare git; do
+  command -v "$tool" > /dev/null || skip "$tool is not installed"
+done
+unshare --mount --pid --fork true 2> /dev/null || skip "needs the right to mount"
+mirror=$(apt-get indextargets --no-release-info --format "\$(REPO_URI)" 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
+[ -n "$mirror" ] || skip "apt has no Debian mirror"
+
+# README's commands: the indented lines that begin with tools/ and have a comment.
+mapfile -t commands < <(sed -n 's,^    \(tools/[^ ]*\) *#.*,\1,p' "$here/README.md")
+[ "${commands[*]}" = "tools/quickstart.sh tools/test.sh" ] || { echo "README.md has other commands: ${commands[*]}" >&2; exit 1; }
+
+mkdir -p "$root" && work=$(mktemp -d "$root/cloze-distributions.XXXXXX") || exit 1
+# Mounts belong to the commands' own namespaces and end with them.
+trap 'if [ "$keep" = yes ]; then echo "kept: $work" >&2; else rm -rf --one-file-system "$work"; fi' EXIT
+trap 'exit 130' INT TERM
+
+# Makes a tree with the checkout in /cloze. Arguments: name of the distribution, folder.
+make_tree() {
+  timeout --foreground -k 10 30m debootstrap --variant=minbase --include=ca-certificates "$1" "$2" "$mirror" || return 1
+  apt-config dump | grep -E '^Acquire::(Check-|Retries|https?::)' > "$2/etc/apt/apt.conf.d/90machine"
+  git clone --quiet "$here" "$2/cloze"
+}
+
+# Runs a command of README in a tree. After the time limit, all its processes end. Arguments: folder, command.
+run() {
+  timeout --foreground -s KILL "${minutes}m" unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" \
+    chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    CLOZE_PRETRAIN_SECONDS="${CLOZE_PRETRAIN_SECONDS:-240}" CLOZE_FINETUNE_SECONDS="${CLOZE_FINETUNE_SECONDS:-75}" \
+    bash -c "cd /cloze && $2"
+}
+
+# Prints the version of a package without epoch and revision. Arguments: folder, package.
+version() {
+  local all
+  all=$(dpkg-query --admindir="$1/var/lib/dpkg" -W -f='${Version}' "$2" 2> /dev/null) || all=none
+  sed -E 's/^[0-9]+://; s/[-+].*//' <<< "$all"
+}
+
+row() { printf '%-9s %-12s %-8s %-8s %-14s %-10s %-16s %s\n' "$@"; }
+
+# Runs both commands on a distribution and prints its line. Argument: its name.
+distribution() {
+  local name=$1 tree=$work/$1 log=$work/$1.log began code quickstart tests release status=0
+  mkdir -m 755 "$tree"
+  if make_tree "$name" "$tree" > "$log" 2>&1; then
+    began=$(date +%s)
+    run "$tree" "${commands[0]}" >> "$log" 2>&1
+    code=$?
+    quickstart="$code in $(($(date +%s) - began)) s"
+    [ $code -eq 0 ] || { status=1; tail -n 40 "$log" >&2; }
+    run "$tree" "${commands[1]}" > "$work/$name-tests.log" 2>&1
+    code=$?
+    tests=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/$name-tests.log" | tail -n 1)
+    [ $code -eq 0 ] || { status=1; grep -E 'error:|FAILED|Failed|Failure' "$work/$name-tests.log" | head -n 60 >&2; }
+    release=$(cat "$tree/etc/debian_version")
+  else
+    tail -n 20 "$log" >&2
+    status=1 quickstart="no tree" code=-
+  fi
+  row "$name" "${release:--}" "$(version "$tree" g++)" "$(version "$tree" libdnnl-dev)" "$(version "$tree" libabsl-dev)" \
+    "$(version "$tree" libprotobuf-dev)" "$quickstart" "${tests:-no result, exit $code}"
+  [ "$keep" = yes ] || rm -rf --one-file-system "$tree"
+  return $status
+}
+
+row name release g++ oneDNN Abseil protobuf quickstart tests
+failed=0
+for name in "${names[@]}"; do distribution "$name" || failed=1; done
+exit $failed
