@@ -5,7 +5,6 @@
 #include "core/base/number.h"
 #include "core/base/utf8.h"
 #include "tasks/build.h"
-#include "tasks/data/pipeline.h"
 #include "tasks/data/readers.h"
 #include "tasks/masker.h"
 #include "tasks/scores.h"

@@ -8,7 +8,6 @@
 #include "core/base/profile.h"
 #include "core/base/utf8.h"
 #include "tasks/build.h"
-#include "tasks/data/pipeline.h"
 #include "tasks/squad.h"
 #include "tasks/task.h"
 #include "tasks/text_words.h"

@@ -7,39 +7,31 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "tasks/data/format.h"
 
 namespace cloze {
 namespace {
 
-absl::Status AddFile(const std::string& path, const BuildOptions& options, Hasher* key) {
-  ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
-  ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
-  key->AddNumber(size);
-  std::vector<char> block(1 << 20);
-  for (int64_t at = 0; at < size;) {
-    RETURN_IF_ERROR(CheckStop(options));
-    const int64_t n = std::min<int64_t>(block.size(), size - at);
-    RETURN_IF_ERROR(ReadAt(fd, path, at, block.data(), n));
-    key->Add(block.data(), n);
-    at += n;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AddData(const DataSpec& data, const BuildOptions& options, Hasher* key) {
+// Adds what decides about the examples that are read: how, and the content of the files.
+absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
+    const BuildOptions& options, Hasher* key) {
   key->AddNumber(data.documents());
   key->AddNumber(data.header());
   for (const std::string* field : {&data.text_field(), &data.text_pair_field(), &data.label_field(),
-           &data.words_field(), &data.tags_field()}) {
+           &data.words_field(), &data.tags_field()})
     key->AddText(*field);
-  }
   key->AddNumber(data.max_examples());
-  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
-    RETURN_IF_ERROR(AddFile(file.path, options, key));
+    ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
+    ASSIGN_OR_RETURN(const int64_t size, FileSize(file.path));
+    key->AddNumber(size);
+    RETURN_IF_ERROR(ForBlocks(fd, file.path, size, [&](const char* block, int64_t n) {
+      key->Add(block, n);
+      return CheckStop(options);
+    }));
   }
   return absl::OkStatus();
 }
@@ -80,11 +72,6 @@ absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
   return source;
 }
 
-absl::Status NoExamples(const DataSpec& data) {
-  return Error(Exit::kData, QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ",
-      "0 usable examples");
-}
-
 }  // namespace
 
 absl::Status CheckStop(const BuildOptions& options) {
@@ -117,32 +104,26 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
 
 absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill) {
-  for (const std::string& path : data.files()) {
-    if (path == "-")
-      return Error(Exit::kSpec, "files: standard input cannot be read twice: expected a file");
-  }
-  RETURN_IF_ERROR(FilesOf(data).status());
+  if (absl::c_linear_search(data.files(), "-"))
+    return Error(Exit::kSpec, "files: standard input cannot be read twice: expected a file");
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
   ASSIGN_OR_RETURN(std::vector<SourceFile> sources, SourcesOf(data));
   kind.key.AddText(kind.name);
   kind.key.AddNumber(kStoreVersion);
   kind.key.AddNumber(kind.labels);
   tokenizer.AddToKey(&kind.key);
-  RETURN_IF_ERROR(AddData(data, options, &kind.key));
-  const std::string name = absl::StrCat(kind.name, "-", kind.key.Hex());
-  const std::string folder = JoinPath(options.cache_dir, name);
-  if (options.only_cached) {
-    if (!PathExists(folder)) return Error(Exit::kNoInput, QuotePath(folder), ": no token cache");
-    ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
-    return BuiltStore{std::move(store), std::move(sources), true, ""};
-  }
-  RETURN_IF_ERROR(MakeDirectories(options.cache_dir));
+  RETURN_IF_ERROR(AddData(data, files, options, &kind.key));
+  const std::string folder =
+      JoinPath(options.cache_dir, absl::StrCat(kind.name, "-", kind.key.Hex()));
   std::string note;
   if (PathExists(folder)) {
     absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);
     if (store.ok()) return BuiltStore{*std::move(store), std::move(sources), true, ""};
-    if (ExitOf(store.status()) == Exit::kInterrupted) return store.status();
+    if (options.only_cached || ExitOf(store.status()) == Exit::kInterrupted) return store.status();
     note = absl::StrCat("the token cache was broken and is rebuilt: ", store.status().message());
     RETURN_IF_ERROR(RemoveStore(folder));
+  } else if (options.only_cached) {
+    return Error(Exit::kNoInput, QuotePath(folder), ": no token cache");
   }
   DataStats stats;
   {
@@ -150,7 +131,10 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
         ExampleStoreWriter::Create(folder, kind.vocab, kind.labels, kind.targets));
     RETURN_IF_ERROR(fill(writer.get(), &stats));
     RETURN_IF_ERROR(CheckSources(sources));
-    if (writer->size() == 0) return NoExamples(data);
+    if (writer->size() == 0) {
+      return Error(Exit::kData, QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ",
+          "0 usable examples");
+    }
     RETURN_IF_ERROR(CheckStop(options));
     RETURN_IF_ERROR(writer->Finish(stats));
   }

@@ -1,4 +1,5 @@
-// The token cache: stores of examples, named by a hash of the data they were made from.
+// The token cache: stores of examples, named by a hash of the data they were made from, and the
+// pipeline that fills them.
 #ifndef CLOZE_TASKS_DATA_CACHE_H_
 #define CLOZE_TASKS_DATA_CACHE_H_
 
@@ -6,12 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/base/hash.h"
 #include "core/base/status.h"
+#include "core/base/threads.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
@@ -43,6 +46,35 @@ struct BuiltStore {
 
 // kInterrupted when the user asked to stop.
 absl::Status CheckStop(const BuildOptions& options);
+
+// Repeats until read(&item, &bytes) or consume(item, result) returns false: fills a batch with
+// read, calls encode(item, &result) on the batch in parallel, then consume in the order of reading,
+// then tick(). All but encode may return errors. Only one batch is in memory.
+template <typename Item, typename Result, typename Read, typename Encode, typename Consume,
+    typename Tick>
+absl::Status RunPipeline(Read read, Encode encode, Consume consume, Tick tick) {
+  constexpr int64_t kBatchBytes = 4 << 20, kBatchItems = 8192;
+  for (bool more = true; more;) {
+    std::vector<Item> items;
+    for (int64_t bytes = 0; bytes < kBatchBytes && items.size() < kBatchItems;) {
+      Item item;
+      ASSIGN_OR_RETURN(more, read(&item, &bytes));
+      if (!more) break;
+      items.push_back(std::move(item));
+    }
+    const auto n = static_cast<int64_t>(items.size());
+    std::vector<Result> results(n);
+    ParallelChunks(n, n / 64 + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) encode(items[i], &results[i]);
+    });
+    for (int64_t i = 0; i < n; ++i) {
+      ASSIGN_OR_RETURN(const bool wants_more, consume(items[i], results[i]));
+      if (!wants_more) return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(tick());
+  }
+  return absl::OkStatus();
+}
 
 // A kind of store: the prefix of the folder's name, its sizes, and the hash of the task's settings
 // that affect its content.

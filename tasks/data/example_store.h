@@ -13,14 +13,17 @@
 #define CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/base/create.h"
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -60,34 +63,64 @@ struct DataStats {
   int64_t invalid_bytes = 0;   // bytes of the texts that are not UTF-8
 };
 
+// The records of the files.
+static_assert(std::endian::native == std::endian::little, "stores are little endian");
+inline constexpr uint64_t kStoreMagic = 0x31305358455A4C43;  // the bytes "CLZEXS01"
+inline constexpr uint32_t kContinuesBit = uint32_t{1} << 31;
+
+struct StoreHeader {
+  uint64_t magic;
+  uint32_t version, vocab, num_labels, token_bytes;  // Targets in the top 4 bits of num_labels
+  int64_t examples, tokens, labels;
+  uint64_t index_hash, tokens_hash, labels_hash;
+  DataStats stats;
+  uint64_t self_hash;  // of all fields before
+
+  Targets targets() const { return static_cast<Targets>(num_labels >> 28); }
+  uint32_t label_count() const { return num_labels & ((uint32_t{1} << 28) - 1); }
+};
+static_assert(sizeof(StoreHeader) == 24 + 48 + sizeof(DataStats) + 8, "no padding");
+
+struct IndexRecord {
+  uint64_t first_token, first_label;
+  uint32_t length, second, labels, check;
+};
+static_assert(sizeof(IndexRecord) == 32, "no padding");
+
+struct LabelRecord {
+  uint32_t row, label;
+};
+
 // Writes a store, which appears under its name (AtomicFolder) when it is complete and on disk.
 class ExampleStoreWriter {
  public:
   // labels: number of labels, 0 when examples carry none.
   static absl::StatusOr<std::unique_ptr<ExampleStoreWriter>> Create(
       const std::string& folder, int32_t vocab, int32_t labels, Targets targets = Targets::kLabels);
-  ~ExampleStoreWriter();
-  ExampleStoreWriter(const ExampleStoreWriter&) = delete;
-  ExampleStoreWriter& operator=(const ExampleStoreWriter&) = delete;
 
   absl::Status Add(const Example& example);
-  int64_t size() const { return examples_; }
-  int64_t tokens() const { return tokens_; }
+  int64_t size() const { return header_.examples; }
   // Completes the store and fills in examples and tokens of `stats`. A store that another process
   // has finished meanwhile stays.
   absl::Status Finish(DataStats stats);
 
  private:
-  struct Output;
-  ExampleStoreWriter();
+  // A new file, and the hash of what was written to it.
+  struct Output {
+    absl::Status Append(const void* data, size_t size);
+    absl::Status Flush();
+
+    std::string path, buffer;
+    Fd fd;
+    Hasher hash;
+  };
+  ExampleStoreWriter(std::string folder, AtomicFolder files, const StoreHeader& header)
+      : folder_(std::move(folder)), files_(std::move(files)), header_(header) {}
 
   std::string folder_;
-  std::unique_ptr<AtomicFolder> files_;
-  int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
-  Targets targets_ = Targets::kLabels;
-  std::unique_ptr<Output> tokens_out_, labels_out_, index_out_;
-  std::string scratch_;
-  int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
+  AtomicFolder files_;
+  StoreHeader header_;
+  Output tokens_, labels_, index_;
 };
 
 // A store, open for reading. Const methods are thread-safe. Errors are of kData and name the file:
@@ -102,9 +135,9 @@ class ExampleStore {
   // Reads all tokens and labels and compares their checksums.
   absl::Status VerifyContent(const std::atomic<bool>* stop = nullptr) const;
 
-  int64_t size() const { return examples_; }
-  int64_t tokens() const { return tokens_; }
-  const DataStats& stats() const { return stats_; }
+  int64_t size() const { return header_.examples; }
+  int64_t tokens() const { return header_.tokens; }
+  const DataStats& stats() const { return header_.stats; }
   const std::string& folder() const { return folder_; }
 
   // Returns the tokens of example i, 0 <= i < size().
@@ -115,21 +148,28 @@ class ExampleStore {
   absl::Status Read(int64_t i, Example* example) const;
 
  private:
+  struct Input {
+    std::string path;
+    int64_t size = 0;
+    Fd fd;
+  };
   ExampleStore() = default;
-  absl::Status CheckIndex(uint64_t expected_hash) const;
+  // Opens a file of the store, which must have exactly `size` bytes.
+  absl::StatusOr<Input> OpenFile(absl::string_view name, int64_t size) const;
+  absl::Status CheckIndex() const;
 
   std::string folder_;
-  Fd tokens_fd_, labels_fd_, index_fd_;
-  int32_t vocab_ = 0, num_labels_ = 0, token_bytes_ = 2;
-  Targets targets_ = Targets::kLabels;
-  int64_t examples_ = 0, tokens_ = 0, labels_ = 0;
-  uint64_t tokens_hash_ = 0, labels_hash_ = 0;
-  DataStats stats_;
+  StoreHeader header_ = {};
+  Input tokens_, labels_, index_;
 };
 
 // Removes a store's four files and its folder, or a link in its place; kCannotCreate when the
 // folder holds something else.
 absl::Status RemoveStore(const std::string& folder);
+
+// Calls `visit` with the first `size` bytes of a file in blocks of at most 1 MiB.
+absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
+    absl::FunctionRef<absl::Status(const char* data, int64_t size)> visit);
 
 }  // namespace cloze
 

@@ -5,7 +5,6 @@
 
 #include "core/base/hash.h"
 #include "tasks/data/example_store.h"
-#include "tasks/data/store_format.h"
 #include "tests/fuzz/input.h"
 
 namespace cloze {
