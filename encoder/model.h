@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor/lazy_rows.h"
+#include "core/tensor/safetensors.h"
 #include "encoder/config.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/modules/encoder.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "core/base/file.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "proto/spec_errors.h"
 
 namespace cloze {

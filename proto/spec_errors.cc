@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "proto/task.pb.h"
 
 namespace cloze {

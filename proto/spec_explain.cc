@@ -5,8 +5,7 @@
 #include <iterator>
 
 #include "absl/strings/str_split.h"
-#include "core/base/number.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
 

@@ -6,9 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_join.h"
-#include "core/base/limits.h"
-#include "core/base/number.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
 

@@ -1,6 +1,6 @@
 #include "tasks/build.h"
 
-#include "core/base/number.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "absl/strings/numbers.h"
-#include "core/base/limits.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tasks/data/format.h"
 #include "tasks/data/readers.h"
 #include "tasks/iob1.h"

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/number.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
 #include "tasks/masker.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

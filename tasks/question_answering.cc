@@ -4,9 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/base/number.h"
 #include "core/base/profile.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/squad.h"
 #include "tasks/task.h"

@@ -6,7 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {

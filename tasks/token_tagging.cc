@@ -1,8 +1,7 @@
 // Token tagging: one label for each word, read off its first piece; spans of BIO and IOBES labels.
 #include <algorithm>
 
-#include "core/base/number.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
 #include "tasks/iob1.h"

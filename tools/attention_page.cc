@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {

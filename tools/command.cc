@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tools/process.h"
 

@@ -1,5 +1,5 @@
 // `cloze encode`: vectors of texts, as safetensors.
-#include "core/tensor/safetensors_writer.h"
+#include "core/tensor/safetensors.h"
 #include "tools/infer.h"
 
 namespace cloze {

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "absl/strings/ascii.h"
-#include "core/base/number.h"
+#include "core/base/text.h"
 #include "tasks/compute.h"
 
 namespace cloze {

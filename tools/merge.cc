@@ -1,5 +1,5 @@
 // `cloze merge`: writes a model folder from a base model and an adapter.
-#include "core/base/create.h"
+#include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"

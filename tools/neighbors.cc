@@ -3,8 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/base/number.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "tools/infer.h"
 
 namespace cloze {

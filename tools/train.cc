@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tasks/reports/plan.h"
 #include "tasks/reports/repeat.h"

@@ -1,4 +1,4 @@
-#include "core/base/create.h"
+// Creating files and folders.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -7,13 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/base/file.h"
 
 namespace cloze {
 namespace {
@@ -67,10 +65,6 @@ void RemoveOfDead(
 
 }  // namespace
 
-absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path) {
-  return Error(exit, QuotePath(path), ": ", what, ": ", std::strerror(errno));
-}
-
 Exit ExitOfCreate(int error) {
   return error == ENOSPC || error == EDQUOT || error == EIO ? Exit::kIo : Exit::kCannotCreate;
 }
@@ -81,7 +75,7 @@ absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* 
     const std::string part = path.substr(0, at);
     if (IsDirectory(part)) continue;
     if (::mkdir(part.c_str(), 0777) == 0) {
-      made->push_back(part);
+      if (made != nullptr) made->push_back(part);
       RETURN_IF_ERROR(SyncDirectory(DirectoryOf(part)));
       continue;
     }
@@ -89,6 +83,17 @@ absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* 
     if (IsDirectory(part)) continue;  // another process was faster
     errno = error;
     return Errno(ExitOfCreate(error), "cannot make the directory", part);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size) {
+  const char* in = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t n = ::write(fd.get(), in, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Errno(Exit::kIo, "cannot write", path);
+    in += n, size -= n;
   }
   return absl::OkStatus();
 }
@@ -101,6 +106,11 @@ absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(
   if (status.ok()) status = fd.Close(path);
   if (!status.ok()) ::unlink(path.c_str());
   return status;
+}
+
+absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
+  return CreateFile(
+      path, [&](const Fd& fd) { return WriteAll(fd, path, content.data(), content.size()); });
 }
 
 std::string TemporaryName(const std::string& path) {
@@ -125,6 +135,29 @@ absl::Status ReplaceFile(
   return SyncDirectory(DirectoryOf(path));
 }
 
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
+  return ReplaceFile(
+      path, [&](const std::string& temporary) { return WriteNewFile(temporary, content); });
+}
+
+absl::Status RenameNew(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+    return absl::OkStatus();
+  if (errno == EEXIST) return Errno(Exit::kCannotCreate, "cannot rename to", to);
+  const bool unsupported = errno == EINVAL || errno == ENOSYS;  // by this file system
+  if (!unsupported) return Errno(Exit::kIo, "cannot rename to", to);
+  if (PathExists(to)) return Error(Exit::kCannotCreate, QuotePath(to), ": exists already");
+  return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
+                                                 : Errno(Exit::kIo, "cannot rename to", to);
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return Errno(Exit::kIo, "cannot open the directory", directory);
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus()
+                                : Errno(Exit::kIo, "cannot fsync the directory", directory);
+}
+
 void RemoveLeftovers(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours) {
   RemoveOfDead(directory, ours, /*own=*/true);
@@ -134,14 +167,8 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& path) {
   const std::string temporary = TemporaryName(path);
   if (::mkdir(temporary.c_str(), 0777) != 0)
     return Errno(ExitOfCreate(errno), "cannot make the directory", temporary);
-  AtomicFolder folder;
-  folder.final_ = path;
-  folder.temporary_ = temporary;
-  return folder;
+  return AtomicFolder(path, temporary);
 }
-
-AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
-    : final_(std::move(other.final_)), temporary_(std::exchange(other.temporary_, "")) {}
 
 AtomicFolder::~AtomicFolder() {
   if (!temporary_.empty()) RemoveTemporary(temporary_);

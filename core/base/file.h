@@ -1,24 +1,38 @@
-// Files: bounded reads, buffered
-// lines, and atomic durable writes.
+// Files and folders: bounded reads, buffered lines, durable and atomic writes.
+//
+// Atomic means that after a crash the old or the new file or folder is there, complete. Temporary
+// names are "PATH.tmp-<pid>", so that those of dead processes can be recognized and removed.
 #ifndef CLOZE_CORE_BASE_FILE_H_
 #define CLOZE_CORE_BASE_FILE_H_
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 
 namespace cloze {
+
+// Returns an error for `errno`: "path: what: why".
+absl::Status Errno(Exit exit, absl::string_view what, absl::string_view path);
+
+// Returns the exit code of a failed attempt to create something: kIo when the disk is full or
+// broken, else kCannotCreate.
+Exit ExitOfCreate(int error);
 
 // Owns a file descriptor.
 class Fd {
  public:
   Fd() = default;
   explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Fd& operator=(Fd&& other) noexcept;
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~Fd();
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
@@ -44,23 +58,6 @@ absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* 
 // Writes all of `size` bytes; handles short writes and EINTR.
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 
-// Creates `path` and its parents if they are missing.
-absl::Status MakeDirectories(const std::string& path);
-
-// Creates a new file (it must not exist), writes,
-// fsyncs and closes it. Does not fsync the directory.
-absl::Status WriteNewFile(const std::string& path, absl::string_view content);
-
-// Replaces `path` by `content` atomically: temporary
-// file, fsync, rename, fsync of the folder.
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
-
-// Renames a file or folder. kCannotCreate if `to` exists. Durable only after SyncDirectory.
-absl::Status RenameNew(const std::string& from, const std::string& to);
-
-// Makes renames and new names in `directory` durable.
-absl::Status SyncDirectory(const std::string& directory);
-
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 
@@ -70,12 +67,67 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& direct
 // Returns "a/b" for "a" and "b", and `b` alone if `a` is empty or `b` is absolute.
 std::string JoinPath(absl::string_view a, absl::string_view b);
 
-// Returns the absolute path without "." and "..",
-// or `path` if the working directory is unknown.
+// Returns the absolute path without "." and "..", or `path` if the working directory is unknown.
 std::string AbsolutePath(const std::string& path);
 
 // Returns the folder of a path: "a/b" for "a/b/c", "." for "c".
 std::string DirectoryOf(absl::string_view path);
+
+// Creates `path` and its parents if they are missing. Appends those it created to *made, unless
+// null, outermost first, even if it fails later.
+absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made = nullptr);
+
+// Creates `path`, which must not exist, calls `write` to fill it, fsyncs and closes it. Removes it
+// after an error. Does not fsync the directory.
+absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write);
+
+// Creates a file with `content` like CreateFile.
+absl::Status WriteNewFile(const std::string& path, absl::string_view content);
+
+// Returns the temporary name of `path` for this process, which does not exist. Removes the files of
+// dead processes under temporary names of `path`.
+std::string TemporaryName(const std::string& path);
+
+// Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory.
+absl::Status ReplaceFile(
+    const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write);
+
+// Replaces `path` by a file with `content` like ReplaceFile.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// Renames a file or folder. kCannotCreate if `to` exists. Durable only after SyncDirectory.
+absl::Status RenameNew(const std::string& from, const std::string& to);
+
+// Makes renames and new names in `directory` durable.
+absl::Status SyncDirectory(const std::string& directory);
+
+// A new folder under a temporary name. Removed by the destructor, with the files in it, unless
+// Commit succeeded.
+class AtomicFolder {
+ public:
+  // Makes the folder TemporaryName(path); kCannotCreate or kIo.
+  static absl::StatusOr<AtomicFolder> Create(const std::string& path);
+  AtomicFolder(AtomicFolder&& other) noexcept
+      : final_(std::move(other.final_)), temporary_(std::exchange(other.temporary_, "")) {}
+  ~AtomicFolder();
+
+  // Returns the folder to write to. Every file must be fsynced before Commit.
+  const std::string& path() const { return temporary_; }
+  // Fsyncs the folder, renames it to the final path and fsyncs the parent. kCannotCreate when the
+  // final path exists.
+  absl::Status Commit();
+
+ private:
+  AtomicFolder(std::string path, std::string temporary)
+      : final_(std::move(path)), temporary_(std::move(temporary)) {}
+  std::string final_, temporary_;
+};
+
+// Removes temporary files and folders of dead processes, or of an earlier process with our number,
+// from `directory`, if `ours` accepts their final name. Requires that this process has not written
+// there yet. Does not follow links or remove nested folders.
+void RemoveLeftovers(
+    const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours);
 
 // Reads a text file line by line in constant memory. A line longer than max_line_bytes is returned
 // in pieces, and continued() is true for all but the last.
@@ -86,9 +138,8 @@ class LineReader {
   static absl::StatusOr<LineReader> Open(
       const std::string& path, int64_t max_line_bytes = kDefaultMaxLine);
 
-  // Reads the next line, without LF or CRLF, into *line.
-  // Returns false at the end of the file. Skips a UTF-8 byte
-  // order mark. kData for UTF-16 text and compressed files.
+  // Reads the next line, without LF or CRLF, into *line. Returns false at the end of the file.
+  // Skips a UTF-8 byte order mark. kData for UTF-16 text and compressed files.
   absl::StatusOr<bool> Next(std::string* line);
 
   // True if Next would not block. Reads available input without blocking.
@@ -98,8 +149,7 @@ class LineReader {
   int64_t line_number() const { return line_number_; }
   // True if Next returned a piece of a line and more follows.
   bool continued() const { return continued_; }
-  // End of the last line or piece: "\n", "\r\n",
-  // "\r" (only at the end of the file) or "".
+  // End of the last line or piece: "\n", "\r\n", "\r" (only at the end of the file) or "".
   absl::string_view line_end() const { return line_end_; }
   // True if the file begins with a byte order mark. Requires a call of Next.
   bool has_bom() const { return has_bom_; }
@@ -110,6 +160,8 @@ class LineReader {
  private:
   absl::Status Fill();
   absl::Status CheckSignature();
+  // Moves the next `size` bytes, of which the last are `line_end`, to *line without their end.
+  bool Take(std::string* line, size_t size, absl::string_view line_end);
 
   std::string path_, buffer_;
   Fd fd_;

@@ -1,4 +1,3 @@
-// Hasher over libxxhash.
 #include "core/base/hash.h"
 
 #include <xxhash.h>
@@ -7,12 +6,9 @@
 
 namespace cloze {
 
-void Hasher::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
-
-Hasher::Hasher() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
-Hasher::Hasher(Hasher&&) noexcept = default;
-Hasher& Hasher::operator=(Hasher&&) noexcept = default;
-Hasher::~Hasher() = default;
+Hasher::Hasher() : state_(XXH3_createState(), [](XXH3_state_s* state) { XXH3_freeState(state); }) {
+  XXH3_128bits_reset(state_.get());
+}
 
 void Hasher::Add(const void* data, int64_t size) { XXH3_128bits_update(state_.get(), data, size); }
 

@@ -15,9 +15,6 @@ namespace cloze {
 class Hasher {
  public:
   Hasher();
-  Hasher(Hasher&&) noexcept;
-  Hasher& operator=(Hasher&&) noexcept;
-  ~Hasher();
 
   void Add(const void* data, int64_t size);
   // Adds the length, then the text, so that "a", "bc" and "ab", "c" differ.
@@ -29,10 +26,7 @@ class Hasher {
   uint64_t Digest() const;
 
  private:
-  struct Free {
-    void operator()(XXH3_state_s* state) const;
-  };
-  std::unique_ptr<XXH3_state_s, Free> state_;
+  std::unique_ptr<XXH3_state_s, void (*)(XXH3_state_s*)> state_;
 };
 
 // Returns the XXH3-64 of one block.

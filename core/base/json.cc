@@ -5,8 +5,6 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "core/base/number.h"
-#include "core/base/utf8.h"
 
 namespace cloze {
 namespace {
@@ -296,20 +294,10 @@ std::string JsonString(absl::string_view text) {
   return out;
 }
 
-std::string JsonNumber(float value) { return std::isfinite(value) ? Shortest(value) : "null"; }
-std::string JsonNumber(double value) { return std::isfinite(value) ? Shortest(value) : "null"; }
-
 std::string ToJsonLine(const OrderedJson& json) {
   std::string out;
   AppendLine(json, &out);
   return out;
-}
-
-std::string ToJsonText(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-std::string ToJsonText(const OrderedJson& json) {
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace cloze

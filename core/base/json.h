@@ -2,6 +2,7 @@
 #ifndef CLOZE_CORE_BASE_JSON_H_
 #define CLOZE_CORE_BASE_JSON_H_
 
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace cloze {
 
@@ -16,13 +18,12 @@ using Json = nlohmann::json;                 // members sorted by name: for read
 using OrderedJson = nlohmann::ordered_json;  // members in the order of insertion: for output
 
 inline constexpr int kMaxJsonDepth = 64;
-inline constexpr int64_t kMaxJsonValues = 10'000'000;
 
 // Parses a file that holds one object. kData, with `path` and the line of a syntax error, for
 // invalid JSON, another type, a zero byte, a duplicate member, a depth over kMaxJsonDepth or more
 // than max_values values. A byte order mark is allowed.
 absl::StatusOr<Json> ParseJson(
-    absl::string_view text, absl::string_view path, int64_t max_values = kMaxJsonValues);
+    absl::string_view text, absl::string_view path, int64_t max_values = 10'000'000);
 
 // Returns the member `name` of `object`; a JSON null when there is none or `object` is no object.
 const Json& JsonMember(const Json& object, const char* name);
@@ -78,23 +79,27 @@ struct JsonValue {
 absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string>& names,
     std::vector<JsonValue>* values, std::vector<std::string>* found = nullptr);
 
-// Returns `text` as a JSON string with its quotes (RFC 8259). Each maximal
-// invalid sequence of UTF-8 becomes one U+FFFD, as in CodePoint, so that offsets fit. Control
-// characters, DEL and bidirectional overrides are escaped, so that a terminal is safe from them.
+// Returns `text` as a JSON string with its quotes (RFC 8259). Each maximal invalid sequence of
+// UTF-8 becomes one U+FFFD, as in CodePoint, so that offsets fit. MustEscape characters are
+// escaped.
 std::string JsonString(absl::string_view text);
 
 // Returns the shortest decimal that reads back as the same number; "null" for NaN and infinities,
 // which JSON does not have.
-std::string JsonNumber(float value);
-std::string JsonNumber(double value);
+template <typename Float>
+std::string JsonNumber(Float value) {
+  return std::isfinite(value) ? Shortest(value) : "null";
+}
 
 // Returns `json` on one line, as {"a": 1, "b": [2, 3]}, with JsonString and JsonNumber. Use
-// Decimal(x) of core/base/number.h for floats.
+// Decimal(x) of core/base/text.h for floats.
 std::string ToJsonLine(const OrderedJson& json);
 
 // Returns `json` indented by two blanks with a newline at the end: the form of files.
-std::string ToJsonText(const Json& json);
-std::string ToJsonText(const OrderedJson& json);
+template <typename AnyJson>
+std::string ToJsonText(const AnyJson& json) {
+  return json.dump(2, ' ', false, AnyJson::error_handler_t::replace) + "\n";
+}
 
 }  // namespace cloze
 

@@ -1,9 +1,9 @@
-// Philox4x32-10 (Salmon et al. 2011): random numbers as
-// a pure function of a key and a counter, without state.
+// Philox4x32-10 (Salmon et al. 2011): random numbers as a pure function of a key and a counter.
 #ifndef CLOZE_CORE_BASE_PHILOX_H_
 #define CLOZE_CORE_BASE_PHILOX_H_
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace cloze {
@@ -47,9 +47,24 @@ class Philox {
   std::array<uint32_t, 2> key_;
 };
 
-// Returns one value of the permutation of [0, n) that `key` selects, in O(1): a four-round Feistel
-// network, repeated until the value is in range.
-uint64_t PermutedIndex(uint64_t index, uint64_t n, const Philox& philox, uint32_t stream);
+// Returns one value of the permutation of [0, n) that `philox` and `stream` select, in O(1): a
+// four-round Feistel network, repeated until the value is in range.
+inline uint64_t PermutedIndex(uint64_t index, uint64_t n, const Philox& philox, uint32_t stream) {
+  if (n <= 1) return 0;
+  const int half = (std::bit_width(n - 1) + 1) / 2;  // the network permutes [0, 4^half), at most 4n
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  do {
+    uint64_t left = index >> half, right = index & mask;
+    for (uint32_t round = 0; round < 4; ++round) {
+      const Philox::Block b = philox(right, round, stream);
+      const uint64_t next = left ^ (((uint64_t{b[1]} << 32) | b[0]) & mask);
+      left = right;
+      right = next;
+    }
+    index = left << half | right;
+  } while (index >= n);
+  return index;
+}
 
 }  // namespace cloze
 

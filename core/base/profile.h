@@ -3,10 +3,11 @@
 #ifndef CLOZE_CORE_BASE_PROFILE_H_
 #define CLOZE_CORE_BASE_PROFILE_H_
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
+
+#include "core/base/system.h"
 
 namespace cloze {
 
@@ -77,14 +78,27 @@ class Op {
   bool dry() const { return dry_; }
 
  private:
-  void Begin(const char* name, const OpCost& cost);
-  void End();
+  void Begin(const char* name, const OpCost& cost) {
+    profile_ = Profile::active();
+    entry_ = &profile_->entries_[name];
+    ++entry_->calls;
+    entry_->cost.flop += cost.flop;
+    entry_->cost.bytes += cost.bytes;
+    outer_ = profile_->inner_;
+    profile_->inner_ = &inner_;
+    start_ = SteadySeconds();
+  }
+  void End() {
+    const double seconds = SteadySeconds() - start_;
+    entry_->seconds += seconds - inner_;
+    profile_->inner_ = outer_;
+    if (outer_ != nullptr) *outer_ += seconds;
+  }
 
   bool dry_;
   Profile* profile_ = nullptr;
   Profile::Entry* entry_ = nullptr;
-  std::chrono::steady_clock::time_point start_;
-  double inner_ = 0;
+  double start_ = 0, inner_ = 0;
   double* outer_ = nullptr;
 };
 

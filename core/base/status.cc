@@ -6,7 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

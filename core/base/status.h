@@ -59,8 +59,7 @@ std::string QuotePath(absl::string_view path);
 
 }  // namespace cloze
 
-// Ends the program if `condition` is false.
-// Only for our own bugs, never for user errors.
+// Ends the program if `condition` is false. Only for our own bugs, never for user errors.
 #define CLOZE_CHECK(condition)        \
   ((condition) ? static_cast<void>(0) \
                : ::cloze::internal::CheckFailed(__FILE__, __LINE__, #condition))

@@ -1,7 +1,8 @@
-// Facts about the system: files of /proc and /sys, control groups, memory.
+// Facts about the system: time, files of /proc and /sys, control groups, memory.
 #ifndef CLOZE_CORE_BASE_SYSTEM_H_
 #define CLOZE_CORE_BASE_SYSTEM_H_
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -12,6 +13,11 @@
 namespace cloze {
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+// Returns seconds since an arbitrary moment, independent of changes of the system clock.
+inline double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Returns the first 16 KB of a file of the system; "" when it cannot be read.
 std::string ReadSystemFile(const std::string& path);

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/number.h"
 #include "core/base/status.h"
 #include "core/base/system.h"
 
@@ -229,7 +228,8 @@ void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
 }
 
 void ParallelChunks(int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t, int64_t)> f) {
-  ParallelFor(CeilDiv(n, chunk), [&](int64_t i) { f(i * chunk, std::min(n, (i + 1) * chunk)); });
+  ParallelFor(
+      (n + chunk - 1) / chunk, [&](int64_t i) { f(i * chunk, std::min(n, (i + 1) * chunk)); });
 }
 
 }  // namespace cloze

@@ -17,20 +17,18 @@ int AvailableCores();
 void SetThreads(int threads);
 int Threads();
 
-// Calls f(0) ... f(tasks - 1) once each, in parallel, and returns when all are
-// done. The result of f(i) must not depend on the thread, so that results have the
-// same bits for any number of threads. Runs inline for one task or one thread,
-// inside another ParallelFor, or while another thread is using the pool. Rethrows
-// the first exception of an f(i); some of the others are then not called.
+// Calls f(0) ... f(tasks - 1) once each, in parallel, and returns when all are done. The result of
+// f(i) must not depend on the thread, so that results have the same bits for any number of threads.
+// Runs inline for one task or one thread, inside another ParallelFor, or while another thread uses
+// the pool. Rethrows the first exception of an f(i); some of the others are then not called.
 void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f);
 
-// Calls f(begin, end) for consecutive chunks of
-// `chunk` (the last may be shorter) that cover [0, n).
+// Calls f(begin, end) for consecutive chunks of `chunk` (the last may be shorter) that cover [0,
+// n).
 void ParallelChunks(
     int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t begin, int64_t end)> f);
 
-// Returns the index of the calling thread in [0, Threads()).
-// Only for per-thread scratch memory, never for results.
+// Returns the index of the calling thread in [0, Threads()). Only for per-thread scratch memory.
 int ThreadIndex();
 
 // Sets the number of threads of OpenMP regions that libraries open on the calling thread. Usually

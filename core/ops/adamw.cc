@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/base/number.h"
 #include "core/ops/op.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/number.h"
 #include "core/ops/op.h"
 #include "core/ops/rows.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {

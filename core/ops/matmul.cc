@@ -7,10 +7,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/number.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/large_memory.h"
 #include "core/ops/kernels/matmul.h"
 #include "core/ops/matmul.h"
+#include "core/tensor/arena.h"
 
 namespace cloze {
 

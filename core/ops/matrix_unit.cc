@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "core/base/number.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/op.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {

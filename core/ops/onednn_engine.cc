@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/number.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/number.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 

@@ -1,17 +1,49 @@
-// Memory of a pass: a bump allocator that frees everything at once, or back to a mark.
+// Memory: large arrays, and the arena of a pass.
 #ifndef CLOZE_CORE_TENSOR_ARENA_H_
 #define CLOZE_CORE_TENSOR_ARENA_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "core/base/large_memory.h"
+#include "absl/types/span.h"
 #include "core/tensor/mat.h"
 
 namespace cloze {
 
-// Not thread-safe. Reset() invalidates all allocations and
-// keeps the memory, from the second pass on as one block.
+// Owns zeroed memory that starts at a page. The system provides pages of large arrays on first
+// access: with `huge`, huge pages if available, because TLB misses of small pages take a seventh of
+// an optimizer's sweep; without it small ones, for sparse access. Throws std::bad_alloc.
+class LargeMemory {
+ public:
+  LargeMemory() {}
+  explicit LargeMemory(int64_t bytes, bool huge = true);
+
+  int64_t bytes() const { return data_.get_deleter().bytes; }
+  char* get() const { return data_.get(); }
+  template <typename T>
+  absl::Span<T> as() const {
+    return {reinterpret_cast<T*>(data_.get()), bytes() / sizeof(T)};
+  }
+
+ private:
+  struct Free {
+    Free() : bytes(0) {}
+    explicit Free(int64_t n) : bytes(n) {}
+    void operator()(char* p) const;
+    int64_t bytes;
+  };
+  std::unique_ptr<char, Free> data_;
+};
+
+// Returns a non-null address that no process can read or write, because it is not canonical on
+// x86-64. Views in a dry run point there.
+inline char* NoMemory(int64_t offset = 0) {
+  return reinterpret_cast<char*>((uintptr_t{1} << 62) + offset);
+}
+
+// A bump allocator that frees everything at once, or back to a mark. Not thread-safe. Reset() keeps
+// the memory, from the second pass on as one block.
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;

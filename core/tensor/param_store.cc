@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "core/base/number.h"
 #include "core/base/threads.h"
 
 namespace cloze {

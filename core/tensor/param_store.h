@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/base/large_memory.h"
 #include "core/base/philox.h"
-#include "core/tensor/mat.h"
+#include "core/tensor/arena.h"
 
 namespace cloze {
 

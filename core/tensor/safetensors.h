@@ -1,10 +1,11 @@
-// Reading safetensors: a JSON header, then the data of named tensors. Stricter than the reference
-// implementation, because no file is trusted.
+// Safetensors: a JSON header, then the data of named tensors. Reading is stricter than in the
+// reference implementation, because no file is trusted.
 #ifndef CLOZE_CORE_TENSOR_SAFETENSORS_H_
 #define CLOZE_CORE_TENSOR_SAFETENSORS_H_
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,27 +14,12 @@
 #include "absl/types/span.h"
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 
-// Element types of the format.
-enum class FileType : uint8_t {
-  kBool,
-  kU8,
-  kI8,
-  kF8E4M3,
-  kF8E5M2,
-  kI16,
-  kU16,
-  kF16,
-  kBf16,
-  kI32,
-  kU32,
-  kF32,
-  kI64,
-  kU64,
-  kF64
-};
+// Element types that have a use here. The other types of the format have the values after these.
+enum class FileType : uint8_t { kF32, kF16, kBf16, kF64, kI32, kI64 };
 int64_t SizeOf(FileType type);
 absl::string_view NameOf(FileType type);
 
@@ -43,6 +29,7 @@ struct TensorInfo {
   FileType type = FileType::kF32;
   std::vector<int64_t> shape;
   int64_t offset = 0, bytes = 0;  // from the start of the file
+  size_t file = 0;                // number of the file
   int64_t elements() const { return bytes / SizeOf(type); }
 };
 
@@ -56,31 +43,35 @@ struct SafetensorsLimits {
                            kDimension = int64_t{1} << 31;
 };
 
-// The content of a header; tensors are sorted by offset.
-struct SafetensorsHeader {
-  std::vector<TensorInfo> tensors;
-  std::map<std::string, std::string> metadata;
-};
+using Metadata = std::map<std::string, std::string>;
 
-// Parses `json`, the header of a file with `data_size` bytes of data from `data_begin`.
-// kData, with the tensor's name, for anything odd: leading blanks, duplicate names, unknown types,
-// sizes that do not fit, holes, overlaps, bytes left over, limits exceeded. Members of a tensor
-// other than dtype, shape and data_offsets are ignored.
-absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
-    absl::string_view json, int64_t data_begin, int64_t data_size);
+// Parses `json`, the header of a file with `data_size` bytes of data from `data_begin`, into
+// *tensors, sorted by offset, and *metadata. kData, with the tensor's name, for anything odd:
+// leading blanks, duplicate names, unknown types, sizes that do not fit, holes, overlaps, bytes
+// left over, limits exceeded. Members of a tensor other than dtype, shape and data_offsets are
+// ignored.
+absl::Status ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size,
+    std::vector<TensorInfo>* tensors, Metadata* metadata);
 
 // Whether values may be NaN or infinite.
 enum class Values { kFinite, kAny };
 
-// One open file. Uses pread, so a file that shrinks meanwhile is an error and not a signal.
+// An open file, or the files of a model folder. Uses pread, so a file that shrinks meanwhile is an
+// error and not a signal.
 class SafetensorsReader {
  public:
-  // kNoInput when the file is missing, kData when it is not a sound safetensors file.
+  // Opens one file. kNoInput when it is missing, kData when it is not a sound safetensors file.
   static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
+  // Opens model.safetensors, or the shards listed in model.safetensors.index.json. kNoInput when
+  // the folder has neither. kData when the index names a shard outside the folder, or index and
+  // shards disagree.
+  static absl::StatusOr<SafetensorsReader> OpenFolder(const std::string& folder);
 
+  // Returns the path of the file or folder.
   const std::string& path() const { return path_; }
-  const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
-  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  // Returns the tensors by file and offset. Their addresses are stable, also when this is moved.
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  const Metadata& metadata() const { return metadata_; }
   // Returns nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
 
@@ -93,43 +84,99 @@ class SafetensorsReader {
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,
       Values values = Values::kFinite) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
-  absl::Status ReadI64(absl::string_view name, absl::Span<int64_t> out) const;
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
 
  private:
+  struct File {
+    std::string path;
+    Fd fd;
+  };
+  absl::Status Add(const std::string& path);
+  absl::Status AddShards(const std::string& index_path);
   absl::StatusOr<const TensorInfo*> Need(absl::string_view name, int64_t elements) const;
   absl::Status Wrong(const TensorInfo& tensor, absl::string_view what) const;
+  template <typename T, typename Out, typename Convert>
+  absl::Status ReadConverted(
+      const TensorInfo& tensor, int64_t first, absl::Span<Out> out, Convert convert) const;
 
   std::string path_;
-  Fd fd_;
-  SafetensorsHeader header_;
+  std::vector<File> files_;
+  std::vector<TensorInfo> tensors_;
+  Metadata metadata_;
   std::unordered_map<std::string, size_t> index_;
 };
 
-// The tensors of a model folder: model.safetensors, or the shards listed in
-// model.safetensors.index.json.
-class TensorFolder {
+// Rows of a stored matrix, read on first use. A few texts need few rows of an embedding table;
+// reading only those saves most of the time and memory at the start. Unlike with mmap, a file that
+// is truncated meanwhile is an error and does not end the process. Not thread-safe.
+class LazyRows {
  public:
-  // kNoInput when the folder has neither file. kData when the index names a shard outside the
-  // folder, or index and shards disagree.
-  static absl::StatusOr<TensorFolder> Open(const std::string& folder);
+  // Creates an object without rows to read.
+  LazyRows() = default;
+  // Reads rows of the tensor `name` in `files`, a float type, into `table` [rows, cols] f32, which
+  // has the same shape and must outlive this.
+  LazyRows(SafetensorsReader files, std::string name, Mat table);
 
-  // Returns all tensors, file by file.
-  std::vector<const TensorInfo*> tensors() const;
-  // Returns nullptr when there is none.
-  const TensorInfo* Find(absl::string_view name) const;
-  // Like SafetensorsReader.
-  absl::Status ReadF32(
-      absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
-  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,
-      Values values = Values::kFinite) const;
+  // Reads those of `rows` (indices, may repeat) that have not been read yet. kData if a value is
+  // not finite or the file has become shorter, kIo if it cannot be read.
+  absl::Status Read(absl::Span<const int32_t> rows);
+  absl::Status ReadAll();
 
  private:
-  absl::Status OpenShards(const std::string& folder, const std::string& index_path);
-  absl::StatusOr<const SafetensorsReader*> FileOf(absl::string_view name) const;
+  absl::Status ReadRun(int64_t begin, int64_t end);
 
-  std::string folder_;
-  std::vector<SafetensorsReader> files_;
+  SafetensorsReader files_;
+  std::string name_;
+  Mat table_;
+  std::vector<bool> there_;  // of each row
+};
+
+// One tensor to write; `data` points to its elements, which outlive the call.
+struct TensorData {
+  std::string name;
+  std::vector<int64_t> shape;
+  FileType type = FileType::kF32;
+  const void* data = nullptr;
+};
+
+// Metadata that transformers requires.
+inline Metadata DefaultMetadata() { return {{"format", "pt"}}; }
+
+// Creates `path`, which must not exist, writes it and fsyncs it; the caller fsyncs the folder.
+// Wider types come first, so that data are aligned. kInternal when a float is not finite or a name
+// is empty, too long or given twice; kCannotCreate and kIo. Leaves no file after an error.
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
+    const Metadata& metadata = DefaultMetadata());
+
+// Like WriteSafetensors, but replaces `path` atomically.
+absl::Status ReplaceSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
+    const Metadata& metadata = DefaultMetadata());
+
+// Writes f32 tensors whose number is not known beforehand, in constant memory except for their
+// names. `path` appears with Finish(), whole and on disk; without Finish() nothing is left.
+class SafetensorsStream {
+ public:
+  // Keeps the header below the 100 MB that readers allow. (Model folders may have 10,000 tensors,
+  // the limit of our reader.)
+  static constexpr size_t kMostTensors = 1'000'000;
+
+  // kCannotCreate when `path` exists or its folder is not writable.
+  static absl::StatusOr<SafetensorsStream> Create(const std::string& path);
+
+  // Adds a tensor. If it has the name of the tensor added last and the same shape except for the
+  // first dimension, appends its rows to that one. kLimit for too many tensors, kData when the name
+  // was used before.
+  absl::Status Add(
+      const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
+
+  absl::Status Finish();
+
+ private:
+  std::string path_;
+  Fd data_;  // a file without a name
+  std::vector<TensorInfo> tensors_;
+  std::set<std::string> names_;
+  int64_t size_ = 0;
 };
 
 }  // namespace cloze

@@ -1,23 +1,16 @@
 // Writing safetensors that we and Hugging Face read.
-#include "core/tensor/safetensors_writer.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <set>
 
-#include "core/base/create.h"
 #include "core/base/json.h"
-#include "core/base/number.h"
+#include "core/tensor/safetensors.h"
 
 namespace cloze {
 namespace {
-
-constexpr int64_t kChunk = 1 << 18;  // bytes of a copy
 
 int64_t Elements(absl::Span<const int64_t> shape) {
   int64_t n = 1;
@@ -48,15 +41,6 @@ absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
       std::isnan(*odd) ? "NaN" : "infinite", "; not written");
 }
 
-absl::Status WriteData(const Fd& fd, absl::string_view path, const TensorData& tensor) {
-  const int64_t n = Elements(tensor.shape);
-  if (tensor.type == FileType::kF32) {
-    const auto* data = static_cast<const float*>(tensor.data);
-    RETURN_IF_ERROR(CheckFinite(tensor.name, {data, static_cast<size_t>(n)}));
-  }
-  return WriteAll(fd, path, tensor.data, n * SizeOf(tensor.type));
-}
-
 absl::Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= SafetensorsLimits::kName && name != "__metadata__")
     return absl::OkStatus();
@@ -83,7 +67,14 @@ absl::Status WriteSafetensors(
   const std::string header = FormatHeader(infos, metadata);
   return CreateFile(path, [&](const Fd& fd) {
     RETURN_IF_ERROR(WriteAll(fd, path, header.data(), header.size()));
-    for (const TensorData& t : sorted) RETURN_IF_ERROR(WriteData(fd, path, t));
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      const TensorData& t = sorted[i];
+      if (t.type == FileType::kF32) {
+        const auto* data = static_cast<const float*>(t.data);
+        RETURN_IF_ERROR(CheckFinite(t.name, {data, static_cast<size_t>(infos[i].elements())}));
+      }
+      RETURN_IF_ERROR(WriteAll(fd, path, t.data, infos[i].bytes));
+    }
     return absl::OkStatus();
   });
 }
@@ -94,12 +85,10 @@ absl::Status ReplaceSafetensors(
       [&](const std::string& temporary) { return WriteSafetensors(temporary, tensors, metadata); });
 }
 
-absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(
-    const std::string& path, Metadata metadata) {
+absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path) {
   if (PathExists(path)) return Error(Exit::kCannotCreate, QuotePath(path), ": exists already");
   SafetensorsStream stream;
   stream.path_ = path;
-  stream.metadata_ = std::move(metadata);
   const std::string temporary = absl::StrCat(TemporaryName(path), ".data");
   stream.data_ =
       Fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -125,7 +114,7 @@ absl::Status SafetensorsStream::Add(
       return Error(Exit::kLimit, QuotePath(path_), ": more than ", kMostTensors,
           " tensors; split the input");
     }
-    if (!names_.emplace(name, tensors_.size()).second)
+    if (!names_.insert(name).second)
       return Error(Exit::kData, QuotePath(path_), ": two tensors would be called ", Quote(name));
     tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
   }
@@ -135,9 +124,11 @@ absl::Status SafetensorsStream::Add(
 }
 
 absl::Status SafetensorsStream::Finish() {
-  const std::string header = FormatHeader(tensors_, metadata_), temporary = TemporaryName(path_);
+  const std::string header = FormatHeader(tensors_, DefaultMetadata()),
+                    temporary = TemporaryName(path_);
   RETURN_IF_ERROR(CreateFile(temporary, [&](const Fd& fd) {
     RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
+    constexpr int64_t kChunk = 1 << 18;  // bytes
     std::vector<char> buffer(std::min(size_, kChunk));
     for (int64_t at = 0; at < size_; at += kChunk) {
       const int64_t n = std::min(kChunk, size_ - at);

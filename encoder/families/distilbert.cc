@@ -1,5 +1,5 @@
 // DistilBERT (Sanh et al. 2019): BERT without token types and with half its layers.
-#include "core/base/number.h"
+#include "core/base/text.h"
 #include "encoder/families/all.h"
 #include "encoder/modules/config.h"
 

@@ -6,8 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
-#include "core/base/limits.h"
-#include "core/base/number.h"
+#include "core/base/text.h"
 #include "encoder/families/all.h"
 
 namespace cloze {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
-#include "core/tensor/safetensors_writer.h"
 #include "encoder/folder/adapter.h"
 
 namespace cloze {
@@ -19,15 +18,15 @@ constexpr int64_t kMaxConfig = 64 << 20;
 using Tensors = std::map<std::string, const TensorInfo*>;
 
 Tensors ByOurNames(
-    const TensorFolder& files, const Family& family, std::vector<std::string>* wrong) {
+    const SafetensorsReader& files, const Family& family, std::vector<std::string>* wrong) {
   Tensors tensors;
-  for (const TensorInfo* tensor : files.tensors()) {
-    const std::string name = CanonicalName(tensor->name, family);
+  for (const TensorInfo& tensor : files.tensors()) {
+    const std::string name = CanonicalName(tensor.name, family);
     if (name.empty()) continue;
-    const auto [known, added] = tensors.emplace(name, tensor);
+    const auto [known, added] = tensors.emplace(name, &tensor);
     if (!added)
       wrong->push_back(
-          absl::StrCat(Quote(tensor->name), ": the same tensor as ", Quote(known->second->name)));
+          absl::StrCat(Quote(tensor.name), ": the same tensor as ", Quote(known->second->name)));
   }
   return tensors;
 }
@@ -75,7 +74,7 @@ absl::Status Mismatch(const std::string& folder, std::vector<std::string> lines)
 }
 
 // Checks a stored output layer against the values it is tied to.
-absl::Status CheckTied(const TensorFolder& files, const std::string& folder,
+absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder,
     const TensorInfo& stored, const ParamStore& store, ParamId tied) {
   const Param& param = store.param(tied);
   if (const std::string wrong = Disagreement(param, stored); !wrong.empty())
@@ -104,10 +103,9 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   }
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const ModelConfig config, ParseConfig(json, path));
-  ASSIGN_OR_RETURN(const TensorFolder files, TensorFolder::Open(folder));
+  ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
   double stored = 0;
-  for (const TensorInfo* tensor : files.tensors())
-    stored += static_cast<double>(tensor->elements());
+  for (const TensorInfo& tensor : files.tensors()) stored += static_cast<double>(tensor.elements());
   if (EncoderSize(config) > 2 * stored + 1e6) {
     return Error(Exit::kMismatch, QuotePath(path), ": describes a model of ", EncoderSize(config),
         " parameters, the weights have ", stored);
@@ -118,7 +116,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except, LazyRows* words) {
   *report = {};
-  ASSIGN_OR_RETURN(TensorFolder files, TensorFolder::Open(folder));
+  ASSIGN_OR_RETURN(SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
   std::vector<std::string> wrong;
   Tensors tensors = ByOurNames(files, *config.family, &wrong);
   const Tied tied = TiedOf(config, *store);

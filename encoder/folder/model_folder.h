@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/tensor/lazy_rows.h"
 #include "core/tensor/param_store.h"
+#include "core/tensor/safetensors.h"
 #include "encoder/families/families.h"
 
 namespace cloze {

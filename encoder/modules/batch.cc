@@ -1,6 +1,6 @@
 #include "encoder/modules/batch.h"
 
-#include "core/base/number.h"
+#include "core/tensor/mat.h"
 
 namespace cloze {
 

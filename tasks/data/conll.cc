@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tasks/data/format.h"
 
 namespace cloze {

@@ -21,7 +21,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "core/base/create.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/status.h"

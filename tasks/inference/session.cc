@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/ops/rows.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/clock.h"
+#include "core/base/system.h"
 #include "tasks/batcher.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/pass.h"

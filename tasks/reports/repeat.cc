@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "core/base/create.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/setup.h"

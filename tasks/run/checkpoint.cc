@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/base/create.h"
+#include "core/base/file.h"
 #include "tasks/run/manifest.h"
 
 namespace cloze {

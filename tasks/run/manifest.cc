@@ -9,7 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "core/base/create.h"
+#include "core/base/file.h"
 #include "core/base/hash.h"
 
 namespace cloze {

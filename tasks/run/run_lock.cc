@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/create.h"
+#include "core/base/file.h"
 
 namespace cloze {
 namespace {

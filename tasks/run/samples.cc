@@ -6,7 +6,7 @@
 #include "core/base/file.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rows.h"
-#include "core/tensor/safetensors_writer.h"
+#include "core/tensor/safetensors.h"
 #include "tasks/task.h"
 
 namespace cloze {

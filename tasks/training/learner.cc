@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
-#include "core/tensor/safetensors_writer.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/clock.h"
+#include "core/base/system.h"
 #include "tasks/training/schedule.h"
 
 namespace cloze {

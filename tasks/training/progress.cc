@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
-#include "core/base/clock.h"
-#include "core/base/number.h"
+#include "core/base/system.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

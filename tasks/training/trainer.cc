@@ -3,8 +3,8 @@
 #include <future>
 #include <utility>
 
-#include "core/base/clock.h"
-#include "core/base/number.h"
+#include "core/base/system.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/trainable.h"

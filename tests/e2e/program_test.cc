@@ -404,10 +404,10 @@ TEST(GoldenPrediction, EqualsPyTorch) {
   const std::string folder = CLOZE_SOURCE_DIR "/tests/golden/sequence_classification";
   auto reference = SafetensorsReader::Open(folder + "/reference.safetensors");
   ASSERT_TRUE(reference.ok());
-  std::vector<int64_t> ids(3 * 17), mask(3 * 17);
+  std::vector<int32_t> ids(3 * 17), mask(3 * 17);
   std::vector<float> logits(3 * 3);
-  ASSERT_TRUE(reference->ReadI64("input_ids", absl::MakeSpan(ids)).ok() &&
-              reference->ReadI64("attention_mask", absl::MakeSpan(mask)).ok() &&
+  ASSERT_TRUE(reference->ReadI32("input_ids", absl::MakeSpan(ids)).ok() &&
+              reference->ReadI32("attention_mask", absl::MakeSpan(mask)).ok() &&
               reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
   std::string input;
   for (int s = 0; s < 3; ++s) {
@@ -433,9 +433,9 @@ TEST(GoldenTagging, EqualsPyTorch) {
   const std::string folder = CLOZE_SOURCE_DIR "/tests/golden/token_tagging";
   auto reference = SafetensorsReader::Open(folder + "/reference.safetensors");
   ASSERT_TRUE(reference.ok());
-  std::vector<int64_t> ids(3 * 17);
+  std::vector<int32_t> ids(3 * 17);
   std::vector<float> logits(3 * 17 * 7);
-  ASSERT_TRUE(reference->ReadI64("input_ids", absl::MakeSpan(ids)).ok() &&
+  ASSERT_TRUE(reference->ReadI32("input_ids", absl::MakeSpan(ids)).ok() &&
               reference->ReadF32("logits", absl::MakeSpan(logits)).ok());
   std::string input;
   for (int i = 0; i < 17; ++i)

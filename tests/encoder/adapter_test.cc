@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/tensor/safetensors_writer.h"
+#include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "encoder/trainable.h"

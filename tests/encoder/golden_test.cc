@@ -27,9 +27,9 @@ std::vector<float> Floats(const SafetensorsReader& file, const std::string& name
   return out;
 }
 
-std::vector<int64_t> Ints(const SafetensorsReader& file, const std::string& name) {
-  std::vector<int64_t> out(file.Find(name)->elements());
-  EXPECT_TRUE(file.ReadI64(name, absl::MakeSpan(out)).ok());
+std::vector<int32_t> Ints(const SafetensorsReader& file, const std::string& name) {
+  std::vector<int32_t> out(file.Find(name)->elements());
+  EXPECT_TRUE(file.ReadI32(name, absl::MakeSpan(out)).ok());
   return out;
 }
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
-#include "core/tensor/safetensors_writer.h"
 #include "encoder/modules/encoder.h"
 #include "encoder/modules/head.h"
 #include "tests/core/tensor/half_values.h"

@@ -50,7 +50,7 @@ void Index(absl::string_view json) {
     folder.Write(std::string(name) + ".safetensors",
         std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "x");
   }
-  const auto files = TensorFolder::Open(folder.path());
+  const auto files = SafetensorsReader::OpenFolder(folder.path());
   fuzz::CheckError(files.status());
   if (files.ok()) CLOZE_CHECK(files->tensors().size() <= 2);
 }

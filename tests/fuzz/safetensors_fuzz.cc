@@ -17,14 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CLOZE_CHECK(reader->Find(tensor.name) == &tensor && tensor.offset >= 8 &&
                 tensor.offset + tensor.bytes <= static_cast<int64_t>(size));
     std::vector<float> floats(tensor.elements());
-    std::vector<int64_t> longs(tensor.elements());
     std::vector<int32_t> ints(tensor.elements());
     const absl::Status finite = reader->ReadF32(tensor.name, absl::MakeSpan(floats));
     fuzz::CheckError(finite);
     if (finite.ok())
       CLOZE_CHECK(std::all_of(floats.begin(), floats.end(), [](float x) { return x - x == 0; }));
     fuzz::CheckError(reader->ReadF32(tensor.name, absl::MakeSpan(floats), Values::kAny));
-    fuzz::CheckError(reader->ReadI64(tensor.name, absl::MakeSpan(longs)));
     fuzz::CheckError(reader->ReadI32(tensor.name, absl::MakeSpan(ints)));
   }
   CLOZE_CHECK(total < static_cast<int64_t>(size));

@@ -14,7 +14,7 @@
 
 #include "core/base/threads.h"
 #include "core/ops/matmul.h"
-#include "core/tensor/half.h"
+#include "tests/core/tensor/half_values.h"
 #include "tests/reference/reference.h"
 #include "tests/reference/tolerance.h"
 

@@ -53,9 +53,9 @@ class Golden {
     }
     batch_.Pad();
   }
-  std::vector<int64_t> Ints(const std::string& name) {
-    std::vector<int64_t> out(file_.Find(name)->elements());
-    EXPECT_TRUE(file_.ReadI64(name, absl::MakeSpan(out)).ok());
+  std::vector<int32_t> Ints(const std::string& name) {
+    std::vector<int32_t> out(file_.Find(name)->elements());
+    EXPECT_TRUE(file_.ReadI32(name, absl::MakeSpan(out)).ok());
     return out;
   }
   std::vector<float> Floats(const std::string& name) {
@@ -108,7 +108,7 @@ TEST(QuestionAnsweringGolden, LossAndGradientsOfTheOutputLayer) {
   const int64_t hidden = g.model_->config().hidden;
   const auto states = g.Floats("hidden_states.2");
   const std::vector<float> logits[] = {g.Floats("start_logits"), g.Floats("end_logits")};
-  const std::vector<int64_t> targets[] = {g.Ints("start_positions"), g.Ints("end_positions")};
+  const std::vector<int32_t> targets[] = {g.Ints("start_positions"), g.Ints("end_positions")};
   std::vector<double> weight(2 * hidden), bias(2);
   double expected = 0;
   for (int64_t s = 0; s < g.batch_.sequences(); ++s) {

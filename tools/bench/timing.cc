@@ -9,7 +9,6 @@
 #include <numeric>
 #include <thread>
 
-#include "core/base/clock.h"
 #include "core/base/system.h"
 
 namespace cloze::bench {

@@ -7,7 +7,7 @@
 #include <map>
 #include <queue>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
-#include "core/base/utf8.h"
 #include "core/text/learning/merge_learner.h"
 #include "core/text/tokenizer/pipeline.h"
 

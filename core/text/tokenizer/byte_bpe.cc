@@ -6,7 +6,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "core/base/status.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {

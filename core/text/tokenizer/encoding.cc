@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/tokenizer/tokenizer.h"
 
 namespace cloze {

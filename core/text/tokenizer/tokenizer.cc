@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/str_join.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

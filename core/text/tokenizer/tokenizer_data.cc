@@ -1,7 +1,7 @@
 #include "core/text/tokenizer/tokenizer_data.h"
 
 #include "core/base/file.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace cloze {
 

@@ -1,7 +1,5 @@
 #include "core/base/file.h"
 
-#include "core/base/create.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

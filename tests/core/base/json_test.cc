@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/number.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {

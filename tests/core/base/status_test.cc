@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/suggest.h"
-
 namespace cloze {
 namespace {
 
@@ -84,21 +82,6 @@ TEST(Quote, CutsAfterEightyBytesAtACharacter) {
   EXPECT_EQ(Quote(std::string(81, 'a')), std::string(80, 'a') + "...");
   EXPECT_EQ(Quote(std::string(79, 'a') + "\xC3\xAF"), std::string(79, 'a') + "...");
   EXPECT_EQ(Quote(std::string(79, 'a') + "\n"), std::string(79, 'a') + "...");
-}
-
-TEST(Nearest, FindsMisspeltNames) {
-  const std::vector<std::string> names = {
-      "learning_rate", "weight_decay", "beta1", "beta2", "pretrain", "predict"};
-  EXPECT_EQ(Nearest("learnig_rate", names), "learning_rate");
-  EXPECT_EQ(Nearest("LEARNING_RATE", names), "learning_rate");
-  EXPECT_EQ(Nearest("waeight_deccay", names), "weight_decay");
-  EXPECT_EQ(Nearest("bta1", names), "beta1");
-  EXPECT_EQ(Nearest("pretrian", names), "pretrain");
-  EXPECT_EQ(Nearest("colour", names), "");
-  EXPECT_EQ(Nearest("", names), "");
-  EXPECT_EQ(Nearest(std::string(100000, 'x'), names), "");
-  EXPECT_EQ(DidYouMean("beta3", names), "; did you mean \"beta1\"?");
-  EXPECT_EQ(DidYouMean("zzzzzz", names), "");
 }
 
 }  // namespace

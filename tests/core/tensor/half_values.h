@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/tensor/half.h"
+#include "core/tensor/mat.h"
 #include "core/tensor/safetensors.h"
 
 namespace cloze {
@@ -24,6 +24,13 @@ inline uint16_t FloatToHalf(float x) {
   }
   return sign |
          static_cast<uint16_t>((magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
+}
+
+// Rounds to nearest even. Overflows to infinity. NaN stays a quiet NaN.
+inline Bf16 FloatToBf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (std::isnan(x)) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
+  return {static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)};
 }
 
 // Returns `values` as elements of type kF16 or kBf16.

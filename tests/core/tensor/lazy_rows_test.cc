@@ -1,11 +1,10 @@
-#include "core/tensor/lazy_rows.h"
+#include "core/tensor/safetensors.h"
 
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 
-#include "core/tensor/safetensors_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/tensor/half_values.h"
@@ -34,7 +33,8 @@ class LazyRowsTest : public testing::Test {
                     .ok());
   }
   LazyRows Open() {
-    return LazyRows(*TensorFolder::Open(folder_), "t", View(table_.data(), kRows, kCols));
+    return LazyRows(
+        *SafetensorsReader::OpenFolder(folder_), "t", View(table_.data(), kRows, kCols));
   }
   std::string Path() const { return folder_ + "/model.safetensors"; }
   // The rows that are there.

@@ -5,7 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/base/philox.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {

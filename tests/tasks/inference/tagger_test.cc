@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/unicode/unicode.h"
 #include "encoder/families/families.h"

@@ -1,13 +1,18 @@
-// UTF-8: the only decoder.
-#ifndef CLOZE_CORE_BASE_UTF8_H_
-#define CLOZE_CORE_BASE_UTF8_H_
+// Text: UTF-8, numbers, suggestions for misspelt names.
+#ifndef CLOZE_CORE_BASE_TEXT_H_
+#define CLOZE_CORE_BASE_TEXT_H_
 
+#include <charconv>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
 namespace cloze {
+
+// Limits of specs, model folders and data files: labels of a task, bytes of a label.
+inline constexpr int kMaxLabels = 10'000, kMaxLabelBytes = 1024;
 
 inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 
@@ -49,6 +54,28 @@ bool MustEscape(char32_t c);
 // data", "UTF-16 text" ...); else "".
 absl::string_view OtherFormat(absl::string_view bytes);
 
+// Returns the shortest decimal that reads back as the same number of type T: "0.1", "1e-12", "nan",
+// "inf". Independent of the locale.
+template <typename T>
+std::string Shortest(T value) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+// Returns the double whose shortest decimal is that of `x`: 0.1 for 0.1f.
+double Decimal(float x);
+
+// Returns "1 text", "2 texts".
+std::string Counted(int64_t n, absl::string_view noun);
+// Returns "45s", "12m03s", "3h05m", "2d07h"; "?" if negative or not finite.
+std::string FormatDuration(double seconds);
+// Returns "950", "12.3k", "4.56M"; "?" if not finite.
+std::string FormatCount(double count);
+
+// Returns `; did you mean "x"?` for the candidate nearest to `word` by case-insensitive edit
+// distance (insert, delete, replace, swap of neighbours), or "" if none is near.
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates);
+
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_BASE_UTF8_H_
+#endif  // CLOZE_CORE_BASE_TEXT_H_

@@ -1,4 +1,4 @@
-#include "core/base/large_memory.h"
+#include "core/tensor/arena.h"
 
 #include <gtest/gtest.h>
 

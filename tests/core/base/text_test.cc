@@ -1,7 +1,8 @@
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,71 @@ TEST(CountInvalidUtf8, CountsBytes) {
   EXPECT_EQ(CountInvalidUtf8("\xE2\x82"
                              "a"),
       2);
+}
+
+TEST(FormatDuration, ReadsWell) {
+  EXPECT_EQ(FormatDuration(0.4), "0s");
+  EXPECT_EQ(FormatDuration(59.6), "1m00s");
+  EXPECT_EQ(FormatDuration(723), "12m03s");
+  EXPECT_EQ(FormatDuration(3600 * 3 + 300), "3h05m");
+  EXPECT_EQ(FormatDuration(86400 * 2 + 3600 * 7), "2d07h");
+  EXPECT_EQ(FormatDuration(NAN), "?");
+  EXPECT_EQ(FormatDuration(-1), "?");
+  EXPECT_EQ(FormatDuration(1e300), "?");
+}
+
+TEST(FormatCount, ReadsWell) {
+  EXPECT_EQ(FormatCount(0), "0");
+  EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatCount(12345), "12.3k");
+  EXPECT_EQ(FormatCount(999999), "1M");
+  EXPECT_EQ(FormatCount(4.56e6), "4.56M");
+  EXPECT_EQ(FormatCount(INFINITY), "?");
+}
+
+// Returns the name that DidYouMean suggests, or "".
+std::string Nearest(absl::string_view word, const std::vector<std::string>& names) {
+  const std::string hint = DidYouMean(word, names);
+  return hint.empty() ? "" : hint.substr(16, hint.size() - 18);
+}
+
+TEST(Nearest, FindsTypingErrors) {
+  const std::vector<std::string> names = {
+      "steps", "shape", "epochs", "warmup_share", "warmup_steps"};
+  EXPECT_EQ(Nearest("stepz", names), "steps");
+  EXPECT_EQ(Nearest("STEPS", names), "steps");
+  EXPECT_EQ(Nearest("setps", names), "steps");
+  EXPECT_EQ(Nearest("epoch", names), "epochs");
+  EXPECT_EQ(Nearest("warmup", names), "warmup_share");
+  EXPECT_EQ(Nearest("warmupsteps", names), "warmup_steps");
+}
+
+TEST(Nearest, IsSilentWhenNothingIsNear) {
+  EXPECT_EQ(Nearest("qqqqq", {"steps", "shape"}), "");
+  EXPECT_EQ(Nearest("", {"steps"}), "");
+  EXPECT_EQ(Nearest("xy", {"ab"}), "");
+  EXPECT_EQ(Nearest(std::string(1000000, 'a'), {"steps"}), "");
+  EXPECT_EQ(Nearest("steps", {}), "");
+}
+
+TEST(DidYouMean, IsAHintOrNothing) {
+  EXPECT_EQ(DidYouMean("stepz", {"steps"}), "; did you mean \"steps\"?");
+  EXPECT_EQ(DidYouMean("qqqqq", {"steps"}), "");
+}
+
+TEST(Nearest, FindsMisspeltNames) {
+  const std::vector<std::string> names = {
+      "learning_rate", "weight_decay", "beta1", "beta2", "pretrain", "predict"};
+  EXPECT_EQ(Nearest("learnig_rate", names), "learning_rate");
+  EXPECT_EQ(Nearest("LEARNING_RATE", names), "learning_rate");
+  EXPECT_EQ(Nearest("waeight_deccay", names), "weight_decay");
+  EXPECT_EQ(Nearest("bta1", names), "beta1");
+  EXPECT_EQ(Nearest("pretrian", names), "pretrain");
+  EXPECT_EQ(Nearest("colour", names), "");
+  EXPECT_EQ(Nearest("", names), "");
+  EXPECT_EQ(Nearest(std::string(100000, 'x'), names), "");
+  EXPECT_EQ(DidYouMean("beta3", names), "; did you mean \"beta1\"?");
+  EXPECT_EQ(DidYouMean("zzzzzz", names), "");
 }
 
 }  // namespace
