@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 
@@ -31,32 +31,32 @@ void RemoveTemporary(const std::string& path) {
 
 // Splits "NAME.tmp-<pid>", "NAME.tmp-<pid>.data" or "NAME.tmp-<pid>-<8 digits>", as earlier
 // versions named checkpoints, into *name and the number of the process; 0 for other names.
-int64_t OwnerOf(absl::string_view entry, absl::string_view* name) {
+pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
   const size_t mark = entry.rfind(kMark);
   if (mark == absl::string_view::npos) return 0;
   *name = entry.substr(0, mark);
   absl::string_view owner = entry.substr(mark + kMark.size());
   absl::ConsumeSuffix(&owner, ".data");
-  const size_t dash = owner.find('-');
-  const absl::string_view rest = owner.substr(std::min(dash, owner.size()));
-  const bool known = rest.empty() || (rest.size() == 9 && rest.find_first_not_of(
-                                                              "0123456789abcdef", 1) == rest.npos);
-  int32_t pid = 0;
-  return known && absl::SimpleAtoi(owner.substr(0, dash), &pid) ? std::max(pid, 0) : 0;
+  const std::vector<absl::string_view> parts = absl::StrSplit(owner, absl::MaxSplits('-', 1));
+  const bool known =
+      parts.size() == 1 ||
+      (parts[1].size() == 8 && parts[1].find_first_not_of("0123456789abcdef") == owner.npos);
+  pid_t pid = 0;
+  return known && absl::SimpleAtoi(parts[0], &pid) ? std::max(pid, 0) : 0;
 }
 
+// Removes what dead processes left, and if `own`, what this one did.
 void RemoveOfDead(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours, bool own) {
   const auto entries = ListDirectory(directory);
   if (!entries.ok()) return;
   for (const std::string& entry : *entries) {
     absl::string_view name;
-    const int64_t pid = OwnerOf(entry, &name);
+    const pid_t pid = OwnerOf(entry, &name);
     if (pid == 0 || !ours(name)) continue;
-    const bool dead =
-        pid == ::getpid() ? own : ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-    struct stat info;
+    const bool dead = pid == ::getpid() ? own : ::kill(pid, 0) != 0 && errno == ESRCH;
     const std::string path = JoinPath(directory, entry);
+    struct stat info;
     if (dead && ::lstat(path.c_str(), &info) == 0 &&
         (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)))
       RemoveTemporary(path);
@@ -77,12 +77,10 @@ absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* 
     if (::mkdir(part.c_str(), 0777) == 0) {
       if (made != nullptr) made->push_back(part);
       RETURN_IF_ERROR(SyncDirectory(DirectoryOf(part)));
-      continue;
+    } else {
+      const auto failed = Errno(ExitOfCreate(errno), "cannot make the directory", part);
+      if (!IsDirectory(part)) return failed;  // else another process was faster
     }
-    const int error = errno;
-    if (IsDirectory(part)) continue;  // another process was faster
-    errno = error;
-    return Errno(ExitOfCreate(error), "cannot make the directory", part);
   }
   return absl::OkStatus();
 }
@@ -128,11 +126,9 @@ absl::Status ReplaceFile(
   absl::Status status = write(temporary);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
     status = Errno(Exit::kIo, "cannot rename to", path);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return SyncDirectory(DirectoryOf(path));
+  if (status.ok()) return SyncDirectory(DirectoryOf(path));
+  ::unlink(temporary.c_str());
+  return status;
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
@@ -143,12 +139,11 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
 absl::Status RenameNew(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
     return absl::OkStatus();
-  if (errno == EEXIST) return Errno(Exit::kCannotCreate, "cannot rename to", to);
-  const bool unsupported = errno == EINVAL || errno == ENOSYS;  // by this file system
-  if (!unsupported) return Errno(Exit::kIo, "cannot rename to", to);
-  if (PathExists(to)) return Error(Exit::kCannotCreate, QuotePath(to), ": exists already");
-  return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
-                                                 : Errno(Exit::kIo, "cannot rename to", to);
+  if (errno == EINVAL || errno == ENOSYS) {  // not supported by this file system
+    if (PathExists(to)) return Error(Exit::kCannotCreate, QuotePath(to), ": exists already");
+    if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  }
+  return Errno(errno == EEXIST ? Exit::kCannotCreate : Exit::kIo, "cannot rename to", to);
 }
 
 absl::Status SyncDirectory(const std::string& directory) {

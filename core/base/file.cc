@@ -74,10 +74,7 @@ absl::Status ReadAt(
   return absl::OkStatus();
 }
 
-bool PathExists(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0;
-}
+bool PathExists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 bool IsDirectory(const std::string& path) {
   struct stat info;

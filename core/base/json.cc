@@ -5,19 +5,28 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace cloze {
 namespace {
 
-// Depth and errors, for every handler. A handler stops the parser by returning false.
+// What all handlers share. A handler stops the parser by returning false.
 class Sax : public nlohmann::json_sax<Json> {
  public:
   const std::string& error() const { return error_; }
   size_t error_at() const { return error_at_; }  // byte of a syntax error, from 1; else 0
 
+  bool null() override { return Scalar(nullptr, "null"); }
+  bool boolean(bool v) override { return Scalar(v, v ? "true" : "false"); }
+  bool number_integer(number_integer_t v) override { return Scalar(v, absl::StrCat(v)); }
+  bool number_unsigned(number_unsigned_t v) override { return Scalar(v, absl::StrCat(v)); }
+  bool number_float(number_float_t v, const string_t& text) override { return Scalar(v, text); }
+  bool string(string_t& v) override { return Scalar(std::move(v), ""); }
   bool binary(binary_t&) override { return false; }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
+  bool start_object(size_t) override { return Deeper() && Open(Json::object()); }
+  bool start_array(size_t) override { return Deeper() && Open(Json::array()); }
+  bool end_object() override { return Shallower(); }
+  bool end_array() override { return Shallower(); }
   bool parse_error(
       size_t position, const std::string&, const nlohmann::json::exception& e) override {
     constexpr int kSyntax = 101;
@@ -26,34 +35,38 @@ class Sax : public nlohmann::json_sax<Json> {
   }
 
  protected:
+  // Takes a value that is no container, and its spelling unless it is a string.
+  virtual bool Scalar(Json value, absl::string_view text) = 0;
+  // Takes the begin of a container, which is still empty, at its depth from 1.
+  virtual bool Open(Json container) = 0;
+  virtual void Close() {}
   int depth() const { return depth_; }
   template <typename... Parts>
   bool Fail(const Parts&... parts) {
     if (error_.empty()) error_ = absl::StrCat(parts...);
     return false;
   }
+
+ private:
   bool Deeper() {
     return ++depth_ <= kMaxJsonDepth || Fail("nested deeper than ", kMaxJsonDepth, " levels");
   }
-  virtual bool Close() {
+  bool Shallower() {
     --depth_;
+    Close();
     return true;
   }
 
- private:
   std::string error_;
   size_t error_at_ = 0;
   int depth_ = 0;
 };
 
-// Parses all of `text`; the error is in `sax`. nlohmann takes a zero byte for the end.
+// Parses all of `text`. nlohmann takes a zero byte for the end.
 bool Parse(absl::string_view text, Sax* sax, std::string* error) {
-  if (text.find('\0') != absl::string_view::npos) {
-    *error = "contains a zero byte";
-    return false;
-  }
-  const bool parsed = Json::sax_parse(text.begin(), text.end(), sax);
-  if (!parsed) *error = sax->error();
+  const bool zero = text.find('\0') != absl::string_view::npos,
+             parsed = !zero && Json::sax_parse(text.begin(), text.end(), sax);
+  if (!parsed) *error = zero ? "contains a zero byte" : sax->error();
   return parsed;
 }
 
@@ -63,14 +76,6 @@ class TreeSax : public Sax {
   explicit TreeSax(int64_t max_values) : left_(max_values) {}
   Json& root() { return root_; }
 
-  bool null() override { return Add(nullptr); }
-  bool boolean(bool v) override { return Add(v); }
-  bool number_integer(number_integer_t v) override { return Add(v); }
-  bool number_unsigned(number_unsigned_t v) override { return Add(v); }
-  bool number_float(number_float_t v, const string_t&) override { return Add(v); }
-  bool string(string_t& v) override { return Add(std::move(v)); }
-  bool start_object(size_t) override { return Deeper() && Add(Json::object()) && Open(); }
-  bool start_array(size_t) override { return Deeper() && Add(Json::array()) && Open(); }
   bool key(string_t& name) override {
     const auto [member, added] = open_.back()->emplace(name, nullptr);
     last_ = &*member;
@@ -78,16 +83,8 @@ class TreeSax : public Sax {
   }
 
  private:
-  bool Open() {
-    open_.push_back(last_);
-    return true;
-  }
-  bool Close() override {
-    open_.pop_back();
-    return Sax::Close();
-  }
   // Puts `value` where the innermost open container wants it; last_ points to it then.
-  bool Add(Json value) {
+  bool Scalar(Json value, absl::string_view = "") override {
     if (--left_ < 0) return Fail("too many values");
     if (!open_.empty() && open_.back()->is_array()) {
       open_.back()->push_back(std::move(value));
@@ -97,6 +94,12 @@ class TreeSax : public Sax {
     }
     return true;
   }
+  bool Open(Json container) override {
+    const bool added = Scalar(std::move(container));
+    open_.push_back(last_);
+    return added;
+  }
+  void Close() override { open_.pop_back(); }
 
   int64_t left_;
   Json root_;
@@ -111,22 +114,6 @@ class LineSax : public Sax {
       std::vector<std::string>* found)
       : names_(names), values_(values), found_(found) {}
 
-  bool null() override { return Scalar(JsonValue::kNull, "null"); }
-  bool boolean(bool v) override { return Scalar(JsonValue::kBoolean, v ? "true" : "false"); }
-  bool number_integer(number_integer_t v) override {
-    return Scalar(JsonValue::kNumber, std::to_string(v));
-  }
-  bool number_unsigned(number_unsigned_t v) override {
-    return Scalar(JsonValue::kNumber, std::to_string(v));
-  }
-  bool number_float(number_float_t, const string_t& v) override {
-    return Scalar(JsonValue::kNumber, v);
-  }
-  bool string(string_t& v) override { return Scalar(JsonValue::kString, std::move(v)); }
-  bool start_object(size_t) override { return Open(JsonValue::kOther); }
-  bool start_array(size_t) override {
-    return depth() == 0 ? Fail("expected a JSON object") : Open(JsonValue::kList);
-  }
   bool key(string_t& name) override {
     if (depth() != 1) return true;
     if (found_ != nullptr && found_->size() < 20) found_->push_back(name);
@@ -137,23 +124,31 @@ class LineSax : public Sax {
   }
 
  private:
-  bool Scalar(JsonValue::Kind kind, std::string text) {
+  bool Scalar(Json value, absl::string_view spelled) override {
     if (depth() == 0) return Fail("expected a JSON object");
-    if (wanted_ == nullptr) return true;
+    if (wanted_ == nullptr || (depth() > 1 && wanted_->kind != JsonValue::kList)) return true;
+    const JsonValue::Kind kind = value.is_string()    ? JsonValue::kString
+                                 : value.is_number()  ? JsonValue::kNumber
+                                 : value.is_boolean() ? JsonValue::kBoolean
+                                                      : JsonValue::kNull;
+    std::string text(spelled);
+    if (value.is_string()) text = std::move(value.get_ref<std::string&>());
     if (depth() == 1) {
       wanted_->kind = kind;
       wanted_->text = std::move(text);
-    } else if (wanted_->kind == JsonValue::kList) {
-      if (wanted_->items.size() >= JsonValue::kMaxItems)
-        return Fail("a list of more than ", JsonValue::kMaxItems, " items");
-      wanted_->items.push_back(std::move(text));
-      wanted_->item_kinds |= 1u << kind;
+      return true;
     }
+    if (wanted_->items.size() >= JsonValue::kMaxItems)
+      return Fail("a list of more than ", JsonValue::kMaxItems, " items");
+    wanted_->items.push_back(std::move(text));
+    wanted_->item_kinds |= 1u << kind;
     return true;
   }
-  bool Open(JsonValue::Kind kind) {
-    if (wanted_ != nullptr) wanted_->kind = depth() == 1 ? kind : JsonValue::kOther;
-    return Deeper();
+  bool Open(Json container) override {
+    if (depth() == 1) return container.is_object() || Fail("expected a JSON object");
+    if (wanted_ != nullptr)
+      wanted_->kind = depth() == 2 && container.is_array() ? JsonValue::kList : JsonValue::kOther;
+    return true;
   }
 
   const std::vector<std::string>& names_;
@@ -161,46 +156,6 @@ class LineSax : public Sax {
   std::vector<std::string>* found_;
   JsonValue* wanted_ = nullptr;
 };
-
-void AppendEscaped(char32_t c, std::string* out) {
-  switch (c) {
-    case '"': out->append("\\\""); return;
-    case '\\': out->append("\\\\"); return;
-    case '\n': out->append("\\n"); return;
-    case '\r': out->append("\\r"); return;
-    case '\t': out->append("\\t"); return;
-    default: absl::StrAppendFormat(out, "\\u%04x", static_cast<uint32_t>(c));
-  }
-}
-
-void AppendLine(const OrderedJson& json, std::string* out) {
-  const char* comma = "";
-  if (json.is_object()) {
-    out->push_back('{');
-    for (const auto& [name, value] : json.items()) {
-      absl::StrAppend(out, comma, JsonString(name), ": ");
-      AppendLine(value, out);
-      comma = ", ";
-    }
-    out->push_back('}');
-  } else if (json.is_array()) {
-    out->push_back('[');
-    for (const OrderedJson& value : json) {
-      out->append(comma);
-      AppendLine(value, out);
-      comma = ", ";
-    }
-    out->push_back(']');
-  } else if (json.is_string()) {
-    out->append(JsonString(json.get_ref<const std::string&>()));
-  } else if (json.is_number_unsigned()) {
-    absl::StrAppend(out, json.get<uint64_t>());
-  } else if (json.is_number_integer()) {
-    absl::StrAppend(out, json.get<int64_t>());
-  } else {
-    out->append(json.is_number_float() ? JsonNumber(json.get<double>()) : json.dump());
-  }
-}
 
 }  // namespace
 
@@ -234,23 +189,20 @@ void JsonFields::Integer(
   const Json* value = Find(field);
   if (value == nullptr) return required ? Fail(field, "missing") : void();
   const int64_t number = value->is_number_integer() ? value->get<int64_t>() : -1;
-  if (number >= low && number <= high) {  // an unsigned number over 2^63 becomes negative
-    *out = static_cast<int32_t>(number);
-  } else {
-    Fail(field, "expected a whole number from ", low, " to ", high, ", found ",
+  if (number < low || number > high)  // an unsigned number over 2^63 becomes negative
+    return Fail(field, "expected a whole number from ", low, " to ", high, ", found ",
         Quote(value->dump(-1, ' ', true)));
-  }
+  *out = static_cast<int32_t>(number);
 }
 
 void JsonFields::Number(const char* field, double low, double high, float* out) {
   const Json* value = Find(field);
   if (value == nullptr) return;
-  if (value->is_number() && value->get<double>() >= low && value->get<double>() <= high) {
-    *out = static_cast<float>(value->get<double>());
-  } else {
-    Fail(field, "expected a number from ", low, " to ", high, ", found ",
+  const double number = value->is_number() ? value->get<double>() : std::nan("");
+  if (!(number >= low && number <= high))
+    return Fail(field, "expected a number from ", low, " to ", high, ", found ",
         Quote(value->dump(-1, ' ', true)));
-  }
+  *out = static_cast<float>(number);
 }
 
 std::string JsonFields::String(const char* field) {
@@ -278,13 +230,17 @@ absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string
 }
 
 std::string JsonString(absl::string_view text) {
+  constexpr absl::string_view kShort = "\"\\\n\r\t", kLetters = "\"\\nrt";
   std::string out = "\"";
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = CodePointAt(text, at);
-    if (!c.valid) {
+    const size_t letter = c.size == 1 ? kShort.find(text[at]) : kShort.npos;
+    if (letter != kShort.npos) {
+      absl::StrAppend(&out, "\\", kLetters.substr(letter, 1));
+    } else if (!c.valid) {
       AppendUtf8(c.value, &out);
-    } else if (MustEscape(c.value) || c.value == '"' || c.value == '\\') {
-      AppendEscaped(c.value, &out);
+    } else if (MustEscape(c.value)) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<uint32_t>(c.value));
     } else {
       out.append(text.data() + at, c.size);
     }
@@ -295,9 +251,21 @@ std::string JsonString(absl::string_view text) {
 }
 
 std::string ToJsonLine(const OrderedJson& json) {
-  std::string out;
-  AppendLine(json, &out);
-  return out;
+  if (json.is_object()) {
+    const auto member = [](std::string* out, const OrderedJson::object_t::value_type& m) {
+      absl::StrAppend(out, JsonString(m.first), ": ", ToJsonLine(m.second));
+    };
+    return absl::StrCat(
+        "{", absl::StrJoin(json.get_ref<const OrderedJson::object_t&>(), ", ", member), "}");
+  }
+  if (json.is_array()) {
+    const auto item = [](std::string* out, const OrderedJson& value) {
+      out->append(ToJsonLine(value));
+    };
+    return absl::StrCat("[", absl::StrJoin(json, ", ", item), "]");
+  }
+  if (json.is_string()) return JsonString(json.get_ref<const std::string&>());
+  return json.is_number_float() ? JsonNumber(json.get<double>()) : json.dump();
 }
 
 }  // namespace cloze

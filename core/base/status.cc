@@ -3,48 +3,25 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "core/base/text.h"
 
 namespace cloze {
 namespace {
 
-constexpr char kPayload[] = "cloze/exit";
-
-absl::StatusCode CodeOf(Exit exit) {
-  switch (exit) {
-    case Exit::kOk: return absl::StatusCode::kOk;
-    case Exit::kUsage:
-    case Exit::kSpec:
-    case Exit::kData: return absl::StatusCode::kInvalidArgument;
-    case Exit::kNoInput: return absl::StatusCode::kNotFound;
-    case Exit::kInternal: return absl::StatusCode::kInternal;
-    case Exit::kCannotCreate: return absl::StatusCode::kAlreadyExists;
-    case Exit::kIo: return absl::StatusCode::kUnavailable;
-    case Exit::kInterrupted: return absl::StatusCode::kCancelled;
-    case Exit::kMismatch: return absl::StatusCode::kFailedPrecondition;
-    case Exit::kLimit: return absl::StatusCode::kResourceExhausted;
-  }
-  return absl::StatusCode::kInternal;
-}
+// The codes of our errors, above those of absl.
+constexpr int kFirstCode = 1000;
 
 }  // namespace
 
 absl::Status internal::MakeError(Exit exit, absl::string_view message) {
-  absl::Status status(CodeOf(exit), message);
-  status.SetPayload(kPayload, absl::Cord(absl::StrCat(static_cast<int>(exit))));
-  return status;
+  return absl::Status(static_cast<absl::StatusCode>(kFirstCode + static_cast<int>(exit)), message);
 }
 
 Exit ExitOf(const absl::Status& status) {
   if (status.ok()) return Exit::kOk;
-  int exit = 0;
-  const auto payload = status.GetPayload(kPayload);
-  return payload.has_value() && absl::SimpleAtoi(std::string(*payload), &exit)
-             ? static_cast<Exit>(exit)
-             : Exit::kInternal;
+  return status.raw_code() < kFirstCode ? Exit::kInternal
+                                        : static_cast<Exit>(status.raw_code() - kFirstCode);
 }
 
 std::string Quote(absl::string_view text, size_t max_bytes) {
@@ -52,6 +29,7 @@ std::string Quote(absl::string_view text, size_t max_bytes) {
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = CodePointAt(text, at);
     std::string piece(text.substr(at, c.valid ? c.size : 1));
+    at += piece.size();
     if (!c.valid) {
       piece = absl::StrFormat("\\x%02X", static_cast<unsigned char>(piece[0]));
     } else if (MustEscape(c.value)) {
@@ -59,19 +37,15 @@ std::string Quote(absl::string_view text, size_t max_bytes) {
     }
     if (out.size() + piece.size() > max_bytes) return out + "...";
     out += piece;
-    at += c.valid ? c.size : 1;
   }
   return out;
 }
 
 std::string QuotePath(absl::string_view path) { return Quote(path, absl::string_view::npos - 8); }
 
-namespace internal {
-
-void CheckFailed(const char* file, int line, const char* condition) {
+void internal::CheckFailed(const char* file, int line, const char* condition) {
   std::fprintf(stderr, "%s:%d: internal error: %s\n", file, line, condition);
   std::abort();
 }
 
-}  // namespace internal
 }  // namespace cloze

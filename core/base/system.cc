@@ -21,13 +21,6 @@ int64_t Left(int64_t limit, int64_t used) {
   return limit < 0 ? kUnlimited : std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
 }
 
-int64_t LeftOfAddresses() {
-  rlimit limit = {};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kUnlimited))
-    return kUnlimited;
-  return Left(limit.rlim_cur, SystemNumber("/proc/self/status", "VmSize:") * kKilobyte);
-}
-
 }  // namespace
 
 std::string ReadSystemFile(const std::string& path) {
@@ -72,9 +65,11 @@ std::vector<std::string> ControlGroups() {
 }
 
 int64_t AvailableMemory() {
-  int64_t least = LeftOfAddresses();
-  const int64_t free = SystemNumber("/proc/meminfo", "MemAvailable:");
-  if (free >= 0) least = std::min(least, free * kKilobyte);
+  rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
+  ::getrlimit(RLIMIT_AS, &addresses);  // unlimited is negative as int64_t
+  int64_t least =
+      std::min(Left(addresses.rlim_cur, SystemNumber("/proc/self/status", "VmSize:") * kKilobyte),
+          Left(SystemNumber("/proc/meminfo", "MemAvailable:") * kKilobyte, 0));
   for (const std::string& group : ControlGroups()) {
     least = std::min(least,
         Left(SystemNumber(group + "/memory.max"), SystemNumber(group + "/memory.stat", "anon")));

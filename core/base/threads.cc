@@ -22,12 +22,6 @@
 namespace cloze {
 namespace {
 
-// Returns the logical CPUs of one core in the kernel's notation, as "0,32"; "" when unknown.
-std::string Siblings(int cpu) {
-  return ReadSystemFile(
-      absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
-}
-
 // Returns the least CPU quota of the control groups in cores; 0 when there is none.
 double QuotaCores() {
   double least = 0;
@@ -48,19 +42,15 @@ double QuotaCores() {
 thread_local int t_index = 0;
 thread_local bool t_inside = false;  // runs a task of a loop
 
-void Pause() {
-#ifdef __x86_64__
-  __builtin_ia32_pause();
-#endif
-}
-
 // Spins until `done`, for about ten microseconds: longer than most gaps between loops, but too
 // short to slow down other processes.
 template <typename F>
 bool Spin(F done) {
   for (int i = 0; i < 1000; ++i) {
     if (done()) return true;
-    Pause();
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
   }
   return false;
 }
@@ -174,7 +164,8 @@ int AvailableCores() {
     cores = 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
       if (!CPU_ISSET(cpu, &set)) continue;
-      const std::string siblings = Siblings(cpu);
+      const std::string siblings = ReadSystemFile(  // logical CPUs of the core, as "0,32"
+          absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
       cores += siblings.empty() || known.insert(siblings).second;
     }
   }

@@ -6,13 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace cloze {
 namespace {
 
 constexpr int64_t kPage = 4096, kHugePage = 2 << 20;
-
-bool Mapped(int64_t bytes) { return bytes >= kHugePage; }
 
 // Maps one huge page more than needed, and unmaps the rest before and after the aligned part.
 char* Map(int64_t bytes, bool huge) {
@@ -37,13 +36,16 @@ char* Allocate(int64_t bytes) {
 
 LargeMemory::LargeMemory(int64_t bytes, bool huge) {
   if (bytes == 0) return;
-  data_ = {Mapped(bytes) ? Map(bytes, huge) : Allocate(bytes), Free(bytes)};
+  data_ = {bytes >= kHugePage ? Map(bytes, huge) : Allocate(bytes), Free(bytes)};
   if (data_ == nullptr) throw std::bad_alloc();
 }
 
 void LargeMemory::Free::operator()(char* p) const {
-  if (Mapped(bytes)) ::munmap(p, RoundUp(bytes, kPage));
-  if (!Mapped(bytes)) std::free(p);
+  if (bytes >= kHugePage) {
+    ::munmap(p, RoundUp(bytes, kPage));
+  } else {
+    std::free(p);
+  }
 }
 
 Mat Arena::NewZero(int64_t rows, int64_t cols, DType type) {
@@ -54,37 +56,23 @@ Mat Arena::NewZero(int64_t rows, int64_t cols, DType type) {
 
 void* Arena::Allocate(int64_t bytes) {
   bytes = RoundUp(std::max<int64_t>(bytes, 1), kAlignment);
-  if (counting_) {
-    void* p = NoMemory(total_);
-    total_ += bytes;
-    peak_ = std::max(peak_, total_);
-    return p;
-  }
+  const int64_t before = std::exchange(total_, total_ + bytes);
+  peak_ = std::max(peak_, total_);
+  if (counting_) return NoMemory(before);
   while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].bytes()) ++block_, used_ = 0;
   if (block_ == blocks_.size()) {
-    blocks_.emplace_back(RoundUp(std::max(bytes, total_ / 2), kHugePage));
+    blocks_.emplace_back(RoundUp(std::max(bytes, before / 2), kHugePage));
     used_ = 0;
   }
-  void* p = blocks_[block_].get() + used_;
-  used_ += bytes;
-  total_ += bytes;
-  peak_ = std::max(peak_, total_);
-  return p;
+  return blocks_[block_].get() + std::exchange(used_, used_ + bytes);
 }
 
-void Arena::Rewind(Mark mark) {
-  block_ = mark.block;
-  used_ = mark.used;
-  total_ = mark.total;
-}
+void Arena::Rewind(Mark mark) { block_ = mark.block, used_ = mark.used, total_ = mark.total; }
 
 void Arena::Reset() {
-  if (blocks_.size() > 1) {
-    int64_t size = 0;
-    for (const LargeMemory& block : blocks_) size += block.bytes();
-    blocks_.clear();
-    blocks_.emplace_back(size);
-  }
+  int64_t size = 0;
+  for (const LargeMemory& block : blocks_) size += block.bytes();
+  if (blocks_.size() > 1) Reserve(size);
   Rewind({0, 0, 0});
 }
 

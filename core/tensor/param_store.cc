@@ -12,8 +12,11 @@ namespace {
 
 constexpr int64_t kCacheLine = 16;  // floats
 
-int64_t Place(int64_t used, const Param& param) {
-  return param.adjacent ? used : RoundUp(used, kCacheLine);
+// Returns the place of `param` and moves *used behind it.
+int64_t Place(const Param& param, int64_t* used) {
+  const int64_t place = param.adjacent ? *used : RoundUp(*used, kCacheLine);
+  *used = place + param.size();
+  return place;
 }
 
 uint64_t HashName(const std::string& name) {
@@ -40,9 +43,8 @@ float Normal(const Philox& philox, uint64_t stream, int64_t index, float limit) 
 
 // Uniform in [-1, 1).
 float Symmetric(const Philox& philox, uint64_t stream, int64_t index) {
-  return 2 * Philox::Uniform(philox(stream, static_cast<uint32_t>(index),
-                 static_cast<uint32_t>(index >> 32) << 16)[0]) -
-         1;
+  const uint32_t low = static_cast<uint32_t>(index), high = static_cast<uint32_t>(index >> 32);
+  return 2 * Philox::Uniform(philox(stream, low, high << 16)[0]) - 1;
 }
 
 }  // namespace
@@ -57,10 +59,8 @@ ParamKey ParamKey::Of(Part part) const {
 }
 
 ParamId ParamStore::AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent, Init init) {
-  Param param = {std::move(key)};
-  param.rows = rows, param.cols = cols;
-  param.decay = true, param.adjacent = adjacent, param.init = init;
-  params_.push_back(std::move(param));
+  params_.push_back({std::move(key), rows, cols, /*vector=*/false, /*decay=*/true, adjacent});
+  params_.back().init = init;
   return size() - 1;
 }
 
@@ -75,18 +75,15 @@ void ParamStore::LayOut(bool training) {
   values_size_ = grads_size_ = 0;
   for (Param& param : params_) {
     param.trainable &= training;
-    param.offset = Place(values_size_, param);
-    values_size_ = param.offset + param.size();
-    if (!param.trainable) continue;
-    param.grad_offset = Place(grads_size_, param);
-    grads_size_ = param.grad_offset + param.size();
+    param.offset = Place(param, &values_size_);
+    if (param.trainable) param.grad_offset = Place(param, &grads_size_);
   }
 }
 
 void ParamStore::Allocate(bool training) {
   LayOut(training);
-  values_ = LargeMemory(
-      values_size_ * sizeof(float), training);  // at inference few rows of tables are read
+  // Without huge pages at inference, which reads few rows of tables.
+  values_ = LargeMemory(values_size_ * sizeof(float), training);
   grads_ = LargeMemory(grads_size_ * sizeof(float));
   Changed();
 }

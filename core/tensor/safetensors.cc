@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <memory>
-#include <set>
 
+#include "absl/algorithm/container.h"
 #include "core/base/json.h"
 
 namespace cloze {
@@ -18,20 +16,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
-constexpr int64_t kChunk = 1 << 18;  // elements
-
-// Tests the exponent bits of many values at once, which the compiler vectorizes.
+// Tests the exponent bits of all values, which the compiler vectorizes.
 bool AllFinite(absl::Span<const float> values) {
   constexpr uint32_t kExponent = 0x7F800000;
-  constexpr size_t kAtOnce = 256;
-  size_t i = 0;
-  for (; i + kAtOnce <= values.size(); i += kAtOnce) {
-    uint32_t bits[kAtOnce], odd = 0;
-    std::memcpy(bits, values.data() + i, sizeof(bits));
-    for (size_t j = 0; j < kAtOnce; ++j) odd |= (bits[j] & kExponent) == kExponent;
-    if (odd != 0) return false;
-  }
-  return std::all_of(values.begin() + i, values.end(), [](float x) { return std::isfinite(x); });
+  uint32_t odd = 0;
+  for (const float x : values) odd |= (std::bit_cast<uint32_t>(x) & kExponent) == kExponent;
+  return odd == 0;
 }
 
 }  // namespace
@@ -47,19 +37,15 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::OpenFolder(const std::strin
   SafetensorsReader reader;
   reader.path_ = folder;
   const std::string single = JoinPath(folder, "model.safetensors"), index = single + ".index.json";
-  if (PathExists(single)) {
-    RETURN_IF_ERROR(reader.Add(single));
-    return reader;
+  const bool whole = PathExists(single), pickle = PathExists(JoinPath(folder, "pytorch_model.bin"));
+  if (!whole && !PathExists(index)) {
+    return Error(Exit::kNoInput, QuotePath(folder), ": no model.safetensors",
+        pickle ? "; pytorch_model.bin is a program, not data, and is "
+                 "never read: save the model as safetensors first"
+               : "");
   }
-  if (PathExists(index)) {
-    RETURN_IF_ERROR(reader.AddShards(index));
-    return reader;
-  }
-  const bool pickle = PathExists(JoinPath(folder, "pytorch_model.bin"));
-  return Error(Exit::kNoInput, QuotePath(folder), ": no model.safetensors",
-      pickle ? "; pytorch_model.bin is a program, not data, and is "
-               "never read: save the model as safetensors first"
-             : "");
+  RETURN_IF_ERROR(whole ? reader.Add(single) : reader.AddShards(index));
+  return reader;
 }
 
 absl::Status SafetensorsReader::Add(const std::string& path) {
@@ -199,7 +185,7 @@ absl::Status SafetensorsReader::ReadPartF32(
           *tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected F32, F16, BF16 or F64"));
   }
   if (values == Values::kAny || AllFinite(out)) return absl::OkStatus();
-  const auto odd = std::find_if(out.begin(), out.end(), [](float x) { return !std::isfinite(x); });
+  const auto odd = absl::c_find_if(out, [](float x) { return !std::isfinite(x); });
   return Wrong(*tensor, absl::StrCat("element ", first + (odd - out.begin()), " is ",
                             std::isnan(*odd) ? "NaN" : "infinite or too large",
                             "; the file is damaged or training diverged"));

@@ -2,10 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <functional>
 
+#include "absl/algorithm/container.h"
 #include "core/base/json.h"
 #include "core/tensor/safetensors.h"
 
@@ -13,9 +14,7 @@ namespace cloze {
 namespace {
 
 int64_t Elements(absl::Span<const int64_t> shape) {
-  int64_t n = 1;
-  for (const int64_t dimension : shape) n *= dimension;
-  return n;
+  return absl::c_accumulate(shape, int64_t{1}, std::multiplies<>());
 }
 
 // Length and JSON, padded with blanks so that data start at a multiple of 8. Offsets of `tensors`
@@ -34,8 +33,7 @@ std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata&
 }
 
 absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
-  const auto odd =
-      std::find_if(data.begin(), data.end(), [](float x) { return !std::isfinite(x); });
+  const auto odd = absl::c_find_if(data, [](float x) { return !std::isfinite(x); });
   if (odd == data.end()) return absl::OkStatus();
   return Error(Exit::kInternal, "tensor ", Quote(name), ": element ", odd - data.begin(), " is ",
       std::isnan(*odd) ? "NaN" : "infinite", "; not written");
@@ -52,7 +50,7 @@ absl::Status CheckName(const std::string& name) {
 absl::Status WriteSafetensors(
     const std::string& path, const std::vector<TensorData>& tensors, const Metadata& metadata) {
   std::vector<TensorData> sorted = tensors;
-  std::stable_sort(sorted.begin(), sorted.end(),
+  absl::c_stable_sort(sorted,
       [](const TensorData& a, const TensorData& b) { return SizeOf(a.type) > SizeOf(b.type); });
   std::vector<TensorInfo> infos;
   std::set<std::string> names;
@@ -103,9 +101,8 @@ absl::Status SafetensorsStream::Add(
               shape.size() <= SafetensorsLimits::kRank);
   const int64_t bytes = static_cast<int64_t>(data.size()) * 4;
   TensorInfo* last = tensors_.empty() ? nullptr : &tensors_.back();
-  if (last != nullptr && last->name == name && !shape.empty() &&
-      last->shape.size() == shape.size() &&
-      std::equal(shape.begin() + 1, shape.end(), last->shape.begin() + 1)) {
+  if (last != nullptr && last->name == name && !shape.empty() && !last->shape.empty() &&
+      absl::c_equal(shape.subspan(1), absl::MakeSpan(last->shape).subspan(1))) {
     last->shape[0] += shape[0];
     last->bytes += bytes;
   } else {
