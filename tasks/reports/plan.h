@@ -5,7 +5,6 @@
 #include <atomic>
 #include <string>
 
-#include "tasks/reports/probe.h"
 #include "tasks/training/memory.h"
 
 namespace cloze {
@@ -21,6 +20,15 @@ struct PlanOptions {
 struct DataEstimate {
   double sequences = 0, tokens = 0;
   int64_t bytes = 0, read = 0;  // size of the files, and bytes that the estimate is based on
+};
+
+// How fast this machine trains a model, measured with a few real passes.
+struct Speed {
+  double tokens_per_second = 0;  // of forward and backward passes
+  double step_seconds = 0;       // of each optimizer step: norm, AdamW, packing the weights
+  double evaluation_tokens_per_second = 0;  // of forward passes
+  int64_t pass_tokens = 0;                  // in the largest pass
+  double seconds = 0;                       // spent measuring
 };
 
 struct RunPlan {

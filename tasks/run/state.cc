@@ -98,6 +98,7 @@ void DescribeRun(
   state->set_seed(spec.seed());
   state->set_spec(PrintEffective(spec));
   state->set_data_fingerprint(Fingerprint(train));
+  state->clear_source();
   for (const SourceFile& file : train.sources) {
     TrainerState::Source* source = state->add_source();
     source->set_path(file.path);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
@@ -14,13 +15,13 @@
 #include "tasks/inference/evaluate.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"
-#include "tasks/training/pass.h"
 
 namespace cloze {
 namespace {
 
 // The second moment of a larger gradient would overflow f32.
 constexpr double kMaxNorm = 1e19;
+constexpr int64_t kSkipWindow = 1000;  // steps
 
 absl::Status CheckFinite(const ParamStore& params) {
   for (ParamId id = 0; id < params.size(); ++id) {
@@ -106,27 +107,40 @@ double Learner::ForwardBackward(const StepData& data) {
   return loss * scale;
 }
 
-Learner::StepResult Learner::Update(double loss, double rate) {
+Learner::StepResult Learner::Update(double loss, double rate, TrainerState* state) {
   const double norm = optimizer_->GradNorm();
-  ++step_;
+  const int64_t step = state->step() + 1;
+  state->set_step(step);
   if (std::isfinite(loss) && norm < kMaxNorm) {
     optimizer_->Step(rate, norm);
-    last_loss_ = loss;
+    state->set_skipped_in_a_row(0);
+    state->set_last_loss(loss);
     return {norm, ""};
   }
-  optimizer_->Skip();
-  ++skipped_;
-  recently_skipped_.Add(step_);
-  return {norm, absl::StrCat("step ", step_, ": the ", std::isfinite(loss) ? "gradient" : "loss",
-                    " is not finite; step skipped (", skipped_, " so far)")};
+  const absl::Span<float> gradients = this->gradients();
+  absl::c_fill(gradients, 0.0f);
+  CountSkipped(state);
+  return {norm, absl::StrCat("step ", step, ": the ", std::isfinite(loss) ? "gradient" : "loss",
+                    " is not finite; step skipped (", state->skipped_steps(), " so far)")};
 }
 
-absl::Status Learner::CheckSkipped() const {
-  if (!recently_skipped_.TooMany()) return absl::OkStatus();
-  return Error(Exit::kInternal, "step ", step_, ": loss or gradient was not finite in the last ",
-      recently_skipped_.InARow(), " steps and in ", recently_skipped_.InWindow(), " of the last ",
-      SkippedSteps::kWindow, "; the newest checkpoint is sound (lower ",
-      "optimizer.learning_rate or set optimizer.clip_norm)");
+void CountSkipped(TrainerState* state) {
+  auto* recent = state->mutable_recently_skipped();
+  const bool again = !recent->empty() && *recent->rbegin() == state->step() - 1;
+  state->set_skipped_steps(state->skipped_steps() + 1);
+  state->set_skipped_in_a_row(again ? state->skipped_in_a_row() + 1 : 1);
+  recent->Add(state->step());
+  recent->erase(recent->begin(), absl::c_upper_bound(*recent, state->step() - kSkipWindow));
+}
+
+absl::Status CheckSkipped(const TrainerState& state) {
+  if (state.skipped_in_a_row() < 10 && state.recently_skipped_size() <= kSkipWindow / 100)
+    return absl::OkStatus();
+  return Error(Exit::kInternal, "step ", state.step(),
+      ": loss or gradient was not finite in the last ", state.skipped_in_a_row(), " steps and in ",
+      state.recently_skipped_size(), " of the last ", kSkipWindow,
+      "; the newest checkpoint is sound (lower optimizer.learning_rate or set "
+      "optimizer.clip_norm)");
 }
 
 absl::StatusOr<MetricResults> Learner::Evaluate(
@@ -154,16 +168,6 @@ absl::Status Learner::WriteMoments(const std::string& folder) const {
   return WriteSafetensors(JoinPath(folder, kMomentsName), Moments(model_.params(), *optimizer_));
 }
 
-void Learner::ToState(TrainerState* state) const {
-  const std::deque<int64_t>& recent = recently_skipped_.recent();
-  state->set_step(step_);
-  state->set_skipped_steps(skipped_);
-  state->set_skipped_in_a_row(
-      !recent.empty() && recent.back() == step_ ? recently_skipped_.InARow() : 0);
-  for (const int64_t step : recent) state->add_recently_skipped(step);
-  state->set_last_loss(last_loss_);
-}
-
 int64_t Learner::model_bytes() const {
   const int64_t written =
       spec_.trainable().has_lora() ? optimizer_->m().size() : model_.params().values().size();
@@ -187,12 +191,7 @@ absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& 
   }
   RETURN_IF_ERROR(
       ReadMoments(JoinPath(checkpoint, kMomentsName), model_.params(), optimizer_.get()));
-  step_ = state.step();
-  skipped_ = state.skipped_steps();
-  recently_skipped_ = {};
-  for (const int64_t step : state.recently_skipped()) recently_skipped_.Add(step);
-  optimizer_->set_steps(step_ - skipped_);
-  last_loss_ = state.last_loss();
+  optimizer_->set_steps(state.step() - state.skipped_steps());
   return absl::OkStatus();
 }
 

@@ -14,9 +14,8 @@
 #include "tasks/batcher.h"
 #include "tasks/metrics.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/optimizer.h"
 #include "tasks/training/setup.h"
-#include "tasks/training/skipped_steps.h"
+#include "tasks/training/step.h"
 
 namespace cloze {
 
@@ -38,10 +37,8 @@ class Learner {
     std::string skipped;  // why the weights were not updated; empty if they were
   };
   // Second half: updates the weights with learning rate `rate`, or skips the step if the loss or
-  // the gradient is not finite. Sets the gradients to zero.
-  StepResult Update(double loss, double rate);
-  // kInternal if too many of the last steps were skipped (skipped_steps.h).
-  absl::Status CheckSkipped() const;
+  // the gradient is not finite. Sets the gradients to zero. Counts the step in *state.
+  StepResult Update(double loss, double rate, TrainerState* state);
 
   // Metrics on the examples of `store`, at most `max_examples` (0: all). kInterrupted if *stop.
   absl::StatusOr<MetricResults> Evaluate(
@@ -57,23 +54,18 @@ class Learner {
   // Writes a model folder (with LoRA: an adapter folder) with tokenizer and samples. kInternal if a
   // weight is not finite.
   absl::Status WriteModel(const std::string& folder) const;
-  // Writes the optimizer's moments, and its part of the state.
+  // Writes the optimizer's moments.
   absl::Status WriteMoments(const std::string& folder) const;
-  void ToState(TrainerState* state) const;
   // Upper bounds of the bytes written by WriteModel and WriteMoments.
   int64_t model_bytes() const;
   int64_t moment_bytes() const;
 
-  // Reads weights, moments and state of a checkpoint of this run. kMismatch if something is missing
-  // or if a LoRA's base has changed.
+  // Reads weights and moments of a checkpoint of this run, in `state`. kMismatch if something is
+  // missing or if a LoRA's base has changed.
   absl::Status Resume(const std::string& checkpoint, const TrainerState& state);
   // Starts with the weights of a checkpoint of another run. Notes and errors as Initialize.
   absl::Status LoadWeights(const std::string& checkpoint, std::vector<std::string>* notes);
 
-  // Steps done, including skipped ones.
-  int64_t step() const { return step_; }
-  // Loss of the last step that was not skipped.
-  double last_loss() const { return last_loss_; }
   absl::Span<float> gradients() { return model_.params().grads(); }
   int64_t peak_bytes() { return model_.arena().peak(); }
 
@@ -83,10 +75,13 @@ class Learner {
   const DType compute_;
   mutable Model model_;  // samples are computed with it
   std::unique_ptr<Optimizer> optimizer_;
-  int64_t step_ = 0, skipped_ = 0;
-  SkippedSteps recently_skipped_;
-  double last_loss_ = 0;
 };
+
+// Counts the last step of `state` as skipped.
+void CountSkipped(TrainerState* state);
+// kInternal if too many of the last steps of a run were skipped: ten consecutive ones, or more than
+// 1 % of the last thousand.
+absl::Status CheckSkipped(const TrainerState& state);
 
 }  // namespace cloze
 

@@ -7,8 +7,7 @@
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "encoder/trainable.h"
-#include "tasks/training/pass.h"
-#include "tasks/training/setup.h"
+#include "tasks/training/step.h"
 
 namespace cloze {
 namespace {

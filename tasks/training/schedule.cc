@@ -1,21 +1,21 @@
 #include "tasks/training/schedule.h"
 
-#include <algorithm>
 #include <cmath>
+#include <numbers>
 
+#include "absl/strings/str_cat.h"
 #include "tasks/task.h"
 
 namespace cloze {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr double kMaxSteps = 1e15;  // fits into 64 bits
 
 // Rate after the warmup, with the share `left` of the steps left.
 double AfterWarmup(ScheduleSpec::Shape shape, double peak, double left) {
   switch (shape) {
     case ScheduleSpec::LINEAR: return peak * left;
-    case ScheduleSpec::COSINE: return peak * 0.5 * (1 - std::cos(kPi * left));
+    case ScheduleSpec::COSINE: return peak * 0.5 * (1 - std::cos(std::numbers::pi * left));
     case ScheduleSpec::CONSTANT: return peak;
   }
   return peak;
@@ -60,6 +60,35 @@ double TimedLearningRate(const ScheduleSpec& spec, double peak, double done) {
   const double warmup = spec.warmup_share();
   if (done < warmup) return peak * done / warmup;
   return AfterWarmup(spec.shape(), peak, warmup < 1 ? (1 - done) / (1 - warmup) : 1);
+}
+
+void Pace::Start(int64_t step) {
+  start_ = clock_();
+  Advance(step);
+  done_before_ = done_;
+}
+
+void Pace::Advance(int64_t step) {
+  step_ = step;
+  done_before_ = std::exchange(done_, Done(step));
+}
+
+double Pace::Done(int64_t step) const {
+  return std::min(timed() ? Seconds() / budget_ : double(step) / total_steps_, 1.0);
+}
+
+bool Pace::Due(int64_t every) const {
+  return every > 0 ? step_ % every == 0
+                   : std::floor(kTimesARun * done_before_) < std::floor(kTimesARun * done_);
+}
+
+double Pace::Rate(double peak, int64_t step) const {
+  return timed() ? TimedLearningRate(spec_, peak, Done(step))
+                 : LearningRate(spec_, peak, step, total_steps_);
+}
+
+std::string Pace::Describe(int64_t step) const {
+  return absl::StrCat("step ", step, timed() ? "" : absl::StrCat(" of ", total_steps_));
 }
 
 }  // namespace cloze

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/file.h"
+#include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 
@@ -43,6 +44,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loa
 }
 
 }  // namespace
+
+absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
+  RETURN_IF_ERROR(VerifySpec(loaded));
+  const RuntimeSpec& runtime = loaded.spec.runtime();
+  SetThreads(runtime.threads() > 0 ? runtime.threads() : Threads());
+  const auto compute = ComputeOf(runtime.compute(), Use::kTraining);
+  return compute.ok() ? compute : AtField(loaded, "runtime.compute", compute.status());
+}
 
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options) {
   Setup setup;

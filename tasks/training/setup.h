@@ -22,6 +22,9 @@ struct Setup {
   std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
 };
 
+// Verifies the spec, sets the number of threads and returns the type of activations.
+absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
+
 // Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
 // VerifySpec; errors name its place.
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options);

@@ -1,29 +1,59 @@
 #include "tasks/training/trainer.h"
 
+#include <cmath>
 #include <future>
 #include <utility>
 
 #include "core/base/system.h"
 #include "core/base/text.h"
-#include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/trainable.h"
 #include "tasks/run/state.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/schedule.h"
 
 namespace cloze {
 
+namespace {
+
 constexpr int kMaxFailedSaves = 3;
+
+MetricResults BestOf(const TrainerState& state) {
+  MetricResults best;
+  for (const auto& metric : state.best()) best.values.emplace_back(metric.name(), metric.value());
+  for (const auto& table : state.best_table()) best.tables.emplace_back(table.name(), table.json());
+  return best;
+}
+
+// Forgets the best results, so that the next finite ones are the best; patience goes on.
+void ForgetBest(TrainerState* state) {
+  state->clear_best_value();
+  state->set_best_step(0);
+  state->clear_best();
+  state->clear_best_table();
+}
+
+void SetBest(double value, const MetricResults& results, TrainerState* state) {
+  ForgetBest(state);
+  state->set_best_value(value);
+  state->set_best_step(state->step());
+  for (const auto& [name, number] : results.values) {
+    TrainerState::Metric* metric = state->add_best();
+    metric->set_name(name);
+    metric->set_value(number);
+  }
+  for (const auto& [name, json] : results.tables) {
+    TrainerState::Table* table = state->add_best_table();
+    table->set_name(name);
+    table->set_json(json);
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     const LoadedSpec& loaded, const Options& options) {
-  RETURN_IF_ERROR(VerifySpec(loaded));
   auto trainer = std::unique_ptr<Trainer>(new Trainer(loaded, options));
-  SetThreads(loaded.spec.runtime().threads() > 0 ? loaded.spec.runtime().threads() : Threads());
-  const auto compute = ComputeOf(loaded.spec.runtime().compute(), Use::kTraining);
-  if (!compute.ok()) return AtField(loaded, "runtime.compute", compute.status());
-  trainer->compute_ = *compute;
+  ASSIGN_OR_RETURN(trainer->compute_, ConfigureCompute(loaded));
   const absl::Status status = trainer->Start();
   if (status.ok()) return trainer;
   if (trainer->folder_.has_value()) trainer->folder_->Undo(ExitOf(status));
@@ -40,26 +70,26 @@ absl::Status Trainer::Start() {
     };
   }
   ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build));
-  ASSIGN_OR_RETURN(const std::optional<Found> found, FindRun());
+  ASSIGN_OR_RETURN(const std::string checkpoint, FindRun());
   RETURN_IF_ERROR(CreateLearner());
   PlanSteps();
-  RETURN_IF_ERROR(CheckMetric(found.has_value() ? &found->state : nullptr));
-  if (found.has_value()) return Resume(*found);
+  RETURN_IF_ERROR(CheckMetric());
+  if (!checkpoint.empty()) return Resume(checkpoint);
   return options_.fork.empty() ? absl::OkStatus() : Fork();
 }
 
-absl::StatusOr<std::optional<Trainer::Found>> Trainer::FindRun() {
+absl::StatusOr<std::string> Trainer::FindRun() {
   ASSIGN_OR_RETURN(const auto checkpoint, folder_->Newest(&setup_.notes));
-  if (!checkpoint.has_value()) return std::nullopt;
+  if (!checkpoint.has_value()) return "";
   const std::string& path = checkpoint->path;
-  ASSIGN_OR_RETURN(TrainerState state, ReadTrainerState(path));
-  ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state.spec(), JoinPath(path, kStateName)));
+  ASSIGN_OR_RETURN(state_, ReadTrainerState(path));
+  ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state_.spec(), JoinPath(path, kStateName)));
   if (!spec_.batch().has_micro_tokens())
     loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
   RETURN_IF_ERROR(CheckSameSpec(before.spec, spec_, folder_->directory()));
   RETURN_IF_ERROR(VerifySpec(loaded_));
-  RETURN_IF_ERROR(CheckSameData(state, *setup_.train, path));
-  return Found{path, std::move(state)};
+  RETURN_IF_ERROR(CheckSameData(state_, *setup_.train, path));
+  return path;
 }
 
 absl::Status Trainer::CreateLearner() {
@@ -81,22 +111,20 @@ void Trainer::PlanSteps() {
       spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);
   evaluate_every_ = EvaluationInterval(spec_, per_epoch, pace_->total_steps());
   save_every_ = SaveInterval(spec_, pace_->total_steps());
-  best_.emplace(spec_.evaluation());
   if (pace_->timed())
     setup_.notes.push_back(
         "a run under schedule.time_budget_minutes depends on the clock: another run gives other "
         "bits");
 }
 
-absl::Status Trainer::CheckMetric(const TrainerState* state) {
-  const std::string before =
-      state != nullptr && state->has_best_value() ? state->metric() : std::string();
+absl::Status Trainer::CheckMetric() {
+  const std::string before = state_.has_best_value() ? state_.metric() : "";
   const bool named = !spec_.evaluation().metric().empty();
   if (!setup_.validation.has_value() || (!named && before.empty())) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       const MetricResults results, learner_->Evaluate(setup_.validation->store, 1, options_.stop));
-  RETURN_IF_ERROR(best_->IsBetter(results).status());
-  const std::string now = best_->MetricOf(results);
+  const std::string now = MetricOf(results);
+  RETURN_IF_ERROR(results.Value(now).status());
   if (before.empty() || before == now) return absl::OkStatus();
   return AtField(loaded_, "evaluation.metric",
       Error(Exit::kMismatch, "is ", now, ": expected ", before,
@@ -104,44 +132,41 @@ absl::Status Trainer::CheckMetric(const TrainerState* state) {
           "or start a new run from its weights: --fork)"));
 }
 
-absl::Status Trainer::Resume(const Found& found) {
-  const auto& [path, state] = found;
+absl::Status Trainer::Resume(const std::string& checkpoint) {
   if (!options_.fork.empty())
     setup_.notes.push_back("the run directory has a run already: it is resumed, --fork is ignored");
-  best_->FromState(state);
-  pace_->Resume(state.seconds());
-  folder_->set_saved_step(state.step());
-  next_example_ = state.next_example();
-  evaluation_due_ = state.evaluation_due() && setup_.validation.has_value();
-  RETURN_IF_ERROR(RestoreBest(state));
-  RETURN_IF_ERROR(learner_->Resume(path, state));
-  forked_from_ = state.forked_from();
+  pace_->Resume(state_.seconds());
+  folder_->set_saved_step(state_.step());
+  if (!setup_.validation.has_value()) state_.set_evaluation_due(false);
+  RETURN_IF_ERROR(RestoreBest());
+  RETURN_IF_ERROR(learner_->Resume(checkpoint, state_));
   setup_.notes.push_back(
-      absl::StrCat("resumed at ", pace_->Describe(state.step()), " from ", path));
-  if (std::string warning = CodeWarning(state, compute_); !warning.empty())
+      absl::StrCat("resumed at ", pace_->Describe(state_.step()), " from ", checkpoint));
+  if (std::string warning = CodeWarning(state_, compute_); !warning.empty())
     setup_.notes.push_back(std::move(warning));
   return absl::OkStatus();
 }
 
-absl::Status Trainer::RestoreBest(const TrainerState& state) {
-  if (!best_->found()) return absl::OkStatus();
-  const absl::Status sound = VerifyModel(folder_->directory(), best_->step());
+absl::Status Trainer::RestoreBest() {
+  if (!state_.has_best_value()) return absl::OkStatus();
+  const int64_t step = state_.best_step();
+  const absl::Status sound = VerifyModel(folder_->directory(), step);
   if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
-  const std::string checkpoint = folder_->Path(CheckpointName(best_->step())),
-                    lost = absl::StrCat("the best model, of step ", best_->step(),
-                        ", is incomplete or overwritten");
+  const std::string checkpoint = folder_->Path(CheckpointName(step)),
+                    lost = absl::StrCat(
+                        "the best model, of step ", step, ", is incomplete or overwritten");
   if (VerifyCheckpoint(checkpoint).ok()) {
     ASSIGN_OR_RETURN(const TrainerState then, ReadTrainerState(checkpoint));
     RETURN_IF_ERROR(learner_->Resume(checkpoint, then));
     const auto average = learner_->UseAverage();
     setup_.notes.push_back(absl::StrCat(lost, ": restored from ", checkpoint));
-    return SaveBest(best_->results());
+    return SaveBest(then.step(), BestOf(state_));
   }
   const bool finished =
-      !evaluation_due_ && (pace_->Done(state.step()) >= 1 || best_->OutOfPatience());
+      !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
   if (finished) return absl::OkStatus();  // FinishModel reports it
   setup_.notes.push_back(absl::StrCat(lost, ": the next evaluation saves another"));
-  best_->Forget();
+  ForgetBest(&state_);
   return absl::OkStatus();
 }
 
@@ -157,7 +182,7 @@ absl::Status Trainer::Fork() {
         ": its vocabulary is not the vocabulary of this run");
   }
   RETURN_IF_ERROR(learner_->LoadWeights(found->path, &setup_.notes));
-  forked_from_ = found->path;
+  state_.set_forked_from(found->path);
   folder_->set_saved_step(-1);  // saves step 0: the other run may be deleted
   setup_.notes.push_back(absl::StrCat("a new run with the weights of ", found->path));
   return absl::OkStatus();
@@ -169,48 +194,52 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
       .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(folder_->WriteSpec(spec_));
-  pace_->Start(learner_->step());
+  pace_->Start(state_.step());
   const auto fetch = [this](int64_t example, double done) {  // by another thread
     return std::async(
         std::launch::async, [this, example, done] { return batcher_->Next(example, done); });
   };
-  auto next = fetch(next_example_, pace_->done());
+  auto next = fetch(state_.next_example(), pace_->done());
   while (true) {
-    if (evaluation_due_ && !Stopped()) RETURN_IF_ERROR(Evaluate());
+    if (state_.evaluation_due() && !Stopped()) {
+      const absl::Status status = Evaluate();
+      progress_->SkipTime();
+      if (!status.ok() && ExitOf(status) != Exit::kInterrupted) return SaveBefore(status);
+    }
     const bool finished = Finished();
     if (finished || Stopped() || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
     if (finished) break;
-    if (Stopped() && folder_->saved_step() == learner_->step()) {
-      return Error(Exit::kInterrupted, "stopped after ", pace_->Describe(learner_->step()),
+    if (Stopped() && folder_->saved_step() == state_.step()) {
+      return Error(Exit::kInterrupted, "stopped after ", pace_->Describe(state_.step()),
           "; run the same command again to continue");
     }
     const double asked = SteadySeconds();
     const absl::StatusOr<StepData> data = next.get();
     const double waited = SteadySeconds() - asked;
     if (!data.ok()) return SaveBefore(data.status());
-    next = fetch(data->next, pace_->Done(learner_->step() + 1));
+    next = fetch(data->next, pace_->Done(state_.step() + 1));
     RETURN_IF_ERROR(Step(*data, waited));
-    pace_->Advance(learner_->step());
-    evaluation_due_ =
-        setup_.validation.has_value() && (pace_->over() || pace_->Due(evaluate_every_));
+    pace_->Advance(state_.step());
+    state_.set_evaluation_due(
+        setup_.validation.has_value() && (pace_->over() || pace_->Due(evaluate_every_)));
   }
   progress_->Finish();
   RETURN_IF_ERROR(FinishModel());
-  return Summary{learner_->step(), learner_->last_loss(),
-      setup_.validation.has_value() ? best_->metric() : "", best_->results()};
+  return Summary{state_.step(), state_.last_loss(),
+      setup_.validation.has_value() ? state_.metric() : "", BestOf(state_)};
 }
 
 absl::Status Trainer::Step(const StepData& data, double waited) {
   const double loss = learner_->ForwardBackward(data);
   if (options_.on_gradients != nullptr)
-    options_.on_gradients(learner_->step() + 1, learner_->gradients());
-  const double rate = pace_->Rate(spec_.optimizer().learning_rate(), learner_->step());
-  const Learner::StepResult result = learner_->Update(loss, rate);
-  next_example_ = data.next;
-  const int64_t step = learner_->step();
+    options_.on_gradients(state_.step() + 1, learner_->gradients());
+  const double rate = pace_->Rate(spec_.optimizer().learning_rate(), state_.step());
+  const Learner::StepResult result = learner_->Update(loss, rate, &state_);
+  state_.set_next_example(data.next);
+  const int64_t step = state_.step();
   if (!result.skipped.empty()) {
     progress_->Note(result.skipped);
-    RETURN_IF_ERROR(learner_->CheckSkipped());
+    RETURN_IF_ERROR(CheckSkipped(state_));
   }
   progress_->Step({.step = step,
       .loss = loss,
@@ -226,41 +255,46 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
   return absl::OkStatus();
 }
 
+bool Trainer::OutOfPatience() const {
+  const int64_t patience = spec_.evaluation().patience();
+  return patience > 0 && state_.evaluations_without_best() >= patience;
+}
+
 bool Trainer::Finished() const {
-  return !evaluation_due_ && (pace_->over() || best_->OutOfPatience());
+  return !state_.evaluation_due() && (pace_->over() || OutOfPatience());
+}
+
+std::string Trainer::MetricOf(const MetricResults& results) const {
+  const std::string& named = spec_.evaluation().metric();
+  return named.empty() ? results.values.front().first : named;
 }
 
 absl::Status Trainer::Evaluate() {
-  absl::Status status;
-  {
-    const auto average = learner_->UseAverage();
-    status = EvaluateWeights();
+  const auto average = learner_->UseAverage();
+  ASSIGN_OR_RETURN(
+      const MetricResults results, learner_->Evaluate(setup_.validation->store,
+                                       spec_.evaluation().max_examples(), options_.stop));
+  const std::string metric = MetricOf(results);
+  ASSIGN_OR_RETURN(const double value, results.Value(metric));
+  const bool better = std::isfinite(value) &&
+                      (!state_.has_best_value() || IsBetter(metric, value, state_.best_value()));
+  progress_->Evaluation(state_.step(), results, better);
+  if (better) {
+    RETURN_IF_ERROR(SaveBest(state_.step(), results));
+    SetBest(value, results, &state_);
   }
-  progress_->SkipTime();
-  return status.ok() ? status : SaveBefore(status);
-}
-
-absl::Status Trainer::EvaluateWeights() {
-  auto results = learner_->Evaluate(
-      setup_.validation->store, spec_.evaluation().max_examples(), options_.stop);
-  if (ExitOf(results.status()) == Exit::kInterrupted) return absl::OkStatus();
-  RETURN_IF_ERROR(results.status());
-  ASSIGN_OR_RETURN(const bool better, best_->IsBetter(*results));
-  progress_->Evaluation(learner_->step(), *results, better);
-  if (better) RETURN_IF_ERROR(SaveBest(*results));
-  best_->Add(learner_->step(), better, *std::move(results));
-  evaluation_due_ = false;
+  state_.set_metric(metric);
+  state_.set_evaluations_without_best(better ? 0 : state_.evaluations_without_best() + 1);
+  state_.set_evaluation_due(false);
   WatchSources();
-  if (best_->OutOfPatience() && !pace_->over()) {
-    progress_->Note(
-        absl::StrCat("no better ", best_->metric(), " in ", best_->evaluations_without_best(),
-            " evaluations: the run ends after step ", learner_->step()));
+  if (OutOfPatience() && !pace_->over()) {
+    progress_->Note(absl::StrCat("no better ", metric, " in ", state_.evaluations_without_best(),
+        " evaluations: the run ends after step ", state_.step()));
   }
   return absl::OkStatus();
 }
 
-absl::Status Trainer::SaveBest(const MetricResults& results) {
-  const int64_t step = learner_->step();
+absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
   const auto write = [&](const std::string& folder) {
     RETURN_IF_ERROR(learner_->WriteModel(folder));
     return WriteNewFile(JoinPath(folder, "metrics.json"),
@@ -270,7 +304,7 @@ absl::Status Trainer::SaveBest(const MetricResults& results) {
 }
 
 absl::Status Trainer::Save() {
-  const int64_t step = learner_->step();
+  const int64_t step = state_.step();
   if (folder_->saved_step() == step) return absl::OkStatus();
   const absl::Status status = folder_->Save(
       step, [this](const std::string& folder) { return WriteState(folder); },
@@ -294,16 +328,10 @@ absl::Status Trainer::Save() {
 absl::Status Trainer::WriteState(const std::string& folder) {
   RETURN_IF_ERROR(learner_->WriteModel(folder));
   RETURN_IF_ERROR(learner_->WriteMoments(folder));
-  TrainerState state;
-  learner_->ToState(&state);
-  best_->ToState(&state);
-  state.set_total_steps(pace_->total_steps());
-  state.set_seconds(pace_->Seconds());
-  state.set_next_example(next_example_);
-  state.set_evaluation_due(evaluation_due_);
-  if (!forked_from_.empty()) state.set_forked_from(forked_from_);
-  DescribeRun(spec_, *setup_.train, compute_, &state);
-  return WriteTrainerState(folder, state);
+  state_.set_total_steps(pace_->total_steps());
+  state_.set_seconds(pace_->Seconds());
+  DescribeRun(spec_, *setup_.train, compute_, &state_);
+  return WriteTrainerState(folder, state_);
 }
 
 absl::Status Trainer::SaveBefore(const absl::Status& error) {
@@ -323,16 +351,17 @@ void Trainer::WatchSources() {
 }
 
 absl::Status Trainer::FinishModel() {
-  if (best_->found()) {
-    const absl::Status sound = VerifyModel(folder_->directory(), best_->step());
+  if (state_.has_best_value()) {
+    const int64_t step = state_.best_step();
+    const absl::Status sound = VerifyModel(folder_->directory(), step);
     if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
-    if (best_->step() != learner_->step()) {
-      return Error(Exit::kMismatch, sound.message(), "\nthe best model, of step ", best_->step(),
+    if (step != state_.step()) {
+      return Error(Exit::kMismatch, sound.message(), "\nthe best model, of step ", step,
           ", is damaged and no checkpoint holds it (train again in another output.directory)");
     }
   }
   const auto average = learner_->UseAverage();
-  return SaveBest(best_->results());
+  return SaveBest(state_.step(), BestOf(state_));
 }
 
 }  // namespace cloze

@@ -11,11 +11,9 @@
 #include "proto/spec.h"
 #include "tasks/batcher.h"
 #include "tasks/run/run_folder.h"
-#include "tasks/training/best_model.h"
 #include "tasks/training/learner.h"
-#include "tasks/training/pace.h"
 #include "tasks/training/progress.h"
-#include "tasks/training/setup.h"
+#include "tasks/training/schedule.h"
 
 namespace cloze {
 
@@ -30,8 +28,8 @@ class Trainer {
     std::function<void(int64_t step)> after_step = {};
     // Called with the gradients before each update, may change them; may be empty.
     std::function<void(int64_t step, absl::Span<float> gradients)> on_gradients = {};
-    // Seconds, monotonic; empty: the system's clock.
-    std::function<double()> clock = {};
+    // Seconds, monotonic.
+    std::function<double()> clock = SteadySeconds;
     // Run directory whose newest checkpoint gives the start weights; ignored by a run that resumes.
     std::string fork = {};
   };
@@ -57,26 +55,20 @@ class Trainer {
  private:
   Trainer(const LoadedSpec& loaded, const Options& options) : loaded_(loaded), options_(options) {}
 
-  // The newest checkpoint of this run.
-  struct Found {
-    std::string path;
-    TrainerState state;
-  };
-
   absl::Status Start();
-  // Finds the checkpoint to resume from and takes over its micro-batch; kMismatch if it belongs to
-  // another spec or other data.
-  absl::StatusOr<std::optional<Found>> FindRun();
+  // Reads the state of the newest checkpoint, takes over its micro-batch and returns its path; ""
+  // if there is none. kMismatch if it belongs to another spec or other data.
+  absl::StatusOr<std::string> FindRun();
   absl::Status CreateLearner();
   void PlanSteps();
   // Finds an unknown evaluation.metric before the first step, or one that is not the metric by
-  // which the run in `state` (may be null) has chosen its best model.
-  absl::Status CheckMetric(const TrainerState* state);
-  absl::Status Resume(const Found& found);
-  // Makes sure that the run directory holds the best model of `state`: a kill may have left part of
-  // a later one. Restores it from its checkpoint, or forgets it so that the next evaluation saves a
-  // model. Changes the learner.
-  absl::Status RestoreBest(const TrainerState& state);
+  // which a resumed run has chosen its best model.
+  absl::Status CheckMetric();
+  absl::Status Resume(const std::string& checkpoint);
+  // Makes sure that the run directory holds the best model of a resumed run: a kill may have left
+  // part of a later one. Restores it from its checkpoint, or forgets it so that the next evaluation
+  // saves a model. Changes the learner.
+  absl::Status RestoreBest();
   // Starts with the weights of the newest checkpoint in options_.fork.
   absl::Status Fork();
 
@@ -84,8 +76,10 @@ class Trainer {
   absl::Status Step(const StepData& data, double waited);
   // Evaluates, and saves the model if it is the best; an evaluation that is stopped stays due.
   absl::Status Evaluate();
-  absl::Status EvaluateWeights();
-  absl::Status SaveBest(const MetricResults& results);
+  // Name of the metric that decides: the spec's, else the first of `results`.
+  std::string MetricOf(const MetricResults& results) const;
+  // Saves the model as the one of `step`.
+  absl::Status SaveBest(int64_t step, const MetricResults& results);
   // Saves a checkpoint unless this step has one. Only reports the first failures.
   absl::Status Save();
   absl::Status WriteState(const std::string& folder);
@@ -99,6 +93,8 @@ class Trainer {
   absl::Status FinishModel();
 
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
+  // True after evaluation.patience evaluations without a better one.
+  bool OutOfPatience() const;
 
   LoadedSpec loaded_;
   const TaskSpec& spec_ = loaded_.spec;
@@ -106,15 +102,13 @@ class Trainer {
   DType compute_ = DType::kF32;
   std::optional<RunFolder> folder_;
   Setup setup_;
+  TrainerState state_;  // what WriteState sets is that of the last checkpoint
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Pace> pace_;
   std::unique_ptr<Progress> progress_;
-  std::optional<BestModel> best_;
   int64_t evaluate_every_ = 0, save_every_ = 0;  // steps; 0: ten times a run
-  int64_t next_example_ = 0;
-  bool evaluation_due_ = false, sources_changed_ = false;
-  std::string forked_from_;
+  bool sources_changed_ = false;
 };
 
 }  // namespace cloze

@@ -36,26 +36,23 @@ class NumbersTest : public RunsTest {
 };
 
 TEST(SkippedStepsTest, CountsRowsAndThousands) {
-  SkippedSteps row;
-  for (int64_t step = 101; step <= 109; ++step) {
-    row.Add(step);
-    EXPECT_FALSE(row.TooMany()) << step;
-  }
-  EXPECT_EQ(row.InARow(), 9);
-  SkippedSteps gap = row;
-  gap.Add(111);
-  EXPECT_FALSE(gap.TooMany());
-  EXPECT_EQ(gap.InARow(), 1);
-  row.Add(110);
-  EXPECT_TRUE(row.TooMany());
-  SkippedSteps spread;
-  for (int64_t step = 100; step <= 1000; step += 100) spread.Add(step);
-  EXPECT_FALSE(spread.TooMany());
-  SkippedSteps out = spread;
-  out.Add(1100);  // 100 has left the window
-  EXPECT_FALSE(out.TooMany());
-  spread.Add(1099);
-  EXPECT_TRUE(spread.TooMany());
+  const auto skip = [](int64_t step, TrainerState* state) {
+    state->set_step(step);
+    CountSkipped(state);
+    return CheckSkipped(*state).ok();
+  };
+  TrainerState row;
+  for (int64_t step = 101; step <= 109; ++step) EXPECT_TRUE(skip(step, &row)) << step;
+  EXPECT_EQ(row.skipped_in_a_row(), 9);
+  TrainerState gap = row;
+  EXPECT_TRUE(skip(111, &gap));
+  EXPECT_EQ(gap.skipped_in_a_row(), 1);
+  EXPECT_FALSE(skip(110, &row));
+  TrainerState spread;
+  for (int64_t step = 100; step <= 1000; step += 100) EXPECT_TRUE(skip(step, &spread));
+  TrainerState out = spread;
+  EXPECT_TRUE(skip(1100, &out));  // 100 has left the window
+  EXPECT_FALSE(skip(1099, &spread));
 }
 
 TEST_F(NumbersTest, OneIsSkippedCountedAndLogged) {

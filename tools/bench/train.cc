@@ -8,8 +8,7 @@
 #include "encoder/model.h"
 #include "tasks/compute.h"
 #include "tasks/training/memory.h"
-#include "tasks/training/optimizer.h"
-#include "tasks/training/pass.h"
+#include "tasks/training/step.h"
 #include "tools/bench/bench.h"
 
 namespace cloze::bench {

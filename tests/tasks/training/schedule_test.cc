@@ -6,8 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tasks/training/pace.h"
-
 namespace cloze {
 namespace {
 

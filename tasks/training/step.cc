@@ -1,4 +1,4 @@
-#include "tasks/training/optimizer.h"
+#include "tasks/training/step.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,14 +8,23 @@
 #include "core/ops/adamw.h"
 
 namespace cloze {
-namespace {
 
-constexpr int64_t kPiece = 1 << 17;
-
-}  // namespace
+double TrainingPass(
+    Model& model, const Task& task, const Batch& batch, const PassOptions& options) {
+  model.arena().Reset();
+  Pass pass = model.NewPass(batch, options.compute, true, options.seed);
+  pass.recompute = options.recompute;
+  const Encoder::Saved saved = model.encoder().Forward(pass);
+  const bool trained = model.encoder().requires_grad(pass);
+  Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
+  const double loss = HeadLoss(task, model.head(), pass, saved.y, options.scale, dy).loss;
+  if (options.scale != 0 && trained) model.encoder().Backward(pass, saved, dy);
+  return loss;
+}
 
 Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
     : store_(store), spec_(spec), m_(store->grads().size() * sizeof(float)), v_(m_.bytes()) {
+  constexpr int64_t kPiece = 1 << 17;
   int top = 0;
   for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
   for (ParamId id = 0; id < store->size(); ++id) {
@@ -30,16 +39,10 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
   StartAverage();
 }
 
-void Optimizer::StartAverage() {
-  if (average().empty()) return;
-  const float* values = store_->values().data();
-  for (const Piece& p : pieces_) std::copy_n(values + p.value, p.n, average().data() + p.grad);
-}
-
 double Optimizer::GradNorm() const { return std::sqrt(SumSquares(store_->grads())); }
 
 void Optimizer::Step(double rate, double norm) {
-  AdamW a = {.rate = static_cast<float>(rate),
+  const AdamW all = {.rate = static_cast<float>(rate),
       .beta1 = spec_.beta1(),
       .beta2 = spec_.beta2(),
       .epsilon = spec_.epsilon(),
@@ -53,41 +56,36 @@ void Optimizer::Step(double rate, double norm) {
   float *values = store_->values().data(), *grads = store_->grads().data();
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const Piece& p = pieces_[i];
-    AdamW mine = a;
+    AdamW mine = all;
     mine.rate *= p.rate;
     mine.decay = p.decay ? spec_.weight_decay() : 0;
     AdamWStep(
         mine, values + p.value, grads + p.grad, m().data() + p.grad, v().data() + p.grad, p.n);
   });
-  UpdateAverage();
+  const auto mix =
+      static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
+  ForAverage([&](const float* weights, float* average, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) average[j] += mix * (weights[j] - average[j]);
+  });
   store_->TrainableChanged();
 }
 
-void Optimizer::UpdateAverage() {
+void Optimizer::ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f) {
   if (average().empty()) return;
-  const auto rate =
-      static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
-  const float* values = store_->values().data();
-  ParallelFor(pieces_.size(), [&](int64_t i) {
-    const float* value = values + pieces_[i].value;
-    float* average = this->average().data() + pieces_[i].grad;
-    for (int64_t j = 0; j < pieces_[i].n; ++j) average[j] += rate * (value[j] - average[j]);
-  });
+  float *weights = store_->values().data(), *averages = average().data();
+  ParallelFor(pieces_.size(),
+      [&](int64_t i) { f(weights + pieces_[i].value, averages + pieces_[i].grad, pieces_[i].n); });
+}
+
+void Optimizer::StartAverage() {
+  ForAverage([](float* weights, float* average, int64_t n) { std::copy_n(weights, n, average); });
 }
 
 void Optimizer::SwapAverage() {
-  if (average().empty()) return;
-  float* values = store_->values().data();
-  ParallelFor(pieces_.size(), [&](int64_t i) {
-    std::swap_ranges(values + pieces_[i].value, values + pieces_[i].value + pieces_[i].n,
-        average().data() + pieces_[i].grad);
+  ForAverage([](float* weights, float* average, int64_t n) {
+    std::swap_ranges(weights, weights + n, average);
   });
-  store_->TrainableChanged();
-}
-
-void Optimizer::Skip() {
-  const absl::Span<float> grads = store_->grads();
-  std::fill(grads.begin(), grads.end(), 0.0f);
+  if (!average().empty()) store_->TrainableChanged();
 }
 
 }  // namespace cloze
