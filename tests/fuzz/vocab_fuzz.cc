@@ -15,7 +15,9 @@ void Learn(absl::string_view text) {
   options.min_count = 1;
   const auto learned = TrainVocab({file.path()}, options, [](int64_t, int64_t) {});
   fuzz::CheckError(learned.status());
-  if (learned.ok()) CLOZE_CHECK(Tokenizer::Create(learned->data.tokens, options.normalizer).ok());
+  if (learned.ok())
+    CLOZE_CHECK(
+        Tokenizer::Create({.tokens = learned->data.tokens, .options = options.normalizer}).ok());
 }
 
 void Read(absl::string_view text) {

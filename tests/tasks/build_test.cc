@@ -263,7 +263,7 @@ TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
   stdin_data.add_files("-");
   ExpectError(BuildMaskedLm(stdin_data, Mlm(8), *tokenizer_, options_).status(), Exit::kSpec,
       "files: standard input cannot be read twice");
-  const auto bare = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}, {});
+  const auto bare = Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}});
   if (bare.ok()) {
     ExpectError(BuildMaskedLm(Data("a.txt", "a"), Mlm(8), **bare, options_).status(),
         Exit::kMismatch, "tokenizer: no token <mask> or [MASK]");
@@ -427,9 +427,9 @@ TEST_F(BuildTest, CacheIsReusedByContent) {
   cased.lowercase = false;
   std::vector<std::string> tokens;
   for (int i = 0; i < tokenizer_->vocab_size(); ++i) tokens.push_back(tokenizer_->token(i));
-  other(data, Mlm(8), **Tokenizer::Create(tokens, cased));
+  other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens, .options = cased}));
   std::swap(tokens[8], tokens[9]);
-  other(data, Mlm(8), **Tokenizer::Create(tokens, {}));
+  other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens}));
 }
 
 TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {

@@ -31,7 +31,7 @@ absl::Status WriteModel(const ModelConfig& config, const std::string& folder) {
            "loses", "its", "way", "."})
     tokens.push_back(word);
   for (int i = tokens.size(); i < config.vocab; ++i) tokens.push_back(absl::StrCat("zz", i));
-  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(std::move(tokens), {}));
+  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create({.tokens = std::move(tokens)}));
   Model model(config, false);
   model.Initialize(1);
   RETURN_IF_ERROR(SaveWeights(folder, config, model.params()));

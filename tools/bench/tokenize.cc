@@ -107,7 +107,7 @@ absl::Status Tokenize(const Options& o) {
         WriteLine(o, Line(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0),
             timing, 0, text.size()));
   }
-  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(result->data.tokens, {}));
+  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create({.tokens = result->data.tokens}));
   const int all = Threads();
   for (const int threads : all > 1 ? std::vector<int>{1, all} : std::vector<int>{1}) {
     SetThreads(threads);

@@ -114,14 +114,7 @@ constexpr VocabFile kBertFiles[] = {{"vocab.txt", VocabText}};
 
 }  // namespace
 
-constinit const TokenizerFormat kBertFormat = {.kind = SubwordKind::kWordPiece,
-    .model = "WordPiece",
-    .read = ReadBert,
-    .write = WriteBert,
-    .config = BertConfig,
-    .vocab_files = kBertFiles,
-    .token_per_line = true,
-    .read_vocab = ReadBertVocab,
-    .check_folder = nullptr};
+constinit const TokenizerFormat kBertFormat = {SubwordKind::kWordPiece, "WordPiece", ReadBert,
+    WriteBert, BertConfig, kBertFiles, ReadBertVocab};
 
 }  // namespace cloze

@@ -67,10 +67,9 @@ struct TokenizerFormat {
   OrderedJson (*config)(const TokenizerData& data, int64_t max_length);
   // The files of a folder without tokenizer.json; the first has the tokens.
   absl::Span<const VocabFile> vocab_files;
-  bool token_per_line;
   absl::Status (*read_vocab)(const std::vector<std::string>& paths, TokenizerData* data);
   // Checks the other files of a folder against `data` of its tokenizer.json. May be null.
-  absl::Status (*check_folder)(const std::string& folder, const TokenizerData& data);
+  absl::Status (*check_folder)(const std::string& folder, const TokenizerData& data) = nullptr;
 };
 
 extern const TokenizerFormat kBertFormat, kRobertaFormat;

@@ -148,10 +148,12 @@ absl::Status CheckMergesFile(const std::string& folder, const TokenizerData& dat
   const size_t count = data.merges.size();
   size_t next = 0;
   RETURN_IF_ERROR(ReadMergesFile(path, [&](const std::string& line) {
-    const std::string expected = next == count ? "no more merges"
-                                               : absl::StrCat(data.tokens[data.merges[next].first],
-                                                     " ", data.tokens[data.merges[next].second]);
-    if (next++ < count && line == expected) return absl::OkStatus();
+    std::string expected = "no more merges";
+    if (next < count) {
+      const auto [left, right] = data.merges[next++];
+      expected = absl::StrCat(data.tokens[left], " ", data.tokens[right]);
+      if (line == expected) return absl::OkStatus();
+    }
     return Error(Exit::kMismatch, "merge ", Quote(line), ": expected ", Quote(expected),
         ", as in tokenizer.json");
   }));
@@ -164,14 +166,7 @@ constexpr VocabFile kRobertaFiles[] = {{"vocab.json", VocabJson}, {"merges.txt",
 
 }  // namespace
 
-constinit const TokenizerFormat kRobertaFormat = {.kind = SubwordKind::kByteBpe,
-    .model = "BPE",
-    .read = ReadRoberta,
-    .write = WriteRoberta,
-    .config = RobertaConfig,
-    .vocab_files = kRobertaFiles,
-    .token_per_line = false,
-    .read_vocab = ReadRobertaVocab,
-    .check_folder = CheckMergesFile};
+constinit const TokenizerFormat kRobertaFormat = {SubwordKind::kByteBpe, "BPE", ReadRoberta,
+    WriteRoberta, RobertaConfig, kRobertaFiles, ReadRobertaVocab, CheckMergesFile};
 
 }  // namespace cloze

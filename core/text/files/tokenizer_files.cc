@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/text/files/formats.h"
@@ -164,7 +166,7 @@ absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, Toke
       if (!PathExists(path)) return Error(Exit::kNoInput, QuotePath(path), ": missing");
     }
     data->kind = format->kind;
-    *origin = {paths[0], format->token_per_line, paths.back()};
+    *origin = {paths[0], paths.size() == 1, paths.back()};
     return format->read_vocab(paths, data);
   }
   return Error(Exit::kNoInput, QuotePath(folder),
@@ -173,21 +175,17 @@ absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, Toke
 
 OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {
   const TokenizerData& data = tokenizer.data();
-  std::vector<int32_t> ids = data.added;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.is_special(id)) ids.push_back(id);
+  std::set<int32_t> ids(data.added.begin(), data.added.end());
+  for (const int32_t id : tokenizer.special().All()) {
+    if (id >= 0) ids.insert(id);
   }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  const auto is_in = [](const std::vector<std::string>& list, const std::string& token) {
-    return std::find(list.begin(), list.end(), token) != list.end();
-  };
   OrderedJson added = OrderedJson::array();
   for (const int32_t id : ids) {
     const std::string& token = tokenizer.token(id);
     added.push_back({{"id", id}, {"content", token}, {"single_word", false},
-        {"lstrip", is_in(data.lstrip, token)}, {"rstrip", is_in(data.rstrip, token)},
-        {"normalized", false}, {"special", tokenizer.is_special(id)}});
+        {"lstrip", absl::c_linear_search(data.lstrip, token)},
+        {"rstrip", absl::c_linear_search(data.rstrip, token)}, {"normalized", false},
+        {"special", tokenizer.is_special(id)}});
   }
   return added;
 }

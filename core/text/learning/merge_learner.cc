@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "core/base/text.h"
+#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
 namespace {
@@ -37,8 +38,9 @@ std::vector<char32_t> MostFrequent(const std::map<char32_t, int64_t>& counts) {
 
 class MergeLearner {
  public:
-  MergeLearner(const MergeOptions& options, TokenizerData* data)
-      : options_(options), data_(*data), tokens_(data->tokens) {
+  MergeLearner(const VocabOptions& options, TokenizerData* data)
+      : options_(options), prefix_(options.kind == SubwordKind::kWordPiece ? "##" : ""),
+        data_(*data), tokens_(data->tokens) {
     for (size_t id = 0; id < tokens_.size(); ++id) ids_.emplace(tokens_[id], id);
   }
 
@@ -95,14 +97,16 @@ class MergeLearner {
         if (at > 0) ++continuing[c];
       });
     }
-    std::vector<char32_t> kept = MostFrequent(counts);
-    if (static_cast<int64_t>(kept.size()) > options_.max_alphabet)
-      kept.resize(std::max(options_.max_alphabet, 0));
-    for (const char32_t c : kept) alphabet_[c] = {};
-    for (const char32_t c : options_.alphabet) alphabet_[c] = {};
+    if (options_.kind == SubwordKind::kByteBpe) {
+      for (int b = 0; b < 256; ++b) alphabet_[ByteCharacter(static_cast<uint8_t>(b))] = {};
+    } else {
+      for (const char32_t c : MostFrequent(counts)) {
+        if (static_cast<int64_t>(alphabet_.size()) < options_.max_alphabet) alphabet_[c] = {};
+      }
+    }
     for (auto& [c, ids] : alphabet_) ids.first = IdOf("", c);
     for (const char32_t c : MostFrequent(continuing)) {
-      if (alphabet_.contains(c)) alphabet_[c].second = IdOf(options_.prefix, c);
+      if (alphabet_.contains(c)) alphabet_[c].second = IdOf(prefix_, c);
     }
   }
 
@@ -143,8 +147,7 @@ class MergeLearner {
   void Merge(const Candidate& candidate) {
     const uint32_t left = candidate.pair >> 32, right = static_cast<uint32_t>(candidate.pair);
     absl::string_view tail = tokens_[right];
-    if (tail.substr(0, options_.prefix.size()) == options_.prefix)
-      tail.remove_prefix(options_.prefix.size());
+    if (tail.substr(0, prefix_.size()) == prefix_) tail.remove_prefix(prefix_.size());
     const uint32_t merged = IdOf(absl::StrCat(tokens_[left], tail));
     data_.merges.emplace_back(left, right);
     const Places places = std::move(places_[candidate.places]);
@@ -176,7 +179,8 @@ class MergeLearner {
     word.size = to;
   }
 
-  const MergeOptions& options_;
+  const VocabOptions& options_;
+  const std::string prefix_;  // of pieces that continue a word
   TokenizerData& data_;
   std::vector<std::string>& tokens_;
   HashMap<std::string, uint32_t> ids_;
@@ -192,7 +196,7 @@ class MergeLearner {
 
 }  // namespace
 
-void LearnMerges(const CountedWords& words, const MergeOptions& options, TokenizerData* data) {
+void LearnMerges(const CountedWords& words, const VocabOptions& options, TokenizerData* data) {
   MergeLearner(options, data).Run(words);
 }
 

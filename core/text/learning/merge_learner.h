@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/text/tokenizer/tokenizer_data.h"
+#include "core/text/learning/vocab_trainer.h"
 
 namespace cloze {
 
@@ -19,10 +19,6 @@ namespace cloze {
 // not see std::bad_alloc: its destructor frees a wrong address if the map was growing.
 template <typename T>
 struct TerminatingAllocator : std::allocator<T> {
-  template <typename U>
-  struct rebind {
-    using other = TerminatingAllocator<U>;
-  };
   TerminatingAllocator() = default;
   template <typename U>
   TerminatingAllocator(const TerminatingAllocator<U>&) {}
@@ -39,19 +35,12 @@ using HashMap = absl::flat_hash_map<Key, Value, typename absl::flat_hash_map<Key
 // Distinct words with their counts, all above 0.
 using CountedWords = std::vector<std::pair<std::string, int64_t>>;
 
-struct MergeOptions {
-  int32_t size = 0;                // tokens at most, those given included
-  int64_t min_count = 0;           // of a pair
-  int32_t max_alphabet = 0;        // characters taken from words
-  std::string prefix = "##";       // of pieces that continue a word
-  std::vector<char32_t> alphabet;  // characters that are tokens in any case
-};
-
-// Appends to data->tokens, which holds the special tokens: the characters of `words` by code point;
-// the characters inside words, with the prefix, by falling frequency (Hugging Face's order is
-// random, but similar); the merged pieces in the order of their merges. Appends to data->merges. Of
-// pairs with equal counts, merges the one with the lower ids first.
-void LearnMerges(const CountedWords& words, const MergeOptions& options, TokenizerData* data);
+// Appends to data->tokens, which holds the special tokens: the characters of `words` (byte-level:
+// those that spell bytes) by code point; the characters inside words, with "##" (WordPiece), by
+// falling frequency (Hugging Face's order is random, but similar); the merged pieces in the order
+// of their merges. Appends to data->merges. Of pairs with equal counts, merges the one with the
+// lower ids first.
+void LearnMerges(const CountedWords& words, const VocabOptions& options, TokenizerData* data);
 
 }  // namespace cloze
 

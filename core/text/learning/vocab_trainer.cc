@@ -19,8 +19,7 @@ constexpr int64_t kMaxRawWord = 4096;  // bytes; longer words are dropped withou
 // The differences between the kinds of vocabularies.
 struct Recipe {
   TokenizerData data;  // with the special tokens, without the learned ones
-  MergeOptions merges;
-  Pipeline text;  // only the stages before the subword model
+  Pipeline text;       // only the stages before the subword model
   // Sets *word to the normal form of a raw word, spelled like tokens; false drops the word.
   std::function<bool(absl::string_view raw, std::string* word)> normalize;
 };
@@ -28,11 +27,9 @@ struct Recipe {
 Recipe RecipeOf(const VocabOptions& options) {
   Recipe recipe;
   recipe.data.kind = options.kind;
-  recipe.merges.size = options.size, recipe.merges.min_count = options.min_count;
   if (options.kind == SubwordKind::kWordPiece) {
     recipe.data.tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>"};
     recipe.data.options = options.normalizer;
-    recipe.merges.max_alphabet = options.max_alphabet;
     SetBertText(options.normalizer, &recipe.text);
     const Normalizer* normalizer = recipe.text.normalizer.get();
     recipe.normalize = [normalizer](absl::string_view raw, std::string* word) {
@@ -43,9 +40,6 @@ Recipe RecipeOf(const VocabOptions& options) {
   }
   recipe.data.tokens = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
   recipe.data.lstrip = {"<mask>"};
-  recipe.merges.prefix.clear();
-  for (int b = 0; b < 256; ++b)
-    recipe.merges.alphabet.push_back(ByteCharacter(static_cast<uint8_t>(b)));
   SetByteLevelText(false, &recipe.text);
   recipe.normalize = [](absl::string_view raw, std::string* word) {
     AppendByteSpelling(raw, word);
@@ -89,20 +83,22 @@ struct WordCounts {
 // Counts raw words; each distinct word is normalised once, at the end.
 class WordCounter {
  public:
-  WordCounter(const Recipe& recipe, int64_t memory_limit) : recipe_(recipe), limit_(memory_limit) {}
+  // Adds the bytes read and the words dropped to *result.
+  WordCounter(const Recipe& recipe, int64_t memory_limit, VocabResult* result)
+      : recipe_(recipe), limit_(memory_limit), result_(*result) {}
 
   absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress) {
     ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kBatchBytes));
-    const int64_t before = bytes_;
+    const int64_t before = result_.bytes;
     std::string line;
     while (true) {
       ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
-      bytes_ = before + reader.position();
+      result_.bytes = before + reader.position();
       // In byte-level BPE the line end is a word.
       if (more) absl::StrAppend(&batch_, line, reader.line_end());
       if (batch_.size() >= kBatchBytes || !more) {
         CountBatch();
-        progress(bytes_);
+        progress(result_.bytes);
       }
       if (!more) return absl::OkStatus();
     }
@@ -118,7 +114,7 @@ class WordCounter {
       if (recipe_.normalize(raw, &word)) {
         normal.Add(word, count);
       } else {
-        dropped_ += count;
+        result_.dropped_words += count;
       }
     }
     counts_ = {};
@@ -126,9 +122,6 @@ class WordCounter {
     std::sort(words.begin(), words.end());
     return words;
   }
-
-  int64_t bytes() const { return bytes_; }
-  int64_t dropped() const { return dropped_; }
 
  private:
   // Words do not cross lines, as Hugging Face reads files.
@@ -165,11 +158,11 @@ class WordCounter {
     });
     for (size_t i = 0; i < tasks; ++i) {
       for (const auto& [word, count] : parts_[i].words) counts_.Add(word, count);
-      dropped_ += dropped[i];
+      result_.dropped_words += dropped[i];
     }
     batch_.clear();
     for (int64_t rare = 1; counts_.bytes() > limit_ && !counts_.words.empty(); rare *= 2)
-      dropped_ += counts_.DropRare(rare);
+      result_.dropped_words += counts_.DropRare(rare);
   }
 
   const Recipe& recipe_;
@@ -177,7 +170,7 @@ class WordCounter {
   std::string batch_;
   WordCounts counts_;
   std::vector<WordCounts> parts_;
-  int64_t bytes_ = 0, dropped_ = 0;
+  VocabResult& result_;
 };
 
 }  // namespace
@@ -185,10 +178,11 @@ class WordCounter {
 absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     const VocabOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress) {
   const Recipe recipe = RecipeOf(options);
-  const size_t least = recipe.data.tokens.size() + recipe.merges.alphabet.size();
+  const bool bytes = options.kind == SubwordKind::kByteBpe;
+  const size_t least = recipe.data.tokens.size() + (bytes ? 256 : 0);
   if (options.size <= static_cast<int32_t>(least)) {
     return Error(Exit::kSpec, "vocabulary size ", options.size, ": expected more than ", least,
-        recipe.merges.alphabet.empty() ? "" : ", the special tokens and all bytes");
+        bytes ? ", the special tokens and all bytes" : "");
   }
   int64_t total = 0;
   for (const std::string& file : files) {
@@ -196,7 +190,8 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     ASSIGN_OR_RETURN(const int64_t size, FileSize(file));
     total += size;
   }
-  WordCounter counter(recipe, options.memory_limit);
+  VocabResult result;
+  WordCounter counter(recipe, options.memory_limit, &result);
   for (const std::string& file : files) {
     RETURN_IF_ERROR(
         counter.AddFile(file, [&](int64_t done) { progress(done, std::max(done, total)); }));
@@ -206,12 +201,10 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
         ": no words to learn a vocabulary from");
   }
-  VocabResult result;
   result.data = recipe.data;
-  result.bytes = counter.bytes(), result.dropped_words = counter.dropped();
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
-  LearnMerges(words, recipe.merges, &result.data);
+  LearnMerges(words, options, &result.data);
   return result;
 }
 

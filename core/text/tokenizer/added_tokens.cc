@@ -9,9 +9,9 @@ namespace cloze {
 namespace {
 
 // Returns the start of the white space that ends at `end`; at least `from`.
-size_t SpacesBefore(absl::string_view text, size_t from, size_t end) {
-  size_t begin = end;
-  for (size_t at = from; at < end;) {
+int64_t SpacesBefore(absl::string_view text, int64_t from, int64_t end) {
+  int64_t begin = end;
+  for (int64_t at = from; at < end;) {
     const CodePoint c = CodePointAt(text.substr(0, end), at);
     at += c.size;
     if (!IsSpace(c.value)) {
@@ -23,7 +23,7 @@ size_t SpacesBefore(absl::string_view text, size_t from, size_t end) {
   return begin;
 }
 
-size_t SpacesAfter(absl::string_view text, size_t at) {
+int64_t SpacesAfter(absl::string_view text, int64_t at) {
   while (at < text.size()) {
     const CodePoint c = CodePointAt(text, at);
     if (!IsSpace(c.value)) break;
@@ -58,13 +58,15 @@ AddedTokens::Match AddedTokens::Find(absl::string_view text, size_t from) const 
       const auto found = tokens_.find(std::string(text.substr(from, length)));
       if (found == tokens_.end()) continue;
       const Token& token = found->second;
-      const size_t end = from + length;
-      return {token.lstrip ? SpacesBefore(text, start, from) : from,
-          token.rstrip ? SpacesAfter(text, end) : end, token.id, from, end};
+      const auto at = static_cast<int64_t>(from), end = static_cast<int64_t>(from + length);
+      return {{token.lstrip ? SpacesBefore(text, start, at) : at,
+                  token.rstrip ? SpacesAfter(text, end) : end},
+          token.id, {at, end}};
     }
     ++from;
   }
-  return {text.size(), text.size(), -1, text.size(), text.size()};
+  const auto size = static_cast<int64_t>(text.size());
+  return {{size, size}, -1, {size, size}};
 }
 
 }  // namespace cloze

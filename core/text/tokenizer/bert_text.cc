@@ -77,16 +77,12 @@ std::unique_ptr<BertNormalizer::Page> BertNormalizer::MakePage(uint32_t number) 
   auto page = std::make_unique<Page>();
   for (uint32_t i = 0; i < 256; ++i) {
     const char32_t c = number << 8 | i;
-    Kind& kind = page->kind[i] = Kind::kWord;
-    if (options_.clean_text && IsRemoved(c)) {
-      kind = Kind::kDropped;
-      continue;
-    }
-    if (IsSpace(c)) {
-      kind = Kind::kSpace;
-      continue;
-    }
-    if (options_.chinese_chars && IsChinese(c)) kind = Kind::kAlone;
+    Kind& kind = page->kind[i];
+    kind = options_.clean_text && IsRemoved(c)      ? Kind::kDropped
+           : IsSpace(c)                             ? Kind::kSpace
+           : options_.chinese_chars && IsChinese(c) ? Kind::kAlone
+                                                    : Kind::kWord;
+    if (kind == Kind::kDropped || kind == Kind::kSpace) continue;
     for (const char32_t part : options_.strip_accents ? Decompose(c) : std::u32string(1, c)) {
       if (options_.strip_accents && IsMark(part)) continue;
       for (const char32_t lower : options_.lowercase ? Lowercase(part) : std::u32string(1, part)) {

@@ -23,7 +23,16 @@ Span Trim(absl::string_view piece, Span span, bool keep_first) {
   return span;
 }
 
-// Adds the tokens of texts to an encoding.
+// Memory of a thread.
+struct EncodeScratch {
+  std::string word;  // normalised
+  std::vector<Piece> pieces;
+  std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
+  std::vector<int64_t> starts;  // byte where each code point of the raw word starts
+};
+thread_local EncodeScratch encode_scratch;
+
+// Adds the tokens of a text to an encoding.
 class TextEncoder {
  public:
   // `text`, `pipeline` and `encoding` must outlive this object.
@@ -48,18 +57,7 @@ class TextEncoder {
   const absl::string_view text_;
   Encoding& encoding_;
   int64_t byte_ = 0, chars_ = 0;  // how much of the text has been passed
-
-  struct Scratch {
-    std::string word;  // normalised
-    std::vector<Piece> pieces;
-    std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
-    std::vector<int64_t> starts;  // byte where each code point of the raw word starts
-  };
-  static Scratch& ThreadScratch() {
-    thread_local Scratch scratch;
-    return scratch;
-  }
-  Scratch& scratch_ = ThreadScratch();
+  EncodeScratch& scratch_ = encode_scratch;
 };
 
 int64_t TextEncoder::MapToText(Span word, bool prefixed) {
@@ -116,24 +114,22 @@ void TextEncoder::Run(bool given, int32_t number) {
     const AddedTokens::Match match = pipeline_.added.Find(text_, from);
     // An invalid sequence that a match cuts is invalid on both sides, so code points can be counted
     // part by part.
-    const absl::string_view part = text_.substr(from, match.begin - from);
+    const absl::string_view part = text_.substr(from, match.span.begin - from);
     pipeline_.pre_tokenizer->Split(part, given, [&](size_t begin, size_t end, bool prefixed) {
       AddWord(
           {static_cast<int64_t>(from + begin), static_cast<int64_t>(from + end)}, prefixed, number);
       number += !given;
     });
     if (match.id >= 0) {
-      const bool trim = pipeline_.post.trims_spans;
-      const auto begin = static_cast<int64_t>(trim ? match.token_begin : match.begin),
-                 end = static_cast<int64_t>(trim ? match.token_end : match.end);
-      Advance(begin);
+      const Span bytes = pipeline_.post.trims_spans ? match.token : match.span;
+      Advance(bytes.begin);
       const int64_t chars = chars_;
-      Advance(end);
-      encoding_.Add(match.id, 0, number, {begin, end}, {chars, chars_});
+      Advance(bytes.end);
+      encoding_.Add(match.id, 0, number, bytes, {chars, chars_});
       number += !given;
-      Advance(match.end);
+      Advance(match.span.end);
     }
-    from = match.end;
+    from = match.span.end;
   }
 }
 

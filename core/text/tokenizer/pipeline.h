@@ -21,15 +21,19 @@
 
 namespace cloze {
 
+// Half-open range.
+struct Span {
+  int64_t begin = 0, end = 0;
+};
+
 // Tokens that are recognised in raw text, before it is normalised: "[MASK]", "<mask>".
 class AddedTokens {
  public:
-  // Byte offsets of a token in the text. If none is found, id is -1 and all offsets are
-  // text.size().
+  // A token in the text. If none is found, id is -1 and both spans are empty, at text.size().
   struct Match {
-    size_t begin = 0, end = 0;  // with the white space of lstrip and rstrip
+    Span span;  // bytes, with the white space of lstrip and rstrip
     int32_t id = -1;
-    size_t token_begin = 0, token_end = 0;  // the token alone
+    Span token;  // without it
   };
 
   // `lstrip`, `rstrip`: a match includes the white space to the left or right of the token.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/text.h"
 
@@ -120,14 +121,14 @@ Tokenizer::Tokenizer(TokenizerData data, TokenIds ids)
   const SpecialNames& names = data_.names;
   special_ = {id(names.pad), id(names.unk), id(names.cls), id(names.sep), id(names.mask)};
   pipeline_ = MakePipeline(data_, ids_, special_);
-  const auto add = [&](int32_t id) {
-    const auto is_in = [&](const std::vector<std::string>& list) {
-      return std::find(list.begin(), list.end(), token(id)) != list.end();
-    };
-    if (id >= 0) pipeline_.added.Add(token(id), id, is_in(data_.lstrip), is_in(data_.rstrip));
-  };
-  for (const int32_t id : special_.All()) add(id);
-  for (const int32_t id : data_.added) add(id);
+  std::vector<int32_t> added = data_.added;
+  for (const int32_t id : special_.All()) {
+    if (id >= 0) added.push_back(id);
+  }
+  for (const int32_t id : added) {
+    pipeline_.added.Add(token(id), id, absl::c_linear_search(data_.lstrip, token(id)),
+        absl::c_linear_search(data_.rstrip, token(id)));
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
@@ -136,26 +137,18 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(data), std::move(ids)));
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
-    std::vector<std::string> tokens, NormalizerOptions options) {
-  TokenizerData data;
-  data.tokens = std::move(tokens);
-  data.options = options;
-  return Create(std::move(data));
-}
-
 void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) const {
   thread_local IdsScratch thread_scratch;
   IdsScratch* scratch = &thread_scratch;
   for (size_t from = 0; from < text.size();) {
     const AddedTokens::Match match = pipeline_.added.Find(text, from);
-    const absl::string_view part = text.substr(from, match.begin - from);
+    const absl::string_view part = text.substr(from, match.span.begin - from);
     pipeline_.pre_tokenizer->Split(part, false, [&](size_t begin, size_t end, bool prefixed) {
       AppendWord(pipeline_, 2 * serial_ + prefixed, part.substr(begin, end - begin), prefixed,
           scratch, ids);
     });
     if (match.id >= 0) ids->push_back(match.id);
-    from = match.end;
+    from = match.span.end;
   }
 }
 
@@ -177,10 +170,7 @@ int32_t Tokenizer::id(absl::string_view token) const {
   return at == ids_.end() ? -1 : at->second;
 }
 
-bool Tokenizer::is_special(int32_t id) const {
-  const auto all = special_.All();
-  return std::find(all.begin(), all.end(), id) != all.end();
-}
+bool Tokenizer::is_special(int32_t id) const { return absl::c_linear_search(special_.All(), id); }
 
 void Tokenizer::AddToKey(Hasher* key) const {
   key->AddNumber(vocab_size());

@@ -18,11 +18,6 @@
 
 namespace cloze {
 
-// Half-open range.
-struct Span {
-  int64_t begin = 0, end = 0;
-};
-
 // Tokens of a text or of a pair of texts, as parallel arrays. A special token around the texts has
 // word -1 and empty spans; one found inside a text is a word of its own.
 struct Encoding {
@@ -61,13 +56,10 @@ struct SpecialIds {
 // Gives the ids that Hugging Face's tokenizers gives. Const methods are thread-safe.
 class Tokenizer {
  public:
-  // Checks `data`, builds its pipeline; `origin` names the vocabulary in messages.
+  // Checks `data` and builds its pipeline. Special tokens without a name are recognised by their
+  // spelling. `origin` names the vocabulary in messages.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(
       TokenizerData data, const TokenOrigin& origin = {});
-  // BERT's, from tokens by id. Special tokens are recognised by their spelling: [PAD] or <pad>,
-  // [UNK] or <unk>, [CLS] or <class>, [SEP] or <sep>, [MASK] or <mask>.
-  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(
-      std::vector<std::string> tokens, NormalizerOptions options);
 
   // Encodes a text, with special tokens around it if `special`. Special tokens inside the text are
   // recognised.

@@ -32,16 +32,17 @@ enum class SubwordKind { kWordPiece, kByteBpe };
 struct TokenizerData {
   SubwordKind kind = SubwordKind::kWordPiece;
   std::vector<std::string> tokens;  // by id
-  SpecialNames names;
-  std::vector<int32_t> added;  // ids of tokens found in raw text besides the special ones
-  std::vector<std::string> lstrip, rstrip;  // added tokens that take the white space beside them
+  SpecialNames names = {};
+  std::vector<int32_t> added = {};  // ids of tokens found in raw text besides the special ones
+  std::vector<std::string> lstrip = {},
+                           rstrip = {};  // added tokens that take the white space beside them
 
   // WordPiece. The options are also part of the cache key of a byte-level BPE.
-  NormalizerOptions options;
+  NormalizerOptions options = {};
   int64_t max_word_chars = 100;  // longer words are unknown
 
   // Byte-level BPE.
-  std::vector<std::pair<int32_t, int32_t>> merges;  // ids of two tokens that join to a token
+  std::vector<std::pair<int32_t, int32_t>> merges = {};  // ids of two tokens that join to a token
   bool add_prefix_space = false;  // a text that does not begin with a blank gets one
   bool trim_offsets = true;       // spans leave out the blanks before a word, ...
   bool trim_keeps_first = false;  // ... but not a blank at the start of the text

@@ -53,7 +53,7 @@ TEST_F(Files, SaveAndLoad) {
           NormalizerOptions{true, false, true, false}}) {
     const Tokens tokens = {"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "hello", "##s", "\"",
         "\\", "你", "\x7F", "é"};
-    auto made = Tokenizer::Create(tokens, options);
+    auto made = Tokenizer::Create({.tokens = tokens, .options = options});
     ASSERT_TRUE(made.ok()) << made.status();
     ASSERT_TRUE(SaveTokenizer(**made, directory_, 128).ok());
     for (const bool json : {true, false}) {
@@ -117,7 +117,8 @@ TEST_F(Files, VocabErrorsNameTheLine) {
 }
 
 TEST_F(Files, RefusesOtherTokenizersByName) {
-  const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}, {});
+  const auto made =
+      Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}});
   ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   const std::string path = JoinPath(directory_, "tokenizer.json");
   const auto good = nlohmann::json::parse(*ReadFile(path, 1 << 20));
@@ -146,7 +147,8 @@ TEST_F(Files, RefusesOtherTokenizersByName) {
 }
 
 TEST_F(Files, AddedTokensBeyondTheVocabulary) {
-  const auto made = Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}, {});
+  const auto made =
+      Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}});
   ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   auto json = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer.json"), 1 << 20));
   json["added_tokens"].push_back({{"id", 6}, {"content", "<Name>"}, {"special", false}});
@@ -162,8 +164,8 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
 
 // Whatever a file holds, loading ends with a tokenizer that works or with an error.
 TEST_F(Files, DamagedFiles) {
-  const auto made =
-      Tokenizer::Create({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é"}, {});
+  const auto made = Tokenizer::Create(
+      {.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "é"}});
   ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   std::mt19937 random(3);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.txt"}) {
@@ -222,10 +224,11 @@ TEST_F(Files, ExportForHuggingFace) {
       TrainVocab({shared + "/text/books_valid.txt"}, trained, [](int64_t, int64_t) {});
   ASSERT_TRUE(vocab.ok()) << vocab.status();
   std::vector<std::pair<std::string, std::unique_ptr<Tokenizer>>> all;
-  all.emplace_back("own_cased", *Tokenizer::Create(vocab->data.tokens, {true, true, false, false}));
-  all.emplace_back("own_uncased", *Tokenizer::Create(vocab->data.tokens, {}));
-  all.emplace_back(
-      "own_accents", *Tokenizer::Create(vocab->data.tokens, {true, false, false, true}));
+  all.emplace_back("own_cased",
+      *Tokenizer::Create({.tokens = vocab->data.tokens, .options = {true, true, false, false}}));
+  all.emplace_back("own_uncased", *Tokenizer::Create({.tokens = vocab->data.tokens}));
+  all.emplace_back("own_accents",
+      *Tokenizer::Create({.tokens = vocab->data.tokens, .options = {true, false, false, true}}));
   for (const std::string name : {"bert-base-uncased", "bert-base-multilingual_cased"}) {
     all.emplace_back(name, *LoadTokenizer(shared + "/tokenizer/vocab/" + name, true));
   }

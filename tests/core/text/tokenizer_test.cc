@@ -21,7 +21,7 @@ Tokens Vocab() {
 }
 
 std::unique_ptr<Tokenizer> Make(NormalizerOptions options = {}) {
-  auto tokenizer = Tokenizer::Create(Vocab(), options);
+  auto tokenizer = Tokenizer::Create({.tokens = Vocab(), .options = options});
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return *std::move(tokenizer);
 }

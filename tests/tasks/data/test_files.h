@@ -64,7 +64,7 @@ inline std::unique_ptr<Tokenizer> SmallTokenizer() {
     tokens.push_back(std::string(1, c));
     if (c != 's') tokens.push_back(absl::StrCat("##", std::string(1, c)));
   }
-  auto tokenizer = Tokenizer::Create(tokens, {});
+  auto tokenizer = Tokenizer::Create({.tokens = tokens});
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return *std::move(tokenizer);
 }
