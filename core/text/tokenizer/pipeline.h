@@ -1,9 +1,6 @@
 // The stages of a tokenizer. Added tokens are found in the raw text. The text between them is cut
-// into words, each word is normalised and split into subwords, and the special tokens are put
-// around the result.
-//
-// Words are cut from the raw text, where their normal form would be cut. So the ids of a word can
-// be cached by its raw bytes, and only words that are not cached are normalised.
+// into words, each word is normalised and split into subwords, and special tokens are put around
+// the result. Words are cut from the raw text, so that their ids can be cached by their raw bytes.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 
@@ -76,8 +73,7 @@ class Normalizer {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Calls `sink` for each word of `text` in order. `given` says that the user has split the text
-  // into words already.
+  // Calls `sink` for each word of `text` in order. `given`: `text` is one of the user's words.
   virtual void Split(absl::string_view text, bool given, WordSink sink) const = 0;
   virtual absl::string_view prefix() const { return ""; }
 };
@@ -116,7 +112,7 @@ struct Pipeline {
   std::unique_ptr<const SubwordModel> model;
   PostProcessor post;
 
-  // Sets *word to the normal form of a raw word, and *source, unless null, as Normalizer does.
+  // Sets *word to the normal form of a raw word, and *source as Normalizer does.
   void Normalize(absl::string_view raw, bool prefixed, std::string* word,
       std::vector<int32_t>* source = nullptr) const;
 };
@@ -131,11 +127,9 @@ void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
 std::unique_ptr<const SubwordModel> MakeWordPiece(
     const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars);
 
-// Sets the text stages of GPT-2 and RoBERTa. The normaliser replaces each invalid UTF-8 sequence by
-// U+FFFD. The pre-tokenizer cuts text by the pattern
+// Sets the text stages of GPT-2 and RoBERTa. They treat invalid UTF-8 as U+FFFD and cut text by
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// where invalid UTF-8 counts as U+FFFD. Given words and, with `add_prefix_space`, texts get a blank
-// in front unless they begin with one.
+// Given words and, with `add_prefix_space`, texts get a blank in front unless they have one.
 void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline);
 
 // Makes byte-level BPE, which repeatedly applies the first merge of the list that fits, at its
@@ -149,8 +143,7 @@ std::unique_ptr<const SubwordModel> MakeByteBpe(
 char32_t ByteCharacter(uint8_t byte);
 // Appends the spelling of `bytes`.
 void AppendByteSpelling(absl::string_view bytes, std::string* out);
-// Returns the bytes that a token spells. Characters that spell no byte (in special tokens) are
-// kept.
+// Returns the bytes that a token spells. Keeps characters that spell no byte (special tokens).
 std::string BytesOfToken(absl::string_view token);
 
 }  // namespace cloze

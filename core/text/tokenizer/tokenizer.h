@@ -56,17 +56,15 @@ struct SpecialIds {
 // Gives the ids that Hugging Face's tokenizers gives. Const methods are thread-safe.
 class Tokenizer {
  public:
-  // Checks `data` and builds its pipeline. Special tokens without a name are recognised by their
-  // spelling. `origin` names the vocabulary in messages.
+  // Checks `data` with CheckTokens and builds its pipeline.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(
       TokenizerData data, const TokenOrigin& origin = {});
 
-  // Encodes a text, with special tokens around it if `special`. Special tokens inside the text are
-  // recognised.
+  // Encodes a text, with special tokens around it if `special`. Recognises those inside it.
   Encoding Encode(absl::string_view text, bool special = true) const;
   Encoding EncodePair(absl::string_view a, absl::string_view b) const;
-  // Encodes a text that is split into words already. Offsets are relative to each word. Words
-  // without tokens (blanks, control characters) do not occur in the result.
+  // Encodes a text that is split into words. Offsets are relative to each word. Words without
+  // tokens (blanks, control characters) do not occur in the result.
   Encoding EncodeWords(absl::Span<const std::string> words, bool special = true) const;
   // Appends the ids of `text`, without special tokens around it: fast, no offsets.
   void AppendIds(absl::string_view text, std::vector<int32_t>* ids) const;
@@ -94,7 +92,6 @@ class Tokenizer {
   bool SameIds(const Tokenizer& other) const;
 
   Tokenizer(const Tokenizer&) = delete;
-  Tokenizer& operator=(const Tokenizer&) = delete;
 
  private:
   Tokenizer(TokenizerData data, TokenIds ids);

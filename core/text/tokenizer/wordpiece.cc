@@ -19,10 +19,17 @@ class WordPiece final : public SubwordModel {
  public:
   WordPiece(const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars)
       : unknown_(unknown), max_chars_(max_chars) {
-    std::vector<Entry> whole = SortedEntries(tokens), continuing;
+    std::vector<Entry> whole, continuing;
+    for (const std::string& token : tokens) {
+      whole.push_back({token, static_cast<int32_t>(whole.size())});
+      for (size_t i = 0; i < 8; ++i)
+        whole.back().begin = whole.back().begin << 8 | (i < token.size() ? uint8_t(token[i]) : 0);
+    }
+    std::sort(whole.begin(), whole.end(), [](const Entry& a, const Entry& b) {
+      return a.begin != b.begin ? a.begin < b.begin : a.key < b.key;
+    });
     for (const Entry& entry : whole) {
-      if (!Continues(entry.key)) continue;
-      continuing.push_back({entry.key.substr(kPrefix.size()), entry.id});
+      if (Continues(entry.key)) continuing.push_back({entry.key.substr(kPrefix.size()), entry.id});
     }
     whole_ = Build(whole);
     continuing_ = Build(continuing);
@@ -74,10 +81,9 @@ class WordPiece final : public SubwordModel {
   struct Entry {
     absl::string_view key;
     int32_t id;
-    uint64_t begin = 0;  // the first eight bytes, for SortedEntries
+    uint64_t begin = 0;  // the first eight bytes as a number, which sorts faster
   };
 
-  static std::vector<Entry> SortedEntries(const std::vector<std::string>& tokens);
   // Adds a trie of `entries`, which are sorted by key; returns its root.
   uint32_t Build(const std::vector<Entry>& entries);
 
@@ -96,21 +102,6 @@ class WordPiece final : public SubwordModel {
   const int32_t unknown_;
   const int64_t max_chars_;
 };
-
-// Mostly compares the first eight bytes of keys, as a number.
-std::vector<WordPiece::Entry> WordPiece::SortedEntries(const std::vector<std::string>& tokens) {
-  std::vector<Entry> entries;
-  entries.reserve(tokens.size());
-  for (const std::string& token : tokens) {
-    Entry& entry = entries.emplace_back(Entry{token, static_cast<int32_t>(entries.size())});
-    for (size_t i = 0; i < 8; ++i)
-      entry.begin = entry.begin << 8 | (i < token.size() ? uint8_t(token[i]) : 0);
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.key < b.key;
-  });
-  return entries;
-}
 
 uint32_t WordPiece::Build(const std::vector<Entry>& entries) {
   struct Range {
