@@ -11,25 +11,21 @@ struct Options {
   bool all_layers = false;
 };
 
-// [tokens, hidden] reduced as `pool` says: "class" or "mean" give [hidden].
-std::vector<float> Pool(ConstMat hidden, const std::string& pool) {
-  if (pool == "class") return {hidden.f32(), hidden.f32() + hidden.cols};
+// Adds `hidden` [tokens, hidden], reduced as `pool` says: "class" or "mean" give [hidden].
+absl::Status AddTensor(
+    SafetensorsStream& out, const std::string& name, ConstMat hidden, const std::string& pool) {
+  const auto rows = [&](int64_t n) {
+    return absl::MakeSpan(hidden.f32(), static_cast<size_t>(n * hidden.cols));
+  };
+  if (pool == "none") return out.Add(name, {hidden.rows, hidden.cols}, rows(hidden.rows));
+  if (pool == "class") return out.Add(name, {hidden.cols}, rows(1));
   std::vector<float> mean(hidden.cols);
   for (int64_t c = 0; c < hidden.cols; ++c) {
     double sum = 0;
     for (int64_t r = 0; r < hidden.rows; ++r) sum += hidden.f32(r)[c];
     mean[c] = static_cast<float>(sum / hidden.rows);
   }
-  return mean;
-}
-
-absl::Status AddTensor(
-    SafetensorsStream& out, const std::string& name, ConstMat hidden, const std::string& pool) {
-  if (pool == "none") {
-    return out.Add(name, {hidden.rows, hidden.cols},
-        {hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)});
-  }
-  return out.Add(name, {hidden.cols}, Pool(hidden, pool));
+  return out.Add(name, {hidden.cols}, mean);
 }
 
 absl::Status Encode(Options options) {

@@ -26,16 +26,6 @@ absl::Status SaveTokenizer(const Options& options, const std::string& out, const
   return absl::OkStatus();
 }
 
-absl::Status WriteFolder(const Options& options, const std::string& base, const Model& model) {
-  std::string out = options.out;
-  while (out.size() > 1 && out.back() == '/') out.pop_back();
-  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
-  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
-  RETURN_IF_ERROR(SaveWeights(folder.path(), model.config(), model.params()));
-  RETURN_IF_ERROR(SaveTokenizer(options, folder.path(), base, model.config()));
-  return folder.Commit();
-}
-
 absl::Status Merge(const Options& options) {
   std::string base = options.model;
   if (base.empty()) {
@@ -47,7 +37,13 @@ absl::Status Merge(const Options& options) {
         Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   MergeLora(file.lora, &model->params());
-  RETURN_IF_ERROR(WriteFolder(options, base, *model));
+  std::string out = options.out;
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
+  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
+  RETURN_IF_ERROR(SaveWeights(folder.path(), model->config(), model->params()));
+  RETURN_IF_ERROR(SaveTokenizer(options, folder.path(), base, model->config()));
+  RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));
 }
 

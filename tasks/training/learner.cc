@@ -168,14 +168,10 @@ absl::Status Learner::WriteMoments(const std::string& folder) const {
   return WriteSafetensors(JoinPath(folder, kMomentsName), Moments(model_.params(), *optimizer_));
 }
 
-int64_t Learner::model_bytes() const {
-  const int64_t written =
-      spec_.trainable().has_lora() ? optimizer_->m().size() : model_.params().values().size();
-  return sizeof(float) * written + (1 << 20);
-}
-
-int64_t Learner::moment_bytes() const {
-  return sizeof(float) * (2 * optimizer_->m().size() + optimizer_->average().size());
+int64_t Learner::Bytes(bool moments) const {
+  const int64_t trained = optimizer_->m().size(), average = optimizer_->average().size();
+  const int64_t model = spec_.trainable().has_lora() ? trained : model_.params().values().size();
+  return sizeof(float) * (model + (moments ? 2 * trained + average : 0)) + (1 << 20);
 }
 
 absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& state) {

@@ -56,9 +56,8 @@ class Learner {
   absl::Status WriteModel(const std::string& folder) const;
   // Writes the optimizer's moments.
   absl::Status WriteMoments(const std::string& folder) const;
-  // Upper bounds of the bytes written by WriteModel and WriteMoments.
-  int64_t model_bytes() const;
-  int64_t moment_bytes() const;
+  // Returns an upper bound of the bytes written by WriteModel and, if asked, WriteMoments.
+  int64_t Bytes(bool moments) const;
 
   // Reads weights and moments of a checkpoint of this run, in `state`. kMismatch if something is
   // missing or if a LoRA's base has changed.

@@ -70,18 +70,6 @@ int64_t MemoryPlan::MostTokens() const {
   return std::max(longest, batch.examples() > 0 ? batch.examples() * longest : batch.tokens());
 }
 
-int64_t MemoryPlan::Targets(int64_t rows, bool training) const {
-  return task_->TargetRows(rows, training ? spec_.batch().examples() : 0, data_);
-}
-
-void MemoryPlan::RunTraining(const Batch& batch, TrainingNeed* need) const {
-  Pass pass = model_->NewPass(batch, compute_, true);
-  pass.recompute = spec_.runtime().recompute();
-  model_->encoder().Forward(pass);
-  need->activations = model_->arena().used();
-  TrainingPass(*model_, *task_, batch, {.compute = compute_, .recompute = pass.recompute});
-}
-
 void MemoryPlan::RunEvaluation(const Batch& batch) const {
   model_->arena().Reset();
   const Pass pass = model_->NewPass(batch, compute_);
@@ -96,16 +84,22 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   // Larger passes need proportionally more.
   const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
   const auto batch = [&](int64_t n, bool training) {
-    return BatchOf(n / times, longest, Targets(n, training) / times, model_->config());
+    const int64_t targets = task_->TargetRows(n, training ? spec_.batch().examples() : 0, data_);
+    return BatchOf(n / times, longest, targets / times, model_->config());
   };
   TrainingNeed need;
   need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;
   const DryRun dry;
   model_->arena() = Arena::Counting();
   model_->matmul().SharePacked(need.one_pass);
-  RunTraining(batch(rows, true), &need);
+  const Batch step = batch(rows, true);
+  const bool recompute = spec_.runtime().recompute();
+  Pass pass = model_->NewPass(step, compute_, true);
+  pass.recompute = recompute;
+  model_->encoder().Forward(pass);
+  need.activations = model_->arena().used() * times;
+  TrainingPass(*model_, *task_, step, {.compute = compute_, .recompute = recompute});
   if (spec_.validation().files_size() > 0) RunEvaluation(batch(PaddedRows(micro_tokens), false));
-  need.activations *= times;
   need.arena = model_->arena().peak() * times;
   const Matmul::Memory products = model_->matmul().TakeDryMemory();
   need.packed = products.packed;

@@ -46,9 +46,7 @@ class MemoryPlan {
   int64_t trained() const { return trained_; }
 
  private:
-  int64_t Targets(int64_t rows, bool training) const;
-  // Dry runs of a training step and of an evaluation.
-  void RunTraining(const Batch& batch, TrainingNeed* need) const;
+  // Runs an evaluation dry.
   void RunEvaluation(const Batch& batch) const;
 
   TaskSpec spec_;

@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
-#include "core/base/system.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -23,17 +22,16 @@ constexpr int kDefaultWidth = 80;
 
 }  // namespace
 
-Progress::Progress(Options options)
-    : options_(std::move(options)), clock_(options_.clock ? options_.clock : SteadySeconds) {
+Progress::Progress(Options options) : options_(std::move(options)) {
   terminal_ = options_.width < 0 ? ::isatty(options_.fd) == 1 : options_.width > 0;
-  start_time_ = last_time_ = clock_();
+  start_time_ = last_time_ = options_.clock();
   if (!options_.log_path.empty()) OpenLog();
 }
 
 Progress::~Progress() { Finish(); }
 
 void Progress::Smooth(const StepStats& stats) {
-  const double now = clock_(), elapsed = now - last_time_;
+  const double now = options_.clock(), elapsed = now - last_time_;
   last_time_ = now;
   total_tokens_ += stats.tokens;
   weight_ = weight_ * kDecay + 1;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/base/file.h"
+#include "core/base/system.h"
 #include "tasks/metrics.h"
 
 namespace cloze {
@@ -32,9 +33,9 @@ class Progress {
     std::string log_path = {};  // appends JSON lines here; empty: no log
     int64_t total_steps = 1;    // 0: the clock ends the run
     int64_t log_every_steps = 10;
-    int fd = 2;                          // receives the lines
-    int width = -1;                      // columns of the terminal; 0: not a terminal; -1: ask it
-    std::function<double()> clock = {};  // seconds, monotonic; empty: the system's
+    int fd = 2;      // receives the lines
+    int width = -1;  // columns of the terminal; 0: not a terminal; -1: ask it
+    std::function<double()> clock = SteadySeconds;
   };
   explicit Progress(Options options);
   ~Progress();
@@ -51,7 +52,7 @@ class Progress {
   // Ends the live line; further calls may follow.
   void Finish();
   // Excludes the time since the last call from the speed.
-  void SkipTime() { last_time_ = clock_(); }
+  void SkipTime() { last_time_ = options_.clock(); }
 
  private:
   void Smooth(const StepStats& stats);
@@ -66,7 +67,6 @@ class Progress {
   void LogFailed(absl::string_view what);
 
   Options options_;
-  std::function<double()> clock_;
   bool terminal_ = false;
   double start_time_ = 0, last_time_ = 0, last_draw_ = -1;
   // Means over about the last 20 steps: decaying sums of values and of weights.

@@ -300,7 +300,7 @@ absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };
-  return folder_->SaveBest(step, write, learner_->model_bytes());
+  return folder_->SaveBest(step, write, learner_->Bytes(false));
 }
 
 absl::Status Trainer::Save() {
@@ -308,7 +308,7 @@ absl::Status Trainer::Save() {
   if (folder_->saved_step() == step) return absl::OkStatus();
   const absl::Status status = folder_->Save(
       step, [this](const std::string& folder) { return WriteState(folder); },
-      learner_->model_bytes() + learner_->moment_bytes());
+      learner_->Bytes(true));
   progress_->SkipTime();
   if (status.ok()) {
     progress_->Note(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
