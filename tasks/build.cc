@@ -1,6 +1,10 @@
 #include "tasks/build.h"
 
+#include <array>
+#include <bit>
+
 #include "core/base/text.h"
+#include "core/ops/matmul.h"
 
 namespace cloze {
 namespace {
@@ -42,27 +46,34 @@ absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, cons
 
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built) {
   const DataStats& s = built.store.stats();
-  std::vector<std::string> lines = {absl::StrCat(name, ": ", Counted(s.examples, "example"), ", ",
-      Counted(s.tokens, "token"), built.reused ? " (cached)" : "")};
-  if (!built.note.empty()) lines.push_back(absl::StrCat(name, ": ", built.note));
-  if (s.truncated > 0 && s.cut_tokens > 0) {
-    lines.push_back(
-        absl::StrCat(name, ": cut off because too long: ", Counted(s.cut_tokens, "token"), " of ",
-            Counted(s.truncated, "text"), "; raise max_tokens to keep them"));
-  }
+  std::vector<std::string> lines;
+  const auto say = [&](const auto&... parts) {
+    lines.push_back(absl::StrCat(name, ": ", parts...));
+  };
+  say(Counted(s.examples, "example"), ", ", Counted(s.tokens, "token"),
+      built.reused ? " (cached)" : "");
+  if (!built.note.empty()) say(built.note);
+  if (s.truncated > 0 && s.cut_tokens > 0)
+    say("cut off because too long: ", Counted(s.cut_tokens, "token"), " of ",
+        Counted(s.truncated, "text"), "; raise max_tokens to keep them");
   if (s.truncated > 0 && s.cut_tokens == 0)
-    lines.push_back(
-        absl::StrCat(name, ": read in several windows: ", Counted(s.truncated, "text")));
-  if (s.empty_words > 0)
-    lines.push_back(
-        absl::StrCat(name, ": without pieces, taken as <unk>: ", Counted(s.empty_words, "word")));
-  if (s.invalid_bytes > 0)
-    lines.push_back(absl::StrCat(name, ": not UTF-8, dropped: ", Counted(s.invalid_bytes, "byte")));
-  if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens) {
-    lines.push_back(absl::StrCat(name, ": ", 100 * s.unknown_tokens / s.text_tokens,
-        " % of the tokens are <unk>; does the vocabulary fit the text?"));
-  }
+    say("read in several windows: ", Counted(s.truncated, "text"));
+  if (s.empty_words > 0) say("without pieces, taken as <unk>: ", Counted(s.empty_words, "word"));
+  if (s.invalid_bytes > 0) say("not UTF-8, dropped: ", Counted(s.invalid_bytes, "byte"));
+  if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens)
+    say(100 * s.unknown_tokens / s.text_tokens,
+        " % of the tokens are <unk>; does the vocabulary fit the text?");
   return lines;
+}
+
+absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
+  const bool fast = MultipliesBf16();
+  if (compute == RuntimeSpec::BF16 && !fast)
+    return Error(
+        Exit::kLimit, "compute bf16: this CPU has no AVX512_BF16 instructions; use f32 or auto");
+  const bool bf16 =
+      compute == RuntimeSpec::AUTO ? fast && use == Use::kTraining : compute == RuntimeSpec::BF16;
+  return bf16 ? DType::kBf16 : DType::kF32;
 }
 
 absl::Status RequireTokens(const Tokenizer& tokenizer, NeededTokens needed) {
@@ -91,6 +102,14 @@ StoreKind StoreKindOf(const std::string& name, const Tokenizer& tokenizer,
   kind.key.AddNumber(max_tokens);
   kind.key.AddNumber(append_sep);
   return kind;
+}
+
+void AddStats(const DataStats& stats, DataStats* sum) {
+  using Numbers = std::array<int64_t, sizeof(DataStats) / sizeof(int64_t)>;
+  const auto added = std::bit_cast<Numbers>(stats);
+  auto numbers = std::bit_cast<Numbers>(*sum);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += added[i];
+  *sum = std::bit_cast<DataStats>(numbers);
 }
 
 }  // namespace cloze

@@ -1,4 +1,5 @@
-// Builds the store of a task, and helps tasks to do so.
+// What a run or an evaluation needs besides its model: stores of examples and the type of
+// activations.
 #ifndef CLOZE_TASKS_BUILD_H_
 #define CLOZE_TASKS_BUILD_H_
 
@@ -26,6 +27,14 @@ std::string TokenizerField(const TaskSpec& spec);
 // about the content of a file have a place already.
 absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
 
+enum class Use { kTraining, kInference };
+// Returns the type of activations for `compute`; kLimit if this CPU lacks the instructions for
+// bf16. AUTO is bf16 for training where the CPU has them; for inference it is f32, whose results
+// agree with other programs to the fifth digit.
+absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
+
+// -- For tasks.
+
 // Special tokens that a task needs besides <class>.
 struct NeededTokens {
   bool sep = true, mask = false, unk = false;
@@ -44,6 +53,23 @@ auto Ticker(const Reader& reader, const BuildOptions& options) {
     if (options.progress) options.progress(reader.position(), reader.total_bytes());
     return CheckStop(options);
   };
+}
+
+// Adds each number of `stats` to that of *sum.
+void AddStats(const DataStats& stats, DataStats* sum);
+
+// Fills a store with texts: read, encode and tick as in RunPipeline. The statistics of the
+// sequences are complete but for documents and the sizes of the store.
+template <typename Item, typename Read, typename Encode, typename Tick>
+absl::Status FillWithTexts(
+    Read read, Encode encode, Tick tick, ExampleStoreWriter* writer, DataStats* stats) {
+  const auto consume = [&](const Item&, const EncodedText& text) -> absl::StatusOr<bool> {
+    for (const Example& window : text.windows) RETURN_IF_ERROR(writer->Add(window));
+    AddStats(text.stats, stats);
+    ++stats->documents;
+    return true;
+  };
+  return RunPipeline<Item, EncodedText>(read, encode, consume, tick);
 }
 
 }  // namespace cloze

@@ -1,4 +1,3 @@
-// Learning labels, and looking them up.
 #include "tasks/labels.h"
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include "core/base/text.h"
 #include "tasks/data/format.h"
 #include "tasks/data/readers.h"
-#include "tasks/iob1.h"
+#include "tasks/tags.h"
 
 namespace cloze {
 namespace {
@@ -18,17 +17,16 @@ namespace {
 // Adds a label; kData when it can hardly be one.
 absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label,
     std::set<std::string>* labels) {
-  if (label.size() > kMaxLabelBytes) {
-    return Error(Exit::kData, where, ": ", field, ": a label of ", label.size(), " bytes, at most ",
-        kMaxLabelBytes, " expected: \"", Quote(label), "\"");
-  }
-  if (!IsUtf8(label))
-    return Error(
-        Exit::kData, where, ": ", field, ": the label \"", Quote(label), "\" is not UTF-8");
+  const auto wrong = [&](const auto&... what) {
+    return Error(Exit::kData, where, ": ", field, ": ", what...);
+  };
+  if (label.size() > kMaxLabelBytes)
+    return wrong("a label of ", label.size(), " bytes, at most ", kMaxLabelBytes, " expected: \"",
+        Quote(label), "\"");
+  if (!IsUtf8(label)) return wrong("the label \"", Quote(label), "\" is not UTF-8");
   labels->insert(label);
   if (labels->size() <= kMaxLabels) return absl::OkStatus();
-  return Error(Exit::kData, where, ": ", field, ": more than ", kMaxLabels,
-      " different labels; is it the right column?");
+  return wrong("more than ", kMaxLabels, " different labels; is it the right column?");
 }
 
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field,
@@ -37,7 +35,7 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
   if (labels.size() < least) {
     const std::string where =
         absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
-    if (labels.empty()) return Error(Exit::kData, where + "no examples");
+    if (labels.empty()) return Error(Exit::kData, where, "no examples");
     return Error(Exit::kData, where, field, ": ", labels.size(), " different labels, at least ",
         least, " expected; there is ", ListNames(labels));
   }
@@ -99,32 +97,29 @@ absl::StatusOr<std::vector<std::string>> LearnTags(
 
 std::vector<std::string> KeepLabels(
     const ModelConfig& folder, HeadKind head, std::vector<std::string> learned) {
-  const auto known = [&](const std::string& label) {
-    return std::find(folder.labels.begin(), folder.labels.end(), label) != folder.labels.end();
-  };
-  const bool keep = folder.head == head && std::all_of(learned.begin(), learned.end(), known);
+  const std::set<std::string> known(folder.labels.begin(), folder.labels.end());
+  const bool keep =
+      folder.head == head && std::all_of(learned.begin(), learned.end(),
+                                 [&](const std::string& label) { return known.count(label) > 0; });
   return keep ? folder.labels : learned;
 }
 
-absl::StatusOr<LabelIds> LabelIds::Create(std::vector<std::string> labels) {
+absl::StatusOr<LabelIds> LabelIds::Create(const std::vector<std::string>& labels) {
   LabelIds ids;
+  ids.labels_ = labels;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i].empty()) return Error(Exit::kSpec, "labels: label ", i + 1, " is empty");
     if (!ids.ids_.emplace(labels[i], i).second)
       return Error(Exit::kSpec, "labels: \"", Quote(labels[i]), "\" is there twice");
   }
-  ids.labels_ = std::move(labels);
   return ids;
 }
 
-int32_t LabelIds::Find(const std::string& label) const {
+absl::StatusOr<int32_t> LabelIds::IdOf(const std::string& label, absl::string_view field,
+    absl::FunctionRef<std::string()> where) const {
   const auto it = ids_.find(label);
-  return it == ids_.end() ? -1 : it->second;
-}
-
-absl::Status LabelIds::Unknown(
-    absl::string_view where, absl::string_view field, const std::string& label) const {
-  return Error(Exit::kData, where, ": ", field, ": unknown label \"", Quote(label), "\", one of ",
+  if (it != ids_.end()) return it->second;
+  return Error(Exit::kData, where(), ": ", field, ": unknown label \"", Quote(label), "\", one of ",
       ListNames(labels_), " expected; a run whose spec lists all `labels` can learn it");
 }
 

@@ -7,15 +7,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "encoder/modules/config.h"
 #include "proto/task.pb.h"
 
 namespace cloze {
 
-// All labels in the data (max_examples honoured), sorted: by value when all are numbers, else by
-// bytes. kData when there are fewer than two (of MULTI_LABEL: none) or absurdly many. Tags in IOB1
-// give the labels of IOB2. `stop` (may be nullptr) ends it with kInterrupted.
+// Return all labels in the data (max_examples honoured), sorted: by value when all are numbers,
+// else by bytes. kData when there are fewer than two (of MULTI_LABEL: none) or absurdly many. Tags
+// in IOB1 give the labels of IOB2. `stop` (may be nullptr) ends them with kInterrupted.
 absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
     const SequenceClassificationSpec& task, const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::vector<std::string>> LearnTags(
@@ -30,14 +31,12 @@ std::vector<std::string> KeepLabels(
 class LabelIds {
  public:
   // kSpec if a label is empty or duplicate.
-  static absl::StatusOr<LabelIds> Create(std::vector<std::string> labels);
-  int32_t size() const { return labels_.size(); }
-  // Returns the id of a label, -1 if it is unknown.
-  int32_t Find(const std::string& label) const;
-  // kData for a label that is not known: "where: field: unknown label ...", with the first 20 known
+  static absl::StatusOr<LabelIds> Create(const std::vector<std::string>& labels);
+  size_t size() const { return ids_.size(); }
+  // Returns the id of a label. kData, "where: field: unknown label ...", with the first 20 known
   // ones.
-  absl::Status Unknown(
-      absl::string_view where, absl::string_view field, const std::string& label) const;
+  absl::StatusOr<int32_t> IdOf(const std::string& label, absl::string_view field,
+      absl::FunctionRef<std::string()> where) const;
 
  private:
   std::vector<std::string> labels_;

@@ -6,86 +6,90 @@
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
 #include "tasks/masker.h"
-#include "tasks/scores.h"
-#include "tasks/task.h"
-#include "tasks/windows.h"
 
 namespace cloze {
 namespace {
 
-// Cuts documents into sequences and writes them.
-class MaskedLmFill {
- public:
-  MaskedLmFill(const DataSpec& data, const MaskedLmSpec& task, const Tokenizer& tokenizer,
-      ExampleStoreWriter* writer, DataStats* stats)
-      : data_(data), tokenizer_(tokenizer), append_sep_(task.append_sep()),
-        cutter_(task.max_tokens() - 1 - task.append_sep()), writer_(writer), stats_(*stats) {}
-
+// Cuts documents into sequences and writes them: full ones, except that the last two of a document
+// share the rest evenly.
+struct DocumentCutter {
   struct Ids {
     std::vector<int32_t> ids;
     int64_t invalid = 0;
   };
 
-  absl::Status Run(const BuildOptions& options) {
-    ASSIGN_OR_RETURN(DocumentReader reader, DocumentReader::Open(data_));
-    const auto read = [&](DocumentPiece* piece, int64_t* bytes) {
-      absl::StatusOr<bool> more = reader.Next(piece);
-      *bytes += piece->text.size();
-      return more;
-    };
-    const auto encode = [&](const DocumentPiece& piece, Ids* ids) {
-      tokenizer_.AppendIds(piece.text, &ids->ids);
-      ids->invalid = CountInvalidUtf8(piece.text);
-    };
-    const auto consume = [&](const DocumentPiece& piece, const Ids& ids) {
-      return Consume(piece, ids);
-    };
-    return RunPipeline<DocumentPiece, Ids>(read, encode, consume, Ticker(reader, options));
-  }
-
- private:
-  absl::StatusOr<bool> Consume(const DocumentPiece& piece, const Ids& ids) {
+  // Adds a piece of a document; false when there are enough examples.
+  absl::StatusOr<bool> Add(const DocumentPiece& piece, const Ids& ids) {
     if (piece.first) {
-      ++stats_.documents;
-      bytes_ = tokens_ = written_ = 0;
+      ++stats.documents;
+      bytes = tokens = written = 0;
     }
-    bytes_ += piece.text.size();
-    tokens_ += ids.ids.size();
-    stats_.invalid_bytes += ids.invalid;
-    cutter_.Add(ids.ids);
-    while (cutter_.Take(piece.last, &sequence_)) {
-      RETURN_IF_ERROR(Write());
-      if (data_.max_examples() == 0 || writer_->size() < data_.max_examples()) continue;
-      stats_.bytes += static_cast<int64_t>(static_cast<double>(bytes_) * written_ / tokens_);
+    bytes += piece.text.size();
+    tokens += ids.ids.size();
+    stats.invalid_bytes += ids.invalid;
+    pending.insert(pending.end(), ids.ids.begin(), ids.ids.end());
+    int64_t done = 0;  // of `pending`
+    while (const int64_t size = NextSize(pending.size() - done, piece.last)) {
+      RETURN_IF_ERROR(Write(absl::MakeSpan(pending).subspan(done, size)));
+      done += size;
+      if (max_examples == 0 || writer->size() < max_examples) continue;
+      stats.bytes += static_cast<int64_t>(static_cast<double>(bytes) * written / tokens);
       return false;
     }
-    if (piece.last)
-      (tokens_ > 0 ? stats_.bytes : stats_.empty_documents) += tokens_ > 0 ? bytes_ : 1;
+    pending.erase(pending.begin(), pending.begin() + done);
+    if (piece.last) (tokens > 0 ? stats.bytes : stats.empty_documents) += tokens > 0 ? bytes : 1;
     return true;
   }
 
-  absl::Status Write() {
-    const SpecialIds& special = tokenizer_.special();
-    written_ += sequence_.size();
-    stats_.text_tokens += sequence_.size();
-    stats_.unknown_tokens += std::count(sequence_.begin(), sequence_.end(), special.unk);
-    example_.ids.assign(1, special.cls);
-    example_.ids.insert(example_.ids.end(), sequence_.begin(), sequence_.end());
-    if (append_sep_) example_.ids.push_back(special.sep);
-    example_.second = example_.ids.size();
-    return writer_->Add(example_);
+  // Tokens of the next sequence when `left` remain; 0 if more of the document are needed first.
+  int64_t NextSize(int64_t left, bool complete) const {
+    const int64_t capacity = spec.max_tokens() - 1 - spec.append_sep();
+    if (left >= 2 * capacity) return capacity;
+    if (!complete) return 0;
+    return left > capacity ? (left + 1) / 2 : left;
   }
 
-  const DataSpec& data_;
-  const Tokenizer& tokenizer_;
-  bool append_sep_;
-  SequenceCutter cutter_;
-  ExampleStoreWriter* writer_;
-  DataStats& stats_;
-  Example example_;
-  std::vector<int32_t> sequence_;
-  int64_t bytes_ = 0, tokens_ = 0, written_ = 0;  // of this document
+  absl::Status Write(absl::Span<const int32_t> sequence) {
+    written += sequence.size();
+    stats.text_tokens += sequence.size();
+    stats.unknown_tokens += std::count(sequence.begin(), sequence.end(), special.unk);
+    example.ids.assign(1, special.cls);
+    example.ids.insert(example.ids.end(), sequence.begin(), sequence.end());
+    if (spec.append_sep()) example.ids.push_back(special.sep);
+    example.second = static_cast<int32_t>(example.ids.size());
+    return writer->Add(example);
+  }
+
+  const SpecialIds& special;
+  const MaskedLmSpec& spec;
+  const int64_t max_examples;
+  ExampleStoreWriter* writer;
+  DataStats& stats;
+  Example example = {};
+  std::vector<int32_t> pending = {};
+  int64_t bytes = 0, tokens = 0, written = 0;  // of this document
 };
+
+absl::Status FillMaskedLm(const DataSpec& data, const MaskedLmSpec& spec,
+    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
+    DataStats* stats) {
+  ASSIGN_OR_RETURN(DocumentReader reader, DocumentReader::Open(data));
+  DocumentCutter cutter{tokenizer.special(), spec, data.max_examples(), writer, *stats};
+  const auto read = [&](DocumentPiece* piece, int64_t* bytes) {
+    absl::StatusOr<bool> more = reader.Next(piece);
+    *bytes += piece->text.size();
+    return more;
+  };
+  const auto encode = [&](const DocumentPiece& piece, DocumentCutter::Ids* ids) {
+    tokenizer.AppendIds(piece.text, &ids->ids);
+    ids->invalid = CountInvalidUtf8(piece.text);
+  };
+  const auto consume = [&](const DocumentPiece& piece, const DocumentCutter::Ids& ids) {
+    return cutter.Add(piece, ids);
+  };
+  return RunPipeline<DocumentPiece, DocumentCutter::Ids>(
+      read, encode, consume, Ticker(reader, options));
+}
 
 class MaskedLmEvaluation : public Evaluation {
  public:
@@ -105,40 +109,21 @@ class MaskedLmEvaluation : public Evaluation {
   MaskedLmMetric metric_;
 };
 
-// The likeliest tokens for each mask.
-class MaskDecoder : public Decoder {
- public:
-  MaskDecoder(const Tokenizer* tokenizer, int top) : tokenizer_(tokenizer), top_(top) {}
-
-  OrderedJson Answer(const Record& record, const TextLogits& text) const override {
-    OrderedJson masks = OrderedJson::array();
-    for (int64_t r = 0; r < text.logits.rows; ++r)
-      masks.push_back(Fillings({text.logits.f32(r), static_cast<size_t>(text.logits.cols)}));
-    return {{"text", record.text}, {"masks", std::move(masks)}};
-  }
-
- private:
-  OrderedJson Fillings(absl::Span<const float> logits) const {
-    std::vector<float> scores(logits.begin(), logits.end());
-    Softmax(scores.data(), scores.size());
-    std::vector<int32_t> order(tokenizer_->vocab_size());
-    std::iota(order.begin(), order.end(), 0);
-    const int64_t count = std::min<int64_t>(top_, order.size());
-    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
-      return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-    });
-    OrderedJson fillings = OrderedJson::array();
-    for (int64_t i = 0; i < count; ++i) {
-      const int32_t id = order[i];
-      fillings.push_back(
-          {{"token", tokenizer_->TokenText(id)}, {"id", id}, {"score", Decimal(scores[id])}});
-    }
-    return fillings;
-  }
-
-  const Tokenizer* tokenizer_;
-  int top_;
-};
+// The likeliest tokens of a mask.
+OrderedJson Fillings(const Tokenizer& tokenizer, ConstMat logits, int64_t row, int64_t top) {
+  std::vector<float> scores(logits.f32(row), logits.f32(row) + logits.cols);
+  Softmax(scores.data(), scores.size());
+  std::vector<int32_t> order(tokenizer.vocab_size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto end = order.begin() + std::min<int64_t>(top, order.size());
+  std::partial_sort(order.begin(), end, order.end(),
+      [&](int32_t a, int32_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+  OrderedJson fillings = OrderedJson::array();
+  for (auto id = order.begin(); id != end; ++id)
+    fillings.push_back(
+        {{"token", tokenizer.TokenText(*id)}, {"id", *id}, {"score", Decimal(scores[*id])}});
+  return fillings;
+}
 
 // Replaces "<mask>" and "[MASK]" by the model's own mask token.
 std::string WithOwnMask(std::string text, const std::string& own) {
@@ -152,11 +137,10 @@ std::string WithOwnMask(std::string text, const std::string& own) {
 
 class MaskedLm : public Task {
  public:
-  explicit MaskedLm(const MaskedLmSpec& spec) : Task("masked_lm"), spec_(spec) {}
+  explicit MaskedLm(const MaskedLmSpec& spec)
+      : Task("masked_lm", HeadKind::kMaskedLm, "fill-mask"), spec_(spec) {}
 
-  HeadKind head() const override { return HeadKind::kMaskedLm; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  absl::string_view command() const override { return "fill-mask"; }
   bool pretrains() const override { return true; }
   bool evaluates_each_epoch() const override { return false; }
 
@@ -180,7 +164,7 @@ class MaskedLm : public Task {
     return OpenOrBuild(data,
         StoreKindOf("masked_lm", tokenizer, {}, spec_.max_tokens(), spec_.append_sep()), tokenizer,
         options, [&](ExampleStoreWriter* writer, DataStats* stats) {
-          return MaskedLmFill(data, spec_, tokenizer, writer, stats).Run(options);
+          return FillMaskedLm(data, spec_, tokenizer, options, writer, stats);
         });
   }
 
@@ -219,8 +203,13 @@ class MaskedLm : public Task {
     }
     return std::vector<Example>{std::move(example)};
   }
-  std::unique_ptr<Decoder> NewDecoder(const Model&, const DecodeOptions& options) const override {
-    return std::make_unique<MaskDecoder>(tokenizer(), options.top);
+  Decoder NewDecoder(const Model&, const DecodeOptions& options) const override {
+    return [this, top = options.top](const Record& record, const TextLogits& text) -> OrderedJson {
+      OrderedJson masks = OrderedJson::array();
+      for (int64_t r = 0; r < text.logits.rows; ++r)
+        masks.push_back(Fillings(*tokenizer(), text.logits, r, top));
+      return {{"text", record.text}, {"masks", std::move(masks)}};
+    };
   }
 
  private:

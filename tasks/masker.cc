@@ -47,12 +47,8 @@ void Masker::Apply(uint64_t example, Example* e) const {
       std::count_if(e->ids.begin(), e->ids.end(), [&](int32_t id) { return !special_[id]; });
   if (ordinary == 0) return;
   const auto count = std::max<int64_t>(1, std::lround(spec_.mask_share() * ordinary));
-  std::vector<Pick> picks;
-  switch (spec_.unit()) {
-    case MaskedLmSpec::TOKEN: picks = PickTokens(example, e->ids, count); break;
-    case MaskedLmSpec::WORD: picks = PickWords(example, e->ids, count); break;
-    case MaskedLmSpec::SPAN: picks = PickSpans(example, e->ids, count); break;
-  }
+  std::vector<Pick> picks = spec_.unit() == MaskedLmSpec::SPAN ? PickSpans(example, e->ids, count)
+                                                               : PickWords(example, e->ids, count);
   std::sort(picks.begin(), picks.end());
   for (const auto& [row, decider] : picks) {
     e->rows.push_back(row);
@@ -67,29 +63,13 @@ void Masker::Apply(uint64_t example, Example* e) const {
   }
 }
 
-std::vector<Masker::Pick> Masker::PickTokens(
-    uint64_t example, const std::vector<int32_t>& ids, int64_t count) const {
-  std::vector<std::pair<uint32_t, int32_t>> candidates;  // random word, position
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (special_[ids[i]]) continue;
-    candidates.emplace_back(
-        philox_(example, static_cast<uint32_t>(i), kTokenStream)[0], static_cast<int32_t>(i));
-  }
-  std::nth_element(candidates.begin(), candidates.begin() + count - 1, candidates.end());
-  std::vector<Pick> picks;
-  for (int64_t i = 0; i < count; ++i) picks.push_back({candidates[i].second, candidates[i].second});
-  return picks;
-}
-
 std::vector<Masker::Word> Masker::Words(const std::vector<int32_t>& ids) const {
   std::vector<Word> words;
   for (int32_t i = 0; i < static_cast<int32_t>(ids.size()); ++i) {
     if (special_[ids[i]]) continue;
-    if (!words.empty() && words.back().end == i && continues_[ids[i]]) {
-      ++words.back().end;
-    } else {
-      words.push_back({i, i + 1});
-    }
+    const bool continues = spec_.unit() != MaskedLmSpec::TOKEN && continues_[ids[i]];
+    if (words.empty() || words.back().end != i || !continues) words.push_back({i, i});
+    ++words.back().end;
   }
   return words;
 }

@@ -27,8 +27,6 @@ class Masker {
   // taken however long it is.
   void Apply(uint64_t example, Example* e) const;
 
-  const MaskedLmSpec& spec() const { return spec_; }
-
  private:
   // Tokens [begin, end) of a word.
   struct Word {
@@ -42,9 +40,8 @@ class Masker {
   };
 
   Masker(const MaskedLmSpec& spec, uint64_t seed) : spec_(spec), philox_(seed, Purpose::kMask) {}
+  // The units to pick: words, or with TOKEN single tokens.
   std::vector<Word> Words(const std::vector<int32_t>& ids) const;
-  std::vector<Pick> PickTokens(
-      uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
   std::vector<Pick> PickWords(
       uint64_t example, const std::vector<int32_t>& ids, int64_t count) const;
   std::vector<Pick> PickSpans(

@@ -3,41 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace cloze {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr size_t kMostLabelsOfCounts = 100;
+constexpr size_t kMostLabelsOfConfusion = 100;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // All in ASCII, so that a terminal is safe from the labels.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+std::string Dump(const OrderedJson& json) {
+  return json.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
 }
 
-double Ratio(double a, double b, double otherwise = 0) { return b == 0 ? otherwise : a / b; }
-
-struct Scores {
-  double precision, recall, f1;
-};
-
-Scores ScoresOf(int64_t right, int64_t labelled, int64_t predicted) {
-  return {
-      Ratio(right, predicted), Ratio(right, labelled), Ratio(2.0 * right, labelled + predicted)};
-}
-
-Json Row(const char* key, const std::string& name, const Scores& scores, int64_t support) {
-  return {{key, name}, {"precision", scores.precision}, {"recall", scores.recall},
-      {"f1", scores.f1}, {"support", support}};
-}
+double Ratio(double a, double b, double otherwise = kNaN) { return b == 0 ? otherwise : a / b; }
 
 // Pearson's correlation; NaN when either side is constant.
 double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
@@ -50,7 +34,7 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
     yy += (y[i] - mean_y) * (y[i] - mean_y);
     xy += (x[i] - mean_x) * (y[i] - mean_y);
   }
-  return Ratio(xy, std::sqrt(xx) * std::sqrt(yy), kNaN);
+  return Ratio(xy, std::sqrt(xx) * std::sqrt(yy));
 }
 
 // Ranks from 1; equal values share the mean of theirs.
@@ -66,16 +50,20 @@ std::vector<double> Ranks(const std::vector<double>& x) {
   return ranks;
 }
 
-uint64_t Key(int label, int predicted) {
-  return uint64_t{static_cast<uint32_t>(label)} << 32 | static_cast<uint32_t>(predicted);
+// Adds the spans of a sentence.
+void CountSpans(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted,
+    std::vector<ClassCount>* counts) {
+  for (const TagSpan& span : predicted) ++(*counts)[span.type].predicted;
+  size_t at = 0;  // both are in the order of their begins, which are distinct
+  for (const TagSpan& span : labels) {
+    ++(*counts)[span.type].labelled;
+    while (at < predicted.size() && predicted[at].begin < span.begin) ++at;
+    (*counts)[span.type].right += at < predicted.size() && predicted[at] == span;
+  }
 }
 
-MetricResults WordResults(const ConfusionMatrix& confusion) {
-  MetricResults results;
-  results.values = {{"accuracy", confusion.Accuracy()}, {"macro_f1", confusion.MacroF1()},
-      {"mcc", confusion.Mcc()}};
-  results.tables = {{"per_class", confusion.PerClassJson()}, {"confusion", confusion.CountsJson()}};
-  return results;
+std::optional<SpanTags> TagsOf(const std::vector<std::string>& labels) {
+  return IsBio(labels) ? std::optional<SpanTags>(labels) : std::nullopt;
 }
 
 }  // namespace
@@ -108,119 +96,111 @@ std::string MetricResults::ToLine() const {
   return absl::StrJoin(parts, ", ");
 }
 
-bool LargerIsBetter(const std::string& name) {
-  return name != "loss" && name != "perplexity" && name != "bits_per_byte" && name != "mse" &&
-         name != "mae";
-}
-
 bool IsBetter(const std::string& name, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
-  return LargerIsBetter(name) ? value > best : value < best;
+  const bool smaller = name == "loss" || name == "perplexity" || name == "bits_per_byte" ||
+                       name == "mse" || name == "mae";
+  return smaller ? value < best : value > best;
 }
 
-ConfusionMatrix::ConfusionMatrix(std::vector<std::string> labels)
-    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()),
-      predicted_(labels_.size()) {}
-
-void ConfusionMatrix::Add(int label, int predicted) {
-  CLOZE_CHECK(label >= 0 && label < labels_.size() && predicted >= 0 && predicted < labels_.size());
-  ++counts_[Key(label, predicted)];
-  ++true_[label];
-  ++predicted_[predicted];
-  ++total_;
-  right_[label] += label == predicted;
-  total_right_ += label == predicted;
+double ClassCount::Precision() const { return Ratio(right, predicted, 0); }
+double ClassCount::Recall() const { return Ratio(right, labelled, 0); }
+double ClassCount::F1(double otherwise) const {
+  return Ratio(2.0 * right, labelled + predicted, otherwise);
 }
 
-int64_t ConfusionMatrix::count(int label, int predicted) const {
-  const auto it = counts_.find(Key(label, predicted));
-  return it == counts_.end() ? 0 : it->second;
+ClassCounts::ClassCounts(std::vector<std::string> classes)
+    : names(std::move(classes)), counts(names.size()) {}
+
+ClassCount ClassCounts::Sum() const {
+  ClassCount sum;
+  for (const ClassCount& c : counts)
+    sum = {sum.right + c.right, sum.labelled + c.labelled, sum.predicted + c.predicted};
+  return sum;
 }
 
-double ConfusionMatrix::Accuracy() const { return Ratio(total_right_, total_, kNaN); }
-
-double ConfusionMatrix::MacroF1() const {
+double ClassCounts::MacroF1() const {
   double sum = 0;
   int64_t present = 0;
-  for (size_t i = 0; i < labels_.size(); ++i) {
-    if (true_[i] + predicted_[i] == 0) continue;
-    sum += ScoresOf(right_[i], true_[i], predicted_[i]).f1;
-    ++present;
+  for (const ClassCount& c : counts) {
+    sum += c.F1();
+    present += c.labelled + c.predicted > 0;
   }
-  return Ratio(sum, present, kNaN);
+  return Ratio(sum, present);
 }
 
-double ConfusionMatrix::Mcc() const {
-  if (total_ == 0) return kNaN;
-  // With shares instead of counts nothing overflows.
-  const double n = total_;
-  double both = 0, true_squares = 0, predicted_squares = 0;
-  for (size_t i = 0; i < labels_.size(); ++i) {
-    const double t = true_[i] / n, p = predicted_[i] / n;
-    both += t * p;
-    true_squares += t * t;
-    predicted_squares += p * p;
+std::string ClassCounts::ToJson(const char* key) const {
+  OrderedJson rows = OrderedJson::array();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const ClassCount& c = counts[i];
+    rows.push_back({{key, names[i]}, {"precision", c.Precision()}, {"recall", c.Recall()},
+        {"f1", c.F1()}, {"support", c.labelled}});
   }
-  const double spread = (1 - true_squares) * (1 - predicted_squares);
-  return spread <= 0 ? 0 : (total_right_ / n - both) / std::sqrt(spread);
-}
-
-std::string ConfusionMatrix::PerClassJson() const {
-  Json rows = Json::array();
-  for (size_t i = 0; i < labels_.size(); ++i)
-    rows.push_back(
-        Row("label", labels_[i], ScoresOf(right_[i], true_[i], predicted_[i]), true_[i]));
   return Dump(rows);
 }
 
-std::string ConfusionMatrix::CountsJson() const {
-  if (labels_.size() > kMostLabelsOfCounts) return "null";
-  Json counts = Json::array();
-  for (size_t label = 0; label < labels_.size(); ++label) {
-    Json row = Json::array();
-    for (size_t predicted = 0; predicted < labels_.size(); ++predicted)
-      row.push_back(count(label, predicted));
-    counts.push_back(row);
-  }
-  return Dump({{"labels", labels_}, {"counts", counts}});
+void ClassificationMetric::Add(int label, int predicted) {
+  const int labels = static_cast<int>(classes_.names.size());
+  CLOZE_CHECK(label >= 0 && label < labels && predicted >= 0 && predicted < labels);
+  ++pairs_[{label, predicted}];
+  ++classes_.counts[label].labelled;
+  ++classes_.counts[predicted].predicted;
+  classes_.counts[label].right += label == predicted;
 }
 
-MetricResults ClassificationMetric::Results() const { return WordResults(confusion_); }
+// Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as
+// chance; 0 when either side has one label only.
+double ClassificationMetric::Mcc() const {
+  const ClassCount sum = classes_.Sum();
+  if (sum.labelled == 0) return kNaN;
+  // With shares instead of counts nothing overflows.
+  const double n = sum.labelled;
+  double both = 0, labelled_squares = 0, predicted_squares = 0;
+  for (const ClassCount& c : classes_.counts) {
+    const double t = c.labelled / n, p = c.predicted / n;
+    both += t * p;
+    labelled_squares += t * t;
+    predicted_squares += p * p;
+  }
+  const double spread = (1 - labelled_squares) * (1 - predicted_squares);
+  return spread <= 0 ? 0 : (sum.right / n - both) / std::sqrt(spread);
+}
 
-MultiLabelMetric::MultiLabelMetric(std::vector<std::string> labels)
-    : labels_(std::move(labels)), right_(labels_.size()), true_(labels_.size()),
-      predicted_(labels_.size()) {}
+// {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for many labels.
+std::string ClassificationMetric::ConfusionJson() const {
+  const size_t labels = classes_.names.size();
+  if (labels > kMostLabelsOfConfusion) return "null";
+  std::vector<std::vector<int64_t>> counts(labels, std::vector<int64_t>(labels));
+  for (const auto& [pair, count] : pairs_) counts[pair.first][pair.second] = count;
+  return Dump({{"labels", classes_.names}, {"counts", counts}});
+}
+
+MetricResults ClassificationMetric::Results() const {
+  const ClassCount sum = classes_.Sum();
+  return {{{"accuracy", Ratio(sum.right, sum.labelled)}, {"macro_f1", classes_.MacroF1()},
+              {"mcc", Mcc()}},
+      {{"per_class", classes_.ToJson("label")}, {"confusion", ConfusionJson()}}};
+}
 
 void MultiLabelMetric::Add(absl::Span<const float> labels, const std::vector<bool>& predicted) {
-  CLOZE_CHECK(labels.size() == labels_.size() && predicted.size() == labels_.size());
+  CLOZE_CHECK(labels.size() == classes_.names.size() && predicted.size() == labels.size());
   bool all = true;
-  for (size_t i = 0; i < labels_.size(); ++i) {
+  for (size_t i = 0; i < labels.size(); ++i) {
     const bool label = labels[i] > 0;
-    right_[i] += label && predicted[i];
-    true_[i] += label;
-    predicted_[i] += predicted[i];
+    ClassCount& count = classes_.counts[i];
+    count.right += label && predicted[i];
+    count.labelled += label;
+    count.predicted += predicted[i];
     all &= label == predicted[i];
   }
-  ++total_;
-  total_right_ += all;
+  ++texts_;
+  right_ += all;
 }
 
 MetricResults MultiLabelMetric::Results() const {
-  Json rows = Json::array();
-  int64_t right = 0, labelled = 0, predicted = 0, present = 0;
-  double f1 = 0;
-  for (size_t i = 0; i < labels_.size(); ++i) {
-    const Scores scores = ScoresOf(right_[i], true_[i], predicted_[i]);
-    rows.push_back(Row("label", labels_[i], scores, true_[i]));
-    right += right_[i], labelled += true_[i], predicted += predicted_[i];
-    f1 += scores.f1;
-    present += true_[i] + predicted_[i] > 0;
-  }
-  MetricResults results;
-  results.values = {{"micro_f1", Ratio(2.0 * right, labelled + predicted, kNaN)},
-      {"macro_f1", Ratio(f1, present, kNaN)}, {"accuracy", Ratio(total_right_, total_, kNaN)}};
-  results.tables = {{"per_class", Dump(rows)}};
-  return results;
+  return {{{"micro_f1", classes_.Sum().F1(kNaN)}, {"macro_f1", classes_.MacroF1()},
+              {"accuracy", Ratio(right_, texts_)}},
+      {{"per_class", classes_.ToJson("label")}}};
 }
 
 void RegressionMetric::Add(double value, double predicted) {
@@ -236,11 +216,10 @@ MetricResults RegressionMetric::Results() const {
     distances += std::fabs(error);
   }
   const double n = values_.size();
-  MetricResults results;
-  results.values = {{"pearson", Correlation(values_, predicted_)},
-      {"spearman", Correlation(Ranks(values_), Ranks(predicted_))},
-      {"mse", Ratio(squares, n, kNaN)}, {"mae", Ratio(distances, n, kNaN)}};
-  return results;
+  return {{{"pearson", Correlation(values_, predicted_)},
+              {"spearman", Correlation(Ranks(values_), Ranks(predicted_))},
+              {"mse", Ratio(squares, n)}, {"mae", Ratio(distances, n)}},
+      {}};
 }
 
 void MaskedLmMetric::Add(double loss_sum, int64_t correct, int64_t count) {
@@ -255,63 +234,33 @@ void MaskedLmMetric::AddText(int64_t tokens, int64_t bytes) {
 }
 
 MetricResults MaskedLmMetric::Results() const {
-  const double loss = Ratio(loss_sum_, count_, kNaN);
-  MetricResults results;
-  results.values = {{"loss", loss}, {"perplexity", std::exp(loss)},
-      {"accuracy", Ratio(correct_, count_, kNaN)},
-      {"bits_per_byte", loss * Ratio(tokens_, bytes_ * std::log(2.0), kNaN)}};
-  results.tables = {{"masked_tokens", absl::StrCat(count_)}};
-  return results;
+  const double loss = Ratio(loss_sum_, count_);
+  return {{{"loss", loss}, {"perplexity", std::exp(loss)}, {"accuracy", Ratio(correct_, count_)},
+              {"bits_per_byte", loss * Ratio(tokens_, bytes_ * std::log(2.0))}},
+      {{"masked_tokens", absl::StrCat(count_)}}};
 }
 
-TaggingMetric::TaggingMetric(std::vector<std::string> labels) : confusion_(std::move(labels)) {
-  if (!IsBio(confusion_.labels())) return;
-  tags_.emplace(confusion_.labels());
-  lenient_.resize(tags_->types().size());
-  strict_.resize(tags_->types().size());
-}
+TaggingMetric::TaggingMetric(const std::vector<std::string>& labels)
+    : words_(labels), tags_(TagsOf(labels)),
+      lenient_(tags_.has_value() ? tags_->types() : std::vector<std::string>()),
+      strict_(lenient_.names) {}
 
 void TaggingMetric::Add(absl::Span<const int> labels, absl::Span<const int> predicted) {
   CLOZE_CHECK(labels.size() == predicted.size());
-  for (size_t i = 0; i < labels.size(); ++i) confusion_.Add(labels[i], predicted[i]);
+  for (size_t i = 0; i < labels.size(); ++i) words_.Add(labels[i], predicted[i]);
   if (!tags_.has_value()) return;
-  Count(tags_->Lenient(labels), tags_->Lenient(predicted), &lenient_);
-  Count(tags_->Strict(labels), tags_->Strict(predicted), &strict_);
-}
-
-void TaggingMetric::Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted,
-    std::vector<SpanCounts>* counts) {
-  for (const TagSpan& span : predicted) ++(*counts)[span.type].predicted;
-  size_t at = 0;  // both are in the order of their begins, which are distinct
-  for (const TagSpan& span : labels) {
-    ++(*counts)[span.type].labelled;
-    while (at < predicted.size() && predicted[at].begin < span.begin) ++at;
-    (*counts)[span.type].right += at < predicted.size() && predicted[at] == span;
-  }
-}
-
-TaggingMetric::SpanCounts TaggingMetric::Sum(const std::vector<SpanCounts>& counts) {
-  SpanCounts sum;
-  for (const SpanCounts& c : counts)
-    sum = {sum.right + c.right, sum.labelled + c.labelled, sum.predicted + c.predicted};
-  return sum;
+  CountSpans(tags_->Lenient(labels), tags_->Lenient(predicted), &lenient_.counts);
+  CountSpans(tags_->Strict(labels), tags_->Strict(predicted), &strict_.counts);
 }
 
 MetricResults TaggingMetric::Results() const {
-  MetricResults results = WordResults(confusion_);
+  MetricResults results = words_.Results();
   if (!tags_.has_value()) return results;
-  const SpanCounts lenient = Sum(lenient_), strict = Sum(strict_);
-  const Scores scores = ScoresOf(lenient.right, lenient.labelled, lenient.predicted);
+  const ClassCount spans = lenient_.Sum();
   results.values.insert(results.values.begin(),
-      {{"span_f1", scores.f1}, {"span_precision", scores.precision}, {"span_recall", scores.recall},
-          {"strict_span_f1", ScoresOf(strict.right, strict.labelled, strict.predicted).f1}});
-  Json types = Json::array();
-  for (size_t i = 0; i < lenient_.size(); ++i) {
-    const SpanCounts& c = lenient_[i];
-    types.push_back(
-        Row("type", tags_->types()[i], ScoresOf(c.right, c.labelled, c.predicted), c.labelled));
-  }
-  results.tables.insert(results.tables.begin(), {"per_type", Dump(types)});
+      {{"span_f1", spans.F1()}, {"span_precision", spans.Precision()},
+          {"span_recall", spans.Recall()}, {"strict_span_f1", strict_.Sum().F1()}});
+  results.tables.insert(results.tables.begin(), {"per_type", lenient_.ToJson("type")});
   return results;
 }
 

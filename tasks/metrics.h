@@ -1,31 +1,31 @@
-// Metrics of predictions, which are added one by one. Memory does
-// not grow with the data (except for Spearman's correlation).
+// Metrics of predictions, which are added one by one. Memory does not grow with the data (except
+// for Spearman's correlation).
 #ifndef CLOZE_TASKS_METRICS_H_
 #define CLOZE_TASKS_METRICS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
-#include "tasks/spans.h"
+#include "tasks/tags.h"
 
 namespace cloze {
 
 // Named numbers, and tables for people and JSON readers.
 struct MetricResults {
-  // In output order. The first one selects the best model
-  // unless the spec names another. NaN: nothing was counted.
+  // In output order. The first one selects the best model unless the spec names another. NaN:
+  // nothing was counted.
   std::vector<std::pair<std::string, double>> values;
   // Tables (per_class, per_type, confusion ...), each as JSON text.
   std::vector<std::pair<std::string, std::string>> tables;
 
-  // Returns the value called `name`, or the first for an empty
-  // name. kSpec, with the known names, if there is none.
+  // Returns the value called `name`, or the first for an empty name. kSpec, with the known names,
+  // if there is none.
   absl::StatusOr<double> Value(const std::string& name) const;
   // One JSON object: the values, then the tables. NaN becomes null. Without line breaks.
   std::string ToJson() const;
@@ -33,71 +33,60 @@ struct MetricResults {
   std::string ToLine() const;
 };
 
-// True if larger values of metric `name` are better:
-// all but loss, perplexity, bits_per_byte, mse and mae.
-bool LargerIsBetter(const std::string& name);
-// Is `value` of metric `name` better than `best`? NaN never is, and anything is better than NaN.
+// True if `value` of metric `name` is better than `best`: smaller for loss, perplexity,
+// bits_per_byte, mse and mae, else larger. NaN never is, and anything is better than NaN.
 bool IsBetter(const std::string& name, double value, double best);
 
-// Counts of (label, predicted label). Holds only pairs that occur, so that many labels cost
-// nothing.
-class ConfusionMatrix {
- public:
-  explicit ConfusionMatrix(std::vector<std::string> labels);
-
-  // 0 <= label, predicted < labels().size().
-  void Add(int label, int predicted);
-
-  int64_t count(int label, int predicted) const;
-  int64_t total() const { return total_; }
-  const std::vector<std::string>& labels() const { return labels_; }
-  // Share of right predictions; NaN when there are none.
-  double Accuracy() const;
-  // Harmonic mean of precision and recall, averaged over the labels that occur in the data or in
-  // the predictions.
-  double MacroF1() const;
-  // Matthews correlation for any number of labels (Gorodkin's R_K): 1 is perfect, 0 as good as
-  // chance; 0 when either side has one label only.
-  double Mcc() const;
-
-  // [{"label", "precision", "recall", "f1", "support"}, ...]
-  std::string PerClassJson() const;
-  // {"labels": [...], "counts": [[...], ...]}, a row for each true label; null for more than 100
-  // labels.
-  std::string CountsJson() const;
-
- private:
-  std::vector<std::string> labels_;
-  std::unordered_map<uint64_t, int64_t> counts_;
-  std::vector<int64_t> right_, true_, predicted_;  // for each label
-  int64_t total_ = 0, total_right_ = 0;
+// Items of one class: those found, those there, and those in both.
+struct ClassCount {
+  int64_t right = 0, labelled = 0, predicted = 0;
+  double Precision() const;
+  double Recall() const;
+  double F1(double otherwise = 0) const;  // `otherwise` when there is nothing
 };
 
-// sequence_classification of one label: accuracy, macro_f1, mcc; tables per_class, confusion.
+// Counts of named classes.
+struct ClassCounts {
+  std::vector<std::string> names;
+  std::vector<ClassCount> counts;
+
+  explicit ClassCounts(std::vector<std::string> classes);
+  ClassCount Sum() const;
+  // Mean F1 of the classes that occur in the data or in the predictions; NaN if none does.
+  double MacroF1() const;
+  // [{key: name, "precision", "recall", "f1", "support"}, ...]
+  std::string ToJson(const char* key) const;
+};
+
+// sequence_classification of one label: accuracy, macro_f1, mcc; tables per_class, confusion. Holds
+// only pairs of labels that occur, so that many labels cost nothing.
 class ClassificationMetric {
  public:
-  explicit ClassificationMetric(std::vector<std::string> labels) : confusion_(std::move(labels)) {}
-  void Add(int label, int predicted) { confusion_.Add(label, predicted); }
+  explicit ClassificationMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
+  // Requires 0 <= label, predicted < labels.
+  void Add(int label, int predicted);
   MetricResults Results() const;
 
  private:
-  ConfusionMatrix confusion_;
+  double Mcc() const;
+  std::string ConfusionJson() const;
+
+  ClassCounts classes_;
+  std::map<std::pair<int, int>, int64_t> pairs_;  // of label and predicted label
 };
 
-// sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1 over the
-// labels that occur in the data or in the predictions, accuracy (texts whose labels are all right);
-// table per_class.
+// sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1,
+// accuracy (texts whose labels are all right); table per_class.
 class MultiLabelMetric {
  public:
-  explicit MultiLabelMetric(std::vector<std::string> labels);
+  explicit MultiLabelMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
   // Of a text; [labels] each.
   void Add(absl::Span<const float> labels, const std::vector<bool>& predicted);
   MetricResults Results() const;
 
  private:
-  std::vector<std::string> labels_;
-  std::vector<int64_t> right_, true_, predicted_;  // for each label
-  int64_t total_ = 0, total_right_ = 0;
+  ClassCounts classes_;
+  int64_t texts_ = 0, right_ = 0;
 };
 
 // sequence_classification of a number: Pearson's and Spearman's correlation (ties have their mean
@@ -113,13 +102,12 @@ class RegressionMetric {
 };
 
 // masked_lm: loss (nats per masked token), perplexity (e^loss), accuracy of the masked tokens, and
-// bits_per_byte.
 //
-//   bits_per_byte = loss * tokens / (ln 2 * bytes)
+//   bits_per_byte = loss * tokens / (ln 2 * bytes),
 //
-// charges each of the text's tokens (special ones aside) with the mean loss of the masked ones. So
-// it is a pseudo measure, not a code length; it compares models with different vocabularies on the
-// same text at the same mask_share. NaN when no text was counted.
+// which charges each of the text's tokens (special ones aside) with the mean loss of the masked
+// ones. It is a pseudo measure, not a code length; it compares models with different vocabularies
+// on the same text at the same mask_share. NaN when no text was counted.
 class MaskedLmMetric {
  public:
   // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
@@ -138,22 +126,15 @@ class MaskedLmMetric {
 // Tables per_class, per_type (lenient), confusion.
 class TaggingMetric {
  public:
-  explicit TaggingMetric(std::vector<std::string> labels);
+  explicit TaggingMetric(const std::vector<std::string>& labels);
   // Labels and predictions of a sentence's words, one each.
   void Add(absl::Span<const int> labels, absl::Span<const int> predicted);
   MetricResults Results() const;
 
  private:
-  struct SpanCounts {
-    int64_t right = 0, labelled = 0, predicted = 0;
-  };
-  static void Count(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& predicted,
-      std::vector<SpanCounts>* counts);
-  static SpanCounts Sum(const std::vector<SpanCounts>& counts);
-
-  ConfusionMatrix confusion_;
+  ClassificationMetric words_;
   std::optional<SpanTags> tags_;
-  std::vector<SpanCounts> lenient_, strict_;  // for each type
+  ClassCounts lenient_, strict_;  // of types
 };
 
 }  // namespace cloze

@@ -2,14 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/base/profile.h"
 #include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/squad.h"
-#include "tasks/task.h"
-#include "tasks/text_words.h"
 
 namespace cloze {
 namespace {
@@ -20,18 +17,16 @@ constexpr int32_t kStart = 0, kEnd = 1;
 // -- Windows.
 
 // The windows of a question with its context: <class> question <sep> part of the context <sep>.
-struct Encoded {
-  std::vector<Example> windows;
+struct EncodedQuestion : EncodedText {
   std::vector<int64_t> first;      // of each window: its first token of the context
   int64_t prefix = 0;              // tokens before the context
   std::vector<Span> bytes, chars;  // of each token of the context
-  int64_t cut = 0;                 // tokens that the question lost
 
   // Tokens of the context in window w.
   int64_t length(size_t w) const { return windows[w].ids.size() - prefix - 1; }
 };
 
-Encoded EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& spec,
+EncodedQuestion EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& spec,
     absl::string_view question, absl::string_view context) {
   const Encoding all = tokenizer.EncodePair(question, context);
   const int64_t size = all.ids.size(), count = tokenizer.Encode(context, false).ids.size(),
@@ -40,8 +35,8 @@ Encoded EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& 
   while (1 + asked < begin && all.words[1 + asked] >= 0) ++asked;
   const int64_t kept = std::min<int64_t>(
       {asked, spec.longest_question(), static_cast<int64_t>(spec.max_tokens()) / 2});
-  Encoded encoded;
-  encoded.cut = asked - kept;
+  EncodedQuestion encoded;
+  encoded.stats.cut_tokens = asked - kept;
   std::vector<int32_t> prefix(all.ids.begin(), all.ids.begin() + 1 + kept);
   prefix.insert(prefix.end(), all.ids.begin() + 1 + asked, all.ids.begin() + begin);
   encoded.prefix = prefix.size();
@@ -60,12 +55,17 @@ Encoded EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& 
     window.second = static_cast<int32_t>(second_type ? encoded.prefix : window.ids.size());
     window.continues = first > 0;
     encoded.first.push_back(first);
-    if (end == count) return encoded;
+    encoded.stats.text_tokens += window.ids.size() - 3;
+    encoded.stats.unknown_tokens +=
+        std::count(window.ids.begin(), window.ids.end(), tokenizer.special().unk);
+    if (end == count) break;
   }
+  encoded.stats.truncated = encoded.stats.cut_tokens > 0 || encoded.windows.size() > 1;
+  return encoded;
 }
 
 // Marks the answer in each window that holds all of it, and <class> in the others.
-void SetTargets(const std::vector<Question::Answer>& answers, Encoded* encoded) {
+void SetTargets(const std::vector<Question::Answer>& answers, EncodedQuestion* encoded) {
   int64_t start = -1, end = -1;  // first and last token of the answer
   if (!answers.empty()) {
     const int64_t from = answers[0].start, to = from + CountCodePoints(answers[0].text);
@@ -82,12 +82,6 @@ void SetTargets(const std::vector<Question::Answer>& answers, Encoded* encoded) 
         static_cast<int32_t>(inside ? end + shift : 0)};
     encoded->windows[w].labels = {kStart, kEnd};
   }
-}
-
-// All rows of a window: their logits are needed.
-void SetAllRows(Example* window) {
-  window->rows.resize(window->ids.size());
-  std::iota(window->rows.begin(), window->rows.end(), 0);
 }
 
 // -- Answers.
@@ -108,7 +102,7 @@ double LogSum(const std::vector<double>& x) {
 // The span with the largest sum of start and end logits (Devlin et al. 2019), or none if the
 // smallest sum of <class> over the windows is larger.
 FoundAnswer FindAnswer(
-    const Encoded& encoded, const QuestionAnsweringSpec& spec, const TextLogits& text) {
+    const EncodedQuestion& encoded, const QuestionAnsweringSpec& spec, const TextLogits& text) {
   std::vector<double> starts, ends;  // candidates
   double best = -std::numeric_limits<double>::infinity(),
          null = std::numeric_limits<double>::infinity();
@@ -144,26 +138,6 @@ FoundAnswer FindAnswer(
   return answer;
 }
 
-class AnswerDecoder : public Decoder {
- public:
-  AnswerDecoder(const QuestionAnsweringSpec& spec, const Tokenizer* tokenizer)
-      : spec_(spec), tokenizer_(tokenizer) {}
-
-  OrderedJson Answer(const Record& record, const TextLogits& text) const override {
-    const Encoded encoded = EncodeQuestion(*tokenizer_, spec_, record.text, record.text_pair);
-    const FoundAnswer found = FindAnswer(encoded, spec_, text);
-    if (found.none) return {{"answer", nullptr}, {"score", Decimal(found.score)}};
-    OrderedJson answer = {
-        {"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)}};
-    answer.update(PlaceOf(found.bytes, found.chars));
-    return answer;
-  }
-
- private:
-  const QuestionAnsweringSpec& spec_;
-  const Tokenizer* tokenizer_;
-};
-
 // -- Metrics, as SQuAD's evaluation script has them.
 
 class AnswerMetrics : public TextEvaluation {
@@ -180,7 +154,8 @@ class AnswerMetrics : public TextEvaluation {
   }
   void AddText(const TextLogits& text) override {
     const Question& question = questions_[count_++];
-    const Encoded encoded = EncodeQuestion(tokenizer_, spec_, question.question, question.context);
+    const EncodedQuestion encoded =
+        EncodeQuestion(tokenizer_, spec_, question.question, question.context);
     const FoundAnswer found = FindAnswer(encoded, spec_, text);
     const auto predicted =
         SquadWords(found.none ? std::string() : Slice(question.context, found.bytes));
@@ -212,11 +187,9 @@ class AnswerMetrics : public TextEvaluation {
 class QuestionAnswering : public Task {
  public:
   explicit QuestionAnswering(const QuestionAnsweringSpec& spec)
-      : Task("question_answering"), spec_(spec) {}
+      : Task("question_answering", HeadKind::kQuestionAnswering, "predict"), spec_(spec) {}
 
-  HeadKind head() const override { return HeadKind::kQuestionAnswering; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  absl::string_view command() const override { return "predict"; }
   bool reads_pairs() const override { return true; }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
@@ -247,11 +220,32 @@ class QuestionAnswering : public Task {
     kind.key.AddNumber(spec_.longest_question());
     DataSpec json = data;
     json.set_format(DataSpec::JSONL);  // only for the key: names need not end in .jsonl
-    ASSIGN_OR_RETURN(BuiltStore built, OpenOrBuild(json, std::move(kind), tokenizer, options,
-                                           [&](ExampleStoreWriter* writer, DataStats* stats) {
-                                             return Fill(
-                                                 questions, tokenizer, options, writer, stats);
-                                           }));
+    const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
+      int64_t done = 0, total = 0;
+      for (const Question& q : questions) total += q.context.size();
+      auto next = questions.begin();
+      const auto read = [&](const Question** question, int64_t* bytes) -> absl::StatusOr<bool> {
+        if (next == questions.end()) return false;
+        *question = &*next++;
+        *bytes += (*question)->context.size();
+        done += (*question)->context.size();
+        return true;
+      };
+      const auto encode = [&](const Question* question, EncodedText* out) {
+        EncodedQuestion encoded =
+            EncodeQuestion(tokenizer, spec_, question->question, question->context);
+        SetTargets(question->answers, &encoded);
+        encoded.stats.bytes = question->question.size() + question->context.size();
+        *out = std::move(encoded);
+      };
+      const auto tick = [&] {
+        if (options.progress) options.progress(done, total);
+        return CheckStop(options);
+      };
+      return FillWithTexts<const Question*>(read, encode, tick, writer, stats);
+    };
+    ASSIGN_OR_RETURN(
+        BuiltStore built, OpenOrBuild(json, std::move(kind), tokenizer, options, fill));
     if (use == DataUse::kEvaluation) held_out_ = questions;
     return built;
   }
@@ -283,63 +277,27 @@ class QuestionAnswering : public Task {
           "expected a question and its context, as \"text\" and \"text_pair\" (or, in text lines, "
           "with a tab between them)");
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
-    Encoded encoded = EncodeQuestion(*tokenizer, spec_, record.text, record.text_pair);
+    EncodedQuestion encoded = EncodeQuestion(*tokenizer, spec_, record.text, record.text_pair);
     for (Example& window : encoded.windows) SetAllRows(&window);
-    cut->texts += encoded.cut > 0;
-    cut->tokens += encoded.cut;
-    cut->windows += encoded.windows.size() > 1;
-    cut->max_tokens = spec_.max_tokens();
+    cut->Add(encoded.stats.cut_tokens, encoded.windows.size(), spec_.max_tokens());
     return std::move(encoded.windows);
   }
-  std::unique_ptr<Decoder> NewDecoder(const Model&, const DecodeOptions&) const override {
-    return std::make_unique<AnswerDecoder>(spec_, tokenizer());
+  Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
+    return [this](const Record& record, const TextLogits& text) -> OrderedJson {
+      const FoundAnswer found = FindAnswer(
+          EncodeQuestion(*tokenizer(), spec_, record.text, record.text_pair), spec_, text);
+      if (found.none) return {{"answer", nullptr}, {"score", Decimal(found.score)}};
+      OrderedJson answer = {
+          {"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)}};
+      answer.update(PlaceOf(found.bytes, found.chars));
+      return answer;
+    };
   }
 
  private:
-  absl::Status Fill(const std::vector<Question>& questions, const Tokenizer& tokenizer,
-      const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
-
   QuestionAnsweringSpec spec_;
   std::vector<Question> held_out_;  // of the store for evaluation
 };
-
-absl::Status QuestionAnswering::Fill(const std::vector<Question>& questions,
-    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
-    DataStats* stats) const {
-  int64_t total = 0, done = 0;
-  for (const Question& q : questions) total += q.context.size();
-  size_t next = 0;
-  const auto read = [&](const Question** question, int64_t* bytes) -> absl::StatusOr<bool> {
-    if (next == questions.size()) return false;
-    *question = &questions[next++];
-    *bytes += (*question)->context.size();
-    return true;
-  };
-  const auto encode = [&](const Question* question, Encoded* encoded) {
-    *encoded = EncodeQuestion(tokenizer, spec_, question->question, question->context);
-    SetTargets(question->answers, encoded);
-  };
-  const auto consume = [&](const Question* question,
-                           const Encoded& encoded) -> absl::StatusOr<bool> {
-    for (const Example& window : encoded.windows) {
-      RETURN_IF_ERROR(writer->Add(window));
-      stats->text_tokens += window.ids.size() - 3;
-      stats->unknown_tokens +=
-          std::count(window.ids.begin(), window.ids.end(), tokenizer.special().unk);
-    }
-    ++stats->documents;
-    stats->bytes += question->question.size() + question->context.size();
-    stats->truncated += encoded.cut > 0 || encoded.windows.size() > 1;
-    stats->cut_tokens += encoded.cut;
-    done += question->context.size();
-    return true;
-  };
-  const auto tick = [&] {
-    if (options.progress) options.progress(done, total);
-    return CheckStop(options);
-  };
-  return RunPipeline<const Question*, Encoded>(read, encode, consume, tick);
-}
 
 LossSum QuestionAnswering::Loss(
     const Head&, const Pass& pass, Mat logits, int64_t first, float scale, Arena& arena) const {

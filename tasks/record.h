@@ -1,4 +1,4 @@
-// One thing to run a model on, and its tokens.
+// One thing to run a model on, its sequences, also of long texts, and its words.
 #ifndef CLOZE_TASKS_RECORD_H_
 #define CLOZE_TASKS_RECORD_H_
 
@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/status.h"
+#include "core/base/json.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "proto/task.pb.h"
 #include "tasks/data/example_store.h"
 
 namespace cloze {
@@ -36,6 +37,9 @@ struct CutCounts {
   int64_t windows = 0;            // texts that were read in several windows
   int64_t words = 0;              // words that lost pieces
   int64_t max_tokens = 0;         // the limit of the last of these texts
+
+  // Adds a text that lost `cut` tokens and became `sequences` windows.
+  void Add(int64_t cut, size_t sequences, int64_t limit);
 };
 
 // Returns the tokens of a record, cut to the model's limit, or its ids as they are. kData for ids
@@ -43,7 +47,52 @@ struct CutCounts {
 absl::StatusOr<Example> EncodeRecord(const Record& record, const ModelInput& input, CutCounts* cut);
 
 // Returns the sequence of an encoding, cut to max_tokens; *dropped receives the tokens cut off.
-Example ExampleOf(Encoding encoding, int64_t max_tokens, int64_t* dropped);
+Example ExampleOf(Encoding encoding, int64_t max_tokens, int64_t* dropped, Keep keep = Keep::kHead);
+
+// Sets the rows of a sequence whose logits are all needed.
+void SetAllRows(Example* example);
+
+// The sequences of one text, all but the first with `continues`, and its part of a store's
+// statistics: text_tokens, unknown_tokens, truncated and cut_tokens.
+struct EncodedText {
+  std::vector<Example> windows;
+  DataStats stats;
+};
+
+// Returns <class> text <sep> [pair <sep>] with row 0, of at most max_tokens (at least 3; 4 for a
+// pair): one sequence, or with WINDOWS and a single text as many full ones as cover it, overlapping
+// evenly.
+EncodedText SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
+    const std::string* pair, int64_t max_tokens, SequenceClassificationSpec::LongTexts long_texts);
+
+// kNone: every word is in exactly one window, for training. kHalf: each window begins half a window
+// before the end of the previous one and owns the words with the most context in it, for
+// prediction.
+enum class Overlap { kNone, kHalf };
+
+// Returns windows of at most max_tokens (at least 3), <class> pieces <sep>, split between words.
+// Rows are the first pieces of the words that the window owns, labels theirs (none if `labels` is
+// empty). Only words longer than a window are cut; words without pieces become <unk>. Also counts
+// words and empty_words; `truncated` counts words. The tokenizer must have <class>, <sep> and
+// <unk>.
+EncodedText CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words,
+    absl::Span<const int32_t> labels, int32_t max_tokens, Overlap overlap);
+
+struct TextWord {
+  Span bytes, chars;  // of the original text; chars in code points, as Encoding has them
+};
+
+// Returns the words as the tokenizer splits them, and of each run between white space in which it
+// sees none (control characters, marks without a letter) the whole run. So no run is without a
+// word; words are in order and do not overlap.
+std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view text);
+
+// Returns the part of `text` at `bytes`.
+std::string Slice(absl::string_view text, Span bytes);
+// Returns the parts of `text` that are these words.
+std::vector<std::string> Slices(absl::string_view text, const std::vector<TextWord>& words);
+// Returns the place of an answer: "start" and "end" in code points, "byte_start" and "byte_end".
+OrderedJson PlaceOf(Span bytes, Span chars);
 
 }  // namespace cloze
 

@@ -9,125 +9,26 @@
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
 #include "tasks/labels.h"
-#include "tasks/long_text.h"
-#include "tasks/scores.h"
-#include "tasks/task.h"
 
 namespace cloze {
 namespace {
 
 using Spec = SequenceClassificationSpec;
 
-// A text with its target, and what the tokenizer makes of it.
+// A text, and its target in `labels` or `values`.
 struct LabelledText {
   TextExample text;
-  int32_t label = 0;
-  std::vector<float> values;
-};
-struct EncodedText {
-  std::vector<TextSequence> sequences;
-  int64_t cut = 0, invalid = 0;
+  Example target;
 };
 
-// Reads labelled texts, makes sequences of them and writes these.
-class ClassificationFill {
- public:
-  ClassificationFill(const DataSpec& data, const Spec& task, const LabelIds& labels,
-      const Tokenizer& tokenizer, ExampleStoreWriter* writer, DataStats* stats)
-      : data_(data), task_(task), labels_(labels), tokenizer_(tokenizer), writer_(writer),
-        stats_(*stats) {}
+float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
 
-  absl::Status Run(const BuildOptions& options) {
-    const bool several = task_.kind() == Spec::MULTI_LABEL;
-    ASSIGN_OR_RETURN(
-        TextReader reader, TextReader::Open(data_, several ? Labels::kSeveral : Labels::kRequired));
-    const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
-      ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
-      if (!more) return false;
-      *bytes += item->text.text.size() + item->text.text_pair.size();
-      RETURN_IF_ERROR(TakeTarget(reader, item));
-      return true;
-    };
-    const bool pair = !data_.text_pair_field().empty();
-    const auto encode = [&](const LabelledText& item, EncodedText* out) {
-      out->sequences = SequencesOfText(tokenizer_, item.text.text,
-          pair ? &item.text.text_pair : nullptr, task_.max_tokens(), task_.long_texts(), &out->cut);
-      out->invalid = CountInvalidUtf8(item.text.text) + CountInvalidUtf8(item.text.text_pair);
-    };
-    const auto consume = [&](const LabelledText& item, const EncodedText& encoded) {
-      return Write(item, encoded);
-    };
-    return RunPipeline<LabelledText, EncodedText>(read, encode, consume, Ticker(reader, options));
-  }
-
- private:
-  absl::Status TakeTarget(const TextReader& reader, LabelledText* item) const {
-    switch (task_.kind()) {
-      case Spec::SINGLE_LABEL: {
-        ASSIGN_OR_RETURN(item->label, IdOf(reader, item->text, item->text.label));
-        break;
-      }
-      case Spec::MULTI_LABEL:
-        item->values.assign(labels_.size(), 0);
-        for (const std::string& label : LabelsOf(item->text, task_.label_separator())) {
-          ASSIGN_OR_RETURN(const int32_t id, IdOf(reader, item->text, label));
-          item->values[id] = 1;
-        }
-        break;
-      case Spec::REGRESSION: {
-        float value = 0;
-        if (!absl::SimpleAtof(item->text.label, &value) || !std::isfinite(value)) {
-          return Error(Exit::kData, reader.Where(item->text.line), ": label_field: \"",
-              Quote(item->text.label), "\" is not a finite number; REGRESSION ",
-              "learns numbers, SINGLE_LABEL and MULTI_LABEL names");
-        }
-        item->values = {value};
-        break;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<int32_t> IdOf(
-      const TextReader& reader, const TextExample& text, const std::string& label) const {
-    const int32_t id = labels_.Find(label);
-    if (id >= 0) return id;
-    return labels_.Unknown(reader.Where(text.line), "label_field", label);
-  }
-
-  absl::StatusOr<bool> Write(const LabelledText& item, const EncodedText& encoded) {
-    const SpecialIds& special = tokenizer_.special();
-    int64_t text_tokens = 0;
-    Example example;
-    example.rows = {0};
-    if (item.values.empty()) example.labels = {item.label};
-    example.values = item.values;
-    for (const TextSequence& sequence : encoded.sequences) {
-      example.ids = sequence.ids;
-      example.second = sequence.second;
-      text_tokens += std::count_if(sequence.ids.begin(), sequence.ids.end(),
-          [&](int32_t id) { return id != special.cls && id != special.sep; });
-      stats_.unknown_tokens += std::count(sequence.ids.begin(), sequence.ids.end(), special.unk);
-      RETURN_IF_ERROR(writer_->Add(example));
-      example.continues = true;
-    }
-    ++stats_.documents;
-    stats_.empty_documents += text_tokens == 0;
-    stats_.text_tokens += text_tokens;
-    stats_.bytes += item.text.text.size() + item.text.text_pair.size();
-    stats_.truncated += encoded.cut > 0 || encoded.sequences.size() > 1;
-    stats_.cut_tokens += encoded.cut;
-    stats_.invalid_bytes += encoded.invalid;
-    return true;
-  }
-
-  const DataSpec& data_;
-  const Spec& task_;
-  const LabelIds& labels_;
-  const Tokenizer& tokenizer_;
-  ExampleStoreWriter* writer_;
-  DataStats& stats_;
-};
+// For each of several labels, true if its probability is at least `threshold`.
+std::vector<bool> AtLeast(absl::Span<const float> logits, float threshold) {
+  std::vector<bool> chosen;
+  for (const float x : logits) chosen.push_back(Logistic(x) >= threshold);
+  return chosen;
+}
 
 // The mean of the logits of a text's windows.
 std::vector<float> MeanLogits(const TextLogits& text) {
@@ -184,46 +85,6 @@ class TextMetrics : public TextEvaluation {
   int64_t texts_ = 0;
 };
 
-class TextDecoder : public Decoder {
- public:
-  TextDecoder(const Spec& spec, const std::vector<std::string>& labels)
-      : spec_(spec), labels_(labels) {}
-
-  OrderedJson Answer(const Record&, const TextLogits& text) const override {
-    std::vector<float> logits = MeanLogits(text);
-    switch (spec_.kind()) {
-      case Spec::SINGLE_LABEL: {
-        Softmax(logits.data(), logits.size());
-        const int64_t best = BestIndex(logits);
-        return {
-            {"label", labels_[best]}, {"score", Decimal(logits[best])}, {"scores", Scores(logits)}};
-      }
-      case Spec::MULTI_LABEL: {
-        const std::vector<bool> chosen = AtLeast(logits, spec_.threshold());
-        OrderedJson labels = OrderedJson::array();
-        for (size_t i = 0; i < chosen.size(); ++i) {
-          if (chosen[i]) labels.push_back(labels_[i]);
-        }
-        for (float& x : logits) x = Logistic(x);
-        return {{"labels", std::move(labels)}, {"scores", Scores(logits)}};
-      }
-      case Spec::REGRESSION: return {{"label", labels_[0]}, {"score", Decimal(logits[0])}};
-    }
-    CLOZE_CHECK(false);
-  }
-
- private:
-  OrderedJson Scores(const std::vector<float>& scores) const {
-    OrderedJson json = OrderedJson::object();
-    for (size_t i = 0; i < labels_.size(); ++i)
-      json.get_ref<OrderedJson::object_t&>().emplace_back(labels_[i], Decimal(scores[i]));
-    return json;
-  }
-
-  const Spec& spec_;
-  const std::vector<std::string>& labels_;
-};
-
 // problem_type of each kind, in transformers.
 constexpr const char* kProblemTypes[] = {
     "single_label_classification", "multi_label_classification", "regression"};
@@ -253,11 +114,10 @@ Spec::Kind KindOf(const ModelConfig& config, JsonFields& fields) {
 class SequenceClassification : public Task {
  public:
   explicit SequenceClassification(const Spec& spec)
-      : Task("sequence_classification"), spec_(spec) {}
+      : Task("sequence_classification", HeadKind::kSequenceClassification, "predict"), spec_(spec) {
+  }
 
-  HeadKind head() const override { return HeadKind::kSequenceClassification; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  absl::string_view command() const override { return "predict"; }
   bool reads_pairs() const override { return pairs_; }
   int64_t SampleRow(int64_t) const override { return 0; }
 
@@ -311,7 +171,7 @@ class SequenceClassification : public Task {
     }
     return OpenOrBuild(data, std::move(kind), tokenizer, options,
         [&](ExampleStoreWriter* writer, DataStats* stats) {
-          return ClassificationFill(data, spec_, ids, tokenizer, writer, stats).Run(options);
+          return Fill(data, ids, tokenizer, options, writer, stats);
         });
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
@@ -344,14 +204,105 @@ class SequenceClassification : public Task {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
-  std::unique_ptr<Decoder> NewDecoder(const Model&, const DecodeOptions&) const override {
-    return std::make_unique<TextDecoder>(spec_, labels());
+  Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
+    return [this](const Record&, const TextLogits& text) { return Answer(MeanLogits(text)); };
   }
 
  private:
+  absl::Status Fill(const DataSpec& data, const LabelIds& ids, const Tokenizer& tokenizer,
+      const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
+  absl::Status SetTarget(const TextReader& reader, const LabelIds& ids, LabelledText* item) const;
+  OrderedJson Answer(std::vector<float> logits) const;
+
   Spec spec_;
   bool pairs_ = false, singles_ = false;  // the model was trained on pairs, or on single texts only
 };
+
+absl::Status SequenceClassification::SetTarget(
+    const TextReader& reader, const LabelIds& ids, LabelledText* item) const {
+  const auto id_of = [&](const std::string& label) {
+    return ids.IdOf(label, "label_field", [&] { return reader.Where(item->text.line); });
+  };
+  const std::string& text = item->text.label;
+  float number = 0;
+  switch (spec_.kind()) {
+    case Spec::SINGLE_LABEL: {
+      ASSIGN_OR_RETURN(const int32_t id, id_of(text));
+      item->target.labels = {id};
+      break;
+    }
+    case Spec::MULTI_LABEL:
+      item->target.values.assign(ids.size(), 0);
+      for (const std::string& label : LabelsOf(item->text, spec_.label_separator())) {
+        ASSIGN_OR_RETURN(const int32_t id, id_of(label));
+        item->target.values[id] = 1;
+      }
+      break;
+    case Spec::REGRESSION:
+      if (!absl::SimpleAtof(text, &number) || !std::isfinite(number))
+        return Error(Exit::kData, reader.Where(item->text.line), ": label_field: \"", Quote(text),
+            "\" is not a finite number; REGRESSION learns numbers, SINGLE_LABEL and MULTI_LABEL "
+            "names");
+      item->target.values = {number};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids,
+    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
+    DataStats* stats) const {
+  ASSIGN_OR_RETURN(TextReader reader,
+      TextReader::Open(
+          data, spec_.kind() == Spec::MULTI_LABEL ? Labels::kSeveral : Labels::kRequired));
+  const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
+    if (!more) return false;
+    *bytes += item->text.text.size() + item->text.text_pair.size();
+    RETURN_IF_ERROR(SetTarget(reader, ids, item));
+    return true;
+  };
+  const bool pair = !data.text_pair_field().empty();
+  const auto encode = [&](const LabelledText& item, EncodedText* out) {
+    const auto& [text, text_pair] = std::tie(item.text.text, item.text.text_pair);
+    *out = SequencesOfText(
+        tokenizer, text, pair ? &text_pair : nullptr, spec_.max_tokens(), spec_.long_texts());
+    out->stats.empty_documents = out->stats.text_tokens == 0;
+    out->stats.bytes = text.size() + text_pair.size();
+    out->stats.invalid_bytes = CountInvalidUtf8(text) + CountInvalidUtf8(text_pair);
+    for (Example& window : out->windows) {
+      window.labels = item.target.labels;
+      window.values = item.target.values;
+    }
+  };
+  return FillWithTexts<LabelledText>(read, encode, Ticker(reader, options), writer, stats);
+}
+
+OrderedJson SequenceClassification::Answer(std::vector<float> logits) const {
+  const auto scores = [&] {
+    OrderedJson json = OrderedJson::object();
+    for (size_t i = 0; i < logits.size(); ++i)
+      json.get_ref<OrderedJson::object_t&>().emplace_back(labels()[i], Decimal(logits[i]));
+    return json;
+  };
+  switch (spec_.kind()) {
+    case Spec::SINGLE_LABEL: {
+      Softmax(logits.data(), logits.size());
+      const int64_t best = BestIndex(logits);
+      return {{"label", labels()[best]}, {"score", Decimal(logits[best])}, {"scores", scores()}};
+    }
+    case Spec::MULTI_LABEL: {
+      const std::vector<bool> chosen = AtLeast(logits, spec_.threshold());
+      OrderedJson names = OrderedJson::array();
+      for (size_t i = 0; i < chosen.size(); ++i) {
+        if (chosen[i]) names.push_back(labels()[i]);
+        logits[i] = Logistic(logits[i]);
+      }
+      return {{"labels", std::move(names)}, {"scores", scores()}};
+    }
+    case Spec::REGRESSION: return {{"label", labels()[0]}, {"score", Decimal(logits[0])}};
+  }
+  CLOZE_CHECK(false);
+}
 
 absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
     const Record& record, const ModelInput& input, CutCounts* cut) const {
@@ -369,22 +320,10 @@ absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
   if (singles_ && pair)
     return Error(Exit::kData, "a pair of texts; this model was trained on single ones");
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
-  std::vector<Example> windows;
-  int64_t dropped = 0;
-  for (TextSequence& sequence : SequencesOfText(*tokenizer, record.text,
-           pair ? &record.text_pair : nullptr, spec_.max_tokens(), spec_.long_texts(), &dropped)) {
-    Example window;
-    window.ids = std::move(sequence.ids);
-    window.second = static_cast<int32_t>(sequence.second);
-    window.rows = {0};
-    window.continues = !windows.empty();
-    windows.push_back(std::move(window));
-  }
-  cut->texts += dropped > 0;
-  cut->tokens += dropped;
-  cut->windows += windows.size() > 1;
-  if (dropped > 0 || windows.size() > 1) cut->max_tokens = spec_.max_tokens();
-  return windows;
+  EncodedText text = SequencesOfText(*tokenizer, record.text, pair ? &record.text_pair : nullptr,
+      spec_.max_tokens(), spec_.long_texts());
+  cut->Add(text.stats.cut_tokens, text.windows.size(), spec_.max_tokens());
+  return std::move(text.windows);
 }
 
 }  // namespace

@@ -7,6 +7,34 @@
 
 namespace cloze {
 
+void Softmax(float* x, int64_t n) {
+  const float max = *std::max_element(x, x + n);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i] = std::exp(x[i] - max);
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(x[i] / sum);
+}
+
+int64_t BestIndex(absl::Span<const float> values) {
+  return std::max_element(values.begin(), values.end()) - values.begin();
+}
+
+void WindowJoiner::Add(const Example& window, ConstMat logits) {
+  if (!window.continues) Finish();
+  windows_.push_back(window);
+  labels_ = logits.cols;
+  rows_ += logits.rows;
+  for (int64_t r = 0; r < logits.rows; ++r)
+    logits_.insert(logits_.end(), logits.f32(r), logits.f32(r) + logits.cols);
+}
+
+void WindowJoiner::Finish() {
+  if (windows_.empty()) return;
+  on_text_({windows_, View(static_cast<const float*>(logits_.data()), rows_, labels_)});
+  windows_.clear();
+  logits_.clear();
+  rows_ = 0;
+}
+
 DataShape ShapeOfData(const DataStats& stats) {
   DataShape shape;
   if (stats.examples > 0) shape.mean_length = double(stats.tokens) / stats.examples;
@@ -38,28 +66,11 @@ MetricResults TextEvaluation::Results() {
   return Count();
 }
 
-absl::StatusOr<std::vector<std::string>> Task::LearnLabels(
-    const DataSpec&, const ModelConfig&, const std::atomic<bool>*) const {
-  return std::vector<std::string>();
-}
-
 absl::Status Task::Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t) {
   labels_ = config.labels;
   tokenizer_ = tokenizer;
   return absl::OkStatus();
 }
-
-absl::Status Task::WeighLabels(const ExampleStore&, std::vector<std::string>*) {
-  return absl::OkStatus();
-}
-
-std::vector<Example> Task::Sequences(Example example, double) const {
-  std::vector<Example> sequences;
-  sequences.push_back(std::move(example));
-  return sequences;
-}
-
-void Task::Draw(uint64_t, Example*) const {}
 
 LossSum Task::Loss(
     const Head&, const Pass& pass, Mat logits, int64_t first, float scale, Arena& arena) const {

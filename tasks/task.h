@@ -4,6 +4,7 @@
 #define CLOZE_TASKS_TASK_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,9 +16,38 @@
 #include "tasks/data/cache.h"
 #include "tasks/metrics.h"
 #include "tasks/record.h"
-#include "tasks/text_logits.h"
 
 namespace cloze {
+
+// Replaces x[0..n) by exp(x - max) / sum.
+void Softmax(float* x, int64_t n);
+
+// Index of the largest value; the first one of equal values. Requires a value.
+int64_t BestIndex(absl::Span<const float> values);
+
+// The windows of one text, and the logits of their rows, window after window.
+struct TextLogits {
+  absl::Span<const Example> windows;
+  ConstMat logits;  // [sum of the windows' rows, labels] f32
+};
+
+// Joins consecutive windows into texts: a window with `continues` belongs to the text before it.
+class WindowJoiner {
+ public:
+  // Calls `on_text` for each text when it is complete; the argument is valid during the call.
+  explicit WindowJoiner(std::function<void(const TextLogits&)> on_text)
+      : on_text_(std::move(on_text)) {}
+  // Adds a window; logits [rows of the window, labels] f32.
+  void Add(const Example& window, ConstMat logits);
+  // Completes the last text.
+  void Finish();
+
+ private:
+  std::function<void(const TextLogits&)> on_text_;
+  std::vector<Example> windows_;
+  std::vector<float> logits_;
+  int64_t rows_ = 0, labels_ = 0;
+};
 
 // Properties of the data that decide how many rows of a batch have a target.
 struct DataShape {
@@ -35,14 +65,9 @@ struct DecodeOptions {
   int top = 5;                                 // masked_lm: tokens for each mask
 };
 
-// Answers from logits. Const and thread-safe; knows the model's weights as they were when it was
-// made.
-class Decoder {
- public:
-  virtual ~Decoder() = default;
-  // The members of the answer, in the order to print.
-  virtual OrderedJson Answer(const Record& record, const TextLogits& text) const = 0;
-};
+// Returns the members of an answer, in the order to print. Thread-safe; knows the model's weights
+// as they were when it was made, and refers to its task.
+using Decoder = std::function<OrderedJson(const Record& record, const TextLogits& text)>;
 
 // Counts how good a model is on held-out examples.
 class Evaluation {
@@ -79,7 +104,9 @@ class Task {
   // -- What the spec says.
   // Name of the task's field in TaskSpec: "token_tagging".
   const std::string& name() const { return name_; }
-  virtual HeadKind head() const = 0;
+  HeadKind head() const { return head_; }
+  // The command that answers: "predict".
+  const std::string& command() const { return command_; }
   // Longest sequence, special tokens included.
   virtual int32_t max_tokens() const = 0;
   // True if `cloze pretrain` trains it, false if `cloze finetune` does.
@@ -91,7 +118,9 @@ class Task {
   // Labels of the model: those of the spec, else learned from `train`. `folder` is the model that
   // the run starts from, whose labels are kept if they cover the data.
   virtual absl::StatusOr<std::vector<std::string>> LearnLabels(
-      const DataSpec& train, const ModelConfig& folder, const std::atomic<bool>* stop) const;
+      const DataSpec& /*train*/, const ModelConfig& /*folder*/, const std::atomic<bool>*) const {
+    return std::vector<std::string>();
+  }
   // Writes into *config the head and what the model folder stores of the task.
   virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
   // The reverse: sets max_tokens(), at most `longest`, and the rest. `fields` reads task_fields.
@@ -104,13 +133,17 @@ class Task {
   virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
       const Tokenizer& tokenizer, const BuildOptions& options) = 0;
   // Learns weights of labels from the training data if the spec says so; adds lines for the user.
-  virtual absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes);
+  virtual absl::Status WeighLabels(const ExampleStore& /*train*/, std::vector<std::string>*) {
+    return absl::OkStatus();
+  }
 
   // -- Training.
   // The sequences that are trained in place of `example` when the share `done` of the run is done.
-  virtual std::vector<Example> Sequences(Example example, double done) const;
+  virtual std::vector<Example> Sequences(Example example, double /*done*/) const {
+    return {std::move(example)};
+  }
   // Sets rows and labels of example `number` where they are drawn anew each time; a pure function.
-  virtual void Draw(uint64_t number, Example* example) const;
+  virtual void Draw(uint64_t /*number*/, Example*) const {}
   // Summed loss of `logits`, those of the batch's targets from `first` on; with scale != 0, logits
   // become their gradient times scale. By default the cross entropy with the weights of labels.
   virtual LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
@@ -123,8 +156,6 @@ class Task {
   virtual int64_t TargetRows(int64_t rows, int64_t examples, const DataShape& data) const = 0;
 
   // -- Evaluation and inference.
-  // The command that answers: "predict".
-  virtual absl::string_view command() const = 0;
   virtual std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats& stats, const DecodeOptions& options) const = 0;
   // True if evaluation computes the logits of a whole batch at once.
@@ -132,15 +163,15 @@ class Task {
   // The windows of a record, with the rows whose logits the answer needs.
   virtual absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const = 0;
-  virtual std::unique_ptr<Decoder> NewDecoder(
-      const Model& model, const DecodeOptions& options) const = 0;
+  virtual Decoder NewDecoder(const Model& model, const DecodeOptions& options) const = 0;
   // True if lines of text are pairs.
   virtual bool reads_pairs() const { return false; }
   // The row of a sequence whose logits are kept as a sample of the model.
   virtual int64_t SampleRow(int64_t tokens) const { return tokens / 2; }
 
  protected:
-  explicit Task(std::string name) : name_(std::move(name)) {}
+  Task(std::string name, HeadKind head, std::string command)
+      : name_(std::move(name)), head_(head), command_(std::move(command)) {}
   const std::vector<std::string>& labels() const { return labels_; }
   const Tokenizer* tokenizer() const { return tokenizer_; }
   // Sets the weights of labels as the spec gives them, or learns them from the data: examples /
@@ -150,6 +181,8 @@ class Task {
 
  private:
   std::string name_;
+  HeadKind head_;
+  std::string command_;
   std::vector<std::string> labels_;
   const Tokenizer* tokenizer_ = nullptr;
   std::vector<float> weights_;  // of labels; empty: all 1

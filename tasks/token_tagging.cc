@@ -4,27 +4,16 @@
 #include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
-#include "tasks/iob1.h"
 #include "tasks/labels.h"
-#include "tasks/scores.h"
-#include "tasks/spans.h"
-#include "tasks/tag_decoder.h"
-#include "tasks/task.h"
-#include "tasks/text_words.h"
-#include "tasks/windows.h"
+#include "tasks/tags.h"
 
 namespace cloze {
 namespace {
 
-// A sentence with its labels' ids, and its windows.
+// A sentence with its labels' ids.
 struct LabelledWords {
   std::vector<std::string> words;
   std::vector<int32_t> labels;
-};
-struct EncodedWords {
-  std::vector<Window> windows;
-  WindowCounts counts;
-  int64_t invalid = 0;
 };
 
 // True if the tags are IOB1 although the labels have the B of IOB2.
@@ -45,63 +34,32 @@ absl::StatusOr<bool> IsIob1(
   }
 }
 
-absl::StatusOr<bool> ReadWords(
-    TaggedReader* reader, const LabelIds& labels, bool iob1, LabelledWords* item, int64_t* bytes) {
-  TaggedSentence sentence;
-  ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
-  if (!more) return false;
-  if (iob1) Iob1ToIob2(&sentence.tags);
-  for (size_t w = 0; w < sentence.words.size(); ++w) {
-    *bytes += sentence.words[w].size() + 1;
-    item->labels.push_back(labels.Find(sentence.tags[w]));
-    if (item->labels.back() < 0)
-      return labels.Unknown(reader->Where(sentence.lines[w]), "tags_field", sentence.tags[w]);
-  }
-  item->words = std::move(sentence.words);
-  return true;
-}
-
-absl::Status WriteWindows(const LabelledWords& item, const EncodedWords& encoded,
-    ExampleStoreWriter* writer, DataStats* stats) {
-  ++stats->documents;
-  stats->words += item.words.size();
-  stats->empty_words += encoded.counts.empty_words;
-  stats->truncated += encoded.counts.cut_words;
-  stats->cut_tokens += encoded.counts.cut_tokens;
-  stats->unknown_tokens += encoded.counts.unknown_tokens;
-  stats->invalid_bytes += encoded.invalid;
-  for (const std::string& word : item.words) stats->bytes += word.size();
-  for (const Window& window : encoded.windows) {
-    Example example;
-    example.ids = window.ids;
-    example.second = window.ids.size();
-    example.rows = window.rows;
-    const auto first = item.labels.begin() + window.first_word;
-    example.labels.assign(first, first + window.rows.size());
-    example.continues = window.first_word > 0;
-    stats->text_tokens += window.ids.size() - 2;
-    RETURN_IF_ERROR(writer->Add(example));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& labels,
-    bool iob1, Overlap overlap, const Tokenizer& tokenizer, const BuildOptions& options,
+absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& ids, bool iob1,
+    Overlap overlap, const Tokenizer& tokenizer, const BuildOptions& options,
     ExampleStoreWriter* writer, DataStats* stats) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
-  const auto read = [&](LabelledWords* item, int64_t* bytes) {
-    return ReadWords(&reader, labels, iob1, item, bytes);
-  };
-  const auto encode = [&](const LabelledWords& item, EncodedWords* out) {
-    out->windows = CutIntoWindows(tokenizer, item.words, max_tokens, &out->counts, overlap);
-    for (const std::string& word : item.words) out->invalid += CountInvalidUtf8(word);
-  };
-  const auto consume = [&](const LabelledWords& item,
-                           const EncodedWords& encoded) -> absl::StatusOr<bool> {
-    RETURN_IF_ERROR(WriteWindows(item, encoded, writer, stats));
+  const auto read = [&](LabelledWords* item, int64_t* bytes) -> absl::StatusOr<bool> {
+    TaggedSentence sentence;
+    ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
+    if (!more) return false;
+    if (iob1) Iob1ToIob2(&sentence.tags);
+    for (size_t w = 0; w < sentence.words.size(); ++w) {
+      *bytes += sentence.words[w].size() + 1;
+      ASSIGN_OR_RETURN(const int32_t id, ids.IdOf(sentence.tags[w], "tags_field",
+                                             [&] { return reader.Where(sentence.lines[w]); }));
+      item->labels.push_back(id);
+    }
+    item->words = std::move(sentence.words);
     return true;
   };
-  return RunPipeline<LabelledWords, EncodedWords>(read, encode, consume, Ticker(reader, options));
+  const auto encode = [&](const LabelledWords& item, EncodedText* out) {
+    *out = CutIntoWindows(tokenizer, item.words, item.labels, max_tokens, overlap);
+    for (const std::string& word : item.words) {
+      out->stats.bytes += word.size();
+      out->stats.invalid_bytes += CountInvalidUtf8(word);
+    }
+  };
+  return FillWithTexts<LabelledWords>(read, encode, Ticker(reader, options), writer, stats);
 }
 
 class TagMetrics : public TextEvaluation {
@@ -138,55 +96,49 @@ class TagMetrics : public TextEvaluation {
   int64_t words_ = 0;
 };
 
-class TagAnswers : public Decoder {
+// Answers of one model.
+class TagAnswers {
  public:
   TagAnswers(const Model& model, const Tokenizer* tokenizer, bool viterbi)
       : decoder_(model, viterbi), tokenizer_(tokenizer), labels_(model.config().labels) {
     if (IsBio(labels_)) spans_.emplace(labels_);
   }
 
-  OrderedJson Answer(const Record& record, const TextLogits& text) const override {
+  OrderedJson Answer(const Record& record, ConstMat logits) const {
     switch (record.kind) {
-      case Record::Kind::kIds: return AnswerIds(record, text.logits);
-      case Record::Kind::kWords: return AnswerWords(record, decoder_.Decode(text.logits));
-      case Record::Kind::kText: return AnswerText(record, decoder_.Decode(text.logits));
+      case Record::Kind::kIds:
+        return WithTags({{"ids", record.ids}}, decoder_.Decode(logits, true));
+      case Record::Kind::kWords:
+        return WithTags({{"tokens", record.words}}, decoder_.Decode(logits));
+      case Record::Kind::kText: return AnswerText(record.text, decoder_.Decode(logits));
       case Record::Kind::kPair: break;
     }
     CLOZE_CHECK(false);
   }
 
  private:
-  OrderedJson AnswerIds(const Record& record, ConstMat logits) const {
-    OrderedJson tags = OrderedJson::array(), scores = OrderedJson::array();
-    for (int64_t i = 0; i < logits.rows; ++i) {
-      std::vector<float> row(logits.f32(i), logits.f32(i) + logits.cols);
-      Softmax(row.data(), logits.cols);
-      const int64_t best = BestIndex(row);
-      tags.push_back(labels_[best]);
-      scores.push_back(Decimal(row[best]));
-    }
-    return {{"ids", record.ids}, {"tags", std::move(tags)}, {"scores", std::move(scores)}};
-  }
-  OrderedJson AnswerWords(const Record& record, const std::vector<WordTag>& words) const {
-    OrderedJson tags = OrderedJson::array(), scores = OrderedJson::array();
-    for (const WordTag& tag : words) {
-      tags.push_back(labels_[tag.label]);
+  OrderedJson WithTags(OrderedJson answer, const std::vector<WordTag>& tags) const {
+    OrderedJson names = OrderedJson::array(), scores = OrderedJson::array();
+    for (const WordTag& tag : tags) {
+      names.push_back(labels_[tag.label]);
       scores.push_back(Decimal(tag.score));
     }
-    return {{"tokens", record.words}, {"tags", std::move(tags)}, {"scores", std::move(scores)}};
+    answer["tags"] = std::move(names);
+    answer["scores"] = std::move(scores);
+    return answer;
   }
-  OrderedJson AnswerText(const Record& record, const std::vector<WordTag>& tags) const {
-    const std::vector<TextWord> words = WordsOfText(*tokenizer_, record.text);
+  OrderedJson AnswerText(const std::string& text, const std::vector<WordTag>& tags) const {
+    const std::vector<TextWord> words = WordsOfText(*tokenizer_, text);
     OrderedJson list = OrderedJson::array();
     for (size_t w = 0; w < words.size(); ++w) {
       OrderedJson word = PlaceOf(words[w].bytes, words[w].chars);
       word["label"] = labels_[tags[w].label];
       word["score"] = Decimal(tags[w].score);
-      word["text"] = Slice(record.text, words[w].bytes);
+      word["text"] = Slice(text, words[w].bytes);
       list.push_back(std::move(word));
     }
-    OrderedJson answer = {{"text", record.text}, {"words", std::move(list)}};
-    if (spans_.has_value()) answer["entities"] = Entities(record.text, words, tags);
+    OrderedJson answer = {{"text", text}, {"words", std::move(list)}};
+    if (spans_.has_value()) answer["entities"] = Entities(text, words, tags);
     return answer;
   }
 
@@ -219,11 +171,10 @@ class TagAnswers : public Decoder {
 
 class TokenTagging : public Task {
  public:
-  explicit TokenTagging(const TokenTaggingSpec& spec) : Task("token_tagging"), spec_(spec) {}
+  explicit TokenTagging(const TokenTaggingSpec& spec)
+      : Task("token_tagging", HeadKind::kTokenTagging, "tag"), spec_(spec) {}
 
-  HeadKind head() const override { return HeadKind::kTokenTagging; }
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  absl::string_view command() const override { return "tag"; }
 
   absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
       const ModelConfig& folder, const std::atomic<bool>* stop) const override {
@@ -291,10 +242,10 @@ class TokenTagging : public Task {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
-  std::unique_ptr<Decoder> NewDecoder(
-      const Model& model, const DecodeOptions& options) const override {
-    return std::make_unique<TagAnswers>(
-        model, tokenizer(), options.viterbi.value_or(spec_.viterbi()));
+  Decoder NewDecoder(const Model& model, const DecodeOptions& options) const override {
+    const bool viterbi = options.viterbi.value_or(spec_.viterbi());
+    return [answers = TagAnswers(model, tokenizer(), viterbi)](const Record& record,
+               const TextLogits& text) { return answers.Answer(record, text.logits); };
   }
 
  private:
@@ -305,28 +256,18 @@ absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
     const Record& record, const ModelInput& input, CutCounts* cut) const {
   if (record.kind == Record::Kind::kPair)
     return Error(Exit::kUsage, "a pair of texts: a tagger takes texts, words or ids");
-  std::vector<Example> windows;
   if (record.kind == Record::Kind::kIds) {
     ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
-    for (size_t i = 0; i < example.ids.size(); ++i) example.rows.push_back(static_cast<int32_t>(i));
-    windows.push_back(std::move(example));
-    return windows;
+    SetAllRows(&example);
+    return std::vector<Example>{std::move(example)};
   }
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
-  const bool text = record.kind == Record::Kind::kText;
-  WindowCounts counts;
-  for (Window& w : CutIntoWindows(*tokenizer,
-           text ? Slices(record.text, WordsOfText(*tokenizer, record.text)) : record.words,
-           spec_.max_tokens(), &counts, Overlap::kHalf)) {
-    Example window;
-    window.second = static_cast<int32_t>(w.ids.size());
-    window.ids = std::move(w.ids);
-    window.rows = std::move(w.rows);
-    window.continues = !windows.empty();
-    windows.push_back(std::move(window));
-  }
-  cut->words += counts.cut_words;
-  return windows;
+  const std::vector<std::string> words =
+      record.kind == Record::Kind::kText ? Slices(record.text, WordsOfText(*tokenizer, record.text))
+                                         : record.words;
+  EncodedText sequences = CutIntoWindows(*tokenizer, words, {}, spec_.max_tokens(), Overlap::kHalf);
+  cut->words += sequences.stats.truncated;
+  return std::move(sequences.windows);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
-#include "tasks/inference/evaluate.h"
+#include "tasks/inference/predictor.h"
 #include "tools/infer.h"
 
 namespace cloze {

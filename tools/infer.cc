@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
-#include "tasks/compute.h"
+#include "tasks/build.h"
 
 namespace cloze {
 namespace {

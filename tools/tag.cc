@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "tasks/data/readers.h"
-#include "tasks/spans.h"
+#include "tasks/tags.h"
 #include "tools/infer.h"
 
 namespace cloze {

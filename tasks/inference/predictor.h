@@ -1,7 +1,9 @@
-// From records to answers: sequences, batches, logits, joined windows, JSON.
+// From records to answers (sequences, batches, logits, joined windows, JSON), and from examples to
+// metrics.
 #ifndef CLOZE_TASKS_INFERENCE_PREDICTOR_H_
 #define CLOZE_TASKS_INFERENCE_PREDICTOR_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,7 +38,7 @@ class Predictor {
  private:
   struct TaskOfAdapter {
     std::unique_ptr<Task> task;
-    std::unique_ptr<Decoder> decoder;
+    Decoder decoder;
     absl::Status status;
   };
   Predictor(Session& session, Options options) : session_(session), options_(std::move(options)) {}
@@ -49,6 +51,19 @@ class Predictor {
   std::map<int, TaskOfAdapter> tasks_;  // by the number of their adapter
   CutCounts cut_;
 };
+
+struct EvaluateOptions {
+  int64_t batch_tokens = 8192;
+  int64_t max_examples = 0;  // 0: all
+  DType compute = DType::kF32;
+  const std::atomic<bool>* stop = nullptr;  // set to true: ends with kInterrupted
+  DecodeOptions decode = {};
+};
+
+// Runs the model without dropout over the examples of the store, in order, and returns the metrics
+// of the task. What the task draws (masks) is the same in every evaluation.
+absl::StatusOr<MetricResults> Evaluate(
+    Model& model, const Task& task, const ExampleStore& store, const EvaluateOptions& options);
 
 }  // namespace cloze
 

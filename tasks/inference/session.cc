@@ -17,51 +17,6 @@ namespace {
 constexpr int64_t kBatchTokens = 4096;
 constexpr int64_t kMostKept = 16 << 20;  // numbers that wait for their turn
 
-// Hands results on in the order of their indices, which come in another.
-class InOrder {
- public:
-  InOrder(int64_t begin, int64_t end, absl::FunctionRef<void(int64_t, ConstMat)> f)
-      : begin_(begin), next_(begin), kept_(end - begin), sizes_(end - begin), f_(f) {}
-
-  void Put(int64_t i, ConstMat m) {
-    if (i > next_) {
-      for (int64_t r = 0; r < m.rows; ++r)
-        kept_[i - begin_].insert(kept_[i - begin_].end(), m.f32(r), m.f32(r) + m.cols);
-      sizes_[i - begin_] = {m.rows, m.cols, true};
-      return;
-    }
-    f_(next_++, m);
-    for (; next_ - begin_ < kept_.size() && sizes_[next_ - begin_].there; ++next_) {
-      const Size& size = sizes_[next_ - begin_];
-      std::vector<float> values = std::move(kept_[next_ - begin_]);
-      f_(next_, View(static_cast<const float*>(values.data()), size.rows, size.cols));
-    }
-  }
-
- private:
-  struct Size {
-    int64_t rows = 0, cols = 0;
-    bool there = false;
-  };
-  const int64_t begin_;
-  int64_t next_;
-  std::vector<std::vector<float>> kept_;
-  std::vector<Size> sizes_;
-  absl::FunctionRef<void(int64_t, ConstMat)> f_;
-};
-
-// f(begin, end) for consecutive queries that together have at most kMostKept numbers as results,
-// size(i) each, or are but one.
-absl::Status ForEachWindow(int64_t queries, absl::FunctionRef<int64_t(int64_t)> size,
-    absl::FunctionRef<absl::Status(int64_t, int64_t)> f) {
-  for (int64_t begin = 0, end; begin < queries; begin = end) {
-    int64_t sum = size(begin);
-    for (end = begin + 1; end < queries && sum + size(end) <= kMostKept; ++end) sum += size(end);
-    RETURN_IF_ERROR(f(begin, end));
-  }
-  return absl::OkStatus();
-}
-
 // Adapters of one base, which all have the same kind of head.
 absl::StatusOr<std::vector<Adapter>> OpenAdapters(
     const std::vector<NamedAdapter>& named, const ModelConfig& base) {
@@ -158,22 +113,18 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
 }
 
 absl::Status Session::LoadTokenizer(const std::string& base) {
-  auto tokenizer = cloze::LoadTokenizer(folder_, true);
-  if (ExitOf(tokenizer.status()) == Exit::kNoInput && base != folder_)
-    tokenizer = cloze::LoadTokenizer(base, true);
-  if (tokenizer.ok()) {
-    tokenizer_ = *std::move(tokenizer);
-    if (tokenizer_->vocab_size() > config().vocab) {
-      return Error(Exit::kMismatch, QuotePath(folder_), ": the tokenizer has ",
-          tokenizer_->vocab_size(), " tokens, the model ", config().vocab);
-    }
-  } else if (ExitOf(tokenizer.status()) == Exit::kNoInput) {
-    no_tokenizer_ = Annotate(
-        tokenizer.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
-  } else {
-    return tokenizer.status();
+  tokenizer_ = cloze::LoadTokenizer(folder_, true);
+  if (ExitOf(tokenizer_.status()) == Exit::kNoInput && base != folder_)
+    tokenizer_ = cloze::LoadTokenizer(base, true);
+  if (ExitOf(tokenizer_.status()) == Exit::kNoInput) {
+    tokenizer_ = Annotate(
+        tokenizer_.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(tokenizer_.status());
+  if ((*tokenizer_)->vocab_size() <= config().vocab) return absl::OkStatus();
+  return Error(Exit::kMismatch, QuotePath(folder_), ": the tokenizer has ",
+      (*tokenizer_)->vocab_size(), " tokens, the model ", config().vocab);
 }
 
 absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
@@ -194,8 +145,8 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
 }
 
 absl::StatusOr<const Tokenizer*> Session::TokenizerOr() const {
-  if (tokenizer_ == nullptr) return no_tokenizer_;
-  return tokenizer_.get();
+  RETURN_IF_ERROR(tokenizer_.status());
+  return tokenizer_->get();
 }
 
 absl::StatusOr<ConstMat> Session::WordEmbeddings() {
@@ -248,55 +199,76 @@ absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_leng
   return absl::OkStatus();
 }
 
+absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
+    absl::FunctionRef<void(const Pass&, absl::FunctionRef<void(ConstMat)>)> run,
+    absl::FunctionRef<void(int64_t, ConstMat)> f) {
+  const auto rows = [&](int64_t i) { return (hidden ? queries[i].ids : queries[i].rows).size(); };
+  const auto size = [&](int64_t i) -> int64_t {
+    return rows(i) * (hidden ? config().hidden
+                         : config().head == HeadKind::kMaskedLm
+                             ? config().vocab
+                             : config(queries[i].adapter).labels.size());
+  };
+  for (int64_t begin = 0, end, n = queries.size(); begin < n; begin = end) {
+    int64_t sum = size(begin);
+    for (end = begin + 1; end < n && sum + size(end) <= kMostKept; ++end) sum += size(end);
+    std::vector<std::vector<float>> kept(end - begin);
+    std::vector<int64_t> columns(end - begin);
+    const auto keep = [&](absl::Span<const int64_t> members, const Pass& pass) {
+      run(pass, [&](ConstMat results) {
+        int64_t row = 0;
+        for (const int64_t i : members) {
+          columns[i] = results.cols;
+          for (const int64_t last = row + rows(begin + i); row < last; ++row)
+            kept[i].insert(kept[i].end(), results.f32(row), results.f32(row) + results.cols);
+        }
+      });
+    };
+    RETURN_IF_ERROR(ForEachBatch(queries.subspan(begin, end - begin), true, keep));
+    for (int64_t i = 0; i < end - begin; ++i) {
+      const std::vector<float> values = std::move(kept[i]);
+      f(begin + i, View(values.data(), rows(begin + i), columns[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Session::Logits(
     absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  const bool tokens = config().head == HeadKind::kMaskedLm;
-  const auto size = [&](int64_t i) -> int64_t {
-    const Query& query = queries[i];
-    return query.rows.size() * (tokens ? config().vocab : config(query.adapter).labels.size());
+  const auto run = [&](const Pass& pass, absl::FunctionRef<void(ConstMat)> keep) {
+    keep(model_->head().Logits(pass, model_->encoder().Infer(pass)));
   };
-  return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
-    InOrder results(begin, end, f);
-    return ForEachBatch(queries.subspan(begin, end - begin), true,
-        [&](absl::Span<const int64_t> members, const Pass& pass) {
-          const Mat hidden = model_->encoder().Infer(pass);
-          const Mat logits = model_->head().Logits(pass, hidden);
-          int64_t row = 0;
-          for (const int64_t i : members) {
-            const int64_t rows = queries[begin + i].rows.size();
-            results.Put(begin + i, Rows(ConstMat(logits), row, rows));
-            row += rows;
-          }
-        });
-  });
+  return InOrder(queries, false, run, f);
 }
 
 absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
     absl::FunctionRef<void(int64_t, int, ConstMat)> f) {
   RETURN_IF_ERROR(Check(queries));
-  const auto size = [&](int64_t i) -> int64_t {
-    return only_last ? queries[i].ids.size() * config().hidden : 0;
+  const int last = config().layers;
+  // Calls g(layer, hidden [rows, hidden] f32) for the wanted layers.
+  const auto observe = [&](const Pass& pass, absl::FunctionRef<void(int, ConstMat)> g) {
+    model_->encoder().Observe(pass, [&](int layer, ConstMat hidden) {
+      if (only_last && layer != last) return;
+      const Arena::Mark mark = pass.arena.mark();
+      const Mat f32 = pass.arena.New(hidden.rows, hidden.cols, DType::kF32);
+      Convert(hidden, f32);
+      g(layer, f32);
+      pass.arena.Rewind(mark);
+    });
   };
-  return ForEachWindow(queries.size(), size, [&](int64_t begin, int64_t end) {
-    const auto last = [&](int64_t i, ConstMat hidden) { f(i, config().layers, hidden); };
-    InOrder results(begin, end, last);
-    return ForEachBatch(queries.subspan(begin, end - begin), only_last,
-        [&](absl::Span<const int64_t> members, const Pass& pass) {
-          model_->encoder().Observe(pass, [&](int layer, ConstMat hidden) {
-            if (only_last && layer != config().layers) return;
-            const Arena::Mark mark = pass.arena.mark();
-            Mat f32 = pass.arena.New(hidden.rows, hidden.cols, DType::kF32);
-            Convert(hidden, f32);
-            for (size_t m = 0; m < members.size(); ++m) {
-              const int64_t first = pass.batch.cu_seqlens[m], i = begin + members[m];
-              const ConstMat mine =
-                  Rows(ConstMat(f32), first, pass.batch.cu_seqlens[m + 1] - first);
-              only_last ? results.Put(i, mine) : f(i, layer, mine);
-            }
-            pass.arena.Rewind(mark);
-          });
-        });
+  if (only_last) {
+    const auto run = [&](const Pass& pass, absl::FunctionRef<void(ConstMat)> keep) {
+      observe(pass, [&](int, ConstMat hidden) { keep(hidden); });
+    };
+    return InOrder(queries, true, run, [&](int64_t i, ConstMat hidden) { f(i, last, hidden); });
+  }
+  return ForEachBatch(queries, false, [&](absl::Span<const int64_t> members, const Pass& pass) {
+    observe(pass, [&](int layer, ConstMat hidden) {
+      const std::vector<int32_t>& begins = pass.batch.cu_seqlens;
+      for (size_t m = 0; m < members.size(); ++m)
+        f(members[m], layer, Rows(hidden, begins[m], begins[m + 1] - begins[m]));
+    });
   });
 }
 

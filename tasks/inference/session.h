@@ -86,9 +86,15 @@ class Session {
   absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,
       absl::FunctionRef<void(absl::Span<const int64_t> members, const Pass& pass)> f);
 
+  // f(i, result) in the order of the queries, while batches come in the order of lengths. run(pass,
+  // keep) computes the results of a batch, for each query those of all rows if `hidden`, else those
+  // of the wanted rows.
+  absl::Status InOrder(absl::Span<const Query> queries, bool hidden,
+      absl::FunctionRef<void(const Pass&, absl::FunctionRef<void(ConstMat)> keep)> run,
+      absl::FunctionRef<void(int64_t query, ConstMat result)> f);
+
   std::string folder_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  absl::Status no_tokenizer_;
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer_;
   std::unique_ptr<Model> model_;
   std::vector<NamedAdapter> adapters_;
   std::vector<ModelConfig> configs_;  // of the adapters

@@ -12,7 +12,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/trainable.h"
-#include "tasks/inference/evaluate.h"
+#include "tasks/inference/predictor.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"
 

@@ -10,7 +10,6 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
-#include "tasks/compute.h"
 
 namespace cloze {
 

@@ -1,13 +1,13 @@
 #include "tests/tasks/stores.h"
 
 #include <chrono>
+#include <numeric>
 
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "tasks/labels.h"
-#include "tasks/windows.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {
@@ -299,13 +299,18 @@ TEST_F(BuildTest, NoWordIsLost) {
   std::vector<std::string> words;
   for (int i = 0; i < 3000; ++i)
     words.push_back(i % 17 == 0 ? "\x02" : std::string(1 + i % 13, 'a' + i % 26));
+  std::vector<int32_t> numbers(words.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
   for (const int max_tokens : {3, 8, 9, 64}) {
-    WindowCounts counts;
+    const EncodedText text =
+        CutIntoWindows(*tokenizer_, words, numbers, max_tokens, Overlap::kNone);
     int64_t next = 0;
-    for (const Window& window : CutIntoWindows(*tokenizer_, words, max_tokens, &counts)) {
+    for (const Example& window : text.windows) {
       EXPECT_LE(window.ids.size(), max_tokens);
-      EXPECT_EQ(window.first_word, next);
-      EXPECT_FALSE(window.rows.empty());
+      EXPECT_EQ(window.continues, next > 0);
+      ASSERT_FALSE(window.rows.empty());
+      ASSERT_EQ(window.rows.size(), window.labels.size());
+      EXPECT_EQ(window.labels.front(), next);
       for (const int32_t row : window.rows) {
         const std::string& token = tokenizer_->token(window.ids[row]);
         EXPECT_TRUE(token == "<unk>" || token[0] == words[next][0])
@@ -314,25 +319,28 @@ TEST_F(BuildTest, NoWordIsLost) {
       }
     }
     EXPECT_EQ(next, words.size());
-    EXPECT_EQ(counts.empty_words, 177);
+    EXPECT_EQ(text.stats.empty_words, 177);
   }
-  EXPECT_TRUE(CutIntoWindows(*tokenizer_, {}, 8, nullptr).empty());
+  EXPECT_TRUE(CutIntoWindows(*tokenizer_, {}, {}, 8, Overlap::kNone).windows.empty());
 }
 
 TEST_F(BuildTest, OverlappingWindowsSeeEveryWordWithContext) {
   std::vector<std::string> words;
   for (int i = 0; i < 500; ++i) words.push_back(std::string(1 + i * i % 5, 'b'));
+  std::vector<int32_t> numbers(words.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
   for (const int max_tokens : {3, 4, 8, 21, 4000}) {
-    WindowCounts once, counts;
-    CutIntoWindows(*tokenizer_, words, max_tokens, &once);
-    const auto windows = CutIntoWindows(*tokenizer_, words, max_tokens, &counts, Overlap::kHalf);
-    EXPECT_EQ(counts.cut_words, once.cut_words);
-    EXPECT_EQ(counts.unknown_tokens, once.unknown_tokens);
+    const DataStats once =
+        CutIntoWindows(*tokenizer_, words, numbers, max_tokens, Overlap::kNone).stats;
+    const auto [windows, stats] =
+        CutIntoWindows(*tokenizer_, words, numbers, max_tokens, Overlap::kHalf);
+    EXPECT_EQ(stats.truncated, once.truncated);
+    EXPECT_EQ(stats.unknown_tokens, once.unknown_tokens);
     int64_t end = 0;
-    for (const Window& window : windows) {
+    for (const Example& window : windows) {
       EXPECT_LE(window.ids.size(), max_tokens);
-      ASSERT_EQ(window.first_word, end);  // every word has one owner
       ASSERT_FALSE(window.rows.empty());
+      ASSERT_EQ(window.labels.front(), end);  // every word has one owner
       const int64_t left = window.rows.front() - 1,
                     right = window.ids.size() - 2 - window.rows.back();
       EXPECT_TRUE(max_tokens != 21 || end == 0 || left > 1) << left;

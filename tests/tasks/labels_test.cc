@@ -73,10 +73,12 @@ TEST_F(LabelsTest, Stops) {
 TEST(LabelIdsTest, FindsIds) {
   const auto ids = LabelIds::Create({"b", "a"});
   ASSERT_TRUE(ids.ok());
-  EXPECT_EQ(ids->Find("b"), 0);
-  EXPECT_EQ(ids->Find("a"), 1);
-  EXPECT_EQ(ids->Find("c"), -1);
-  ExpectError(ids->Unknown("f:3", "label_field", "c\n"), Exit::kData,
+  const auto id_of = [&](const std::string& label) {
+    return ids->IdOf(label, "label_field", [] { return std::string("f:3"); });
+  };
+  EXPECT_EQ(*id_of("b"), 0);
+  EXPECT_EQ(*id_of("a"), 1);
+  ExpectError(id_of("c\n").status(), Exit::kData,
       "f:3: label_field: unknown label \"c\\u{A}\", one of \"b\", \"a\" expected");
   ExpectError(
       LabelIds::Create({"a", "b", "a"}).status(), Exit::kSpec, "labels: \"a\" is there twice");

@@ -211,8 +211,8 @@ class QuestionsTest : public FilesTest {
     EXPECT_EQ(windows->size(), 1);
     EXPECT_EQ(windows->front().rows.size() * 2, logits.size());
     const Golden golden;
-    return ToJsonLine(task.NewDecoder(*golden.model_, {})
-                          ->Answer(record, {*windows, View(logits.data(), logits.size() / 2, 2)}));
+    return ToJsonLine(task.NewDecoder(*golden.model_, {})(
+        record, {*windows, View(logits.data(), logits.size() / 2, 2)}));
   }
   const std::unique_ptr<Tokenizer> tokenizer_ = SmallTokenizer();
 };

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "encoder/model.h"
-#include "tasks/compute.h"
+#include "tasks/build.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/step.h"
 #include "tools/bench/bench.h"

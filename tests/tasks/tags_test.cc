@@ -1,4 +1,4 @@
-#include "tasks/spans.h"
+#include "tasks/tags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
