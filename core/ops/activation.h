@@ -4,7 +4,6 @@
 
 #include "core/ops/kernels/activation.h"
 #include "core/tensor/arena.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 

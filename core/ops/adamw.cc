@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/ops/op.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 

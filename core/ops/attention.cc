@@ -25,22 +25,19 @@ struct Plan {
   ConstMat qkv;
   AttentionShape shape;
   DropoutSite dropout;
-  int64_t sequences, dim, scratch_size = 0;
-  float* scratch = nullptr;
+  int64_t sequences, dim, scratch_size;  // scratch_size: floats of one thread
+  float* scratch;
 
-  Plan(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout)
+  Plan(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena)
       : qkv(qkv), shape(shape), dropout(dropout), sequences(std::ssize(shape.cu_seqlens) - 1),
-        dim(qkv.cols / 3 / shape.heads) {}
-
-  // Takes the scratch of all threads.
-  void Allocate(Arena& arena) {
+        dim(qkv.cols / 3 / shape.heads) {
     int64_t longest = 1;
     for (int64_t s = 0; s < sequences; ++s) longest = std::max(longest, Tokens(shape, s));
     scratch_size = AttentionScratch(longest, dim);
     scratch = arena.NewArray<float>(scratch_size * Threads());
   }
 
-  // Returns the operands of `products` products with a [tokens, tokens] matrix per head.
+  // Returns the work of `products` products with a [tokens, tokens] matrix per head.
   double Flop(int products) const {
     return 2.0 * products * Squares(shape, sequences) * shape.heads * dim;
   }
@@ -78,10 +75,9 @@ struct Plan {
 
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
     Arena& arena, Mat out, float* lse, float* probs) {
-  Plan plan(qkv, shape, dropout);
-  const Op op("attention", [&] { return Traffic({qkv, out}, plan.Flop(2)); });
   const Arena::Mark mark = arena.mark();
-  plan.Allocate(arena);
+  const Plan plan(qkv, shape, dropout, arena);
+  const Op op("attention", [&] { return Traffic({qkv, out}, plan.Flop(2)); });
   if (op.dry()) return arena.Rewind(mark);
   ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {
     AttentionArgs args = plan.Args(task, out, lse);
@@ -97,10 +93,9 @@ void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSi
 void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
     const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv) {
   CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
-  Plan plan(qkv, shape, dropout);
-  const Op op("attention backward", [&] { return Traffic({qkv, out, dout, dqkv}, plan.Flop(5)); });
   const Arena::Mark mark = arena.mark();
-  plan.Allocate(arena);
+  const Plan plan(qkv, shape, dropout, arena);
+  const Op op("attention backward", [&] { return Traffic({qkv, out, dout, dqkv}, plan.Flop(5)); });
   if (op.dry()) return arena.Rewind(mark);
   ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {
     GetKernels().attention_grad[qkv.type]({plan.Args(task, out, lse), plan.Part(dout, task),

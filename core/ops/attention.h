@@ -7,7 +7,6 @@
 #include "absl/types/span.h"
 #include "core/ops/dropout.h"
 #include "core/tensor/arena.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 

@@ -7,7 +7,6 @@
 
 #include "core/ops/op.h"
 #include "core/ops/rows.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {

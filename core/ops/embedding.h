@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "core/tensor/arena.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 

@@ -24,6 +24,7 @@ LossSum SumRows(
   return sum;
 }
 
+// Returns the loss of a row of n logits.
 LossSum WeightedRow(
     float* x, int64_t n, int32_t target, const LabelWeights& labels, float gradient_scale) {
   const auto weight = [&](int64_t c) {
@@ -49,29 +50,6 @@ LossSum WeightedRow(
   return {loss, correct};
 }
 
-LossSum BinaryRow(float* x, int64_t n, const float* y, float gradient_scale) {
-  double loss = 0;
-  bool correct = true;
-  for (int64_t c = 0; c < n; ++c) {
-    const double z = x[c], e = std::exp(-std::fabs(z));  // in [0, 1]: cannot overflow
-    loss += std::max(z, 0.0) - z * y[c] + std::log1p(e);
-    correct &= (z > 0) == (y[c] > 0.5f);
-    if (gradient_scale != 0)
-      x[c] = static_cast<float>(((z < 0 ? e : 1) / (1 + e) - y[c]) * gradient_scale);
-  }
-  return {loss, correct};
-}
-
-LossSum SquaredRow(float* x, int64_t n, const float* y, float gradient_scale) {
-  double loss = 0;
-  for (int64_t c = 0; c < n; ++c) {
-    const double error = double{x[c]} - y[c];
-    loss += error * error;
-    if (gradient_scale != 0) x[c] = static_cast<float>(2 * error * gradient_scale);
-  }
-  return {loss, false};
-}
-
 }  // namespace
 
 LossSum SoftmaxCrossEntropy(
@@ -92,13 +70,30 @@ LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeig
 
 LossSum BinaryCrossEntropy(Mat logits, const float* targets, float gradient_scale, Arena& arena) {
   return SumRows(logits, 64, arena, [&](int64_t r) {
-    return BinaryRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale);
+    LossSum row = {0, true};
+    float* x = logits.f32(r);
+    const float* y = targets + r * logits.cols;
+    for (int64_t c = 0; c < logits.cols; ++c) {
+      const double z = x[c], e = std::exp(-std::fabs(z));  // in [0, 1]: cannot overflow
+      row.loss += std::max(z, 0.0) - z * y[c] + std::log1p(e);
+      row.correct &= (z > 0) == (y[c] > 0.5f);
+      if (gradient_scale != 0)
+        x[c] = static_cast<float>(((z < 0 ? e : 1) / (1 + e) - y[c]) * gradient_scale);
+    }
+    return row;
   });
 }
 
 LossSum SquaredError(Mat logits, const float* targets, float gradient_scale, Arena& arena) {
   return SumRows(logits, 64, arena, [&](int64_t r) {
-    return SquaredRow(logits.f32(r), logits.cols, targets + r * logits.cols, gradient_scale);
+    LossSum row;
+    for (int64_t c = 0; c < logits.cols; ++c) {
+      float& x = logits.f32(r)[c];
+      const double error = double{x} - targets[r * logits.cols + c];
+      row.loss += error * error;
+      if (gradient_scale != 0) x = static_cast<float>(2 * error * gradient_scale);
+    }
+    return row;
   });
 }
 

@@ -1,16 +1,12 @@
 #include "core/ops/matmul.h"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {
@@ -116,22 +112,21 @@ struct Matmul::Rep {
     onednn->Run();
   }
 
-  // A product as an op on its own.
+  // A product as an op on its own. In a dry run counts its weight, which is packed once for the
+  // matrix unit. Otherwise it is packed whole and, because batches with few rows are cut into
+  // columns, a second time in tiles. oneDNN rounds up to its blocks.
   void RunProduct(const char* name, const Product& p) {
-    const Op op(name, [&] { return ProductCost(p.src, p.w.w, p.dst); });
-    if (op.dry()) return CountPacked(p);
+    const ConstMat& w = p.w.w;
+    const Op op(name, [&] { return ProductCost(p.src, w, p.dst); });
+    if (op.dry()) {
+      const bool once = UnitMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
+      const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
+      dry_packed[{at, p.transposed, w.rows, w.cols}] =
+          RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(p.src.type) * (once ? 1 : 2);
+      return;
+    }
     AddProduct(p);
     Run();
-  }
-
-  // A weight is packed once for the matrix unit. Otherwise it is packed whole and, because batches
-  // with few rows are cut into columns, a second time in tiles. oneDNN rounds up to its blocks.
-  void CountPacked(const Product& p) {
-    const ConstMat& w = p.w.w;
-    const bool once = UnitMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
-    const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
-    dry_packed[{at, p.transposed, w.rows, w.cols}] =
-        RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(p.src.type) * (once ? 1 : 2);
   }
 };
 
@@ -181,14 +176,12 @@ Matmul::Memory Matmul::TakeDryMemory() {
 std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();
   const auto isa = dnnl::get_effective_cpu_isa();
-  const auto is = [&](dnnl::cpu_isa other) { return isa == other; };
-  const char* name = is(dnnl::cpu_isa::avx512_core_amx)    ? "avx512_core_amx"
-                     : is(dnnl::cpu_isa::avx512_core_bf16) ? "avx512_core_bf16"
-                     : is(dnnl::cpu_isa::avx512_core_vnni) ? "avx512_core_vnni"
-                     : is(dnnl::cpu_isa::avx512_core)      ? "avx512_core"
-                     : is(dnnl::cpu_isa::avx2)             ? "avx2"
-                     : is(dnnl::cpu_isa::sse41)            ? "sse41"
-                                                           : "other";
+  using Isa = dnnl::cpu_isa;
+  constexpr std::pair<Isa, const char*> kNames[] = {{Isa::avx512_core_amx, "avx512_core_amx"},
+      {Isa::avx512_core_bf16, "avx512_core_bf16"}, {Isa::avx512_core_vnni, "avx512_core_vnni"},
+      {Isa::avx512_core, "avx512_core"}, {Isa::avx2, "avx2"}, {Isa::sse41, "sse41"}};
+  const auto* known = absl::c_find_if(kNames, [&](const auto& n) { return n.first == isa; });
+  const char* name = known == std::end(kNames) ? "other" : known->second;
   return absl::StrCat("oneDNN ", v->major, ".", v->minor, ".", v->patch, " (", name, ")");
 }
 

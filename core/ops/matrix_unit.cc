@@ -1,8 +1,5 @@
-#include <algorithm>
-
 #include "core/ops/matmul_engine.h"
 #include "core/ops/op.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {
@@ -15,34 +12,16 @@ constexpr int64_t kTokens = 128, kRows = 128, kCols = 256;
 // Returns the floats of a panel over all tokens.
 int64_t PanelFloats(int64_t tokens) { return RoundUp(tokens, kPanelTokens) * kPanelCols / 2; }
 
-// Calls f(begin, size) for the fewest pieces of [0, n) of at most `most`, a multiple of `unit`.
-// Sizes differ by at most one unit.
-template <typename F>
-void ForPieces(int64_t n, int64_t most, int64_t unit, F f) {
-  const int64_t units = CeilDiv(n, unit), pieces = CeilDiv(n, most);
-  for (int64_t i = 0; i < pieces; ++i) {
-    const int64_t begin = units * i / pieces * unit;
-    f(begin, std::min(n, units * (i + 1) / pieces * unit) - begin);
-  }
-}
-
-// An operand and the panels it is packed into.
-struct Operand {
-  ConstMat from;
-  bool transposed;
-  float* to;
-};
-
-// Packs operands of the same number of rows.
-void LayOut(std::initializer_list<Operand> operands, int64_t panel) {
-  const int64_t pieces = CeilDiv(operands.begin()->from.rows, kTokens);
-  const auto count = static_cast<int64_t>(operands.size());
-  ParallelFor(pieces * count, [&](int64_t i) {
-    const Operand& o = operands.begin()[i % count];
-    const int64_t token = i / count * kTokens;
-    const ConstMat rows = Rows(o.from, token, std::min(kTokens, o.from.rows - token));
-    GetKernels().gradient_panels({rows.rows, rows.cols, rows.stride, rows.data, o.transposed,
-        o.to + PanelFloats(token), panel});
+// Packs operands of the same number of tokens.
+void LayOut(std::initializer_list<PanelArgs> operands) {
+  const int64_t pieces = CeilDiv(operands.begin()->tokens, kTokens);
+  ParallelFor(pieces * operands.size(), [&](int64_t i) {
+    PanelArgs o = operands.begin()[i % operands.size()];
+    const int64_t token = i / operands.size() * kTokens;
+    o.tokens = std::min(kTokens, o.tokens - token);
+    o.from = static_cast<const Bf16*>(o.from) + token * o.stride;
+    o.to += PanelFloats(token);
+    GetKernels().gradient_panels(o);
   });
 }
 
@@ -73,15 +52,20 @@ class UnitEngine : public MatmulEngine {
         .blocks = {kProductBlock, kProductBlock, block, depth / kProductBlock * block},
         .bytes = RoundUp(p.dst.cols, kProductBlock) * depth * size};
     const auto* weights = static_cast<const char*>(packed_->Get(p, 0, layout, [](void*) {}));
-    ForPieces(p.dst.rows, kProductRows, kProductBlock, [&](int64_t row, int64_t rows) {
+    // The fewest pieces of whole blocks, of nearly equal size.
+    const int64_t blocks = CeilDiv(p.dst.rows, kProductBlock),
+                  pieces = CeilDiv(p.dst.rows, kProductRows);
+    for (int64_t i = 0; i < pieces; ++i) {
+      const int64_t row = blocks * i / pieces * kProductBlock,
+                    end = std::min(p.dst.rows, blocks * (i + 1) / pieces * kProductBlock);
       ForTiles(p.dst.cols, kProductCols, [&](int64_t col, int64_t cols) {
-        const Product part = p.Part(row, rows, col, cols);
+        const Product t = p.Part(row, end - row, col, cols);
         queue_.push_back(
-            {{rows, cols, depth, p.src.stride, p.dst.stride, part.src.data,
-                 weights + col * depth * size, part.bias, part.dst.data, p.accumulate, nullptr},
-                p.dst.type});
+            {{end - row, cols, depth, t.src.stride, t.dst.stride, t.src.data,
+                 weights + col * depth * size, t.bias, t.dst.data, t.accumulate, nullptr},
+                t.dst.type});
       });
-    });
+    }
   }
 
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) override {
@@ -90,10 +74,14 @@ class UnitEngine : public MatmulEngine {
       const int64_t panel = PanelFloats(tokens);
       float* right = panels_.as<float>().data();
       float* left = right + CeilDiv(dw.cols, kPanelCols) * panel;
+      const auto panels = [&](ConstMat m, int64_t col, int64_t cols, bool transposed, float* to) {
+        const ConstMat part = Columns(Rows(m, token, tokens), col, cols);
+        return PanelArgs{tokens, cols, m.stride, part.data, transposed, to, panel};
+      };
       ForTiles(dw.rows, kMostRows, [&](int64_t row, int64_t rows) {
-        const Operand dy_rows = {Columns(Rows(dy, token, tokens), row, rows), true, left};
-        if (row == 0) LayOut({{Rows(x, token, tokens), false, right}, dy_rows}, panel);
-        if (row != 0) LayOut({dy_rows}, panel);
+        const PanelArgs of_dy = panels(dy, row, rows, true, left);
+        if (row == 0) LayOut({panels(x, 0, dw.cols, false, right), of_dy});
+        if (row != 0) LayOut({of_dy});
         Multiply(tokens, left, right, Rows(dw, row, rows));
       });
     });

@@ -5,7 +5,6 @@
 #include "core/ops/dropout.h"
 #include "core/ops/kernels/norm.h"
 #include "core/tensor/arena.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 

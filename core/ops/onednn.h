@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
 #include "core/ops/matmul_engine.h"
 #include "core/tensor/mat.h"
@@ -90,17 +91,11 @@ inline WeightLayout BlocksOf(const dnnl::memory::desc& desc) {
 
 // Operands of dst (+)= src weights + bias.
 struct Operands {
-  dnnl::memory::desc src, weights, bias, dst;  // bias: zero desc when absent
+  dnnl::memory::desc src, weights;
+  std::optional<dnnl::memory::desc> bias;
+  dnnl::memory::desc dst;
   bool accumulate;
 };
-
-inline bool HasBias(const Operands& o) {
-#if DNNL_VERSION_MAJOR >= 3
-  return !o.bias.is_zero();
-#else
-  return o.bias.data.ndims != 0;
-#endif
-}
 
 inline dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, const Operands& o) {
   CLOZE_CHECK(Unambiguous(o.src) && Unambiguous(o.weights) && Unambiguous(o.dst));
@@ -111,15 +106,14 @@ inline dnnl::matmul::primitive_desc MakePrimitive(const dnnl::engine& engine, co
     post.append_sum(1.0f);
     attr.set_post_ops(post);
   }
-  const bool bias = HasBias(o);
 #if DNNL_VERSION_MAJOR >= 3
-  return bias ? dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.bias, o.dst, attr)
-              : dnnl::matmul::primitive_desc(engine, o.src, o.weights, o.dst, attr);
+  using Desc = dnnl::matmul::primitive_desc;
+  return o.bias ? Desc(engine, o.src, o.weights, *o.bias, o.dst, attr)
+                : Desc(engine, o.src, o.weights, o.dst, attr);
 #else
-  return bias ? dnnl::matmul::primitive_desc(
-                    dnnl::matmul::desc(o.src, o.weights, o.bias, o.dst), attr, engine)
-              : dnnl::matmul::primitive_desc(
-                    dnnl::matmul::desc(o.src, o.weights, o.dst), attr, engine);
+  using Desc = dnnl::matmul::desc;
+  return {o.bias ? Desc(o.src, o.weights, *o.bias, o.dst) : Desc(o.src, o.weights, o.dst), attr,
+      engine};
 #endif
 }
 

@@ -1,15 +1,10 @@
-#include <algorithm>
 #include <cstring>
-#include <map>
-#include <tuple>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
-#include "core/tensor/mat.h"
 
 namespace cloze {
 namespace {
@@ -35,11 +30,8 @@ int64_t TileCols(ConstMat dst, int64_t depth) {
 }
 
 // Each tile of dw = dy^T x copies its columns of dy and x, so large square tiles are best; but
-// there should be several, each taking a few milliseconds at most.
-struct GradientTile {
-  int64_t rows, cols;
-};
-GradientTile TileOfGradient(ConstMat dw, int64_t tokens) {
+// there should be several, each taking a few milliseconds at most. Returns rows and columns.
+std::pair<int64_t, int64_t> GradientTile(ConstMat dw, int64_t tokens) {
   const int64_t area =
       std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
   const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
@@ -75,11 +67,8 @@ ConstMat WithoutGaps(ConstMat m) {
 
 int64_t CopyBytes(ConstMat m) { return RoundUp(m.rows * m.cols * SizeOf(m.type), 64); }
 void CopyRows(ConstMat from, Mat to) {
-  const int64_t size = SizeOf(from.type);
-  for (int64_t r = 0; r < from.rows; ++r) {
-    std::memcpy(static_cast<char*>(to.data) + r * to.stride * size,
-        static_cast<const char*>(from.data) + r * from.stride * size, from.cols * size);
-  }
+  for (int64_t r = 0; r < from.rows; ++r)
+    std::memcpy(Rows(to, r, 1).data, Rows(from, r, 1).data, from.cols * SizeOf(from.type));
 }
 
 struct Worker {
@@ -105,16 +94,16 @@ class OneDnnEngine : public MatmulEngine {
   }
 
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) override {
-    const GradientTile tile = TileOfGradient(dw, x.rows);
-    ForTiles(dw.rows, tile.rows, [&](int64_t row, int64_t rows) {
-      ForTiles(dw.cols, tile.cols, [&](int64_t col, int64_t cols) {
+    const auto [height, width] = GradientTile(dw, x.rows);
+    ForTiles(dw.rows, height, [&, width = width](int64_t row, int64_t rows) {
+      ForTiles(dw.cols, width, [&](int64_t col, int64_t cols) {
         const ConstMat left = Columns(dy, row, rows), right = Columns(x, col, cols);
         const Mat out = Columns(Rows(dw, row, rows), col, cols);
         const ConstMat a = WithoutGaps(left), b = WithoutGaps(right), c = WithoutGaps(out);
         const Key key = {Kind::kBackwardWeight, x.rows, rows, cols, a.stride, b.stride, int(x.type),
             int(c.stride), false, true};
         const Cached& cached = Primitive(key, [&]() -> Operands {
-          return {DescribeTransposed(a), Describe(b), memory::desc(), Describe(c), true};
+          return {DescribeTransposed(a), Describe(b), {}, Describe(c), true};
         });
         tiles_.push_back({&cached, left, right, nullptr, out, true, HasGaps(out)});
       });
@@ -131,22 +120,19 @@ class OneDnnEngine : public MatmulEngine {
   }
 
  private:
-  WeightLayout LayoutOf(const memory::desc& desc) {
-    WeightLayout layout = BlocksOf(desc);
-    if (layout.blocks.depth > 0) return layout;
-    layout.library = std::find(layouts_.begin(), layouts_.end(), desc) - layouts_.begin();
-    if (layout.library == static_cast<int>(layouts_.size())) layouts_.push_back(desc);
-    return layout;
-  }
-
   const Cached& Primitive(const Key& key, absl::FunctionRef<Operands()> make) {
     if (const auto it = primitives_.find(key); it != primitives_.end()) return it->second;
     SetLibraryThreads(1);
     Operands operands = make();
     const auto pd = MakePrimitive(engine_, operands);
     operands.weights = pd.weights_desc();
+    WeightLayout layout = BlocksOf(operands.weights);
+    if (layout.blocks.depth == 0) {
+      layout.library = absl::c_find(layouts_, operands.weights) - layouts_.begin();
+      if (layout.library == std::ssize(layouts_)) layouts_.push_back(operands.weights);
+    }
     const int64_t scratch = pd.scratchpad_desc().get_size();
-    return primitives_[key] = {dnnl::matmul(pd), operands, LayoutOf(operands.weights), scratch};
+    return primitives_[key] = {dnnl::matmul(pd), operands, layout, scratch};
   }
 
   // Queues a tile of a product, of which the weight is a part from column `col` on.
@@ -158,11 +144,11 @@ class OneDnnEngine : public MatmulEngine {
     const Key key = {transposed ? Kind::kForward : Kind::kBackwardData, src.rows, src.cols,
         dst.cols, dense.stride, stride, int(src.type), int(dst.type), bias != nullptr, accumulate};
     const Cached& cached = Primitive(key, [&]() -> Operands {
-      const memory::desc any({p.src.cols, p.dst.cols}, TypeOf(p.src.type), memory::format_tag::any),
-          bias = p.bias == nullptr ? memory::desc()
-                                   : Describe(1, p.dst.cols, DType::kF32, p.dst.cols, 1);
-      return {Describe(dense), any, bias, Describe(p.dst.rows, p.dst.cols, p.dst.type, stride, 1),
-          p.accumulate};
+      Operands o = {Describe(dense), {}, {}, {}, p.accumulate};
+      o.weights = {{p.src.cols, p.dst.cols}, TypeOf(p.src.type), memory::format_tag::any};
+      o.dst = Describe(p.dst.rows, p.dst.cols, p.dst.type, stride, 1);
+      if (p.bias != nullptr) o.bias = Describe(1, p.dst.cols, DType::kF32, p.dst.cols, 1);
+      return o;
     });
     const void* weights =
         packed_->Get(p, col, cached.layout, [&](void* to) { AddReorder(p, cached, to); });
@@ -224,7 +210,7 @@ class OneDnnEngine : public MatmulEngine {
     add(DNNL_ARG_SRC, c.operands.src);
     add(DNNL_ARG_WEIGHTS, c.operands.weights);
     add(DNNL_ARG_DST, c.operands.dst);
-    if (HasBias(c.operands)) add(DNNL_ARG_BIAS, c.operands.bias);
+    if (c.operands.bias) add(DNNL_ARG_BIAS, *c.operands.bias);
     if (c.scratch > 0)
       add(DNNL_ARG_SCRATCHPAD, memory::desc({c.scratch}, memory::data_type::u8, memory::dims{1}));
     return args;

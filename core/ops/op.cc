@@ -1,11 +1,77 @@
 #include "core/ops/op.h"
 
-#include <algorithm>
-#include <cstring>
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "core/tensor/mat.h"
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "core/ops/matmul.h"
 
 namespace cloze {
+
+extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512, kKernels_avx2,
+    kKernels_baseline;
+
+namespace {
+
+// Increment with every change of code in core/ops or encoder that changes the bits of a result.
+constexpr int kKernelsVersion = 3;
+#ifdef __clang__
+constexpr char kCompiler[] = __VERSION__;
+#else
+constexpr char kCompiler[] = "GCC " __VERSION__;
+#endif
+
+// True if the CPU multiplies tiles of bf16 and the system lets this process use them.
+bool HasAmx() {
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
+  constexpr int kRequestPermission = 0x1023,
+                kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned a, b, c, d;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBf16) == 0 || (d & kTile) == 0)
+    return false;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+// Returns the best table within CLOZE_MAX_ISA; an unknown name there limits nothing.
+const Kernels& Choose() {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq");
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  const std::pair<const Kernels*, bool> best_first[] = {{&kKernels_amx, bf16},
+      {&kKernels_avx512bf16, bf16}, {&kKernels_avx512, avx512}, {&kKernels_avx2, avx2},
+      {&kKernels_baseline, true}};
+  const char* variable = std::getenv("CLOZE_MAX_ISA");
+  const std::string_view limit = variable == nullptr ? "" : variable;
+  bool allowed = absl::c_none_of(best_first, [&](const auto& e) { return limit == e.first->name; });
+  for (const auto& [kernels, runs] : best_first) {
+    allowed |= limit == kernels->name;
+    if (allowed && runs && (kernels != &kKernels_amx || HasAmx())) return *kernels;
+  }
+  return kKernels_baseline;
+}
+
+}  // namespace
+
+const Kernels& GetKernels() {
+  static const Kernels& kernels = Choose();
+  return kernels;
+}
+
+std::string KernelsName() {
+  return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler);
+}
+bool MultipliesBf16() { return GetKernels().multiplies_bf16; }
 
 OpCost Traffic(std::initializer_list<ConstMat> mats, double flop) {
   OpCost cost = {.flop = flop};

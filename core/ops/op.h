@@ -1,4 +1,4 @@
-// What ops share: cost for the profile, and loops over rows. Private to core/ops.
+// What ops share: kernels, cost for the profile, loops over rows. Private to core/ops.
 #ifndef CLOZE_CORE_OPS_OP_H_
 #define CLOZE_CORE_OPS_OP_H_
 

@@ -22,8 +22,8 @@ PeakProduct::PeakProduct(int64_t m, int64_t n, int64_t k, DType type)
   const auto any = [&](int64_t rows, int64_t cols) {
     return memory::desc({rows, cols}, TypeOf(type), memory::format_tag::any);
   };
-  const auto pd = MakePrimitive(
-      rep_->engine, {any(m, k), any(k, n), memory::desc(), Describe(m, n, type, n, 1), false});
+  const auto pd =
+      MakePrimitive(rep_->engine, {any(m, k), any(k, n), {}, Describe(m, n, type, n, 1), false});
   rep_->primitive = dnnl::matmul(pd);
   const auto filled = [&](const memory::desc& desc) {
     memory out(desc, rep_->engine);

@@ -5,8 +5,6 @@
 #ifndef CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 #define CLOZE_CORE_OPS_KERNELS_ATTENTION_H_
 
-#include <cstdint>
-
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/gemm.h"
 
@@ -66,6 +64,10 @@ struct AttentionSizes {
   float* Take(int64_t units) { return (next += units) - units; }
 };
 
+// Elements of packed rows.
+template <typename T>
+using Packed = std::conditional_t<kPair<T> == 2, T, float>;
+
 // Copies whole cache lines, because the row is loaded right afterwards.
 template <typename T>
 CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
@@ -79,13 +81,12 @@ CLOZE_INLINE void CopyRow(int64_t n, const T* from, T* to) {
 template <typename T>
 CLOZE_INLINE void PackRows(
     const AttentionSizes<T>& s, int64_t rows, const void* from, int64_t stride, float* to) {
-  using Packed = std::conditional_t<kPair<T> == 2, T, float>;
   const int64_t padded = s.row * kPair<T>;
   for (int64_t r = 0; r < rows; ++r, to += s.row) {
     const T* source = static_cast<const T*>(from) + r * stride;
-    Packed* out = reinterpret_cast<Packed*>(to);
-    if (padded > s.dim) __builtin_memset(out + s.dim, 0, (padded - s.dim) * sizeof(Packed));
-    if constexpr (std::is_same_v<T, Packed>) {
+    auto* out = reinterpret_cast<Packed<T>*>(to);
+    if (padded > s.dim) __builtin_memset(out + s.dim, 0, (padded - s.dim) * sizeof(*out));
+    if constexpr (std::is_same_v<T, Packed<T>>) {
       CopyRow(s.dim, source, out);
     } else {
       Sweep(s.dim, [&](auto at) { at.Set(out, at(source)); });
@@ -156,14 +157,10 @@ CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, 
   return buffer + first * (kDropoutGroup / share);
 }
 
-struct SoftmaxSum {
-  float lse, inverse;
-};
-
-// Replaces a row of scores by exp(scaled score - largest) with dropout, as a packed row. The
-// softmax is that divided by the sum before dropout.
+// Replaces a row of scores by exp(scaled score - largest) with dropout, as a packed row. Returns
+// the factor that makes it the softmax, the inverse of the sum before dropout.
 template <typename T>
-CLOZE_INLINE SoftmaxSum SoftmaxRow(
+CLOZE_INLINE float SoftmaxRow(
     const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
   VF top = Splat(kNoScore);
   for (int64_t c = 0; c < keys; c += W) top = Max(top, Scores(row, c, a.tokens));
@@ -174,8 +171,7 @@ CLOZE_INLINE SoftmaxSum SoftmaxRow(
     for (int64_t c = 0; c < a.tokens; ++c) total += probs[c];
     for (int64_t c = 0; c < a.tokens; ++c) probs[c] /= total;
   }
-  using Packed = std::conditional_t<kPair<T> == 2, T, float>;
-  Packed* packed = reinterpret_cast<Packed*>(row);
+  auto* packed = reinterpret_cast<Packed<T>*>(row);
   const float* factor = ProbabilityFactors(a, q, buffer);
   VF total = {};
   for (int64_t c = 0; c < keys; c += W) {
@@ -185,7 +181,8 @@ CLOZE_INLINE SoftmaxSum SoftmaxRow(
     Store(packed + c, e);
   }
   const float sum = Sum(total);
-  return {max + __builtin_logf(sum), 1.0f / sum};
+  a.lse[q] = max + __builtin_logf(sum);
+  return 1.0f / sum;
 }
 
 template <typename T>
@@ -204,10 +201,8 @@ void AttentionForward(const AttentionArgs& a) {
   for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, s.tokens - q);
     ProductOfRows(s, count, rows + q * s.row, key_t, p);
-    for (int64_t r = 0; r < count; ++r) {
-      const SoftmaxSum sum = SoftmaxRow<T>(a, s.keys, q + r, factor, p + r * s.keys);
-      a.lse[q + r] = sum.lse, inverse[r] = sum.inverse;
-    }
+    for (int64_t r = 0; r < count; ++r)
+      inverse[r] = SoftmaxRow<T>(a, s.keys, q + r, factor, p + r * s.keys);
     Gemm<kPair<T>>({count, s.width, s.pairs, p, s.keys, 1, value, s.width, block, s.width, false});
     StoreRows(s, count, block, inverse, static_cast<T*>(a.out) + q * a.out_stride, a.out_stride);
   }
@@ -236,41 +231,24 @@ CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>
   const int64_t row = s.keys,
                 other = QueriesOfGroup(a.tokens) == 1 ? RoundUp(s.keys, kDropoutGroup) : 0;
   for (int64_t r = 0; r < count; r += kPair<T>) {
-    const float* factor = ProbabilityFactors(a, q + r, buffer);
-    const float lse = a.lse[q + r];
+    const bool two = kPair<T> == 2 && r + 1 < count;
+    const float* factor[] = {ProbabilityFactors(a, q + r, buffer),
+        two ? ProbabilityFactors(a, q + r + 1, buffer + other) : nullptr};
+    const float lse[] = {a.lse[q + r], two ? a.lse[q + r + 1] : 0};
     float *p0 = p + r * row, *dp0 = dp + r * row;
-    if constexpr (kPair<T> == 1) {
-      for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r],
-            factor == nullptr ? nullptr : factor + c);
-        Store(p0 + c, g.p), Store(dp0 + c, g.ds);
-      }
-    } else {
-      const bool two = r + 1 < count;
-      const float* factor1 = two ? ProbabilityFactors(a, q + r + 1, buffer + other) : nullptr;
-      const float lse1 = two ? a.lse[q + r + 1] : 0;
-      bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
-      for (int64_t c = 0; c < s.keys; c += W) {
-        const ScoreGradient g = GradientAt(a, Scores(p0, c, s.tokens), Load(dp0 + c), lse, dot[r],
-            factor == nullptr ? nullptr : factor + c);
-        ScoreGradient h = {};
-        if (two) {
-          h = GradientAt(a, Scores(p0 + row, c, s.tokens), Load(dp0 + row + c), lse1, dot[r + 1],
-              factor1 == nullptr ? nullptr : factor1 + c);
-          Store(ds1 + c, h.ds);
-        }
-        Store(p0 + c, PairBf16(g.p, h.p)), Store(dp0 + c, PairBf16(g.ds, h.ds));
-        Store(ds0 + c, g.ds);
-      }
+    bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
+    for (int64_t c = 0; c < s.keys; c += W) {
+      const auto gradient = [&](int i) {
+        return GradientAt(a, Scores(p0 + i * row, c, s.tokens), Load(dp0 + i * row + c), lse[i],
+            dot[r + i], factor[i] == nullptr ? nullptr : factor[i] + c);
+      };
+      const ScoreGradient g = gradient(0), h = two ? gradient(1) : ScoreGradient{};
+      Store(p0 + c, kPair<T> == 1 ? g.p : PairBf16(g.p, h.p));
+      Store(dp0 + c, kPair<T> == 1 ? g.ds : PairBf16(g.ds, h.ds));
+      if (kPair<T> == 2) Store(ds0 + c, g.ds);
+      if (two) Store(ds1 + c, h.ds);
     }
   }
-}
-
-template <typename T>
-CLOZE_INLINE float DotRow(int64_t n, const T* a, const T* b) {
-  VF total = {};
-  Sweep(n, [&](auto at) { total += at(a) * at(b); });
-  return Sum(total);
 }
 
 template <typename T>
@@ -300,8 +278,12 @@ void AttentionBackward(const AttentionGradArgs& g) {
     const bool add = q > 0;
     const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride,
             *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
-    for (int64_t r = 0; r < count; ++r)
-      dot[r] = DotRow(s.dim, dout_rows + r * a.out_stride, out_rows + r * a.out_stride);
+    for (int64_t r = 0; r < count; ++r) {
+      const T *x = dout_rows + r * a.out_stride, *y = out_rows + r * a.out_stride;
+      VF total = {};
+      Sweep(s.dim, [&](auto at) { total += at(x) * at(y); });
+      dot[r] = Sum(total);
+    }
     PackRows(s, count, dout_rows, a.out_stride, dout);
     ProductOfRows(s, count, query + q * s.row, key_t, p);
     ProductOfRows(s, count, dout, value_t, dp);

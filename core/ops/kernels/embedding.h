@@ -2,8 +2,6 @@
 #ifndef CLOZE_CORE_OPS_KERNELS_EMBEDDING_H_
 #define CLOZE_CORE_OPS_KERNELS_EMBEDDING_H_
 
-#include <cstdint>
-
 #include "core/ops/kernels/simd.h"
 
 namespace cloze {

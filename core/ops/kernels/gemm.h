@@ -1,9 +1,9 @@
 // Small matrix products on one thread, on the CPU's matrix unit (AMX) if it has one.
 #ifndef CLOZE_CORE_OPS_KERNELS_GEMM_H_
 #define CLOZE_CORE_OPS_KERNELS_GEMM_H_
-#ifdef CLOZE_ISA
 
 #include "core/ops/kernels/simd.h"
+#ifdef CLOZE_ISA
 
 namespace cloze {
 namespace {

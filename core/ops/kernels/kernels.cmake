@@ -1,4 +1,4 @@
-# Compiles the kernels once per instruction set. core/ops/dispatch.cc selects one at start, so that one binary
+# Compiles the kernels once per instruction set. core/ops/op.cc selects one at start, so that one binary
 # runs on any x86-64.
 set(isa_amx -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
 set(isa_avx512bf16 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mprefer-vector-width=512)

@@ -2,8 +2,6 @@
 #ifndef CLOZE_CORE_OPS_KERNELS_MATMUL_H_
 #define CLOZE_CORE_OPS_KERNELS_MATMUL_H_
 
-#include <cstdint>
-
 #include "core/ops/kernels/gemm.h"
 
 namespace cloze {

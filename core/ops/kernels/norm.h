@@ -3,8 +3,6 @@
 #ifndef CLOZE_CORE_OPS_KERNELS_NORM_H_
 #define CLOZE_CORE_OPS_KERNELS_NORM_H_
 
-#include <cstdint>
-
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/simd.h"
 

@@ -2,11 +2,11 @@
 // stores of f32 and bf16, exp and the normal distribution. Everything has internal linkage.
 #ifndef CLOZE_CORE_OPS_KERNELS_SIMD_H_
 #define CLOZE_CORE_OPS_KERNELS_SIMD_H_
-#ifdef CLOZE_ISA
-
-#include <immintrin.h>
 
 #include <cstdint>
+#ifdef CLOZE_ISA
+#include <immintrin.h>
+
 #include <type_traits>
 #include <utility>
 
