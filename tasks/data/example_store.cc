@@ -253,28 +253,6 @@ absl::Status ExampleStore::VerifyContent(const std::atomic<bool>* stop) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int32_t> ExampleStore::length(int64_t i) const {
-  int32_t length = 0;
-  RETURN_IF_ERROR(Lengths(i, absl::MakeSpan(&length, 1)));
-  return length;
-}
-
-absl::Status ExampleStore::Lengths(int64_t begin, absl::Span<int32_t> out) const {
-  CLOZE_CHECK(begin >= 0 && begin + static_cast<int64_t>(out.size()) <= size());
-  IndexRecord records[256];
-  for (size_t done = 0; done < out.size();) {
-    const size_t n = std::min(out.size() - done, std::size(records));
-    RETURN_IF_ERROR(ReadAt(index_.fd, index_.path, (begin + done) * sizeof(IndexRecord), records,
-        n * sizeof(IndexRecord)));
-    for (size_t i = 0; i < n; ++i) {
-      if (!SaneRecord(records[i])) return Corrupt(index_.path, "a wrong record");
-      out[done + i] = records[i].length;
-    }
-    done += n;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ExampleStore::Read(int64_t i, Example* example) const {
   CLOZE_CHECK(i >= 0 && i < size());
   IndexRecord record;

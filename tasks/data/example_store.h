@@ -139,11 +139,8 @@ class ExampleStore {
   const DataStats& stats() const { return header_.stats; }
   const std::string& folder() const { return folder_; }
 
-  // Returns the tokens of example i, 0 <= i < size().
-  absl::StatusOr<int32_t> length(int64_t i) const;
-  // Reads those of examples begin ... begin + out.size() - 1.
-  absl::Status Lengths(int64_t begin, absl::Span<int32_t> out) const;
-  // Reads example i; every id is < vocab, every label < labels, every row < ids.size().
+  // Reads example i, 0 <= i < size(); every id is < vocab, every label < labels, every row <
+  // ids.size().
   absl::Status Read(int64_t i, Example* example) const;
 
  private:

@@ -9,7 +9,6 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/model.h"
 #include "tasks/run/checkpoint.h"
-#include "tasks/run/manifest.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/run/samples.h"
 #include "tasks/run/state.h"

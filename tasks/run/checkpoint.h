@@ -1,4 +1,5 @@
-// Checkpoints: folders step-00001234 that exist whole and on disk, or not at all.
+// Checkpoints: folders step-00001234 that exist whole and on disk, or not at all. Their MANIFEST,
+// and that of the best model in the run directory, has name, length and hash of each file.
 #ifndef CLOZE_TASKS_RUN_CHECKPOINT_H_
 #define CLOZE_TASKS_RUN_CHECKPOINT_H_
 
@@ -15,12 +16,27 @@ namespace cloze {
 // The spec in a run directory; the optimizer's moments in a checkpoint.
 inline constexpr char kSpecName[] = "spec.textproto";
 inline constexpr char kMomentsName[] = "optimizer.safetensors";
+inline constexpr char kManifestName[] = "MANIFEST";
 
-// A checkpoint whose content was verified.
-struct FoundCheckpoint {
+struct Manifest {
+  struct File {
+    std::string name;  // plain, printable
+    int64_t length = 0;
+    std::string hash;  // XXH3-128, 32 hexadecimal digits
+  };
   int64_t step = 0;
-  std::string path;
+  std::vector<File> files;
 };
+
+// Returns the text of MANIFEST; its last line is a checksum of the others.
+std::string FormatManifest(const Manifest& manifest);
+
+// Reads MANIFEST of `folder`. kMismatch unless FormatManifest would write the same bytes.
+absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
+
+// Compares length and, with `hashes`, content of every file. kMismatch names the first that
+// differs; kIo if one cannot be read.
+absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, bool hashes);
 
 // Name of the folder of a step.
 std::string CheckpointName(int64_t step);
@@ -28,28 +44,33 @@ bool IsCheckpointName(absl::string_view name);
 // kMismatch unless `path` ends with CheckpointName(step), where `step` is the one in its MANIFEST.
 absl::Status CheckCheckpointName(const std::string& path, int64_t step);
 
-// Lets `write` fill a temporary folder with plain files, adds a MANIFEST (length and hash of each),
-// fsyncs everything and renames the folder to its name in `run_dir`. Then reads it again and
-// deletes the oldest checkpoints, keeping `keep` sound ones. Keeps a sound checkpoint of the same
-// step; renames a damaged one to broken-.... Fails early with less than `expected_bytes` (0:
-// unknown) of free space. kIo or the error of `write`; no existing checkpoint is lost. Requires
-// the RunLock.
-absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step,
-    absl::FunctionRef<absl::Status(const std::string& folder)> write, int keep,
+// Creates plain files in `folder`.
+using WriteFiles = absl::FunctionRef<absl::Status(const std::string& folder)>;
+
+// Lets `write` fill a temporary folder, adds a MANIFEST, fsyncs everything and renames the folder
+// to its name in `run_dir`. Then reads it again and deletes the oldest checkpoints, keeping `keep`
+// sound ones. Keeps a sound checkpoint of the same step; renames a damaged one to broken-.... Fails
+// early with less than `expected_bytes` (0: unknown) of free space. kIo or the error of `write`; no
+// existing checkpoint is lost. Requires the RunLock.
+absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, WriteFiles write, int keep,
     int64_t expected_bytes = 0);
 
 // Moves the files that `write` creates, and their MANIFEST, into `run_dir` itself, replacing files
 // of the same names. All are complete and on disk before the first is moved; from the first move
 // until the last there is no MANIFEST. Errors and `expected_bytes` as SaveCheckpoint.
-absl::Status SaveModel(const std::string& run_dir, int64_t step,
-    absl::FunctionRef<absl::Status(const std::string& folder)> write, int64_t expected_bytes = 0);
+absl::Status SaveModel(
+    const std::string& run_dir, int64_t step, WriteFiles write, int64_t expected_bytes = 0);
 
-// Compares every file that SaveModel put into `run_dir` for `step` with its MANIFEST. kMismatch
-// names the file or another step; kIo if one cannot be read.
+// Compares every file that SaveModel put into `run_dir` for `step`, or every file of a checkpoint,
+// with its MANIFEST. kMismatch names the file or another step; kIo if one cannot be read.
 absl::Status VerifyModel(const std::string& run_dir, int64_t step);
-
-// Compares every file of a checkpoint with its MANIFEST; errors as VerifyModel.
 absl::Status VerifyCheckpoint(const std::string& path);
+
+// A checkpoint whose content was verified.
+struct FoundCheckpoint {
+  int64_t step = 0;
+  std::string path;
+};
 
 // Returns the newest checkpoint that verifies; nothing if there are no checkpoints. Adds a line
 // "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch (kIo

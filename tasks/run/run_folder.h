@@ -3,14 +3,12 @@
 #ifndef CLOZE_TASKS_RUN_RUN_FOLDER_H_
 #define CLOZE_TASKS_RUN_RUN_FOLDER_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "proto/spec.h"
 #include "tasks/run/checkpoint.h"
-#include "tasks/run/run_lock.h"
 
 namespace cloze {
 
@@ -21,11 +19,30 @@ std::string CacheFolder(const TaskSpec& spec);
 std::string SeedFolder(uint64_t seed);
 bool IsSeedFolder(absl::string_view name);
 
-// Holds the directory's lock. Only this class writes there during a run, except to log and cache.
+// Allows one process in a run directory: holds flock on run.lock until it is destroyed or the
+// process ends in any way. Advisory; on network file systems possibly local to a machine.
+class RunLock {
+ public:
+  // Creates `run_dir` if missing and locks it. Fails at once with kCannotCreate if another process
+  // holds it or it is not writable.
+  static absl::StatusOr<RunLock> Acquire(const std::string& run_dir);
+
+  // For a run that could not begin: removes what Acquire created, run.lock and directories, unless
+  // they hold other files.
+  void Undo();
+
+ private:
+  RunLock() = default;
+
+  std::string path_;
+  Fd fd_;
+  bool made_file_ = false;
+  std::vector<std::string> made_;  // directories, the outermost first
+};
+
+// Holds the directory's lock.
 class RunFolder {
  public:
-  using Write = absl::FunctionRef<absl::Status(const std::string& folder)>;
-
   // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, or
   // if it holds a model or runs that are not a run of this kind.
   static absl::StatusOr<RunFolder> Open(const TaskSpec& spec);
@@ -37,16 +54,8 @@ class RunFolder {
   std::string Path(absl::string_view name) const { return JoinPath(directory_, name); }
   const std::string& directory() const { return directory_; }
 
-  // Removes leftovers of dead processes, then FindCheckpoint.
-  absl::StatusOr<std::optional<FoundCheckpoint>> Newest(std::vector<std::string>* notes) const;
-
-  absl::Status WriteSpec(const TaskSpec& spec) const;
-
-  // Saves the checkpoint of `step` with what `write` puts into a folder; errors as SaveCheckpoint.
-  absl::Status Save(int64_t step, Write write, int64_t expected_bytes);
-  // Replaces the model in the directory itself; errors as SaveModel.
-  absl::Status SaveBest(int64_t step, Write write, int64_t expected_bytes) const;
-
+  // Saves the checkpoint of `step` as SaveCheckpoint.
+  absl::Status Save(int64_t step, WriteFiles write, int64_t expected_bytes);
   // Step of the last checkpoint, 0 before the first; set_saved_step after a resume.
   int64_t saved_step() const { return saved_step_; }
   void set_saved_step(int64_t step) { saved_step_ = step; }

@@ -79,7 +79,8 @@ absl::Status Trainer::Start() {
 }
 
 absl::StatusOr<std::string> Trainer::FindRun() {
-  ASSIGN_OR_RETURN(const auto checkpoint, folder_->Newest(&setup_.notes));
+  RemoveLeftovers(folder_->directory());
+  ASSIGN_OR_RETURN(const auto checkpoint, FindCheckpoint(folder_->directory(), &setup_.notes));
   if (!checkpoint.has_value()) return "";
   const std::string& path = checkpoint->path;
   ASSIGN_OR_RETURN(state_, ReadTrainerState(path));
@@ -193,7 +194,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
       .total_steps = pace_->total_steps(),
       .log_every_steps = spec_.output().log_every_steps()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
-  RETURN_IF_ERROR(folder_->WriteSpec(spec_));
+  RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
   pace_->Start(state_.step());
   const auto fetch = [this](int64_t example, double done) {  // by another thread
     return std::async(
@@ -300,7 +301,7 @@ absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };
-  return folder_->SaveBest(step, write, learner_->Bytes(false));
+  return SaveModel(folder_->directory(), step, write, learner_->Bytes(false));
 }
 
 absl::Status Trainer::Save() {

@@ -6,7 +6,6 @@
 
 #include "tasks/reports/verify.h"
 #include "tasks/run/checkpoint.h"
-#include "tasks/run/manifest.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {
@@ -62,7 +61,7 @@ TEST_F(DamageTest, OfTheModel) {
   const auto manifest = ReadManifest(folder);
   ASSERT_TRUE(manifest.ok());
   std::vector<std::string> names = {kManifestName};
-  for (const ManifestEntry& file : manifest->files) names.push_back(file.name);
+  for (const Manifest::File& file : manifest->files) names.push_back(file.name);
   EXPECT_THAT(names, testing::IsSupersetOf({"config.json", "metrics.json", "model.safetensors",
                          "samples.safetensors", "vocab.txt"}));
   const int64_t cases = Damage(folder, names, [&] {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "proto/spec.h"
-#include "tasks/run/manifest.h"
+#include "tasks/run/checkpoint.h"
 #include "tasks/run/state.h"
 #include "tests/fuzz/input.h"
 

@@ -1,4 +1,4 @@
-#include "tasks/run/run_lock.h"
+#include "tasks/run/run_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
