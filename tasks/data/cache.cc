@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
@@ -64,8 +62,7 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
 
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0)
-    return Error(Exit::kNoInput, QuotePath(path), ": cannot open: ", std::strerror(errno));
+  if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
   SourceFile source{
       path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec, 0};
   ASSIGN_OR_RETURN(source.sample, HashBlocks(path, info.st_size));

@@ -50,10 +50,9 @@ class ConllReader : public FileReader {
   // Reads the next line into next_.
   absl::Status ReadRow() {
     if (conllu_ && columns_ == 0) RETURN_IF_ERROR(FindColumns(std::size(kConlluColumns)));
+    const bool raw = wanted_.keep_lines, first = lines_.line_number() == 0;
     ASSIGN_OR_RETURN(const bool more, NextLine(&line_));
-    const bool raw = wanted_.keep_lines;
-    const std::string mark = raw && !started_ && lines_.has_bom() ? "\xEF\xBB\xBF" : "";
-    started_ = true;
+    const std::string mark = raw && first && lines_.has_bom() ? "\xEF\xBB\xBF" : "";
     whole_ = end_ = !more;
     if (raw && (more || !mark.empty()))
       next_.file_lines.push_back(more ? absl::StrCat(mark, line_, lines_.line_end()) : mark);
@@ -132,7 +131,6 @@ class ConllReader : public FileReader {
   }
 
   const bool conllu_ = wanted_.spec.format() == DataSpec::CONLLU;
-  bool started_ = false;
   int columns_ = 0, words_column_ = -1, tags_column_ = -1;
   std::string line_;
   // The sentence that is read now; whether its last line, or the file's, was read.
@@ -196,15 +194,9 @@ std::string ReplaceTags(const TaggedSentence& sentence, absl::Span<const std::st
   return out;
 }
 
-extern const Format kConlluFormat = {.format = DataSpec::CONLLU,
-    .extension = ".conllu",
-    .holds = Format::kSentences,
-    .whole = WholeSentences,
-    .open = OpenAs<ConllReader>};
-extern const Format kConllFormat = {.format = DataSpec::CONLL,
-    .extension = ".conll",
-    .holds = Format::kSentences,
-    .whole = WholeSentences,
-    .open = OpenAs<ConllReader>};
+extern const Format kConlluFormat = {
+    DataSpec::CONLLU, ".conllu", Format::kSentences, WholeSentences, OpenAs<ConllReader>};
+extern const Format kConllFormat = {
+    DataSpec::CONLL, ".conll", Format::kSentences, WholeSentences, OpenAs<ConllReader>};
 
 }  // namespace cloze

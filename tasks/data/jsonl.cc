@@ -106,10 +106,7 @@ class JsonlReader : public FileReader {
 
 }  // namespace
 
-extern const Format kJsonlFormat = {.format = DataSpec::JSONL,
-    .extension = ".jsonl",
-    .holds = Format::kTexts | Format::kLabelledTexts | Format::kSentences,
-    .whole = WholeLines,
-    .open = OpenAs<JsonlReader>};
+extern const Format kJsonlFormat = {DataSpec::JSONL, ".jsonl",
+    Format::kTexts | Format::kLabelledTexts | Format::kSentences, WholeLines, OpenAs<JsonlReader>};
 
 }  // namespace cloze

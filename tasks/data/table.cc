@@ -146,15 +146,9 @@ size_t WholeCsvRows(const std::string& text) {
 
 }  // namespace
 
-extern const Format kTsvFormat = {.format = DataSpec::TSV,
-    .extension = ".tsv",
-    .holds = Format::kTexts | Format::kLabelledTexts,
-    .whole = WholeLines,
-    .open = OpenAs<TableReader>};
-extern const Format kCsvFormat = {.format = DataSpec::CSV,
-    .extension = ".csv",
-    .holds = Format::kTexts | Format::kLabelledTexts,
-    .whole = WholeCsvRows,
-    .open = OpenAs<TableReader>};
+extern const Format kTsvFormat = {DataSpec::TSV, ".tsv", Format::kTexts | Format::kLabelledTexts,
+    WholeLines, OpenAs<TableReader>};
+extern const Format kCsvFormat = {DataSpec::CSV, ".csv", Format::kTexts | Format::kLabelledTexts,
+    WholeCsvRows, OpenAs<TableReader>};
 
 }  // namespace cloze

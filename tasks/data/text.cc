@@ -83,11 +83,7 @@ size_t PieceLength(absl::string_view text) {
   return cut;
 }
 
-extern const Format kTextFormat = {.format = DataSpec::TEXT,
-    .extension = ".txt",
-    .holds = Format::kTexts,
-    .whole = [](const std::string& text) { return text.size(); },
-    .open = OpenAs<TextFileReader>,
-    .line_bytes = 256 << 10};
+extern const Format kTextFormat = {DataSpec::TEXT, ".txt", Format::kTexts,
+    [](const std::string& text) { return text.size(); }, OpenAs<TextFileReader>, 256 << 10};
 
 }  // namespace cloze

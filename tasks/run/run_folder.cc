@@ -49,8 +49,7 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
     lock.fd_ = Fd(
         ::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
     if (!lock.fd_.ok()) {
-      status = Error(
-          ExitOfCreate(errno), QuotePath(lock.path_), ": cannot create: ", std::strerror(errno));
+      status = Errno(ExitOfCreate(errno), "cannot create", lock.path_);
     } else if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       status = Error(Exit::kCannotCreate, QuotePath(run_dir), ": ",
           errno == EWOULDBLOCK ? "another process is running in this directory (choose another "
@@ -68,8 +67,7 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
 
 void RunLock::Undo() {
   if (made_file_) ::unlink(path_.c_str());
-  for (; !made_.empty() && ::rmdir(made_.back().c_str()) == 0; made_.pop_back()) {
-  }
+  while (!made_.empty() && ::rmdir(made_.back().c_str()) == 0) made_.pop_back();
   fd_ = Fd();
 }
 
