@@ -47,7 +47,21 @@ class JsonlReader : public FileReader {
     do {
       ASSIGN_OR_RETURN(const bool more, NextObject(fields, &lists));
       if (!more) return false;
-      RETURN_IF_ERROR(TakeLists(fields, &lists, sentence));
+      const int64_t line = lines_.line_number();
+      for (size_t i = 0; i < fields.size(); ++i) {
+        if (lists[i].IsListOf(kStrings)) continue;
+        return Fail(line, fields[i].spec_field, ": \"", Quote(fields[i].name),
+            "\" is not a list of strings");
+      }
+      const size_t words = lists[0].items.size();
+      sentence->words = std::move(lists[0].items);
+      sentence->lines.assign(words, line);
+      if (fields.size() == 1) continue;
+      sentence->tags = std::move(lists[1].items);
+      if (sentence->tags.size() != words)
+        return Fail(line, "tags_field: ", sentence->tags.size(), " tags for ", words, " words");
+      if (std::count(sentence->tags.begin(), sentence->tags.end(), "") > 0)
+        return Fail(line, "tags_field: an empty tag");
     } while (sentence->words.empty());
     return true;
   }
@@ -78,27 +92,6 @@ class JsonlReader : public FileReader {
       values->push_back(members[at]);
     }
     return true;
-  }
-
-  // Moves the list of words and, if there is one, that of tags.
-  absl::Status TakeLists(const std::vector<Field>& fields, std::vector<JsonValue>* lists,
-      TaggedSentence* sentence) const {
-    const int64_t line = lines_.line_number();
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const auto& [spec_field, name, list] = fields[i];
-      if (!(*lists)[i].IsListOf(kStrings))
-        return Fail(line, spec_field, ": \"", Quote(name), "\" is not a list of strings");
-    }
-    sentence->words = std::move((*lists)[0].items);
-    const size_t words = sentence->words.size();
-    sentence->lines.assign(words, line);
-    if (fields.size() == 1) return absl::OkStatus();
-    sentence->tags = std::move((*lists)[1].items);
-    if (sentence->tags.size() != words)
-      return Fail(line, "tags_field: ", sentence->tags.size(), " tags for ", words, " words");
-    if (std::count(sentence->tags.begin(), sentence->tags.end(), "") > 0)
-      return Fail(line, "tags_field: an empty tag");
-    return absl::OkStatus();
   }
 
   std::string text_;

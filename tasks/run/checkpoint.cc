@@ -283,7 +283,7 @@ absl::Status VerifyCheckpoint(const std::string& path) {
   return CheckFiles(path, manifest, /*hashes=*/true);
 }
 
-absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
+absl::StatusOr<std::string> FindCheckpoint(
     const std::string& run_dir, std::vector<std::string>* notes) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListSteps(run_dir));
   std::vector<std::string> lines;
@@ -293,12 +293,12 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
     const absl::Status status = VerifyCheckpoint(path);
     if (status.ok()) {
       for (const std::string& line : lines) notes->push_back(absl::StrCat("skipped ", line));
-      return FoundCheckpoint{step, path};
+      return path;
     }
     if (ExitOf(status) == Exit::kIo) exit = Exit::kIo;
     lines.push_back(absl::StrCat(CheckpointName(step), ": ", status.message()));
   }
-  if (lines.empty()) return std::nullopt;
+  if (lines.empty()) return "";
   return Error(exit, QuotePath(run_dir),
       ": no checkpoint is sound (move them away to start from zero)\n  ",
       absl::StrJoin(lines, "\n  "));

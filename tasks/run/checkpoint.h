@@ -4,7 +4,6 @@
 #define CLOZE_TASKS_RUN_CHECKPOINT_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,17 +65,11 @@ absl::Status SaveModel(
 absl::Status VerifyModel(const std::string& run_dir, int64_t step);
 absl::Status VerifyCheckpoint(const std::string& path);
 
-// A checkpoint whose content was verified.
-struct FoundCheckpoint {
-  int64_t step = 0;
-  std::string path;
-};
-
-// Returns the newest checkpoint that verifies; nothing if there are no checkpoints. Adds a line
+// Returns the path of the newest checkpoint that verifies; "" if there are none. Adds a line
 // "skipped step-00001234: why" to `notes` for each newer one that does not. kMismatch (kIo
 // if one cannot be read) if there are checkpoints and none verifies: a run never starts from zero
 // over the remains of another.
-absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(
+absl::StatusOr<std::string> FindCheckpoint(
     const std::string& run_dir, std::vector<std::string>* notes);
 
 // Removes temporary checkpoints and specs that dead processes left in `run_dir`. Requires the

@@ -75,9 +75,8 @@ absl::StatusOr<Samples> ReadSamples(const SafetensorsReader& file, const ModelCo
   }
   const bool known = std::all_of(samples.ids.begin(), samples.ids.end(),
       [&](int32_t id) { return id >= 0 && id < config.vocab; });
-  return tokens == static_cast<int64_t>(samples.ids.size()) && known
-             ? samples
-             : absl::StatusOr<Samples>(bad("lengths and ids do not fit"));
+  if (tokens != samples.ids.size() || !known) return bad("lengths and ids do not fit");
+  return samples;
 }
 
 }  // namespace

@@ -127,17 +127,19 @@ absl::Status CheckSameSpec(
 absl::Status CheckSameData(
     const TrainerState& state, const BuiltStore& train, const std::string& checkpoint) {
   if (state.data_fingerprint() == Fingerprint(train)) return absl::OkStatus();
-  std::string what = "the training data or the vocabulary";
+  const auto changed = [&](absl::string_view what) {
+    return Error(Exit::kMismatch, what, " changed since ", QuotePath(checkpoint),
+        " was written; choose another output.directory");
+  };
   for (int i = 0; i < std::min<int>(state.source_size(), train.sources.size()); ++i) {
     const TrainerState::Source& before = state.source(i);
     const SourceFile& now = train.sources[i];
-    if (before.size() == now.size && before.sample() == now.sample) continue;
-    what =
-        absl::StrCat(QuotePath(now.path), " (", before.size(), " bytes then, ", now.size, " now)");
-    break;
+    if (before.size() != now.size || before.sample() != now.sample) {
+      return changed(absl::StrCat(
+          QuotePath(now.path), " (", before.size(), " bytes then, ", now.size, " now)"));
+    }
   }
-  return Error(Exit::kMismatch, what, " changed since ", QuotePath(checkpoint),
-      " was written; choose another output.directory");
+  return changed("the training data or the vocabulary");
 }
 
 std::string CodeWarning(const TrainerState& state, DType compute) {

@@ -80,9 +80,8 @@ absl::Status Trainer::Start() {
 
 absl::StatusOr<std::string> Trainer::FindRun() {
   RemoveLeftovers(folder_->directory());
-  ASSIGN_OR_RETURN(const auto checkpoint, FindCheckpoint(folder_->directory(), &setup_.notes));
-  if (!checkpoint.has_value()) return "";
-  const std::string& path = checkpoint->path;
+  ASSIGN_OR_RETURN(std::string path, FindCheckpoint(folder_->directory(), &setup_.notes));
+  if (path.empty()) return path;
   ASSIGN_OR_RETURN(state_, ReadTrainerState(path));
   ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state_.spec(), JoinPath(path, kStateName)));
   if (!spec_.batch().has_micro_tokens())
@@ -172,20 +171,20 @@ absl::Status Trainer::RestoreBest() {
 }
 
 absl::Status Trainer::Fork() {
-  ASSIGN_OR_RETURN(const auto found, FindCheckpoint(options_.fork, &setup_.notes));
-  if (!found.has_value()) {
+  ASSIGN_OR_RETURN(const std::string found, FindCheckpoint(options_.fork, &setup_.notes));
+  if (found.empty()) {
     return Error(Exit::kNoInput, "--fork: ", QuotePath(options_.fork),
         ": has no checkpoint (model.start_from takes model folders)");
   }
-  ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found->path, true));
+  ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found, true));
   if (!tokenizer->SameIds(*setup_.tokenizer)) {
-    return Error(Exit::kMismatch, "--fork: ", QuotePath(found->path),
+    return Error(Exit::kMismatch, "--fork: ", QuotePath(found),
         ": its vocabulary is not the vocabulary of this run");
   }
-  RETURN_IF_ERROR(learner_->LoadWeights(found->path, &setup_.notes));
-  state_.set_forked_from(found->path);
+  RETURN_IF_ERROR(learner_->LoadWeights(found, &setup_.notes));
+  state_.set_forked_from(found);
   folder_->set_saved_step(-1);  // saves step 0: the other run may be deleted
-  setup_.notes.push_back(absl::StrCat("a new run with the weights of ", found->path));
+  setup_.notes.push_back(absl::StrCat("a new run with the weights of ", found));
   return absl::OkStatus();
 }
 
