@@ -1,25 +1,98 @@
 #include "encoder/model.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "encoder/folder/model_folder.h"
-#include "encoder/trainable.h"
+#include "proto/spec.h"
 
 namespace cloze {
+namespace {
 
-Model::Model(const ModelConfig& config, bool training, const TrainableSpec& trainable)
-    : Model(config, training, trainable, Memory::kAllocated) {}
+// The values of EncoderSpec's enums.
+constexpr Positions kPositions[] = {
+    Positions::kLearned, Positions::kSinusoidal, Positions::kSinusoidalStart};
+static_assert(std::size(kPositions) == EncoderSpec::Positions_ARRAYSIZE);
+constexpr ActivationKind kActivations[] = {
+    ActivationKind::kGelu, ActivationKind::kGeluTanh, ActivationKind::kRelu};
+static_assert(std::size(kActivations) == EncoderSpec::Activation_ARRAYSIZE);
 
-std::unique_ptr<Model> Model::LayOut(const ModelConfig& config, const TrainableSpec& trainable) {
-  return std::unique_ptr<Model>(new Model(config, true, trainable, Memory::kNone));
+bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableSpec& spec) {
+  const bool head = param.layer == config.layers;
+  switch (spec.part_case()) {
+    case TrainableSpec::PART_NOT_SET: return true;
+    case TrainableSpec::kHeadOnly: return head || !spec.head_only();
+    case TrainableSpec::kLastLayers: return param.layer >= config.layers - spec.last_layers();
+    case TrainableSpec::kLora:
+      return head || param.lora() || (param.layer < 0 && spec.lora().embeddings());
+  }
+  CLOZE_CHECK(false);
 }
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
+  const EncoderSpec spec = FillSizes(given);
+  if (!spec.has_layers() || !spec.has_hidden() || !spec.has_heads() || !spec.has_intermediate()) {
+    return Error(Exit::kSpec, "model.encoder.",
+        given.preset() == EncoderSpec::CUSTOM
+            ? "preset: CUSTOM: expected layers, hidden, heads and intermediate"
+            : absl::StrCat("heads: not set, and hidden ", spec.hidden(),
+                  " is not a multiple of 64: expected a divisor of hidden"));
+  }
+  if (spec.heads() < 1 || spec.hidden() % spec.heads() != 0) {
+    return Error(Exit::kSpec, "model.encoder.heads: ", spec.heads(), " does not divide hidden ",
+        spec.hidden());
+  }
+  ModelConfig config;
+  config.family = FindFamily(spec.norm() == EncoderSpec::PRE ? "roberta-prelayernorm" : "bert");
+  config.layers = spec.layers();
+  config.hidden = spec.hidden();
+  config.heads = spec.heads();
+  config.intermediate = spec.intermediate();
+  config.max_positions = spec.max_positions();
+  config.SetPad(0);
+  config.token_types = spec.token_types();
+  config.positions = kPositions[spec.positions()];
+  config.sinusoid_base = spec.sinusoid_base();
+  config.activation = kActivations[spec.activation()];
+  config.norm_epsilon = spec.norm_epsilon();
+  config.initializer_range = spec.initializer_range();
+  config.query_key_start = spec.query_key_start();
+  return config;
+}
+
+absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config) {
+  if (spec.last_layers() > config.layers) {
+    return Error(Exit::kSpec, "trainable.last_layers is ", spec.last_layers(), ", the model has ",
+        config.layers);
+  }
+  const bool wide = absl::c_linear_search(spec.lora().targets(), LoraSpec::OUTPUT) &&
+                    config.intermediate > kMaxDropoutRow;
+  if (wide && spec.lora().dropout() > 0) {
+    return Error(Exit::kSpec, "trainable.lora.dropout: the input of OUTPUT has ",
+        config.intermediate, " columns, dropout takes at most ", kMaxDropoutRow, "; set it to 0");
+  }
+  return absl::OkStatus();
+}
+
+ParamCount CountParams(const ParamStore& store) {
+  ParamCount count;
+  for (ParamId id = 0; id < store.size(); ++id) {
+    count.all += store.param(id).size();
+    if (store.param(id).trainable) count.trained += store.param(id).size();
+  }
+  return count;
+}
+
+Model::Model(const ModelConfig& config)
+    : config_(config), encoder_(&params_, config),
+      head_(&params_, config, encoder_.word_embeddings()) {}
 
 Model::Model(
     const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory)
-    : config_(config), encoder_(&params_, config),
-      head_(&params_, config, encoder_.word_embeddings()) {
+    : Model(config) {
   if (trainable.has_lora()) {
     const auto wanted = [&](const ParamKey& key) { return IsTarget(trainable.lora(), key.role); };
     encoder_.AddLora(&params_, {.spec = trainable.lora(), .wanted = wanted, .adapter = 0});
@@ -30,15 +103,12 @@ Model::Model(
   Allocate(training, memory);
 }
 
-Model::Model(const Adapter& adapter)
-    : config_(adapter.config()), encoder_(&params_, config_),
-      head_(&params_, config_, encoder_.word_embeddings()) {
+Model::Model(const Adapter& adapter) : Model(adapter.config()) {
   encoder_.AddLora(&params_, adapter.Plan(0));
   Allocate(false);
 }
 
-Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters)
-    : config_(base), encoder_(&params_, base), head_(&params_, base, encoder_.word_embeddings()) {
+Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters) : Model(base) {
   std::vector<ParamId> own(params_.size());
   std::iota(own.begin(), own.end(), 0);
   for (size_t i = 0; i < adapters.size(); ++i) {
@@ -75,8 +145,7 @@ void Model::Initialize(uint64_t seed) {
   if (config_.positions == Positions::kSinusoidalStart)
     encoder_.SetSinusoids(&params_, std::sqrt(2.0) * config_.initializer_range);
   if (config_.query_key_start > 0) encoder_.StartKeysAsQueries(&params_, config_.query_key_start);
-  float* pad = params_.value(encoder_.word_embeddings()).f32(config_.pad_id);
-  std::fill(pad, pad + config_.hidden, 0.0f);
+  std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id), config_.hidden, 0.0f);
 }
 
 absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,

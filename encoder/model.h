@@ -7,12 +7,26 @@
 #include <vector>
 
 #include "core/tensor/safetensors.h"
-#include "encoder/config.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/modules/encoder.h"
 #include "encoder/modules/head.h"
 
 namespace cloze {
+
+// Returns the description of a new encoder, without vocab, head and labels; pad_id is 0. Where
+// `hidden` is set and the preset's heads or intermediate are not, they follow from it (heads of 64,
+// 4 x hidden). kSpec when `hidden` is not divisible by `heads` or a size of a CUSTOM preset is
+// missing.
+absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
+
+// Returns kSpec if the model lacks parts that `spec` names.
+absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
+
+// Numbers of values of a model.
+struct ParamCount {
+  int64_t all = 0, trained = 0;
+};
+ParamCount CountParams(const ParamStore& store);
 
 // Read the word embeddings of a folder at once, or row by row before the passes that need them.
 enum class ReadWords { kNow, kWhenUsed };
@@ -20,16 +34,16 @@ enum class ReadWords { kNow, kWhenUsed };
 // Not thread-safe: one pass at a time.
 class Model {
  public:
+  // kNone: no memory for parameters and passes, for dry runs (core/base/profile.h).
+  enum class Memory { kAllocated, kNone };
+
   // Allocates parameters, set to zero, and if `training` gradients of the trainable ones.
-  Model(const ModelConfig& config, bool training, const TrainableSpec& trainable = TrainableSpec());
+  Model(const ModelConfig& config, bool training, const TrainableSpec& trainable = TrainableSpec(),
+      Memory memory = Memory::kAllocated);
   // Creates the model of an adapter and its base, for inference.
   explicit Model(const Adapter& adapter);
   // Creates a base with several adapters, for inference; each pass selects one by number.
   Model(const ModelConfig& base, absl::Span<const Adapter> adapters);
-
-  // Creates a model without memory for parameters or passes, for dry runs (core/base/profile.h).
-  static std::unique_ptr<Model> LayOut(
-      const ModelConfig& config, const TrainableSpec& trainable = TrainableSpec());
 
   // Initializes all parameters.
   void Initialize(uint64_t seed);
@@ -62,8 +76,7 @@ class Model {
   }
 
  private:
-  enum class Memory { kAllocated, kNone };
-  Model(const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory);
+  explicit Model(const ModelConfig& config);  // without memory
   void Allocate(bool training, Memory memory = Memory::kAllocated);
 
   ModelConfig config_;

@@ -1,4 +1,4 @@
-// Reads specs, and locates their fields.
+// Reads specs, locates their fields, and applies `--set` by reflection.
 #include "proto/spec.h"
 
 #include <google/protobuf/arena.h>
@@ -7,10 +7,12 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "proto/spec_errors.h"
+#include "proto/spec_text.h"
 
 namespace cloze {
 namespace {
@@ -27,7 +29,7 @@ absl::Status TooLarge(const std::string& path, int64_t size) {
 
 // Records the place of each field of `message` in `where`.
 void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tree,
-    const TextScan& scan, const std::string& prefix, std::map<std::string, std::string>* where) {
+    const SpecText& scan, const std::string& prefix, std::map<std::string, std::string>* where) {
   std::vector<const pb::FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   for (const pb::FieldDescriptor* field : fields) {
@@ -51,6 +53,65 @@ void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tre
   }
 }
 
+std::string Expected(const pb::FieldDescriptor* field) {
+  switch (field->cpp_type()) {
+    case pb::FieldDescriptor::CPPTYPE_BOOL: return "true or false";
+    case pb::FieldDescriptor::CPPTYPE_FLOAT: return "a number";
+    case pb::FieldDescriptor::CPPTYPE_INT32: return "a whole number of 32 bits";
+    case pb::FieldDescriptor::CPPTYPE_UINT64: return "a whole number of 64 bits from 0";
+    default: return "a whole number of 64 bits";
+  }
+}
+
+// Sets a singular field or appends to a repeated one.
+absl::Status SetValue(
+    const pb::FieldDescriptor* field, absl::string_view value, pb::Message* message) {
+  const bool text = field->cpp_type() == pb::FieldDescriptor::CPPTYPE_STRING;
+  FirstError error;
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  const bool octal = !text && IsOctal(value);
+  if (!octal && parser.ParseFieldValueFromString(
+                    text ? absl::StrCat("\"", absl::CEscape(value), "\"") : std::string(value),
+                    field, message)) {
+    return absl::OkStatus();
+  }
+  if (field->enum_type() != nullptr)
+    return Error(Exit::kSpec, UnknownValue(field->enum_type(), field->name(), value));
+  return Error(Exit::kSpec, "expected ", Expected(field), octal ? " without a leading 0" : "",
+      ", found \"", Quote(value), "\"");
+}
+
+absl::Status SetField(
+    const pb::FieldDescriptor* field, absl::string_view value, pb::Message* message) {
+  message->GetReflection()->ClearField(message, field);
+  if (field->is_repeated()) {
+    if (value.empty()) return absl::OkStatus();
+    for (const absl::string_view item : absl::StrSplit(value, ','))
+      RETURN_IF_ERROR(SetValue(field, item, message));
+    return absl::OkStatus();
+  }
+  if (field->message_type() == nullptr) return SetValue(field, value, message);
+  if (value == "{}") message->GetReflection()->MutableMessage(message, field);
+  if (value.empty() || value == "{}") return absl::OkStatus();
+  return Error(Exit::kSpec, "expected a field of the message ", field->message_type()->name(), " (",
+      field->name(), ".", field->message_type()->field(0)->name(), "=...), {} or nothing");
+}
+
+absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message* message) {
+  const pb::FieldDescriptor* field = nullptr;
+  for (const absl::string_view name : absl::StrSplit(path, '.')) {
+    if (field != nullptr) {
+      if (field->message_type() == nullptr || field->is_repeated())
+        return Error(Exit::kSpec, "\"", field->name(), "\" has no fields");
+      message = message->GetReflection()->MutableMessage(message, field);
+    }
+    field = message->GetDescriptor()->FindFieldByName(std::string(name));
+    if (field == nullptr) return Error(Exit::kSpec, UnknownField(message->GetDescriptor(), name));
+  }
+  return SetField(field, value, message);
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& path) {
@@ -60,7 +121,7 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
         ": expected a text file (convert or unpack it first)");
   }
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) text.remove_prefix(3);
-  TextScan scan(text, path);
+  SpecText scan(text, path);
   RETURN_IF_ERROR(scan.Check(kMaxDepth));
   LoadedSpec loaded;
   loaded.path = path;
@@ -96,6 +157,21 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
     RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
   RETURN_IF_ERROR(VerifySpec(loaded));
   return loaded;
+}
+
+absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment) {
+  const std::string where = absl::StrCat("--set ", Quote(assignment));
+  const size_t equals = assignment.find('=');
+  if (equals == absl::string_view::npos) return Error(Exit::kSpec, where, ": expected FIELD=VALUE");
+  const std::string key(assignment.substr(0, equals));
+  TaskSpec changed = loaded->spec;
+  RETURN_IF_ERROR(Annotate(Assign(key, assignment.substr(equals + 1), &changed), where));
+  loaded->spec.Swap(&changed);
+  std::erase_if(loaded->where, [&](const auto& entry) {
+    return entry.first.starts_with(key + ".") || entry.first.starts_with(key + "[");
+  });
+  loaded->where[key] = where;
+  return absl::OkStatus();
 }
 
 absl::Status SpecError(

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "core/base/text.h"
 #include "proto/options.pb.h"
@@ -42,38 +43,25 @@ class Errors {
   std::vector<std::string> errors_;
 };
 
-// Returns a number of any type as double; `index` is -1 for singular fields.
-double NumberOf(const pb::Message& message, const FieldDescriptor* field, int index) {
-  const pb::Reflection* reflection = message.GetReflection();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return reflection->GetInt32(message, field);
-    case FieldDescriptor::CPPTYPE_INT64: return reflection->GetInt64(message, field);
-    default:
-      return index < 0 ? reflection->GetFloat(message, field)
-                       : reflection->GetRepeatedFloat(message, field, index);
-  }
-}
-
 void CheckValue(const pb::Message& message, const FieldDescriptor* field, int index,
     const std::string& path, Errors* errors) {
-  std::string text;
-  pb::TextFormat::PrintFieldValueToString(message, field, index, &text);
+  const pb::Reflection* reflection = message.GetReflection();
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-    const pb::Reflection* reflection = message.GetReflection();
     const std::string value = index < 0 ? reflection->GetString(message, field)
                                         : reflection->GetRepeatedString(message, field, index);
     errors->AddIf(value.find('\0') != std::string::npos, path, "contains a NUL character");
   }
   const Limits& limits = field->options().GetExtension(cloze::limits);
   if (!limits.has_min() || !limits.has_max()) return;
-  // Bounds of a float are rounded to float: 0.1f is more than 0.1.
-  const bool single = field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT;
-  const auto bound = [&](double limit) { return single ? static_cast<float>(limit) : limit; };
-  const double value = NumberOf(message, field, index);
-  const bool inside = value >= bound(limits.min()) && value <= bound(limits.max());
-  errors->AddIf(!inside, path, text, std::isfinite(value) ? " is out of range" : " is not finite",
-      ": expected ", Shortest(limits.min()), " to ", Shortest(limits.max()),
-      limits.has_unit() ? " " : "", limits.unit());
+  // Compare the decimal text with the limits, because 0.1f is more than 0.1.
+  std::string text;
+  pb::TextFormat::PrintFieldValueToString(message, field, index, &text);
+  double value = 0;
+  CLOZE_CHECK(absl::SimpleAtod(text, &value));
+  errors->AddIf(!(value >= limits.min() && value <= limits.max()), path, text,
+      std::isfinite(value) ? " is out of range" : " is not finite", ": expected ",
+      Shortest(limits.min()), " to ", Shortest(limits.max()), limits.has_unit() ? " " : "",
+      limits.unit());
 }
 
 // Checks the range of every field that is set.
@@ -218,12 +206,6 @@ void CheckTask(const TaskSpec& spec, Errors* errors) {
       tokens, " is more than model.encoder.max_positions = ", positions);
 }
 
-void CheckData(const DataSpec& data, const std::string& name, Errors* errors) {
-  for (int i = 0; i < data.files_size(); ++i)
-    errors->AddIf(
-        data.files(i).empty(), absl::StrCat(name, ".files[", i, "]"), "is empty: expected a path");
-}
-
 void CheckTraining(const TaskSpec& spec, Errors* errors) {
   const ScheduleSpec& schedule = spec.schedule();
   errors->AddIf(schedule.steps() > 0 && schedule.warmup_steps() > schedule.steps(),
@@ -245,8 +227,12 @@ void CheckTraining(const TaskSpec& spec, Errors* errors) {
 void CheckRun(const TaskSpec& spec, Errors* errors) {
   errors->AddIf(
       spec.train().files().empty(), "train.files", "is empty: expected at least one file");
-  CheckData(spec.train(), "train", errors);
-  CheckData(spec.validation(), "validation", errors);
+  for (const auto& [name, data] :
+      {std::pair("train", &spec.train()), std::pair("validation", &spec.validation())}) {
+    for (int i = 0; i < data->files_size(); ++i)
+      errors->AddIf(data->files(i).empty(), absl::StrCat(name, ".files[", i, "]"),
+          "is empty: expected a path");
+  }
   const char* needs = " needs validation data: expected validation.files";
   const bool validates = !spec.validation().files().empty();
   errors->AddIf(!validates && spec.repeat() > 1, "repeat", "the choice of the best run", needs);

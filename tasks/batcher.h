@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "encoder/modules/batch.h"
+#include "encoder/modules/pass.h"
 #include "proto/task.pb.h"
 #include "tasks/task.h"
 

@@ -1,5 +1,5 @@
 // BERT (Devlin et al. 2019).
-#include "encoder/families/all.h"
+#include "encoder/families/families.h"
 
 namespace cloze {
 

@@ -1,7 +1,6 @@
 // DistilBERT (Sanh et al. 2019): BERT without token types and with half its layers.
 #include "core/base/text.h"
-#include "encoder/families/all.h"
-#include "encoder/modules/config.h"
+#include "encoder/families/families.h"
 
 namespace cloze {
 namespace {

@@ -1,20 +1,19 @@
 // The families, and config.json of all of them.
 #include "encoder/families/families.h"
 
-#include <algorithm>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/text.h"
-#include "encoder/families/all.h"
 
 namespace cloze {
 namespace {
 
 // Spellings of hidden_act; the first of a kind is written.
 constexpr struct {
-  absl::string_view name;
+  const char* name;
   ActivationKind kind;
 } kActivations[] = {{"gelu", ActivationKind::kGelu}, {"gelu_new", ActivationKind::kGeluTanh},
     {"relu", ActivationKind::kRelu}, {"gelu_python", ActivationKind::kGelu},
@@ -35,9 +34,9 @@ std::vector<Size> SizesOf(const Family& family) {
       {keys.hidden, &ModelConfig::hidden, 1, 16384}, {keys.layers, &ModelConfig::layers, 1, 1024},
       {keys.heads, &ModelConfig::heads, 1, 1024},
       {keys.intermediate, &ModelConfig::intermediate, 1, 262144},
-      {"max_position_embeddings", &ModelConfig::max_positions, 1, 1'000'000}};
-  if (keys.token_types != nullptr)
-    sizes.push_back({keys.token_types, &ModelConfig::token_types, 1, 1024, false});
+      {"max_position_embeddings", &ModelConfig::max_positions, 1, 1'000'000},
+      {keys.token_types, &ModelConfig::token_types, 1, 1024, false}};
+  std::erase_if(sizes, [](const Size& size) { return size.key == nullptr; });
   return sizes;
 }
 
@@ -84,14 +83,13 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
 void ReadActivation(JsonFields& fields, ModelConfig* config) {
   const char* key = config->family->keys.activation;
   const std::string name = fields.String(key);
-  if (name.empty()) return;
-  for (const auto& known : kActivations) {
-    if (known.name == absl::string_view(name)) {
-      config->activation = known.kind;
-      return;
-    }
+  const auto* const known = absl::c_find_if(
+      kActivations, [&](const auto& activation) { return activation.name == name; });
+  if (known != std::end(kActivations)) {
+    config->activation = known->kind;
+  } else if (!name.empty()) {
+    fields.Fail(key, Quote(name), ": expected gelu, gelu_new or relu");
   }
-  fields.Fail(key, Quote(name), ": expected gelu, gelu_new or relu");
 }
 
 void ReadSizes(JsonFields& fields, ModelConfig* config) {
@@ -120,9 +118,9 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
 void ReadHead(JsonFields& fields, ModelConfig* config) {
   const Json* classes = fields.Find("architectures");
   if (classes == nullptr) return;
-  const bool strings = classes->is_array() && (classes->empty() || classes->front().is_string());
-  if (!strings) return fields.Fail("architectures", "expected a list of class names");
-  if (classes->empty()) return;
+  if (classes->is_array() && classes->empty()) return;
+  if (!classes->is_array() || !classes->front().is_string())
+    return fields.Fail("architectures", "expected a list of class names");
   const std::string name = classes->front().get<std::string>();
   for (const HeadType& type : HeadTypes()) {
     if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
@@ -210,10 +208,9 @@ Json OwnFields(const ModelConfig& config) {
 }  // namespace
 
 const Family* FindFamily(absl::string_view model_type) {
-  for (const Family* family : kFamilies) {
-    if (family->model_type == model_type) return family;
-  }
-  return nullptr;
+  const auto* const found = absl::c_find_if(
+      kFamilies, [&](const Family* family) { return family->model_type == model_type; });
+  return found == std::end(kFamilies) ? nullptr : *found;
 }
 
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path) {
@@ -241,12 +238,11 @@ std::string FormatConfig(const ModelConfig& config) {
     json[f.key] = nullptr;  // of classifier_dropout: as dropout
     if (config.*f.value >= 0) json[f.key] = Decimal(config.*f.value);
   }
-  for (const auto& known : kActivations) {
-    if (known.kind == config.activation && !json.contains(family.keys.activation))
-      json[family.keys.activation] = std::string(known.name);
-  }
-  Json names = Json::object(),
-       ids = Json::object();  // nlohmann's [] on null crashes when memory runs out
+  const auto* const activation =
+      absl::c_find_if(kActivations, [&](const auto& a) { return a.kind == config.activation; });
+  if (activation != std::end(kActivations)) json[family.keys.activation] = activation->name;
+  // nlohmann's [] on null crashes when memory runs out.
+  Json names = Json::object(), ids = Json::object();
   for (size_t i = 0; i < config.labels.size(); ++i)
     names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
   if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);

@@ -1,4 +1,4 @@
-// Lookup of families, and reading and writing config.json.
+// The table of families, to which a new one is added, and reading and writing config.json.
 #ifndef CLOZE_ENCODER_FAMILIES_FAMILIES_H_
 #define CLOZE_ENCODER_FAMILIES_FAMILIES_H_
 
@@ -7,6 +7,13 @@
 #include "encoder/modules/config.h"
 
 namespace cloze {
+
+extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kDistilBert;
+inline constexpr const Family* kFamilies[] = {
+    &kBert, &kRoberta, &kRobertaPreLayerNorm, &kDistilBert};
+
+// BERT's names of encoder modules, which other families share.
+extern const RoleName kBertEncoderNames[12];
 
 // Returns the family with this model_type, or null.
 const Family* FindFamily(absl::string_view model_type);

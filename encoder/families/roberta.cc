@@ -1,5 +1,5 @@
 // RoBERTa (Liu et al. 2019), and its variant with norms before attention and MLP.
-#include "encoder/families/all.h"
+#include "encoder/families/families.h"
 
 namespace cloze {
 namespace {

@@ -1,11 +1,11 @@
 #include "encoder/folder/adapter.h"
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -28,31 +28,30 @@ constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_
 constexpr char kPrefix[] = "base_model.model.";
 constexpr char kFingerprint[] = "cloze_base";  // metadata: hash of the base's values
 
-// Returns why an adapter cannot be computed, or "".
-std::string Unsupported(const Json& json) {
-  const Json& type = JsonMember(json, "peft_type");
-  if (type != "LORA")
-    return absl::StrCat("peft_type: ", Quote(type.dump(-1, ' ', true)), ": expected \"LORA\"");
+// kMismatch for adapters that cannot be computed.
+absl::Status CheckSupported(const Json& json, const std::string& path) {
+  const auto wrong = [&](const auto&... what) {
+    return Error(Exit::kMismatch, QuotePath(path), ": ", what...);
+  };
+  const auto quoted = [](const Json& value) { return Quote(value.dump(-1, ' ', true)); };
+  const Json &type = JsonMember(json, "peft_type"), &bias = JsonMember(json, "bias");
+  if (type != "LORA") return wrong("peft_type: ", quoted(type), ": expected \"LORA\"");
   for (const char* name : {"use_dora", "lora_bias", "fan_in_fan_out"}) {
-    if (JsonMember(json, name) == true)
-      return absl::StrCat(name, ": expected false (not supported)");
+    if (JsonMember(json, name) == true) return wrong(name, ": expected false (not supported)");
   }
   for (const char* name : {"rank_pattern", "alpha_pattern"}) {
     if (!JsonMember(json, name).empty())
-      return absl::StrCat(name, ": expected none (all layers must have the same rank and alpha)");
+      return wrong(name, ": expected none (all layers must have the same rank and alpha)");
   }
-  const Json& bias = JsonMember(json, "bias");
   if (!bias.is_null() && bias != "none")
-    return absl::StrCat("bias: ", Quote(bias.dump(-1, ' ', true)), ": expected \"none\"");
-  return "";
+    return wrong("bias: ", quoted(bias), ": expected \"none\"");
+  return absl::OkStatus();
 }
 
 uint64_t Hash(absl::Span<const float> values) {
   uint64_t hash = 0x9E3779B97F4A7C15 + values.size();
   for (const float value : values) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    hash = (hash ^ bits) * 0xD6E8FEB86659FD93;
+    hash = (hash ^ std::bit_cast<uint32_t>(value)) * 0xD6E8FEB86659FD93;
     hash ^= hash >> 32;
   }
   return hash;
@@ -62,13 +61,13 @@ uint64_t Hash(absl::Span<const float> values) {
 std::string Fingerprint(const ParamHashes& hashes, const std::set<std::string>& except) {
   uint64_t all = 0;
   for (const auto& [name, hash] : hashes) {
-    if (except.count(name) == 0) all = (all ^ hash) * 0xD6E8FEB86659FD93 + (all >> 29);
+    if (!except.contains(name)) all = (all ^ hash) * 0xD6E8FEB86659FD93 + (all >> 29);
   }
   return absl::StrFormat("%016x", all);
 }
 
 void AddOnce(const std::string& name, Json* list) {
-  if (std::find(list->begin(), list->end(), name) == list->end()) list->push_back(name);
+  if (!absl::c_linear_search(*list, name)) list->push_back(name);
 }
 
 // True if PEFT would select a module that is no target by `name`: it selects modules with this name
@@ -117,28 +116,20 @@ std::string ModuleOf(const Param& param, const ModelConfig& config) {
   }
 }
 
-std::string FormatAdapterConfig(const ModelConfig& config, const LoraSpec& spec,
-    const std::string& base, const ParamStore& store) {
-  Json modules = Json::array();
-  for (ParamId id = 0; id < store.size(); ++id) {
-    const Param& param = store.param(id);
-    if (!param.trainable || param.lora()) continue;
-    if (const std::string module = ModuleOf(param, config); !module.empty())
-      AddOnce(module, &modules);
-  }
-  const std::string task = TypeOf(config.head).peft_task;
+Json AdapterJson(const ModelConfig& config, const LoraSpec& spec, const std::string& base) {
   const float alpha = spec.alpha();
   Json json = {{"alpha_pattern", Json::object()}, {"auto_mapping", nullptr},
       {"base_model_name_or_path", base}, {"bias", "none"}, {"fan_in_fan_out", false},
       {"inference_mode", true}, {"init_lora_weights", true}, {"layers_pattern", nullptr},
       {"layers_to_transform", nullptr}, {"lora_alpha", Decimal(alpha)},
-      {"lora_dropout", Decimal(spec.dropout())}, {"modules_to_save", modules},
-      {"peft_type", "LORA"}, {"r", spec.rank()}, {"rank_pattern", Json::object()},
-      {"revision", nullptr}, {"target_modules", TargetModules(spec, config)},
-      {"task_type", nullptr}, {"use_dora", false}, {"use_rslora", spec.rslora()}};
+      {"lora_dropout", Decimal(spec.dropout())}, {"peft_type", "LORA"}, {"r", spec.rank()},
+      {"rank_pattern", Json::object()}, {"revision", nullptr},
+      {"target_modules", TargetModules(spec, config)}, {"task_type", nullptr}, {"use_dora", false},
+      {"use_rslora", spec.rslora()}};
   if (alpha == std::floor(alpha)) json["lora_alpha"] = static_cast<int64_t>(alpha);
+  const std::string task = TypeOf(config.head).peft_task;
   if (!task.empty()) json["task_type"] = task;
-  return ToJsonText(json);
+  return json;
 }
 
 }  // namespace
@@ -149,8 +140,7 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, kConfigName);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
-  if (const std::string why = Unsupported(json); !why.empty())
-    return Error(Exit::kMismatch, QuotePath(path), ": ", why);
+  RETURN_IF_ERROR(CheckSupported(json, path));
   JsonFields fields(json, path);
   int32_t rank = 0;
   float alpha = std::numeric_limits<float>::quiet_NaN(), dropout = 0;
@@ -172,11 +162,10 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
 absl::StatusOr<std::string> BaseOf(const std::string& folder) {
   ASSIGN_OR_RETURN(const AdapterConfig config, ReadAdapterConfig(folder));
   if (IsDirectory(config.base)) return config.base;
-  return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, ",
-      config.base.empty()
-          ? std::string("and names no base")
-          : absl::StrCat("and its base ", Quote(config.base, 1024), " is not there"),
-      "; give both: --model BASE --adapter ", QuotePath(folder));
+  const std::string base = absl::StrCat("its base ", Quote(config.base, 1024), " is not there");
+  return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, and ",
+      config.base.empty() ? "names no base" : base, "; give both: --model BASE --adapter ",
+      QuotePath(folder));
 }
 
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
@@ -213,7 +202,7 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const ModelConfig own, ParseConfig(json, path));
   if (const std::string other = CompareSizes(own, base); !other.empty())
-    return Wrong(absl::StrCat("is an adapter for another base: ", other));
+    return Wrong("is an adapter for another base: ", other);
   config_ = own;
   config_.activation = base.activation;
   config_.norm_epsilon = base.norm_epsilon;
@@ -227,10 +216,10 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   if (file_.task.empty() || file_.task == TypeOf(HeadKind::kNone).peft_task)
     return absl::OkStatus();
   const auto types = HeadTypes();
-  const auto* const type = std::find_if(
-      types.begin(), types.end(), [&](const HeadType& t) { return t.peft_task == file_.task; });
+  const auto* const type =
+      absl::c_find_if(types, [&](const HeadType& t) { return t.peft_task == file_.task; });
   if (type == types.end())
-    return Wrong(absl::StrCat("task_type ", Quote(file_.task), ": no encoder has such a head"));
+    return Wrong("task_type ", Quote(file_.task), ": no encoder has such a head");
   config_.head = type->kind;
   config_.pooler = type->pooler;
   const std::string output =
@@ -238,10 +227,10 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
           .Of(Part::kWeight)
           .name;
   const TensorInfo* weight = reader_.Find(kPrefix + output);
-  if (weight == nullptr) return Wrong(absl::StrCat("has no ", kPrefix, output, ", so no labels"));
+  if (weight == nullptr) return Wrong("has no ", kPrefix, output, ", so no labels");
   if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] > kMaxLabels)
-    return Wrong(absl::StrCat(
-        "does not fit the base: ", kPrefix, output, " has shape ", ShapeString(weight->shape)));
+    return Wrong(
+        "does not fit the base: ", kPrefix, output, " has shape ", ShapeString(weight->shape));
   const size_t labels = weight->shape[0];
   if (config_.head == base.head && labels == base.labels.size()) return absl::OkStatus();
   config_.labels.clear();
@@ -253,11 +242,9 @@ absl::Status Adapter::MapTensors() {
   for (const TensorInfo& tensor : reader_.tensors()) {
     const std::string bare(absl::StripPrefix(tensor.name, kPrefix));
     if (bare == tensor.name)
-      return Wrong(
-          absl::StrCat(Quote(tensor.name), ": expected a name that begins with ", kPrefix));
+      return Wrong(Quote(tensor.name), ": expected a name that begins with ", kPrefix);
     const std::string name = CanonicalName(bare, *config_.family);
-    if (!tensors_.emplace(name, &tensor).second)
-      return Wrong(absl::StrCat(Quote(tensor.name), ": given twice"));
+    if (!tensors_.emplace(name, &tensor).second) return Wrong(Quote(tensor.name), ": given twice");
   }
   return absl::OkStatus();
 }
@@ -273,30 +260,29 @@ absl::Status Adapter::Match() {
     const Param* param = id < 0 ? nullptr : &model.param(id);
     const bool block = id >= 0 && param->layer >= 0 && param->layer < config_.layers;
     if (id < 0 || (block && !param->lora())) {
-      return Wrong(absl::StrCat(Quote(tensor->name),
+      return Wrong(Quote(tensor->name),
           id < 0 ? ": the base has no such module" : ": cannot be used",
-          "; expected LoRA matrices, parameters of the head or embeddings of this base"));
+          "; expected LoRA matrices, parameters of the head or embeddings of this base");
     }
     if (tensor->shape != param->shape()) {
-      return Wrong(absl::StrCat("does not fit its rank, its labels or its base: ",
-          Quote(tensor->name), ": expected shape ", ShapeString(param->shape()), ", found ",
-          ShapeString(tensor->shape)));
+      return Wrong("does not fit its rank, its labels or its base: ", Quote(tensor->name),
+          ": expected shape ", ShapeString(param->shape()), ", found ", ShapeString(tensor->shape));
     }
     if (!param->lora()) {
       whole_.push_back(*param);
       continue;
     }
     const Param& other = model.param(param->part == Part::kLoraA ? id + 1 : id - 1);
-    if (tensors_.count(other.name) == 0)
-      return Wrong(absl::StrCat(Quote(tensor->name), ": has only one of lora_A and lora_B"));
-    if (param->part == Part::kLoraA) lora_.emplace_back(param->role, param->layer);
+    if (!tensors_.contains(other.name))
+      return Wrong(Quote(tensor->name), ": has only one of lora_A and lora_B");
+    lora_.emplace(param->role, param->layer);
   }
   return lora_.empty() ? Wrong("holds no LoRA") : absl::OkStatus();
 }
 
 LoraPlan Adapter::Plan(int number) const {
   const auto wanted = [lora = lora_](const ParamKey& module) {
-    return std::count(lora.begin(), lora.end(), std::pair(module.role, module.layer)) > 0;
+    return lora.contains({module.role, module.layer});
   };
   return {file_.lora, wanted, number};
 }
@@ -307,15 +293,14 @@ absl::Status Adapter::CheckBase(const ParamHashes& base) const {
   for (const Param& param : whole_) except.insert(param.name);
   if (known == reader_.metadata().end() || known->second == Fingerprint(base, except))
     return absl::OkStatus();
-  return Wrong(absl::StrCat(
-      "is an adapter for another base: the weights are not those that it was trained on",
-      file_.base.empty() ? "" : absl::StrCat(", in ", QuotePath(file_.base))));
+  return Wrong("is an adapter for another base: the weights are not those that it was trained on",
+      file_.base.empty() ? "" : absl::StrCat(", in ", QuotePath(file_.base)));
 }
 
 absl::Status Adapter::Load(int number, ParamStore* store) const {
   for (const auto& [name, tensor] : tensors_) {
     const ParamId id = store->Find(name, number);
-    if (id < 0) return Wrong(absl::StrCat(Quote(tensor->name), ": is not part of this model"));
+    if (id < 0) return Wrong(Quote(tensor->name), ": is not part of this model");
     const Param& param = store->param(id);
     RETURN_IF_ERROR(
         reader_.ReadF32(tensor->name, store->values().subspan(param.offset, param.size())));
@@ -329,9 +314,12 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
   RETURN_IF_ERROR(MakeDirectories(folder));
   std::vector<TensorData> tensors;
   std::set<std::string> trained;
+  Json modules = Json::array();
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
     if (!param.trainable) continue;
+    const std::string module = param.lora() ? "" : ModuleOf(param, config);
+    if (!module.empty()) AddOnce(module, &modules);
     trained.insert(param.name);
     tensors.push_back({kPrefix + param.name, param.shape(), FileType::kF32,
         store.values().data() + param.offset});
@@ -340,8 +328,9 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
   metadata[kFingerprint] = Fingerprint(HashParams(store, config), trained);
   RETURN_IF_ERROR(ReplaceSafetensors(JoinPath(folder, kWeightsName), tensors, metadata));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, "config.json"), FormatConfig(config)));
-  return WriteFileAtomically(
-      JoinPath(folder, kConfigName), FormatAdapterConfig(config, spec, base, store));
+  Json json = AdapterJson(config, spec, base);
+  json["modules_to_save"] = std::move(modules);
+  return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));
 }
 
 void MergeLora(const LoraSpec& spec, ParamStore* store) {

@@ -4,12 +4,13 @@
 #define CLOZE_ENCODER_FOLDER_ADAPTER_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/tensor/safetensors.h"
 #include "encoder/families/families.h"
-#include "encoder/modules/lora.h"
+#include "encoder/modules/layers.h"
 
 namespace cloze {
 
@@ -61,8 +62,9 @@ class Adapter {
   absl::Status JoinForeign(const ModelConfig& base);
   absl::Status MapTensors();
   absl::Status Match();
-  absl::Status Wrong(absl::string_view what) const {
-    return Error(Exit::kMismatch, QuotePath(folder_), ": ", what);
+  template <typename... Parts>
+  absl::Status Wrong(const Parts&... what) const {
+    return Error(Exit::kMismatch, QuotePath(folder_), ": ", what...);
   }
 
   std::string folder_;
@@ -71,7 +73,7 @@ class Adapter {
   ModelConfig config_;
   std::map<std::string, const TensorInfo*> tensors_;  // by our parameters' names
   std::vector<Param> whole_;
-  std::vector<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
+  std::set<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
 };
 
 // Writes all trainable parameters of `store` as an adapter of the model in `base`; replaces files

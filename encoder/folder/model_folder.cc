@@ -1,8 +1,8 @@
 #include "encoder/folder/model_folder.h"
 
-#include <algorithm>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
@@ -31,37 +31,27 @@ Tensors ByOurNames(
   return tensors;
 }
 
-// The tied parameters of a masked-LM head, and the names of their copies in folders.
-struct Tied {
-  ParamId weight = -1, bias = -1;  // -1: another head
-  std::string weight_copy, bias_copy;
-};
-
-Tied TiedOf(const ModelConfig& config, const ParamStore& store) {
+// Returns the tied parameters of a masked-LM head by the names of their copies in folders.
+std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamStore& store) {
   if (!TypeOf(config.head).tied) return {};
   const auto name = [&](Role role, Part part) {
     return config.Key(role, config.layers).Of(part).name;
   };
-  return {store.FindWeight(Role::kWordEmbeddings, -1),
-      store.Find(name(Role::kDecoderBias, Part::kBias)), name(Role::kDecoder, Part::kWeight),
-      name(Role::kDecoder, Part::kBias)};
-}
-
-bool IsFloat(FileType type) {
-  return type == FileType::kF32 || type == FileType::kF16 || type == FileType::kBf16 ||
-         type == FileType::kF64;
+  return {{name(Role::kDecoder, Part::kWeight), store.FindWeight(Role::kWordEmbeddings, -1)},
+      {name(Role::kDecoder, Part::kBias), store.Find(name(Role::kDecoderBias, Part::kBias))}};
 }
 
 // Returns why `tensor` cannot be read into `param`, or "".
 std::string Disagreement(const Param& param, const TensorInfo& tensor) {
+  constexpr FileType kFloats[] = {FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64};
   const std::vector<int64_t> shape = param.shape();
   if (tensor.shape != shape) {
     return absl::StrCat(Quote(tensor.name), ": expected shape ", ShapeString(shape), ", found ",
         ShapeString(tensor.shape));
   }
-  return IsFloat(tensor.type) ? ""
-                              : absl::StrCat(Quote(tensor.name), ": type ", NameOf(tensor.type),
-                                    "; expected floating point");
+  if (absl::c_linear_search(kFloats, tensor.type)) return "";
+  return absl::StrCat(
+      Quote(tensor.name), ": type ", NameOf(tensor.type), "; expected floating point");
 }
 
 absl::Status Mismatch(const std::string& folder, std::vector<std::string> lines) {
@@ -81,7 +71,7 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
     return Mismatch(folder, {wrong});
   std::vector<float> values(param.size());
   RETURN_IF_ERROR(files.ReadF32(stored.name, absl::MakeSpan(values)));
-  if (std::equal(values.begin(), values.end(), store.values().data() + param.offset))
+  if (absl::c_equal(values, store.values().subspan(param.offset, param.size())))
     return absl::OkStatus();
   return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name),
                               "; models whose output layer is not tied cannot be computed")});
@@ -119,14 +109,14 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   ASSIGN_OR_RETURN(SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
   std::vector<std::string> wrong;
   Tensors tensors = ByOurNames(files, *config.family, &wrong);
-  const Tied tied = TiedOf(config, *store);
-  if (tied.bias >= 0) {
-    const auto copy = tensors.find(tied.bias_copy);
-    if (copy != tensors.end()) tensors.emplace(store->param(tied.bias).name, copy->second);
+  const std::map<std::string, ParamId> copies = CopiesOf(config, *store);
+  for (const auto& [name, id] : copies) {  // a folder may hold only the copy of the bias
+    const auto copy = tensors.find(name);
+    if (copy != tensors.end() && store->param(id).vector)
+      tensors.emplace(store->param(id).name, copy->second);
   }
   const auto skipped = [&](const Param& param) {
-    return param.adapter >= 0 ||
-           std::find(except.begin(), except.end(), param.name) != except.end();
+    return param.adapter >= 0 || absl::c_linear_search(except, param.name);
   };
   std::vector<std::pair<ParamId, const TensorInfo*>> reads;
   for (ParamId id = 0; id < store->size(); ++id) {
@@ -148,7 +138,7 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
   for (const auto& [id, tensor] : reads) {
     const Param& param = store->param(id);
-    if (words != nullptr && tied.bias < 0 && param.role == Role::kWordEmbeddings) {
+    if (words != nullptr && copies.empty() && param.role == Role::kWordEmbeddings) {
       later = {id, tensor};
     } else {
       RETURN_IF_ERROR(
@@ -158,13 +148,11 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   store->Changed();
   for (const auto& [name, tensor] : tensors) {
     if (store->Find(name) >= 0) continue;
-    const ParamId same = name == tied.weight_copy ? tied.weight
-                         : name == tied.bias_copy ? tied.bias
-                                                  : -1;
-    if (same < 0) {
+    const auto copy = copies.find(name);
+    if (copy == copies.end()) {
       report->ignored.push_back(tensor->name);
-    } else if (!skipped(store->param(same))) {
-      RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, same));
+    } else if (!skipped(store->param(copy->second))) {
+      RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, copy->second));
     }
   }
   if (later.second != nullptr)

@@ -6,9 +6,7 @@
 
 #include "core/ops/activation.h"
 #include "encoder/modules/config.h"
-#include "encoder/modules/linear.h"
-#include "encoder/modules/norm.h"
-#include "encoder/modules/target_rows.h"
+#include "encoder/modules/layers.h"
 
 namespace cloze {
 

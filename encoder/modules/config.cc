@@ -3,6 +3,24 @@
 #include "absl/strings/str_replace.h"
 
 namespace cloze {
+namespace {
+
+constexpr HeadType kTypes[] = {
+    {HeadKind::kNone, "Model", "FEATURE_EXTRACTION", false, false, "", 0, false},
+    {HeadKind::kMaskedLm, "ForMaskedLM", "", true, false, "", 0, false},
+    {HeadKind::kSequenceClassification, "ForSequenceClassification", "SEQ_CLS", false, true,
+        "classifier", 0, true},
+    {HeadKind::kTokenTagging, "ForTokenClassification", "TOKEN_CLS", false, false, "classifier", 0,
+        true},
+    {HeadKind::kQuestionAnswering, "ForQuestionAnswering", "QUESTION_ANS", false, false,
+        "qa_outputs", 2, false},
+};
+
+}  // namespace
+
+absl::Span<const HeadType> HeadTypes() { return kTypes; }
+
+const HeadType& TypeOf(HeadKind kind) { return kTypes[static_cast<int>(kind)]; }
 
 std::string Family::Name(Role role, int layer) const {
   for (const absl::Span<const RoleName> part : names) {

@@ -1,15 +1,87 @@
-// The description of a model.
+// The description of a model: its family, its head and its sizes.
 #ifndef CLOZE_ENCODER_MODULES_CONFIG_H_
 #define CLOZE_ENCODER_MODULES_CONFIG_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "encoder/modules/family.h"
-#include "encoder/modules/head_type.h"
+#include "absl/types/span.h"
+#include "core/base/json.h"
+#include "core/ops/activation.h"
+#include "core/tensor/param_store.h"
 
 namespace cloze {
+
+struct ModelConfig;
+
+// Name of a module; '@' is replaced with the family's prefix, '#' with the block's number.
+struct RoleName {
+  Role role;
+  const char* name;
+};
+
+// Names of members of config.json. Null: the family has no such member and uses the default of
+// ModelConfig.
+struct ConfigKeys {
+  const char* hidden = "hidden_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* intermediate = "intermediate_size";
+  const char* token_types = "type_vocab_size";
+  const char* activation = "hidden_act";
+  const char* norm_epsilon = "layer_norm_eps";
+  const char* dropout = "hidden_dropout_prob";
+  const char* attention_dropout = "attention_probs_dropout_prob";
+  const char* classifier_dropout = "classifier_dropout";
+};
+
+// A model family: the names that transformers gives to its parameters, classes and members of
+// config.json, and the differences of its forward pass. One constant each, in encoder/families.
+struct Family {
+  const char* model_type;  // in config.json
+  const char* classes;     // prefix of class names, for example "Bert"
+  const char* prefix;      // prefix of the encoder's parameters, for example "bert."
+  bool pre_norm = false;
+  bool positions_after_pad = false;  // positions start at pad_id + 1 instead of 0
+  bool dropout_before_pooler = false;
+  bool sequence_dropout_only = false;  // only sequence classifiers use classifier_dropout
+  ActivationKind pooler_activation = ActivationKind::kTanh;
+  std::optional<ActivationKind> transform_activation = {};  // masked-LM head; null: the encoder's
+  ConfigKeys keys = {};
+  absl::Span<const RoleName> names[3] = {};  // the first entry of a role is used
+  // Read and write additional members of config.json; may be null. `read` runs before the common
+  // members are read.
+  void (*read)(JsonFields& fields, ModelConfig* config) = nullptr;
+  void (*write)(const ModelConfig& config, Json* json) = nullptr;
+
+  // Returns the name of a module, or "" if the family has none.
+  std::string Name(Role role, int layer) const;
+};
+
+enum class HeadKind : uint8_t {
+  kNone,
+  kMaskedLm,
+  kSequenceClassification,
+  kTokenTagging,
+  kQuestionAnswering
+};
+
+struct HeadType {
+  HeadKind kind;
+  const char* class_suffix;  // of the class in transformers, after the family's name
+  const char* peft_task;     // task_type of adapters; may be empty
+  bool tied;           // logits over the vocabulary, with the word embeddings as output matrix
+  bool pooler;         // the class in transformers has a dense layer before the output layer
+  const char* output;  // module name of the output layer without pooler; empty if tied
+  int outputs;         // logits per row; 0: one per label or word
+  bool dropout;        // before the output layer
+};
+
+// All types, in the order of HeadKind.
+absl::Span<const HeadType> HeadTypes();
+const HeadType& TypeOf(HeadKind kind);
 
 // The position table: learned, fixed sinusoids, or learned from sinusoids as start values.
 enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart };
@@ -38,7 +110,6 @@ struct ModelConfig {
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
-  int32_t head_dim() const { return hidden / heads; }
   float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
   // Sets pad_id and, for families with positions_after_pad, position_offset and max_positions.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "core/ops/embedding.h"
 
 namespace cloze {
@@ -22,18 +23,15 @@ Encoder::Encoder(ParamStore* store, const ModelConfig& config)
   for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, i);
 }
 
-const std::vector<int32_t>& Encoder::PositionRows(
-    const Pass& pass, std::vector<int32_t>* shifted) const {
-  if (config_.position_offset == 0) return pass.batch.positions;
-  *shifted = pass.batch.positions;
-  for (int32_t& p : *shifted) p += config_.position_offset;
-  return *shifted;
+std::vector<int32_t> Encoder::PositionRows(const Pass& pass) const {
+  std::vector<int32_t> rows = pass.batch.positions;
+  for (int32_t& row : rows) row += config_.position_offset;
+  return rows;
 }
 
-const std::vector<int32_t>& Encoder::TypeRows(const Pass& pass, std::vector<int32_t>* zeros) const {
+std::vector<int32_t> Encoder::TypeRows(const Pass& pass) const {
   if (config_.token_types > 1) return pass.batch.types;
-  zeros->assign(pass.batch.types.size(), 0);
-  return *zeros;
+  return std::vector<int32_t>(pass.batch.types.size());
 }
 
 void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
@@ -45,9 +43,8 @@ int Encoder::LowestTrainable(const Pass& pass) const {
                       (types_ >= 0 && pass.requires_grad(types_));
   if (tables || embedding_norm_.requires_grad(pass) || (pre_ && first_norm_.requires_grad(pass)))
     return -1;
-  return std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    return block.requires_grad(pass);
-  }) - blocks_.begin();
+  return absl::c_find_if(blocks_, [&](const Block& b) { return b.requires_grad(pass); }) -
+         blocks_.begin();
 }
 
 BlockState Encoder::NewState(const Pass& pass, int64_t rows) const {
@@ -65,11 +62,10 @@ std::optional<TargetRows> Encoder::TargetsOf(
 void Encoder::Embed(
     const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = pass.batch;
-  std::vector<int32_t> shifted, zeros;
   Mat z = pass.New(out.y.rows, config_.hidden);
   EmbeddingForward(pass.value(words_), b.ids.data(), pass.value(positions_),
-      PositionRows(pass, &shifted).data(), types_ < 0 ? ConstMat() : pass.value(types_),
-      TypeRows(pass, &zeros).data(), z);
+      PositionRows(pass).data(), types_ < 0 ? ConstMat() : pass.value(types_),
+      TypeRows(pass).data(), z);
   *embeddings = embedding_norm_.Forward(pass, {}, z, {},
       pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, out.residual);
   if (pre_) *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
@@ -163,13 +159,11 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
   const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(pass, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
   const Batch& b = pass.batch;
-  std::vector<int32_t> shifted, zeros;
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
-  EmbeddingBackward(d.y, PositionRows(pass, &shifted).data(), b.tokens(), pass.arena,
-      pass.params.grad(positions_));
-  if (types_ < 0) return;
   EmbeddingBackward(
-      d.y, TypeRows(pass, &zeros).data(), b.tokens(), pass.arena, pass.params.grad(types_));
+      d.y, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
+  if (types_ < 0) return;
+  EmbeddingBackward(d.y, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
 }
 
 void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {

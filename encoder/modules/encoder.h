@@ -61,9 +61,10 @@ class Encoder {
   BlockState RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
   void EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const;
-  const std::vector<int32_t>& PositionRows(const Pass& pass, std::vector<int32_t>* shifted) const;
-  // Returns the types of the batch, or zeros for a model with at most one type (RoBERTa).
-  const std::vector<int32_t>& TypeRows(const Pass& pass, std::vector<int32_t>* zeros) const;
+  // Return the rows of the position and the type table for the batch; a model with at most one type
+  // (RoBERTa) uses row 0.
+  std::vector<int32_t> PositionRows(const Pass& pass) const;
+  std::vector<int32_t> TypeRows(const Pass& pass) const;
 
   ModelConfig config_;
   bool pre_;

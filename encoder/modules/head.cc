@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/ops/rows.h"
-#include "encoder/modules/target_rows.h"
 
 namespace cloze {
 namespace {

@@ -7,14 +7,13 @@
 #include "core/ops/crf.h"
 #include "core/ops/loss.h"
 #include "encoder/modules/config.h"
-#include "encoder/modules/linear.h"
-#include "encoder/modules/norm.h"
+#include "encoder/modules/layers.h"
 
 namespace cloze {
 
 // Tied output matrix: logits = norm(act(dense(x))) E^T + b. Otherwise: a linear layer after an
 // optional act(dense(x)), with dropout in the places of transformers, and an optional CRF over the
-// labels. See head_type.h for the kinds.
+// labels. See HeadType for the kinds.
 class Head {
  public:
   // With HeadKind::kNone the head is empty and must not be used.

@@ -1,14 +1,41 @@
-// The context of a pass through the modules.
+// A batch of packed sequences, and the context of a pass over it.
 #ifndef CLOZE_ENCODER_MODULES_PASS_H_
 #define CLOZE_ENCODER_MODULES_PASS_H_
 
-#include "core/ops/dropout.h"
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
 #include "core/ops/matmul.h"
-#include "core/tensor/arena.h"
+#include "core/ops/rows.h"
 #include "core/tensor/param_store.h"
-#include "encoder/modules/batch.h"
 
 namespace cloze {
+
+// Returns `rows` rounded up to a multiple of 64, or of 8 below 64.
+int64_t PaddedRows(int64_t rows);
+
+// Arrays are [padded_rows] unless noted. Rows from tokens() on are padding, which limits the number
+// of matrix shapes; they belong to no sequence and have no loss.
+struct Batch {
+  std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
+  std::vector<uint64_t> row_examples;          // global example number of each row, for dropout
+  std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
+  std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
+  std::vector<float> values;  // [targets, labels] replaces `targets` for multi-label (0 or 1) and
+                              // regression
+
+  int64_t tokens() const { return cu_seqlens.back(); }
+  int64_t padded_rows() const { return static_cast<int64_t>(ids.size()); }
+  int64_t sequences() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
+  RowCoordinates coordinates() const { return {row_examples.data(), positions.data()}; }
+
+  void Clear() { *this = Batch(); }
+  // Appends a sequence; `second` is the index of its first token of type 1. Call before Pad().
+  void Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example);
+  // Pads the rows to PaddedRows(tokens()).
+  void Pad();
+};
 
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
 struct Pass {
@@ -45,9 +72,8 @@ struct Pass {
 
   // Returns the dropout with probability p at a site, a unique number in the model.
   DropoutSite Site(float p, uint32_t site) const {
-    const bool all = coordinates.example == nullptr;
     return {training ? p : 0, seed, site,
-        all ? RowCoordinates{batch.row_examples.data(), batch.positions.data()} : coordinates};
+        coordinates.example == nullptr ? batch.coordinates() : coordinates};
   }
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
 };
@@ -67,6 +93,27 @@ inline uint32_t DropoutSiteId(DropoutPlace place, int block = 0) {
   const uint32_t number = static_cast<uint32_t>(place) + 4 * static_cast<uint32_t>(block);
   return place == DropoutPlace::kAttention ? number : number << 12;
 }
+
+// The rows of a batch that have a target, packed and padded. After the last attention only these
+// rows are computed, because no other hidden states are used. Its arrays belong to the arena of the
+// pass.
+class TargetRows {
+ public:
+  explicit TargetRows(const Pass& pass);
+
+  int64_t padded() const { return padded_; }
+  // Returns the pass for modules that process only these rows.
+  Pass Narrow(const Pass& pass) const;
+  // Returns the target rows of x [padded_rows, n] as [padded(), n], padded with zeros.
+  Mat Gather(const Pass& pass, ConstMat x) const;
+  // Backward of Gather: overwrites dx [padded_rows, n], other rows with zeros.
+  void Scatter(ConstMat dy, Mat dx) const { ScatterRows(dy, rows_, dx); }
+
+ private:
+  absl::Span<const int32_t> rows_;
+  int64_t padded_;
+  RowCoordinates coordinates_;  // [padded]
+};
 
 }  // namespace cloze
 

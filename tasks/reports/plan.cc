@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
-#include "encoder/trainable.h"
+#include "encoder/model.h"
 #include "tasks/batcher.h"
 #include "tasks/data/readers.h"
 #include "tasks/run/run_folder.h"

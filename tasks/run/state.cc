@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "core/base/file.h"
 #include "core/ops/matmul.h"
-#include "proto/spec_errors.h"
+#include "proto/spec_text.h"
 
 namespace cloze {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
-#include "encoder/trainable.h"
+#include "encoder/model.h"
 #include "tasks/inference/predictor.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/samples.h"

@@ -6,7 +6,7 @@
 #include "core/base/profile.h"
 #include "core/base/system.h"
 #include "core/base/threads.h"
-#include "encoder/trainable.h"
+#include "encoder/model.h"
 #include "tasks/training/step.h"
 
 namespace cloze {
@@ -59,7 +59,7 @@ std::string Megabytes(int64_t bytes) {
 MemoryPlan::MemoryPlan(
     const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data)
     : spec_(spec), task_(MakeTask(spec)), compute_(compute), data_(data),
-      model_(Model::LayOut(config, spec.trainable())) {
+      model_(std::make_unique<Model>(config, true, spec.trainable(), Model::Memory::kNone)) {
   const ParamCount count = CountParams(model_->params());
   parameters_ = count.all, trained_ = count.trained;
 }

@@ -7,7 +7,7 @@
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
-#include "encoder/trainable.h"
+#include "encoder/model.h"
 #include "tasks/run/state.h"
 #include "tasks/training/memory.h"
 

@@ -14,7 +14,6 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
-#include "encoder/trainable.h"
 #include "tests/test_folder.h"
 
 namespace cloze {

@@ -1,4 +1,4 @@
-#include "encoder/config.h"
+#include "encoder/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

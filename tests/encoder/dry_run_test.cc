@@ -89,7 +89,8 @@ TEST(DryRun, NeedsWhatATrainingPassNeeds) {
           model.matmul().SharePacked(shared);
           const Batch batch = MakeBatch(kLengths, model.config());
           RunPass(model, batch, type, recompute);
-          const auto laid_out = Model::LayOut(model.config(), c.trainable);
+          const auto laid_out =
+              std::make_unique<Model>(model.config(), true, c.trainable, Model::Memory::kNone);
           laid_out->matmul().SharePacked(shared);
           {
             const DryRun dry;
@@ -112,7 +113,8 @@ TEST(DryRun, NeedsWhatEvaluationNeeds) {
     Model model = MakeModel(c);
     const Batch batch = MakeBatch(kLengths, model.config());
     RunInference(model, batch, DType::kF32);
-    const auto laid_out = Model::LayOut(model.config(), c.trainable);
+    const auto laid_out =
+        std::make_unique<Model>(model.config(), true, c.trainable, Model::Memory::kNone);
     const DryRun dry;
     RunInference(*laid_out, batch, DType::kF32);
     EXPECT_EQ(laid_out->arena().peak(), model.arena().peak()) << c.name;

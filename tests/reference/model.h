@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "encoder/modules/batch.h"
+#include "encoder/modules/pass.h"
 #include "encoder/modules/block.h"
 #include "encoder/modules/config.h"
 #include "tests/reference/reference.h"

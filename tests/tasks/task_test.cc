@@ -6,7 +6,7 @@
 
 #include <google/protobuf/text_format.h>
 #include "core/base/file.h"
-#include "encoder/config.h"
+#include "encoder/model.h"
 #include "tests/tasks/data/test_files.h"
 
 namespace cloze {

@@ -1,4 +1,4 @@
-#include "encoder/modules/batch.h"
+#include "encoder/modules/pass.h"
 
 #include "core/tensor/mat.h"
 
@@ -7,9 +7,8 @@ namespace cloze {
 int64_t PaddedRows(int64_t rows) { return RoundUp(rows, rows < 64 ? 8 : 64); }
 
 void Batch::Add(absl::Span<const int32_t> sequence, int64_t second, uint64_t example) {
-  const int64_t n = sequence.size();
   ids.insert(ids.end(), sequence.begin(), sequence.end());
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < std::ssize(sequence); ++i) {
     types.push_back(i >= second);
     positions.push_back(static_cast<int32_t>(i));
     row_examples.push_back(example);
@@ -21,6 +20,22 @@ void Batch::Pad() {
   const int64_t padded = PaddedRows(tokens());
   for (auto* field : {&ids, &types, &positions}) field->resize(padded, 0);
   row_examples.resize(padded, 0);
+}
+
+TargetRows::TargetRows(const Pass& pass)
+    : rows_(pass.batch.rows), padded_(PaddedRows(rows_.size())),
+      coordinates_(GatherCoordinates(pass.batch.coordinates(), rows_, padded_, pass.arena)) {}
+
+Pass TargetRows::Narrow(const Pass& pass) const {
+  Pass narrow = pass;
+  narrow.coordinates = coordinates_;
+  return narrow;
+}
+
+Mat TargetRows::Gather(const Pass& pass, ConstMat x) const {
+  Mat y = pass.arena.New(padded_, x.cols, x.type);
+  GatherRows(x, rows_, y);
+  return y;
 }
 
 }  // namespace cloze
