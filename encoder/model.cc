@@ -30,6 +30,31 @@ bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableS
   CLOZE_CHECK(false);
 }
 
+// Fills the position table with sinusoids: sin (even columns i) and cos (odd i) of
+// n / base^(i / hidden), times amplitude (Bishop & Bishop, eq. 12.25).
+void SetSinusoids(const ModelConfig& config, double amplitude, ParamStore* store) {
+  const Mat table = store->value(store->FindWeight(Role::kPositionEmbeddings, -1));
+  for (int64_t n = 0; n < table.rows; ++n) {
+    for (int64_t i = 0; i < table.cols; ++i) {
+      const double angle =
+          n / std::pow(double{config.sinusoid_base}, double(i - i % 2) / table.cols);
+      table.f32(n)[i] =
+          static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
+    }
+  }
+  store->Changed();
+}
+
+// Multiplies the weights of all queries by `gain` and copies them to the keys.
+void StartKeysAsQueries(const ModelConfig& config, float gain, ParamStore* store) {
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const Mat query = store->value(store->FindWeight(Role::kQuery, layer)),
+              key = store->value(store->FindWeight(Role::kKey, layer));
+    for (int64_t i = 0; i < query.rows * query.cols; ++i) key.f32()[i] = query.f32()[i] *= gain;
+  }
+  store->Changed();
+}
+
 }  // namespace
 
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
@@ -128,23 +153,23 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters) : Mode
 
 void Model::Allocate(bool training, Memory memory) {
   const bool sinusoids = config_.positions == Positions::kSinusoidal;
-  if (sinusoids) params_.Freeze(encoder_.position_embeddings());
+  if (sinusoids) params_.Freeze(params_.FindWeight(Role::kPositionEmbeddings, -1));
   if (memory == Memory::kNone) {
     arena_ = Arena::Counting();
     return params_.LayOut(training);
   }
   params_.Allocate(training);
-  if (sinusoids) encoder_.SetSinusoids(&params_, 1);
+  if (sinusoids) SetSinusoids(config_, 1, &params_);
 }
 
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
     params_.Initialize(id, seed, config_.initializer_range);
-  if (config_.positions == Positions::kSinusoidal) encoder_.SetSinusoids(&params_, 1);
+  if (config_.positions == Positions::kSinusoidal) SetSinusoids(config_, 1, &params_);
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
   if (config_.positions == Positions::kSinusoidalStart)
-    encoder_.SetSinusoids(&params_, std::sqrt(2.0) * config_.initializer_range);
-  if (config_.query_key_start > 0) encoder_.StartKeysAsQueries(&params_, config_.query_key_start);
+    SetSinusoids(config_, std::sqrt(2.0) * config_.initializer_range, &params_);
+  if (config_.query_key_start > 0) StartKeysAsQueries(config_, config_.query_key_start, &params_);
   std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id), config_.hidden, 0.0f);
 }
 

@@ -30,8 +30,9 @@ absl::Status TooLarge(const std::string& path, int64_t size) {
 // Records the place of each field of `message` in `where`.
 void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tree,
     const SpecText& scan, const std::string& prefix, std::map<std::string, std::string>* where) {
+  const pb::Reflection* reflection = message.GetReflection();
   std::vector<const pb::FieldDescriptor*> fields;
-  message.GetReflection()->ListFields(message, &fields);
+  reflection->ListFields(message, &fields);
   for (const pb::FieldDescriptor* field : fields) {
     const std::string name = prefix + field->name();
     const auto note = [&](const std::string& key, int index) {
@@ -39,17 +40,12 @@ void Locate(const pb::Message& message, const pb::TextFormat::ParseInfoTree& tre
       if (location.line >= 0)
         (*where)[key] = scan.Where(scan.Offset(location.line, location.column));
     };
-    if (field->is_repeated()) {
-      note(name, 0);
-      for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i)
-        note(absl::StrCat(name, "[", i, "]"), i);
-      continue;
-    }
-    note(name, -1);
-    if (field->message_type() == nullptr) continue;
-    const pb::TextFormat::ParseInfoTree* nested = tree.GetTreeForNested(field, -1);
-    if (nested != nullptr)
-      Locate(message.GetReflection()->GetMessage(message, field), *nested, scan, name + ".", where);
+    note(name, field->is_repeated() ? 0 : -1);
+    for (int i = 0; field->is_repeated() && i < reflection->FieldSize(message, field); ++i)
+      note(absl::StrCat(name, "[", i, "]"), i);
+    if (field->message_type() == nullptr || field->is_repeated()) continue;
+    if (const auto* nested = tree.GetTreeForNested(field, -1))
+      Locate(reflection->GetMessage(message, field), *nested, scan, name + ".", where);
   }
 }
 

@@ -1,10 +1,10 @@
 // Verifies specs: ranges from the (limits) of each field, and constraints between fields.
 #include <google/protobuf/text_format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "core/base/text.h"
@@ -82,39 +82,38 @@ void CheckFields(const pb::Message& message, const std::string& prefix, Errors* 
   }
 }
 
-void CheckLabels(const pb::RepeatedPtrField<std::string>& labels, const std::string& field,
-    int minimum, Errors* errors) {
+// Checks labels, class weights and label smoothing of the task `name`, which has at least `minimum`
+// labels. `refusal`: why it cannot have weights and smoothing, or "".
+template <typename Task>
+void CheckLabels(const Task& task, const std::string& name, int minimum, absl::string_view refusal,
+    Errors* errors) {
+  const auto& labels = task.labels();
   std::set<std::string> seen;
   for (int i = 0; i < labels.size(); ++i) {
-    const std::string path = absl::StrCat(field, "[", i, "]");
+    const std::string path = absl::StrCat(name, ".labels[", i, "]");
     errors->AddIf(labels[i].empty(), path, "is empty");
     errors->AddIf(labels[i].size() > kMaxLabelBytes || !IsUtf8(labels[i]), path,
         "expected at most ", kMaxLabelBytes, " bytes of UTF-8");
     errors->AddIf(
         !seen.insert(labels[i]).second, path, "label \"", Quote(labels[i]), "\" is given twice");
   }
-  errors->AddIf(labels.size() > kMaxLabels, field, "expected at most ", kMaxLabels, " labels");
-  errors->AddIf(labels.size() == 1 && minimum > 1, field,
+  errors->AddIf(
+      labels.size() > kMaxLabels, name + ".labels", "expected at most ", kMaxLabels, " labels");
+  errors->AddIf(labels.size() == 1 && minimum > 1, name + ".labels",
       "only one label: expected at least two, or none to collect them from the data");
-}
-
-// Checks class weights and label smoothing. `refusal`: why this task cannot have them, or "".
-template <typename Task>
-void CheckWeights(
-    const Task& task, const std::string& name, absl::string_view refusal, Errors* errors) {
   const auto& weights = task.class_weights();
   if (!refusal.empty()) {
-    errors->AddIf(weights.size() > 0, name + "class_weights", refusal);
-    errors->AddIf(task.balance_classes(), name + "balance_classes", refusal);
-    errors->AddIf(task.label_smoothing() > 0, name + "label_smoothing", refusal);
+    errors->AddIf(!weights.empty(), name + ".class_weights", refusal);
+    errors->AddIf(task.balance_classes(), name + ".balance_classes", refusal);
+    errors->AddIf(task.label_smoothing() > 0, name + ".label_smoothing", refusal);
   }
   if (weights.empty()) return;
-  errors->AddIf(task.balance_classes(), name + "balance_classes",
+  errors->AddIf(task.balance_classes(), name + ".balance_classes",
       "excludes class_weights: expected one of them");
-  errors->AddIf(weights.size() != task.labels_size(), name + "class_weights", weights.size(),
-      " weights for ", task.labels_size(),
+  errors->AddIf(weights.size() != labels.size(), name + ".class_weights", weights.size(),
+      " weights for ", labels.size(),
       " labels: expected one weight per label, in the order of `labels`, which must be set");
-  errors->AddIf(*std::max_element(weights.begin(), weights.end()) <= 0, name + "class_weights",
+  errors->AddIf(*absl::c_max_element(weights) <= 0, name + ".class_weights",
       "all are 0: expected at least one positive weight");
 }
 
@@ -130,27 +129,20 @@ void CheckMaskedLm(const MaskedLmSpec& task, Errors* errors) {
 void CheckClassification(
     const TaskSpec& spec, const SequenceClassificationSpec& task, Errors* errors) {
   using Spec = SequenceClassificationSpec;
-  const std::string name = "sequence_classification.";
+  const std::string name = "sequence_classification";
   const bool single = task.kind() == Spec::SINGLE_LABEL;
-  CheckLabels(task.labels(), name + "labels", single ? 2 : 1, errors);
-  errors->AddIf(task.kind() == Spec::REGRESSION && task.labels_size() > 1, name + "labels",
+  CheckLabels(task, name, single ? 2 : 1, single ? "" : "is only for SINGLE_LABEL", errors);
+  errors->AddIf(task.kind() == Spec::REGRESSION && task.labels_size() > 1, name + ".labels",
       "expected at most one name for REGRESSION, which learns one number");
   errors->AddIf(task.kind() == Spec::MULTI_LABEL && task.label_separator().empty(),
-      name + "label_separator", "is empty: expected a separator for MULTI_LABEL");
-  CheckWeights(task, name, single ? "" : "is only for SINGLE_LABEL", errors);
+      name + ".label_separator", "is empty: expected a separator for MULTI_LABEL");
   const bool train = !spec.train().text_pair_field().empty(),
              validation = !spec.validation().text_pair_field().empty();
-  errors->AddIf(train && task.long_texts() == Spec::WINDOWS, name + "long_texts",
+  errors->AddIf(train && task.long_texts() == Spec::WINDOWS, name + ".long_texts",
       "WINDOWS is only for single texts: expected HEAD, TAIL or HEAD_TAIL for pairs");
   errors->AddIf(train != validation && spec.validation().files_size() > 0,
       train ? "validation.text_pair_field" : "train.text_pair_field", "is not set, but ",
       train ? "train" : "validation", ".text_pair_field is: expected pairs in both or in none");
-}
-
-void CheckTagging(const TokenTaggingSpec& task, Errors* errors) {
-  CheckLabels(task.labels(), "token_tagging.labels", 2, errors);
-  CheckWeights(task, "token_tagging.",
-      task.crf() ? "cannot be used with crf, whose loss is that of whole sequences" : "", errors);
 }
 
 void CheckEncoder(const EncoderSpec& encoder, Errors* errors) {
@@ -192,7 +184,10 @@ void CheckTask(const TaskSpec& spec, Errors* errors) {
   if (spec.has_masked_lm()) CheckMaskedLm(spec.masked_lm(), errors);
   if (spec.has_sequence_classification())
     CheckClassification(spec, spec.sequence_classification(), errors);
-  if (spec.has_token_tagging()) CheckTagging(spec.token_tagging(), errors);
+  if (const TokenTaggingSpec& tags = spec.token_tagging(); spec.has_token_tagging()) {
+    CheckLabels(tags, "token_tagging", 2,
+        tags.crf() ? "cannot be used with crf, whose loss is that of whole sequences" : "", errors);
+  }
   const pb::Message& task = spec.GetReflection()->GetMessage(spec, chosen);
   const int64_t tokens =
       task.GetReflection()->GetInt32(task, task.GetDescriptor()->FindFieldByName("max_tokens"));

@@ -30,11 +30,6 @@ void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
   }
 }
 
-void Block::StartKeysAsQueries(ParamStore* store, float gain) const {
-  const Mat query = store->value(qkv_.weight()), key = store->value(qkv_.weight() + 1);
-  for (int64_t i = 0; i < query.rows * query.cols; ++i) key.f32()[i] = query.f32()[i] *= gain;
-}
-
 DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
   return pass.Site(place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
       DropoutSiteId(place, index_));

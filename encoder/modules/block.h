@@ -32,8 +32,6 @@ class Block {
   Block(ParamStore* store, const ModelConfig& config, int index);
 
   void AddLora(ParamStore* store, const LoraPlan& plan);
-  // Multiplies the weights of queries by `gain` and copies them to the keys.
-  void StartKeysAsQueries(ParamStore* store, float gain) const;
   // True if it has trainable parameters.
   bool requires_grad(const Pass& pass) const {
     return attention_requires_grad(pass) || mlp_requires_grad(pass) || norm_b_.requires_grad(pass);

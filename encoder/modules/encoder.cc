@@ -1,7 +1,6 @@
 #include "encoder/modules/encoder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/algorithm/container.h"
 #include "core/ops/embedding.h"
@@ -52,11 +51,6 @@ BlockState Encoder::NewState(const Pass& pass, int64_t rows) const {
   state.y = pass.New(rows, config_.hidden);
   state.residual = pre_ ? pass.New(rows, config_.hidden) : state.y;
   return state;
-}
-
-std::optional<TargetRows> Encoder::TargetsOf(
-    int block, const std::optional<TargetRows>& targets) const {
-  return block + 1 == config_.layers ? targets : std::nullopt;
 }
 
 void Encoder::Embed(
@@ -164,24 +158,6 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
       d.y, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
   if (types_ < 0) return;
   EmbeddingBackward(d.y, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
-}
-
-void Encoder::SetSinusoids(ParamStore* store, double amplitude) const {
-  Mat table = store->value(positions_);
-  for (int64_t n = 0; n < table.rows; ++n) {
-    for (int64_t i = 0; i < table.cols; ++i) {
-      const double angle =
-          n / std::pow(double{config_.sinusoid_base}, double(i - i % 2) / table.cols);
-      table.f32(n)[i] =
-          static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
-    }
-  }
-  store->Changed();
-}
-
-void Encoder::StartKeysAsQueries(ParamStore* store, float gain) const {
-  for (const Block& block : blocks_) block.StartKeysAsQueries(store, gain);
-  store->Changed();
 }
 
 }  // namespace cloze

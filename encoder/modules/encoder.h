@@ -44,17 +44,14 @@ class Encoder {
 
   // Word embeddings [vocab, hidden], tied to the masked-LM decoder.
   ParamId word_embeddings() const { return words_; }
-  // Fills the position table with sinusoids: sin (even columns i) and cos (odd i) of
-  // n / base^(i / hidden), times amplitude (Bishop & Bishop, eq. 12.25).
-  void SetSinusoids(ParamStore* store, double amplitude) const;
-  void StartKeysAsQueries(ParamStore* store, float gain) const;
-  ParamId position_embeddings() const { return positions_; }
 
  private:
   int LowestTrainable(const Pass& pass) const;
   BlockState NewState(const Pass& pass, int64_t rows) const;
   // Returns the targets for the last block, null for the others.
-  std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const;
+  std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const {
+    return block + 1 == config_.layers ? targets : std::nullopt;
+  }
   void Embed(
       const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const;
   // Returns the output of the first `count` blocks, and keeps nothing else.

@@ -35,7 +35,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
     norm_ = Norm(store, key(Role::kTransformNorm), hidden, config.norm_epsilon);
     decoder_ = word_embeddings;
     bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
-    dense_on_ = norm_on_ = true;
+    dense_on_ = true;
     return;
   }
   dense_on_ = type_.pooler && config.pooler;
@@ -81,7 +81,7 @@ Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
     ActivationForward(activation_, t.u, t.act);
   }
   t.h = matrix();
-  if (norm_on_) {
+  if (type_.tied) {
     t.norm = norm_.Forward(pass, {}, t.act, {}, {}, t.act, t.h);
   } else {
     Dropout(dense_on_ ? ConstMat(t.act) : t.x, Site(pass, DropoutPlace::kHeadOutput), t.h);
@@ -90,7 +90,7 @@ Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
 }
 
 void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const {
-  if (norm_on_) {
+  if (type_.tied) {
     norm_.Backward(pass, t.norm, dh, {}, {}, {}, nullptr, dh, {});
   } else if (dense_on_ || !dhidden.empty()) {
     Dropout(dh, Site(pass, DropoutPlace::kHeadOutput), dense_on_ ? dh : dhidden);
@@ -106,8 +106,9 @@ void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat
 
 Mat Head::Logits(const Pass& pass, ConstMat hidden) const {
   const Transformed t = Transform(pass, hidden);
-  Mat logits = pass.arena.New(t.h.rows, decoder(pass).w.rows, DType::kF32);
-  pass.matmul.Forward(t.h, decoder(pass), pass.vector(bias_), logits);
+  const Weight decoder = pass.weight(decoder_);
+  Mat logits = pass.arena.New(t.h.rows, decoder.w.rows, DType::kF32);
+  pass.matmul.Forward(t.h, decoder, pass.vector(bias_), logits);
   return logits;
 }
 
@@ -123,10 +124,9 @@ LossSum Head::CrfLoss(const Pass& pass, Mat logits, float scale) const {
         std::lower_bound(batch.rows.begin(), batch.rows.end(), batch.cu_seqlens[s + 1]) -
         batch.rows.begin());
   }
-  const bool training = scale != 0;
-  const CrfGrads grads = training ? CrfGrads{pass.vector_grad(start_), pass.vector_grad(between_),
-                                        pass.vector_grad(end_)}
-                                  : CrfGrads();
+  CrfGrads grads = {};
+  if (scale != 0)
+    grads = {pass.vector_grad(start_), pass.vector_grad(between_), pass.vector_grad(end_)};
   return cloze::CrfLoss(
       logits, words, batch.targets.data(), crf(pass.params), scale, grads, pass.arena);
 }
@@ -154,7 +154,7 @@ LossSum Head::Loss(
     const int64_t real = std::min(chunk, count - begin), padded = std::min(chunk, t.h.rows - begin);
     const ConstMat h = Rows(ConstMat(t.h), begin, padded);
     Mat part = Rows(logits, 0, padded);
-    pass.matmul.Forward(h, decoder(pass), pass.vector(bias_), part);
+    pass.matmul.Forward(h, pass.weight(decoder_), pass.vector(bias_), part);
     const LossSum of_part = loss(Rows(part, 0, real), begin, scale, pass.arena);
     sum.loss += of_part.loss;
     sum.correct += of_part.correct;
@@ -167,7 +167,7 @@ LossSum Head::Loss(
     }
     if (Mat grad = pass.weight_grad(decoder_); !grad.empty())
       pass.matmul.BackwardWeight(part, h, grad);
-    pass.matmul.BackwardData(part, decoder(pass), Rows(dh, begin, padded));
+    pass.matmul.BackwardData(part, pass.weight(decoder_), Rows(dh, begin, padded));
   }
   if (scale != 0 && count > 0) TransformBackward(narrowed, t, dh, dhidden);
   pass.arena.Rewind(mark);

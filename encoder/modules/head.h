@@ -54,11 +54,10 @@ class Head {
   // Type of the logits in Loss, and the number of rows per chunk.
   DType LogitType(const Pass& pass) const { return type_.tied ? pass.compute : DType::kF32; }
   int64_t ChunkOf(const Pass& pass, int64_t padded) const;
-  Weight decoder(const Pass& pass) const { return pass.weight(decoder_); }
 
   ModelConfig config_;
   const HeadType& type_;
-  bool dense_on_ = false, norm_on_ = false;
+  bool dense_on_ = false;
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;

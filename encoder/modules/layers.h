@@ -62,8 +62,6 @@ class Linear {
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t site);
 
   int64_t out() const { return out_; }
-  // Id of the first module's weight; the weights of the others follow.
-  ParamId weight() const { return weight_; }
   // True if it has trainable parameters.
   bool requires_grad(const Pass& pass) const;
 
@@ -84,7 +82,7 @@ class Linear {
   };
 
   std::vector<ParamKey> modules_;
-  ParamId weight_ = -1, bias_ = -1;
+  ParamId weight_ = -1, bias_ = -1;  // of the first module; those of the others follow
   int count_ = 0;
   int64_t in_ = 0, out_ = 0;
   std::vector<LoraPart> parts_;
