@@ -145,8 +145,7 @@ size_t WholeSentences(const std::string& text) {
   return blank <= 2 ? 0 : blank;  // npos + 2 is 1, npos + 3 is 2
 }
 
-// Returns a value that stays one column: blanks, line ends, control characters and bytes that are
-// not UTF-8 become "_".
+// Returns a value that stays one column, as ReplaceTags says; invalid UTF-8 becomes "_", too.
 std::string Sanitized(absl::string_view value, bool tabs) {
   std::string out;
   for (size_t at = 0; at < value.size();) {

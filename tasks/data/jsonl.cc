@@ -36,13 +36,11 @@ class JsonlReader : public FileReader {
   }
 
   absl::StatusOr<bool> NextSentence(TaggedSentence* sentence) override {
-    const DataSpec& spec = wanted_.spec;
-    const auto or_else = [](const std::string& name, const char* usual) {
-      return name.empty() ? usual : name;
-    };
-    std::vector<Field> fields = {{"words_field", or_else(spec.words_field(), "tokens")}};
+    const std::string &words_field = wanted_.spec.words_field(),
+                      &tags_field = wanted_.spec.tags_field();
+    std::vector<Field> fields = {{"words_field", words_field.empty() ? "tokens" : words_field}};
     if (wanted_.labels == Labels::kRequired)
-      fields.push_back({"tags_field", or_else(spec.tags_field(), "tags")});
+      fields.push_back({"tags_field", tags_field.empty() ? "tags" : tags_field});
     std::vector<JsonValue> lists;
     do {
       ASSIGN_OR_RETURN(const bool more, NextObject(fields, &lists));

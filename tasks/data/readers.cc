@@ -217,7 +217,7 @@ absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
 }
 
 absl::StatusOr<bool> DataReader::Read(TextExample* example) {
-  if (AtMost()) return false;
+  if (HasMost()) return false;
   Row row;
   ASSIGN_OR_RETURN(const bool more,
       FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); }));
@@ -238,7 +238,7 @@ absl::StatusOr<bool> DataReader::Read(TextExample* example) {
 }
 
 absl::StatusOr<bool> DataReader::Read(TaggedSentence* sentence) {
-  if (AtMost()) return false;
+  if (HasMost()) return false;
   *sentence = {};
   ASSIGN_OR_RETURN(const bool more, FromFiles(Content::kSentences, [&](FileReader& reader) {
     return reader.NextSentence(sentence);

@@ -82,8 +82,7 @@ struct TaggedSentence {
 // become "_", and so do blanks where columns are separated by blanks.
 std::string ReplaceTags(const TaggedSentence& sentence, absl::Span<const std::string> values);
 
-// Whether files must have a label (training, evaluation), may have
-// several labels per text, or are read without labels (inference).
+// Whether texts must have a label (training, evaluation), may have several, or are read without.
 enum class Labels { kRequired, kSeveral, kIgnored };
 
 // Reads the files of a DataSpec one after the other.
@@ -111,10 +110,10 @@ class DataReader {
  private:
   enum class Content { kDocuments, kTexts, kSentences };
   absl::StatusOr<std::unique_ptr<FileReader>> OpenFile(Content content) const;
-  // Calls next(reader) on the current file; where that returns false, goes on with the next file.
+  // Calls next(reader) on the current file, and on the next one where that returns false.
   absl::StatusOr<bool> FromFiles(
       Content content, absl::FunctionRef<absl::StatusOr<bool>(FileReader&)> next);
-  bool AtMost() const { return spec_.max_examples() > 0 && count_ >= spec_.max_examples(); }
+  bool HasMost() const { return spec_.max_examples() > 0 && count_ >= spec_.max_examples(); }
 
   DataSpec spec_;
   std::vector<DataFile> files_;
@@ -145,8 +144,7 @@ using DocumentReader = ReaderOf<DocumentPiece>;
 // At most max_examples texts of TSV, CSV and JSONL files; with ignored labels also of TEXT files.
 using TextReader = ReaderOf<TextExample>;
 // At most max_examples sentences, which have words, of CoNLL, CoNLL-U and JSONL files. With
-// keep_lines, lines that belong to no sentence come as a sentence without words, so that the
-// file_lines of all sentences together are the files.
+// keep_lines, other lines come as a sentence without words: all file_lines together are the files.
 using TaggedReader = ReaderOf<TaggedSentence>;
 
 }  // namespace cloze

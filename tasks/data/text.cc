@@ -12,8 +12,8 @@ class TextFileReader : public FileReader {
 
   absl::StatusOr<bool> NextPiece(DocumentPiece* piece) override {
     while (pending_.size() <= kPieceBytes && !complete_) {
-      if (end_) return false;
-      RETURN_IF_ERROR(ReadMore());
+      ASSIGN_OR_RETURN(const bool more, ReadMore());
+      if (!more) return false;
     }
     const size_t length = PieceLength(pending_);
     piece->text.assign(pending_, 0, length);
@@ -41,16 +41,13 @@ class TextFileReader : public FileReader {
   }
 
  private:
-  // Reads a line, or a part of a long one.
-  absl::Status ReadMore() {
+  // Reads a line, or a part of a long one; false after the last document.
+  absl::StatusOr<bool> ReadMore() {
     const bool new_line = !lines_.continued();
     ASSIGN_OR_RETURN(const bool more, lines_.Next(&chunk_));
     const bool has_document = started_ || !pending_.empty();
-    if (!more) {
-      end_ = true;
-      complete_ = has_document;
-      return absl::OkStatus();
-    }
+    complete_ = !more && has_document;
+    if (!more) return complete_;
     if (new_line) line_has_text_ = false;
     if (line_has_text_ || !IsBlank(chunk_)) {
       if (!has_document) line_ = lines_.line_number();
@@ -60,15 +57,14 @@ class TextFileReader : public FileReader {
     }
     const bool border = wanted_.spec.documents() == DataSpec::LINE || !line_has_text_;
     complete_ = !lines_.continued() && border && (started_ || !pending_.empty());
-    return absl::OkStatus();
+    return true;
   }
 
   std::string pending_, chunk_;
   bool line_has_text_ = false;
   bool started_ = false;   // a piece of this document was returned
   bool complete_ = false;  // pending_ is the rest of the document
-  bool end_ = false;
-  int64_t line_ = 0;  // where the document begins
+  int64_t line_ = 0;       // where the document begins
 };
 
 }  // namespace

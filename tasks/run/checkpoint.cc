@@ -76,12 +76,6 @@ absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
 
 std::string BaseOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// True for a directory, false for a link to one.
-bool IsRealDirectory(const std::string& path) {
-  struct stat info;
-  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 // Returns the step of "step-00001234", or -1.
 int64_t StepOf(absl::string_view name) {
   int64_t step = -1;
@@ -159,7 +153,9 @@ void Rotate(const std::string& run_dir, int64_t newest, int keep) {
   for (const int64_t step : *steps) {
     const std::string path = PathOf(run_dir, step);
     const auto manifest = ManifestOf(path);
-    if (!manifest.ok() || !IsRealDirectory(path)) continue;
+    struct stat info;
+    const bool link = ::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode);
+    if (!manifest.ok() || link) continue;
     if (sound >= keep) {
       Remove(path, *manifest);
     } else if (CheckFiles(path, *manifest, /*hashes=*/false).ok()) {

@@ -86,8 +86,7 @@ absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec) {
     return refuse("holds a model that is not of a run (choose another output.directory)");
   if (holds(SeedFolder(spec.seed())))
     return refuse(
-        "holds runs of a spec with `repeat` (choose another output.directory, or repeat "
-        "them)");
+        "holds runs of a spec with `repeat` (choose another output.directory, or repeat them)");
   ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   return RunFolder(spec, std::move(lock));
 }
