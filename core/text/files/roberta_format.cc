@@ -10,8 +10,8 @@ namespace {
 // Turns pairs of spellings into pairs of ids.
 class MergeReader {
  public:
-  explicit MergeReader(TokenizerData* data) : data_(*data) {
-    for (size_t id = 0; id < data_.tokens.size(); ++id) ids_.emplace(data_.tokens[id], id);
+  explicit MergeReader(TokenizerData* data) : data_(*data), ids_(data->tokens) {
+    for (size_t id = 0; id < data_.tokens.size(); ++id) ids_.Add(id);
   }
 
   // Adds a merge "left right".
@@ -25,13 +25,13 @@ class MergeReader {
   absl::Status Add(absl::string_view left, absl::string_view right) {
     const std::string joined = absl::StrCat(left, right);
     for (const absl::string_view token : {left, right, absl::string_view(joined)}) {
-      if (ids_.contains(token)) continue;
+      if (ids_.Find(token) >= 0) continue;
       return Error(Exit::kData, "merge of ", Quote(left), " and ", Quote(right), ": ", Quote(token),
           " is not in the vocabulary (do the two belong together?)");
     }
     if (data_.merges.size() >= kMaxTokens)
       return Error(Exit::kLimit, "more than ", kMaxTokens, " merges");
-    data_.merges.emplace_back(ids_.at(left), ids_.at(right));
+    data_.merges.emplace_back(ids_.Find(left), ids_.Find(right));
     return absl::OkStatus();
   }
 

@@ -18,15 +18,15 @@ class ByteBpe final : public SubwordModel {
     for (int b = 0; b < 256; ++b) {
       std::string spelling;
       AppendUtf8(ByteCharacter(static_cast<uint8_t>(b)), &spelling);
-      const auto at = ids.find(spelling);
-      bytes_[b] = at == ids.end() ? unknown : at->second;
+      const int32_t id = ids.Find(spelling);
+      bytes_[b] = id < 0 ? unknown : id;
     }
     merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
     for (size_t rank = 0; rank < data.merges.size(); ++rank) {
       const auto [left, right] = data.merges[rank];
-      const auto merged = ids.find(data.tokens[left] + data.tokens[right]);
-      CLOZE_CHECK(merged != ids.end());
-      merges_[Place(left, right)] = {left, right, static_cast<int32_t>(rank), merged->second};
+      const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
+      CLOZE_CHECK(merged >= 0);
+      merges_[Place(left, right)] = {left, right, static_cast<int32_t>(rank), merged};
     }
   }
 

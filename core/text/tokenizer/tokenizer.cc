@@ -165,10 +165,7 @@ std::string Tokenizer::TokenText(int32_t id) const {
   return ValidUtf8(pipeline_.model->Show(token(id)));
 }
 
-int32_t Tokenizer::id(absl::string_view token) const {
-  const auto at = ids_.find(token);
-  return at == ids_.end() ? -1 : at->second;
-}
+int32_t Tokenizer::id(absl::string_view token) const { return ids_.Find(token); }
 
 bool Tokenizer::is_special(int32_t id) const { return absl::c_linear_search(special_.All(), id); }
 

@@ -1,6 +1,9 @@
 #include "core/text/tokenizer/tokenizer_data.h"
 
+#include <bit>
+
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -24,12 +27,12 @@ absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialN
           Role{"separator", {"[SEP]", "<sep>", "</s>"}, true, &names->sep},
           Role{"padding", {"[PAD]", "<pad>"}, false, &names->pad},
           Role{"mask", {"[MASK]", "<mask>"}, false, &names->mask}}) {
-    if (!name->empty() && !ids.contains(*name)) {
+    if (!name->empty() && ids.Find(*name) < 0) {
       return Error(Exit::kData, QuotePath(file), ": the ", role, " token ", Quote(*name),
           " is not in the vocabulary");
     }
     for (const absl::string_view spelling : spellings) {
-      if (name->empty() && ids.contains(spelling)) *name = std::string(spelling);
+      if (name->empty() && ids.Find(spelling) >= 0) *name = std::string(spelling);
     }
     if (name->empty() && required) {
       return Error(Exit::kData, QuotePath(file), ": no ", role, " token: expected ", spellings[0],
@@ -45,18 +48,18 @@ absl::Status CheckMerges(
     const TokenOrigin& origin, const TokenIds& ids, const TokenizerData& data) {
   std::vector<bool> made(data.tokens.size());
   for (const auto& [left, right] : data.merges) {
-    const auto merged = ids.find(data.tokens[left] + data.tokens[right]);
-    if (merged != ids.end()) made[merged->second] = true;
+    const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
+    if (merged >= 0) made[merged] = true;
   }
   const SpecialNames& names = data.names;
   for (const std::string* name : {&names.pad, &names.unk, &names.cls, &names.sep, &names.mask}) {
-    if (!name->empty()) made[ids.at(*name)] = true;
+    if (!name->empty()) made[ids.Find(*name)] = true;
   }
   for (const int32_t id : data.added) made[id] = true;
   for (size_t id = 0; id < made.size(); ++id) {
     const absl::string_view token = data.tokens[id];
     for (size_t cut = 1; !made[id] && cut < token.size(); ++cut) {
-      if (!ids.contains(token.substr(0, cut)) || !ids.contains(token.substr(cut))) continue;
+      if (ids.Find(token.substr(0, cut)) < 0 || ids.Find(token.substr(cut)) < 0) continue;
       return Error(Exit::kData, QuotePath(origin.merges.empty() ? origin.file : origin.merges),
           ": no merge produces token ", id, ", ", Quote(token),
           ": expected a merge for each token (is the list cut off?)");
@@ -66,6 +69,24 @@ absl::Status CheckMerges(
 }
 
 }  // namespace
+
+TokenIds::TokenIds(absl::Span<const std::string> tokens)
+    : tokens_(tokens), slots_(std::bit_ceil(2 * tokens.size() + 1), -1),
+      // The address, which is random, so that no file can choose tokens that share a slot.
+      seed_(reinterpret_cast<uintptr_t>(slots_.data())) {}
+
+size_t TokenIds::SlotOf(absl::string_view token) const {
+  const size_t mask = slots_.size() - 1;
+  size_t slot = Hash64(token.data(), token.size(), seed_) & mask;
+  while (slots_[slot] >= 0 && tokens_[slots_[slot]] != token) slot = (slot + 1) & mask;
+  return slot;
+}
+
+int32_t TokenIds::Add(int32_t id) {
+  int32_t& slot = slots_[SlotOf(tokens_[id])];
+  if (slot < 0) slot = id;
+  return slot;
+}
 
 std::string MergesText(const TokenizerData& data) {
   std::string text = "#version: 0.2\n";
@@ -98,15 +119,14 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
                         : absl::StrCat(QuotePath(origin.file), ": token ", id);
   };
   const std::vector<std::string>& tokens = data->tokens;
-  TokenIds ids;
-  ids.reserve(tokens.size());
+  TokenIds ids(tokens);
   int64_t bytes = 0;
   for (size_t id = 0; id < tokens.size(); ++id) {
     const std::string& token = tokens[id];
     if (absl::Status status = CheckToken(token); !status.ok()) return Annotate(status, place(id));
-    if (const auto [first, is_new] = ids.try_emplace(token, id); !is_new) {
+    if (const size_t first = ids.Add(id); first != id) {
       return Error(Exit::kData, place(id), ": token ", Quote(token), " is a duplicate of ",
-          origin.lines ? "line " : "token ", first->second + origin.lines);
+          origin.lines ? "line " : "token ", first + origin.lines);
     }
     bytes += token.size();
   }

@@ -4,12 +4,11 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -54,9 +53,24 @@ std::string MergesText(const TokenizerData& data);
 
 inline constexpr int64_t kMaxTokens = 10'000'000;
 
-// Ids by token. Keys are views of TokenizerData::tokens. Not a flat_hash_map: that is freed wrongly
-// when an allocation failed while it grew.
-using TokenIds = std::unordered_map<absl::string_view, int32_t, absl::Hash<absl::string_view>>;
+// Ids by token: an open hash table, because a node for each token would slow down every start.
+class TokenIds {
+ public:
+  // `tokens` by id; they must outlive this and keep their place, and are unknown until added.
+  explicit TokenIds(absl::Span<const std::string> tokens);
+  // Adds the token `id` and returns it, or returns the id of an equal token that was added before.
+  int32_t Add(int32_t id);
+  // Returns the id of `token`, or -1.
+  int32_t Find(absl::string_view token) const { return slots_[SlotOf(token)]; }
+
+ private:
+  // The slot that holds `token`, or a free one.
+  size_t SlotOf(absl::string_view token) const;
+
+  absl::Span<const std::string> tokens_;
+  std::vector<int32_t> slots_;  // a power of two, at least a half of them free, which hold -1
+  uint64_t seed_;
+};
 
 // Names a token in messages: its line of the vocabulary file, or its id.
 struct TokenOrigin {
