@@ -14,9 +14,9 @@ namespace cloze {
 
 using ParamId = int;
 
-// Initial values. kNormal is truncated at two standard deviations,
-// as in Google's BERT; kWholeNormal is not, as in Hugging Face;
-// kUniform is in +-1 / sqrt(cols) (Kaiming's for a = sqrt(5)).
+// Initial values. kNormal is truncated at two standard deviations, as in Google's BERT;
+// kWholeNormal is not, as in Hugging Face; kUniform is in +-1 / sqrt(cols) (Kaiming's for a =
+// sqrt(5)).
 enum class Init : uint8_t { kNormal, kZero, kOne, kWholeNormal, kUniform };
 
 // The module of a model that a parameter belongs to.
@@ -79,9 +79,9 @@ struct Param : ParamKey {
   }
 };
 
-// Built in two steps: modules Add() their parameters, then Allocate() lays them
-// out, each at the start of a cache line. `adjacent` ones follow the previous
-// parameter without a gap, so that query, key and value form one [3H, H] matrix.
+// Built in two steps: modules Add() their parameters, then Allocate() lays them out, each at the
+// start of a cache line. `adjacent` ones follow the previous parameter without a gap, so that
+// query, key and value form one [3H, H] matrix.
 class ParamStore {
  public:
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
@@ -92,13 +92,13 @@ class ParamStore {
   void Freeze(ParamId id) { params_[id].trainable = false; }
   void SetRate(ParamId id, float rate) { params_[id].rate = rate; }
 
-  // Assigns offsets to parameters and, with `training`, to the
-  // gradients of trainable ones, without allocating memory.
+  // Assigns offsets to parameters and, with `training`, to the gradients of trainable ones, without
+  // allocating memory.
   void LayOut(bool training);
   // Calls LayOut and allocates the buffers, zeroed.
   void Allocate(bool training);
-  // Initializes parameter `id`: from Normal(0, stddev) or another
-  // distribution, or with 0 or 1. Depends only on seed and name.
+  // Initializes parameter `id`: from Normal(0, stddev) or another distribution, or with 0 or 1.
+  // Depends only on seed and name.
   void Initialize(ParamId id, uint64_t seed, float stddev);
 
   int size() const { return static_cast<int>(params_.size()); }
@@ -112,8 +112,7 @@ class ParamStore {
     return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
   }
   ConstMat value(ParamId id) const {
-    return View(static_cast<const float*>(at(values_)) + params_[id].offset, params_[id].rows,
-        params_[id].cols);
+    return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
   }
   // Empty if the parameter is not trainable.
   Mat grad(ParamId id) const;
@@ -124,8 +123,8 @@ class ParamStore {
   }
   absl::Span<float> grads() const { return {at(grads_), static_cast<size_t>(grads_size_)}; }
 
-  // Version of the values, which packed copies compare. Call Changed() after
-  // writing values, or TrainableChanged() if no frozen ones were written.
+  // Version of the values, which packed copies compare. Call Changed() after writing values, or
+  // TrainableChanged() if no frozen ones were written.
   uint64_t version(ParamId id) const { return params_[id].trainable ? version_ : frozen_version_; }
   void Changed() { frozen_version_ = ++version_; }
   void TrainableChanged() { ++version_; }

@@ -152,14 +152,13 @@ absl::Status SafetensorsReader::ReadConverted(
   return absl::OkStatus();
 }
 
-absl::Status SafetensorsReader::ReadF32(
-    absl::string_view name, absl::Span<float> out, Values values) const {
+absl::Status SafetensorsReader::ReadF32(absl::string_view name, absl::Span<float> out) const {
   RETURN_IF_ERROR(Need(name, out.size()).status());
-  return ReadPartF32(name, 0, out, values);
+  return ReadPartF32(name, 0, out);
 }
 
 absl::Status SafetensorsReader::ReadPartF32(
-    absl::string_view name, int64_t first, absl::Span<float> out, Values values) const {
+    absl::string_view name, int64_t first, absl::Span<float> out) const {
   const TensorInfo* tensor = Find(name);
   CLOZE_CHECK(tensor != nullptr && first >= 0 &&
               first + static_cast<int64_t>(out.size()) <= tensor->elements());
@@ -184,7 +183,7 @@ absl::Status SafetensorsReader::ReadPartF32(
       return Wrong(
           *tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected F32, F16, BF16 or F64"));
   }
-  if (values == Values::kAny || AllFinite(out)) return absl::OkStatus();
+  if (AllFinite(out)) return absl::OkStatus();
   const auto odd = absl::c_find_if(out, [](float x) { return !std::isfinite(x); });
   return Wrong(*tensor, absl::StrCat("element ", first + (odd - out.begin()), " is ",
                             std::isnan(*odd) ? "NaN" : "infinite or too large",

@@ -53,9 +53,6 @@ using Metadata = std::map<std::string, std::string>;
 absl::Status ParseSafetensorsHeader(absl::string_view json, int64_t data_begin, int64_t data_size,
     std::vector<TensorInfo>* tensors, Metadata* metadata);
 
-// Whether values may be NaN or infinite.
-enum class Values { kFinite, kAny };
-
 // An open file, or the files of a model folder. Uses pread, so a file that shrinks meanwhile is an
 // error and not a signal.
 class SafetensorsReader {
@@ -76,13 +73,11 @@ class SafetensorsReader {
   const TensorInfo* Find(absl::string_view name) const;
 
   // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another
-  // type or not out.size() elements, or holds a NaN or an infinity (a double too large for f32
-  // included) and `values` forbids them.
-  absl::Status ReadF32(
-      absl::string_view name, absl::Span<float> out, Values values = Values::kFinite) const;
+  // type or not out.size() elements, or holds a NaN or an infinity (also a double too large for
+  // f32).
+  absl::Status ReadF32(absl::string_view name, absl::Span<float> out) const;
   // Reads out.size() elements from `first`. Requires that the tensor has them.
-  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out,
-      Values values = Values::kFinite) const;
+  absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
 
@@ -106,9 +101,8 @@ class SafetensorsReader {
   std::unordered_map<std::string, size_t> index_;
 };
 
-// Rows of a stored matrix, read on first use. A few texts need few rows of an embedding table;
-// reading only those saves most of the time and memory at the start. Unlike with mmap, a file that
-// is truncated meanwhile is an error and does not end the process. Not thread-safe.
+// Rows of a stored matrix, read on first use: a few texts need few rows of an embedding table, and
+// reading only those saves most of the time and memory at the start. Not thread-safe.
 class LazyRows {
  public:
   // Creates an object without rows to read.
@@ -156,9 +150,7 @@ absl::Status ReplaceSafetensors(const std::string& path, const std::vector<Tenso
 // names. `path` appears with Finish(), whole and on disk; without Finish() nothing is left.
 class SafetensorsStream {
  public:
-  // Keeps the header below the 100 MB that readers allow. (Model folders may have 10,000 tensors,
-  // the limit of our reader.)
-  static constexpr size_t kMostTensors = 1'000'000;
+  static constexpr size_t kMostTensors = 1'000'000;  // keeps the header below 100 MB
 
   // kCannotCreate when `path` exists or its folder is not writable.
   static absl::StatusOr<SafetensorsStream> Create(const std::string& path);

@@ -263,7 +263,6 @@ TEST_F(SafetensorsTest, RefusesValuesThatAreNotFinite) {
   const absl::Status status = reader->ReadF32("a", absl::MakeSpan(out));
   EXPECT_EQ(ExitOf(status), Exit::kData);
   EXPECT_THAT(std::string(status.message()), HasSubstr("tensor a: element 2 is NaN"));
-  EXPECT_TRUE(reader->ReadF32("a", absl::MakeSpan(out), Values::kAny).ok());
   const double large = 1e300;
   Put(File(R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})",
       std::string(reinterpret_cast<const char*>(&large), 8)));
