@@ -25,6 +25,8 @@ int64_t fail_at = 0, count = 0;
 Fault fault = Fault::kNone;
 bool no_space_next = false;
 std::vector<FileCall> calls;
+std::function<int(const FileCall&)> hook;
+thread_local bool in_hook = false;
 std::atomic<int64_t> clock_jump = 0, looks = 0;
 
 std::string PathOf(int fd) {
@@ -37,6 +39,13 @@ std::string PathOf(int fd) {
 // What shall happen to this call: 0 nothing, else an errno; -1: a short write.
 int Meet(const char* name, const std::string& path) {
   if (path.compare(0, folder.size(), folder) != 0) return 0;
+  if (hook != nullptr && !in_hook) {
+    in_hook = true;
+    const int error = hook({name, path});
+    in_hook = false;
+    if (error != 0) return error;
+  }
+  if (std::strcmp(name, "read") == 0) return 0;
   const std::lock_guard<std::mutex> lock(mutex);
   calls.push_back({name, path});
   const bool write = std::strcmp(name, "write") == 0;
@@ -69,8 +78,11 @@ void ArmFaults(const std::string& in, int64_t at, Fault what) {
   armed = true;
 }
 
+void SetFaultHook(std::function<int(const FileCall&)> now) { hook = std::move(now); }
+
 std::vector<FileCall> DisarmFaults() {
   armed = false;
+  hook = nullptr;
   return std::move(calls);
 }
 
@@ -112,7 +124,7 @@ int open(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  const int fate = armed && (flags & O_CREAT) != 0 ? Meet("open", path) : 0;
+  const int fate = armed ? Meet((flags & O_CREAT) != 0 ? "open" : "read", path) : 0;
   return fate > 0 ? Fail(fate)
                   : static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }

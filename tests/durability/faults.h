@@ -4,6 +4,7 @@
 #define CLOZE_TESTS_DURABILITY_FAULTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct FileCall {
 // (from 1) fails. Also records them, and writes to standard error that contain "saved ", which are
 // not counted.
 void ArmFaults(const std::string& folder, int64_t at, Fault fault);
+// Until DisarmFaults, `hook` is asked before each such call, and before files are opened for
+// reading (calls named "read"). If it returns an errno, the call fails with it.
+void SetFaultHook(std::function<int(const FileCall&)> hook);
 // Stops that. Returns what was recorded.
 std::vector<FileCall> DisarmFaults();
 

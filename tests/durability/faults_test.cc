@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "tasks/reports/verify.h"
@@ -21,12 +23,14 @@ using testing::Not;
 
 constexpr int kSteps = 3;
 
-// A classifier whose second step is saved, and which then meets a fault while step 3, the last, is
-// saved, evaluated and kept as the best.
+// A run whose second step is saved, and which then meets a fault while step 3, the last and the
+// best, is evaluated and saved.
 class FaultsTest : public RunsTest {
  protected:
   FaultsTest() {
-    spec_ = Spec("run", true, kSteps);
+    spec_ = Spec("run", false, kSteps,
+        absl::StrCat("validation { files: '", Path("text.txt"),
+            "' } evaluation { every_steps: 2 } optimizer { learning_rate: 0.01 }"));
     std::atomic<bool> stop = false;
     EXPECT_EQ(
         ExitOf(Train(spec_, {.stop = &stop, .after_step = [&](int64_t step) { stop = step == 2; }})
@@ -150,6 +154,71 @@ TEST_F(FaultsTest, SavedIsSaidAfterTheLastFsync) {
     if (call.name == "fsync" && call.path == Path("run")) durable = renamed;
   }
   EXPECT_TRUE(said);
+}
+
+TEST_F(FaultsTest, TheModelsManifestIsOnlyThereWithAllItsFiles) {
+  ASSERT_TRUE(Meet(0, Fault::kNone).ok());
+  bool manifest = true, durable = false;
+  int moved = 0;
+  for (const FileCall& call : calls_) {
+    const bool of_model =
+        DirectoryOf(call.path) == Path("run") && call.path.find("/step-") == std::string::npos;
+    if (call.name == "unlink" && call.path == Path("run/MANIFEST")) manifest = false;
+    if (call.name == "fsync" && call.path == Path("run")) durable = true;
+    if (call.name != "rename" || !of_model) continue;
+    if (call.path == Path("run/MANIFEST")) {
+      EXPECT_TRUE(durable) << "its files may get lost";
+      manifest = true;
+    } else {
+      EXPECT_FALSE(manifest) << call.path << " was replaced under the old MANIFEST";
+      durable = false;
+      ++moved;
+    }
+  }
+  EXPECT_GT(moved, 3);
+  EXPECT_TRUE(manifest);
+}
+
+TEST_F(FaultsTest, AnErrorInTheFinalVerificationIsNotDamage) {
+  for (const char* name : {"run/MANIFEST", "run/model.safetensors"}) {
+    for (const int error : {EIO, EMFILE}) {
+      Begin();
+      const auto fail = [&](int64_t) {
+        ArmFaults(Path("run"), 0, Fault::kNone);
+        SetFaultHook([&, error](const FileCall& call) {
+          return call.name == "read" && call.path == Path(name) ? error : 0;
+        });
+      };
+      const absl::Status status = Train(spec_, {.after_step = fail}).status();
+      DisarmFaults();
+      ExpectError(status, Exit::kIo, std::strerror(error));
+      EXPECT_EQ(status.message().find("train again"), std::string::npos) << status;
+      EXPECT_TRUE(Bits("run", kSteps) == bits_) << name;
+      GoesOn(name);
+    }
+  }
+}
+
+TEST_F(FaultsTest, ADamagedNewCheckpointRemovesNoOlderOne) {
+  const auto save = [&](int64_t step) {
+    return SaveCheckpoint(
+        Path("begun"), step,
+        [](const std::string& folder) {
+          return WriteNewFile(JoinPath(folder, "model.safetensors"), "weights");
+        },
+        /*keep=*/1);
+  };
+  ASSERT_TRUE(save(7).ok());
+  ArmFaults(Path("begun"), 0, Fault::kNone);
+  SetFaultHook([&](const FileCall& call) {  // when the new one has its name
+    if (call.name == "fsync" && call.path == Path("begun"))
+      std::ofstream(Path("begun/step-00000008/model.safetensors")) << "Weights";
+    return 0;
+  });
+  EXPECT_TRUE(save(8).ok());
+  DisarmFaults();
+  EXPECT_TRUE(VerifyCheckpoint(Path("begun/step-00000007")).ok());
+  EXPECT_FALSE(VerifyCheckpoint(Path("begun/step-00000008")).ok());
 }
 
 // Three saves that fail end the run; one that fails does not.

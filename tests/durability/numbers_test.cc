@@ -75,6 +75,24 @@ TEST_F(NumbersTest, OneIsSkippedCountedAndLogged) {
   }
 }
 
+// Adam counts the steps that it took, in its bias correction.
+TEST_F(NumbersTest, ResumingBehindASkippedStepKeepsTheBits) {
+  const auto train = [&](const std::string& run, int64_t until) {
+    std::atomic<bool> stop = false;
+    return Train(Spec(run, false, 6), {.stop = &stop,
+                                          .after_step = [&](int64_t step) { stop = step == until; },
+                                          .on_gradients =
+                                              [&](int64_t step, absl::Span<float> gradients) {
+                                                if (step == 2) gradients[0] = kNan;
+                                              }});
+  };
+  ASSERT_TRUE(train("straight", 100).ok());
+  EXPECT_EQ(ExitOf(train("pieces", 3).status()), Exit::kInterrupted);
+  ASSERT_TRUE(train("pieces", 100).ok());
+  EXPECT_THAT(said_, HasSubstr("resumed at step 3"));
+  EXPECT_TRUE(Bits("pieces", 6) == Bits("straight", 6));
+}
+
 TEST_F(NumbersTest, TenInARowStopTheRun) {
   const LoadedSpec spec = Spec("run", false, 40);
   const auto bad = [](int64_t step) { return step > 5; };

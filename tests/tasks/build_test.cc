@@ -431,6 +431,9 @@ TEST_F(BuildTest, CacheIsReusedByContent) {
   data.set_max_examples(1);
   other(data, Mlm(8), *tokenizer_);
   data.clear_max_examples();
+  data.set_documents(DataSpec::LINE);
+  other(data, Mlm(8), *tokenizer_);
+  data.clear_documents();
   NormalizerOptions cased;
   cased.lowercase = false;
   std::vector<std::string> tokens;

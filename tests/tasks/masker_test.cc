@@ -239,6 +239,47 @@ TEST_F(BatcherTest, SequencesGrow) {
   }
 }
 
+TEST_F(BatcherTest, EveryEpochHasItsOwnOrderAndItsOwnMasks) {
+  constexpr int kTexts = 50;
+  std::string text;
+  for (int i = 0; i < kTexts; ++i) {
+    for (int word = 0; word < 20; ++word)
+      text.append({static_cast<char>('a' + (word + i) % 26), static_cast<char>('a' + i / 26), ' '});
+    text += "\n\n";
+  }
+  MaskedLmSpec task;
+  task.set_max_tokens(48);
+  auto built = BuildMaskedLm(Data("texts.txt", text), task, *tokenizer_,
+      {.cache_dir = Path("cache"), .progress = nullptr});
+  ASSERT_TRUE(built.ok()) << built.status();
+  ASSERT_EQ(built->store.size(), kTexts);
+  BatchSpec batch;
+  batch.set_examples(1);
+  const Batcher batcher(built->store, MakeTask(), batch, 1);
+  using Ids = std::vector<int32_t>;
+  std::vector<std::vector<Ids>> orders;    // of the texts
+  std::vector<std::map<Ids, Ids>> hidden;  // rows of each text
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    orders.emplace_back(), hidden.emplace_back();
+    for (int i = 0; i < kTexts; ++i) {
+      const StepData step = Next(batcher, epoch * kTexts + i, 1);
+      ASSERT_EQ(step.micro.size(), 1);
+      Batch one = step.micro[0];
+      for (size_t r = 0; r < one.rows.size(); ++r) one.ids[one.rows[r]] = one.targets[r];
+      one.ids.resize(one.tokens());
+      orders.back().push_back(one.ids);
+      hidden.back()[one.ids] = one.rows;
+    }
+  }
+  for (int epoch = 1; epoch < 3; ++epoch) {
+    EXPECT_NE(orders[epoch], orders[epoch - 1]);
+    EXPECT_THAT(orders[epoch], testing::UnorderedElementsAreArray(orders[0]));
+    int same = 0;
+    for (const auto& [ids, rows] : hidden[epoch]) same += hidden[epoch - 1][ids] == rows;
+    EXPECT_LT(same, kTexts / 4) << "texts with the masks of the epoch before";
+  }
+}
+
 TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   BatchSpec batch;
   batch.set_tokens(400);

@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "core/base/threads.h"
+
 namespace cloze {
 namespace {
 
@@ -73,6 +75,28 @@ TEST(Crf, BestSequenceAndMarginalsAreThoseOfAllSequences) {
     EXPECT_NEAR(CrfLoss(logits, cu, y.data(), p.crf(), 0, {}, arena).loss, std::log(z) - most, 1e-5)
         << seed;
   }
+}
+
+TEST(Crf, ThreadsDoNotChangeBits) {
+  const Problem p(3000, 7, 2);
+  std::vector<int32_t> cu = {0}, y;
+  for (int64_t end = 1; cu.back() < p.n; end += 1 + end % 50)
+    cu.push_back(static_cast<int32_t>(std::min(end, p.n)));
+  ASSERT_GT(cu.size(), 100);
+  for (int64_t t = 0; t < p.n; ++t) y.push_back(static_cast<int32_t>(t * 5 % p.labels));
+  std::vector<float> expected;
+  for (const int threads : {1, 2, 3, 4, 7}) {
+    SetThreads(threads);
+    std::vector<float> logits = p.logits, start(7), between(49), end(7);
+    Arena arena;
+    CrfLoss(View(logits.data(), p.n, 7), cu, y.data(), p.crf(), 0.37f,
+        {start.data(), between.data(), end.data()}, arena);
+    for (const auto* part : {&start, &between, &end})
+      logits.insert(logits.end(), part->begin(), part->end());
+    if (expected.empty()) expected = logits;
+    EXPECT_EQ(logits, expected) << threads << " threads";
+  }
+  SetThreads(0);
 }
 
 TEST(Crf, LongSequencesOfHugeScoresStayFinite) {

@@ -79,6 +79,17 @@ TEST_F(SessionTest, GivesEachQueryItsOwnResultsInOrder) {
   }
 }
 
+TEST_F(SessionTest, RefusesIdsThatAreNotInTheVocabulary) {
+  const auto session = Open();
+  for (const int32_t id : {300, 301, -1}) {
+    Query query;
+    query.ids = {7, id, 9}, query.second = 3, query.rows = {0};
+    const absl::Status status = session->Logits({query}, [](int64_t, ConstMat) {});
+    EXPECT_EQ(ExitOf(status), Exit::kData) << id;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(absl::StrCat("token id ", id)));
+  }
+}
+
 TEST_F(SessionTest, GivesAllLayersWhenAsked) {
   const auto session = Open();
   std::vector<int> layers(queries_.size());
