@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -32,9 +33,29 @@ std::string Wrap(std::string head, absl::string_view text, size_t indent) {
   return absl::StrCat(out, line, "\n");
 }
 
-// Prints the help in plain words, wrapped.
+// Prints the help in plain words, wrapped, and in one form with every version of CLI11.
 class HelpFormatter : public CLI::Formatter {
  public:
+  std::string make_help(
+      const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return absl::StrCat(make_description(app), make_usage(app, std::move(name)),
+        make_positionals(app), make_groups(app, mode), make_subcommands(app, mode), "\n",
+        make_footer(app));
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    const std::string text = CLI::Formatter::make_usage(app, std::move(name));
+    const absl::string_view usage = absl::StripAsciiWhitespace(text);
+    return absl::StrCat("Usage: ", absl::StripPrefix(usage, "Usage: "), "\n");
+  }
+  std::string make_group(
+      std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
+    std::string out = absl::StrCat("\n", group == "OPTIONS" ? "Options" : group, ":\n");
+    for (const CLI::Option* option : options) out += make_option(option, positional);
+    return out;
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    return app->get_footer().empty() ? "" : app->get_footer() + "\n";
+  }
   std::string make_description(const CLI::App* app) const override {
     return Wrap("", app->get_description(), 0);
   }
@@ -178,6 +199,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   CLI::App app("Pretrains, fine-tunes and runs BERT-style encoders on CPUs.", "cloze");
   auto formatter = std::make_shared<HelpFormatter>();
   formatter->label("SUBCOMMAND", "COMMAND");
+  formatter->label("POSITIONALS", "Positionals");
   app.formatter(formatter);
   app.require_subcommand(0, 1);
   app.set_help_flag("-h,--help", "Print this help and exit.");
