@@ -64,6 +64,9 @@ version() {
   sed -E 's/^[0-9]+://; s/[-+].*//' <<< "$all"
 }
 
+# The package g++ only names a major version for certain; the compiler knows its own. Argument: folder.
+compiler() { chroot "$1" g++ -dumpfullversion 2> /dev/null || echo none; }
+
 row() { printf '%-9s %-12s %-8s %-8s %-14s %-10s %-16s %s\n' "$@"; }
 
 # Runs both commands on a distribution and prints its line. Argument: its name.
@@ -85,7 +88,7 @@ distribution() {
     tail -n 20 "$log" >&2
     status=1 quickstart="no tree" code=-
   fi
-  row "$name" "${release:--}" "$(version "$tree" g++)" "$(version "$tree" libdnnl-dev)" "$(version "$tree" libabsl-dev)" \
+  row "$name" "${release:--}" "$(compiler "$tree")" "$(version "$tree" libdnnl-dev)" "$(version "$tree" libabsl-dev)" \
     "$(version "$tree" libprotobuf-dev)" "$quickstart" "${tests:-no result, exit $code}"
   [ "$keep" = yes ] || rm -rf --one-file-system "$tree"
   return $status
