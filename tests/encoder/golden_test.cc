@@ -225,5 +225,66 @@ INSTANTIATE_TEST_SUITE_P(All, Golden,
         "distilbert_token_tagging"),
     [](const auto& info) { return std::string(info.param); });
 
+// 32 bits for index i: tests/golden/make_mini.py.
+uint32_t Mixed(absl::string_view name, uint32_t i) {
+  uint32_t seed = 2166136261;
+  for (const char c : name) seed = (seed ^ static_cast<uint8_t>(c)) * 16777619;
+  uint32_t x = i * 0x9E3779B1 + seed;
+  x = (x ^ (x >> 16)) * 0x85EBCA6B;
+  x = (x ^ (x >> 13)) * 0xC2B2AE35;
+  return x ^ (x >> 16);
+}
+
+// A model of a real size, whose weights follow from a rule.
+TEST(Mini, HiddenStatesAndLogits) {
+  const std::string folder = absl::StrCat(kGolden, "mini");
+  const ModelConfig config = ConfigOf(folder);
+  ParamStore params;
+  const Encoder encoder(&params, config);
+  const Head head(&params, config, encoder.word_embeddings());
+  params.Allocate(false);
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const Param& param = params.param(id);
+    const float one = param.name.ends_with("LayerNorm.weight") ? 1 : 0;
+    for (int64_t i = 0; i < param.size(); ++i)
+      params.value(id).f32()[i] = (Mixed(param.name, i) >> 8) * 0x1p-26f - 0.125f + one;
+  }
+  params.Changed();
+  const auto reference = SafetensorsReader::Open(folder + "/reference.safetensors");
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const std::vector<int32_t> ids = Ints(*reference, "input_ids"), rows = Ints(*reference, "rows");
+  Batch batch;
+  int64_t begin = 0, sequence = 0;
+  for (const int32_t n : Ints(*reference, "lengths")) {
+    batch.Add(absl::MakeSpan(ids).subspan(begin, n), n, sequence++);
+    begin += n;
+  }
+  batch.rows = rows;
+  batch.Pad();
+  for (int64_t i = 0; i < begin; ++i) ASSERT_EQ(ids[i], Mixed("input_ids", i) % config.vocab);
+  Arena arena;
+  Matmul matmul;
+  const Pass pass = {params, matmul, arena, batch, 1, false, DType::kF32};
+  const auto expect = [&](const std::string& name, auto row) {
+    const std::vector<float> expected = Floats(*reference, name);
+    const int64_t cols = expected.size() / rows.size();
+    for (size_t r = 0; r < rows.size(); ++r) {
+      for (int64_t c = 0; c < cols; ++c)
+        ASSERT_NEAR(row(r)[c], expected[r * cols + c], 2e-4) << name << " row " << rows[r];
+    }
+  };
+  int seen = 0;
+  encoder.Observe(pass,
+      [&](int index, ConstMat y) {
+        ++seen;
+        expect(absl::StrCat("hidden_states.", index), [&](size_t r) { return y.f32(rows[r]); });
+      },
+      {});
+  EXPECT_EQ(seen, 5);
+  const Mat logits = head.Logits(pass, encoder.Infer(pass));
+  ASSERT_EQ(logits.cols, config.vocab);
+  expect("logits", [&](size_t r) { return logits.f32(r); });
+}
+
 }  // namespace
 }  // namespace cloze

@@ -72,4 +72,5 @@ def main(out):
                 f.write(json.dumps(case, ensure_ascii=True) + "\n")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

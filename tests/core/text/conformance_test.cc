@@ -1,4 +1,5 @@
-// Compares with reference tokenisations outside the tree; skipped where these are missing.
+// WordPiece against Hugging Face's: own vocabularies (tests/golden/make_wordpiece.py), and BERT's
+// where they are beside the project.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,32 +15,41 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kData = CLOZE_SOURCE_DIR "/../shared/data/tokenizer";
+// A folder of cases, and the names of its vocabularies.
+struct Source {
+  std::string folder, prefix;
+  std::vector<std::string> names;
+};
+const Source kOwn = {CLOZE_SOURCE_DIR "/tests/golden/wordpiece", "/vocab/", {"uncased", "cased"}};
+const Source kBert = {CLOZE_SOURCE_DIR "/../shared/data/tokenizer", "/vocab/bert-base-",
+    {"uncased", "cased", "multilingual_cased"}};
 
-class Conformance : public testing::Test {
+class Conformance : public testing::TestWithParam<Source> {
  protected:
   void SetUp() override {
-    if (!IsDirectory(kData)) GTEST_SKIP() << kData << " is missing";
+    if (!IsDirectory(folder_)) GTEST_SKIP() << folder_ << " is missing";
   }
 
-  static std::vector<Json> Lines(const std::string& name) {
-    std::ifstream in(kData + "/" + name);
+  std::vector<Json> Lines(const std::string& name) const {
+    std::ifstream in(folder_ + "/" + name);
     std::vector<Json> result;
     for (std::string line; std::getline(in, line);) result.push_back(Json::parse(line));
     EXPECT_FALSE(result.empty()) << name;
     return result;
   }
 
+  std::string Vocab(const std::string& name) const { return folder_ + GetParam().prefix + name; }
   const Tokenizer& Get(const std::string& name) {
     auto& slot = tokenizers_[name];
     if (slot == nullptr) {
-      auto loaded = LoadTokenizer(kData + "/vocab/bert-base-" + name, true);
+      auto loaded = LoadTokenizer(Vocab(name), true);
       EXPECT_TRUE(loaded.ok()) << loaded.status();
       slot = *std::move(loaded);
     }
     return *slot;
   }
 
+  const std::string folder_ = GetParam().folder;
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;
 };
 
@@ -55,8 +65,8 @@ Json Words(const Encoding& encoding) {
   return result;
 }
 
-TEST_F(Conformance, Cases) {
-  for (const std::string name : {"uncased", "cased", "multilingual_cased"}) {
+TEST_P(Conformance, Cases) {
+  for (const std::string& name : GetParam().names) {
     const Tokenizer& tokenizer = Get(name);
     std::map<std::string, int> differing;
     for (const Json& expected : Lines(name + ".cases.jsonl")) {
@@ -84,7 +94,7 @@ TEST_F(Conformance, Cases) {
   }
 }
 
-TEST_F(Conformance, PairsAndTruncation) {
+TEST_P(Conformance, PairsAndTruncation) {
   for (const Json& expected : Lines("pairs_truncation.jsonl")) {
     const Tokenizer& tokenizer = Get(expected["vocab"]);
     const bool pair = !expected["text_pair"].is_null();
@@ -108,7 +118,7 @@ TEST_F(Conformance, PairsAndTruncation) {
   }
 }
 
-TEST_F(Conformance, PresplitWords) {
+TEST_P(Conformance, PresplitWords) {
   for (const Json& expected : Lines("presplit_words.jsonl")) {
     const Encoding encoding =
         Get(expected["vocab"]).EncodeWords(expected["words"].get<std::vector<std::string>>());
@@ -132,7 +142,7 @@ std::string FromBase64(const std::string& base64) {
   return result;
 }
 
-TEST_F(Conformance, InvalidUtf8) {
+TEST_P(Conformance, InvalidUtf8) {
   for (const Json& expected : Lines("invalid_utf8.jsonl")) {
     const std::string bytes = FromBase64(expected["bytes_base64"]),
                       replaced = expected["text_after_replacement"];
@@ -145,10 +155,10 @@ TEST_F(Conformance, InvalidUtf8) {
   }
 }
 
-TEST_F(Conformance, FilesAgree) {
-  for (const std::string name : {"uncased", "cased", "multilingual_cased"}) {
+TEST_P(Conformance, FilesAgree) {
+  for (const std::string& name : GetParam().names) {
     const Tokenizer& folder = Get(name);
-    auto lone = LoadTokenizer(kData + "/vocab/bert-base-" + name + "/vocab.txt", name == "uncased");
+    auto lone = LoadTokenizer(Vocab(name) + "/vocab.txt", name == "uncased");
     ASSERT_TRUE(lone.ok()) << lone.status();
     ASSERT_EQ((*lone)->vocab_size(), folder.vocab_size());
     for (int32_t id = 0; id < folder.vocab_size(); ++id)
@@ -156,10 +166,14 @@ TEST_F(Conformance, FilesAgree) {
     EXPECT_EQ((*lone)->options().lowercase, folder.options().lowercase);
     EXPECT_EQ((*lone)->special().mask, folder.special().mask);
   }
-  auto chinese = LoadTokenizer(kData + "/vocab/bert-base-chinese", true);
+  if (!IsDirectory(Vocab("chinese"))) return;
+  auto chinese = LoadTokenizer(Vocab("chinese"), true);
   ASSERT_TRUE(chinese.ok()) << chinese.status();
   EXPECT_EQ((*chinese)->vocab_size(), 21128);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::Values(kOwn, kBert),
+    [](const auto& info) { return info.index == 0 ? "own" : "bert"; });
 
 }  // namespace
 }  // namespace cloze
