@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "encoder/modules/pass.h"
 #include "encoder/modules/block.h"
 #include "encoder/modules/config.h"
+#include "encoder/modules/pass.h"
 #include "tests/reference/reference.h"
 
 namespace cloze::reference {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/ops/attention.h"
-#include "core/ops/rows.h"
 #include "core/ops/embedding.h"
 #include "core/ops/norm.h"
 #include "core/ops/rows.h"
