@@ -21,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace cloze::fuzz {
 
+// True while allocations of memory fail on purpose (replay.cc). What takes long is left out then.
+inline bool memory_fails = false;
+
 // Takes an input from its front.
 class Input {
  public:

@@ -107,6 +107,7 @@ int64_t RunOutOfMemory(const std::string& seed) {
 
 int main(int argc, char** argv) {
   const bool out_of_memory = argc > 1 && std::string(argv[1]) == "--out-of-memory";
+  cloze::fuzz::memory_fails = out_of_memory;
   cloze::SetThreads(1);  // OpenMP's threads are not there after a fork
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(argv[argc - 1]))
