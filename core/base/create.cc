@@ -77,10 +77,14 @@ absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* 
     if (::mkdir(part.c_str(), 0777) == 0) {
       if (made != nullptr) made->push_back(part);
       RETURN_IF_ERROR(SyncDirectory(DirectoryOf(part)));
-    } else {
-      const auto failed = Errno(ExitOfCreate(errno), "cannot make the directory", part);
-      if (!IsDirectory(part)) return failed;  // else another process was faster
+      continue;
     }
+    const int error = errno;
+    struct stat info;
+    const bool there = ::stat(part.c_str(), &info) == 0;
+    if (there && S_ISDIR(info.st_mode)) continue;  // another process was faster
+    if (there || errno == ENOENT) errno = error;   // else the disk fails
+    return Errno(ExitOfCreate(errno), "cannot make the directory", part);
   }
   return absl::OkStatus();
 }
