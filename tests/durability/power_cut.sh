@@ -35,6 +35,7 @@ cut_power() {
     else
       sleep "$(random "$(awk -v s="$seconds" 'BEGIN { print 0.8 * s }')")"
       how=$([ $((cuts % 2)) -eq 0 ] && echo drop || echo log)
+      said=$(announced)  # before the cut: afterwards fsync of a directory on XFS may report success
       "$SHUTDOWN_FS" mnt $how || fail "no shutdown of $type"
       cuts=$((cuts + 1))
       kill -KILL $pid 2> /dev/null
@@ -42,7 +43,6 @@ cut_power() {
       code=$?
       umount mnt || fail "no umount"
       mount -o "loop$2" image mnt || fail "$type, cut $cuts: cannot be mounted again"
-      said=$(announced)
       found=$(cd mnt && newest)
       [ "$found" -ge "$said" ] || fail "$type, cut $cuts ($how): step $said was announced, $found is there"
     fi
