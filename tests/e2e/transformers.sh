@@ -19,6 +19,10 @@ printf 'film\tNOUN\nwas\tVERB\n\nmovie\tNOUN\nis\tVERB\ndull\tADJ\n\n%.0s' $(seq
     printf '{"text":"a great film","label":["good","short"]}\n{"text":"a dull movie","label":["bad"]}\n{"text":"so so","label":[]}\n'
   done; } > "$work/several.jsonl"
 { printf 'text\tother\tlabel\n'; printf 'a great film\ta great joy\t4.5\na dull movie\ta great joy\t-0.5\nso so\tso\t2\n%.0s' $(seq 20); } > "$work/pairs.tsv"
+{ printf '{"data": [{"title": "films", "paragraphs": [{"context": "the good film was a great joy to see", "qas": ['
+  printf '{"id": "a", "question": "what was a joy ?", "answers": [{"text": "good film", "answer_start": 4}]}, '
+  printf '{"id": "b", "question": "what was the film ?", "answers": [{"text": "great joy", "answer_start": 20}]}]}]}]}\n'; } > "$work/questions.json"
+printf 'what was a joy ?\tthe good film was a great joy to see\nwhat is dull ?\tthis bad movie is a dull waste of time\n' > "$work/questions.txt"
 printf 'The film was dull.\nA great, great joy!\nx\n' > "$work/sentences.txt"
 printf 'The film was dull.\tA great joy!\nA great, great joy! Is it the good movie of all the time and all the films to see?\tIt was a film.\n' > "$work/pairs.txt"
 "$cloze" vocab --text "$work/text.txt" --size 120 --out "$work/vocab" 2> /dev/null
@@ -36,7 +40,9 @@ for norm in post pre; do
   run tagger tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 }"
   run crf tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 crf: true }"
   run several several.jsonl "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 kind: MULTI_LABEL }"
+  run question questions.json "model { start_from: \"$work/$norm-mlm\" } question_answering { max_tokens: 24 }"
   run number pairs.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 kind: REGRESSION }" 'text_pair_field: "other"'
+  "$cloze" predict --compute f32 --model "$work/$norm-question" < "$work/questions.txt" > "$work/$norm-question.out.jsonl"
   for kind in classifier several; do
     "$cloze" predict --compute f32 --model "$work/$norm-$kind" < "$work/sentences.txt" > "$work/$norm-$kind.out.jsonl"
   done
@@ -67,6 +73,8 @@ run tagger tags.conll "model { start_from: \"$work/roberta-mlm\" } token_tagging
 $python "$sees/transformers_check.py" "$sees" make-distilbert
 cp "$work/vocab/"* "$work/distilbert-start/"
 norm=distilbert
+"$cloze" encode --compute f32 --model "$work/distilbert-start" --out "$work/distilbert-start.hidden.safetensors" < "$work/sentences.txt"
+"$cloze" tokenize --model "$work/distilbert-start" < "$work/sentences.txt" > "$work/distilbert-start.ids.jsonl"
 run mlm text.txt "model { start_from: \"$work/distilbert-start\" } masked_lm { max_tokens: 24 }"
 run classifier classes.tsv "model { start_from: \"$work/distilbert-mlm\" } sequence_classification { max_tokens: 24 }"
 run tagger tags.conll "model { start_from: \"$work/distilbert-mlm\" } token_tagging { max_tokens: 24 }"

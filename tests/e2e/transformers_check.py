@@ -3,8 +3,8 @@ import itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer,
-                          DistilBertConfig, DistilBertForMaskedLM, RobertaConfig, RobertaForMaskedLM)
+from transformers import (AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                          AutoModelForTokenClassification, AutoTokenizer, DistilBertConfig, DistilBertForMaskedLM, RobertaConfig, RobertaForMaskedLM)
 
 work = sys.argv[1]
 if sys.argv[2] == "make-roberta":
@@ -96,9 +96,26 @@ def check_tags(name, folder, model, tokenizer):
         assert name.endswith("-crf") or labels == logits.argmax(-1).tolist(), folder
 
 
+def check_answers(name, model, tokenizer):
+    """The best span of each context, and its share of the probability of starts and ends in the context."""
+    for i, (pair, line) in enumerate(zip(lines("questions.txt"), lines(f"{name}.out.jsonl"), strict=True)):
+        question, context = pair.split("\t")
+        batch = tokenizer(question, context, return_offsets_mapping=True, return_tensors="pt")
+        offsets = batch.pop("offset_mapping")[0].tolist()
+        inside = [t for t, part in enumerate(batch["token_type_ids"][0].tolist()) if part == 1][:-1]
+        with torch.no_grad():
+            out = model(**batch)
+        start, end = out.start_logits[0, inside], out.end_logits[0, inside]
+        sums = (start[:, None] + end[None, :]).masked_fill(torch.ones(len(inside), len(inside)).tril(-1).bool(), -1e9)
+        first, last = divmod(int(sums.argmax()), len(inside))
+        answer = json.loads(line)
+        assert (answer["start"], answer["end"]) == (offsets[inside[first]][0], offsets[inside[last]][1]), (name, pair)
+        compare(f"{name} answer {i}", torch.tensor(answer["score"]), start.softmax(0)[first] * end.softmax(0)[last])
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
-         "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification}
+         "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
 for norm in ("post", "pre", "roberta", "distilbert"):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
@@ -114,6 +131,8 @@ for norm in ("post", "pre", "roberta", "distilbert"):
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
         if cls is AutoModelForTokenClassification and norm in ("post", "pre"):
             check_tags(f"{norm}-{kind}", folder, model, tokenizer)
+        if cls is AutoModelForQuestionAnswering:
+            check_answers(f"{norm}-{kind}", model, tokenizer)
         if cls is not AutoModelForSequenceClassification:
             continue
         if norm in ("post", "pre"):
