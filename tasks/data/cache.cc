@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "tasks/data/format.h"
 
@@ -40,6 +42,61 @@ absl::StatusOr<ExampleStore> OpenSound(
       ExampleStore store, ExampleStore::Open(folder, kind.vocab, kind.labels, kind.targets));
   RETURN_IF_ERROR(store.VerifyContent(options.stop));
   return store;
+}
+
+// Tells without reading them that the files of a spec and the store made of them are those of
+// before. Kept beside the store.
+struct Stamp {
+  std::string path;     // of the file that holds it; one for a spec, a task and a tokenizer
+  std::string sources;  // hash of what stat says of the files
+  bool settled = true;  // no file changed so recently that another change could have the same time
+};
+
+absl::Status AddStat(const std::string& path, Hasher* hash, int64_t* changed) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
+  hash->AddText(path);
+  for (const int64_t number : {int64_t(info.st_dev), int64_t(info.st_ino), info.st_size,
+           info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec})
+    hash->AddNumber(number);
+  *changed = std::max<int64_t>({*changed, info.st_mtim.tv_sec, info.st_ctim.tv_sec});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Stamp> StampOf(const DataSpec& data, const StoreKind& kind,
+    const std::vector<DataFile>& files, const BuildOptions& options) {
+  Hasher spec, sources;
+  spec.AddText(kind.key.Hex());
+  spec.AddText(data.SerializeAsString());
+  int64_t changed = 0;
+  for (const DataFile& file : files) RETURN_IF_ERROR(AddStat(file.path, &sources, &changed));
+  return Stamp{JoinPath(options.cache_dir, absl::StrCat(kind.name, "-", spec.Hex(), ".stamp")),
+      sources.Hex(), std::time(nullptr) > changed + 2};
+}
+
+absl::StatusOr<std::string> StampText(const Stamp& stamp, const std::string& folder) {
+  Hasher store;
+  int64_t changed = 0;
+  for (const char* name : kStoreFiles)
+    RETURN_IF_ERROR(AddStat(JoinPath(folder, name), &store, &changed));
+  return absl::StrCat(stamp.sources, " ", store.Hex(), " ", folder.substr(folder.rfind('/') + 1));
+}
+
+// The store of `stamp`, if it and the files have not changed.
+absl::StatusOr<ExampleStore> OpenStamped(const Stamp& stamp, const StoreKind& kind) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(stamp.path, 1024));
+  const std::string name = text.substr(text.rfind(' ') + 1);
+  if (absl::StrContains(name, '/')) return Error(Exit::kData, "not a name");
+  const std::string folder = JoinPath(DirectoryOf(stamp.path), name);
+  ASSIGN_OR_RETURN(const std::string now, StampText(stamp, folder));
+  if (text != now) return Error(Exit::kData, "the data have changed");
+  return ExampleStore::Open(folder, kind.vocab, kind.labels, kind.targets);
+}
+
+// Without a stamp the next start reads everything again, so that errors do not matter.
+void WriteStamp(const Stamp& stamp, const std::string& folder) {
+  const absl::StatusOr<std::string> text = StampText(stamp, folder);
+  if (stamp.settled && text.ok()) WriteFileAtomically(stamp.path, *text).IgnoreError();
 }
 
 // Hashes kBlocks blocks of a file, including the first and the last.
@@ -109,13 +166,19 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
   kind.key.AddNumber(kStoreVersion);
   kind.key.AddNumber(kind.labels);
   tokenizer.AddToKey(&kind.key);
+  ASSIGN_OR_RETURN(const Stamp stamp, StampOf(data, kind, files, options));
+  if (absl::StatusOr<ExampleStore> store = OpenStamped(stamp, kind); store.ok())
+    return BuiltStore{*std::move(store), std::move(sources), true, ""};
   RETURN_IF_ERROR(AddData(data, files, options, &kind.key));
   const std::string folder =
       JoinPath(options.cache_dir, absl::StrCat(kind.name, "-", kind.key.Hex()));
   std::string note;
   if (PathExists(folder)) {
     absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);
-    if (store.ok()) return BuiltStore{*std::move(store), std::move(sources), true, ""};
+    if (store.ok()) {
+      if (!options.only_cached) WriteStamp(stamp, folder);
+      return BuiltStore{*std::move(store), std::move(sources), true, ""};
+    }
     if (options.only_cached || ExitOf(store.status()) == Exit::kInterrupted) return store.status();
     note = absl::StrCat("the token cache was broken and is rebuilt: ", store.status().message());
     RETURN_IF_ERROR(RemoveStore(folder));
@@ -136,6 +199,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     RETURN_IF_ERROR(writer->Finish(stats));
   }
   ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
+  WriteStamp(stamp, folder);
   return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};
 }
 

@@ -296,8 +296,7 @@ absl::Status ExampleStore::Read(int64_t i, Example* example) const {
 
 absl::Status RemoveStore(const std::string& folder) {
   if (::unlink(folder.c_str()) == 0) return absl::OkStatus();  // a link: its target stays
-  for (const char* name : {"header", "index", "labels", "tokens"})
-    ::unlink(JoinPath(folder, name).c_str());
+  for (const char* name : kStoreFiles) ::unlink(JoinPath(folder, name).c_str());
   if (::rmdir(folder.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return Errno(Exit::kCannotCreate, "cannot remove the old store", folder);
 }

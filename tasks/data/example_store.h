@@ -29,6 +29,7 @@ namespace cloze {
 
 // Format of the store; part of every cache key.
 inline constexpr int32_t kStoreVersion = 1;
+inline constexpr const char* kStoreFiles[] = {"header", "index", "labels", "tokens"};
 
 // The targets of the examples: one label at each of some rows; any number of labels at row 0 (one
 // record each, after one with the number of labels as its label); a number at row 0 (the record

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
@@ -441,6 +442,26 @@ TEST_F(BuildTest, CacheIsReusedByContent) {
   other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens, .options = cased}));
   std::swap(tokens[8], tokens[9]);
   other(data, Mlm(8), **Tokenizer::Create({.tokens = tokens}));
+}
+
+TEST_F(BuildTest, UnchangedFilesAreNotReadAgain) {
+  const DataSpec data = Data("a.txt", "the cat sat");
+  std::this_thread::sleep_for(
+      std::chrono::seconds(3));  // a file that has just changed could change again unnoticed
+  const auto first = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::atomic<bool> stop = true;  // reading the file or the store would end with kInterrupted
+  options_.stop = &stop;
+  const auto second = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(Folder(*first), Folder(*second));
+  std::ofstream(Path("a.txt"), std::ios::app) << "!";
+  EXPECT_EQ(
+      ExitOf(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_).status()), Exit::kInterrupted);
+  options_.stop = nullptr;
+  const auto third = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_NE(Folder(*first), Folder(*third));
 }
 
 TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
