@@ -55,7 +55,9 @@ void AddAttention(Command& app) {
   };
   app.AddCommand<Options>("attention",
       "Draw the attention maps of a text as an HTML page, by layer and head.",
-      "  cloze attention --model runs/sst2 --out page.html 'A fine film.'", declare, DrawAttention);
+      "  cloze attention --model runs/sst2 --out page.html 'A fine film.'\n"
+      "  cloze attention --model models/bert --out short.html 'It barked.' --force",
+      declare, DrawAttention);
 }
 
 }  // namespace cloze

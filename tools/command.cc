@@ -126,6 +126,33 @@ absl::Status PrintVersion() {
   return WriteStdout(absl::StrCat("cloze ", CLOZE_VERSION, "\nthreads ", Threads(), "\n"));
 }
 
+// Adds everything to `app`; `line` receives what is chosen.
+void Declare(CLI::App* app, CommandLine* line) {
+  auto formatter = std::make_shared<HelpFormatter>();
+  formatter->label("SUBCOMMAND", "COMMAND");
+  formatter->label("POSITIONALS", "Positionals");
+  app->formatter(formatter);
+  app->require_subcommand(0, 1);
+  app->set_help_flag("-h,--help", "Print this help and exit.");
+  app->add_flag_callback(
+      "-v,--version", [line] { line->run = PrintVersion; },
+      "Print the version and the number of threads, and exit.");
+  Command root(app, line);
+#define CLOZE_ADD(Name) Add##Name(root);
+  CLOZE_COMMANDS(CLOZE_ADD)
+#undef CLOZE_ADD
+  AddThreads(root, &line->threads);
+  app->footer(
+      "Examples:\n"
+      "  cloze help finetune\n"
+      "  cloze finetune tools/specs/sst2.textproto --plan\n\n"
+      "`cloze COMMAND --help` describes a command, `cloze spec explain` the fields of a spec.\n"
+      "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 70 internal, 73 output exists, "
+      "74 I/O,\n75 interrupted, 76 mismatch, 77 limit, 78 spec.");
+}
+
+constexpr char kDescription[] = "Pretrains, fine-tunes and runs BERT-style encoders on CPUs.";
+
 }  // namespace
 
 void Command::Add(
@@ -180,12 +207,14 @@ void Command::AddLazily(const std::string& name, const std::string& help,
   CLI::App* app = app_->add_subcommand(name, help);
   app->group("Commands");
   if (!examples.empty()) app->footer("Examples:\n" + examples);
-  app->preparse_callback([declare, app, line = line_](size_t) {
+  const auto add = [declare, app, line = line_](size_t) {
     Command command(app, line);
     line->run = declare(command);
     if (!line->run) app->require_subcommand(1);
     AddThreads(command, &line->threads);
-  });
+  };
+  if (line_->all) return add(0);
+  app->preparse_callback(add);
 }
 
 void AddSetOption(Command& command, std::vector<std::string>* overrides) {
@@ -195,27 +224,29 @@ void AddSetOption(Command& command, std::vector<std::string>* overrides) {
       {.type = "FIELD=VALUE"});
 }
 
-absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
-  CLI::App app("Pretrains, fine-tunes and runs BERT-style encoders on CPUs.", "cloze");
-  auto formatter = std::make_shared<HelpFormatter>();
-  formatter->label("SUBCOMMAND", "COMMAND");
-  formatter->label("POSITIONALS", "Positionals");
-  app.formatter(formatter);
-  app.require_subcommand(0, 1);
-  app.set_help_flag("-h,--help", "Print this help and exit.");
-  bool version = false;
-  app.add_flag("--version", version, "Print the version and the number of threads, and exit.");
+std::shared_ptr<CLI::App> DeclareAll() {
+  auto line = std::make_shared<CommandLine>();
+  line->all = true;
+  auto app = std::shared_ptr<CLI::App>(
+      new CLI::App(kDescription, "cloze"), [line](CLI::App* old) { delete old; });
+  Declare(app.get(), line.get());
+  return app;
+}
+
+absl::string_view Version() { return CLOZE_VERSION; }
+
+void AddVersion(Command& app) {
+  struct None {};
+  app.AddCommand<None>(
+      "version", "Print the version and the number of threads.",
+      "  cloze version\n  cloze version --threads 2", [](Command&, None&) {},
+      [](const None&) { return PrintVersion(); });
+}
+
+absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words) {
+  CLI::App app(kDescription, "cloze");
   CommandLine line;
-  Command root(&app, &line);
-#define CLOZE_ADD(Name) Add##Name(root);
-  CLOZE_COMMANDS(CLOZE_ADD)
-#undef CLOZE_ADD
-  AddThreads(root, &line.threads);
-  app.footer(
-      "`cloze COMMAND --help` describes a command, `cloze spec explain` the fields of a spec.\n"
-      "Exit codes: 0 success, 2 usage, 65 data, 66 input missing, 70 internal, 73 output exists, "
-      "74 I/O,\n75 interrupted, 76 mismatch, 77 limit, 78 spec.");
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Declare(&app, &line);
   for (std::string& word : words) {
     if (word.size() > 1 && word.front() == '[' && word.back() == ']') word.insert(0, kMark);
   }
@@ -223,6 +254,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   try {
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
+    if (!app.remaining(true).empty()) return ParseFailure(app, "");
     const CLI::App* deepest = Deepest(&app);
     const std::string help = deepest->help(deepest == &app ? "" : FullName(deepest->get_parent()));
     line.run = [help] { return WriteStdout(help); };
@@ -230,7 +262,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return ParseFailure(app, error.what());
   }
-  if (version) line.run = PrintVersion;
   if (!line.run) return ParseFailure(app, "a command is required");
   return line;
 }

@@ -30,7 +30,9 @@
   X(Attention)            \
   X(Merge)                \
   X(Verify)               \
-  X(Bench)
+  X(Bench)                \
+  X(Help)                 \
+  X(Version)
 
 namespace CLI {
 class App;
@@ -42,12 +44,17 @@ namespace cloze {
 using Run = std::function<absl::Status()>;
 
 struct CommandLine {
-  Run run;          // the command, or printing of the help or the version
-  int threads = 0;  // 0: the cores that this process may use
+  Run run;           // the command, or printing of the help or the version
+  int threads = 0;   // 0: the cores that this process may use
+  bool all = false;  // declare the options of all commands, not only of the one that was chosen
 };
 
 // Parses the command line. kUsage with the whole message, from "cloze spec: unknown ...".
-absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv);
+absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words);
+// Returns `cloze` with all commands and their options, for the manual. Parse nothing with it.
+std::shared_ptr<CLI::App> DeclareAll();
+// The version of the program, such as "0.1.0".
+absl::string_view Version();
 
 // What an option accepts beyond its type.
 struct OptionLimits {

@@ -75,8 +75,9 @@ void AddEncode(Command& app) {
   app.AddCommand<Options>("encode",
       "Write the hidden states of texts to a safetensors file. Each line that is not blank gives a "
       "tensor [tokens, hidden], named 0, 1, and so on.",
-      "  cloze encode --model models/bert --pool mean --out vectors.safetensors texts.txt", declare,
-      Encode);
+      "  cloze encode --model models/bert --pool mean --out vectors.safetensors texts.txt\n"
+      "  cloze encode --model models/bert --out tokens.safetensors < texts.txt",
+      declare, Encode);
 }
 
 }  // namespace cloze

@@ -110,7 +110,9 @@ void AddEvaluate(Command& app) {
     AddViterbi(command, &options.viterbi);
   };
   app.AddCommand<Options>("evaluate", "Compute the metrics of a model on labelled data.",
-      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv", declare, EvaluateModel);
+      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv\n"
+      "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000",
+      declare, EvaluateModel);
 }
 
 }  // namespace cloze

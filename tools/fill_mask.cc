@@ -40,7 +40,8 @@ void AddFillMask(Command& app) {
         "--top", &options.top, "Number of tokens to print per mask.", {.min = 1, .max = 1000});
   };
   app.AddCommand<Options>("fill-mask", "Print the most likely tokens for each <mask> in a text.",
-      "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini",
+      "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini\n"
+      "  cloze fill-mask --model runs/pretrain_mini 'The <mask> barked.' 'A kind of <mask>.'",
       declare, FillMask);
 }
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -58,7 +59,8 @@ int Fail(const char* prefix, const absl::Status& status) {
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   OccupyStandardStreams();
-  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  const absl::StatusOr<CommandLine> line =
+      ParseCommandLine({argv + std::min(argc, 1), argv + argc});
   if (!line.ok()) return Fail("", line.status());
   SetThreads(line->threads);
   const absl::Status status = RunCaught(line->run);

@@ -60,7 +60,9 @@ void AddMerge(Command& app) {
   };
   app.AddCommand<Options>("merge",
       "Merge a LoRA adapter into its base model, and write a model folder.",
-      "  cloze merge --adapter runs/sst2_lora --out models/sst2", declare, Merge);
+      "  cloze merge --adapter runs/sst2_lora --out models/sst2\n"
+      "  cloze merge --model models/bert --adapter adapters/sst2 --out models/sst2",
+      declare, Merge);
 }
 
 }  // namespace cloze

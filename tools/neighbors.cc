@@ -127,7 +127,9 @@ void AddNeighbors(Command& app) {
   };
   app.AddCommand<Options>("neighbors",
       "Print the tokens with the embeddings most similar to a word's.",
-      "  cloze neighbors --model runs/pretrain_mini paris monday", declare, Neighbors);
+      "  cloze neighbors --model runs/pretrain_mini paris monday\n"
+      "  cloze neighbors --model models/bert --top 20 green",
+      declare, Neighbors);
 }
 
 void AddAnalogy(Command& app) {
@@ -137,7 +139,9 @@ void AddAnalogy(Command& app) {
         {.required = true, .count = 3});
   };
   app.AddCommand<Options>("analogy", "Complete an analogy: print the tokens nearest to A - B + C.",
-      "  cloze analogy --model runs/pretrain_mini paris france italy", declare, Analogy);
+      "  cloze analogy --model runs/pretrain_mini paris france italy\n"
+      "  cloze analogy --model models/bert --top 3 king man woman",
+      declare, Analogy);
 }
 
 }  // namespace cloze

@@ -41,12 +41,18 @@ void DeclareFile(Command& command, Options& options) {
 void AddSpec(Command& app) {
   const auto declare = [](Command& spec) -> Run {
     spec.AddCommand<Options>("check",
-        "Validate a spec: report the first syntax error, or every invalid field.", "", DeclareFile,
-        Check);
-    spec.AddCommand<Options>(
-        "print", "Print a spec with all defaults.", "", DeclareFile, PrintSpec);
+        "Validate a spec: report the first syntax error, or every invalid field.",
+        "  cloze spec check run.textproto\n"
+        "  cloze spec check run.textproto --set optimizer.learning_rate=1e-4",
+        DeclareFile, Check);
+    spec.AddCommand<Options>("print", "Print a spec with all defaults.",
+        "  cloze spec print run.textproto\n"
+        "  cloze spec print run.textproto --set repeat=5 > five.textproto",
+        DeclareFile, PrintSpec);
     spec.AddCommand<std::string>(
-        "explain", "Describe the fields of a spec: type, default, range and meaning.", "",
+        "explain", "Describe the fields of a spec: type, default, range and meaning.",
+        "  cloze spec explain optimizer\n"
+        "  cloze spec explain learning_rate",
         [](Command& command, std::string& filter) {
           command.Add("field", &filter,
               "Fields to describe: a path (optimizer.beta1), a message (OptimizerSpec) or a name "

@@ -45,7 +45,8 @@ void AddVerify(Command& app) {
       "files, checks that all weights and moments are finite, and that the stored sample inputs "
       "still give the stored outputs. Prints one JSON line per folder. Exit codes: 0 all sound, 66 "
       "nothing found, 74 unreadable, 76 damaged.",
-      "  cloze verify runs/sst2",
+      "  cloze verify runs/sst2\n"
+      "  cloze verify runs/sst2/step-00000700",
       [](Command& command, std::string& path) {
         command.Add("run", &path, "Run directory, checkpoint or model folder.", {.required = true});
       },
