@@ -123,7 +123,7 @@ absl::StatusOr<Example> EncodeRecord(
     if (count == 0 || count > input.longest)
       return Error(Exit::kData, "ids: ", count, " tokens, the model takes 1 to ", input.longest);
     example.ids = record.ids;
-    example.second = static_cast<int32_t>(count);
+    example.second = static_cast<int32_t>(record.second < 0 ? count : record.second);
     return example;
   }
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);

@@ -20,6 +20,7 @@ struct Record {
   std::string text, text_pair;
   std::vector<std::string> words;
   std::vector<int32_t> ids;  // also given together with a text when the input has both
+  int64_t second = -1;       // index of the first of `ids` that is of type 1; -1: none
   std::string adapter;       // name of an adapter; "" when none is named
   std::string id;            // the user's id as JSON text, passed on to the answer; may be ""
   int64_t line = 0;          // line of the input, from 1; 0: not from a file

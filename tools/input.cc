@@ -1,5 +1,6 @@
 #include "tools/input.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kBatchBytes = 8 << 20;
 
 // The members of a line of JSON. Each of the first three pairs has two spellings.
-enum Name { kText, kTextA, kPair, kTextB, kWords, kTokens, kIds, kId, kAdapter };
+enum Name { kText, kTextA, kPair, kTextB, kWords, kTokens, kIds, kTypes, kId, kAdapter };
 
 absl::Status Expected(absl::string_view name, absl::string_view what) {
   return Error(Exit::kData, "\"", name, "\": expected ", what);
@@ -27,6 +28,17 @@ absl::Status ParseIds(const Words& words, absl::string_view quote, std::vector<i
       return Error(Exit::kData, quote, Quote(word), quote, " is not a token id");
     ids->push_back(id);
   }
+  return absl::OkStatus();
+}
+
+// Sets record->second from types like 0 0 0 1 1.
+absl::Status ParseTypes(const std::vector<std::string>& types, Record* record) {
+  const auto one = std::find(types.begin(), types.end(), "1");
+  const bool good = types.size() == record->ids.size() &&
+                    std::count(types.begin(), one, "0") == one - types.begin() &&
+                    std::count(one, types.end(), "1") == types.end() - one;
+  if (!good) return Expected("token_type_ids", "a 0 or 1 for each of \"ids\", first all 0");
+  record->second = one - types.begin();
   return absl::OkStatus();
 }
 
@@ -60,8 +72,8 @@ absl::Status Parse(std::string line, const InputOptions& options, Record* record
 }  // namespace
 
 absl::Status ParseInputJson(const std::string& json, Record* record) {
-  static const std::vector<std::string> kNames = {
-      "text", "text_a", "text_pair", "text_b", "words", "tokens", "ids", "id", "adapter"};
+  static const std::vector<std::string> kNames = {"text", "text_a", "text_pair", "text_b", "words",
+      "tokens", "ids", "token_type_ids", "id", "adapter"};
   std::vector<JsonValue> values;
   RETURN_IF_ERROR(ParseJsonLine(json, kNames, &values));
   const auto given = [&](int name) {
@@ -89,6 +101,7 @@ absl::Status ParseInputJson(const std::string& json, Record* record) {
     if (!values[kIds].IsListOf(1u << JsonValue::kNumber))
       return Expected("ids", "a list of token ids");
     RETURN_IF_ERROR(Annotate(ParseIds(values[kIds].items, "", &record->ids), "\"ids\""));
+    if (given(kTypes)) RETURN_IF_ERROR(ParseTypes(values[kTypes].items, record));
   }
   if (given(kId)) {
     const JsonValue& id = values[kId];

@@ -154,7 +154,7 @@ absl::StatusOr<ConstMat> Session::WordEmbeddings() {
   return model().params().value(model().encoder().word_embeddings());
 }
 
-absl::Status Session::Check(absl::Span<const Query> queries) const {
+absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) const {
   for (const Query& query : queries) {
     if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
     const int64_t length = query.ids.size();
@@ -166,6 +166,17 @@ absl::Status Session::Check(absl::Span<const Query> queries) const {
       if (id < 0 || id >= config().vocab)
         return Error(
             Exit::kData, "token id ", id, " is not below the vocabulary's ", config().vocab);
+    }
+    const int64_t least = config().token_types < 2 ? length : 1;
+    if (query.second < least || query.second > length) {
+      return Error(Exit::kData, "token types: ", query.second, " tokens of type 0, expected ",
+          least, " to ", length, least > 1 ? " (the model has one type)" : "");
+    }
+    const bool sound = std::is_sorted(query.rows.begin(), query.rows.end()) &&
+                       (query.rows.empty() || (query.rows[0] >= 0 && query.rows.back() < length));
+    if (!sound || (needs_rows && query.rows.empty())) {
+      return Error(Exit::kData, "rows: expected ascending indexes of the sequence's ", length,
+          " tokens, at least one");
     }
   }
   return absl::OkStatus();
@@ -235,7 +246,7 @@ absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
 
 absl::Status Session::Logits(
     absl::Span<const Query> queries, absl::FunctionRef<void(int64_t, ConstMat)> f) {
-  RETURN_IF_ERROR(Check(queries));
+  RETURN_IF_ERROR(Check(queries, /*needs_rows=*/true));
   const auto run = [&](const Pass& pass, absl::FunctionRef<void(ConstMat)> keep) {
     keep(model_->head().Logits(pass, model_->encoder().Infer(pass)));
   };
@@ -244,7 +255,7 @@ absl::Status Session::Logits(
 
 absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
     absl::FunctionRef<void(int64_t, int, ConstMat)> f) {
-  RETURN_IF_ERROR(Check(queries));
+  RETURN_IF_ERROR(Check(queries, false));
   const int last = config().layers;
   // Calls g(layer, hidden [rows, hidden] f32) for the wanted layers.
   const auto observe = [&](const Pass& pass, absl::FunctionRef<void(int, ConstMat)> g) {
@@ -273,7 +284,7 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& query) {
-  RETURN_IF_ERROR(Check({&query, 1}));
+  RETURN_IF_ERROR(Check({&query, 1}, false));
   const int64_t n = query.ids.size();
   std::vector<std::vector<float>> probs(
       config().layers, std::vector<float>(config().heads * n * n));

@@ -80,7 +80,7 @@ class Session {
   absl::Status LoadBeside(const std::string& base, std::vector<NamedAdapter> named);
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
   absl::Status LoadTokenizer(const std::string& base);
-  absl::Status Check(absl::Span<const Query> queries) const;
+  absl::Status Check(absl::Span<const Query> queries, bool needs_rows) const;
   // f(members, pass) for each batch of queries with these indices, which have one adapter, and with
   // `by_length` are sorted by length.
   absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,

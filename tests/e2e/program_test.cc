@@ -176,6 +176,10 @@ TEST_F(ProgramTest, ANumberForEachPairOfTexts) {
   EXPECT_EQ(j.exit, 65);
   EXPECT_EQ(j.out, r.out);
   EXPECT_THAT(j.err, HasSubstr("standard input:2: one text; this model was trained on pairs"));
+  const RunResult ids =
+      RunCloze("tokenize --pairs --model " + Path("number"), "printf 'a great joy\\tgreat\\n' | ");
+  std::ofstream(Path("ids.jsonl")) << ids.out;
+  EXPECT_EQ(RunCloze(predict + " --input-format jsonl " + Path("ids.jsonl")).out, r.out);
   EXPECT_THAT(RunCloze(predict, "printf 'no tab\\n' | ").err, HasSubstr("1: no tab"));
   const RunResult e =
       RunCloze("evaluate --model " + Path("number") + " --data " + Path("number.tsv"));

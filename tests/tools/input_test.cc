@@ -73,6 +73,9 @@ TEST(InputReader, ReadsJson) {
   EXPECT_THAT(Json(R"({"words": ["x", ""]})").words, ElementsAre("x", ""));
   EXPECT_THAT(Json(R"({"ids": [0, 2147483647]})").ids, ElementsAre(0, 2147483647));
   EXPECT_EQ(Json(R"({"ids": [1], "tokens": ["x"], "text": "x"})").kind, Kind::kText);
+  EXPECT_EQ(Json(R"({"ids": [1, 2, 3]})").second, -1);
+  EXPECT_EQ(Json(R"({"ids": [1, 2, 3], "token_type_ids": [0, 0, 0]})").second, 3);
+  EXPECT_EQ(Json(R"({"ids": [1, 2, 3], "token_type_ids": [0, 1, 1]})").second, 1);
 }
 
 TEST(InputReader, RefusesJsonWithLineAndMember) {
@@ -84,6 +87,10 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
   EXPECT_EQ(ErrorOf("{\"words\":[\"a\",[\"b\"]]}", json),
       "input:1: \"words\": expected a list of strings");
   EXPECT_EQ(ErrorOf("{\"ids\":[1.5]}", json), "input:1: \"ids\": 1.5 is not a token id");
+  for (const char* types : {"[0]", "[0,1,0]", "[0,0,2]", "0", "[0,0,\"\"]"}) {
+    EXPECT_EQ(ErrorOf(absl::StrCat("{\"ids\":[1,2,3],\"token_type_ids\":", types, "}"), json),
+        "input:1: \"token_type_ids\": expected a 0 or 1 for each of \"ids\", first all 0");
+  }
   EXPECT_EQ(ErrorOf("{\"ids\":[-1]}", json), "input:1: \"ids\": -1 is not a token id");
   EXPECT_EQ(ErrorOf("{\"ids\":[18446744073709551615]}", json),
       "input:1: \"ids\": 18446744073709551615 is not a token id");

@@ -90,6 +90,20 @@ TEST_F(SessionTest, RefusesIdsThatAreNotInTheVocabulary) {
   }
 }
 
+TEST_F(SessionTest, RefusesRowsAndTypesThatDoNotFit) {
+  const auto session = Open();
+  const auto exit = [&](int32_t second, std::vector<int32_t> rows) {
+    Query query;
+    query.ids = {7, 8, 9}, query.second = second, query.rows = std::move(rows);
+    return ExitOf(session->Logits({query}, [](int64_t, ConstMat) {}));
+  };
+  EXPECT_EQ(exit(3, {0, 2}), Exit::kOk);
+  EXPECT_EQ(exit(1, {0}), Exit::kOk);
+  for (const auto& rows : std::vector<std::vector<int32_t>>{{}, {3}, {-1}, {1, 0}})
+    EXPECT_EQ(exit(3, rows), Exit::kData);
+  for (const int32_t second : {-1, 0, 4}) EXPECT_EQ(exit(second, {0}), Exit::kData);
+}
+
 TEST_F(SessionTest, GivesAllLayersWhenAsked) {
   const auto session = Open();
   std::vector<int> layers(queries_.size());
