@@ -1,5 +1,6 @@
 // `cloze`: runs the command that the command line names, and turns its status into an exit code.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,15 @@ void OccupyStandardStreams() {
   for (const int fd : {0, 1, 2}) {
     if (::fcntl(fd, F_GETFD) == -1) ::open("/dev/null", fd == 1 ? O_RDONLY : O_WRONLY);
   }
+}
+
+// oneDNN's and our own frames need some 200 kB; beyond the limit the kernel ends the program.
+absl::Status CheckStack() {
+  constexpr rlim_t kLeast = 256 << 10;
+  rlimit limit;
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeast) return absl::OkStatus();
+  return Error(Exit::kLimit, "the stack is limited to ", limit.rlim_cur >> 10,
+      " kB: expected at least ", kLeast >> 10, " (ulimit -s)");
 }
 
 // Turns exceptions of the standard library and of oneDNN into a status.
@@ -58,10 +68,12 @@ int Fail(const char* prefix, const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond ulimit -f fails instead
   OccupyStandardStreams();
   const absl::StatusOr<CommandLine> line =
       ParseCommandLine({argv + std::min(argc, 1), argv + argc});
   if (!line.ok()) return Fail("", line.status());
+  if (const absl::Status stack = CheckStack(); !stack.ok()) return Fail("cloze: ", stack);
   SetThreads(line->threads);
   const absl::Status status = RunCaught(line->run);
   return status.ok() || IsReaderGone(status) ? 0 : Fail("cloze: ", status);

@@ -41,7 +41,11 @@ absl::Status Merge(const Options& options) {
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
-  RETURN_IF_ERROR(SaveWeights(folder.path(), model->config(), model->params()));
+  const absl::Status saved = SaveWeights(folder.path(), model->config(), model->params());
+  if (ExitOf(saved) == Exit::kInternal) {  // both parts are finite, but not their sum
+    return Error(Exit::kData, QuotePath(options.adapter), ": cannot be merged: ", saved.message());
+  }
+  RETURN_IF_ERROR(saved);
   RETURN_IF_ERROR(SaveTokenizer(options, folder.path(), base, model->config()));
   RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));

@@ -55,6 +55,25 @@ bool Spin(F done) {
   return false;
 }
 
+// Throws std::system_error unless `count` threads can be made: libgomp would end the program.
+void RequireThreads(int count) {
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  const auto end = [&] {
+    done = true;
+    done.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  };
+  try {
+    while (static_cast<int>(threads.size()) < count)
+      threads.emplace_back([&] { done.wait(false); });
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
 // A thread pool inside one long OpenMP region. At the end of every region libgomp spins for
 // milliseconds, which costs several times the work if another process needs the core. A loop ends
 // when its tasks are done, even if some workers did not take part, so a preempted worker delays
@@ -63,6 +82,7 @@ bool Spin(F done) {
 class Team {
  public:
   explicit Team(int workers) : workers_(workers), open_(workers + 1) {
+    RequireThreads(workers);
     host_ = std::thread([this] {
       omp_set_dynamic(0);
 #pragma omp parallel num_threads(workers_)

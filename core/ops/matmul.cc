@@ -173,6 +173,12 @@ Matmul::Memory Matmul::TakeDryMemory() {
   return memory;
 }
 
+bool MultipliesBf16() {
+  constexpr int kBf16 = static_cast<int>(dnnl::cpu_isa::avx512_core_bf16);  // a set of bits
+  return GetKernels().multiplies_bf16 &&
+         (static_cast<int>(dnnl::get_effective_cpu_isa()) & kBf16) == kBf16;
+}
+
 std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();
   const auto isa = dnnl::get_effective_cpu_isa();

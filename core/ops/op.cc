@@ -71,8 +71,6 @@ const Kernels& GetKernels() {
 std::string KernelsName() {
   return absl::StrCat(GetKernels().name, " ", kKernelsVersion, ", ", kCompiler);
 }
-bool MultipliesBf16() { return GetKernels().multiplies_bf16; }
-
 OpCost Traffic(std::initializer_list<ConstMat> mats, double flop) {
   OpCost cost = {.flop = flop};
   for (const ConstMat& m : mats)

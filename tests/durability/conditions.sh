@@ -36,6 +36,22 @@ for signal in TERM INT HUP; do
 done
 ok "SIGTERM, SIGINT and SIGHUP save, say so and end with 75"
 
+# Limits of the system: a documented exit code and one line.
+limited() {  # what is said, exit code, the limit, arguments of cloze
+  local says=$1 code=$2 limit=$3
+  shift 3
+  fresh
+  (eval "$limit" && exec "$CLOZE" "$@") >> out 2>> err
+  local got=$?
+  [ $got -eq "$code" ] || fail "$limit: exit $got, $code expected: $(tail -n 3 err)"
+  says "$says"
+}
+limited 'the stack is limited to 64 kB' 77 'ulimit -s 64' predict --model "$WORK/straight-finetune/run" "$WORK/text.txt"
+limited 'system error: Resource temporarily unavailable' 77 'ulimit -v 2000000' --threads 4096 predict --model "$WORK/straight-finetune/run" "$WORK/text.txt"
+limited 'compute bf16: this CPU' 77 'export DNNL_MAX_CPU_ISA=AVX2' predict --compute bf16 --model "$WORK/straight-finetune/run" "$WORK/text.txt"
+limited 'File too large' 74 'ulimit -f 50' pretrain "$WORK/pretrain.textproto"
+ok "ulimit -s, -v and -f and a lower instruction set end with a documented code and say why"
+
 fresh
 sed "s,text.txt,long.txt," "$WORK/pretrain.textproto" > "$WORK/long.textproto"
 for _ in $(seq 2000); do cat "$WORK/text.txt"; done > "$WORK/long.txt"

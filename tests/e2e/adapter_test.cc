@@ -191,6 +191,19 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
       "merge --adapter " + Path("mood") + " --model " + Path("wide") + " --out " + Path("no"), "",
       76, "another base");
   ExpectError("merge --adapter " + Path("mood") + " --out " + Path("base"), "", 73, "exists");
+  std::filesystem::copy(Path("mood"), Path("huge"));
+  std::fstream weights(
+      Path("huge/adapter_model.safetensors"), std::ios::binary | std::ios::in | std::ios::out);
+  uint64_t header = 0;
+  weights.read(reinterpret_cast<char*>(&header), sizeof(header));
+  const float huge = 3e38F;
+  const uint64_t end = std::filesystem::file_size(Path("huge/adapter_model.safetensors"));
+  weights.seekp(8 + header);
+  for (uint64_t at = 8 + header; at < end; at += 4)
+    weights.write(reinterpret_cast<const char*>(&huge), 4);
+  weights.close();
+  ExpectError(
+      "merge --adapter " + Path("huge") + " --out " + Path("no"), "", 65, "huge: cannot be merged");
   ExpectError("evaluate --model " + Path("mood") + " --adapter " + Path("kind") + " --data " +
                   Path("mood.tsv"),
       "", 2, "one adapter");
