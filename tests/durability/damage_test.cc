@@ -6,6 +6,7 @@
 
 #include "tasks/reports/verify.h"
 #include "tasks/run/checkpoint.h"
+#include "tasks/run/state.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {
@@ -91,6 +92,28 @@ TEST_F(DamageTest, IsNamedByVerifyAndPassedOverByResume) {
   EXPECT_TRUE(Train(Spec("run", true, 2, "", 8)).ok());
   EXPECT_THAT(said_, HasSubstr("skipped step-00000002"));
   EXPECT_THAT(said_, HasSubstr("resumed at step 1 of 2"));
+}
+
+TEST_F(DamageTest, AStateOfAnotherStepIsNamedByVerify) {
+  auto state = ReadTrainerState(Path("run/step-00000002"));
+  ASSERT_TRUE(state.ok()) << state.status();
+  state->set_step(1);
+  state->set_best_step(0);
+  state->set_evaluations_without_best(0);
+  std::filesystem::create_directories(Path("other"));
+  const std::vector<std::string> names = ListDirectory(Path("run/step-00000002")).value();
+  const auto write = [&](const std::string& folder) {
+    for (const std::string& name : names) {
+      if (name != kManifestName && name != kStateName)
+        std::filesystem::copy_file(Path("run/step-00000002/" + name), JoinPath(folder, name));
+    }
+    return WriteTrainerState(folder, *state);
+  };
+  ASSERT_TRUE(SaveCheckpoint(Path("other"), 2, write, 1).ok());
+  const auto verdicts = VerifyRun(Path("other/step-00000002"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  ExpectError(verdicts->front().status, Exit::kMismatch,
+      "trainer.textproto is of step 1, MANIFEST of step 2");
 }
 
 TEST_F(DamageTest, OtherNumbersThanTheSamplesAreNoticed) {

@@ -27,8 +27,8 @@ struct FileCall {
 // (from 1) fails. Also records them, and writes to standard error that contain "saved ", which are
 // not counted.
 void ArmFaults(const std::string& folder, int64_t at, Fault fault);
-// Until DisarmFaults, `hook` is asked before each such call, and before files are opened for
-// reading (calls named "read"). If it returns an errno, the call fails with it.
+// Until DisarmFaults, `hook` is asked before each such call, and before files are opened to read
+// ("open to read") and read ("read", pread() only). If it returns an errno, the call fails with it.
 void SetFaultHook(std::function<int(const FileCall&)> hook);
 // Stops that. Returns what was recorded.
 std::vector<FileCall> DisarmFaults();

@@ -156,6 +156,28 @@ TEST_F(FaultsTest, SavedIsSaidAfterTheLastFsync) {
   EXPECT_TRUE(said);
 }
 
+TEST_F(FaultsTest, FsyncReachesEveryFileAndTheFolderBeforeItsName) {
+  ArmFaults(Path("begun"), 0, Fault::kNone);
+  const absl::Status saved = SaveCheckpoint(
+      Path("begun"), 9,
+      [](const std::string& folder) {
+        std::ofstream(JoinPath(folder, "model.safetensors")) << "weights";  // without fsync
+        return absl::OkStatus();
+      },
+      /*keep=*/5);
+  std::set<std::string> synced;
+  bool named = false;
+  for (const FileCall& call : DisarmFaults()) {
+    if (call.name == "fsync") synced.insert(call.path);
+    if (call.name != "rename" || named) continue;
+    named = true;
+    const std::string folder = absl::StrCat(call.path, ".tmp-", ::getpid());
+    EXPECT_THAT(synced, testing::IsSupersetOf({folder, JoinPath(folder, "model.safetensors"),
+                            JoinPath(folder, "MANIFEST")}));
+  }
+  EXPECT_TRUE(saved.ok() && named) << saved;
+}
+
 TEST_F(FaultsTest, TheModelsManifestIsOnlyThereWithAllItsFiles) {
   ASSERT_TRUE(Meet(0, Fault::kNone).ok());
   bool manifest = true, durable = false;
@@ -181,12 +203,13 @@ TEST_F(FaultsTest, TheModelsManifestIsOnlyThereWithAllItsFiles) {
 
 TEST_F(FaultsTest, AnErrorInTheFinalVerificationIsNotDamage) {
   for (const char* name : {"run/MANIFEST", "run/model.safetensors"}) {
-    for (const int error : {EIO, EMFILE}) {
+    for (const auto& [what, error] : {std::pair("open to read", EIO),
+             std::pair("open to read", EMFILE), std::pair("read", EIO)}) {
       Begin();
       const auto fail = [&](int64_t) {
         ArmFaults(Path("run"), 0, Fault::kNone);
-        SetFaultHook([&, error](const FileCall& call) {
-          return call.name == "read" && call.path == Path(name) ? error : 0;
+        SetFaultHook([&, what = what, error = error](const FileCall& call) {
+          return call.name == what && call.path == Path(name) ? error : 0;
         });
       };
       const absl::Status status = Train(spec_, {.after_step = fail}).status();

@@ -309,6 +309,8 @@ TEST_F(ProgramTest, LooksInside) {
   ASSERT_EQ(lines[0]["neighbors"].size(), 3);
   EXPECT_NE(lines[0]["neighbors"][0]["token"], "film");
   EXPECT_GE(lines[0]["neighbors"][0]["score"], lines[0]["neighbors"][1]["score"]);
+  EXPECT_GT(lines[0]["neighbors"][0]["score"], 0.1) << "a cosine; the products are far smaller";
+  EXPECT_LE(lines[0]["neighbors"][0]["score"], 1);
   const RunResult a = RunCloze("analogy --model " + Path("mlm") + " good film bad");
   ASSERT_EQ(a.exit, 0) << a.err;
   EXPECT_EQ(Lines(a.out)[0]["neighbors"].size(), 10);
@@ -338,6 +340,28 @@ TEST_F(ProgramTest, EncodesVectors) {
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_NE(file->Find("1"), nullptr);
   EXPECT_EQ(file->Find("1")->shape[1], 32);
+  const auto read = [](const SafetensorsReader& from, const std::string& name) {
+    std::vector<float> values(from.Find(name)->elements());
+    EXPECT_TRUE(from.ReadF32(name, absl::MakeSpan(values)).ok());
+    return values;
+  };
+  const std::vector<float> all = read(*file, "0");
+  for (const std::string pool : {"class", "mean"}) {
+    const RunResult pooled = RunCloze("encode --model " + Path("mlm") + " --pool " + pool +
+                                          " --out " + Path(pool + ".safetensors"),
+        "printf 'a film\\n' | ");
+    ASSERT_EQ(pooled.exit, 0) << pooled.err;
+    const auto vectors = SafetensorsReader::Open(Path(pool + ".safetensors"));
+    ASSERT_TRUE(vectors.ok()) << vectors.status();
+    const std::vector<float> vector = read(*vectors, "0");
+    ASSERT_EQ(vector.size(), 32);
+    const int64_t rows = pool == "class" ? 1 : all.size() / 32;
+    for (int c = 0; c < 32; ++c) {
+      double sum = 0;
+      for (int64_t row = 0; row < rows; ++row) sum += all[row * 32 + c];
+      EXPECT_NEAR(vector[c], sum / rows, 1e-5) << pool;
+    }
+  }
   EXPECT_NE(RunCloze("encode --model " + Path("mlm") + " --out " + out, "echo x | ").exit,
       0);  // never overwrites
 }

@@ -219,6 +219,7 @@ TEST(VerifySpec, ComparesFields) {
   EXPECT_THAT(error({"model.start_from=x"}),
       HasSubstr("a.textproto:1:24: model.encoder: cannot be used with model.start_from"));
   EXPECT_THAT(error({"model.tokenizer="}), HasSubstr("model.tokenizer: is not set"));
+  EXPECT_EQ(error({"schedule.steps=10", "schedule.warmup_steps=10"}), "");
   EXPECT_THAT(error({"schedule.steps=10", "schedule.warmup_steps=11"}),
       HasSubstr("11 is more than schedule.steps = 10"));
   EXPECT_THAT(

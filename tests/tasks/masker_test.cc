@@ -77,6 +77,26 @@ TEST_F(MaskerTest, EveryUnitKeepsTheShareAndSparesSpecialTokens) {
   }
 }
 
+// The words of a span are kept together; words on both sides of a special token are no span.
+TEST_F(MaskerTest, SpansEndAtSpecialTokens) {
+  MaskedLmSpec spec = Spec(MaskedLmSpec::SPAN, 1);
+  spec.set_mean_span(10);
+  spec.set_longest_span(10);
+  spec.set_keep_share(0.5f);
+  const Masker masker = Make(spec);
+  const SpecialIds& special = tokenizer_->special();
+  const int32_t cat = tokenizer_->id("cat");
+  int unlike = 0;
+  for (uint64_t number = 0; number < 1000; ++number) {
+    Example e;
+    e.ids = {special.cls, cat, special.sep, cat, special.sep};
+    masker.Apply(number, &e);
+    if (e.rows.size() < 2) continue;  // it gives up after many attempts
+    unlike += e.ids[1] != e.ids[3];
+  }
+  EXPECT_GT(unlike, 400);
+}
+
 TEST_F(MaskerTest, WordsAndSpansAreHiddenWhole) {
   for (const auto unit : {MaskedLmSpec::WORD, MaskedLmSpec::SPAN}) {
     const Masker masker = Make(Spec(unit, 0.15f));
@@ -278,6 +298,15 @@ TEST_F(BatcherTest, EveryEpochHasItsOwnOrderAndItsOwnMasks) {
     for (const auto& [ids, rows] : hidden[epoch]) same += hidden[epoch - 1][ids] == rows;
     EXPECT_LT(same, kTexts / 4) << "texts with the masks of the epoch before";
   }
+  batch.set_shuffle(false);
+  const Batcher ordered(built->store, *task_, batch, 1);
+  int same = 0;
+  for (int i = 0; i < kTexts; ++i) {
+    const Batch first = Next(ordered, i, 1).micro[0],
+                second = Next(ordered, kTexts + i, 1).micro[0];
+    same += first.rows == second.rows;
+  }
+  EXPECT_LT(same, kTexts / 4) << "texts with the masks of the epoch before";
 }
 
 TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {

@@ -5,6 +5,7 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/batcher.h"
+#include "tasks/squad.h"
 #include "tests/reference/dual.h"
 #include "tests/reference/reference.h"
 #include "tests/tasks/data/test_files.h"
@@ -268,6 +269,13 @@ TEST_F(QuestionsTest, AnswersAreSpansOfTheContextWithOffsets) {
   CutCounts cut;
   ExpectError(task->Encode(record, {tokenizer_.get(), 64}, &cut).status(), Exit::kData,
       "expected a question and its context");
+}
+
+TEST(SquadF1, CountsARepeatedWordOnce) {
+  EXPECT_NEAR(SquadF1({"cat", "cat"}, {"cat"}), 2 / 3.0, 1e-9);
+  EXPECT_NEAR(SquadF1({"cat"}, {"cat", "cat"}), 2 / 3.0, 1e-9);
+  EXPECT_EQ(SquadF1({}, {}), 1);
+  EXPECT_EQ(SquadF1({"cat"}, {}), 0);
 }
 
 TEST_F(QuestionsTest, MetricsAreThoseOfSquad) {

@@ -83,6 +83,7 @@ TEST(Spans, ReadsIobesAndBilou) {
   }
   EXPECT_EQ(Lenient("E-A E-A B-A"), (Spans{"0-1 A", "1-2 A", "2-3 A"}));
   EXPECT_EQ(Strict("E-A E-A B-A"), Spans{});
+  EXPECT_EQ(Lenient("I-A S-A O E-A"), (Spans{"0-1 A", "1-2 A", "3-4 A"}));
   EXPECT_EQ(Lenient("S-A I-A O E-A"), (Spans{"0-1 A", "1-2 A", "3-4 A"}));
   EXPECT_EQ(Strict("S-A I-A O E-A"), (Spans{"0-1 A"}));
   EXPECT_EQ(Strict("B-A I-A B-A E-A"), (Spans{"2-4 A"}));

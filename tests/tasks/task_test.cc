@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <google/protobuf/text_format.h>
+#include <cmath>
 #include "core/base/file.h"
 #include "encoder/model.h"
 #include "tests/tasks/data/test_files.h"
@@ -71,6 +72,19 @@ TEST(StoredTask, ClassifiersKeepTheirKindAndHowTheyRead) {
   }
   EXPECT_EQ(Stored("sequence_classification { }", {"a", "b"}).task_fields,
       Json({{"max_tokens", SequenceClassificationSpec().max_tokens()}}));
+}
+
+TEST(Classifier, AnswersALongTextByTheMeanLogitsOfItsWindows) {
+  const ModelConfig config = Stored("sequence_classification { }", {"a", "b"});
+  const auto task = RestoreTask("dir", config, 512);
+  ASSERT_TRUE(task.ok() && (*task)->Bind(config, nullptr, 1).ok()) << task.status();
+  const Model model(config, false);
+  const std::vector<Example> windows(2);
+  const std::vector<float> logits = {0, 4, 2, 0};
+  const OrderedJson answer =
+      (*task)->NewDecoder(model, {})(Record(), {windows, View(logits.data(), 2, 2)});
+  EXPECT_EQ(answer["label"], "b");
+  EXPECT_NEAR(answer["score"], 1 / (1 + std::exp(-1.0)), 1e-5);
 }
 
 TEST(StoredTask, TaggersKeepHowTheyDecode) {

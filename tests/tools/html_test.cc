@@ -50,6 +50,16 @@ TEST(AttentionPage, ShowsEveryHeadWithEscapedTokens) {
     EXPECT_THAT(page, Not(HasSubstr(bad)));
 }
 
+TEST(AttentionPage, OnlyCellsBelowAThousandthStayWhite) {
+  AttentionMaps maps;
+  maps.tokens = {"a", "b"};
+  maps.heads = 1;
+  maps.probs = {{0.0009f, 0.9991f, 0.0011f, 0.9989f}};
+  const std::string page = AttentionPage(maps);
+  EXPECT_THAT(page, HasSubstr("M0 1h1v1h-1z"));  // column 0 of row 1
+  EXPECT_THAT(page, Not(HasSubstr("M0 0h1v1h-1z")));
+}
+
 TEST(AttentionPage, ManyTokensStaySmall) {
   AttentionMaps maps;
   maps.tokens.assign(128, "x");

@@ -48,6 +48,13 @@ TEST(WeightedCrossEntropy, MeanEqualsPyTorch) {
       WeightedCrossEntropy(x, targets, {weights, 0.1f}, 0, s.arena).loss / 1.5, 0.96729952, 1e-6);
 }
 
+TEST(BinaryCrossEntropy, OneWrongLabelMakesARowWrong) {
+  Workspace s(DType::kF32);
+  const float targets[] = {1, 0, 1, 0, 1, 0};
+  const Mat logits = s.Put(Table<float>(3, 2, {-1, -1, 1, 1, 1, -1}));
+  EXPECT_EQ(BinaryCrossEntropy(logits, targets, 0, s.arena).correct, 1);
+}
+
 TEST(BinaryCrossEntropy, SurvivesHugeLogitsAndCountsWholeRows) {
   Workspace s(DType::kF32);
   const Mat logits = s.Put(Table<float>(2, 2, {1e30f, -1e30f, 3, 2}));

@@ -94,6 +94,19 @@ TEST_F(VocabTrainer, ThreadsDoNotMatter) {
   EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end());
 }
 
+TEST_F(VocabTrainer, DropsTheRarestWordsWhenMemoryIsShort) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {  // once, or twice
+    for (int n = 0; n <= i % 2; ++n) absl::StrAppend(&text, "w", i, " ");
+  }
+  for (int n = 0; n < 3; ++n) text += "one two three\n";
+  VocabOptions options;
+  options.memory_limit = 20 << 10;
+  const VocabResult result = Train(text, options);
+  EXPECT_EQ(result.dropped_words, 1500);
+  EXPECT_EQ(result.words, 9);
+}
+
 TEST_F(VocabTrainer, StopsAtRarePairs) {
   VocabOptions options;
   options.min_count = 3;

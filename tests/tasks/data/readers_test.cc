@@ -223,6 +223,20 @@ TEST_F(ReadersTest, Csv) {
                           "||4@9", "in\"side||5@10", "||6@11"));
 }
 
+TEST_F(ReadersTest, ASampleOfCsvEndsOutsideOfQuotes) {
+  std::string csv = "text,label\n";
+  for (int i = 0; i < 100; ++i) csv += "\"one\ntwo\nthree\nfour\nfive\",a\n";
+  const DataSpec data = Data("a.csv", csv);
+  for (int64_t most = 100; most < 130; ++most) {
+    const std::string folder = Path(absl::StrCat("sample", most));
+    std::filesystem::create_directories(folder);
+    const auto sample = SampleData(data, folder, most);
+    ASSERT_TRUE(sample.ok()) << sample.status();
+    EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith("\",a\n")) << most;
+    EXPECT_TRUE(Texts(sample->data).ok()) << most;
+  }
+}
+
 TEST_F(ReadersTest, CsvErrors) {
   ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b,1\nc,1\n")).status(), Exit::kData,
       "a.csv:3: column 1: the quote opened here is not closed before the end of the file");
@@ -309,6 +323,8 @@ TEST_F(ReadersTest, ConlluErrors) {
       "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
   ExpectError(Sentences(Data("a.conllu", "x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
       "a.conllu:1: ID: is \"x\": expected a number, 3-4 or 8.1");
+  ExpectError(Sentences(Data("a.conllu", "1-x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
+      "a.conllu:1: ID: is \"1-x\": expected a number, 3-4 or 8.1");
   ExpectError(Sentences(Data("a.conllu", "1\t\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
       "a.conllu:1: words_field: an empty word");
   ExpectError(Sentences(Data("a.conllu", "1\tx\t_\t\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,

@@ -112,6 +112,15 @@ TEST_F(SessionTest, GivesAllLayersWhenAsked) {
                       [&](int64_t i, int layer, ConstMat) { EXPECT_EQ(layer, layers[i]++); })
                   .ok());
   EXPECT_THAT(layers, testing::Each(3));
+  const auto last = Results(*session, queries_, true);
+  EXPECT_TRUE(session
+                  ->Hidden(queries_, false,
+                      [&](int64_t i, int layer, ConstMat m) {
+                        if (layer < 2) return;
+                        ASSERT_EQ(last[i].size(), m.rows * m.cols);
+                        EXPECT_NEAR(last[i][0], m.f32(0)[0], 1e-5) << i;
+                      })
+                  .ok());
 }
 
 TEST_F(SessionTest, ReadsEmbeddingsAsTheyAreNeeded) {

@@ -8,14 +8,19 @@
 namespace cloze {
 namespace {
 
-TEST(OptimizerTest, WeightDecaySparesBiasesAndNorms) {
+ModelConfig Config(HeadKind head) {
   ModelConfig config;
   config.family = FindFamily("bert");
   config.vocab = 30, config.hidden = 8, config.layers = 2, config.heads = 2,
   config.intermediate = 16, config.max_positions = 16;
-  config.head = HeadKind::kSequenceClassification;
-  config.pooler = true;
+  config.head = head;
   config.labels = {"a", "b"};
+  return config;
+}
+
+TEST(OptimizerTest, WeightDecaySparesBiasesAndNorms) {
+  ModelConfig config = Config(HeadKind::kSequenceClassification);
+  config.pooler = true;
   Model model(config, true);
   const absl::Span<float> values = model.params().values();
   std::fill(values.begin(), values.end(), 1.0f);
@@ -34,6 +39,32 @@ TEST(OptimizerTest, WeightDecaySparesBiasesAndNorms) {
   }
   EXPECT_GT(decayed, 15);
   EXPECT_GT(spared, 20);
+}
+
+TEST(OptimizerTest, OnlyLargeGradientsAreClipped) {
+  for (const float norm : {0.01f, 100.0f}) {
+    Model model(Config(HeadKind::kTokenTagging), true);
+    Optimizer optimizer(&model.params(), OptimizerSpec());  // clips at norm 1
+    model.params().grads()[0] = norm;
+    EXPECT_NEAR(optimizer.GradNorm(), norm, 1e-6 * norm);
+    optimizer.Step(0.001, norm);
+    EXPECT_NEAR(optimizer.m()[0], 0.1f * std::min(norm, 1.0f), 1e-6) << norm;
+  }
+}
+
+TEST(OptimizerTest, ScoresOfACrfLearnFiftyTimesAsFast) {
+  ModelConfig config = Config(HeadKind::kTokenTagging);
+  config.crf = true;
+  Model model(config, true);
+  Optimizer optimizer(&model.params(), OptimizerSpec());
+  const absl::Span<float> values = model.params().values(), gradients = model.params().grads();
+  std::fill(gradients.begin(), gradients.end(), 1.0f);
+  optimizer.Step(0.001, 0);  // Adam's first step is the rate
+  for (ParamId id = 0; id < model.params().size(); ++id) {
+    const Param& param = model.params().param(id);
+    const float rate = param.name.find("crf.") == 0 ? 0.05f : 0.001f;
+    EXPECT_NEAR(values[param.offset], -rate, 1e-6) << param.name;
+  }
 }
 
 }  // namespace

@@ -142,6 +142,13 @@ TEST_F(ProgressTest, LossIsSmoothed) {
   EXPECT_NEAR(record["smoothed_loss"].get<double>(), 2, 0.1);
 }
 
+TEST_F(ProgressTest, TheLossOfASkippedStepIsNotSmoothed) {
+  Progress progress(Options(0));
+  progress.Step({.step = 9, .loss = 2, .tokens = 1});
+  progress.Step({.step = 10, .loss = NAN, .tokens = 1, .skipped = true});
+  EXPECT_EQ(Records().back()["smoothed_loss"], 2.0);
+}
+
 TEST_F(ProgressTest, NotANumberIsNull) {
   Progress progress(Options(0));
   for (int step = 1; step <= 10; ++step) progress.Step({.step = step, .loss = NAN});

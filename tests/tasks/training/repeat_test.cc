@@ -1,5 +1,8 @@
 // Runs of a spec with `repeat`.
 #include "tasks/reports/repeat.h"
+
+#include <cmath>
+
 #include "encoder/folder/model_folder.h"
 #include "tasks/reports/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
@@ -33,7 +36,10 @@ TEST_F(TrainerTest, RepeatsWithSeedsAndKeepsTheBest) {
   double sum = 0, least = 1e9;
   for (const auto& run : straight->runs) sum += run.value, least = std::min(least, run.value);
   EXPECT_DOUBLE_EQ(straight->mean, sum / 3);
+  double squares = 0;
+  for (const auto& run : straight->runs) squares += std::pow(run.value - sum / 3, 2);
   EXPECT_GT(straight->deviation, 0);
+  EXPECT_NEAR(straight->deviation, std::sqrt(squares / 2), 1e-9);
   EXPECT_EQ(straight->runs[straight->best].value, least);
   const std::string best = absl::StrCat("straight/seed-", straight->runs[straight->best].seed);
   EXPECT_EQ(Weights("straight"), Weights(best));
