@@ -88,8 +88,24 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
 }
 
 absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::string>* notes) {
-  std::vector<std::string> fresh;
-  RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh));
+  ASSIGN_OR_RETURN(const ModelConfig before, LoadConfig(folder));
+  const ModelConfig& now = model_.config();
+  ParamStore& params = model_.params();
+  std::vector<std::string> fresh, replaced;  // weights of other labels say nothing about these
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const Param& param = params.param(id);
+    const bool of_labels = param.role == Role::kPooledOutput || param.role == Role::kHeadOutput ||
+                           param.role == Role::kCrf;
+    if (of_labels && (before.head != now.head || before.labels != now.labels)) {
+      params.Initialize(id, spec_.seed(), now.initializer_range);
+      replaced.push_back(param.name);
+    }
+  }
+  RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh, replaced));
+  if (before.head == now.head && !replaced.empty())
+    notes->push_back(
+        "the labels differ from those of model.start_from: its output layer is not used");
+  fresh.insert(fresh.end(), replaced.begin(), replaced.end());
   if (!fresh.empty())
     notes->push_back(absl::StrCat("new in this model: ", absl::StrJoin(fresh, ", ")));
   if (optimizer_ != nullptr) optimizer_->StartAverage();

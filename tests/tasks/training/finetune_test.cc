@@ -67,6 +67,30 @@ TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
       HasSubstr("new in this model: crf.start_transitions, crf.transitions, crf.end_transitions"));
 }
 
+TEST_F(TrainerTest, OtherLabelsGetANewOutputLayer) {
+  const auto train = [&](const std::string& model, const std::string& labels, const char* run) {
+    std::string data = "text\tlabel\n";
+    for (int i = 0; i < 20; ++i)
+      absl::StrAppend(
+          &data, i % 2 == 0 ? "the cat\t" : "a dog\t", labels.substr(i % labels.size(), 1), "\n");
+    Write(absl::StrCat(labels, ".tsv"), data);
+    progress_.clear();
+    const absl::Status status = Train(Spec(model + " sequence_classification { max_tokens: 24 }",
+                                          absl::StrCat(labels, ".tsv"), run, 1))
+                                    .status();
+    ASSERT_TRUE(status.ok()) << status;
+  };
+  train(NewEncoder(), "xy", "first");
+  const std::string start = absl::StrCat("model { start_from: \"", Path("first"), "\" }");
+  train(start, "xy", "same");
+  EXPECT_THAT(progress_, testing::Not(HasSubstr("new in this model")));
+  train(start, "zy", "other");
+  EXPECT_THAT(progress_, testing::AllOf(HasSubstr("new in this model: classifier.weight"),
+                             HasSubstr("its output layer is not used")));
+  train(start, "xyz", "more");
+  EXPECT_THAT(progress_, HasSubstr("new in this model: classifier.weight, classifier.bias"));
+}
+
 // Returns the values of a file's tensors, by name.
 std::map<std::string, std::vector<float>> TensorsOf(const std::string& path) {
   std::map<std::string, std::vector<float>> values;
