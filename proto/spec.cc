@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
@@ -146,11 +147,26 @@ absl::StatusOr<LoadedSpec> LoadSpec(const std::string& path) {
   return ParseSpec(text, path);
 }
 
+void HoldOut(TaskSpec* spec) {
+  const float share = spec->validation().share();
+  DataSpec& train = *spec->mutable_train();
+  if (share <= 0) return;
+  if (spec->validation().files().empty()) {
+    DataSpec held_out = train;
+    for (auto clear : {&DataSpec::clear_max_examples, &DataSpec::clear_leave_out})
+      (held_out.*clear)();
+    held_out.MergeFrom(spec->validation());
+    *spec->mutable_validation() = held_out;
+  }
+  if (absl::c_equal(spec->validation().files(), train.files())) train.set_leave_out(share);
+}
+
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
     const std::string& path, const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(LoadedSpec loaded, LoadSpec(path));
   for (const std::string& assignment : overrides)
     RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
+  HoldOut(&loaded.spec);
   RETURN_IF_ERROR(VerifySpec(loaded));
   return loaded;
 }

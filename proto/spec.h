@@ -42,7 +42,11 @@ absl::Status VerifySpec(const LoadedSpec& loaded);
 // Checks ranges only, for an incomplete spec.
 absl::Status VerifyRanges(const LoadedSpec& loaded);
 
-// LoadSpec, ApplyOverride for each of `overrides`, VerifySpec.
+// Where validation.share is set without files, copies the files of `train`, and leaves the share
+// out of training.
+void HoldOut(TaskSpec* spec);
+
+// LoadSpec, ApplyOverride for each of `overrides`, HoldOut, VerifySpec.
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
     const std::string& path, const std::vector<std::string>& overrides);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "core/base/text.h"
@@ -227,8 +228,13 @@ void CheckRun(const TaskSpec& spec, Errors* errors) {
     for (int i = 0; i < data->files_size(); ++i)
       errors->AddIf(data->files(i).empty(), absl::StrCat(name, ".files[", i, "]"),
           "is empty: expected a path");
+    const std::string& delimiter = data->delimiter();
+    errors->AddIf(
+        delimiter.size() > 1 || absl::StrContains("\"\r\n", delimiter.empty() ? "," : delimiter),
+        absl::StrCat(name, ".delimiter"), "\"", Quote(delimiter),
+        "\": expected one ASCII character that is neither a quote nor a line end");
   }
-  const char* needs = " needs validation data: expected validation.files";
+  const char* needs = " needs validation data: expected validation.files or validation.share";
   const bool validates = !spec.validation().files().empty();
   errors->AddIf(!validates && spec.repeat() > 1, "repeat", "the choice of the best run", needs);
   errors->AddIf(!validates && spec.evaluation().patience() > 0, "evaluation.patience",

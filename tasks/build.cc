@@ -31,7 +31,9 @@ std::string TokenizerField(const TaskSpec& spec) {
 absl::Status AtData(
     const LoadedSpec& loaded, const std::string& field, const absl::Status& status) {
   const Exit exit = ExitOf(status);
-  return exit == Exit::kSpec || exit == Exit::kNoInput ? AtField(loaded, field, status) : status;
+  return exit == Exit::kSpec || exit == Exit::kNoInput
+             ? AtField(loaded, exit == Exit::kNoInput ? field + ".files" : field, status)
+             : status;
 }
 
 absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, const DataSpec& data,
@@ -53,6 +55,7 @@ std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore&
   say(Counted(s.examples, "example"), ", ", Counted(s.tokens, "token"),
       built.reused ? " (cached)" : "");
   if (!built.note.empty()) say(built.note);
+  if (s.empty_documents > 0) say("empty: ", Counted(s.empty_documents, "text"));
   if (s.truncated > 0 && s.cut_tokens > 0)
     say("cut off because too long: ", Counted(s.cut_tokens, "token"), " of ",
         Counted(s.truncated, "text"), "; raise max_tokens to keep them");

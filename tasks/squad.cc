@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
+#include "tasks/data/readers.h"
 
 namespace cloze {
 namespace {
@@ -83,9 +84,16 @@ class SquadReader {
 }  // namespace
 
 absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data) {
+  DataSpec json = data;
+  json.set_format(DataSpec::JSONL);  // names need not end in .jsonl
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(json));
   std::vector<Question> questions;
-  for (const std::string& path : data.files())
-    RETURN_IF_ERROR(SquadReader(path, data.max_examples(), &questions).Read());
+  for (const DataFile& file : files)
+    RETURN_IF_ERROR(SquadReader(file.path, data.max_examples(), &questions).Read());
+  const Split split(SplitShare(data));
+  std::erase_if(questions, [&](const Question& question) {
+    return !IsRead(data, split, SplitHash({question.context}));
+  });
   return questions;
 }
 

@@ -47,6 +47,8 @@ absl::Status SetData(const Options& options, LoadedSpec* loaded) {
   DataSpec data =
       loaded->spec.validation().files_size() > 0 ? loaded->spec.validation() : loaded->spec.train();
   data.clear_max_examples();
+  data.clear_share();
+  data.clear_leave_out();
   data.clear_files();
   data.clear_format();  // by the extension of the new files
   for (const std::string& file : options.data) data.add_files(file);

@@ -23,6 +23,9 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
            &data.words_field(), &data.tags_field()})
     key->AddText(*field);
   key->AddNumber(data.max_examples());
+  // Later fields only if they are set, so that stores of earlier versions keep their names.
+  if (SplitShare(data) > 0) key->AddText(absl::StrCat(data.share(), " ", data.leave_out()));
+  if (!data.delimiter().empty()) key->AddText(data.delimiter());
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
     ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
@@ -136,8 +139,9 @@ absl::Status CheckStop(const BuildOptions& options) {
 
 absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data) {
   std::vector<SourceFile> sources;
-  for (const std::string& path : data.files()) {
-    ASSIGN_OR_RETURN(SourceFile source, SourceOf(path));
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  for (const DataFile& file : files) {
+    ASSIGN_OR_RETURN(SourceFile source, SourceOf(file.path));
     sources.push_back(std::move(source));
   }
   return sources;

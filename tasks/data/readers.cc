@@ -1,6 +1,8 @@
 // The table of formats, and the readers of several files on top of those of single files.
 #include "tasks/data/readers.h"
 
+#include <glob.h>
+
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -8,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/text.h"
 #include "tasks/data/format.h"
 
 namespace cloze {
@@ -42,6 +45,34 @@ absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& 
   }
   return Error(Exit::kSpec, FileName(path), ": format: the name does not end in ",
       ListOr(extensions), "; ", hint);
+}
+
+// Appends the files that `path` stands for.
+absl::Status Expand(
+    const DataSpec& spec, const std::string& path, std::vector<std::string>* paths) {
+  if (path != "-" && IsDirectory(path)) {
+    const size_t before = paths->size();
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+    for (const std::string& name : names) {
+      const std::string file = JoinPath(path, name);
+      if (name[0] != '.' && !IsDirectory(file) && FormatOf(spec, file).ok()) paths->push_back(file);
+    }
+    if (paths->size() > before) return absl::OkStatus();
+    return Error(Exit::kNoInput, QuotePath(path),
+        ": a folder without data files: expected names such as train.csv (or set format)");
+  }
+  if (path.find_first_of("*?[") == std::string::npos || PathExists(path)) {
+    paths->push_back(path);
+    return absl::OkStatus();
+  }
+  glob_t found = {};
+  const int failed = ::glob(path.c_str(), 0, nullptr, &found);
+  for (size_t i = 0; failed == 0 && i < found.gl_pathc; ++i) {
+    if (!IsDirectory(found.gl_pathv[i])) paths->push_back(found.gl_pathv[i]);
+  }
+  ::globfree(&found);
+  if (failed == 0) return absl::OkStatus();
+  return Error(Exit::kNoInput, QuotePath(path), ": no file matches this pattern");
 }
 
 // Reads the beginning of a file; more than `most` only when its first record is longer.
@@ -103,8 +134,10 @@ absl::StatusOr<bool> FileReader::NextPiece(DocumentPiece* piece) {
 
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
   if (spec.files().empty()) return Error(Exit::kSpec, "files: none: expected at least one file");
+  std::vector<std::string> paths;
+  for (const std::string& path : spec.files()) RETURN_IF_ERROR(Expand(spec, path, &paths));
   std::vector<DataFile> files;
-  for (const std::string& path : spec.files()) {
+  for (const std::string& path : paths) {
     DataFile& file = files.emplace_back(DataFile{path});
     ASSIGN_OR_RETURN(file.format, FormatOf(spec, path));
     if (path == "-") continue;
@@ -117,15 +150,13 @@ absl::StatusOr<DataSample> SampleData(
     const DataSpec& data, const std::string& folder, int64_t most) {
   DataSample sample;
   sample.data = data;
-  for (const std::string& path : data.files()) {
-    ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
-    sample.bytes += size;
-  }
+  if (data.files().empty()) return sample;
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  for (const DataFile& file : files) sample.bytes += file.size;
   if (sample.bytes <= 2 * most) {
     sample.read = sample.bytes;
     return sample;
   }
-  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
   sample.data.clear_files();
   for (size_t i = 0; i < files.size() && sample.read < most; ++i) {
     const std::string& path = files[i].path;
@@ -134,6 +165,7 @@ absl::StatusOr<DataSample> SampleData(
         JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
     RETURN_IF_ERROR(WriteNewFile(copy, text));
     sample.data.add_files(copy);
+    sample.originals.push_back(path);
     sample.read += text.size();
   }
   return sample;
@@ -150,7 +182,8 @@ std::vector<std::string> LabelsOf(const TextExample& example, const std::string&
 }
 
 DataReader::DataReader(DataSpec spec, std::vector<DataFile> files, Labels labels, bool keep_lines)
-    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels), keep_lines_(keep_lines) {
+    : spec_(std::move(spec)), files_(std::move(files)), labels_(labels), split_(SplitShare(spec_)),
+      keep_lines_(keep_lines) {
   spec_.clear_files();
 }
 DataReader::DataReader(DataReader&&) noexcept = default;
@@ -212,12 +245,49 @@ absl::StatusOr<bool> DataReader::FromFiles(
 }
 
 absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
-  return FromFiles(
-      Content::kDocuments, [&](FileReader& reader) { return reader.NextPiece(piece); });
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, FromFiles(Content::kDocuments, [&](FileReader& reader) {
+      return reader.NextPiece(piece);
+    }));
+    // The first piece decides about a document.
+    if (piece->first) reads_ = !more || IsRead(spec_, split_, SplitHash({piece->text}));
+    if (!more || reads_) return more;
+  }
+}
+
+absl::Status DataReader::LearnSplit() {
+  if (std::exchange(split_known_, true) || SplitShare(spec_) <= 0 || labels_ == Labels::kIgnored)
+    return absl::OkStatus();
+  DataSpec all = spec_;
+  for (auto clear :
+      {&DataSpec::clear_share, &DataSpec::clear_leave_out, &DataSpec::clear_max_examples})
+    (all.*clear)();
+  DataReader reader(all, files_, labels_, false);
+  TextExample text;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, reader.ReadRow(&text));
+    if (!more) break;
+    const std::string& label =
+        text.list.has_value() ? absl::StrJoin(*text.list, std::string(1, '\0')) : text.label;
+    split_.Add(SplitHash({text.text, text.text_pair}), label);
+  }
+  split_.Stratify();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> DataReader::Read(TextExample* example) {
   if (HasMost()) return false;
+  RETURN_IF_ERROR(LearnSplit());
+  do {
+    ASSIGN_OR_RETURN(const bool more, ReadRow(example));
+    if (!more) return false;
+  } while (SplitShare(spec_) > 0 &&
+           !IsRead(spec_, split_, SplitHash({example->text, example->text_pair})));
+  ++count_;
+  return true;
+}
+
+absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   Row row;
   ASSIGN_OR_RETURN(const bool more,
       FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); }));
@@ -233,18 +303,21 @@ absl::StatusOr<bool> DataReader::Read(TextExample* example) {
   if (row.values.size() > 1) example->text_pair = std::move(row.values[1]);
   if (labels_ == Labels::kRequired && example->label.empty())
     return Error(Exit::kData, Where(row.line), ": label_field: an empty label");
-  ++count_;
   return true;
 }
 
 absl::StatusOr<bool> DataReader::Read(TaggedSentence* sentence) {
   if (HasMost()) return false;
-  *sentence = {};
-  ASSIGN_OR_RETURN(const bool more, FromFiles(Content::kSentences, [&](FileReader& reader) {
-    return reader.NextSentence(sentence);
-  }));
-  count_ += more && !sentence->words.empty();
-  return more;
+  while (true) {
+    *sentence = {};
+    ASSIGN_OR_RETURN(const bool more, FromFiles(Content::kSentences, [&](FileReader& reader) {
+      return reader.NextSentence(sentence);
+    }));
+    const std::vector<absl::string_view> words(sentence->words.begin(), sentence->words.end());
+    if (more && SplitShare(spec_) > 0 && !IsRead(spec_, split_, SplitHash(words))) continue;
+    count_ += more && !words.empty();
+    return more;
+  }
 }
 
 }  // namespace cloze

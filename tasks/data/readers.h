@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
+#include "tasks/data/split.h"
 
 namespace cloze {
 
@@ -31,12 +32,14 @@ struct DataFile {
   int64_t size = 0;
 };
 
-// Returns the files of `spec`, whose formats follow from the spec or their extensions. kSpec if
-// there are none or a format is unknown; kNoInput if one does not exist.
+// Returns the files of `spec`, with patterns and folders expanded; their formats follow from the
+// spec or their extensions. kSpec if there are none or a format is unknown; kNoInput if one does
+// not exist or nothing matches.
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec);
 
 struct DataSample {
   DataSpec data;                // with the sample's files; the spec's own when they are short
+  std::vector<std::string> originals;  // of the files of `data`; empty when they are the spec's
   int64_t bytes = 0, read = 0;  // of all files, and of those in the sample
   double scale() const { return read > 0 ? double(bytes) / read : 1; }
 };
@@ -113,11 +116,16 @@ class DataReader {
   // Calls next(reader) on the current file, and on the next one where that returns false.
   absl::StatusOr<bool> FromFiles(
       Content content, absl::FunctionRef<absl::StatusOr<bool>(FileReader&)> next);
+  // Reads all texts for a stratified split, if there is one.
+  absl::Status LearnSplit();
+  absl::StatusOr<bool> ReadRow(TextExample* example);
   bool HasMost() const { return spec_.max_examples() > 0 && count_ >= spec_.max_examples(); }
 
   DataSpec spec_;
   std::vector<DataFile> files_;
   Labels labels_;
+  Split split_;
+  bool split_known_ = false, reads_ = true;  // reads_: the current document is read
   bool keep_lines_;
   std::unique_ptr<FileReader> reader_;  // of the current file; null between files
   size_t index_ = 0;

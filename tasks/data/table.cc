@@ -1,4 +1,5 @@
 // TSV (no quoting) and CSV (RFC 4180) files.
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "tasks/data/format.h"
 
@@ -42,7 +43,7 @@ class TableReader : public FileReader {
     if (quoting_) {
       RETURN_IF_ERROR(ParseCsv());
     } else {
-      row_ = absl::StrSplit(text_, absl::MaxSplits('\t', kMaxColumns));
+      row_ = absl::StrSplit(text_, absl::MaxSplits(delimiter_, kMaxColumns));
     }
     if (row_.size() <= kMaxColumns) return true;
     return Fail(line_, "more than ", kMaxColumns, " columns");
@@ -55,18 +56,19 @@ class TableReader : public FileReader {
       std::string& column = row_.emplace_back();
       if (at < text_.size() && text_[at] == '"') {
         RETURN_IF_ERROR(ParseQuoted(&at, &bytes, &column));
-        if (at < text_.size() && text_[at] != ',') {
-          return Fail(lines_.line_number(), "column ", row_.size(),
-              ": expected a comma or the end of the line after a closing quote "
+        if (at < text_.size() && text_[at] != delimiter_) {
+          return Fail(lines_.line_number(), "column ", row_.size(), ": expected ",
+              delimiter_ == ',' ? "a comma" : "a delimiter",
+              " or the end of the line after a closing quote "
               "(a quote inside quotes is written twice)");
         }
       } else {
-        const size_t comma = std::min(text_.find(',', at), text_.size());
+        const size_t comma = std::min(text_.find(delimiter_, at), text_.size());
         column.assign(text_, at, comma - at);
         at = comma;
       }
       if (at >= text_.size()) break;
-      ++at;  // the comma
+      ++at;  // the delimiter
     }
     return absl::OkStatus();
   }
@@ -114,7 +116,8 @@ class TableReader : public FileReader {
       }
       if (index < 0) index = ColumnNumber(name);
       if (index < 0 && wanted_.spec.header())
-        return fail("no column \"", Quote(name), "\"; there are ", ListNames(row_));
+        return fail(
+            "no column \"", Quote(name), "\"; there are ", ListNames(row_), OtherDelimiter());
       if (index < 0) {
         return fail("\"", Quote(name), "\" is a name, but header is false; a number from 1 to ",
             columns_, " expected");
@@ -125,7 +128,21 @@ class TableReader : public FileReader {
     return absl::OkStatus();
   }
 
+  // Returns a hint for a line that has one column, and other separators.
+  std::string OtherDelimiter() const {
+    if (row_.size() > 1) return "";
+    for (const char* other : {";", "\t", "|", ","}) {
+      if (absl::StrContains(row_[0], other))
+        return absl::StrCat(" (columns separated by ", other[0] == '\t' ? "tabs" : other,
+            "? set delimiter: \"", other[0] == '\t' ? "\\t" : other, "\")");
+    }
+    return "";
+  }
+
   const bool quoting_ = wanted_.spec.format() == DataSpec::CSV;
+  const char delimiter_ = !wanted_.spec.delimiter().empty() ? wanted_.spec.delimiter()[0]
+                          : quoting_                        ? ','
+                                                            : '\t';
   std::vector<size_t> indexes_;  // of the wanted columns
   std::vector<std::string> row_;
   std::string text_;

@@ -40,11 +40,10 @@ absl::StatusOr<PlanData> OpenCache(const LoadedSpec& loaded, const PlanOptions& 
 }
 
 // Replaces the names of sample files in the message by those of the spec.
-absl::Status RestoreNames(
-    const DataSpec& real, const DataSpec& sample, const absl::Status& status) {
+absl::Status RestoreNames(const DataSample& sample, const absl::Status& status) {
   std::string message(status.message());
-  for (int i = 0; i < sample.files_size(); ++i)
-    message = absl::StrReplaceAll(message, {{sample.files(i), real.files(i)}});
+  for (size_t i = 0; i < sample.originals.size(); ++i)
+    message = absl::StrReplaceAll(message, {{sample.data.files(i), sample.originals[i]}});
   return Error(ExitOf(status), message);
 }
 
@@ -64,9 +63,8 @@ absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions
   auto setup = Prepare(part,
       {.cache_dir = JoinPath(options.scratch, "cache"), .progress = nullptr, .stop = options.stop});
   if (!setup.ok()) {
-    const absl::Status status =
-        RestoreNames(loaded.spec.train(), result.train.data, setup.status());
-    return RestoreNames(loaded.spec.validation(), result.validation.data, status);
+    const absl::Status status = RestoreNames(result.train, setup.status());
+    return RestoreNames(result.validation, status);
   }
   result.setup = *std::move(setup);
   return result;

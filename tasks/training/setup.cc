@@ -6,6 +6,7 @@
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/findings.h"
 
 namespace cloze {
 namespace {
@@ -82,6 +83,13 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   if (spec.validation().files_size() > 0) {
     ASSIGN_OR_RETURN(setup.validation, build(spec.validation()));
     describe("validation", *setup.validation);
+  }
+  if (!task.pretrains()) {
+    ASSIGN_OR_RETURN(const Findings findings,
+        Compare(setup.train->store, setup.validation ? &setup.validation->store : nullptr,
+            options.stop));
+    for (std::string& line : Describe(findings, config.labels))
+      setup.notes.push_back(std::move(line));
   }
   return setup;
 }

@@ -200,7 +200,7 @@ TEST_F(ReadersTest, FileErrors) {
       Texts(spec).status(), Exit::kNoInput, "gone.tsv: cannot open: No such file or directory");
   spec.set_files(0, folder_);
   spec.set_format(DataSpec::TSV);
-  ExpectError(Texts(spec).status(), Exit::kNoInput, "not a regular file");
+  ExpectError(Texts(spec).status(), Exit::kNoInput, "a folder without data files");
   ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
       "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set "
       "format");

@@ -1,0 +1,111 @@
+#include "tasks/findings.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/text/unicode/unicode.h"
+#include "tasks/data/format.h"
+
+namespace cloze {
+namespace {
+
+// The first target of each sequence, and whether another one followed.
+struct Seen {
+  uint64_t target = 0;
+  bool conflicts = false;
+};
+using SeenSequences = std::unordered_map<uint64_t, Seen>;
+
+template <typename T>
+uint64_t HashOf(const std::vector<T>& values, uint64_t seed) {
+  return Hash64(values.data(), static_cast<int64_t>(values.size() * sizeof(T)), seed);
+}
+
+// Adds the examples of a store; counts those that `other` has too.
+absl::Status AddStore(const ExampleStore& store, const SeenSequences* other,
+    const std::atomic<bool>* stop, SeenSequences* seen, Findings::Part* part, int64_t* leaked) {
+  Example example;
+  for (int64_t i = 0; i < store.size(); ++i) {
+    if (stop != nullptr && stop->load())
+      return Error(Exit::kInterrupted, "stopped while comparing the data");
+    RETURN_IF_ERROR(store.Read(i, &example));
+    const uint64_t key = HashOf(example.ids, example.second),
+                   target = HashOf(example.labels, HashOf(example.values, 0));
+    const auto [entry, added] = seen->try_emplace(key, Seen{target});
+    ++part->examples;
+    part->repeated += !added;
+    if (other != nullptr) *leaked += static_cast<int64_t>(other->count(key));
+    if (entry->second.target == target || entry->second.conflicts) continue;
+    entry->second.conflicts = true;
+    ++part->conflicting;
+  }
+  return absl::OkStatus();
+}
+
+// The label in small letters, without blanks.
+std::string Folded(const std::string& label) {
+  std::string folded;
+  for (size_t at = 0; at < label.size();) {
+    const CodePoint c = CodePointAt(label, at);
+    at += c.size;
+    if (IsSpace(c.value)) continue;
+    for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, &folded);
+  }
+  return folded;
+}
+
+}  // namespace
+
+absl::StatusOr<Findings> Compare(
+    const ExampleStore& train, const ExampleStore* validation, const std::atomic<bool>* stop) {
+  Findings findings;
+  const int64_t size = train.size() + (validation != nullptr ? validation->size() : 0);
+  if (size > kMaxCompared) return findings;
+  SeenSequences in_train, in_validation;
+  RETURN_IF_ERROR(AddStore(train, nullptr, stop, &in_train, &findings.train, nullptr));
+  if (validation == nullptr) return findings;
+  RETURN_IF_ERROR(AddStore(
+      *validation, &in_train, stop, &in_validation, &findings.validation, &findings.leaked));
+  return findings;
+}
+
+std::vector<std::vector<std::string>> LabelVariants(const std::vector<std::string>& labels) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const std::string& label : labels) groups[Folded(label)].push_back(label);
+  std::vector<std::vector<std::string>> variants;
+  for (auto& [folded, group] : groups) {
+    if (group.size() > 1) variants.push_back(std::move(group));
+  }
+  return variants;
+}
+
+std::vector<std::string> Describe(
+    const Findings& findings, const std::vector<std::string>& labels) {
+  std::vector<std::string> lines;
+  for (const auto& [name, part] :
+      {std::pair("train", findings.train), std::pair("validation", findings.validation)}) {
+    if (part.repeated > 0) {
+      lines.push_back(absl::StrCat(name, ": ", part.repeated, " of ",
+          Counted(part.examples, "example"), " have the same tokens as an earlier one"));
+    }
+    if (part.conflicting > 0) {
+      lines.push_back(absl::StrCat(
+          name, ": ", Counted(part.conflicting, "text"), " with more than one label or target"));
+    }
+  }
+  if (findings.leaked > 0) {
+    lines.push_back(absl::StrCat("validation: ", findings.leaked, " of ",
+        Counted(findings.validation.examples, "example"),
+        " are also in train, so the metrics are too good"));
+  }
+  for (const auto& group : LabelVariants(labels)) {
+    lines.push_back(absl::StrCat("labels that differ only in case or blanks: ", ListNames(group)));
+  }
+  return lines;
+}
+
+}  // namespace cloze

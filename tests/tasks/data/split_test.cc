@@ -1,0 +1,115 @@
+// Held-out shares, patterns, folders and delimiters.
+#include <map>
+#include <set>
+
+#include "tasks/data/readers.h"
+#include "tests/tasks/data/test_files.h"
+
+namespace cloze {
+namespace {
+
+class SplitTest : public FilesTest {
+ protected:
+  // Reads all texts; label by text.
+  static std::multimap<std::string, std::string> TextsOf(const DataSpec& spec) {
+    auto reader = TextReader::Open(spec, Labels::kRequired);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    std::multimap<std::string, std::string> texts;
+    TextExample example;
+    while (true) {
+      const auto more = reader->Next(&example);
+      EXPECT_TRUE(more.ok()) << more.status();
+      if (!more.ok() || !*more) return texts;
+      texts.emplace(example.text, example.label);
+    }
+  }
+  static int64_t Count(
+      const std::multimap<std::string, std::string>& texts, const std::string& label) {
+    return std::count_if(
+        texts.begin(), texts.end(), [&](const auto& entry) { return entry.second == label; });
+  }
+};
+
+TEST_F(SplitTest, TakesAShareOfEachLabelAndNeverTheSameText) {
+  std::string rows = "text,label\n";
+  for (int i = 0; i < 200; ++i)
+    absl::StrAppend(&rows, "t", i, ",", i % 10 == 0 ? "rare" : "often", "\n");
+  absl::StrAppend(&rows, "alone,single\n");
+  for (int i = 0; i < 50; ++i) absl::StrAppend(&rows, "t", i, ",other\n");  // texts again
+  DataSpec held = Data("a.csv", rows), rest = held;
+  held.set_share(0.1);
+  rest.set_leave_out(0.1);
+  const auto held_out = TextsOf(held), training = TextsOf(rest);
+  EXPECT_EQ(Count(held_out, "often"), 18);
+  EXPECT_EQ(Count(held_out, "rare"), 2);
+  EXPECT_EQ(Count(training, "single"), 1);
+  EXPECT_EQ(held_out.size() + training.size(), 251u);
+  for (const auto& [text, label] : held_out) EXPECT_EQ(training.count(text), 0u) << text;
+  // More rows keep what was held out for labels that have not grown.
+  DataSpec more = Data("b.csv", rows + "new1,fresh\nnew2,fresh\n");
+  more.set_share(0.1);
+  EXPECT_EQ(TextsOf(more), held_out);
+}
+
+TEST_F(SplitTest, SplitsNumbersDocumentsAndSentences) {
+  std::string rows = "text\tlabel\n", documents, words;
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&rows, "t", i, "\t", i * 0.5, "\n");
+    absl::StrAppend(&documents, "document ", i, "\n\n");
+    absl::StrAppend(&words, "word", i, "\tX\n\n");
+  }
+  DataSpec spec = Data("a.tsv", rows);
+  spec.set_share(0.2);
+  const size_t numbers = TextsOf(spec).size();
+  EXPECT_GT(numbers, 150u);
+  EXPECT_LT(numbers, 250u);
+  const auto count = [](auto opened, auto item) {
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    int64_t n = 0;
+    while (*opened->Next(&item)) ++n;
+    return n;
+  };
+  for (const bool held : {true, false}) {
+    DataSpec text = Data("a.txt", documents), tagged = Data("a.conll", words);
+    for (DataSpec* each : {&text, &tagged}) held ? each->set_share(0.2) : each->set_leave_out(0.2);
+    const int64_t expected = held ? 200 : 800;
+    EXPECT_NEAR(count(DocumentReader::Open(text), DocumentPiece()), expected, 50);
+    EXPECT_NEAR(
+        count(TaggedReader::Open(tagged, Labels::kRequired), TaggedSentence()), expected, 50);
+  }
+}
+
+TEST_F(SplitTest, ExpandsPatternsAndFolders) {
+  Write("b.csv", "text,label\nsecond,x\n");
+  Write("a.csv", "text,label\nfirst,x\n");
+  Write("notes.md", "no data");
+  DataSpec spec;
+  spec.add_files(Path("*.csv"));
+  const auto files = FilesOf(spec);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_EQ(files->size(), 2u);
+  EXPECT_EQ((*files)[0].path, Path("a.csv"));
+  spec.set_files(0, folder_);
+  EXPECT_EQ(TextsOf(spec).size(), 2u);
+  spec.set_files(0, Path("*.tsv"));
+  ExpectError(FilesOf(spec).status(), Exit::kNoInput, "*.tsv: no file matches this pattern");
+  std::filesystem::create_directory(Path("empty"));
+  spec.set_files(0, Path("empty"));
+  ExpectError(FilesOf(spec).status(), Exit::kNoInput, "a folder without data files");
+  Write("[x].csv", "text,label\nthird,x\n");  // a name, not a pattern
+  spec.set_files(0, Path("[x].csv"));
+  EXPECT_EQ(TextsOf(spec).count("third"), 1u);
+}
+
+TEST_F(SplitTest, ReadsOtherDelimiters) {
+  DataSpec spec = Data("a.csv", "id;text;label\n1;\"a;b\";x\n");
+  ExpectError(TextReader::Open(spec, Labels::kRequired)
+                  ->Next(std::make_unique<TextExample>().get())
+                  .status(),
+      Exit::kData, "(columns separated by ;? set delimiter: \";\")");
+  spec.set_delimiter(";");
+  EXPECT_EQ(TextsOf(spec).begin()->first, "a;b");
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,38 @@
+#include "tasks/findings.h"
+
+#include "tests/tasks/training/trainer_fixture.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Findings, LabelsThatDifferOnlyInCaseOrBlanks) {
+  EXPECT_THAT(LabelVariants({"Billing", "billing", " billing ", "other", "Über", "über"}),
+      ElementsAre(ElementsAre("Billing", "billing", " billing "), ElementsAre("Über", "über")));
+  EXPECT_TRUE(LabelVariants({"B-PER", "I-PER"}).empty());
+}
+
+TEST_F(TrainerTest, ReportsRepeatedTextsLeaksAndConflicts) {
+  Write("odd.csv",
+      "text,label\nthe cat,a\nthe cat,a\na dog,A\na dog,b\n,b\nred box,b\nbig box,a\nsat,b\n");
+  Write("dev.csv", "text,label\nthe cat,a\nfar,b\n");
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "odd.csv", "odd", 2);
+  spec.spec.mutable_validation()->add_files(Path("dev.csv"));
+  ASSERT_TRUE(Train(spec).ok());
+  for (const char* line : {"train: empty: 1 text\n", "train: 2 of 8 examples are repeated\n",
+           "train: 1 text with more than one label or target\n",
+           "validation: 1 of 2 examples are also in train",
+           "labels that differ only in case or blanks: \"A\", \"a\"\n"})
+    EXPECT_THAT(progress_, HasSubstr(line));
+  ASSERT_TRUE(Train(
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "clean", 2))
+                  .ok());
+  EXPECT_THAT(progress_, Not(HasSubstr("repeated")));
+}
+
+}  // namespace
+}  // namespace cloze
