@@ -84,7 +84,9 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
     ASSIGN_OR_RETURN(setup.validation, build(spec.validation()));
     describe("validation", *setup.validation);
   }
-  if (!task.pretrains()) {
+  const bool known =
+      setup.train->reused && (!setup.validation.has_value() || setup.validation->reused);
+  if (!task.pretrains() && !known) {
     ASSIGN_OR_RETURN(const Findings findings,
         Compare(setup.train->store, setup.validation ? &setup.validation->store : nullptr,
             options.stop));

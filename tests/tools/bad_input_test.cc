@@ -158,7 +158,7 @@ std::vector<Case> DataCases() {
       Case{"I10_name_with_newline", {{"s.textproto", Mlm("no\\nsuch\\033[1m.txt")}}, kPretrain, 66,
           {"no\\u{A}such\\u{1B}[1m.txt"}},
       Case{"I10_folder_for_a_file", {{"s.textproto", Mlm(".txt")}, {".txt/x", ""}}, kPretrain, 66,
-          {".txt: not a regular file"}},
+          {".txt: a folder without data files"}},
       Case{"missing_data", {{"s.textproto", Mlm("none.txt")}}, kPretrain, 66,
           {"s.textproto:1:", "none.txt: cannot open"}},
       Case{"unknown_extension", {{"s.textproto", Mlm("d.bin")}, {"d.bin", ""}}, kPretrain, 78,
