@@ -16,6 +16,7 @@
 // Add<Name>, and add Name here.
 #define CLOZE_COMMANDS(X) \
   X(Spec)                 \
+  X(Data)                 \
   X(Vocab)                \
   X(Tokenize)             \
   X(Pretrain)             \

@@ -1,0 +1,44 @@
+// `cloze data check`.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+TEST(DataCheck, CountsAndWarns) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n";
+  std::ofstream(folder + "/train.csv") << "text;label\na b;X\na b;x\nb;X\nbb;x\n;X\na z;x\n";
+  std::ofstream(folder + "/dev.csv") << "text;label\na b;X\nbb a;x\n";
+  std::ofstream(folder + "/s.textproto")
+      << "model { tokenizer: '" << folder
+      << "/vocab.txt' encoder { preset: TINY } } sequence_classification {} "
+         "output { directory: 'run' } train { files: '"
+      << folder << "/train.csv' delimiter: ';' } validation { files: '" << folder
+      << "/dev.csv' delimiter: ';' }";
+  const RunResult result = RunCloze("data check " + folder + "/s.textproto");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const json check = json::parse(result.out);
+  EXPECT_EQ(check["train"]["classes"], json({{"X", 3}, {"x", 3}}));
+  EXPECT_EQ(check["train"]["empty"], 1);
+  EXPECT_EQ(check["train"]["repeated"], 1);
+  EXPECT_EQ(check["train"]["conflicting"], 1);
+  EXPECT_EQ(check["train"]["unknown_tokens"], 1);
+  EXPECT_EQ(check["train"]["lengths"]["longest"], 4);
+  EXPECT_EQ(check["leaked"], 1);
+  EXPECT_EQ(check["label_variants"], json::parse(R"([["X", "x"]])"));
+  EXPECT_EQ(check["warnings"].size(), 6u) << check["warnings"];
+  const RunResult strict = RunCloze("data check --strict " + folder + "/s.textproto");
+  EXPECT_EQ(strict.exit, 65);
+  EXPECT_THAT(strict.err, HasSubstr("6 warnings about the data"));
+}
+
+}  // namespace
+}  // namespace cloze
