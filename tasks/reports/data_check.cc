@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/text.h"
 #include "tasks/data/format.h"
