@@ -57,8 +57,8 @@ std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore&
   if (!built.note.empty()) say(built.note);
   if (s.empty_documents > 0) say("empty: ", Counted(s.empty_documents, "text"));
   if (s.truncated > 0 && s.cut_tokens > 0)
-    say("cut off because too long: ", Counted(s.cut_tokens, "token"), " of ",
-        Counted(s.truncated, "text"), "; raise max_tokens to keep them");
+    say("truncated ", Counted(s.truncated, "text"), " (", Counted(s.cut_tokens, "token"),
+        "); raise max_tokens to keep them");
   if (s.truncated > 0 && s.cut_tokens == 0)
     say("read in several windows: ", Counted(s.truncated, "text"));
   if (s.empty_words > 0) say("without pieces, taken as <unk>: ", Counted(s.empty_words, "word"));

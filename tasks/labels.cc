@@ -21,12 +21,12 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
     return Error(Exit::kData, where, ": ", field, ": ", what...);
   };
   if (label.size() > kMaxLabelBytes)
-    return wrong("a label of ", label.size(), " bytes, at most ", kMaxLabelBytes, " expected: \"",
-        Quote(label), "\"");
+    return wrong("a label of ", label.size(), " bytes, \"", Quote(label), "\": expected at most ",
+        kMaxLabelBytes, " bytes (is it the right column?)");
   if (!IsUtf8(label)) return wrong("the label \"", Quote(label), "\" is not UTF-8");
   labels->insert(label);
   if (labels->size() <= kMaxLabels) return absl::OkStatus();
-  return wrong("more than ", kMaxLabels, " different labels; is it the right column?");
+  return wrong("more than ", kMaxLabels, " different labels (is it the right column?)");
 }
 
 absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::string_view field,
@@ -36,8 +36,8 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
     const std::string where =
         absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
     if (labels.empty()) return Error(Exit::kData, where, "no examples");
-    return Error(Exit::kData, where, field, ": ", labels.size(), " different labels, at least ",
-        least, " expected; there is ", ListNames(labels));
+    return Error(Exit::kData, where, field, ": found only ", ListNames(labels),
+        ": expected at least ", least, " different labels (is it the right column?)");
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {
@@ -119,8 +119,9 @@ absl::StatusOr<int32_t> LabelIds::IdOf(const std::string& label, absl::string_vi
     absl::FunctionRef<std::string()> where) const {
   const auto it = ids_.find(label);
   if (it != ids_.end()) return it->second;
-  return Error(Exit::kData, where(), ": ", field, ": unknown label \"", Quote(label), "\", one of ",
-      ListNames(labels_), " expected; a run whose spec lists all `labels` can learn it");
+  return Error(Exit::kData, where(), ": ", field, ": unknown label \"", Quote(label),
+      "\": expected ", ListNames(labels_),
+      " (to learn another one, list all `labels` in the spec)");
 }
 
 }  // namespace cloze

@@ -314,8 +314,9 @@ absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
   }
   if (pairs_ && !pair) {
     return Error(Exit::kData,
-        "one text; this model was trained on pairs, so \"text_pair\" (or, in text lines, a tab and "
-        "the second text) is expected");
+        "one text, but this model was trained on pairs: expected \"text_pair\" (in text lines, a "
+        "tab "
+        "and the second text)");
   }
   if (singles_ && pair)
     return Error(Exit::kData, "a pair of texts; this model was trained on single ones");

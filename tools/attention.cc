@@ -36,8 +36,8 @@ absl::Status DrawAttention(Options options) {
   ASSIGN_OR_RETURN(maps.probs, session->Attention(query));
   RETURN_IF_ERROR(WriteFileAtomically(options.out, AttentionPage(maps)));
   if (cut > 0)
-    std::fprintf(stderr, "cloze: the text has %lld tokens more than the %lld that are drawn\n",
-        (long long)cut, (long long)most);
+    std::fprintf(stderr, "cloze: showing the first %lld of %lld tokens\n", (long long)most,
+        (long long)(most + cut));
   std::fprintf(stderr, "%s: %zu layers x %d heads, %zu tokens; open it in a browser\n",
       options.out.c_str(), maps.probs.size(), maps.heads, maps.tokens.size());
   return absl::OkStatus();

@@ -81,8 +81,8 @@ class ConllReader : public FileReader {
     if (columns_ == 0) RETURN_IF_ERROR(FindColumns(columns.size()));
     const int64_t line = lines_.line_number();
     if (columns.size() != columns_) {
-      return Fail(line, columns.size(), " columns, ", columns_, " expected ",
-          conllu_ ? "(CoNLL-U, tab-separated)" : "as in the file's first row");
+      return Fail(line, Counted(columns.size(), "column"), ": expected ", columns_,
+          conllu_ ? " (CoNLL-U, tab-separated)" : " as in the file's first row");
     }
     if (conllu_ && !AllDigits(columns[0])) {
       const std::vector<absl::string_view> ends =
@@ -125,9 +125,8 @@ class ConllReader : public FileReader {
                            ? static_cast<int>(known - kConlluColumns)
                            : ColumnNumber(name);
     if (number >= 0 && number < columns) return number;
-    return Fail(lines_.line_number(), spec_field, ": no column \"", Quote(name), "\"; ",
-        conllu_ ? "ID, FORM, LEMMA, UPOS, XPOS, ... or " : "", "a number from 1 to ", columns,
-        " expected");
+    return Fail(lines_.line_number(), spec_field, ": no column \"", Quote(name), "\": expected ",
+        conllu_ ? "ID, FORM, LEMMA, UPOS, XPOS, ... or " : "", "a number from 1 to ", columns);
   }
 
   const bool conllu_ = wanted_.spec.format() == DataSpec::CONLLU;

@@ -87,14 +87,14 @@ absl::Status CheckHeader(
   const std::string path = JoinPath(folder, "header");
   if (header.magic != kStoreMagic) return Corrupt(path, "not a store of examples");
   if (header.version != kStoreVersion) {
-    return Error(Exit::kMismatch, QuotePath(path), ": version ", header.version, ", ",
-        kStoreVersion, " expected");
+    return Error(Exit::kMismatch, QuotePath(path), ": version ", header.version, ": expected ",
+        kStoreVersion);
   }
   if (header.self_hash != HashOf(header)) return Corrupt(path, "wrong checksum");
   if (header.vocab != expected.vocab || header.num_labels != expected.num_labels) {
     return Error(Exit::kMismatch, QuotePath(folder), ": made for ", header.vocab, " tokens and ",
-        header.label_count(), " labels, ", expected.vocab, " and ", expected.label_count(),
-        " expected, or for another kind of them");
+        header.label_count(), " labels: expected ", expected.vocab, " and ", expected.label_count(),
+        " of the same kind");
   }
   constexpr int64_t kMost = int64_t{1} << 56;  // so that no size overflows
   const bool sane = header.examples > 0 && header.examples < kMost && header.tokens >= 0 &&

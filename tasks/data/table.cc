@@ -1,6 +1,7 @@
 // TSV (no quoting) and CSV (RFC 4180) files.
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "core/base/text.h"
 #include "tasks/data/format.h"
 
 namespace cloze {
@@ -22,7 +23,7 @@ class TableReader : public FileReader {
     if (!more) return false;
     if (columns_ == 0) RETURN_IF_ERROR(FindFields());
     if (row_.size() != columns_) {
-      return Fail(line_, row_.size(), " columns, ", columns_, " expected",
+      return Fail(line_, Counted(row_.size(), "column"), ": expected ", columns_,
           quoting_ ? "" : " (tab-separated, no quoting)");
     }
     row->line = line_;
@@ -119,8 +120,8 @@ class TableReader : public FileReader {
         return fail(
             "no column \"", Quote(name), "\"; there are ", ListNames(row_), OtherDelimiter());
       if (index < 0) {
-        return fail("\"", Quote(name), "\" is a name, but header is false; a number from 1 to ",
-            columns_, " expected");
+        return fail("\"", Quote(name),
+            "\" is a name, but header is false: expected a number from 1 to ", columns_);
       }
       if (index >= columns_) return fail("no column ", index + 1, "; there are ", columns_);
       indexes_.push_back(index);

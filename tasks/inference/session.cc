@@ -117,8 +117,8 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
   if (ExitOf(tokenizer_.status()) == Exit::kNoInput && base != folder_)
     tokenizer_ = cloze::LoadTokenizer(base, true);
   if (ExitOf(tokenizer_.status()) == Exit::kNoInput) {
-    tokenizer_ = Annotate(
-        tokenizer_.status(), "texts need a tokenizer (token ids would not: --input-format ids)");
+    tokenizer_ =
+        Annotate(tokenizer_.status(), "expected a tokenizer, or token ids (--input-format ids)");
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(tokenizer_.status());
@@ -139,8 +139,8 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
     return Error(Exit::kData, "\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names),
         "; ", known);
   if (!base_usable_)
-    return Error(Exit::kData, "no \"adapter\" is named, and the base alone has no such head; ",
-        known, " expected");
+    return Error(Exit::kData,
+        "\"adapter\": none is named, and the base alone has no such head: expected ", known);
   return -1;
 }
 

@@ -113,8 +113,7 @@ void Trainer::PlanSteps() {
   save_every_ = SaveInterval(spec_, pace_->total_steps());
   if (pace_->timed())
     setup_.notes.push_back(
-        "a run under schedule.time_budget_minutes depends on the clock: another run gives other "
-        "bits");
+        "with schedule.time_budget_minutes, repeated runs are not bit-identical");
 }
 
 absl::Status Trainer::CheckMetric() {

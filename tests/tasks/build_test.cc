@@ -145,7 +145,7 @@ TEST_F(BuildTest, SeveralLabelsAndNumbersAreValues) {
           ElementsAre(0, 1, 0), ElementsAre(0, 0, 0), ElementsAre(1, 1, 1), ElementsAre(0, 0, 1)));
   EXPECT_TRUE(BuildClassification(data, task, {"a", "b", "c"}, *tokenizer_, options_)->reused);
   ExpectError(BuildClassification(data, task, {"a", "c"}, *tokenizer_, options_).status(),
-      Exit::kData, "a.tsv:2: label_field: unknown label \"b\", one of \"a\", \"c\" expected");
+      Exit::kData, "a.tsv:2: label_field: unknown label \"b\": expected \"a\", \"c\"");
   task.set_kind(SequenceClassificationSpec::REGRESSION);
   EXPECT_THAT(
       values(BuildClassification(
@@ -250,12 +250,12 @@ TEST_F(BuildTest, UnknownLabelsAndNoExamples) {
   ExpectError(BuildClassification(Data("a.tsv", "text\tlabel\na\tx\nb\tz\n"), task, {"x", "y"},
                   *tokenizer_, options_)
                   .status(),
-      Exit::kData, "a.tsv:3: label_field: unknown label \"z\", one of \"x\", \"y\" expected");
+      Exit::kData, "a.tsv:3: label_field: unknown label \"z\": expected \"x\", \"y\"");
   TokenTaggingSpec tagging;
   ExpectError(
       BuildTagging(Data("a.conll", "a O\nb Q\n"), tagging, {"O", "X"}, *tokenizer_, options_)
           .status(),
-      Exit::kData, "a.conll:2: tags_field: unknown label \"Q\", one of \"O\", \"X\" expected");
+      Exit::kData, "a.conll:2: tags_field: unknown label \"Q\": expected \"O\", \"X\"");
   for (const std::string text : {"", "\n\n \n", "\x01\n"}) {
     ExpectError(BuildMaskedLm(Data("a.txt", text), Mlm(8), *tokenizer_, options_).status(),
         Exit::kData, "a.txt: 0 usable examples");

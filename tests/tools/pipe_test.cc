@@ -104,7 +104,7 @@ TEST_F(PipeTest, SentencesBeforeAWrongLineAreAnswered) {
   const RunResult r = RunCloze(
       "tag --format conll --model " + Path("tagger"), "printf 'a ?\\n\\nb ?\\n\\na b c\\n' | ");
   EXPECT_EQ(r.exit, 65);
-  EXPECT_THAT(r.err, HasSubstr("standard input:5: 3 columns, 2 expected"));
+  EXPECT_THAT(r.err, HasSubstr("standard input:5: 3 columns: expected 2"));
   EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 4) << r.out;
 }
 

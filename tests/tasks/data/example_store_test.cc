@@ -178,9 +178,9 @@ TEST_F(ExampleStoreTest, IndexChangedBehindOurBackIsFound) {
 TEST_F(ExampleStoreTest, OtherVocabularyOrLabels) {
   const std::string folder = Build("s", 3, 100, 3);
   ExpectError(ExampleStore::Open(folder, 101, 3).status(), Exit::kMismatch,
-      "made for 100 tokens and 3 labels, 101 and 3 expected");
+      "made for 100 tokens and 3 labels: expected 101 and 3");
   ExpectError(ExampleStore::Open(folder, 100, 2).status(), Exit::kMismatch,
-      "made for 100 tokens and 3 labels, 100 and 2 expected");
+      "made for 100 tokens and 3 labels: expected 100 and 2");
 }
 
 TEST_F(ExampleStoreTest, RemovesOnlyStores) {

@@ -154,8 +154,8 @@ TEST_F(ReadersTest, TsvByNumber) {
   EXPECT_THAT(*Texts(spec), ElementsAre("foo|1|yes@1", "bar|2|no@2"));
   spec.set_text_field("text");
   ExpectError(Texts(spec).status(), Exit::kData,
-      "a.tsv:1: text_field: \"text\" is a name, but header is false; a number from 1 to 3 "
-      "expected");
+      "a.tsv:1: text_field: \"text\" is a name, but header is false: expected a number from 1 to "
+      "3");
   spec.set_text_field("4");
   ExpectError(Texts(spec).status(), Exit::kData, "a.tsv:1: text_field: no column 4; there are 3");
 }
@@ -177,7 +177,7 @@ TEST_F(ReadersTest, TableErrors) {
   ExpectError(Texts(Data("a.tsv", "text\tlabel\tlabel\n")).status(), Exit::kData,
       "a.tsv:1: label_field: column \"label\" occurs twice, in columns 2 and 3");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t1\nx\n")).status(), Exit::kData,
-      "a.tsv:3: 1 columns, 2 expected (tab-separated, no quoting)");
+      "a.tsv:3: 1 column: expected 2 (tab-separated, no quoting)");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\nx\t\n")).status(), Exit::kData,
       "a.tsv:2: label_field: an empty label");
   ExpectError(
@@ -243,7 +243,7 @@ TEST_F(ReadersTest, CsvErrors) {
   ExpectError(Texts(Data("a.csv", "text,label\na,1\n\"b\"x,1\n")).status(), Exit::kData,
       "a.csv:3: column 1: expected a comma or the end");
   ExpectError(Texts(Data("a.csv", "text,label\na\n")).status(), Exit::kData,
-      "a.csv:2: 1 columns, 2 expected");
+      "a.csv:2: 1 column: expected 2");
   std::string endless = "text,label\n\"";
   for (int i = 0; i < 20; ++i) endless += std::string(1 << 20, 'x') + "\n";
   ExpectError(Texts(Data("a.csv", endless)).status(), Exit::kData,
@@ -287,7 +287,7 @@ TEST_F(ReadersTest, StandardInput) {
   ExpectError(
       Texts(spec).status(), Exit::kSpec, "standard input: format: the name does not end in");
   spec.set_format(DataSpec::TSV);
-  ExpectError(Texts(spec).status(), Exit::kData, "standard input:3: 1 columns, 2 expected");
+  ExpectError(Texts(spec).status(), Exit::kData, "standard input:3: 1 column: expected 2");
   ::dup2(saved, 0);
   ::close(saved);
   ::close(file);
@@ -314,13 +314,13 @@ TEST_F(ReadersTest, Conllu) {
   EXPECT_THAT(*Sentences(spec), ElementsAre("ir/V@3 nosotros/P@4"));
   spec.set_tags_field("POS");
   ExpectError(Sentences(spec).status(), Exit::kData,
-      "tags_field: no column \"POS\"; ID, FORM, LEMMA, UPOS, XPOS, ... or a number from 1 to 10 "
-      "expected");
+      "tags_field: no column \"POS\": expected ID, FORM, LEMMA, UPOS, XPOS, ... or a number from 1 "
+      "to 10");
 }
 
 TEST_F(ReadersTest, ConlluErrors) {
   ExpectError(Sentences(Data("a.conllu", "# c\n1\tx\tx\n")).status(), Exit::kData,
-      "a.conllu:2: 3 columns, 10 expected (CoNLL-U, tab-separated)");
+      "a.conllu:2: 3 columns: expected 10 (CoNLL-U, tab-separated)");
   ExpectError(Sentences(Data("a.conllu", "x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
       "a.conllu:1: ID: is \"x\": expected a number, 3-4 or 8.1");
   ExpectError(Sentences(Data("a.conllu", "1-x\tx\t_\tX\t_\t_\t_\t_\t_\t_\n")).status(), Exit::kData,
@@ -340,12 +340,12 @@ TEST_F(ReadersTest, Conll) {
   EXPECT_THAT(*Sentences(spec), ElementsAre("EU/NNP@3 rejects/VBZ@4", "#tag/NN@6"));
   spec.set_tags_field("5");
   ExpectError(Sentences(spec).status(), Exit::kData,
-      "a.conll:3: tags_field: no column \"5\"; a number from 1 to 4 expected");
+      "a.conll:3: tags_field: no column \"5\": expected a number from 1 to 4");
 }
 
 TEST_F(ReadersTest, ConllErrors) {
   ExpectError(Sentences(Data("a.conll", "a\tO\nb\n")).status(), Exit::kData,
-      "a.conll:2: 1 columns, 2 expected as in the file's first row");
+      "a.conll:2: 1 column: expected 2 as in the file's first row");
   ExpectError(Sentences(Data("a.conll", "a\nb\n")).status(), Exit::kData,
       "a.conll:1: tags_field: column 1 holds the words; there are 1 columns");
   ExpectError(Sentences(Data("a.conll", "\tO\n")).status(), Exit::kData,
