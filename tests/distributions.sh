@@ -24,38 +24,13 @@ while [ $# -gt 0 ]; do
 done
 [ ${#names[@]} -gt 0 ] || names=(bookworm trixie sid)
 
-skip() { echo "skipped: $*"; exit 77; }
-[ "$(id -u)" -eq 0 ] || skip "needs root"
-for tool in debootstrap apt-get unshare git; do
-  command -v "$tool" > /dev/null || skip "$tool is not installed"
-done
-unshare --mount --pid --fork true 2> /dev/null || skip "needs the right to mount"
-mirror=$(apt-get indextargets --no-release-info --format "\$(REPO_URI)" 'Created-By: Packages' | grep -m 1 -E '/debian/?$')
-[ -n "$mirror" ] || skip "apt has no Debian mirror"
+source "$here/tests/trees.sh"
 
 # README's commands: the indented lines that begin with tools/ and have a comment.
 mapfile -t commands < <(sed -n 's,^    \(tools/[^ ]*\) *#.*,\1,p' "$here/README.md")
 [ "${commands[*]}" = "tools/quickstart.sh tools/test.sh" ] || { echo "README.md has other commands: ${commands[*]}" >&2; exit 1; }
 
-mkdir -p "$root" && work=$(mktemp -d "$root/cloze-distributions.XXXXXX") || exit 1
-# Mounts belong to the commands' own namespaces and end with them.
-trap 'if [ "$keep" = yes ]; then echo "kept: $work" >&2; else rm -rf --one-file-system "$work"; fi' EXIT
-trap 'exit 130' INT TERM
-
-# Makes a tree with the checkout in /cloze. Arguments: name of the distribution, folder.
-make_tree() {
-  timeout --foreground -k 10 30m debootstrap --variant=minbase --include=ca-certificates "$1" "$2" "$mirror" || return 1
-  apt-config dump | grep -E '^Acquire::(Check-|Retries|https?::)' > "$2/etc/apt/apt.conf.d/90machine"
-  git clone --quiet "$here" "$2/cloze"
-}
-
-# Runs a command of README in a tree. After the time limit, all its processes end. Arguments: folder, command.
-run() {
-  timeout --foreground -s KILL "${minutes}m" unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" \
-    chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    CLOZE_PRETRAIN_SECONDS="${CLOZE_PRETRAIN_SECONDS:-240}" CLOZE_FINETUNE_SECONDS="${CLOZE_FINETUNE_SECONDS:-75}" \
-    bash -c "cd /cloze && $2"
-}
+make_root distributions
 
 # Prints the version of a package without epoch and revision. Arguments: folder, package.
 version() {
@@ -75,11 +50,11 @@ distribution() {
   mkdir -m 755 "$tree"
   if make_tree "$name" "$tree" > "$log" 2>&1; then
     began=$(date +%s)
-    run "$tree" "${commands[0]}" >> "$log" 2>&1
+    run_in "$tree" "${commands[0]}" >> "$log" 2>&1
     code=$?
     quickstart="$code in $(($(date +%s) - began)) s"
     [ $code -eq 0 ] || { status=1; tail -n 40 "$log" >&2; }
-    run "$tree" "${commands[1]}" > "$work/$name-tests.log" 2>&1
+    run_in "$tree" "${commands[1]}" > "$work/$name-tests.log" 2>&1
     code=$?
     tests=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/$name-tests.log" | tail -n 1)
     [ $code -eq 0 ] || { status=1; grep -E 'error:|FAILED|Failed|Failure' "$work/$name-tests.log" | head -n 60 >&2; }
