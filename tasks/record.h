@@ -24,6 +24,10 @@ struct Record {
   std::string adapter;       // name of an adapter; "" when none is named
   std::string id;            // the user's id as JSON text, passed on to the answer; may be ""
   int64_t line = 0;          // line of the input, from 1; 0: not from a file
+  // The cells of the table's row, or the JSON line itself; empty unless the output repeats them.
+  std::vector<std::string> cells;
+  absl::Status
+      wrong;  // the input has a wrong line here; no other member but `line` and `id` counts
 };
 
 // The tokenizer and the limit of a model.

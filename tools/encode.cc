@@ -33,27 +33,28 @@ absl::Status Encode(Options options) {
   ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
   CutCounts cut;
   int64_t number = 0;
-  RETURN_IF_ERROR(
-      ForEachRecords(options.infer.input, [&](const std::vector<Record>& records, LineWriter*) {
-        std::vector<Query> queries;
-        for (const Record& record : records) {
-          const std::string where = absl::StrCat(SourceOf(options.infer.input), ":", record.line);
-          const auto adapter = session->AdapterNamed(record.adapter);
-          if (!adapter.ok()) return Annotate(adapter.status(), where);
-          auto example = EncodeRecord(record, session->input(), &cut);
-          if (!example.ok()) return Annotate(example.status(), where);
-          queries.push_back({*std::move(example), *adapter});
-        }
-        absl::Status status;
-        RETURN_IF_ERROR(session->Hidden(
-            queries, !options.all_layers, [&](int64_t i, int layer, ConstMat hidden) {
-              const std::string name = options.all_layers ? absl::StrCat(number + i, ".", layer)
-                                                          : absl::StrCat(number + i);
-              if (status.ok()) status = AddTensor(out, name, hidden, options.pool);
-            }));
-        number += records.size();
-        return status;
-      }));
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
+  LineWriter writer;
+  RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
+    std::vector<Query> queries;
+    for (const Record& record : records) {
+      const std::string where = absl::StrCat(SourceOf(options.infer.input), ":", record.line);
+      const auto adapter = session->AdapterNamed(record.adapter);
+      if (!adapter.ok()) return Annotate(adapter.status(), where);
+      auto example = EncodeRecord(record, session->input(), &cut);
+      if (!example.ok()) return Annotate(example.status(), where);
+      queries.push_back({*std::move(example), *adapter});
+    }
+    absl::Status status;
+    RETURN_IF_ERROR(
+        session->Hidden(queries, !options.all_layers, [&](int64_t i, int layer, ConstMat hidden) {
+          const std::string name =
+              options.all_layers ? absl::StrCat(number + i, ".", layer) : absl::StrCat(number + i);
+          if (status.ok()) status = AddTensor(out, name, hidden, options.pool);
+        }));
+    number += records.size();
+    return status;
+  }));
   ReportCut(cut);
   return out.Finish();
 }

@@ -13,19 +13,13 @@ struct Options {
 absl::Status FillMask(Options options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   RETURN_IF_ERROR(session->TokenizerOr().status());
-  ASSIGN_OR_RETURN(
-      const auto predictor, Predictor::Create(*session, {.command = "fill-mask",
-                                                            .source = SourceOf(options.infer.input),
-                                                            .decode = {.top = options.top}}));
-  if (options.texts.empty()) return AnswerInput(*predictor, options.infer.input);
+  ASSIGN_OR_RETURN(const auto predictor,
+      Predictor::Create(
+          *session, PredictorOptions(options.infer, "fill-mask", {.top = options.top})));
+  if (options.texts.empty()) return AnswerInput(*predictor, options.infer);
   std::vector<Record> records;
   for (const std::string& text : options.texts) records.emplace_back().text = text;
-  LineWriter writer;
-  const absl::Status status = WriteAnswers(*predictor, records, &writer);
-  RETURN_IF_ERROR(writer.Flush());
-  RETURN_IF_ERROR(status);
-  ReportCut(predictor->cut());
-  return absl::OkStatus();
+  return AnswerRecords(*predictor, options.infer, records);
 }
 
 }  // namespace
@@ -36,6 +30,7 @@ void AddFillMask(Command& app) {
     command.Add(
         "text", &options.texts, "Texts with <mask>. Default: one per line of standard input.");
     AddInputFormat(command, &options.infer.input);
+    AddOnError(command, &options.infer);
     command.Add(
         "--top", &options.top, "Number of tokens to print per mask.", {.min = 1, .max = 1000});
   };

@@ -5,12 +5,22 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
+#include "proto/spec.h"
 #include "tasks/build.h"
+#include "tasks/run/checkpoint.h"
 
 namespace cloze {
 namespace {
 
 constexpr size_t kMostAdapters = 32;  // for which records are read at once
+
+// Reports what did not fit; kData if lines were wrong.
+absl::Status Report(const Predictor& predictor, const InferOptions& options) {
+  ReportCut(predictor.cut());
+  if (predictor.failed() == 0) return absl::OkStatus();
+  return Error(Exit::kData, SourceOf(options.input), ": ",
+      Counted(predictor.failed(), "wrong line"), ", which the answers name");
+}
 
 }  // namespace
 
@@ -34,13 +44,47 @@ void AddInputOptions(Command& command, InputOptions* options) {
       "input", &options->path, "File to read; - is standard input. Blank lines are skipped.");
   AddInputFormat(command, options);
   command.Add("--pairs", &options->pairs, "Each line of text holds two texts, separated by a tab.");
+  AddFieldOptions(command, options);
 }
 
 void AddInputFormat(Command& command, InputOptions* options) {
   command.Add("--input-format", &options->format,
-      "text: one text per line. jsonl: one JSON object per line, with \"text\" and optionally "
-      "\"text_pair\" and \"id\". ids: token ids separated by blanks.",
-      {.choices = {"text", "jsonl", "ids"}});
+      "text: one text per line. csv, tsv: a table with a header. jsonl: one JSON object per line, "
+      "with \"text\" and optionally \"text_pair\" and \"id\". ids: token ids separated by blanks. "
+      "Default: by the extension (.csv .tsv .jsonl .json); else as --format, if there is one; else "
+      "text.",
+      {.choices = {"text", "csv", "tsv", "jsonl", "ids"}});
+}
+
+void AddFieldOptions(Command& command, InputOptions* options) {
+  command.Add("--text-field", &options->text_field,
+      "Column or JSON member of the text. Default: as in the spec of the model's run, else text.",
+      {.type = "NAME"});
+  command.Add("--text-pair-field", &options->text_pair_field,
+      "Column or JSON member of the second text. Default: as in the spec of the model's run.",
+      {.type = "NAME"});
+  command.Add("--id-field", &options->id_field,
+      "Column or JSON member that is repeated as \"id\". Default: id, if there is one.",
+      {.type = "NAME"});
+}
+
+void AddOnError(Command& command, InferOptions* options) {
+  command.Add("--on-error", &options->on_error,
+      "What a wrong line does. stop: ends the command. line: its answer is {\"id\": ..., \"line\": "
+      "..., \"error\": ...}, the others are answered, and the exit code is 65 at the end.",
+      {.choices = {"stop", "line"}});
+}
+
+void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices) {
+  command.Add("--format", &options->format,
+      "csv, tsv, jsonl: rows of the input, with all columns, and the answer in new columns; "
+      "\"predicted_\" is put before a name that is taken. Default: only the answers, as JSON "
+      "lines.",
+      {.choices = std::move(choices)});
+  command.Add("--out", &options->out,
+      "File for the answers, which appears when all are there. Default: standard output.",
+      {.type = "FILE"});
+  command.Add("--force", &options->force, "Replace an existing file.");
 }
 
 void AddViterbi(Command& command, std::optional<bool>* viterbi) {
@@ -70,47 +114,79 @@ absl::StatusOr<DType> ComputeOf(const InferOptions& options) {
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(*options));
   ASSIGN_OR_RETURN(auto session, Session::Open(options->model, compute, AdaptersOf(*options)));
-  options->input.vocab_size = session->config().vocab;
+  InputOptions& input = options->input;
+  input.vocab_size = session->config().vocab;
+  input.skip_bad = options->on_error == "line";
+  input.keep = !options->format.empty();
+  if (input.format.empty() && FormatByExtension(input.path).empty()) input.format = options->format;
+  ASSIGN_OR_RETURN(input.data, TrainingData(session->folder(kDefaultAdapter)));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
+}
+
+absl::StatusOr<DataSpec> TrainingData(const std::string& folder) {
+  for (const std::string& place : {folder, DirectoryOf(folder)}) {  // a run, or its checkpoint
+    const std::string path = JoinPath(place, kSpecName);
+    if (!PathExists(path)) continue;
+    ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
+    DataSpec data =
+        loaded.spec.validation().files().empty() ? loaded.spec.train() : loaded.spec.validation();
+    data.clear_max_examples();
+    return data;
+  }
+  return DataSpec();
 }
 
 std::string SourceOf(const InputOptions& input) {
   return input.path == "-" ? "standard input" : QuotePath(input.path);
 }
 
-absl::Status ForEachRecords(const InputOptions& input,
-    const std::function<absl::Status(const std::vector<Record>&, LineWriter*)>& f) {
-  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
-  LineWriter writer;
+absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
+    const std::function<absl::Status(const std::vector<Record>&)>& f) {
   std::vector<Record> records;
   while (true) {
     RETURN_IF_ERROR(reader.Next(&records));
     if (records.empty()) return writer.Flush();
-    const absl::Status status = f(records, &writer);
+    const absl::Status status = f(records);
     RETURN_IF_ERROR(writer.Flush());
     RETURN_IF_ERROR(status);
   }
 }
 
-absl::Status WriteAnswers(
-    Predictor& predictor, absl::Span<const Record> records, LineWriter* writer) {
-  return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
-    const std::string line = ToJsonLine(answer);
-    if (record.id.empty()) return writer->Write(line);
-    return writer->Write(
-        absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(line).substr(1)));
-  });
+Predictor::Options PredictorOptions(
+    const InferOptions& options, const std::string& command, const DecodeOptions& decode) {
+  return {.command = command,
+      .source = SourceOf(options.input),
+      .decode = decode,
+      .keep_going = options.on_error == "line"};
 }
 
-absl::Status AnswerInput(Predictor& predictor, const InputOptions& input) {
-  RETURN_IF_ERROR(
-      ForEachRecords(input, [&](const std::vector<Record>& records, LineWriter* writer) {
-        return WriteAnswers(predictor, records, writer);
-      }));
-  ReportCut(predictor.cut());
-  return absl::OkStatus();
+absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
+  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
+    AnswerWriter answers(options.format, options.on_error == "line", &writer);
+    RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
+      return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
+        absl::Status status = answers.Write(record, reader.columns(), answer);
+        if (ExitOf(status) != Exit::kData) return status;
+        return Annotate(status, SourceOf(options.input), ":", record.line);
+      });
+    }));
+    return answers.Finish();
+  }));
+  return Report(predictor, options);
+}
+
+absl::Status AnswerRecords(
+    Predictor& predictor, const InferOptions& options, absl::Span<const Record> records) {
+  RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) {
+    AnswerWriter answers(options.format, options.on_error == "line", &writer);
+    return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
+      return answers.Write(record, {}, answer);
+    });
+  }));
+  return Report(predictor, options);
 }
 
 void ReportCut(const CutCounts& cut) {

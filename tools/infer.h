@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tasks/inference/predictor.h"
+#include "tools/answers.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/process.h"
@@ -19,14 +20,23 @@ struct InferOptions {
   std::string model, compute = "auto";
   std::vector<std::string> adapters;  // [NAME=]DIR
   InputOptions input;
+  std::string on_error = "stop";
+  std::string format, out;  // of the answers
+  bool force = false;       // replace `out`
 };
 
 // Adds --model, --adapter and --compute; with `input` also the options of AddInputOptions.
 void AddInferOptions(Command& command, InferOptions* options, bool input = true);
-// Adds the input file, `--input-format` and `--pairs`.
+// Adds the input file, `--input-format`, `--pairs` and the names of columns.
 void AddInputOptions(Command& command, InputOptions* options);
 // Adds `--input-format` alone.
 void AddInputFormat(Command& command, InputOptions* options);
+// Adds --text-field, --text-pair-field and --id-field.
+void AddFieldOptions(Command& command, InputOptions* options);
+// Adds --on-error.
+void AddOnError(Command& command, InferOptions* options);
+// Adds --format, with `choices`, --out and --force.
+void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices);
 // Adds --viterbi and --no-viterbi.
 void AddViterbi(Command& command, std::optional<bool>* viterbi);
 
@@ -36,23 +46,30 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 // Returns the type of activations that --compute names.
 absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 
-// Opens the model and sets the input's vocabulary size.
+// Opens the model and sets how the input is read: vocabulary size, the fields of tables as in the
+// spec of the model's run, the format as that of the output if nothing else tells.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
+
+// Returns how the data of the run in `folder` were read, or an empty spec if it is no run.
+absl::StatusOr<DataSpec> TrainingData(const std::string& folder);
 
 // Returns the name of the input for messages.
 std::string SourceOf(const InputOptions& input);
 
-// Reads records in batches as they come, calls f for each batch, and flushes what f wrote before
+// Reads records in batches as they come, calls f for each batch, and flushes `writer` before
 // waiting for more.
-absl::Status ForEachRecords(const InputOptions& input,
-    const std::function<absl::Status(const std::vector<Record>&, LineWriter*)>& f);
+absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
+    const std::function<absl::Status(const std::vector<Record>&)>& f);
 
-// Writes the answers of `records`, one line each.
-absl::Status WriteAnswers(
-    Predictor& predictor, absl::Span<const Record> records, LineWriter* writer);
+// Options of a predictor for `command`.
+Predictor::Options PredictorOptions(
+    const InferOptions& options, const std::string& command, const DecodeOptions& decode = {});
 
-// Answers all of the input, a line each, and reports what did not fit.
-absl::Status AnswerInput(Predictor& predictor, const InputOptions& input);
+// Answers all of the input in the format of the options, and reports what did not fit.
+absl::Status AnswerInput(Predictor& predictor, const InferOptions& options);
+// The same for these records; the input is not read.
+absl::Status AnswerRecords(
+    Predictor& predictor, const InferOptions& options, absl::Span<const Record> records);
 
 // Reports on stderr how many texts were cut or read in windows, if any.
 void ReportCut(const CutCounts& cut);

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/json.h"
 
 namespace cloze {
@@ -45,7 +50,8 @@ absl::Status ParseTypes(const std::vector<std::string>& types, Record* record) {
 absl::Status Parse(std::string line, const InputOptions& options, Record* record) {
   const bool ids = options.format == "ids";
   if (options.format == "jsonl" || (ids && line[line.find_first_not_of(" \t")] == '{')) {
-    RETURN_IF_ERROR(ParseInputJson(line, record));
+    RETURN_IF_ERROR(ParseInputJson(line, record, options));
+    if (options.keep) record->cells = {std::move(line)};
     if (ids && record->ids.empty()) return Error(Exit::kData, "no token ids in \"ids\"");
   } else if (ids) {
     RETURN_IF_ERROR(ParseIds(
@@ -69,17 +75,111 @@ absl::Status Parse(std::string line, const InputOptions& options, Record* record
   return absl::OkStatus();
 }
 
+// Finds the members that hold texts and the id under other names.
+class Renamed {
+ public:
+  // The names that `options` gives, after `usual`.
+  Renamed(const std::vector<std::string>& usual, const InputOptions& options) : names(usual) {
+    const DataSpec& data = options.data;
+    Add(kText, options.text_field, data.has_text_field() ? data.text_field() : "");
+    Add(kPair, options.text_pair_field, data.text_pair_field());
+    Add(kId, options.id_field, "");
+  }
+
+  // Moves the values of the renamed members to where the usual ones are. Spellings beside them are
+  // other members.
+  absl::Status Apply(const std::vector<std::string>& found, std::vector<JsonValue>* values) const {
+    std::vector<JsonValue> moved(kAdapter);
+    for (const Other& other : others_) {
+      moved[other.usual] = (*values)[other.index];
+      if (moved[other.usual].kind == JsonValue::kMissing && other.required) {
+        return Error(Exit::kData, "no member \"", Quote(names[other.index]), "\"; there are \"",
+            Quote(absl::StrJoin(found, "\", \"")), "\"");
+      }
+    }
+    for (const Other& other : others_) {
+      if (moved[other.usual].kind == JsonValue::kMissing) continue;
+      if (other.usual != kId) (*values)[other.usual + 1] = {};
+      (*values)[other.usual] = std::move(moved[other.usual]);
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> names;
+
+ private:
+  struct Other {
+    Name usual;
+    size_t index;  // in names
+    bool required;
+  };
+  void Add(Name usual, const std::string& given, const std::string& trained) {
+    const std::string& name = given.empty() ? trained : given;
+    if (name.empty()) return;
+    const size_t index = absl::c_find(names, name) - names.begin();
+    if (index == names.size()) names.push_back(name);
+    if (index != usual || !given.empty()) others_.push_back({usual, index, !given.empty()});
+  }
+
+  std::vector<Other> others_;
+};
+
+// True if a cell of the line, taken as the header of a table, is `name`.
+bool IsHeaderWith(const std::string& line, const std::string& name) {
+  for (const char separator : {',', '\t', ';'}) {
+    const std::vector<absl::string_view> cells = absl::StrSplit(line, separator);
+    for (absl::string_view cell : cells) {
+      cell = absl::StripAsciiWhitespace(cell);
+      if (absl::ConsumePrefix(&cell, "\"")) absl::ConsumeSuffix(&cell, "\"");
+      if (cells.size() > 1 && cell == name) return true;
+    }
+  }
+  return false;
+}
+
+bool IsConllu(const std::string& line) {
+  return absl::StartsWith(line, "# sent_id") || absl::StartsWith(line, "# newdoc") ||
+         absl::StartsWith(line, "# text =") ||
+         (absl::StartsWith(line, "1\t") && absl::c_count(line, '\t') == 9);
+}
+
 }  // namespace
 
-absl::Status ParseInputJson(const std::string& json, Record* record) {
+std::string FormatByExtension(const std::string& path) {
+  static constexpr std::pair<const char*, const char*> kExtensions[] = {{".csv", "csv"},
+      {".tsv", "tsv"}, {".jsonl", "jsonl"}, {".json", "jsonl"}, {".conllu", "conllu"},
+      {".conll", "conll"}, {".txt", "text"}};
+  for (const auto& [extension, format] : kExtensions) {
+    if (absl::EndsWithIgnoreCase(path, extension)) return format;
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> InputFormat(const InputOptions& options) {
+  const std::string format =
+      options.format.empty() ? FormatByExtension(options.path) : options.format;
+  if (!absl::StartsWith(format, "conll")) return format.empty() ? "text" : format;
+  return Error(Exit::kUsage, QuotePath(options.path),
+      ": a CoNLL file: expected texts or a table (`cloze tag` reads CoNLL files)");
+}
+
+absl::Status ParseInputJson(const std::string& json, Record* record, const InputOptions& options) {
   static const std::vector<std::string> kNames = {"text", "text_a", "text_pair", "text_b", "words",
       "tokens", "ids", "token_type_ids", "id", "adapter"};
+  const Renamed renamed(kNames, options);
   std::vector<JsonValue> values;
-  RETURN_IF_ERROR(ParseJsonLine(json, kNames, &values));
+  std::vector<std::string> found;
+  RETURN_IF_ERROR(ParseJsonLine(json, renamed.names, &values, &found));
+  RETURN_IF_ERROR(renamed.Apply(found, &values));
   const auto given = [&](int name) {
     const bool pair = name == kPair || name == kTextB;
     return values[name].kind > (pair ? JsonValue::kNull : JsonValue::kMissing);
   };
+  if (given(kId)) {
+    const JsonValue& id = values[kId];
+    if (id.kind > JsonValue::kString) return Expected("id", "a string or number");
+    record->id = id.kind == JsonValue::kString ? JsonString(id.text) : id.text;
+  }
   for (const int name : {kText, kPair, kWords}) {
     const int other = name + 1;
     if (given(name) && given(other))
@@ -103,11 +203,6 @@ absl::Status ParseInputJson(const std::string& json, Record* record) {
     RETURN_IF_ERROR(Annotate(ParseIds(values[kIds].items, "", &record->ids), "\"ids\""));
     if (given(kTypes)) RETURN_IF_ERROR(ParseTypes(values[kTypes].items, record));
   }
-  if (given(kId)) {
-    const JsonValue& id = values[kId];
-    if (id.kind > JsonValue::kString) return Expected("id", "a string or number");
-    record->id = id.kind == JsonValue::kString ? JsonString(id.text) : id.text;
-  }
   if (values[kAdapter].kind == JsonValue::kString) record->adapter = values[kAdapter].text;
   if (given(kPair) && !given(kText))
     return Error(Exit::kData, "\"text_pair\" is given without \"text\"");
@@ -121,36 +216,113 @@ absl::Status ParseInputJson(const std::string& json, Record* record) {
 }
 
 absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
-  ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(options.path, kMaxLineBytes));
-  return InputReader(std::move(reader), options);
+  InputReader reader(options);
+  ASSIGN_OR_RETURN(reader.options_.format, InputFormat(options));
+  const std::string& format = reader.options_.format;
+  reader.guessed_ = options.format.empty() && format == "text";
+  if (format != "csv" && format != "tsv") {
+    ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes));
+    return reader;
+  }
+  DataSpec data = options.data;
+  data.clear_files();
+  data.clear_max_examples();
+  data.add_files(options.path);
+  data.set_format(format == "csv" ? DataSpec::CSV : DataSpec::TSV);
+  if (!options.text_field.empty()) data.set_text_field(options.text_field);
+  if (!options.text_pair_field.empty()) data.set_text_pair_field(options.text_pair_field);
+  ASSIGN_OR_RETURN(TextReader table, TextReader::Open(data, Labels::kIgnored, true));
+  reader.options_.pairs = !data.text_pair_field().empty();
+  reader.table_.emplace(std::move(table));
+  return reader;
+}
+
+absl::StatusOr<bool> InputReader::NextRow(Record* record) {
+  TextExample row;
+  absl::StatusOr<bool> more = table_->Next(&row);
+  if (columns_.empty()) columns_ = table_->columns();
+  if (!more.ok() && options_.skip_bad && !columns_.empty() &&
+      ExitOf(more.status()) == Exit::kData) {
+    record->wrong = more.status();
+    return true;
+  }
+  if (!more.ok() || !*more) return more;
+  record->kind = options_.pairs ? Record::Kind::kPair : Record::Kind::kText;
+  record->text = std::move(row.text);
+  record->text_pair = std::move(row.text_pair);
+  record->line = row.line;
+  const std::string& name = options_.id_field.empty() ? "id" : options_.id_field;
+  const size_t id = absl::c_find(columns_, name) - columns_.begin();
+  if (id < columns_.size()) record->id = JsonString(row.cells[id]);
+  if (id == columns_.size() && !options_.id_field.empty()) {
+    return Error(Exit::kData, QuotePath(options_.path), ":1: --id-field: no column \"", Quote(name),
+        "\"; there are \"", Quote(absl::StrJoin(columns_, "\", \"")), "\"");
+  }
+  if (options_.keep) record->cells = std::move(row.cells);
+  return true;
+}
+
+absl::Status InputReader::CheckPlainText(const std::string& line) const {
+  std::string format;
+  Record ignored;
+  if (IsHeaderWith(line, options_.data.text_field())) {
+    format = absl::StrContains(line, '\t') ? "tsv" : "csv";
+  } else if (line[0] == '{' && ParseInputJson(line, &ignored, options_).ok()) {
+    format = "jsonl";
+  } else if (IsConllu(line)) {
+    format = "conllu";
+  }
+  if (format.empty()) return absl::OkStatus();
+  return Error(Exit::kData, QuotePath(lines_->path()), ":", lines_->line_number(), ": looks like ",
+      absl::AsciiStrToUpper(format), ": expected lines of text (give ", "--input-format ", format,
+      ", or --input-format text if these are texts)");
+}
+
+absl::StatusOr<bool> InputReader::NextLine(bool wait, std::string* line, Record* record) {
+  do {
+    if (!wait) {
+      ASSIGN_OR_RETURN(const bool ready, lines_->Ready());
+      if (!ready) return false;
+    }
+    ASSIGN_OR_RETURN(const bool more, lines_->Next(line));
+    if (!more) return false;
+    record->line = lines_->line_number();
+    if (!lines_->continued()) continue;
+    record->wrong = Error(Exit::kData, QuotePath(lines_->path()), ":", record->line,
+        ": a line of more than ", kMaxLineBytes, " bytes");
+    if (!options_.skip_bad) return record->wrong;
+    while (lines_->continued()) RETURN_IF_ERROR(lines_->Next(line).status());
+    return true;
+  } while (line->find_first_not_of(" \t\r\v\f") == std::string::npos);
+  return true;
 }
 
 absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
-  std::string line;
-  do {
+  if (table_) {
     if (!wait) {
-      ASSIGN_OR_RETURN(const bool ready, reader_.Ready());
+      ASSIGN_OR_RETURN(const bool ready, table_->Ready());
       if (!ready) return false;
     }
-    ASSIGN_OR_RETURN(const bool more, reader_.Next(&line));
-    if (!more) return false;
-    if (reader_.continued()) {
-      return Error(Exit::kData, QuotePath(reader_.path()), ":", reader_.line_number(),
-          ": a line of more than ", kMaxLineBytes, " bytes");
-    }
-  } while (line.find_first_not_of(" \t\r\v\f") == std::string::npos);
-  record->line = reader_.line_number();
-  RETURN_IF_ERROR(Annotate(
-      Parse(std::move(line), options_, record), QuotePath(reader_.path()), ":", record->line));
+    return NextRow(record);
+  }
+  std::string line;
+  ASSIGN_OR_RETURN(const bool more, NextLine(wait, &line, record));
+  if (!more) return false;
+  if (!record->wrong.ok()) return true;
+  if (std::exchange(guessed_, false)) RETURN_IF_ERROR(CheckPlainText(line));
+  absl::Status status = Annotate(
+      Parse(std::move(line), options_, record), QuotePath(lines_->path()), ":", record->line);
+  if (!status.ok() && !options_.skip_bad) return status;
+  record->wrong = std::move(status);
   return true;
 }
 
 absl::Status InputReader::Next(std::vector<Record>* records) {
   records->clear();
   if (!late_.ok()) return late_;
-  const int64_t begin = reader_.position();
+  const int64_t begin = position();
   while (static_cast<int64_t>(records->size()) < options_.records &&
-         reader_.position() - begin < kBatchBytes) {
+         position() - begin < kBatchBytes) {
     Record record;
     const absl::StatusOr<bool> more = NextRecord(records->empty(), &record);
     if (!more.ok()) late_ = more.status();

@@ -3,11 +3,13 @@
 #define CLOZE_TOOLS_INPUT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "tasks/data/readers.h"
 #include "tasks/record.h"
 
 namespace cloze {
@@ -19,15 +21,31 @@ struct InputOptions {
   //   jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
   //     "tokens"), else "ids"; maybe "id", "adapter"
   //   ids: token ids between blanks, or an object with "ids"
-  std::string format = "text";
+  //   csv, tsv: rows of a table
+  // Empty: by the extension of the path; text for standard input and other names.
+  std::string format = {};
   bool pairs = false;      // text: each line is a pair
   int64_t records = 256;   // most records of a batch
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
+  // Names of the columns or members, as the user gave them; the ones given must be there.
+  std::string text_field = {}, text_pair_field = {}, id_field = {};
+  // How the model's training data were read: fields that the user did not name.
+  DataSpec data = {};
+  bool keep = false;      // fill Record::cells
+  bool skip_bad = false;  // return wrong lines as records with `wrong` set
 };
 
+// Returns the format of `options`, never empty. kUsage for CoNLL files, which `cloze tag` reads.
+absl::StatusOr<std::string> InputFormat(const InputOptions& options);
+// Returns the format that the extension of `path` names: "csv", "tsv", "jsonl", "conll", "conllu",
+// "text" (.txt); "" for standard input and other names.
+std::string FormatByExtension(const std::string& path);
+
 // Parses an object into *record, except `line`. Its kind is the first that is given of text, words
-// and ids. Unknown members are skipped. kData without the place.
-absl::Status ParseInputJson(const std::string& json, Record* record);
+// and ids. Unknown members are skipped. `options` may name members of the texts and the id. kData
+// without the place.
+absl::Status ParseInputJson(
+    const std::string& json, Record* record, const InputOptions& options = {});
 
 class InputReader {
  public:
@@ -40,14 +58,26 @@ class InputReader {
   // for a malformed line; the records before it are returned first.
   absl::Status Next(std::vector<Record>* records);
 
+  // Names of the columns of a table, after its first row; empty for other formats.
+  const std::vector<std::string>& columns() const { return columns_; }
+
  private:
-  InputReader(LineReader reader, InputOptions options)
-      : reader_(std::move(reader)), options_(std::move(options)) {}
+  explicit InputReader(InputOptions options) : options_(std::move(options)) {}
+  int64_t position() const { return table_ ? table_->position() : lines_->position(); }
+  absl::StatusOr<bool> Ready() { return table_ ? table_->Ready() : lines_->Ready(); }
   // Returns false at the end, or without `wait` when none is available yet.
   absl::StatusOr<bool> NextRecord(bool wait, Record* record);
+  absl::StatusOr<bool> NextRow(Record* record);
+  // Reads a line that is not blank. A line that is too long sets record->wrong.
+  absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
+  // Refuses the first line of a file of unknown format if it is not plain text.
+  absl::Status CheckPlainText(const std::string& line) const;
 
-  LineReader reader_;
-  InputOptions options_;
+  std::optional<LineReader> lines_;
+  std::optional<TextReader> table_;
+  InputOptions options_;  // with the format
+  bool guessed_ = false;  // the format is text because nothing else was said
+  std::vector<std::string> columns_;
   absl::Status late_;  // an error after good records
 };
 

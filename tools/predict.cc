@@ -6,10 +6,16 @@ namespace {
 
 absl::Status Predict(InferOptions options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options));
-  ASSIGN_OR_RETURN(const auto predictor,
-      Predictor::Create(*session, {.command = "predict", .source = SourceOf(options.input)}));
-  options.input.pairs |= predictor->task().reads_pairs();
-  return AnswerInput(*predictor, options.input);
+  ASSIGN_OR_RETURN(
+      const auto predictor, Predictor::Create(*session, PredictorOptions(options, "predict")));
+  InputOptions& input = options.input;
+  input.pairs |= predictor->task().reads_pairs();
+  ASSIGN_OR_RETURN(const std::string format, InputFormat(input));
+  const bool table = format == "csv" || format == "tsv";
+  if (table && input.pairs && input.text_pair_field.empty() && input.data.text_pair_field().empty())
+    return UsageError(
+        "--text-pair-field: expected the column of the second text: this model takes pairs");
+  return AnswerInput(*predictor, options);
 }
 
 }  // namespace
@@ -18,11 +24,19 @@ void AddPredict(Command& app) {
   app.AddCommand<InferOptions>(
       "predict",
       "Predict labels or a number for each text or pair of texts. Prints JSON lines: label, score "
-      "and scores for one label; labels and scores for several; score for a number.",
+      "and scores for one label; labels and scores for several; score for a number. Tables are "
+      "read "
+      "by the columns that the run was trained on.",
       "  cloze predict --model runs/sst2 texts.txt\n"
+      "  cloze predict --model runs/sst2 --format csv new.csv > predictions.csv\n"
       "  echo '{\"id\": 7, \"text\": \"A fine film.\"}' | cloze predict --model runs/sst2 "
       "--input-format jsonl",
-      [](Command& command, InferOptions& options) { AddInferOptions(command, &options); }, Predict);
+      [](Command& command, InferOptions& options) {
+        AddInferOptions(command, &options);
+        AddOutputOptions(command, &options, {"csv", "tsv", "jsonl"});
+        AddOnError(command, &options);
+      },
+      Predict);
 }
 
 }  // namespace cloze

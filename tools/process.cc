@@ -43,15 +43,43 @@ absl::Status WriteStdout(absl::string_view text) {
 
 bool IsReaderGone(const absl::Status& status) { return status.GetPayload(kReaderGone).has_value(); }
 
-absl::Status LineWriter::Write(absl::string_view line) {
-  absl::StrAppend(&buffer_, line, "\n");
+absl::Status LineWriter::WriteText(absl::string_view lines) {
+  absl::StrAppend(&buffer_, lines);
   return buffer_.size() < kFlushBytes ? absl::OkStatus() : Flush();
 }
 
 absl::Status LineWriter::Flush() {
-  const absl::Status status = WriteStdout(buffer_);
+  absl::Status status = file_ == nullptr ? WriteStdout(buffer_)
+                                         : WriteAll(*file_, path_, buffer_.data(), buffer_.size());
   buffer_.clear();
   return status;
+}
+
+absl::Status CheckOutput(const std::string& out, bool force) {
+  std::error_code ignored;
+  if (!PathExists(out)) return absl::OkStatus();
+  if (!std::filesystem::is_regular_file(out, ignored))
+    return Error(Exit::kCannotCreate, QuotePath(out), ": is not a file that can be replaced");
+  if (force) return absl::OkStatus();
+  return Error(Exit::kCannotCreate, QuotePath(out), ": exists already (--force replaces it)");
+}
+
+absl::Status WriteOutput(
+    const std::string& out, bool force, absl::FunctionRef<absl::Status(LineWriter&)> write) {
+  if (out.empty() || out == "-") {
+    LineWriter writer;
+    absl::Status status = write(writer);
+    RETURN_IF_ERROR(writer.Flush());
+    return status;
+  }
+  RETURN_IF_ERROR(CheckOutput(out, force));
+  return ReplaceFile(out, [&](const std::string& temporary) {
+    return CreateFile(temporary, [&](const Fd& fd) {
+      LineWriter writer(&fd, out);
+      RETURN_IF_ERROR(write(writer));
+      return writer.Flush();
+    });
+  });
 }
 
 const std::atomic<bool>* StopOnSignals() {

@@ -6,6 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/status.h"
 
@@ -21,13 +24,27 @@ bool IsReaderGone(const absl::Status& status);
 // end: the destructor writes nothing.
 class LineWriter {
  public:
+  LineWriter() = default;  // to standard output
+  // To a file, which must outlive this.
+  LineWriter(const Fd* file, std::string path) : file_(file), path_(std::move(path)) {}
+
   // Appends `line` and a newline; writes when the buffer is large.
-  absl::Status Write(absl::string_view line);
+  absl::Status Write(absl::string_view line) { return WriteText(absl::StrCat(line, "\n")); }
+  // Appends whole lines with their ends.
+  absl::Status WriteText(absl::string_view lines);
   absl::Status Flush();
 
  private:
-  std::string buffer_;
+  const Fd* file_ = nullptr;
+  std::string path_, buffer_;
 };
+
+// Calls `write` with a writer to the file `out`, which appears when all is written; to standard
+// output if `out` is empty or "-". kCannotCreate if the file exists, without `force`.
+absl::Status WriteOutput(
+    const std::string& out, bool force, absl::FunctionRef<absl::Status(LineWriter&)> write);
+// Returns kCannotCreate if `out` exists and is not a file that `force` replaces.
+absl::Status CheckOutput(const std::string& out, bool force);
 
 // Returns a flag that the first SIGINT, SIGTERM or SIGHUP sets. The second signal ends the process
 // at once with 128 + its number. SIGHUP stays ignored if it was (nohup).

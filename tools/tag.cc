@@ -1,6 +1,9 @@
 // `cloze tag`: a label for every word.
+#include <cstdio>
 #include <optional>
+#include <set>
 
+#include "absl/algorithm/container.h"
 #include "tasks/data/readers.h"
 #include "tasks/tags.h"
 #include "tools/infer.h"
@@ -42,11 +45,7 @@ absl::StatusOr<bool> ReadBatch(TaggedReader& reader, ConllBatch* batch) {
 }
 
 // CoNLL and CoNLL-U: the same file with one column replaced.
-absl::Status TagConll(Predictor& predictor, const Options& options) {
-  DataSpec data;
-  data.add_files(options.infer.input.path);
-  data.set_format(options.infer.input.format == "conllu" ? DataSpec::CONLLU : DataSpec::CONLL);
-  if (!options.column.empty()) data.set_tags_field(options.column);
+absl::Status TagConll(Predictor& predictor, const DataSpec& data, LineWriter& writer) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kIgnored, true));
   while (true) {
     ConllBatch batch;
@@ -58,17 +57,64 @@ absl::Status TagConll(Predictor& predictor, const Options& options) {
           out += ReplaceTags(batch.sentences[s++], answer["tags"].get<std::vector<std::string>>());
           return absl::OkStatus();
         }));
-    RETURN_IF_ERROR(WriteStdout(out));
+    RETURN_IF_ERROR(writer.WriteText(out));
+    RETURN_IF_ERROR(writer.Flush());
     if (!more.ok() || !*more) return more.status();
   }
 }
 
+// How to read a CoNLL file of the given format. The columns are those of the run if it was trained
+// on such files.
+DataSpec ConllData(
+    const Options& options, const std::string& format, const std::vector<std::string>& labels) {
+  static const std::set<std::string> kUpos = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ",
+      "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X", "_"};
+  const InputOptions& input = options.infer.input;
+  const bool conllu = format == "conllu";
+  DataSpec data;
+  bool trained = false;
+  for (const std::string& file : input.data.files()) {
+    const bool same = input.data.format() == DataSpec::BY_EXTENSION
+                          ? FormatByExtension(file) == format
+                          : input.data.format() == (conllu ? DataSpec::CONLLU : DataSpec::CONLL);
+    if (same) data = input.data, trained = true;
+  }
+  data.clear_files();
+  data.add_files(input.path);
+  data.set_format(conllu ? DataSpec::CONLLU : DataSpec::CONLL);
+  if (!options.column.empty()) data.set_tags_field(options.column);
+  const auto is_upos = [](const std::string& label) { return kUpos.count(label) > 0; };
+  if (conllu && !trained && options.column.empty() && !absl::c_all_of(labels, is_upos)) {
+    std::fprintf(stderr,
+        "cloze: the labels are not UPOS tags, but go to the column UPOS; --column chooses "
+        "another\n");
+  }
+  return data;
+}
+
+// Splits --format, which once was the format of the input, too, into both formats.
+absl::Status SetFormats(InferOptions* options) {
+  InputOptions& input = options->input;
+  std::string& format = options->format;
+  if (format == "text" || format == "ids") input.format = std::exchange(format, "");
+  const std::string extension = FormatByExtension(input.path);
+  const bool conll = format == "conll" || format == "conllu";
+  if (input.format.empty())
+    input.format = conll && extension == "text" ? format : extension.empty() ? format : extension;
+  const bool from_conll = input.format == "conll" || input.format == "conllu";
+  if (from_conll && conll) input.format = format;
+  if (conll == from_conll || (from_conll && format.empty())) return absl::OkStatus();
+  return UsageError(from_conll ? "--format: a CoNLL file stays one; only a column changes"
+                               : "--format: conll and conllu need a CoNLL file as input");
+}
+
 absl::Status Tag(Options options) {
-  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
+  RETURN_IF_ERROR(SetFormats(&options.infer));
   InputOptions& input = options.infer.input;
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const auto predictor,
-      Predictor::Create(*session,
-          {.command = "tag", .source = SourceOf(input), .decode = {.viterbi = options.viterbi}}));
+      Predictor::Create(
+          *session, PredictorOptions(options.infer, "tag", {.viterbi = options.viterbi})));
   if (session->has_named())
     return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
   if (options.viterbi.value_or(false) && !IsBio(session->config().labels)) {
@@ -78,8 +124,11 @@ absl::Status Tag(Options options) {
   const bool conll = input.format == "conll" || input.format == "conllu";
   if (!conll && !options.column.empty())
     return UsageError("--column: only for --format conll and conllu");
-  if (!conll) return AnswerInput(*predictor, input);
-  RETURN_IF_ERROR(TagConll(*predictor, options));
+  if (!conll) return AnswerInput(*predictor, options.infer);
+  if (options.infer.on_error == "line") return UsageError("--on-error line: not for CoNLL files");
+  const DataSpec data = ConllData(options, input.format, session->config().labels);
+  RETURN_IF_ERROR(WriteOutput(options.infer.out, options.infer.force,
+      [&](LineWriter& writer) { return TagConll(*predictor, data, writer); }));
   ReportCut(predictor->cut());
   return absl::OkStatus();
 }
@@ -90,19 +139,26 @@ void AddTag(Command& app) {
   const auto declare = [](Command& command, Options& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("input", &options.infer.input.path, "File to read; - is standard input.");
-    command.Add("--format,--input-format", &options.infer.input.format,
-        "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. ids: "
-        "token ids, each of which gets a label. conll, conllu: the file with the labels in a "
-        "column.",
-        {.choices = {"text", "jsonl", "ids", "conll", "conllu"}});
+    command.Add("--input-format", &options.infer.input.format,
+        "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. csv, "
+        "tsv: "
+        "a table with a header. ids: token ids, each of which gets a label. conll, conllu: "
+        "sentences. Default: by the extension (.csv .tsv .jsonl .json .conll .conllu); else as "
+        "--format; else text.",
+        {.choices = {"text", "csv", "tsv", "jsonl", "ids", "conll", "conllu"}});
+    AddFieldOptions(command, &options.infer.input);
+    AddOutputOptions(
+        command, &options.infer, {"csv", "tsv", "jsonl", "conll", "conllu", "text", "ids"});
+    AddOnError(command, &options.infer);
     command.Add("--column", &options.column,
-        "conll, conllu: column for the labels, a name or a number from 1. Default: the last column "
-        "(conll) or UPOS (conllu).");
+        "conll, conllu: column for the labels, a name or a number from 1. Default: the one that "
+        "the model was trained on, else the last one (conll) or UPOS (conllu).");
     AddViterbi(command, &options.viterbi);
   };
   app.AddCommand<Options>("tag", "Predict a label for every word of texts or CoNLL files.",
       "  echo 'Anna lives in Berlin.' | cloze tag --model runs/wikiann\n"
-      "  cloze tag --model runs/ewt_upos --format conllu in.conllu > out.conllu",
+      "  cloze tag --model runs/ewt_upos in.conllu > out.conllu\n"
+      "  cloze tag --model runs/wikiann --format csv --text-field body mails.csv > tagged.csv",
       declare, Tag);
 }
 

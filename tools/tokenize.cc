@@ -68,13 +68,14 @@ absl::Status Tokenize(Options options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
       LoadTokenizer(options.model, options.lowercase.value_or(true)));
   options.input.vocab_size = tokenizer->vocab_size();
-  return ForEachRecords(
-      options.input, [&](const std::vector<Record>& records, LineWriter* writer) -> absl::Status {
-        std::vector<std::string> lines(records.size());
-        ParallelFor(records.size(), [&](int64_t i) { lines[i] = Process(*tokenizer, records[i]); });
-        for (const std::string& line : lines) RETURN_IF_ERROR(writer->Write(line));
-        return absl::OkStatus();
-      });
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
+  LineWriter writer;
+  return ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
+    std::vector<std::string> lines(records.size());
+    ParallelFor(records.size(), [&](int64_t i) { lines[i] = Process(*tokenizer, records[i]); });
+    for (const std::string& line : lines) RETURN_IF_ERROR(writer.Write(line));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace

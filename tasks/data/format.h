@@ -28,14 +28,15 @@ struct Wanted {
   DataSpec spec;              // with the file's format
   std::vector<Field> fields;  // of texts and documents
   Labels labels = Labels::kIgnored;
-  bool keep_lines = false;
+  bool keep_lines = false;  // also of tables: all cells
 };
 
 // The values of the wanted fields in their order, and the items of the field that may be a list.
 struct Row {
   std::vector<std::string> values;
   std::optional<std::vector<std::string>> list;
-  int64_t line = 0;  // where the row begins
+  std::vector<std::string> cells;  // of all columns, with keep_lines
+  int64_t line = 0;                // where the row begins
 };
 
 // Reads one file. A format implements the methods for what it holds; they return false at the end.
@@ -49,8 +50,9 @@ class FileReader {
   // Returns the first field of the rows unless a format overrides it.
   virtual absl::StatusOr<bool> NextPiece(DocumentPiece* piece);
   virtual absl::StatusOr<bool> NextSentence(TaggedSentence*) { CLOZE_CHECK(false); }
-  virtual absl::StatusOr<bool> Ready() { return true; }
+  virtual absl::StatusOr<bool> Ready() { return lines_.Ready(); }
   int64_t position() const { return lines_.position(); }
+  const std::vector<std::string>& columns() const { return names_; }
 
  protected:
   // Reads the next line; kData when it is longer than kRowBytes.
@@ -64,6 +66,7 @@ class FileReader {
 
   LineReader lines_;
   const Wanted wanted_;
+  std::vector<std::string> names_;  // names of the columns of a table, after its first row
 
  private:
   Row row_;

@@ -204,6 +204,10 @@ int64_t DataReader::total_bytes() const {
   return total;
 }
 
+std::vector<std::string> DataReader::columns() const {
+  return reader_ == nullptr ? std::vector<std::string>() : reader_->columns();
+}
+
 absl::StatusOr<bool> DataReader::Ready() { return reader_ == nullptr ? true : reader_->Ready(); }
 
 absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content) const {
@@ -294,6 +298,7 @@ absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   if (!more) return false;
   *example = {};
   example->list = std::move(row.list);
+  example->cells = std::move(row.cells);
   example->line = row.line;
   if (labels_ != Labels::kIgnored) {
     example->label = std::move(row.values.back());

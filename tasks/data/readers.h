@@ -61,6 +61,7 @@ struct DocumentPiece {
 struct TextExample {
   std::string text, text_pair, label;
   std::optional<std::vector<std::string>> list;
+  std::vector<std::string> cells;  // with keep_lines: of all columns of a TSV or CSV file
   int64_t line = 0;
 };
 
@@ -99,6 +100,9 @@ class DataReader {
   // Returns the bytes read so far, and those of all files; standard input counts 0.
   int64_t position() const;
   int64_t total_bytes() const;
+  // Returns the names of the columns of the current TSV or CSV file; their numbers if it has no
+  // header. Empty before its first row, and for other files.
+  std::vector<std::string> columns() const;
   // True if the next Next would return without waiting for a pipe or terminal. Never waits.
   absl::StatusOr<bool> Ready();
 

@@ -14,21 +14,22 @@ class TableReader : public FileReader {
   using FileReader::FileReader;
 
   absl::StatusOr<bool> NextRow(Row* row) override {
-    if (columns_ == 0 && wanted_.spec.header()) {
+    if (names_.empty() && wanted_.spec.header()) {
       ASSIGN_OR_RETURN(const bool more, ReadColumns());
       if (!more) return false;
       RETURN_IF_ERROR(FindFields());
     }
     ASSIGN_OR_RETURN(const bool more, ReadColumns());
     if (!more) return false;
-    if (columns_ == 0) RETURN_IF_ERROR(FindFields());
-    if (row_.size() != columns_) {
-      return Fail(line_, Counted(row_.size(), "column"), ": expected ", columns_,
+    if (names_.empty()) RETURN_IF_ERROR(FindFields());
+    if (row_.size() != names_.size()) {
+      return Fail(line_, Counted(row_.size(), "column"), ": expected ", names_.size(),
           quoting_ ? "" : " (tab-separated, no quoting)");
     }
     row->line = line_;
     row->values.clear();
     for (const size_t index : indexes_) row->values.push_back(row_[index]);
+    if (wanted_.keep_lines) row->cells = row_;
     return true;
   }
 
@@ -101,13 +102,13 @@ class TableReader : public FileReader {
 
   // Finds the wanted columns by row_: by the names in a header, or by number.
   absl::Status FindFields() {
-    columns_ = row_.size();
+    const int columns = row_.size();
     for (const auto& [spec_field, name, list] : wanted_.fields) {
       const auto fail = [&, &spec_field = spec_field](const auto&... message) {
         return Fail(line_, spec_field, ": ", message...);
       };
       int index = -1;
-      for (int i = 0; wanted_.spec.header() && i < columns_; ++i) {
+      for (int i = 0; wanted_.spec.header() && i < columns; ++i) {
         if (row_[i] != name) continue;
         if (index >= 0) {
           return fail(
@@ -121,11 +122,13 @@ class TableReader : public FileReader {
             "no column \"", Quote(name), "\"; there are ", ListNames(row_), OtherDelimiter());
       if (index < 0) {
         return fail("\"", Quote(name),
-            "\" is a name, but header is false: expected a number from 1 to ", columns_);
+            "\" is a name, but header is false: expected a number from 1 to ", columns);
       }
-      if (index >= columns_) return fail("no column ", index + 1, "; there are ", columns_);
+      if (index >= columns) return fail("no column ", index + 1, "; there are ", columns);
       indexes_.push_back(index);
     }
+    for (int i = 0; i < columns; ++i)
+      names_.push_back(wanted_.spec.header() ? row_[i] : absl::StrCat(i + 1));
     return absl::OkStatus();
   }
 
@@ -148,7 +151,6 @@ class TableReader : public FileReader {
   std::vector<std::string> row_;
   std::string text_;
   int64_t line_ = 0;
-  int columns_ = 0;
 };
 
 // Whole rows end with a line end outside of quotes.

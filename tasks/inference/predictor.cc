@@ -1,6 +1,7 @@
 #include "tasks/inference/predictor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tasks/batcher.h"
 
@@ -44,6 +45,7 @@ const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
 }
 
 absl::Status Predictor::Encode(const Record& record, int* adapter, std::vector<Query>* queries) {
+  RETURN_IF_ERROR(record.wrong);
   ASSIGN_OR_RETURN(*adapter, session_.AdapterNamed(record.adapter));
   const TaskOfAdapter& of = Of(*adapter);
   RETURN_IF_ERROR(of.status);
@@ -55,19 +57,28 @@ absl::Status Predictor::Encode(const Record& record, int* adapter, std::vector<Q
 absl::Status Predictor::Answer(absl::Span<const Record> records,
     absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
   std::vector<Query> queries;
-  std::vector<size_t> ends;   // for each record, the queries up to its last one
-  std::vector<int> adapters;  // for each record
-  absl::Status wrong;         // of a record; those before it are answered first
+  std::vector<size_t> ends;            // for each record, the queries up to its last one
+  std::vector<int> adapters;           // for each record
+  absl::Status wrong;                  // of a record; those before it are answered first
+  std::vector<absl::Status> failures;  // for each record
   for (const Record& record : records) {
     wrong = Encode(record, &adapters.emplace_back(), &queries);
-    if (!wrong.ok() && record.line > 0) wrong = Annotate(wrong, options_.source, ":", record.line);
-    if (!wrong.ok()) break;
+    if (!wrong.ok() && record.wrong.ok() && record.line > 0)
+      wrong = Annotate(wrong, options_.source, ":", record.line);
+    const bool go_on = options_.keep_going && ExitOf(wrong) == Exit::kData;
+    if (!wrong.ok() && !go_on) break;
+    failures.push_back(std::exchange(wrong, absl::OkStatus()));
     ends.push_back(queries.size());
   }
   size_t next = 0;  // record to be answered
   absl::Status status;
   const auto answer = [&](const TextLogits& text) {
-    if (status.ok()) status = f(records[next], Of(adapters[next]).decoder(records[next], text));
+    const absl::Status& failure = failures[next];
+    failed_ += !failure.ok();
+    if (status.ok() && !failure.ok())
+      status = f(records[next], {{"error", std::string(failure.message())}});
+    if (status.ok() && failure.ok())
+      status = f(records[next], Of(adapters[next]).decoder(records[next], text));
     ++next;
   };
   // Records without a window need no pass.

@@ -21,12 +21,14 @@ class Predictor {
     std::string command;  // the command that answers; kMismatch if the task has another
     std::string source;   // name of the records' file in messages
     DecodeOptions decode = {};
+    bool keep_going = false;  // a wrong record gets the answer {"error": message}
   };
   // `session` must outlive the predictor.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(Session& session, Options options);
 
   // Calls f(record, answer) for each record in order and stops at its first error. When a record is
   // wrong, the records before it are answered first; the error names its line.
+  // With keep_going, wrong records are answered and counted.
   absl::Status Answer(absl::Span<const Record> records,
       absl::FunctionRef<absl::Status(const Record& record, const OrderedJson& answer)> f);
 
@@ -34,6 +36,8 @@ class Predictor {
   const Task& task() { return *Of(kDefaultAdapter).task; }
   // Records so far that did not fit into the model.
   const CutCounts& cut() const { return cut_; }
+  // Wrong records so far, with keep_going.
+  int64_t failed() const { return failed_; }
 
  private:
   struct TaskOfAdapter {
@@ -50,6 +54,7 @@ class Predictor {
   Options options_;
   std::map<int, TaskOfAdapter> tasks_;  // by the number of their adapter
   CutCounts cut_;
+  int64_t failed_ = 0;
 };
 
 struct EvaluateOptions {

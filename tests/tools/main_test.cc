@@ -43,7 +43,7 @@ TEST(Main, ExplainsWhatIsMissingOrWrong) {
   EXPECT_THAT(UsageErrorOf("spec check"), HasSubstr("file is required"));
   EXPECT_THAT(UsageErrorOf("--threads -1 --version"), HasSubstr("--threads"));
   EXPECT_THAT(UsageErrorOf("tokenize --model x --input-format xml"),
-      HasSubstr("expected text, jsonl or ids, found xml"));
+      HasSubstr("expected text, csv, tsv, jsonl or ids, found xml"));
 }
 
 TEST(Main, HelpsAtEachLevel) {

@@ -1,0 +1,174 @@
+// Tables in, tables out: `predict`, `tag` and `encode` read and write them with the run's fields.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Made once: a classifier that was trained on the column "subject", and a tagger on XPOS.
+class TablesTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new std::string(TemporaryFolder());
+    std::string text, table = "subject,queue\n", tags;
+    for (int i = 0; i < 40; ++i) {
+      text += "A great film and a dull movie was here.\n";
+      table += i % 2 == 0 ? "a great film,pos\n" : "\"a dull, dull movie\",neg\n";
+      tags += "1\tfilm\t_\tNOUN\tNN\t_\t_\t_\t_\t_\n2\twas\t_\tVERB\tVBD\t_\t_\t_\t_\t_\n\n";
+    }
+    Write("text.txt", text), Write("train.csv", table), Write("tags.conllu", tags);
+    ASSERT_EQ(Run("vocab --size 80 --text text.txt --out vocab").exit, 0);
+    Train("run", "sequence_classification",
+        R"(files: "train.csv" text_field: "subject" label_field: "queue")");
+    Train("tagger", "token_tagging", R"(files: "tags.conllu" tags_field: "XPOS")");
+  }
+  static void TearDownTestSuite() { delete dir_; }
+
+  static std::string Path(const std::string& name) { return *dir_ + "/" + name; }
+  static void Write(const std::string& name, const std::string& text) {
+    std::ofstream(Path(name), std::ios::binary) << text;
+  }
+  static std::string Read(const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(Path(name)).rdbuf();
+    return text.str();
+  }
+  // Runs the program in the folder.
+  static RunResult Run(const std::string& arguments, const std::string& input = "") {
+    return RunCloze(arguments, "cd " + *dir_ + " && printf '" + input + "' | ");
+  }
+  static void Train(const std::string& name, const std::string& task, const std::string& data) {
+    Write(name + ".textproto",
+        "model { tokenizer: \"vocab\" encoder { preset: CUSTOM layers: 1 hidden: 16 heads: 2 "
+        "intermediate: 16 max_positions: 32 } } " +
+            task + " { max_tokens: 24 } train { " + data + " } validation { " + data +
+            " } batch { tokens: 512 } optimizer { learning_rate: 0.01 } "
+            "schedule { steps: 40 } output { directory: \"" +
+            name + "\" }");
+    const RunResult r = Run("finetune " + name + ".textproto");
+    ASSERT_EQ(r.exit, 0) << r.err;
+  }
+
+  static std::string* dir_;
+};
+std::string* TablesTest::dir_ = nullptr;
+
+// The columns of the run are read, all columns are kept, and quoting survives.
+TEST_F(TablesTest, CsvInCsvOut) {
+  Write(
+      "new.csv", "id,subject,score\n007,\"a great\r\nfilm\",\"say \"\"x\"\"\"\n8,a dull movie,\n");
+  const RunResult r = Run("predict --model run --format csv new.csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, StartsWith("id,subject,score,label,predicted_score\n"
+                                "007,\"a great\nfilm\",\"say \"\"x\"\"\",pos,0."));
+  EXPECT_THAT(r.out, HasSubstr("\n8,a dull movie,,neg,0."));
+  EXPECT_EQ(Run("predict --model run --format csv", "").out, "");
+  const RunResult lines = Run("predict --model run new.csv");
+  const json first = json::parse(lines.out.substr(0, lines.out.find('\n')));
+  EXPECT_EQ(first["id"], "007");
+  EXPECT_EQ(first["label"], "pos");
+  const RunResult members = Run("predict --model run --format jsonl new.csv");
+  EXPECT_THAT(members.out, StartsWith(R"({"id": "007", "subject": "a great\nfilm", "score": )"));
+  EXPECT_THAT(Run("predict --model run --format tsv new.csv").err,
+      HasSubstr("new.csv:2: \"a great\\u{A}film\" has a tab or a line end"));
+}
+
+TEST_F(TablesTest, ColumnsCanBeNamed) {
+  Write("other.tsv", "key\tbody\nx\ta great film\n");
+  const RunResult r = Run("predict --model run --text-field body --id-field key other.tsv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(json::parse(r.out)["id"], "x");
+  const RunResult wrong = Run("predict --model run other.tsv");
+  EXPECT_EQ(wrong.exit, 65);
+  EXPECT_THAT(wrong.err,
+      HasSubstr("other.tsv:1: text_field: no column \"subject\"; there are \"key\", \"body\""));
+  EXPECT_THAT(Run("predict --model run --text-field body --id-field k other.tsv").err,
+      HasSubstr("--id-field: no column \"k\""));
+}
+
+TEST_F(TablesTest, JsonLinesKeepTheirBytes) {
+  const std::string lines =
+      R"({"subject":"a great film","n":1.50,"label":null}\n{"n":2e3,"subject":"a dull movie"}\n)";
+  const RunResult r = Run("predict --model run --format jsonl", lines);
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out,
+      StartsWith(R"({"subject":"a great film","n":1.50,"label":null, "predicted_label": "pos")"));
+  EXPECT_THAT(r.out, HasSubstr(R"({"n":2e3,"subject":"a dull movie", "label": "neg")"));
+  const RunResult table = Run("predict --model run --input-format jsonl --format csv", lines);
+  EXPECT_THAT(
+      table.out, StartsWith("subject,n,label,predicted_label,score\na great film,1.5,,pos,"));
+}
+
+// What is not plain text is never read as lines without being asked for.
+TEST_F(TablesTest, TablesAreNoTexts) {
+  for (const std::string& input : {std::string("id,subject\\n1,a film\\n"),
+           std::string(R"({"subject": "a film"}\n)"), std::string("# sent_id = 1\\n")}) {
+    const RunResult r = Run("predict --model run", input);
+    EXPECT_EQ(r.exit, 65) << input;
+    EXPECT_THAT(r.err, HasSubstr("standard input:1: looks like "));
+    EXPECT_EQ(Run("predict --model run --input-format text", input).exit, 0);
+  }
+  EXPECT_THAT(Run("predict --model run tags.conllu").err, HasSubstr("`cloze tag` reads CoNLL"));
+}
+
+TEST_F(TablesTest, WrongLinesCanBeAnswered) {
+  Write("bad.csv", "subject,k\nx\na great film,1\na,b,c\n");
+  const RunResult r = Run("predict --model run --format csv --on-error line bad.csv");
+  EXPECT_EQ(r.exit, 65);
+  EXPECT_THAT(r.out, StartsWith("subject,k,label,score,error\n,,,,"));
+  EXPECT_THAT(r.out, HasSubstr("\na great film,1,pos,"));
+  EXPECT_THAT(r.out, HasSubstr("bad.csv:4: 3 columns: expected 2"));
+  EXPECT_THAT(r.err, HasSubstr("2 wrong lines"));
+  const RunResult lines = Run("predict --model run --input-format jsonl --on-error line",
+      R"({"id": 2, "text": 5}\n{\n{"id": 3, "text": "a great film"}\n)");
+  EXPECT_EQ(lines.exit, 65);
+  EXPECT_THAT(lines.out, StartsWith(R"({"id": 2, "line": 1, "error": "standard input:1: )"));
+  EXPECT_THAT(lines.out, HasSubstr("\n{\"line\": 2, \"error\": "));
+  EXPECT_THAT(lines.out, HasSubstr(R"({"id": 3, "label": "pos")"));
+}
+
+TEST_F(TablesTest, OutAppearsWhole) {
+  const std::string command = "predict --model run --format csv --out p.csv";
+  EXPECT_EQ(Run(command + " train.csv").exit, 0);
+  const std::string all = Read("p.csv");
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 41);
+  EXPECT_EQ(Run(command + " train.csv").exit, 73);
+  EXPECT_EQ(Run(command + " --force bad-name.csv").exit, 66);
+  EXPECT_EQ(Read("p.csv"), all);
+}
+
+TEST_F(TablesTest, TagsTheColumnOfTheRun) {
+  const RunResult r = Run("tag --model tagger tags.conllu");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(r.out, Read("tags.conllu"));  // UPOS stays
+  EXPECT_EQ(Run("tag --model tagger --format conllu tags.conllu").out, r.out);
+  std::filesystem::copy(Path("tagger"), Path("bare"));
+  std::filesystem::remove(Path("bare/spec.textproto"));
+  const RunResult bare = Run("tag --model bare tags.conllu");
+  EXPECT_EQ(bare.exit, 0);
+  EXPECT_THAT(bare.out, HasSubstr("film\t_\tNN\tNN"));
+  EXPECT_THAT(bare.err, HasSubstr("go to the column UPOS"));
+  EXPECT_EQ(Run("tag --model bare --column XPOS tags.conllu").out, r.out);
+}
+
+TEST_F(TablesTest, TagsTables) {
+  const RunResult r = Run(
+      "tag --model tagger --format csv --text-field b --input-format csv", "a,b\\n1,film was\\n");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(r.out, "a,b,words,tags\n1,film was,film was,NN VBD\n");
+  EXPECT_EQ(Run("tag --model tagger --format csv tags.conllu").exit, 2);
+}
+
+}  // namespace
+}  // namespace cloze

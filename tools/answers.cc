@@ -1,0 +1,189 @@
+#include "tools/answers.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace cloze {
+namespace {
+
+std::string TextOf(const OrderedJson& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_null() ? "" : ToJsonLine(value);
+}
+
+// Returns the values joined by `separator`: of each item, or of the member `name` of each.
+std::string Joined(const OrderedJson& list, const char* separator, const std::string& name = "") {
+  return absl::StrJoin(list, separator, [&](std::string* out, const OrderedJson& item) {
+    *out += TextOf(name.empty() ? item : item.at(name));
+  });
+}
+
+// True for members of an answer that repeat the input.
+bool Repeats(const std::string& name) {
+  return name == "text" || name == "tokens" || name == "ids";
+}
+
+using Cells = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the columns of the input.
+Cells InputCells(const Record& record, const std::vector<std::string>& columns) {
+  Cells cells;
+  if (!columns.empty()) {
+    for (size_t i = 0; i < std::min(columns.size(), record.cells.size()); ++i)
+      cells.emplace_back(columns[i], record.cells[i]);
+  } else if (!record.cells.empty()) {
+    const OrderedJson line = OrderedJson::parse(record.cells[0], nullptr, false);
+    if (!line.is_object()) return cells;
+    for (const auto& [name, value] : line.items()) cells.emplace_back(name, TextOf(value));
+  } else if (!record.wrong.ok()) {
+    return cells;
+  } else if (record.kind == Record::Kind::kIds) {
+    cells.emplace_back("ids", absl::StrJoin(record.ids, " "));
+  } else {
+    cells.emplace_back("text", record.text);
+    if (record.kind == Record::Kind::kPair) cells.emplace_back("text_pair", record.text_pair);
+  }
+  return cells;
+}
+
+// Returns the columns of an answer: lists become words between blanks, labels between commas.
+Cells AnswerCells(const OrderedJson& answer) {
+  Cells cells;
+  for (const auto& [name, value] : answer.items()) {
+    if (Repeats(name) || (name == "scores" && (value.is_array() || answer.contains("label")))) {
+      continue;
+    }
+    if (name == "words") {
+      cells.emplace_back("words", Joined(value, " ", "text"));
+      cells.emplace_back("tags", Joined(value, " ", "label"));
+    } else if (name == "scores") {
+      for (const auto& [label, score] : value.items())
+        cells.emplace_back("score_" + label, TextOf(score));
+    } else if (name == "labels" || name == "tags") {
+      cells.emplace_back(name, Joined(value, name == "tags" ? " " : ","));
+    } else {
+      cells.emplace_back(name, TextOf(value));
+    }
+  }
+  return cells;
+}
+
+std::string CsvCell(const std::string& cell) {
+  const bool plain = cell.find_first_of(",\"\r\n") == std::string::npos &&
+                     absl::StripAsciiWhitespace(cell).size() == cell.size();
+  return plain ? cell : absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
+}
+
+}  // namespace
+
+absl::Status AnswerWriter::Write(
+    const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer) {
+  const bool wrong = answer.contains("error");
+  if (format_.empty()) {
+    OrderedJson line = OrderedJson::object();
+    if (wrong && record.line > 0) line["line"] = record.line;
+    line.update(answer);
+    const std::string text = ToJsonLine(line);
+    if (record.id.empty()) return writer_->Write(text);
+    return writer_->Write(
+        absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(text).substr(1)));
+  }
+  if (format_ == "jsonl") return WriteJson(record, columns, answer);
+  const Cells input = InputCells(record, columns);
+  if (!wrong) return WriteCells(input, AnswerCells(answer), "");
+  if (header_) return WriteCells(input, {}, answer["error"].get<std::string>());
+  waiting_.emplace_back(input, answer["error"].get<std::string>());
+  return absl::OkStatus();
+}
+
+absl::Status AnswerWriter::WriteJson(
+    const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer) {
+  std::vector<std::string> names, members;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    members.push_back(absl::StrCat(JsonString(name), ": ", value));
+    names.push_back(name);
+  };
+  absl::string_view line;  // without its braces
+  if (columns.empty() && !record.cells.empty()) {
+    line = absl::StripAsciiWhitespace(record.cells[0]);
+    line = absl::StripAsciiWhitespace(line.substr(1, line.size() - 2));
+    const OrderedJson object = OrderedJson::parse(record.cells[0], nullptr, false);
+    for (const auto& [name, value] : object.items()) names.push_back(name);
+  } else if (columns.empty() && record.wrong.ok() && record.kind == Record::Kind::kIds) {
+    add("ids", ToJsonLine(record.ids));
+  } else {
+    for (const auto& [name, value] : InputCells(record, columns)) add(name, JsonString(value));
+  }
+  if (answer.contains("error") && record.line > 0 && names.empty())
+    add("line", absl::StrCat(record.line));
+  const std::vector<std::string> taken = names;
+  for (const auto& [name, value] : answer.items()) {
+    if (Repeats(name)) continue;
+    add(absl::c_linear_search(taken, name) ? "predicted_" + name : name, ToJsonLine(value));
+  }
+  const std::string rest = absl::StrJoin(members, ", ");
+  return writer_->Write(
+      absl::StrCat("{", line, line.empty() || rest.empty() ? "" : ", ", rest, "}"));
+}
+
+absl::Status AnswerWriter::WriteHeader(const Cells& input, const Cells& answer) {
+  for (const auto& [name, value] : input) input_.push_back(name);
+  for (const auto& [name, value] : answer) answer_.push_back(name);
+  std::vector<std::string> names = input_;
+  for (const std::string& name : answer_)
+    names.push_back(absl::c_linear_search(input_, name) ? "predicted_" + name : name);
+  if (errors_) names.push_back("error");
+  header_ = true;
+  RETURN_IF_ERROR(WriteRow(names));
+  for (const auto& [cells, message] : std::exchange(waiting_, {}))
+    RETURN_IF_ERROR(WriteCells(cells, {}, message));
+  return absl::OkStatus();
+}
+
+absl::Status AnswerWriter::WriteCells(
+    const Cells& input, const Cells& answer, const std::string& error) {
+  if (!header_) RETURN_IF_ERROR(WriteHeader(input, answer));
+  std::vector<std::string> row(input_.size() + answer_.size());
+  const auto fill = [&](const Cells& cells, const std::vector<std::string>& names, size_t first) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool same = i < names.size() && names[i] == cells[i].first;
+      const size_t at = same ? i : absl::c_find(names, cells[i].first) - names.begin();
+      if (at == names.size()) {
+        return Error(Exit::kData, "member \"", Quote(cells[i].first),
+            "\": not in the first line, so it has no column (--format jsonl keeps it)");
+      }
+      row[first + at] = cells[i].second;
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(fill(input, input_, 0));
+  RETURN_IF_ERROR(fill(answer, answer_, input_.size()));
+  if (errors_) row.push_back(error);
+  return WriteRow(row);
+}
+
+absl::Status AnswerWriter::WriteRow(const std::vector<std::string>& cells) {
+  if (format_ == "csv") {
+    const std::string row = absl::StrJoin(cells, ",",
+        [](std::string* out, const std::string& cell) { absl::StrAppend(out, CsvCell(cell)); });
+    return writer_->Write(row.empty() ? "\"\"" : row);
+  }
+  for (const std::string& cell : cells) {
+    if (cell.find_first_of("\t\r\n") == std::string::npos) continue;
+    return Error(Exit::kData, "\"", Quote(cell),
+        "\" has a tab or a line end, for which TSV has no place (use --format csv)");
+  }
+  return writer_->Write(absl::StrJoin(cells, "\t"));
+}
+
+absl::Status AnswerWriter::Finish() {
+  if (waiting_.empty()) return absl::OkStatus();
+  const Cells input = waiting_.front().first;
+  return WriteHeader(input, {});
+}
+
+}  // namespace cloze

@@ -1,0 +1,54 @@
+// Answers as lines: JSON, or rows of the input with the answer in new columns.
+#ifndef CLOZE_TOOLS_ANSWERS_H_
+#define CLOZE_TOOLS_ANSWERS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/base/status.h"
+#include "tasks/record.h"
+#include "tools/process.h"
+
+namespace cloze {
+
+// Writes answers in one of these formats:
+//   "": the answer as a JSON object, after the id of the record if it has one
+//   jsonl: the input's columns or members, then the answer's
+//   csv (RFC 4180), tsv: a header; the input's columns, then the answer's
+// A member of the answer whose name the input has already becomes "predicted_<name>".
+class AnswerWriter {
+ public:
+  // `writer` must outlive this.
+  // With `errors`, records may be wrong, and rows end with a column "error".
+  AnswerWriter(std::string format, bool errors, LineWriter* writer)
+      : format_(std::move(format)), errors_(errors), writer_(writer) {}
+
+  // `columns`: names of record.cells if the input is a table. kData for a value that has no place:
+  // a member that the first JSON line does not have, a tab or line end in TSV.
+  absl::Status Write(
+      const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer);
+  // Writes rows without an answer that waited for the columns of one.
+  absl::Status Finish();
+
+ private:
+  using Cells = std::vector<std::pair<std::string, std::string>>;  // names and values
+  absl::Status WriteJson(
+      const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer);
+  // Writes the header, and the rows that waited for it.
+  absl::Status WriteHeader(const Cells& input, const Cells& answer);
+  absl::Status WriteCells(const Cells& input, const Cells& answer, const std::string& error);
+  absl::Status WriteRow(const std::vector<std::string>& cells);
+
+  std::string format_;
+  bool errors_;
+  LineWriter* writer_;
+  std::vector<std::string> input_, answer_;  // names of the columns once the header is written
+  bool header_ = false;                      // is written
+  std::vector<std::pair<Cells, std::string>> waiting_;  // rows with an error before the header
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_ANSWERS_H_
