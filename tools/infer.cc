@@ -133,6 +133,8 @@ absl::StatusOr<DataSpec> TrainingData(const std::string& folder) {
     DataSpec data =
         loaded.spec.validation().files().empty() ? loaded.spec.train() : loaded.spec.validation();
     data.clear_max_examples();
+    data.clear_share();
+    data.clear_leave_out();
     return data;
   }
   return DataSpec();
