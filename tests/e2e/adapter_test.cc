@@ -129,7 +129,7 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
       "standard input:2: \"adapter\": unknown adapter modd; did you mean \"mood\"?; one of mood, "
       "kind");
   ExpectError("predict" + both, R"(echo '{"text": "a"}' | )", 65,
-      "standard input:1: no \"adapter\" is named, and the base alone has no such head");
+      "standard input:1: \"adapter\": none is named, and the base alone has no such head");
   EXPECT_EQ(RunCloze("predict" + both + " --adapter " + Path("mood"),
                 R"(echo '{"text": "a great film"}' | )")
                 .exit,

@@ -175,7 +175,7 @@ TEST_F(ProgramTest, ANumberForEachPairOfTexts) {
       R"(printf '{"text": "a great joy", "text_pair": "great"}\n{"text": "x"}\n' | )");
   EXPECT_EQ(j.exit, 65);
   EXPECT_EQ(j.out, r.out);
-  EXPECT_THAT(j.err, HasSubstr("standard input:2: one text; this model was trained on pairs"));
+  EXPECT_THAT(j.err, HasSubstr("standard input:2: one text, but this model was trained on pairs"));
   const RunResult ids =
       RunCloze("tokenize --pairs --model " + Path("number"), "printf 'a great joy\\tgreat\\n' | ");
   std::ofstream(Path("ids.jsonl")) << ids.out;
