@@ -77,20 +77,25 @@ TEST(Crf, BestSequenceAndMarginalsAreThoseOfAllSequences) {
   }
 }
 
-// Gradients that cancel, so that a sum in another order has other bits.
+// Each row of logits in all rotations: the gradients cancel, and a sum in another order has other
+// bits.
 TEST(Crf, ThreadsDoNotChangeBits) {
-  constexpr int64_t kSequences = 700, kLabels = 7;
+  constexpr int64_t kRows = 100, kLabels = 7;
+  const Problem p(kRows, kLabels, 2);
   const std::vector<float> zero(kLabels * kLabels);
+  std::vector<float> rotated(kRows * kLabels * kLabels), expected;
   std::vector<int32_t> cu = {0}, y;
-  for (int32_t s = 0; s < kSequences; ++s) {
-    for (int32_t t = 0; t < 3; ++t) y.push_back((s + t) % kLabels);
-    cu.push_back(static_cast<int32_t>(y.size()));
+  for (int64_t r = 0; r < kLabels; ++r) {
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < kLabels; ++j)
+        rotated[y.size() * kLabels + (j + r) % kLabels] = p.logits[i * kLabels + j];
+      y.push_back(static_cast<int32_t>((i + r) % kLabels));
+      cu.push_back(static_cast<int32_t>(y.size()));
+    }
   }
-  std::vector<float> expected;
   for (const int threads : {1, 2, 3, 4, 7}) {
     SetThreads(threads);
-    std::vector<float> logits(y.size() * kLabels), start(kLabels), between(zero.size()),
-        end(kLabels);
+    std::vector<float> logits = rotated, start(kLabels), between(zero.size()), end(kLabels);
     Arena arena;
     CrfLoss(View(logits.data(), y.size(), kLabels), cu, y.data(),
         {zero.data(), zero.data(), zero.data()}, 0.37f, {start.data(), between.data(), end.data()},
