@@ -31,6 +31,7 @@
   X(Attention)            \
   X(Merge)                \
   X(Verify)               \
+  X(Report)               \
   X(Bench)                \
   X(Help)                 \
   X(Version)

@@ -343,6 +343,34 @@ TEST_F(ProgramTest, LooksInside) {
   EXPECT_EQ(RunCloze("attention --model " + Path("mlm") + " x --force --out " + out).exit, 0);
 }
 
+TEST_F(ProgramTest, ReportsRunsAsOnePage) {
+  std::filesystem::create_directory(Path("<b>&"));
+  for (const char* file : {"log.jsonl", "spec.textproto", "metrics.json"})
+    std::filesystem::copy_file(
+        Path("classifier") + "/" + file, Path("<b>&") + "/" + std::string(file));
+  std::ofstream(Path("<b>&") + "/log.jsonl", std::ios::app) << "{\"step\": 61, \"lo";  // torn
+  Expect0("report " + Path("mlm") + " '" + Path("<b>&") + "' --out " + Path("report.html"));
+  std::ifstream file(Path("report.html"));
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const char* part :
+      {"training loss, smoothed", "validation: accuracy", "tokens per second", "<td>positive</td>",
+          "right \\ predicted", "sequence_classification {", "&lt;b&gt;&amp;"})
+    EXPECT_THAT(page, HasSubstr(part));
+  for (const char* part : {"<b>", "<script", "http:", "https:", "nan,", "inf,"})
+    EXPECT_THAT(page, testing::Not(HasSubstr(part)));
+  for (const char* tag : {"table", "tr", "figure", "svg", "pre", "div"}) {
+    const auto count = [&](const std::string& text) {
+      size_t found = 0;
+      for (size_t at = 0; (at = page.find(text, at)) != std::string::npos; ++at) ++found;
+      return found;
+    };
+    EXPECT_EQ(count("<" + std::string(tag) + ">") + count("<" + std::string(tag) + " "),
+        count("</" + std::string(tag) + ">"))
+        << tag;
+  }
+  EXPECT_EQ(RunCloze("report " + Path("none")).exit, 66);
+}
+
 TEST_F(ProgramTest, EncodesVectors) {
   const std::string out = Path("vectors.safetensors");
   const RunResult r = RunCloze(

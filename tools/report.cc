@@ -1,0 +1,276 @@
+// `cloze report`: one HTML page about runs, made from what their folders hold.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "tools/attention_page.h"
+#include "tools/command.h"
+#include "tools/process.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxLog = 256 << 20;
+constexpr int kWidth = 640, kHeight = 260, kLeft = 70, kRight = 12, kTop = 12, kBottom = 30;
+constexpr int kColours = 6;  // runs beyond them share colours
+constexpr size_t kMaxPoints = 600;
+constexpr char kStyle[] = R"(
+:root { color-scheme: light dark; --ink: #1b2430; --soft: #5b6977; --line: #d5dde5; --page: #fff;
+  --s0: #1c6dd0; --s1: #d9480f; --s2: #2b8a3e; --s3: #9c36b5; --s4: #b58900; --s5: #0b7285; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e3e8ee; --soft: #9aa7b4; --line: #36414d;
+  --page: #14191f; --s0: #6ea8fe; --s1: #ff922b; --s2: #69db7c; --s3: #da77f2; --s4: #ffd43b;
+  --s5: #66d9e8; } }
+body { margin: 1.4em auto; max-width: 1400px; padding: 0 1.2em; color: var(--ink);
+  background: var(--page); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin: 1.6em 0 .5em; }
+.charts { display: grid; gap: 1.2em;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); }
+figure { margin: 0; } figcaption { font-weight: 600; }
+svg { width: 100%; height: auto; display: block; }
+svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
+.grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.8; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { white-space: nowrap; padding: .25em .7em; border-bottom: 1px solid var(--line);
+  text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+td:last-child .bar { display: block; height: .7em; background: var(--s0); }
+.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
+pre { overflow-x: auto; padding: .8em; border: 1px solid var(--line); border-radius: 4px; }
+)";
+
+using Points = std::vector<std::pair<double, double>>;  // step, value
+
+struct RunData {
+  std::string path, spec;
+  std::map<std::string, Points> curves;  // by name
+  Json metrics;                          // of the best model; null without validation
+  int64_t best_step = 0, steps = 0;
+};
+
+std::string Number(double value) {
+  if (std::fabs(value) >= 1e6) return absl::StrFormat("%.4gM", value / 1e6);
+  if (std::fabs(value) >= 1e4) return absl::StrFormat("%.4gk", value / 1e3);
+  return absl::StrFormat("%.4g", value);
+}
+
+std::string Caption(const std::string& name) {
+  return HtmlEscape(name == "smoothed_loss" ? "training loss, smoothed"
+                                            : absl::StrReplaceAll(name, {{"_", " "}}));
+}
+
+void AddNumbers(const Json& object, const std::string& prefix, double step, RunData* run) {
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number()) run->curves[prefix + name].emplace_back(step, value.get<double>());
+  }
+}
+
+// The last line may be torn by a kill; lines that are not JSON are left out.
+void ReadLog(absl::string_view text, RunData* run) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const absl::StatusOr<Json> json = ParseJson(line, "log.jsonl");
+    if (!json.ok() || !JsonMember(*json, "step").is_number()) continue;
+    const double step = json->at("step").get<double>();
+    const Json& evaluation = JsonMember(*json, "evaluation");
+    evaluation.is_object() ? AddNumbers(evaluation, "validation: ", step, run)
+                           : AddNumbers(*json, "", step, run);
+    run->steps = std::max<int64_t>(run->steps, step);
+  }
+}
+
+absl::StatusOr<RunData> ReadRun(const std::string& path) {
+  RunData run;
+  run.path = path;
+  ASSIGN_OR_RETURN(const std::string log, ReadFile(JoinPath(path, "log.jsonl"), kMaxLog));
+  ReadLog(log, &run);
+  if (run.curves.empty())
+    return Error(Exit::kData, QuotePath(JoinPath(path, "log.jsonl")), ": no step yet");
+  ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, "spec.textproto"), 1 << 20));
+  const std::string metrics = JoinPath(path, "metrics.json");
+  if (!PathExists(metrics)) return run;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(metrics, 64 << 20));
+  ASSIGN_OR_RETURN(const Json json, ParseJson(text, metrics));
+  run.metrics = JsonMember(json, "metrics");
+  if (JsonMember(json, "step").is_number()) run.best_step = json["step"].get<int64_t>();
+  return run;
+}
+
+std::string Key(size_t run) {
+  return absl::StrCat(
+      "<span class=\"key\" style=\"background:var(--s", run % kColours, ")\"></span>");
+}
+
+// The curves of one name, one colour per run.
+std::string Chart(const std::string& name, const std::vector<RunData>& runs) {
+  double last = 1, low = INFINITY, high = -INFINITY;
+  for (const RunData& run : runs) {
+    const auto curve = run.curves.find(name);
+    if (curve == run.curves.end()) continue;
+    for (const auto& [step, value] : curve->second) {
+      last = std::max(last, step), low = std::min(low, value), high = std::max(high, value);
+    }
+  }
+  if (!(high > low)) low -= 0.5, high += 0.5;
+  const double across = (kWidth - kLeft - kRight) / last;
+  const double up = (kHeight - kTop - kBottom) / (high - low);
+  std::string svg;
+  for (int tick = 0; tick <= 4; ++tick) {
+    const double value = low + (high - low) * tick / 4, y = kHeight - kBottom - (value - low) * up;
+    const double x = kLeft + across * last * tick / 4;
+    absl::StrAppendFormat(&svg,
+        "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
+        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>"
+        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>",
+        kLeft, kWidth - kRight, y, y, kLeft - 6, y + 4, Number(value), x, kHeight - 10,
+        last * tick / 4);
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto curve = runs[i].curves.find(name);
+    if (curve == runs[i].curves.end()) continue;
+    const size_t stride = curve->second.size() / kMaxPoints + 1;
+    absl::StrAppend(&svg, "<polyline style=\"stroke:var(--s", i % kColours, ")\" points=\"");
+    for (size_t p = 0; p < curve->second.size(); p += stride) {
+      const auto& [step, value] = curve->second[p];
+      absl::StrAppendFormat(
+          &svg, "%.1f,%.1f ", kLeft + step * across, kHeight - kBottom - (value - low) * up);
+    }
+    absl::StrAppend(&svg, "\"><title>", HtmlEscape(runs[i].path), "</title></polyline>");
+  }
+  return absl::StrFormat(
+      "<figure><figcaption>%s</figcaption><svg viewBox=\"0 0 %d %d\" role=\"img\" "
+      "aria-label=\"%s by step\">%s</svg></figure>\n",
+      Caption(name), kWidth, kHeight, Caption(name), svg);
+}
+
+std::string Charts(const std::vector<RunData>& runs) {
+  std::string out = "<div class=\"charts\">\n";
+  out += Chart("smoothed_loss", runs);
+  std::map<std::string, Points> all;
+  for (const RunData& run : runs) all.insert(run.curves.begin(), run.curves.end());
+  for (const auto& [name, points] : all) {
+    if (name.rfind("validation: ", 0) == 0) out += Chart(name, runs);
+  }
+  for (const char* name : {"learning_rate", "grad_norm", "tokens_per_second", "memory_bytes"})
+    if (all.count(name) > 0) out += Chart(name, runs);
+  return out + "</div>\n";
+}
+
+// One row per run: the metrics of its best model.
+std::string Summary(const std::vector<RunData>& runs) {
+  std::vector<std::string> names;
+  for (const RunData& run : runs) {
+    for (const auto& [name, value] : run.metrics.items()) {
+      if (value.is_number() && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+    }
+  }
+  std::string out = "<div class=\"scroll\"><table><tr><th>run</th><th>steps</th><th>best at</th>";
+  for (const std::string& name : names) absl::StrAppend(&out, "<th>", HtmlEscape(name), "</th>");
+  for (size_t i = 0; i < runs.size(); ++i) {
+    absl::StrAppend(&out, "</tr>\n<tr><td>", Key(i), HtmlEscape(runs[i].path), "</td><td>",
+        runs[i].steps, "</td><td>",
+        runs[i].metrics.is_null() ? "" : absl::StrCat(runs[i].best_step), "</td>");
+    for (const std::string& name : names) {
+      const Json& value = JsonMember(runs[i].metrics, name.c_str());
+      absl::StrAppend(
+          &out, "<td>", value.is_number() ? Number(value.get<double>()) : std::string(), "</td>");
+    }
+  }
+  return out + "</tr></table></div>\n";
+}
+
+std::string Text(const Json& value) {
+  return HtmlEscape(value.is_string()         ? value.get<std::string>()
+                    : value.is_number_float() ? Number(value.get<double>())
+                                              : value.dump());
+}
+
+// The table per_class, with the F1 also as a bar.
+std::string ClassTable(const Json& rows) {
+  constexpr const char* kColumns[] = {"label", "precision", "recall", "f1", "support"};
+  std::string out = "<div class=\"scroll\"><table><tr>";
+  for (const char* name : kColumns) absl::StrAppend(&out, "<th>", name, "</th>");
+  out += "<th></th>";
+  for (const Json& row : rows) {
+    out += "</tr>\n<tr>";
+    for (const char* name : kColumns)
+      absl::StrAppend(&out, "<td>", Text(JsonMember(row, name)), "</td>");
+    const Json& f1 = JsonMember(row, "f1");
+    absl::StrAppendFormat(&out, "<td><span class=\"bar\" style=\"width:%.1fem\"></span></td>",
+        f1.is_number() ? 6 * std::clamp(f1.get<double>(), 0.0, 1.0) : 0);
+  }
+  return out + "</tr></table></div>\n";
+}
+
+// Rows are the right labels, columns the predicted ones; shades are shares of the row.
+std::string ConfusionTable(const Json& labels, const Json& counts) {
+  std::string out = "<div class=\"scroll\"><table><tr><th>right \\ predicted</th>";
+  for (const Json& label : labels) absl::StrAppend(&out, "<th>", Text(label), "</th>");
+  for (size_t r = 0; r < counts.size(); ++r) {
+    double sum = 0;
+    for (const Json& count : counts[r]) sum += count.is_number() ? count.get<double>() : 0;
+    absl::StrAppend(&out, "</tr>\n<tr><td>", r < labels.size() ? Text(labels[r]) : "", "</td>");
+    for (const Json& count : counts[r]) {
+      const double share = count.is_number() && sum > 0 ? count.get<double>() / sum : 0;
+      absl::StrAppendFormat(&out,
+          "<td style=\"background:color-mix(in srgb,var(--s0) %.0f%%,transparent)\">%s</td>",
+          60 * share, Text(count));
+    }
+  }
+  return out + "</tr></table></div>\n";
+}
+
+std::string Details(const RunData& run) {
+  std::string out;
+  const Json& classes = JsonMember(run.metrics, "per_class");
+  if (classes.is_array() && !classes.empty() && classes.front().is_object())
+    absl::StrAppend(&out, "<h3>Labels</h3>\n", ClassTable(classes));
+  const Json& confusion = JsonMember(run.metrics, "confusion");
+  const Json &labels = JsonMember(confusion, "labels"), &counts = JsonMember(confusion, "counts");
+  if (labels.is_array() && counts.is_array())
+    absl::StrAppend(&out, "<h3>Confusion</h3>\n", ConfusionTable(labels, counts));
+  return absl::StrCat(out, "<h3>Spec</h3>\n<pre>", HtmlEscape(run.spec), "</pre>\n");
+}
+
+struct Options {
+  std::vector<std::string> runs;
+  std::string out = "report.html";
+};
+
+absl::Status Report(const Options& options) {
+  std::vector<RunData> runs;
+  for (const std::string& path : options.runs) {
+    ASSIGN_OR_RETURN(RunData run, ReadRun(path));
+    runs.push_back(std::move(run));
+  }
+  std::string body = absl::StrCat("<h1>", runs.size() == 1 ? HtmlEscape(runs[0].path) : "Runs",
+      "</h1>\n", Summary(runs), "<h2>Curves by step</h2>\n", Charts(runs));
+  for (size_t i = 0; i < runs.size(); ++i)
+    absl::StrAppend(&body, "<h2>", Key(i), HtmlEscape(runs[i].path), "</h2>\n", Details(runs[i]));
+  absl::StrAppend(&body, "<p>cloze ", Version(), "</p>\n");
+  RETURN_IF_ERROR(WriteFileAtomically(options.out, HtmlPage("cloze report", kStyle, body)));
+  return WriteStdout(absl::StrCat("{\"report\": ", JsonString(options.out), "}\n"));
+}
+
+}  // namespace
+
+void AddReport(Command& app) {
+  app.AddCommand<Options>(
+      "report",
+      "Write one HTML page about runs: metrics, curves, labels, confusion, spec. It needs no "
+      "network and no scripts, and can be made at any time, also while a run goes on.",
+      "  cloze report runs/sst2\n"
+      "  cloze report runs/a runs/b --out compare.html",
+      [](Command& command, Options& options) {
+        command.Add("run", &options.runs, "Run directories.", {.required = true});
+        command.Add("--out", &options.out, "HTML file to write; replaced if it exists.");
+      },
+      Report);
+}
+
+}  // namespace cloze
