@@ -24,7 +24,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$corpus" "$artifacts"
   dictionary=()
   [ -f "tests/fuzz/$target.dict" ] && dictionary=("-dict=tests/fuzz/$target.dict")
-  "build-fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 \
+  "build-fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -report_slow_units=100 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 \
     -artifact_prefix="$artifacts/" "${dictionary[@]}" "$corpus" "tests/fuzz/corpus/$target" > "$log" 2>&1 || status=1
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   coverage=$(grep -o 'cov: [0-9]* ft: [0-9]*' "$log" | tail -n 1)
