@@ -38,9 +38,9 @@ struct DataFile {
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec);
 
 struct DataSample {
-  DataSpec data;                // with the sample's files; the spec's own when they are short
+  DataSpec data;  // with the sample's files; the spec's own when they are short
   std::vector<std::string> originals;  // of the files of `data`; empty when they are the spec's
-  int64_t bytes = 0, read = 0;  // of all files, and of those in the sample
+  int64_t bytes = 0, read = 0;         // of all files, and of those in the sample
   double scale() const { return read > 0 ? double(bytes) / read : 1; }
 };
 
