@@ -73,6 +73,12 @@ absl::Status SetValue(
                     field, message)) {
     return absl::OkStatus();
   }
+  if (const pb::EnumDescriptor* type = field->enum_type(); type != nullptr) {
+    for (int i = 0; i < type->value_count(); ++i) {
+      if (absl::EqualsIgnoreCase(type->value(i)->name(), value) && type->value(i)->name() != value)
+        return SetValue(field, type->value(i)->name(), message);
+    }
+  }
   if (field->enum_type() != nullptr)
     return Error(Exit::kSpec, UnknownValue(field->enum_type(), field->name(), value));
   return Error(Exit::kSpec, "expected ", Expected(field), octal ? " without a leading 0" : "",

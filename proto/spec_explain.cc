@@ -4,6 +4,9 @@
 
 #include <iterator>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/text.h"
 #include "proto/options.pb.h"
@@ -120,20 +123,31 @@ std::string ExplainField(const FieldDescriptor* field, const std::string& path) 
   return text;
 }
 
-// Appends the fields of `type` that `filter` selects to `text`; all of them if `all`. Appends all
+// Returns the words of `text` with single blanks between them.
+std::string Spaced(absl::string_view text) {
+  return absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n_-"), absl::SkipEmpty()), " ");
+}
+
+// Appends the fields of `type` that `filter` selects to `text`; all of them if `all`. `search`:
+// those whose description contains `filter`. Appends all
 // names to `names`, for suggestions.
 void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
-    const std::string& filter, bool all, std::string* text, std::vector<std::string>* names) {
+    const std::string& filter, bool all, bool search, std::string* text,
+    std::vector<std::string>* names) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
     const std::string path = prefix + field->name();
     names->push_back(path);
     names->push_back(field->name());
     const bool selected =
-        all || path == filter || field->name() == filter || TypeName(field) == filter;
+        all || path == filter || field->name() == filter || TypeName(field) == filter ||
+        (search && field->message_type() == nullptr &&
+            absl::StrContains(absl::AsciiStrToLower(Spaced(ExplainField(field, path))),
+                absl::AsciiStrToLower(Spaced(filter))));
     if (selected) text->append(ExplainField(field, path));
     if (field->message_type() != nullptr)
-      ExplainMessage(field->message_type(), path + ".", filter, selected, text, names);
+      ExplainMessage(
+          field->message_type(), path + ".", filter, selected && !search, search, text, names);
   }
 }
 
@@ -176,8 +190,12 @@ std::string PrintEffective(const TaskSpec& spec) {
 absl::StatusOr<std::string> ExplainSpec(const std::string& filter) {
   std::string text;
   std::vector<std::string> names = {"TaskSpec"};
-  ExplainMessage(
-      TaskSpec::descriptor(), "", filter, filter.empty() || filter == "TaskSpec", &text, &names);
+  ExplainMessage(TaskSpec::descriptor(), "", filter, filter.empty() || filter == "TaskSpec", false,
+      &text, &names);
+  if (text.empty() && filter.size() > 2) {
+    ExplainMessage(TaskSpec::descriptor(), "", filter, false, true, &text, &names);
+    if (!text.empty()) return absl::StrCat("Fields that mention \"", filter, "\":\n\n", text);
+  }
   if (text.empty())
     return Error(Exit::kUsage, "unknown field \"", Quote(filter), "\"", DidYouMean(filter, names));
   return text;

@@ -121,6 +121,19 @@ size_t SpecText::LastBefore(absl::string_view name, size_t offset) const {
 }
 
 std::string UnknownField(const pb::Descriptor* message, absl::string_view name) {
+  // Usual names elsewhere, and ours.
+  static constexpr std::pair<const char*, const char*> kAliases[] = {{"lr", "learning_rate"},
+      {"wd", "weight_decay"}, {"eps", "epsilon"}, {"batch_size", "examples"},
+      {"max_grad_norm", "clip_norm"}, {"max_length", "max_tokens"},
+      {"max_seq_length", "max_tokens"}, {"num_train_epochs", "epochs"}, {"num_epochs", "epochs"},
+      {"max_steps", "steps"}, {"warmup_ratio", "warmup_share"}, {"early_stopping", "patience"},
+      {"sep", "delimiter"}, {"separator", "delimiter"}, {"output_dir", "directory"},
+      {"path", "files"}};
+  for (const auto& [alias, field] : kAliases) {
+    if (name == alias && message->FindFieldByName(field) != nullptr)
+      return absl::StrCat(
+          "unknown field \"", name, "\" in ", message->name(), "; did you mean \"", field, "\"?");
+  }
   std::vector<std::string> names;
   for (int i = 0; i < message->field_count(); ++i) names.push_back(message->field(i)->name());
   return absl::StrCat(

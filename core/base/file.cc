@@ -112,10 +112,13 @@ std::string DirectoryOf(absl::string_view path) {
   return slash == 0 ? "/" : std::string(path.substr(0, slash));
 }
 
-absl::StatusOr<LineReader> LineReader::Open(const std::string& path, int64_t max_line_bytes) {
+absl::StatusOr<LineReader> LineReader::Open(
+    const std::string& path, int64_t max_line_bytes, Charset encoding) {
   LineReader reader;
   reader.path_ = path == "-" ? "standard input" : path;
   reader.max_line_ = max_line_bytes;
+  reader.encoding_ = encoding;
+  reader.decoder_ = TextDecoder(encoding);
   if (path == "-") {
     reader.fd_ = Fd(::dup(0));
   } else {
@@ -136,6 +139,10 @@ absl::Status LineReader::Fill() {
   buffer_.resize(old + std::max<ssize_t>(n, 0));
   if (n < 0) return Errno(Exit::kIo, "cannot read", path_);
   end_ = n == 0;
+  if (encoding_ == Charset::kUtf8) return absl::OkStatus();
+  const std::string bytes = buffer_.substr(old);
+  buffer_.resize(old);
+  decoder_.Append(bytes, end_, &buffer_);
   return absl::OkStatus();
 }
 

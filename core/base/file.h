@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "core/base/encoding.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -135,11 +136,12 @@ class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLine = 16 << 20;
   // Opens a file; "-" is standard input.
-  static absl::StatusOr<LineReader> Open(
-      const std::string& path, int64_t max_line_bytes = kDefaultMaxLine);
+  static absl::StatusOr<LineReader> Open(const std::string& path,
+      int64_t max_line_bytes = kDefaultMaxLine, Charset encoding = Charset::kUtf8);
 
   // Reads the next line, without LF or CRLF, into *line. Returns false at the end of the file.
-  // Skips a UTF-8 byte order mark. kData for UTF-16 text and compressed files.
+  // Skips a UTF-8 byte order mark. kData for compressed files, and for UTF-16 text that is read as
+  // UTF-8.
   absl::StatusOr<bool> Next(std::string* line);
 
   // True if Next would not block. Reads available input without blocking.
@@ -165,6 +167,8 @@ class LineReader {
 
   std::string path_, buffer_;
   Fd fd_;
+  Charset encoding_ = Charset::kUtf8;
+  TextDecoder decoder_{Charset::kUtf8};
   size_t begin_ = 0;
   int64_t max_line_ = 0, line_number_ = 0, position_ = 0;
   bool end_ = false, continued_ = false, started_ = false, has_bom_ = false;

@@ -9,7 +9,9 @@
 #include <limits>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {
@@ -54,6 +56,10 @@ absl::Status SafetensorsReader::Add(const std::string& path) {
   const auto bad = [&](const auto&... what) {
     return Error(Exit::kData, QuotePath(path), ": not a safetensors file: ", what...);
   };
+  std::string start(std::min<int64_t>(size, 64), '\0');
+  RETURN_IF_ERROR(ReadAt(fd, path, 0, start.data(), static_cast<int64_t>(start.size())));
+  if (absl::StartsWith(start, "version https://git-lfs"))
+    return bad("is ", OtherFormat(start), ": expected the weights themselves");
   if (size < 8) return bad(size, " bytes: expected at least 8");
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAt(fd, path, 0, &length, 8));

@@ -26,6 +26,7 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
   // Later fields only if they are set, so that stores of earlier versions keep their names.
   if (SplitShare(data) > 0) key->AddText(absl::StrCat(data.share(), " ", data.leave_out()));
   if (!data.delimiter().empty()) key->AddText(data.delimiter());
+  if (data.encoding() != DataSpec::UTF8) key->AddText(DataSpec::Encoding_Name(data.encoding()));
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
     ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));

@@ -47,6 +47,9 @@ absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& 
       ListOr(extensions), "; ", hint);
 }
 
+// The values of DataSpec.Encoding are those of Charset.
+Charset CharsetOf(const DataSpec& spec) { return static_cast<Charset>(spec.encoding()); }
+
 // Appends the files that `path` stands for.
 absl::Status Expand(
     const DataSpec& spec, const std::string& path, std::vector<std::string>* paths) {
@@ -76,11 +79,15 @@ absl::Status Expand(
 }
 
 // Reads the beginning of a file; more than `most` only when its first record is longer.
-absl::StatusOr<std::string> Beginning(const DataFile& file, int64_t most) {
+absl::StatusOr<std::string> Beginning(const DataFile& file, Charset encoding, int64_t most) {
   ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
   for (int64_t n = std::min(file.size, most);; n = std::min(file.size, 4 * n)) {
     std::string text(n, '\0');
     RETURN_IF_ERROR(ReadAt(fd, file.path, 0, text.data(), n));
+    if (encoding != Charset::kUtf8) {
+      const std::string bytes = std::exchange(text, "");
+      TextDecoder(encoding).Append(bytes, n == file.size, &text);
+    }
     if (n == file.size || n > 2 * kRowBytes) return text;  // no reader takes longer records
     if (const size_t whole = file.format->whole(text); whole > 0) return text.substr(0, whole);
   }
@@ -158,9 +165,11 @@ absl::StatusOr<DataSample> SampleData(
     return sample;
   }
   sample.data.clear_files();
+  sample.data.clear_encoding();
   for (size_t i = 0; i < files.size() && sample.read < most; ++i) {
     const std::string& path = files[i].path;
-    ASSIGN_OR_RETURN(const std::string text, Beginning(files[i], most - sample.read));
+    ASSIGN_OR_RETURN(
+        const std::string text, Beginning(files[i], CharsetOf(data), most - sample.read));
     const std::string copy =
         JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
     RETURN_IF_ERROR(WriteNewFile(copy, text));
@@ -230,7 +239,8 @@ absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content
     wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
   if (labelled)
     wanted.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
-  ASSIGN_OR_RETURN(LineReader lines, LineReader::Open(file.path, file.format->line_bytes));
+  ASSIGN_OR_RETURN(
+      LineReader lines, LineReader::Open(file.path, file.format->line_bytes, CharsetOf(spec_)));
   return file.format->open(std::move(lines), std::move(wanted));
 }
 

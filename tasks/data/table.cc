@@ -41,6 +41,12 @@ class TableReader : public FileReader {
       if (!more) return false;
     } while (text_.empty());
     line_ = lines_.line_number();
+    if (line_ == 1 && text_.find('\r') != std::string::npos &&
+        text_.find('"') == std::string::npos) {
+      return Fail(1,
+          "carriage returns without line feeds (line ends of old Macs): expected Unix or "
+          "Windows line ends (convert with: tr '\\r' '\\n')");
+    }
     row_.clear();
     if (quoting_) {
       RETURN_IF_ERROR(ParseCsv());

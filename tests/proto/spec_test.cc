@@ -71,6 +71,27 @@ TEST(ParseSpec, PointsAtUnknownFields) {
   EXPECT_THAT(ParseErrorOf("qqqqqqqq: 1"), Not(HasSubstr("did you mean")));
 }
 
+TEST(ParseSpec, KnowsTheUsualNamesOfFields) {
+  EXPECT_THAT(ParseErrorOf("optimizer { lr: 1 }"),
+      HasSubstr("unknown field \"lr\" in OptimizerSpec; did you mean \"learning_rate\"?"));
+  EXPECT_THAT(ParseErrorOf("batch { batch_size: 1 }"), HasSubstr("did you mean \"examples\"?"));
+}
+
+TEST(ApplyOverride, TakesEnumValuesInAnyCase) {
+  auto loaded = ParseSpec(kGood, "a.textproto");
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_TRUE(ApplyOverride(&*loaded, "train.format=csv").ok());
+  EXPECT_EQ(loaded->spec.train().format(), DataSpec::CSV);
+  EXPECT_FALSE(ApplyOverride(&*loaded, "train.format=csx").ok());
+}
+
+TEST(ExplainSpec, SearchesByTopic) {
+  const auto found = ExplainSpec("early stopping");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(*found, HasSubstr("evaluation.patience"));
+  EXPECT_THAT(*found, Not(HasSubstr("optimizer.beta1")));
+}
+
 TEST(ParseSpec, PointsAtUnknownEnumValues) {
   EXPECT_THAT(ParseErrorOf("model { encoder {\n  preset: SMAL\n} }"),
       StartsWith("a.textproto:2:11: unknown value \"SMAL\" of preset; did you mean \"SMALL\"? "
@@ -339,7 +360,7 @@ TEST(ApplyOverride, NamesTheTextThatIsWrong) {
       HasSubstr("expected a whole number of 32 bits"));
   EXPECT_THAT(OverrideErrorOf("seed=-1"), HasSubstr("expected a whole number of 64 bits from 0"));
   EXPECT_THAT(OverrideErrorOf("batch.shuffle=maybe"), HasSubstr("expected true or false"));
-  EXPECT_THAT(OverrideErrorOf("runtime.compute=bf16"),
+  EXPECT_THAT(OverrideErrorOf("runtime.compute=bf61"),
       HasSubstr("did you mean \"BF16\"? (values: AUTO, F32, BF16)"));
   EXPECT_THAT(OverrideErrorOf("seed.x=1"), HasSubstr("\"seed\" has no fields"));
   EXPECT_THAT(

@@ -111,5 +111,29 @@ TEST_F(SplitTest, ReadsOtherDelimiters) {
   EXPECT_EQ(TextsOf(spec).begin()->first, "a;b");
 }
 
+TEST_F(SplitTest, ReadsOtherEncodings) {
+  DataSpec spec = Data("a.csv", "text,label\ncaf\xE9 \x80,x\n");
+  spec.set_encoding(DataSpec::WINDOWS1252);
+  EXPECT_EQ(TextsOf(spec).begin()->first, "café €");
+  spec = Data("b.csv", std::string("\xFF\xFEt\0,\0l\0\n\0\xE9\0,\0x\0\n\0", 18));
+  ExpectError(TextReader::Open(spec)->Next(std::make_unique<TextExample>().get()).status(),
+      Exit::kData, "UTF-16 text");
+  spec.set_encoding(DataSpec::UTF16);
+  spec.set_text_field("t");
+  spec.set_label_field("l");
+  EXPECT_EQ(TextsOf(spec).begin()->first, "é");
+}
+
+TEST_F(SplitTest, NamesOldMacLineEndsAndLfsPointers) {
+  const auto error = [&](const std::string& content) {
+    return TextReader::Open(Data("a.csv", content))
+        ->Next(std::make_unique<TextExample>().get())
+        .status();
+  };
+  ExpectError(error("text,label\ra,b\r"), Exit::kData, "a.csv:1: carriage returns without line");
+  ExpectError(
+      error("version https://git-lfs.github.com/spec/v1\n"), Exit::kData, "Git LFS pointer");
+}
+
 }  // namespace
 }  // namespace cloze
