@@ -22,6 +22,10 @@ std::atomic<bool> stop = false;
 
 void OnSignal(int signal) {
   if (stop.exchange(true)) ::_exit(128 + signal);
+  constexpr char kMessage[] = "\nstopping when this step is done; once more ends at once\n";
+  const int error = errno;
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  errno = error;
 }
 
 }  // namespace

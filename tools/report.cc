@@ -33,7 +33,7 @@ h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin: 1.6em 0 .5em; }
 figure { margin: 0; } figcaption { font-weight: 600; }
 svg { width: 100%; height: auto; display: block; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
-.grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.8; }
+.grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.8; stroke-linecap: round; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { white-space: nowrap; padding: .25em .7em; border-bottom: 1px solid var(--line);
@@ -134,10 +134,12 @@ std::string Chart(const std::string& name, const std::vector<RunData>& runs) {
     if (curve == runs[i].curves.end()) continue;
     const size_t stride = curve->second.size() / kMaxPoints + 1;
     absl::StrAppend(&svg, "<polyline style=\"stroke:var(--s", i % kColours, ")\" points=\"");
-    for (size_t p = 0; p < curve->second.size(); p += stride) {
-      const auto& [step, value] = curve->second[p];
-      absl::StrAppendFormat(
-          &svg, "%.1f,%.1f ", kLeft + step * across, kHeight - kBottom - (value - low) * up);
+    const Points& points = curve->second;
+    for (size_t p = (points.size() - 1) % stride; p < points.size(); p += stride) {  // and the last
+      const auto& [step, value] = points[p];
+      const std::string at = absl::StrFormat(
+          "%.1f,%.1f ", kLeft + step * across, kHeight - kBottom - (value - low) * up);
+      absl::StrAppend(&svg, at, points.size() == 1 ? at : "");  // a line of no length is a dot
     }
     absl::StrAppend(&svg, "\"><title>", HtmlEscape(runs[i].path), "</title></polyline>");
   }
@@ -149,9 +151,9 @@ std::string Chart(const std::string& name, const std::vector<RunData>& runs) {
 
 std::string Charts(const std::vector<RunData>& runs) {
   std::string out = "<div class=\"charts\">\n";
-  out += Chart("smoothed_loss", runs);
   std::map<std::string, Points> all;
   for (const RunData& run : runs) all.insert(run.curves.begin(), run.curves.end());
+  if (all.count("smoothed_loss") > 0) out += Chart("smoothed_loss", runs);
   for (const auto& [name, points] : all) {
     if (name.rfind("validation: ", 0) == 0) out += Chart(name, runs);
   }
