@@ -1,4 +1,12 @@
-// `cloze encode`: vectors of texts, as safetensors.
+// `cloze encode`: vectors of texts, as one matrix, or hidden states of tokens.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "core/tensor/safetensors.h"
 #include "tools/infer.h"
 
@@ -6,57 +14,196 @@ namespace cloze {
 namespace {
 
 struct Options {
-  InferOptions infer;
-  std::string out, pool = "none";
-  bool all_layers = false;
+  InferOptions infer;  // with the output
+  std::string pool;
+  bool all_layers = false, normalize = false;
+  int64_t failed = 0;  // wrong lines so far, with --on-error line
 };
 
-// Adds `hidden` [tokens, hidden], reduced as `pool` says: "class" or "mean" give [hidden].
-absl::Status AddTensor(
-    SafetensorsStream& out, const std::string& name, ConstMat hidden, const std::string& pool) {
-  const auto rows = [&](int64_t n) {
-    return absl::MakeSpan(hidden.f32(), static_cast<size_t>(n * hidden.cols));
-  };
-  if (pool == "none") return out.Add(name, {hidden.rows, hidden.cols}, rows(hidden.rows));
-  if (pool == "class") return out.Add(name, {hidden.cols}, rows(1));
-  std::vector<float> mean(hidden.cols);
-  for (int64_t c = 0; c < hidden.cols; ++c) {
+// Returns `hidden` [tokens, hidden] reduced to [hidden] as `pool` says.
+std::vector<float> Pooled(ConstMat hidden, const std::string& pool, bool normalize) {
+  std::vector<float> vector(hidden.f32(0), hidden.f32(0) + hidden.cols);  // of the first token
+  for (int64_t c = 0; c < hidden.cols && pool != "class" && pool != "cls"; ++c) {
     double sum = 0;
-    for (int64_t r = 0; r < hidden.rows; ++r) sum += hidden.f32(r)[c];
-    mean[c] = static_cast<float>(sum / hidden.rows);
+    for (int64_t r = 0; r < hidden.rows; ++r) {
+      sum += hidden.f32(r)[c];
+      if (pool == "max") vector[c] = std::max(vector[c], hidden.f32(r)[c]);
+    }
+    if (pool == "mean") vector[c] = static_cast<float>(sum / hidden.rows);
   }
-  return out.Add(name, {hidden.cols}, mean);
+  double squares = 0;
+  for (const float x : vector) squares += double{x} * x;
+  if (!normalize || squares == 0) return vector;
+  for (float& x : vector) x = static_cast<float>(x / std::sqrt(squares));
+  return vector;
 }
 
-absl::Status Encode(Options options) {
-  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
-  ASSIGN_OR_RETURN(SafetensorsStream out, SafetensorsStream::Create(options.out));
+// Calls f(record, number, layer, hidden [tokens, hidden]) for each record and layer. A wrong record
+// ends it, or with --on-error line is reported and gets one row of zeros.
+using Layer = std::function<absl::Status(const Record&, int64_t, int, ConstMat)>;
+absl::Status ForEachHidden(Options& options, Session& session, const Layer& f) {
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
+  const std::vector<float> zeros(session.config().hidden);
+  LineWriter writer;
   CutCounts cut;
   int64_t number = 0;
-  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
-  LineWriter writer;
   RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
     std::vector<Query> queries;
+    std::vector<bool> wrong;
+    const auto encode = [&](const Record& record) -> absl::StatusOr<Query> {
+      RETURN_IF_ERROR(record.wrong);
+      ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(record.adapter));
+      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, session.input(), &cut));
+      return Query{std::move(example), adapter};
+    };
     for (const Record& record : records) {
-      const std::string where = absl::StrCat(SourceOf(options.infer.input), ":", record.line);
-      const auto adapter = session->AdapterNamed(record.adapter);
-      if (!adapter.ok()) return Annotate(adapter.status(), where);
-      auto example = EncodeRecord(record, session->input(), &cut);
-      if (!example.ok()) return Annotate(example.status(), where);
-      queries.push_back({*std::move(example), *adapter});
+      absl::StatusOr<Query> query = encode(record);
+      wrong.push_back(!query.ok());
+      if (query.ok()) queries.push_back(*std::move(query));
+      if (!wrong.back()) continue;
+      const absl::Status status =
+          record.wrong.ok()
+              ? Annotate(query.status(), SourceOf(options.infer.input), ":", record.line)
+              : record.wrong;
+      if (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData) return status;
+      std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
+      ++options.failed;
     }
     absl::Status status;
-    RETURN_IF_ERROR(
-        session->Hidden(queries, !options.all_layers, [&](int64_t i, int layer, ConstMat hidden) {
-          const std::string name =
-              options.all_layers ? absl::StrCat(number + i, ".", layer) : absl::StrCat(number + i);
-          if (status.ok()) status = AddTensor(out, name, hidden, options.pool);
-        }));
+    size_t next = 0;  // record
+    const auto pass_wrong = [&] {
+      for (; next < records.size() && wrong[next]; ++next) {
+        if (status.ok())
+          status = f(records[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
+      }
+    };
+    if (options.all_layers) {
+      RETURN_IF_ERROR(session.Hidden(queries, false, [&](int64_t i, int layer, ConstMat hidden) {
+        if (status.ok()) status = f(records[i], number + i, layer, hidden);
+      }));
+    } else {
+      RETURN_IF_ERROR(session.Hidden(queries, true, [&](int64_t, int layer, ConstMat hidden) {
+        pass_wrong();
+        if (status.ok()) status = f(records[next], number + next, layer, hidden);
+        ++next;
+      }));
+      pass_wrong();
+    }
     number += records.size();
     return status;
   }));
   ReportCut(cut);
+  return absl::OkStatus();
+}
+
+// Tensors named by their numbers.
+absl::Status WriteTensors(Options& options, Session& session) {
+  ASSIGN_OR_RETURN(
+      SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
+  const auto add = [&](const Record&, int64_t number, int layer, ConstMat hidden) {
+    const std::string name =
+        options.all_layers ? absl::StrCat(number, ".", layer) : absl::StrCat(number);
+    if (options.pool != "none")
+      return out.Add(name, {hidden.cols}, Pooled(hidden, options.pool, options.normalize));
+    return out.Add(name, {hidden.rows, hidden.cols},
+        absl::MakeSpan(hidden.f32(), static_cast<size_t>(hidden.rows * hidden.cols)));
+  };
+  RETURN_IF_ERROR(ForEachHidden(options, session, add));
   return out.Finish();
+}
+
+// Returns the ids as a list in JSON, null where there is none; "" if there are none.
+std::string IdList(const std::vector<std::string>& ids) {
+  const bool any = std::any_of(ids.begin(), ids.end(), [](const auto& id) { return id != "null"; });
+  return any ? absl::StrCat("[", absl::StrJoin(ids, ", "), "]") : "";
+}
+
+// The tensor "vectors" [texts, hidden], and the metadata "ids".
+absl::Status WriteMatrix(Options& options, Session& session) {
+  ASSIGN_OR_RETURN(
+      SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
+  std::vector<std::string> ids;
+  RETURN_IF_ERROR(
+      ForEachHidden(options, session, [&](const Record& record, int64_t, int, ConstMat hidden) {
+        ids.push_back(record.id.empty() ? "null" : record.id);
+        return out.Add(
+            "vectors", {1, hidden.cols}, Pooled(hidden, options.pool, options.normalize));
+      }));
+  Metadata metadata = DefaultMetadata();
+  if (std::string list = IdList(ids); !list.empty()) metadata["ids"] = std::move(list);
+  return out.Finish(metadata);
+}
+
+// NumPy's format 1.0, float32 in C order; the ids go to FILE.ids.json.
+absl::Status WriteNpy(Options& options, Session& session) {
+  constexpr size_t kHeader = 128;
+  const std::string& out = options.infer.out;
+  RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
+  std::vector<std::string> ids;
+  RETURN_IF_ERROR(ReplaceFile(out, [&](const std::string& temporary) {
+    return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
+      const std::string blank(kHeader, ' ');
+      RETURN_IF_ERROR(WriteAll(fd, out, blank.data(), kHeader));
+      RETURN_IF_ERROR(
+          ForEachHidden(options, session, [&](const Record& record, int64_t, int, ConstMat hidden) {
+            ids.push_back(record.id.empty() ? "null" : record.id);
+            const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
+            return WriteAll(fd, out, v.data(), static_cast<int64_t>(v.size() * sizeof(float)));
+          }));
+      std::string header = absl::StrCat(absl::string_view("\x93NUMPY\x01\x00\x76\x00", 10),
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (", ids.size(), ", ",
+          session.config().hidden, "), }");
+      header.resize(kHeader - 1, ' ');
+      header += '\n';
+      if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Errno(Exit::kIo, "cannot seek", out);
+      return WriteAll(fd, out, header.data(), kHeader);
+    });
+  }));
+  const std::string list = IdList(ids);
+  return list.empty() ? absl::OkStatus() : WriteFileAtomically(out + ".ids.json", list + "\n");
+}
+
+// JSON lines on standard output.
+absl::Status PrintVectors(Options& options, Session& session) {
+  LineWriter writer;
+  return ForEachHidden(
+      options, session, [&](const Record& record, int64_t number, int, ConstMat hidden) {
+        OrderedJson vector = OrderedJson::array();
+        for (const float x : Pooled(hidden, options.pool, options.normalize))
+          vector.push_back(Decimal(x));
+        RETURN_IF_ERROR(writer.Write(
+            absl::StrCat("{\"id\": ", record.id.empty() ? absl::StrCat(number) : record.id,
+                ", \"vector\": ", ToJsonLine(vector), "}")));
+        return writer.Flush();
+      });
+}
+
+absl::Status Encode(Options options) {
+  const std::string& out = options.infer.out;
+  const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
+  if (options.pool.empty()) options.pool = npy || print ? "mean" : "none";
+  if (options.pool == "none" && options.normalize)
+    return UsageError("--normalize: expected --pool class, mean or max with it");
+  if ((npy || print) && (options.pool == "none" || options.all_layers)) {
+    return UsageError(
+        "--out: hidden states of tokens and layers need a .safetensors file: expected --pool "
+        "class, mean or max");
+  }
+  if (options.all_layers && options.infer.on_error == "line")
+    return UsageError("--on-error line: not with --all-layers");
+  if (out.empty()) return UsageError("--out: expected a file, or -");
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
+  InputOptions& input = options.infer.input;
+  if (!input.text_field.empty() && input.text_pair_field.empty())
+    input.data.clear_text_pair_field();  // the run's pair
+  const bool matrix = options.pool != "none" && !options.all_layers;
+  RETURN_IF_ERROR(print    ? PrintVectors(options, *session)
+                  : npy    ? WriteNpy(options, *session)
+                  : matrix ? WriteMatrix(options, *session)
+                           : WriteTensors(options, *session));
+  if (options.failed == 0) return absl::OkStatus();
+  return Error(Exit::kData, SourceOf(input), ": ", Counted(options.failed, "wrong line"),
+      ", whose vectors are zero");
 }
 
 }  // namespace
@@ -64,19 +211,25 @@ absl::Status Encode(Options options) {
 void AddEncode(Command& app) {
   const auto declare = [](Command& command, Options& options) {
     AddInferOptions(command, &options.infer);
-    command.Add(
-        "--out", &options.out, "Safetensors file to write; must not exist.", {.required = true});
+    command.Add("--out", &options.infer.out,
+        "File to write. NAME.npy: a matrix for NumPy, with NAME.npy.ids.json if the input has ids. "
+        "-: JSON lines on standard output. Any other name: safetensors.",
+        {.required = true});
     command.Add("--pool", &options.pool,
-        "class: only the vector [hidden] of the first token. mean: the mean [hidden] of all "
-        "tokens.",
-        {.choices = {"none", "class", "mean"}});
+        "One vector per text, a row of the matrix \"vectors\" [texts, hidden]. class, cls: of the "
+        "first token. mean, max: of all tokens. none: all tokens, a tensor [tokens, hidden] per "
+        "text, named 0, 1, and so on. Default: mean for .npy and -, else none.",
+        {.choices = {"none", "class", "cls", "mean", "max"}});
+    command.Add("--normalize", &options.normalize, "Scale each vector to length 1.");
     command.Add("--all-layers", &options.all_layers,
-        "Write all layers, named LINE.LAYER. Layer 0 holds the embeddings.");
+        "Write all layers as tensors named LINE.LAYER. Layer 0 holds the embeddings.");
+    command.Add("--force", &options.infer.force, "Replace an existing file.");
+    AddOnError(command, &options.infer);
   };
   app.AddCommand<Options>("encode",
-      "Write the hidden states of texts to a safetensors file. Each line that is not blank gives a "
-      "tensor [tokens, hidden], named 0, 1, and so on.",
-      "  cloze encode --model models/bert --pool mean --out vectors.safetensors texts.txt\n"
+      "Write vectors of texts, one per text or one per token. Texts are lines that are not blank, "
+      "or rows of a table.",
+      "  cloze encode --model models/bert --pool mean --normalize --out vectors.npy new.csv\n"
       "  cloze encode --model models/bert --out tokens.safetensors < texts.txt",
       declare, Encode);
 }

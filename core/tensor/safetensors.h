@@ -152,8 +152,8 @@ class SafetensorsStream {
  public:
   static constexpr size_t kMostTensors = 1'000'000;  // keeps the header below 100 MB
 
-  // kCannotCreate when `path` exists or its folder is not writable.
-  static absl::StatusOr<SafetensorsStream> Create(const std::string& path);
+  // kCannotCreate when `path` exists, without `replace`, or its folder is not writable.
+  static absl::StatusOr<SafetensorsStream> Create(const std::string& path, bool replace = false);
 
   // Adds a tensor. If it has the name of the tensor added last and the same shape except for the
   // first dimension, appends its rows to that one. kLimit for too many tensors, kData when the name
@@ -161,10 +161,11 @@ class SafetensorsStream {
   absl::Status Add(
       const std::string& name, absl::Span<const int64_t> shape, absl::Span<const float> data);
 
-  absl::Status Finish();
+  absl::Status Finish(const Metadata& metadata = DefaultMetadata());
 
  private:
   std::string path_;
+  bool replace_ = false;
   Fd data_;  // a file without a name
   std::vector<TensorInfo> tensors_;
   std::set<std::string> names_;

@@ -83,10 +83,12 @@ absl::Status ReplaceSafetensors(
       [&](const std::string& temporary) { return WriteSafetensors(temporary, tensors, metadata); });
 }
 
-absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path) {
-  if (PathExists(path)) return Error(Exit::kCannotCreate, QuotePath(path), ": exists already");
+absl::StatusOr<SafetensorsStream> SafetensorsStream::Create(const std::string& path, bool replace) {
+  if (PathExists(path) && (!replace || IsDirectory(path)))
+    return Error(Exit::kCannotCreate, QuotePath(path), ": exists already");
   SafetensorsStream stream;
   stream.path_ = path;
+  stream.replace_ = replace;
   const std::string temporary = absl::StrCat(TemporaryName(path), ".data");
   stream.data_ =
       Fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -120,9 +122,8 @@ absl::Status SafetensorsStream::Add(
   return WriteAll(data_, path_, data.data(), bytes);
 }
 
-absl::Status SafetensorsStream::Finish() {
-  const std::string header = FormatHeader(tensors_, DefaultMetadata()),
-                    temporary = TemporaryName(path_);
+absl::Status SafetensorsStream::Finish(const Metadata& metadata) {
+  const std::string header = FormatHeader(tensors_, metadata), temporary = TemporaryName(path_);
   RETURN_IF_ERROR(CreateFile(temporary, [&](const Fd& fd) {
     RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
     constexpr int64_t kChunk = 1 << 18;  // bytes
@@ -134,7 +135,11 @@ absl::Status SafetensorsStream::Finish() {
     }
     return absl::OkStatus();
   }));
-  const absl::Status status = RenameNew(temporary, path_);
+  absl::Status status = RenameNew(temporary, path_);
+  if (replace_ && !status.ok())
+    status = std::rename(temporary.c_str(), path_.c_str()) == 0
+                 ? absl::OkStatus()
+                 : Errno(ExitOfCreate(errno), "cannot replace", path_);
   if (!status.ok()) ::unlink(temporary.c_str());
   return status.ok() ? SyncDirectory(DirectoryOf(path_)) : status;
 }

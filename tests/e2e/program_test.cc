@@ -393,7 +393,7 @@ TEST_F(ProgramTest, EncodesVectors) {
     ASSERT_EQ(pooled.exit, 0) << pooled.err;
     const auto vectors = SafetensorsReader::Open(Path(pool + ".safetensors"));
     ASSERT_TRUE(vectors.ok()) << vectors.status();
-    const std::vector<float> vector = read(*vectors, "0");
+    const std::vector<float> vector = read(*vectors, "vectors");
     ASSERT_EQ(vector.size(), 32);
     const int64_t rows = pool == "class" ? 1 : all.size() / 32;
     for (int c = 0; c < 32; ++c) {

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/tensor/safetensors.h"
 #include "tests/tools/run.h"
 
 namespace cloze {
@@ -168,6 +170,50 @@ TEST_F(TablesTest, TagsTables) {
   ASSERT_EQ(r.exit, 0) << r.err;
   EXPECT_EQ(r.out, "a,b,words,tags\n1,film was,film was,NN VBD\n");
   EXPECT_EQ(Run("tag --model tagger --format csv tags.conllu").exit, 2);
+}
+
+// NumPy's header by hand: magic, version 1.0, a dictionary in 118 bytes, then rows of f32.
+TEST_F(TablesTest, EncodesOneMatrix) {
+  Write("v.csv", "id,subject,body\na,x,a great film\nb,x,a dull movie\nc,x,film\n");
+  const std::string encode = "encode --model run v.csv --text-field body --normalize --pool ";
+  for (const std::string pool : {"mean", "max", "cls"}) {
+    ASSERT_EQ(Run(encode + pool + " --force --out v.npy").exit, 0);
+    const std::string file = Read("v.npy");
+    ASSERT_EQ(file.size(), 128 + 3 * 16 * 4);
+    EXPECT_EQ(file.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+    EXPECT_THAT(file.substr(10, 118),
+        StartsWith("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 16), }  "));
+    EXPECT_EQ(file[127], '\n');
+    for (int row = 0; row < 3; ++row) {
+      float values[16], squares = 0;
+      std::memcpy(values, file.data() + 128 + row * 64, 64);
+      for (const float x : values) squares += x * x;
+      EXPECT_NEAR(squares, 1, 1e-5);
+    }
+  }
+  EXPECT_EQ(Read("v.npy.ids.json"), "[\"a\", \"b\", \"c\"]\n");
+  EXPECT_EQ(Run(encode + "mean --out v.npy").exit, 73);
+  EXPECT_EQ(Run(encode + "none --out w.npy").exit, 2);
+  ASSERT_EQ(Run(encode + "mean --out v.safetensors").exit, 0);
+  auto matrix = SafetensorsReader::Open(Path("v.safetensors"));
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  ASSERT_NE(matrix->Find("vectors"), nullptr);
+  EXPECT_THAT(matrix->Find("vectors")->shape, testing::ElementsAre(3, 16));
+  EXPECT_EQ(matrix->metadata().at("ids"), "[\"a\", \"b\", \"c\"]");
+  ASSERT_EQ(Run(encode + "max --force --out v.safetensors").exit, 0);
+  const RunResult lines = Run(encode + "mean --out -");
+  const json first = json::parse(lines.out.substr(0, lines.out.find('\n')));
+  EXPECT_EQ(first["id"], "a");
+  EXPECT_EQ(first["vector"].size(), 16);
+  EXPECT_FALSE(std::filesystem::exists(Path("-")));
+  const RunResult wrong = Run("encode --model run --input-format jsonl --on-error line --out z.npy",
+      R"({"text": "a film"}\n{}\n{"text": "a film"}\n)");
+  EXPECT_EQ(wrong.exit, 65);
+  EXPECT_THAT(wrong.err, HasSubstr("standard input:2: "));
+  const std::string rows = Read("z.npy").substr(128);
+  ASSERT_EQ(rows.size(), 3 * 64);
+  EXPECT_EQ(rows.substr(64, 64), std::string(64, '\0'));
+  EXPECT_EQ(rows.substr(0, 64), rows.substr(128, 64));
 }
 
 }  // namespace
