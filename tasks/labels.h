@@ -33,6 +33,8 @@ class LabelIds {
   // kSpec if a label is empty or duplicate.
   static absl::StatusOr<LabelIds> Create(const std::vector<std::string>& labels);
   size_t size() const { return ids_.size(); }
+  // Returns true if `label` is one of the labels.
+  bool Has(const std::string& label) const { return ids_.count(label) > 0; }
   // Returns the id of a label. kData, "where: field: unknown label ...", with the first 20 known
   // ones.
   absl::StatusOr<int32_t> IdOf(const std::string& label, absl::string_view field,

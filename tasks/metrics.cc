@@ -141,7 +141,12 @@ std::string ClassCounts::ToJson(const char* key) const {
 
 void ClassificationMetric::Add(int label, int predicted) {
   const int labels = static_cast<int>(classes_.names.size());
-  CLOZE_CHECK(label >= 0 && label < labels && predicted >= 0 && predicted < labels);
+  CLOZE_CHECK(label >= 0 && label <= labels && predicted >= 0 && predicted < labels);
+  if (label == labels) {
+    ++unseen_;
+    ++classes_.counts[predicted].predicted;
+    return;
+  }
   ++pairs_[{label, predicted}];
   ++classes_.counts[label].labelled;
   ++classes_.counts[predicted].predicted;
@@ -152,10 +157,10 @@ void ClassificationMetric::Add(int label, int predicted) {
 // chance; 0 when either side has one label only.
 double ClassificationMetric::Mcc() const {
   const ClassCount sum = classes_.Sum();
-  if (sum.labelled == 0) return kNaN;
+  if (sum.labelled + unseen_ == 0) return kNaN;
   // With shares instead of counts nothing overflows.
-  const double n = sum.labelled;
-  double both = 0, labelled_squares = 0, predicted_squares = 0;
+  const double n = sum.labelled + unseen_, unseen = unseen_ / n;
+  double both = 0, labelled_squares = unseen * unseen, predicted_squares = 0;
   for (const ClassCount& c : classes_.counts) {
     const double t = c.labelled / n, p = c.predicted / n;
     both += t * p;
@@ -177,9 +182,11 @@ std::string ClassificationMetric::ConfusionJson() const {
 
 MetricResults ClassificationMetric::Results() const {
   const ClassCount sum = classes_.Sum();
-  return {{{"accuracy", Ratio(sum.right, sum.labelled)}, {"macro_f1", classes_.MacroF1()},
-              {"mcc", Mcc()}},
+  MetricResults results = {{{"accuracy", Ratio(sum.right, sum.labelled + unseen_)},
+                               {"macro_f1", classes_.MacroF1()}, {"mcc", Mcc()}},
       {{"per_class", classes_.ToJson("label")}, {"confusion", ConfusionJson()}}};
+  if (unseen_ > 0) results.tables.emplace_back("unseen_labels", absl::StrCat(unseen_));
+  return results;
 }
 
 void MultiLabelMetric::Add(absl::Span<const float> labels, const std::vector<bool>& predicted) {

@@ -58,12 +58,14 @@ struct ClassCounts {
   std::string ToJson(const char* key) const;
 };
 
-// sequence_classification of one label: accuracy, macro_f1, mcc; tables per_class, confusion. Holds
+// sequence_classification of one label: accuracy, macro_f1, mcc; tables per_class, confusion, and
+// unseen_labels, the texts whose label the model does not have (wrong in all values). Holds
 // only pairs of labels that occur, so that many labels cost nothing.
 class ClassificationMetric {
  public:
   explicit ClassificationMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
-  // Requires 0 <= label, predicted < labels.
+  // Requires 0 <= predicted < labels and 0 <= label <= labels; label == labels is one that the
+  // model does not have.
   void Add(int label, int predicted);
   MetricResults Results() const;
 
@@ -73,6 +75,7 @@ class ClassificationMetric {
 
   ClassCounts classes_;
   std::map<std::pair<int, int>, int64_t> pairs_;  // of label and predicted label
+  int64_t unseen_ = 0;                            // labels that the model does not have
 };
 
 // sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1,

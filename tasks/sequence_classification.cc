@@ -54,13 +54,15 @@ class TextMetrics : public TextEvaluation {
     std::vector<float> mean = MeanLogits(text);
     const int64_t n = mean.size();
     const Mat logits = {mean.data(), 1, n, n, DType::kF32};
-    ++texts_;
     switch (spec_.kind()) {
       case Spec::SINGLE_LABEL:
         single_.Add(example.labels[0], static_cast<int>(BestIndex(mean)));
+        if (example.labels[0] == n) break;  // a label that the model does not have
+        ++with_loss_;
         loss_ += SoftmaxCrossEntropy(logits, example.labels.data(), 0, arena_).loss;
         break;
       case Spec::MULTI_LABEL:
+        ++with_loss_;
         several_.Add(example.values, AtLeast(mean, spec_.threshold()));
         loss_ += BinaryCrossEntropy(logits, example.values.data(), 0, arena_).loss;
         break;
@@ -71,7 +73,7 @@ class TextMetrics : public TextEvaluation {
     if (spec_.kind() == Spec::REGRESSION) return number_.Results();
     const bool single = spec_.kind() == Spec::SINGLE_LABEL;
     MetricResults results = single ? single_.Results() : several_.Results();
-    results.values.emplace_back("loss", loss_ / texts_ / (single ? 1 : labels_));
+    results.values.emplace_back("loss", loss_ / with_loss_ / (single ? 1 : labels_));
     return results;
   }
 
@@ -82,7 +84,7 @@ class TextMetrics : public TextEvaluation {
   RegressionMetric number_;
   Arena arena_;
   double loss_ = 0;
-  int64_t texts_ = 0;
+  int64_t with_loss_ = 0;  // texts whose label the model has
 };
 
 // problem_type of each kind, in transformers.
@@ -157,13 +159,19 @@ class SequenceClassification : public Task {
     singles_ = max_tokens > 0 && !pairs_;
   }
 
-  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
+  absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
     ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
     StoreKind kind = StoreKindOf("classification", tokenizer, labels(), spec_.max_tokens(), true);
     // Only what is not the default, so that caches of old runs keep their names.
     if (spec_.long_texts() != Spec::HEAD) kind.key.AddNumber(spec_.long_texts());
+    // One more label stands for all that the model does not have.
+    const bool unseen = use == DataUse::kEvaluation && spec_.kind() == Spec::SINGLE_LABEL;
+    if (unseen) {
+      ++kind.labels;
+      kind.key.AddText("unseen labels");
+    }
     if (spec_.kind() != Spec::SINGLE_LABEL) {
       kind.targets = spec_.kind() == Spec::REGRESSION ? Targets::kNumber : Targets::kSet;
       kind.key.AddText(Spec::Kind_Name(spec_.kind()));
@@ -171,7 +179,7 @@ class SequenceClassification : public Task {
     }
     return OpenOrBuild(data, std::move(kind), tokenizer, options,
         [&](ExampleStoreWriter* writer, DataStats* stats) {
-          return Fill(data, ids, tokenizer, options, writer, stats);
+          return Fill(data, ids, unseen, tokenizer, options, writer, stats);
         });
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
@@ -209,9 +217,11 @@ class SequenceClassification : public Task {
   }
 
  private:
-  absl::Status Fill(const DataSpec& data, const LabelIds& ids, const Tokenizer& tokenizer,
-      const BuildOptions& options, ExampleStoreWriter* writer, DataStats* stats) const;
-  absl::Status SetTarget(const TextReader& reader, const LabelIds& ids, LabelledText* item) const;
+  absl::Status Fill(const DataSpec& data, const LabelIds& ids, bool unseen,
+      const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
+      DataStats* stats) const;
+  absl::Status SetTarget(
+      const TextReader& reader, const LabelIds& ids, bool unseen, LabelledText* item) const;
   OrderedJson Answer(std::vector<float> logits) const;
 
   Spec spec_;
@@ -219,7 +229,7 @@ class SequenceClassification : public Task {
 };
 
 absl::Status SequenceClassification::SetTarget(
-    const TextReader& reader, const LabelIds& ids, LabelledText* item) const {
+    const TextReader& reader, const LabelIds& ids, bool unseen, LabelledText* item) const {
   const auto id_of = [&](const std::string& label) {
     return ids.IdOf(label, "label_field", [&] { return reader.Where(item->text.line); });
   };
@@ -227,6 +237,10 @@ absl::Status SequenceClassification::SetTarget(
   float number = 0;
   switch (spec_.kind()) {
     case Spec::SINGLE_LABEL: {
+      if (unseen && !ids.Has(text)) {
+        item->target.labels = {static_cast<int32_t>(ids.size())};
+        break;
+      }
       ASSIGN_OR_RETURN(const int32_t id, id_of(text));
       item->target.labels = {id};
       break;
@@ -248,7 +262,7 @@ absl::Status SequenceClassification::SetTarget(
   return absl::OkStatus();
 }
 
-absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids,
+absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids, bool unseen,
     const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
     DataStats* stats) const {
   ASSIGN_OR_RETURN(TextReader reader,
@@ -258,7 +272,7 @@ absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& 
     ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
     if (!more) return false;
     *bytes += item->text.text.size() + item->text.text_pair.size();
-    RETURN_IF_ERROR(SetTarget(reader, ids, item));
+    RETURN_IF_ERROR(SetTarget(reader, ids, unseen, item));
     return true;
   };
   const bool pair = !data.text_pair_field().empty();

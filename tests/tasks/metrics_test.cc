@@ -32,6 +32,18 @@ ClassificationMetric Example() {
   return metric;
 }
 
+TEST(ClassificationMetric, LabelsThatTheModelLacksAreWrong) {
+  EXPECT_THAT(Example().Results().ToJson(), testing::Not(HasSubstr("unseen_labels")));
+  ClassificationMetric metric = Example();
+  metric.Add(3, 0);
+  metric.Add(3, 1);
+  const MetricResults results = metric.Results();
+  EXPECT_NEAR(Get(results, "accuracy"), 4.0 / 8, 1e-12);
+  // c = 4, s = 8, t = (2, 1, 3, 2), p = (4, 1, 3, 0): (32 - 18) / sqrt((64 - 18) (64 - 26)).
+  EXPECT_NEAR(Get(results, "mcc"), 14 / std::sqrt(46.0 * 38), 1e-12);
+  EXPECT_THAT(results.ToJson(), HasSubstr("\"unseen_labels\":2"));
+}
+
 TEST(ClassificationMetric, CountsAsByHand) {
   const MetricResults results = Example().Results();
   EXPECT_NEAR(Get(results, "accuracy"), 4.0 / 6, 1e-12);

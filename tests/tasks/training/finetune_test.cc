@@ -91,6 +91,21 @@ TEST_F(TrainerTest, OtherLabelsGetANewOutputLayer) {
   EXPECT_THAT(progress_, HasSubstr("new in this model: classifier.weight, classifier.bias"));
 }
 
+TEST_F(TrainerTest, LabelsThatTrainingLacksAreWrongInValidation) {
+  Write("train.tsv", "text\tlabel\nthe cat\tx\na dog\ty\nthe cat\tx\na dog\ty\n");
+  Write("dev.tsv", "text\tlabel\nthe cat\tx\na dog\tq\na dog\tr\n");
+  const std::string task = NewEncoder() + " sequence_classification { max_tokens: 24 ";
+  LoadedSpec spec = Spec(task + "}", "train.tsv", "unseen", 1);
+  spec.spec.mutable_validation()->add_files(Path("dev.tsv"));
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(summary->best.ToJson(), HasSubstr("\"unseen_labels\":2"));
+  // In training they stay an error.
+  EXPECT_THAT(
+      Train(Spec(task + "labels: \"x\" labels: \"y\" }", "dev.tsv", "other", 1)).status().message(),
+      HasSubstr("unknown label \"q\""));
+}
+
 // Returns the values of a file's tensors, by name.
 std::map<std::string, std::vector<float>> TensorsOf(const std::string& path) {
   std::map<std::string, std::vector<float>> values;
