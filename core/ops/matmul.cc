@@ -34,7 +34,7 @@ Product Product::Part(int64_t row, int64_t rows, int64_t col, int64_t cols) cons
 }
 
 void PackedWeights::Share(bool share) {
-  if (share != share_) packed_.clear();
+  if (share != share_) packed_.clear(), memory_ = Arena();
   share_ = share;
 }
 
@@ -53,8 +53,8 @@ const void* PackedWeights::Get(const Product& p, int64_t col, const WeightLayout
   std::vector<Copy>& copies = packed_[{at, p.transposed, layout.type}];
   auto copy = absl::c_find_if(copies, [&](const Copy& c) { return c.layout == layout; });
   if (copy == copies.end())
-    copy = copies.insert(copy, {.layout = layout, .memory = LargeMemory(layout.bytes)});
-  char* const to = copy->memory.get();
+    copy = copies.insert(copy, {.layout = layout, .to = memory_.NewArray<char>(layout.bytes)});
+  char* const to = copy->to;
   if (copy->source == w.data && copy->version == p.w.version) return to;
   copy->source = w.data, copy->version = p.w.version;
   const PackBlocks& blocks = layout.blocks;

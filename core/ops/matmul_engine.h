@@ -73,13 +73,14 @@ class PackedWeights {
   // A weight in one layout, and the version of the content that was packed.
   struct Copy {
     WeightLayout layout;
-    LargeMemory memory;
+    char* to;
     const void* source = nullptr;
     uint64_t version = 0;
   };
   // By address of the weight or, if shared, the first column. There are several copies if shapes of
   // products want different layouts.
   std::map<std::tuple<uintptr_t, bool, DType>, std::vector<Copy>> packed_;
+  Arena memory_;  // of the copies; its pages are zero, as the blocks' padding must be
   std::vector<std::pair<PackArgs, DType>> queue_;
   bool share_ = false;
 };

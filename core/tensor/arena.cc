@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kPage = 4096, kHugePage = 2 << 20;
 
 // Maps one huge page more than needed, and unmaps the rest before and after the aligned part.
-char* Map(int64_t bytes, bool huge) {
+char* Map(int64_t bytes, int64_t sparse) {
   const int64_t wanted = RoundUp(bytes, kPage), all = wanted + kHugePage;
   void* const p = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;
@@ -23,7 +23,9 @@ char* Map(int64_t bytes, bool huge) {
                                  reinterpret_cast<uintptr_t>(begin));
   if (data > begin) ::munmap(begin, data - begin);
   if (begin + all > data + wanted) ::munmap(data + wanted, begin + all - (data + wanted));
-  ::madvise(data, wanted, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  const int64_t small = std::min(RoundUp(sparse, kPage), wanted);
+  ::madvise(data, small, MADV_NOHUGEPAGE);
+  ::madvise(data + small, wanted - small, MADV_HUGEPAGE);
   return data;
 }
 
@@ -34,9 +36,9 @@ char* Allocate(int64_t bytes) {
 
 }  // namespace
 
-LargeMemory::LargeMemory(int64_t bytes, bool huge) {
+LargeMemory::LargeMemory(int64_t bytes, int64_t sparse) {
   if (bytes == 0) return;
-  data_ = {bytes >= kHugePage ? Map(bytes, huge) : Allocate(bytes), Free(bytes)};
+  data_ = {bytes >= kHugePage ? Map(bytes, sparse) : Allocate(bytes), Free(bytes)};
   if (data_ == nullptr) throw std::bad_alloc();
 }
 

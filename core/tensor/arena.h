@@ -12,12 +12,13 @@
 namespace cloze {
 
 // Owns zeroed memory that starts at a page. The system provides pages of large arrays on first
-// access: with `huge`, huge pages if available, because TLB misses of small pages take a seventh of
-// an optimizer's sweep; without it small ones, for sparse access. Throws std::bad_alloc.
+// access: huge pages if available, because TLB misses of small pages take a seventh of an
+// optimizer's sweep; small ones before byte `sparse`, where few pages are accessed. Throws
+// std::bad_alloc.
 class LargeMemory {
  public:
   LargeMemory() {}
-  explicit LargeMemory(int64_t bytes, bool huge = true);
+  explicit LargeMemory(int64_t bytes, int64_t sparse = 0);
 
   int64_t bytes() const { return data_.get_deleter().bytes; }
   char* get() const { return data_.get(); }

@@ -82,8 +82,10 @@ void ParamStore::LayOut(bool training) {
 
 void ParamStore::Allocate(bool training) {
   LayOut(training);
-  // Without huge pages at inference, which reads few rows of tables.
-  values_ = LargeMemory(values_size_ * sizeof(float), training);
+  // Inference reads few rows of the word embeddings, which come first.
+  const ParamId words = FindWeight(Role::kWordEmbeddings, -1);
+  const int64_t sparse = training || words != 0 ? 0 : params_[words].size() * sizeof(float);
+  values_ = LargeMemory(values_size_ * sizeof(float), sparse);
   grads_ = LargeMemory(grads_size_ * sizeof(float));
   Changed();
 }

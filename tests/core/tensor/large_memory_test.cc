@@ -8,10 +8,10 @@ namespace cloze {
 namespace {
 
 TEST(LargeMemory, IsZeroAlignedAndWritableToItsEnd) {
-  for (const bool huge : {false, true}) {
+  for (const int64_t sparse : {int64_t{0}, int64_t{5000}, int64_t{3} << 20, int64_t{1} << 40}) {
     for (const int64_t bytes :
         {int64_t{1}, int64_t{4097}, int64_t{2} << 20, (int64_t{4} << 20) + 3}) {
-      const LargeMemory memory(bytes, huge);
+      const LargeMemory memory(bytes, sparse);
       EXPECT_EQ(memory.bytes(), bytes);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % 4096, 0);
       const absl::Span<char> all = memory.as<char>();
