@@ -47,7 +47,10 @@ int64_t ShareOfRows(int64_t rows, double share) {
 }
 
 TextEvaluation::TextEvaluation(const Model& model)
-    : model_(model), joiner_([this](const TextLogits& text) { AddText(text); }) {}
+    : model_(model), joiner_([this](const TextLogits& text) {
+        AddText(text);
+        if (on_text != nullptr) on_text(text);
+      }) {}
 
 void TextEvaluation::AddBatch(
     const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) {

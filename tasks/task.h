@@ -76,6 +76,8 @@ class Evaluation {
   // Adds a batch: its pass, hidden states of the rows with a target, and its examples in order.
   virtual void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) = 0;
   virtual MetricResults Results() = 0;
+  // Called with each whole text in order by tasks that have texts; may be empty.
+  std::function<void(const TextLogits&)> on_text;
 };
 
 // An evaluation of whole texts: joins windows.

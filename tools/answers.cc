@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
@@ -15,11 +16,17 @@ std::string TextOf(const OrderedJson& value) {
   return value.is_null() ? "" : ToJsonLine(value);
 }
 
-// Returns the values joined by `separator`: of each item, or of the member `name` of each.
+// Returns the values joined by `separator`: of each item, or of the member `name` of each object.
 std::string Joined(const OrderedJson& list, const char* separator, const std::string& name = "") {
   return absl::StrJoin(list, separator, [&](std::string* out, const OrderedJson& item) {
-    *out += TextOf(name.empty() ? item : item.at(name));
+    *out += TextOf(item.is_object() ? item.at(name) : item);
   });
+}
+
+// True for lists of words or labels, which are one cell.
+bool IsList(absl::string_view name) {
+  return absl::EndsWith(name, "labels") || absl::EndsWith(name, "tags") ||
+         absl::EndsWith(name, "answers");
 }
 
 // True for members of an answer that repeat the input.
@@ -43,7 +50,7 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
     return cells;
   } else if (record.kind == Record::Kind::kIds) {
     cells.emplace_back("ids", absl::StrJoin(record.ids, " "));
-  } else {
+  } else if (record.kind != Record::Kind::kWords) {
     cells.emplace_back("text", record.text);
     if (record.kind == Record::Kind::kPair) cells.emplace_back("text_pair", record.text_pair);
   }
@@ -59,12 +66,13 @@ Cells AnswerCells(const OrderedJson& answer) {
     }
     if (name == "words") {
       cells.emplace_back("words", Joined(value, " ", "text"));
-      cells.emplace_back("tags", Joined(value, " ", "label"));
+      if (value.empty() || value.front().is_object())
+        cells.emplace_back("tags", Joined(value, " ", "label"));
     } else if (name == "scores") {
       for (const auto& [label, score] : value.items())
         cells.emplace_back("score_" + label, TextOf(score));
-    } else if (name == "labels" || name == "tags") {
-      cells.emplace_back(name, Joined(value, name == "tags" ? " " : ","));
+    } else if (IsList(name)) {
+      cells.emplace_back(name, Joined(value, absl::EndsWith(name, "tags") ? " " : ","));
     } else {
       cells.emplace_back(name, TextOf(value));
     }

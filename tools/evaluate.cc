@@ -1,4 +1,6 @@
-// `cloze evaluate`: metrics of a model on held-out data, as JSON.
+// `cloze evaluate`: metrics of a model on labelled data, and a row for each example.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
@@ -8,6 +10,8 @@
 #include "tasks/build.h"
 #include "tasks/inference/predictor.h"
 #include "tools/infer.h"
+#include "tools/predictions.h"
+#include "tools/text_table.h"
 
 namespace cloze {
 namespace {
@@ -16,6 +20,8 @@ struct Options {
   InferOptions infer;
   std::vector<std::string> data, overrides;
   std::optional<bool> viterbi;
+  std::string predictions;
+  bool force = false, json = false;
 };
 
 // What the model was trained on: the task, and how its data are read.
@@ -61,7 +67,56 @@ absl::Status SetData(const Options& options, LoadedSpec* loaded) {
   return VerifyRanges(*loaded);
 }
 
+// The format of --predictions.
+absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
+  if (path == "-") return "jsonl";
+  const std::string format = FormatByExtension(path);
+  if (format == "csv" || format == "tsv" || format == "jsonl") return format;
+  return UsageError(absl::StrCat("--predictions: ", QuotePath(path),
+      ": expected a name that ends in .csv, .tsv or .jsonl, or -"));
+}
+
+// Evaluates `store`, the spec's validation, and writes the predictions if that is wanted.
+absl::StatusOr<MetricResults> EvaluateStore(const Options& options, const TaskSpec& spec,
+    const Task& task, const ExampleStore& store, Model& model, EvaluateOptions how) {
+  if (options.predictions.empty()) return Evaluate(model, task, store, how);
+  ASSIGN_OR_RETURN(const std::string format, PredictionsFormat(options.predictions));
+  absl::StatusOr<MetricResults> results;
+  RETURN_IF_ERROR(
+      WriteOutput(options.predictions, options.force, [&](LineWriter& writer) -> absl::Status {
+        AnswerWriter answers(format, false, &writer);
+        const Decoder decoder = task.NewDecoder(model, how.decode);
+        ASSIGN_OR_RETURN(
+            PredictionRows rows, PredictionRows::Open(spec, model.config(), decoder, &answers));
+        how.on_text = [&](const TextLogits& text) { rows.Add(text); };
+        results = Evaluate(model, task, store, how);
+        RETURN_IF_ERROR(results.status());
+        RETURN_IF_ERROR(rows.status());
+        return answers.Finish();
+      }));
+  return results;
+}
+
+// Prints tables on a terminal, else JSON; on standard error if the predictions take the output.
+absl::Status PrintResults(const Options& options, const MetricResults& results) {
+  const bool beside = options.predictions == "-";
+  if (options.json || ::isatty(beside ? 2 : 1) != 1) {
+    if (!beside) return WriteStdout(results.ToJson() + "\n");
+    std::fprintf(stderr, "%s\n", results.ToJson().c_str());
+    return absl::OkStatus();
+  }
+  const std::string text =
+      ResultTables(OrderedJson::parse(results.ToJson()), StyleOf(beside ? 2 : 1));
+  if (!beside) return WriteStdout(text);
+  std::fputs(text.c_str(), stderr);
+  return absl::OkStatus();
+}
+
 absl::Status EvaluateModel(const Options& options) {
+  if (!options.predictions.empty())
+    RETURN_IF_ERROR(PredictionsFormat(options.predictions).status());
+  if (!options.predictions.empty() && options.predictions != "-")
+    RETURN_IF_ERROR(CheckOutput(options.predictions, options.force));
   const InferOptions& infer = options.infer;
   const std::vector<NamedAdapter> named = AdaptersOf(infer);
   // The folder with the task, and the base below it if it is an adapter's.
@@ -94,9 +149,9 @@ absl::Status EvaluateModel(const Options& options) {
     std::fprintf(stderr, "%s\n", line.c_str());
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(infer));
   ASSIGN_OR_RETURN(const MetricResults results,
-      Evaluate(*model, *task, built.store,
+      EvaluateStore(options, spec, *task, built.store, *model,
           {.compute = compute, .stop = stop, .decode = {.viterbi = options.viterbi}}));
-  return WriteStdout(results.ToJson() + "\n");
+  return PrintResults(options, results);
 }
 
 }  // namespace
@@ -110,10 +165,19 @@ void AddEvaluate(Command& app) {
         "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
         {.repeatable = true});
     AddViterbi(command, &options.viterbi);
+    command.Add("--predictions", &options.predictions,
+        "Write a row for each example: all columns of the data, the true and the predicted label, "
+        "and the scores. The name ends in .csv, .tsv or .jsonl; - writes JSON lines to standard "
+        "output, and the metrics to standard error.",
+        {.type = "FILE"});
+    command.Add("--force", &options.force, "Replace an existing file.");
+    command.Add("--json", &options.json, "Print JSON on a terminal too.");
   };
-  app.AddCommand<Options>("evaluate", "Compute the metrics of a model on labelled data.",
-      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv\n"
-      "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000",
+  app.AddCommand<Options>("evaluate",
+      "Compute the metrics of a model on labelled data. Prints tables on a terminal (metrics, "
+      "classes, confusion), and JSON into a pipe.",
+      "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv --predictions test.csv\n"
+      "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000 --json",
       declare, EvaluateModel);
 }
 

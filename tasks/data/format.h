@@ -35,7 +35,7 @@ struct Wanted {
 struct Row {
   std::vector<std::string> values;
   std::optional<std::vector<std::string>> list;
-  std::vector<std::string> cells;  // of all columns, with keep_lines
+  std::vector<std::string> cells;  // of all columns, or the line, with keep_lines
   int64_t line = 0;                // where the row begins
 };
 

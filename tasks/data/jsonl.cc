@@ -32,6 +32,7 @@ class JsonlReader : public FileReader {
       if (list) row->list = scalar ? std::vector<std::string>{value.text} : std::move(value.items);
       row->values.push_back(std::move(value.text));
     }
+    if (wanted_.keep_lines) row->cells = {text_};
     return true;
   }
 

@@ -61,7 +61,8 @@ struct DocumentPiece {
 struct TextExample {
   std::string text, text_pair, label;
   std::optional<std::vector<std::string>> list;
-  std::vector<std::string> cells;  // with keep_lines: of all columns of a TSV or CSV file
+  // With keep_lines: of all columns of a TSV or CSV file; the line of a JSONL file.
+  std::vector<std::string> cells;
   int64_t line = 0;
 };
 

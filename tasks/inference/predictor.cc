@@ -104,6 +104,7 @@ absl::Status Predictor::Answer(absl::Span<const Record> records,
 absl::StatusOr<MetricResults> Evaluate(
     Model& model, const Task& task, const ExampleStore& store, const EvaluateOptions& options) {
   const auto evaluation = task.NewEvaluation(model, store.stats(), options.decode);
+  evaluation->on_text = options.on_text;
   const int64_t count =
       options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
   Batch batch;

@@ -63,6 +63,7 @@ struct EvaluateOptions {
   DType compute = DType::kF32;
   const std::atomic<bool>* stop = nullptr;  // set to true: ends with kInterrupted
   DecodeOptions decode = {};
+  std::function<void(const TextLogits&)> on_text = {};  // Evaluation::on_text
 };
 
 // Runs the model without dropout over the examples of the store, in order, and returns the metrics

@@ -172,6 +172,43 @@ TEST_F(TablesTest, TagsTables) {
   EXPECT_EQ(Run("tag --model tagger --format csv tags.conllu").exit, 2);
 }
 
+// The columns of the input stay; a label that the model lacks is a true label too.
+TEST_F(TablesTest, EvaluatesWithARowPerExample) {
+  Write("dev.csv", "id,subject,queue\n1,\"a, great film\",pos\n2,a dull movie,pos\n3,film,odd\n");
+  const RunResult r = Run("evaluate --model run --data dev.csv --predictions rows.csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json metrics = json::parse(r.out);
+  EXPECT_EQ(metrics["confusion"]["counts"][1], json::parse("[1,1]"));
+  EXPECT_EQ(metrics["unseen_labels"], 1);
+  const std::string rows = Read("rows.csv");
+  EXPECT_THAT(
+      rows, StartsWith("id,subject,queue,true_label,predicted_label,score,score_neg,score_pos\n"
+                       "1,\"a, great film\",pos,pos,pos,0."));
+  EXPECT_THAT(rows, HasSubstr("\n2,a dull movie,pos,pos,neg,0."));
+  EXPECT_THAT(rows, HasSubstr("\n3,film,odd,odd,"));
+  const RunResult again = Run("evaluate --model run --data dev.csv --predictions rows.csv");
+  EXPECT_EQ(again.exit, 73);
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(Run("evaluate --model run --data dev.csv --predictions p.txt").exit, 2);
+  // The scores are those of predict.
+  const RunResult predicted = Run("predict --model run --format csv dev.csv");
+  const std::string first = predicted.out.substr(predicted.out.find('\n') + 1);
+  const std::string score = first.substr(first.find(",pos,pos,") + 9, 6);
+  EXPECT_THAT(rows, HasSubstr(",pos,pos," + score));
+}
+
+TEST_F(TablesTest, EvaluatesJsonLinesAndTags) {
+  Write("dev.jsonl", "{\"n\": 1.0, \"subject\": \"a great film\", \"queue\": \"pos\"}\n");
+  const RunResult r = Run("evaluate --model run --data dev.jsonl --predictions -");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, StartsWith(R"({"n": 1.0, "subject": "a great film", "queue": "pos", )"
+                                R"("true_label": "pos", "predicted_label": "pos", "score": 0.)"));
+  EXPECT_THAT(r.err, HasSubstr("{\"accuracy\":1.0,"));
+  ASSERT_EQ(Run("evaluate --model tagger --data tags.conllu --predictions t.tsv").exit, 0);
+  EXPECT_THAT(
+      Read("t.tsv"), StartsWith("words\ttrue_tags\tpredicted_tags\nfilm was\tNN VBD\tNN VBD\n"));
+}
+
 // NumPy's header by hand: magic, version 1.0, a dictionary in 118 bytes, then rows of f32.
 TEST_F(TablesTest, EncodesOneMatrix) {
   Write("v.csv", "id,subject,body\na,x,a great film\nb,x,a dull movie\nc,x,film\n");

@@ -1,0 +1,33 @@
+// Tables for people: aligned columns, and the results of an evaluation.
+#ifndef CLOZE_TOOLS_TEXT_TABLE_H_
+#define CLOZE_TOOLS_TEXT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+
+namespace cloze {
+
+struct TableStyle {
+  bool colour = false;
+  int width = 80;  // columns of the terminal
+};
+// Returns the style of a terminal: its width, and colour unless NO_COLOR is set or TERM is "dumb".
+TableStyle StyleOf(int fd);
+
+// Returns the rows as lines. The first column is left-aligned, the others are right-aligned; cells
+// must not hold control characters. The first row and row `best` are bold.
+std::string AlignedTable(
+    const std::vector<std::vector<std::string>>& rows, const TableStyle& style, size_t best = 0);
+
+// Returns MetricResults, parsed from their JSON, as tables: metrics, classes, confusion. A matrix
+// that is wider than the terminal becomes a list of the most frequent confusions.
+std::string ResultTables(const OrderedJson& results, const TableStyle& style);
+
+// Returns "0.9123", or "-" for a JSON null.
+std::string MetricText(const OrderedJson& value);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_TEXT_TABLE_H_
