@@ -17,7 +17,13 @@ double Grow(double from, double to, double share, double done) {
 
 void AddExample(const Example& example, uint64_t number, Batch* batch) {
   const int32_t first = static_cast<int32_t>(batch->tokens());
-  for (const int32_t row : example.rows) batch->rows.push_back(first + row);
+  for (size_t i = 0; i < example.rows.size(); ++i) {
+    const int32_t row = first + example.rows[i];
+    batch->rows.push_back(row);
+    const int32_t last = row + (example.averages ? example.further[i] : 0);
+    for (int32_t piece = row; piece <= last; ++piece) batch->pieces.push_back(piece);
+    batch->piece_ends.push_back(static_cast<int32_t>(batch->pieces.size()));
+  }
   batch->targets.insert(batch->targets.end(), example.labels.begin(), example.labels.end());
   batch->values.insert(batch->values.end(), example.values.begin(), example.values.end());
   batch->Add(example.ids, example.second, number);

@@ -252,9 +252,14 @@ TaggingMetric::TaggingMetric(const std::vector<std::string>& labels)
       lenient_(tags_.has_value() ? tags_->types() : std::vector<std::string>()),
       strict_(lenient_.names) {}
 
-void TaggingMetric::Add(absl::Span<const int> labels, absl::Span<const int> predicted) {
-  CLOZE_CHECK(labels.size() == predicted.size());
-  for (size_t i = 0; i < labels.size(); ++i) words_.Add(labels[i], predicted[i]);
+void TaggingMetric::Add(
+    absl::Span<const int> labels, absl::Span<const int> predicted, absl::Span<const int> further) {
+  CLOZE_CHECK(labels.size() == predicted.size() && further.size() == labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    words_.Add(labels[i], predicted[i]);
+    multi_piece_ += further[i] > 0;
+    multi_piece_right_ += further[i] > 0 && labels[i] == predicted[i];
+  }
   if (!tags_.has_value()) return;
   CountSpans(tags_->Lenient(labels), tags_->Lenient(predicted), &lenient_.counts);
   CountSpans(tags_->Strict(labels), tags_->Strict(predicted), &strict_.counts);
@@ -262,6 +267,11 @@ void TaggingMetric::Add(absl::Span<const int> labels, absl::Span<const int> pred
 
 MetricResults TaggingMetric::Results() const {
   MetricResults results = words_.Results();
+  if (multi_piece_ > 0) {
+    results.values.insert(results.values.begin() + 1,
+        {"accuracy_multi_piece", Ratio(multi_piece_right_, multi_piece_)});
+    results.tables.emplace_back("multi_piece_words", absl::StrCat(multi_piece_));
+  }
   if (!tags_.has_value()) return results;
   const ClassCount spans = lenient_.Sum();
   results.values.insert(results.values.begin(),

@@ -124,20 +124,24 @@ class MaskedLmMetric {
   int64_t correct_ = 0, count_ = 0, tokens_ = 0, bytes_ = 0;
 };
 
-// token_tagging: accuracy, macro_f1, mcc of words; when IsBio(labels) also span_f1 (first),
-// span_precision and span_recall, read leniently as conlleval and seqeval do, and strict_span_f1.
-// Tables per_class, per_type (lenient), confusion.
+// token_tagging: accuracy, accuracy_multi_piece (of words of more than one piece, if there are any;
+// their number is the table multi_piece_words), macro_f1, mcc of words; when IsBio(labels) also
+// span_f1 (first), span_precision and span_recall, read leniently as conlleval and seqeval do, and
+// strict_span_f1. Tables per_class, per_type (lenient), confusion.
 class TaggingMetric {
  public:
   explicit TaggingMetric(const std::vector<std::string>& labels);
-  // Labels and predictions of a sentence's words, one each.
-  void Add(absl::Span<const int> labels, absl::Span<const int> predicted);
+  // Labels and predictions of a sentence's words, one each, and the numbers of their pieces besides
+  // one.
+  void Add(
+      absl::Span<const int> labels, absl::Span<const int> predicted, absl::Span<const int> further);
   MetricResults Results() const;
 
  private:
   ClassificationMetric words_;
   std::optional<SpanTags> tags_;
   ClassCounts lenient_, strict_;  // of types
+  int64_t multi_piece_ = 0, multi_piece_right_ = 0;
 };
 
 }  // namespace cloze

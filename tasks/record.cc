@@ -140,6 +140,7 @@ absl::StatusOr<Example> EncodeRecord(
 void SetAllRows(Example* example) {
   example->rows.resize(example->ids.size());
   std::iota(example->rows.begin(), example->rows.end(), 0);
+  example->further.assign(example->rows.size(), 0);
 }
 
 EncodedText SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
@@ -189,6 +190,7 @@ EncodedText CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::str
     const int64_t end = i + 1 < extents.size() ? (last - 1 + extents[i + 1].first) / 2 + 1 : last;
     for (; word < end; ++word) {
       window.rows.push_back(static_cast<int32_t>(1 + pieces.of(first, word)));
+      window.further.push_back(static_cast<int32_t>(pieces.of(word, word + 1) - 1));
       if (!labels.empty()) window.labels.push_back(labels[word]);
     }
     sequences.stats.text_tokens += pieces.of(first, last);

@@ -76,10 +76,10 @@ EncodedText SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
 enum class Overlap { kNone, kHalf };
 
 // Returns windows of at most max_tokens (at least 3), <class> pieces <sep>, split between words.
-// Rows are the first pieces of the words that the window owns, labels theirs (none if `labels` is
-// empty). Only words longer than a window are cut; words without pieces become <unk>. Also counts
-// words and empty_words; `truncated` counts words. The tokenizer must have <class>, <sep> and
-// <unk>.
+// Rows are the first pieces of the words that the window owns, `further` counts the others, labels
+// are theirs (none if `labels` is empty). Only words longer than a window are cut; words without
+// pieces become <unk>. Also counts words and empty_words; `truncated` counts words. The tokenizer
+// must have <class>, <sep> and <unk>.
 EncodedText CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words,
     absl::Span<const int32_t> labels, int32_t max_tokens, Overlap overlap);
 

@@ -144,8 +144,11 @@ class Task {
   virtual std::vector<Example> Sequences(Example example, double /*done*/) const {
     return {std::move(example)};
   }
-  // Sets rows and labels of example `number` where they are drawn anew each time; a pure function.
+  // Sets rows and labels of example `number` where the store does not have them as they are used,
+  // such as those that are drawn anew each time; a pure function.
   virtual void Draw(uint64_t /*number*/, Example*) const {}
+  // True if targets have the mean of the hidden states of some rows (Batch::averages).
+  virtual bool averages() const { return false; }
   // Summed loss of `logits`, those of the batch's targets from `first` on; with scale != 0, logits
   // become their gradient times scale. By default the cross entropy with the weights of labels.
   virtual LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,

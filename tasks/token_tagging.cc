@@ -1,6 +1,8 @@
-// Token tagging: one label for each word, read off its first piece; spans of BIO and IOBES labels.
+// Token tagging: one label for each word, read off one of its pieces or the mean of all; spans of
+// BIO and IOBES labels.
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "core/base/text.h"
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
@@ -77,11 +79,13 @@ class TagMetrics : public TextEvaluation {
     words_ += logits.rows;
   }
   void AddText(const TextLogits& text) override {
-    std::vector<int> labels, predicted;
-    for (const Example& window : text.windows)
+    std::vector<int> labels, predicted, further;
+    for (const Example& window : text.windows) {
       labels.insert(labels.end(), window.labels.begin(), window.labels.end());
+      further.insert(further.end(), window.further.begin(), window.further.end());
+    }
     for (const WordTag& tag : decoder_.Decode(text.logits)) predicted.push_back(tag.label);
-    if (!labels.empty()) metric_.Add(labels, predicted);
+    if (!labels.empty()) metric_.Add(labels, predicted, further);
   }
   MetricResults Count() override {
     MetricResults results = metric_.Results();
@@ -188,6 +192,9 @@ class TokenTagging : public Task {
     config->crf = spec_.crf();
     if (!spec_.viterbi()) config->task_fields["viterbi"] = false;
     config->task_fields["window"] = spec_.max_tokens();
+    if (spec_.pieces() != TokenTaggingSpec::FIRST)
+      config->task_fields["pieces"] =
+          absl::AsciiStrToLower(TokenTaggingSpec::Pieces_Name(spec_.pieces()));
   }
   void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
     int32_t window = 0;  // folders from elsewhere have none
@@ -195,6 +202,11 @@ class TokenTagging : public Task {
     spec_.set_max_tokens(window > 0 ? std::min<int64_t>(window, longest) : longest);
     spec_.set_crf(config.crf);
     spec_.set_viterbi(fields.Bool("viterbi", true));
+    const std::string name = absl::AsciiStrToUpper(fields.String("pieces"));
+    TokenTaggingSpec::Pieces pieces = TokenTaggingSpec::FIRST;
+    if (!name.empty() && !TokenTaggingSpec::Pieces_Parse(name, &pieces))
+      fields.Fail("pieces", Quote(name), ": expected first, mean or last");
+    spec_.set_pieces(pieces);
     if (config.problem_type != "" && config.problem_type != "single_label_classification") {
       fields.Fail(
           "problem_type", Quote(config.problem_type), ": expected \"single_label_classification\"");
@@ -209,6 +221,7 @@ class TokenTagging : public Task {
     // Evaluation reads sentences as inference does.
     const Overlap overlap = use == DataUse::kEvaluation ? Overlap::kHalf : Overlap::kNone;
     StoreKind kind = StoreKindOf("tagging", tokenizer, labels(), spec_.max_tokens(), true);
+    kind.key.AddText("further pieces");
     if (iob1) kind.key.AddText("iob1");
     if (overlap == Overlap::kHalf) kind.key.AddText("overlap");
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
@@ -227,6 +240,13 @@ class TokenTagging : public Task {
         spec_.class_weights(), spec_.balance_classes(), spec_.label_smoothing(), train, notes);
   }
 
+  // Sets the pieces that decide.
+  void Draw(uint64_t, Example* example) const override {
+    example->averages = averages();
+    if (spec_.pieces() != TokenTaggingSpec::LAST) return;
+    for (size_t i = 0; i < example->rows.size(); ++i) example->rows[i] += example->further[i];
+  }
+  bool averages() const override { return spec_.pieces() == TokenTaggingSpec::MEAN; }
   LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const override {
     if (head.has_crf()) return head.CrfLoss(pass, logits, scale);
@@ -267,6 +287,7 @@ absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
                                          : record.words;
   EncodedText sequences = CutIntoWindows(*tokenizer, words, {}, spec_.max_tokens(), Overlap::kHalf);
   cut->words += sequences.stats.truncated;
+  for (Example& window : sequences.windows) Draw(0, &window);
   return std::move(sequences.windows);
 }
 

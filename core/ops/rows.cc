@@ -48,6 +48,30 @@ void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   ForRows("scatter", {dy, dx}, rows.size(), [&](int64_t i) { CopyRow(dy, i, dx, rows[i]); });
 }
 
+void AverageRows(ConstMat x, absl::Span<const int32_t> ends, Mat y) {
+  CLOZE_CHECK(x.cols == y.cols && x.type == y.type);
+  ForRows("average rows", {x, y}, ends.size(), [&](int64_t i) {
+    const int32_t begin = i > 0 ? ends[i - 1] : 0;
+    for (int32_t r = begin; r < ends[i]; ++r) {
+      GetKernels().axpby[x.type](
+          x.cols, 1.0f / (ends[i] - begin), Rows(x, r, 1).data, r > begin, Rows(y, i, 1).data);
+    }
+  });
+  ZeroRowsFrom(y, ends.size());
+}
+
+void AverageRowsBackward(ConstMat dy, absl::Span<const int32_t> ends, Mat dx) {
+  CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
+  ForRows("average rows backward", {dy, dx}, ends.size(), [&](int64_t i) {
+    const int32_t begin = i > 0 ? ends[i - 1] : 0;
+    for (int32_t r = begin; r < ends[i]; ++r) {
+      GetKernels().axpby[dy.type](
+          dy.cols, 1.0f / (ends[i] - begin), Rows(dy, i, 1).data, 0, Rows(dx, r, 1).data);
+    }
+  });
+  ZeroRowsFrom(dx, ends.empty() ? 0 : ends.back());
+}
+
 void ZeroRowsFrom(Mat m, int64_t begin) {
   const Op op("zero", [&] { return Traffic({Rows(m, begin, m.rows - begin)}); });
   if (op.dry()) return;

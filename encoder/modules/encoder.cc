@@ -4,8 +4,25 @@
 
 #include "absl/algorithm/container.h"
 #include "core/ops/embedding.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
+namespace {
+
+// The rows whose hidden states the targets need.
+absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
+  return batch.averages() ? batch.pieces : batch.rows;
+}
+
+// Returns the hidden states of the targets [padded targets, n]: y, or means of its rows.
+Mat Average(const Pass& pass, Mat y) {
+  if (!pass.batch.averages()) return y;
+  const Mat mean = pass.New(PaddedRows(pass.batch.rows.size()), y.cols);
+  AverageRows(y, pass.batch.piece_ends, mean);
+  return mean;
+}
+
+}  // namespace
 
 Encoder::Encoder(ParamStore* store, const ModelConfig& config)
     : config_(config), pre_(config.pre_norm()) {
@@ -89,7 +106,7 @@ BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<T
 Encoder::Saved Encoder::Forward(const Pass& pass) const {
   Saved saved;
   saved.lowest = LowestTrainable(pass);
-  saved.targets.emplace(pass);
+  saved.targets.emplace(pass, RowsOfTargets(pass.batch));
   BlockState state;
   if (saved.lowest < 0) {
     state = NewState(pass, pass.batch.padded_rows());
@@ -111,12 +128,13 @@ Encoder::Saved Encoder::Forward(const Pass& pass) const {
     state = next;
   }
   if (pass.recompute) saved.states.push_back(state);
-  saved.y = state.y;
+  saved.y = Average(pass, state.y);
   return saved;
 }
 
 Mat Encoder::Infer(const Pass& pass) const {
-  return RunBlocks(pass, config_.layers, TargetRows(pass), [](int, ConstMat) {}).y;
+  const TargetRows targets(pass, RowsOfTargets(pass.batch));
+  return Average(pass, RunBlocks(pass, config_.layers, targets, [](int, ConstMat) {}).y);
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
@@ -125,6 +143,11 @@ void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<floa
 
 void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
   const Arena::Mark mark = pass.arena.mark();
+  if (pass.batch.averages()) {
+    const Mat all = pass.New(saved.targets->padded(), dy.cols);
+    AverageRowsBackward(dy, pass.batch.piece_ends, all);
+    dy = all;
+  }
   BlockState d = {dy, dy};
   if (pre_) d.residual = pass.arena.NewZero(dy.rows, dy.cols, pass.compute);
   const int first = std::max(saved.lowest, 0);

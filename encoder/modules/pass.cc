@@ -22,8 +22,8 @@ void Batch::Pad() {
   row_examples.resize(padded, 0);
 }
 
-TargetRows::TargetRows(const Pass& pass)
-    : rows_(pass.batch.rows), padded_(PaddedRows(rows_.size())),
+TargetRows::TargetRows(const Pass& pass, absl::Span<const int32_t> rows)
+    : rows_(rows), padded_(PaddedRows(rows_.size())),
       coordinates_(GatherCoordinates(pass.batch.coordinates(), rows_, padded_, pass.arena)) {}
 
 Pass TargetRows::Narrow(const Pass& pass) const {

@@ -22,12 +22,17 @@ struct Batch {
   std::vector<uint64_t> row_examples;          // global example number of each row, for dropout
   std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
   std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
+  // The rows whose mean is the hidden state of a target: those of target i are the pieces before
+  // piece_ends[i], from piece_ends[i - 1] (0 for the first) on. Unless averages(), `rows` alone
+  // count, and these may be empty.
+  std::vector<int32_t> pieces, piece_ends;
   std::vector<float> values;  // [targets, labels] replaces `targets` for multi-label (0 or 1) and
                               // regression
 
   int64_t tokens() const { return cu_seqlens.back(); }
   int64_t padded_rows() const { return static_cast<int64_t>(ids.size()); }
   int64_t sequences() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
+  bool averages() const { return pieces.size() > rows.size(); }
   RowCoordinates coordinates() const { return {row_examples.data(), positions.data()}; }
 
   void Clear() { *this = Batch(); }
@@ -94,12 +99,14 @@ inline uint32_t DropoutSiteId(DropoutPlace place, int block = 0) {
   return place == DropoutPlace::kAttention ? number : number << 12;
 }
 
-// The rows of a batch that have a target, packed and padded. After the last attention only these
-// rows are computed, because no other hidden states are used. Its arrays belong to the arena of the
-// pass.
+// The rows of a batch that have a target, or others of it, packed and padded. After the last
+// attention only the rows that targets need are computed, because no other hidden states are used.
+// Its arrays belong to the arena of the pass.
 class TargetRows {
  public:
-  explicit TargetRows(const Pass& pass);
+  explicit TargetRows(const Pass& pass) : TargetRows(pass, pass.batch.rows) {}
+  // `rows` ascend and must outlive this.
+  TargetRows(const Pass& pass, absl::Span<const int32_t> rows);
 
   int64_t padded() const { return padded_; }
   // Returns the pass for modules that process only these rows.

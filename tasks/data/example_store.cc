@@ -44,18 +44,22 @@ std::vector<LabelRecord> RecordsOf(const Example& example, const StoreHeader& he
   if (header.targets() == Targets::kLabels) {
     CLOZE_CHECK(
         example.rows.size() == example.labels.size() && example.rows.size() <= example.ids.size());
-    for (size_t i = 0; i < example.rows.size(); ++i)
-      records.push_back(
-          {static_cast<uint32_t>(example.rows[i]), static_cast<uint32_t>(example.labels[i])});
+    for (size_t i = 0; i < example.rows.size(); ++i) {
+      const int32_t row = example.rows[i],
+                    further = i < example.further.size() ? example.further[i] : 0;
+      CLOZE_CHECK(row + further <= UINT16_MAX);
+      records.push_back({static_cast<uint16_t>(row), static_cast<uint16_t>(further),
+          static_cast<uint32_t>(example.labels[i])});
+    }
   } else if (header.targets() == Targets::kNumber) {
     CLOZE_CHECK(example.values.size() == 1);
-    records.push_back({0, std::bit_cast<uint32_t>(example.values[0])});
+    records.push_back({0, 0, std::bit_cast<uint32_t>(example.values[0])});
   } else {
     const uint32_t labels = header.label_count();
     CLOZE_CHECK(example.values.size() == labels);
-    records.push_back({0, labels});
+    records.push_back({0, 0, labels});
     for (uint32_t label = 0; label < labels; ++label) {
-      if (example.values[label] > 0) records.push_back({0, label});
+      if (example.values[label] > 0) records.push_back({0, 0, label});
     }
   }
   return records;
@@ -73,7 +77,7 @@ bool TakeValues(const StoreHeader& header, Example* example) {
       if (label < labels) example->values[label] = 1;
     }
   }
-  example->rows = {0};
+  example->rows = example->further = {0};
   example->labels.clear();
   return true;
 }
@@ -150,7 +154,7 @@ absl::Status ExampleStoreWriter::Add(const Example& example) {
     std::memcpy(&bytes[i * token_bytes], &id, token_bytes);
   }
   for (const LabelRecord& record : labels) {
-    CLOZE_CHECK(record.row < n && record.label < LabelLimit(header_));
+    CLOZE_CHECK(record.row + record.further < n && record.label < LabelLimit(header_));
     bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   IndexRecord record = {};
@@ -278,15 +282,18 @@ absl::Status ExampleStore::Read(int64_t i, Example* example) const {
     example->ids[k] = id;
   }
   example->rows.resize(labels);
+  example->further.resize(labels);
   example->labels.resize(labels);
   for (size_t k = 0; k < labels; ++k) {
     LabelRecord label;
     std::memcpy(&label, &bytes[token_size + k * sizeof(label)], sizeof(label));
-    good = good && label.row < record.length && label.label < LabelLimit(header_);
+    good = good && label.row + label.further < record.length && label.label < LabelLimit(header_);
     example->rows[k] = label.row;
+    example->further[k] = label.further;
     example->labels[k] = label.label;
   }
   example->values.clear();
+  example->averages = false;
   if (good && header_.targets() != Targets::kLabels) good = TakeValues(header_, example);
   example->second = record.second;
   example->continues = (record.labels & kContinuesBit) != 0;

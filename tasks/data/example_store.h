@@ -2,7 +2,7 @@
 //
 // A store is a folder of four files, little endian:
 //   tokens   ids, u16 when the vocabulary has at most 65536 tokens, else u32
-//   labels   {row u32, label u32}; Targets defines what a label is
+//   labels   {row u16, further u16, label u32}; Targets defines what a label is
 //   index    per example {first token u64, first label u64, length u32, second u32, labels u32,
 //            check u32}
 //   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself;
@@ -39,8 +39,11 @@ enum class Targets : uint32_t { kLabels = 0, kSet = 1, kNumber = 2 };
 // One sequence as the model sees it, special tokens included.
 struct Example {
   std::vector<int32_t> ids;
-  int32_t second = 0;           // index of the first token of type 1; ids.size() when there is none
-  std::vector<int32_t> rows;    // indexes of the tokens that carry a label
+  int32_t second = 0;         // index of the first token of type 1; ids.size() when there is none
+  std::vector<int32_t> rows;  // indexes of the tokens that carry a label
+  // Tagging: for each row, the pieces of its word besides the one at the row; else may be empty.
+  std::vector<int32_t> further;
+  bool averages = false;        // the label is that of the mean of rows[i] ... rows[i] + further[i]
   std::vector<int32_t> labels;  // their labels; empty where there are values
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
   bool continues = false;       // another window of the previous example's sentence
@@ -88,7 +91,8 @@ struct IndexRecord {
 static_assert(sizeof(IndexRecord) == 32, "no padding");
 
 struct LabelRecord {
-  uint32_t row, label;
+  uint16_t row, further;
+  uint32_t label;
 };
 
 // Writes a store, which appears under its name (AtomicFolder) when it is complete and on disk.

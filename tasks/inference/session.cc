@@ -32,6 +32,18 @@ absl::StatusOr<std::vector<Adapter>> OpenAdapters(
   return adapters;
 }
 
+// True if the rows ascend and, with the pieces of their words, are rows of the sequence.
+bool HasSoundRows(const Example& e) {
+  const int64_t length = e.ids.size();
+  bool sound = std::is_sorted(e.rows.begin(), e.rows.end()) &&
+               (!e.averages || e.further.size() == e.rows.size());
+  for (size_t i = 0; sound && i < e.rows.size(); ++i) {
+    const int64_t further = e.averages ? e.further[i] : 0;
+    sound = e.rows[i] >= 0 && further >= 0 && e.rows[i] + further < length;
+  }
+  return sound;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(
@@ -172,9 +184,7 @@ absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) co
       return Error(Exit::kData, "token types: ", query.second, " tokens of type 0, expected ",
           least, " to ", length, least > 1 ? " (the model has one type)" : "");
     }
-    const bool sound = std::is_sorted(query.rows.begin(), query.rows.end()) &&
-                       (query.rows.empty() || (query.rows[0] >= 0 && query.rows.back() < length));
-    if (!sound || (needs_rows && query.rows.empty())) {
+    if (!HasSoundRows(query) || (needs_rows && query.rows.empty())) {
       return Error(Exit::kData, "rows: expected ascending indexes of the sequence's ", length,
           " tokens, at least one");
     }

@@ -22,15 +22,19 @@ constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch 
 constexpr int64_t kDryRows = 1 << 20;  // most tokens of a batch that is built for a dry run
 
 // Returns a batch of `rows` tokens in sequences of at most `longest`; `targets` of its rows have a
-// label.
-Batch BatchOf(int64_t rows, int64_t longest, int64_t targets, const ModelConfig& config) {
+// label, that of the mean of the rows up to the next one if the task `averages`.
+Batch BatchOf(
+    int64_t rows, int64_t longest, int64_t targets, const ModelConfig& config, bool averages) {
   Batch batch;
   const std::vector<int32_t> ids(longest);
   for (int64_t left = rows; left > 0; left -= std::min(longest, left))
     batch.Add(absl::MakeSpan(ids).first(std::min(longest, left)), longest, 0);
   batch.Pad();
-  for (int64_t i = 0; i < targets; ++i)
+  for (int64_t i = 0; i < targets; ++i) {
     batch.rows.push_back(static_cast<int32_t>(i * rows / targets));
+    if (averages) batch.piece_ends.push_back(static_cast<int32_t>((i + 1) * rows / targets));
+  }
+  if (averages) batch.pieces.resize(rows);
   batch.targets.resize(targets);
   if (config.head == HeadKind::kSequenceClassification)
     batch.values.resize(targets * config.labels.size());
@@ -85,7 +89,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const int64_t times = (std::max(rows, PaddedRows(micro_tokens)) + kDryRows - 1) / kDryRows;
   const auto batch = [&](int64_t n, bool training) {
     const int64_t targets = task_->TargetRows(n, training ? spec_.batch().examples() : 0, data_);
-    return BatchOf(n / times, longest, targets / times, model_->config());
+    return BatchOf(n / times, longest, targets / times, model_->config(), task_->averages());
   };
   TrainingNeed need;
   need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;

@@ -281,11 +281,21 @@ Entry WeightedHeadEntry(
   });
 }
 
-Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type) {
+// With `averages`, the target of a row is that of the mean of it and the next one of its sequence.
+Entry WholeEntry(const ModelConfig& config, const std::vector<int32_t>& lengths, DType type,
+    bool averages = false) {
   const auto kind = WholeKind(config, lengths);
+  Batch& batch = kind->batch;
+  for (size_t i = 0; averages && i < batch.rows.size(); ++i) {
+    const int32_t row = batch.rows[i];
+    batch.pieces.push_back(row);
+    if (row + 1 < batch.tokens() && batch.positions[row + 1] > 0) batch.pieces.push_back(row + 1);
+    batch.piece_ends.push_back(static_cast<int32_t>(batch.pieces.size()));
+  }
   // Attention rounds its probabilities, forward and backward, and the gradients of its scores, too.
-  Entry e = EntryOf("Model_" + NormName(config) + HeadName(config), type, 12 * config.layers, kind,
-      RandomParams(*kind));
+  Entry e = EntryOf(
+      absl::StrCat("Model_", NormName(config), HeadName(config), averages ? "_averages" : ""), type,
+      12 * config.layers, kind, RandomParams(*kind));
   e.live_rows = -1;
   e.every_element = 4000;
   return WithReference(e, kind, []<typename S>(const reference::Model<S>& m, const Tables<S>&) {
@@ -323,6 +333,9 @@ std::vector<Entry> Entries() {
       crf.crf = true;
       all.push_back(HeadEntry(crf, {1, 2, 6, 4, 9}, type));
       all.push_back(WholeEntry(crf, {4, 1, 6}, type));
+      all.push_back(WholeEntry(crf, {4, 1, 6}, type, /*averages=*/true));
+      crf.crf = false;
+      all.push_back(WholeEntry(crf, {4, 1, 6}, type, /*averages=*/true));
       ModelConfig plain = ConfigOf(norm, {}, 0.2, HeadKind::kSequenceClassification);
       plain.pooler = false;
       all.push_back(HeadEntry(plain, {1, 2, 6}, type));

@@ -94,12 +94,18 @@ struct Model {
     return pre() ? LayerNorm(x, "roberta_prelayernorm.LayerNorm") : x;
   }
 
-  // Logits of the batch's rows with targets.
+  // The hidden states of the targets: their rows, or the means of their pieces.
+  Table<S> Targets(const Table<S>& hidden) const {
+    return batch.averages() ? Average(Gather(hidden, batch.pieces), batch.piece_ends)
+                            : Gather(hidden, batch.rows);
+  }
+
+  // Logits of the targets.
   Table<S> MaskedLmLogits(const Table<S>& hidden) const {
     const std::string name = pre() ? "lm_head." : "cls.predictions.",
                       transform = pre() ? "lm_head." : "cls.predictions.transform.";
     const ActivationKind kind = pre() ? ActivationKind::kGelu : config.activation;
-    const Table<S> act = Activation(kind, Dense(Gather(hidden, batch.rows), transform + "dense"));
+    const Table<S> act = Activation(kind, Dense(Targets(hidden), transform + "dense"));
     const Table<S> h = LayerNorm(act, transform + (pre() ? "layer_norm" : "LayerNorm"));
     return Linear(h,
         matrix(std::string(pre() ? "roberta_prelayernorm" : "bert") +
@@ -115,7 +121,7 @@ struct Model {
       return Dropout(x, {training ? config.head_dropout() : 0, seed, DropoutSiteId(place),
                             {examples.data(), positions.data()}});
     };
-    const Table<S> h = Gather(hidden, batch.rows);
+    const Table<S> h = Targets(hidden);
     if (!config.pooler) return Dense(drop(h, DropoutPlace::kHeadOutput), "classifier");
     const Table<S> input = pre() ? drop(h, DropoutPlace::kHeadInput) : h;
     const Table<S> pooled = Activation(

@@ -292,6 +292,19 @@ Table<S> Gather(const Table<S>& x, const std::vector<int32_t>& rows) {
   return y;
 }
 
+// Row i is the mean of the rows of x from ends[i - 1] to before ends[i].
+template <typename S>
+Table<S> Average(const Table<S>& x, const std::vector<int32_t>& ends) {
+  Table<S> y(ends.size(), x.cols);
+  for (int64_t i = 0, r = 0; i < y.rows; ++i) {
+    const S count(double(ends[i] - r));
+    for (; r < ends[i]; ++r) {
+      for (int64_t c = 0; c < x.cols; ++c) y(i, c) += x(r, c) / count;
+    }
+  }
+  return y;
+}
+
 // One step of AdamW (Loshchilov & Hutter 2019, algorithm 2) on each element.
 inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vector<double>& grad,
     std::vector<double>* m, std::vector<double>* v) {

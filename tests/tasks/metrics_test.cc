@@ -196,7 +196,7 @@ TEST(MaskedLmMetric, UnknownBytesAreNull) {
 
 TEST(TaggingMetric, LenientAndStrictDiffer) {
   TaggingMetric metric({"B", "I", "O"});
-  metric.Add({0, 1}, {1, 1});
+  metric.Add({0, 1}, {1, 1}, {0, 0});
   const MetricResults results = metric.Results();
   EXPECT_EQ(Names(results).front(), "span_f1");
   EXPECT_EQ(Get(results, "span_f1"), 1);
@@ -208,8 +208,8 @@ TEST(TaggingMetric, LenientAndStrictDiffer) {
 TEST(TaggingMetric, CountsSpansByType) {
   const std::vector<std::string> labels = {"O", "B-MISC", "I-MISC", "B-PER", "I-PER"};
   TaggingMetric metric(labels);
-  metric.Add({0, 0, 0, 1, 2, 2, 0}, {0, 0, 1, 2, 2, 2, 0});
-  metric.Add({3, 4, 0}, {3, 4, 0});
+  metric.Add({0, 0, 0, 1, 2, 2, 0}, {0, 0, 1, 2, 2, 2, 0}, {0, 0, 0, 0, 0, 0, 0});
+  metric.Add({3, 4, 0}, {3, 4, 0}, {0, 0, 0});
   const MetricResults results = metric.Results();
   EXPECT_EQ(Get(results, "span_f1"), 0.5);
   EXPECT_EQ(Get(results, "span_precision"), 0.5);
@@ -225,20 +225,29 @@ TEST(TaggingMetric, CountsSpansByType) {
 
 TEST(TaggingMetric, SpanMustAgreeInTypeAndBothBorders) {
   TaggingMetric metric({"O", "B-A", "I-A", "B-B", "I-B"});
-  metric.Add({1, 2, 0, 1, 2}, {1, 0, 0, 3, 4});
+  metric.Add({1, 2, 0, 1, 2}, {1, 0, 0, 3, 4}, {0, 0, 0, 0, 0});
   EXPECT_EQ(Get(metric.Results(), "span_f1"), 0);
 }
 
 TEST(TaggingMetric, SpansDoNotCrossSentences) {
   TaggingMetric metric({"O", "B-A", "I-A"});
-  metric.Add({0, 1}, {0, 1});
-  metric.Add({2, 0}, {0, 0});
+  metric.Add({0, 1}, {0, 1}, {0, 0});
+  metric.Add({2, 0}, {0, 0}, {0, 0});
   EXPECT_NEAR(Get(metric.Results(), "span_recall"), 0.5, 1e-12);
+}
+
+TEST(TaggingMetric, CountsWordsOfSeveralPiecesAlsoAlone) {
+  TaggingMetric metric({"NOUN", "VERB"});
+  metric.Add({0, 1, 1, 0}, {0, 1, 0, 1}, {0, 2, 1, 1});
+  const MetricResults results = metric.Results();
+  EXPECT_EQ(Get(results, "accuracy"), 0.5);
+  EXPECT_NEAR(Get(results, "accuracy_multi_piece"), 1.0 / 3, 1e-12);
+  EXPECT_EQ(Json::parse(results.ToJson())["multi_piece_words"], 3);
 }
 
 TEST(TaggingMetric, OtherLabelsHaveNoSpans) {
   TaggingMetric metric({"NOUN", "VERB"});
-  metric.Add({0, 1, 1}, {0, 1, 0});
+  metric.Add({0, 1, 1}, {0, 1, 0}, {0, 0, 0});
   const MetricResults results = metric.Results();
   EXPECT_EQ(Names(results), (std::vector<std::string>{"accuracy", "macro_f1", "mcc"}));
   EXPECT_FALSE(Json::parse(results.ToJson()).contains("per_type"));

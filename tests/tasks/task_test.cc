@@ -95,6 +95,9 @@ TEST(StoredTask, TaggersKeepHowTheyDecode) {
   EXPECT_EQ(Restored(config), config.task_fields);
   EXPECT_EQ(
       Stored("token_tagging { max_tokens: 77 }", {"A", "O"}).task_fields, Json({{"window", 77}}));
+  const ModelConfig mean = Stored("token_tagging { max_tokens: 77 pieces: MEAN }", {"A", "O"});
+  EXPECT_EQ(mean.task_fields, Json({{"window", 77}, {"pieces", "mean"}}));
+  EXPECT_EQ(Restored(mean), mean.task_fields);
 }
 
 TEST(StoredTask, QuestionAnsweringKeepsWindowsAndAnswers) {
@@ -148,6 +151,8 @@ TEST(StoredTask, BadMembersAreNamed) {
       {"question_answering { }", R"({"overlap": -1})", "", "overlap: expected", {}},
       {"question_answering { }", R"({"unanswerable": 1})", "", "unanswerable: expected", {}},
       {"token_tagging { }", R"({"window": 2})", "", "window: expected"},
+      {"token_tagging { }", R"({"pieces": "middle"})", "",
+          "pieces: MIDDLE: expected first, mean or last"},
       {"token_tagging { }", R"({"viterbi": "no"})", "", "viterbi: expected"},
   };
   for (const auto& c : cases) {

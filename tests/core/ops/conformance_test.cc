@@ -302,6 +302,27 @@ Entry GatherEntry(DType type) {
   return e;
 }
 
+Entry AverageEntry(DType type) {
+  Entry e;
+  const std::vector<int32_t> ends = {1, 4, 6, 9};
+  e.name = absl::StrCat("Average", Suffix(type));
+  e.path = {3, 3, type};
+  e.live_rows = 9;
+  e.inputs = {{"x", Role::kStream, RandomTable(10, 7, 1)}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Average(in[0], ends)}; });
+  e.run = [=](const Inputs& p) {
+    Workspace s(p.type);
+    const Mat y = s.New(4, 7), dx = s.New(10, 7);
+    AverageRows(s.Put(p.inputs[0]), ends, y);
+    Result r = {{Workspace::Get(y)}, {}};
+    if (p.dout.empty()) return r;
+    AverageRowsBackward(s.Put(p.dout[0]), ends, dx);
+    r.gradients = {Workspace::Get(dx)};
+    return r;
+  };
+  return e;
+}
+
 Entry AdamWEntry(int64_t n, const AdamW& a) {
   Entry e;
   e.name = absl::StrCat("AdamW_", n, "_step", a.step, a.bias_correction ? "" : "_uncorrected",
@@ -425,6 +446,7 @@ void AddTyped(std::vector<Entry>* all, DType type) {
   all->push_back(AttentionEntry(
       {.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
   all->push_back(GatherEntry(type));
+  all->push_back(AverageEntry(type));
 }
 
 std::vector<Entry> Entries() {

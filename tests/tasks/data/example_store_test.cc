@@ -17,7 +17,8 @@ class ExampleStoreTest : public FilesTest {
     if (i == 0) e.ids[0] = vocab - 1;
     e.second = i % 2 == 0 ? e.ids.size() : e.ids.size() / 2;
     for (int k = 0; labels > 0 && k < e.ids.size(); k += 2)
-      e.rows.push_back(k), e.labels.push_back((i + k) % labels);
+      e.rows.push_back(k), e.labels.push_back((i + k) % labels),
+          e.further.push_back(k + 1 < e.ids.size() ? i % 2 : 0);
     e.continues = i % 3 == 1;
     return e;
   }
@@ -46,6 +47,7 @@ class ExampleStoreTest : public FilesTest {
     EXPECT_EQ(a.ids, b.ids);
     EXPECT_EQ(a.second, b.second);
     EXPECT_EQ(a.rows, b.rows);
+    EXPECT_EQ(a.further, b.further);
     EXPECT_EQ(a.labels, b.labels);
     EXPECT_EQ(a.continues, b.continues);
   }

@@ -226,6 +226,39 @@ TEST_F(TagWordsTest, ReadsEachWordWhereItHasMostContext) {
   }
 }
 
+// "cats" is cat ##s, "abc" is a ##b ##c.
+TEST_F(TagWordsTest, ReadsThePiecesThatTheFolderNames) {
+  const std::vector<std::string> words = {"cats", "the", "abc", "the"};
+  const std::vector<int> counts = {2, 1, 3, 1};
+  for (const std::string pieces : {"", "last", "mean"}) {
+    ModelConfig config = TaggerConfig({"A", "B", "C"});
+    if (!pieces.empty()) config.task_fields["pieces"] = pieces;
+    const auto session = Open(config);
+    const Encoding encoding = (*session->TokenizerOr())->EncodeWords(words);
+    Query query;
+    query.ids = encoding.ids;
+    query.second = static_cast<int32_t>(query.ids.size());
+    SetAllRows(&query);
+    std::vector<std::vector<float>> expected;  // probabilities of each word
+    const auto visit = [&](int64_t, ConstMat logits) {
+      for (int64_t w = 0, row = 1; w < 4; row += counts[w++]) {
+        const int64_t begin = pieces == "last" ? row + counts[w] - 1 : row,
+                      end = pieces == "mean" ? row + counts[w] : begin + 1;
+        std::vector<float>& p = expected.emplace_back(3);
+        for (int64_t r = begin; r < end; ++r) {
+          for (int i = 0; i < 3; ++i) p[i] += logits.f32(r)[i] / (end - begin);
+        }
+        Softmax(p.data(), 3);
+      }
+    };
+    ASSERT_TRUE(session->Logits({&query, 1}, visit).ok());
+    const auto tags = Tag(*session, words);
+    ASSERT_TRUE(tags.ok()) << tags.status();
+    for (int w = 0; w < 4; ++w)
+      EXPECT_NEAR((*tags)[w].score, expected[w][(*tags)[w].label], 1e-6) << pieces << " " << w;
+  }
+}
+
 TEST_F(TagWordsTest, WindowsAreThoseOfTraining) {
   ModelConfig config = TaggerConfig({"A", "B"});
   config.task_fields["window"] = 5;

@@ -1,11 +1,13 @@
 // Fine-tuning: every task learns; LoRA, frozen layers, layer decay and class weights.
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
+#include "tasks/inference/predictor.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {
@@ -259,6 +261,47 @@ TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
   EXPECT_NEAR(accuracy("class_weights: [ 9, 1, 1 ] label_smoothing: 0.1"), 50 / 80.0, 1e-6);
   accuracy("balance_classes: true");
   EXPECT_THAT(progress_, HasSubstr("class weights: A 2.66667, D 0.666667, N 0.888889"));
+}
+
+// A few steps with each choice; the model that the folder holds answers as the evaluation counted.
+TEST_F(TrainerTest, TaggersAnswerFromThePiecesThatTheyWereTrainedOn) {
+  const std::vector<std::string> words = {"the", "cats", "abc", "mats"},
+                                 tags = {"D", "N", "X", "M"};
+  std::string data;
+  for (int i = 0; i < 40; ++i) {
+    for (int w = 0; w < 4; ++w)
+      absl::StrAppend(&data, words[(i + w) % 4], "\t", tags[(i + w * w) % 4], "\n");
+    data += "\n";
+  }
+  Write("pieces.conll", data);
+  std::set<std::string> weights;
+  for (const std::string pieces : {"FIRST", "MEAN", "LAST"}) {
+    LoadedSpec spec =
+        Spec(NewEncoder() + " token_tagging { max_tokens: 10 pieces: " + pieces + " }",
+            "pieces.conll", pieces, 12);
+    spec.spec.mutable_validation()->add_files(Path("pieces.conll"));
+    const auto summary = Train(spec);
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_GT(*summary->best.Value("accuracy_multi_piece"), 0);
+    weights.insert(Weights(pieces));
+    const auto session = Session::Open(Path(pieces), DType::kF32);
+    ASSERT_TRUE(session.ok()) << session.status();
+    const auto predictor = Predictor::Create(**session, {.command = "tag", .source = "test"});
+    ASSERT_TRUE(predictor.ok()) << predictor.status();
+    int right = 0;
+    for (int i = 0; i < 40; ++i) {
+      Record record;
+      record.kind = Record::Kind::kWords;
+      for (int w = 0; w < 4; ++w) record.words.push_back(words[(i + w) % 4]);
+      const auto count = [&](const Record&, const OrderedJson& answer) {
+        for (int w = 0; w < 4; ++w) right += answer["tags"][w] == tags[(i + w * w) % 4];
+        return absl::OkStatus();
+      };
+      ASSERT_TRUE((*predictor)->Answer({&record, 1}, count).ok());
+    }
+    EXPECT_NEAR(*summary->best.Value("accuracy"), right / 160.0, 1e-9) << pieces;
+  }
+  EXPECT_EQ(weights.size(), 3);
 }
 
 }  // namespace

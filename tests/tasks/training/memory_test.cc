@@ -75,6 +75,21 @@ TEST(MemoryPlan, GrowsWithThePassUpToTheBatch) {
   EXPECT_LT(PlanOf(again).Need(512).total(), plan.Need(512).total());
 }
 
+TEST(MemoryPlan, AveragesOfPiecesNeedTheHiddenStatesOfAllPieces) {
+  LoadedSpec loaded = Spec();
+  loaded.spec.mutable_token_tagging();
+  ModelConfig config = Config(64, 1);
+  config.head = HeadKind::kTokenTagging, config.labels = {"A", "B"};
+  const auto activations = [&] {
+    return MemoryPlan(loaded.spec, config, DType::kF32, {.mean_length = 100, .words = 0.25})
+        .Need(512)
+        .activations;
+  };
+  const int64_t first = activations();
+  loaded.spec.mutable_token_tagging()->set_pieces(TokenTaggingSpec::MEAN);
+  EXPECT_GT(activations(), first);
+}
+
 TEST(ChooseMicroTokens, TakesTheDefaultOrTheBatchWhereThereIsRoom) {
   std::string note;
   EXPECT_EQ(*Choose(Spec(), &note), 8192);
