@@ -15,6 +15,9 @@
 namespace cloze {
 namespace {
 
+constexpr char kNeedsValidation[] =
+    " needs validation data: expected validation.files or validation.share";
+
 namespace pb = ::google::protobuf;
 using pb::FieldDescriptor;
 
@@ -137,6 +140,14 @@ void CheckClassification(
       "expected at most one name for REGRESSION, which learns one number");
   errors->AddIf(task.kind() == Spec::MULTI_LABEL && task.label_separator().empty(),
       name + ".label_separator", "is empty: expected a separator for MULTI_LABEL");
+  const bool several = task.kind() == Spec::MULTI_LABEL, best = task.thresholds() == Spec::BEST,
+             validates = !spec.validation().files().empty();
+  errors->AddIf(!single && !several && task.calibrate(), name + ".calibrate",
+      "is not for REGRESSION, which has no probabilities");
+  errors->AddIf(!several && best, name + ".thresholds", "BEST is only for MULTI_LABEL");
+  errors->AddIf(
+      task.calibrate() && !validates, name + ".calibrate", "the temperature", kNeedsValidation);
+  errors->AddIf(best && !validates, name + ".thresholds", "BEST", kNeedsValidation);
   const bool train = !spec.train().text_pair_field().empty(),
              validation = !spec.validation().text_pair_field().empty();
   errors->AddIf(train && task.long_texts() == Spec::WINDOWS, name + ".long_texts",
@@ -234,11 +245,11 @@ void CheckRun(const TaskSpec& spec, Errors* errors) {
         absl::StrCat(name, ".delimiter"), "\"", Quote(delimiter),
         "\": expected one ASCII character that is neither a quote nor a line end");
   }
-  const char* needs = " needs validation data: expected validation.files or validation.share";
   const bool validates = !spec.validation().files().empty();
-  errors->AddIf(!validates && spec.repeat() > 1, "repeat", "the choice of the best run", needs);
+  errors->AddIf(
+      !validates && spec.repeat() > 1, "repeat", "the choice of the best run", kNeedsValidation);
   errors->AddIf(!validates && spec.evaluation().patience() > 0, "evaluation.patience",
-      "early stopping", needs);
+      "early stopping", kNeedsValidation);
   const std::string& directory = spec.output().directory();
   errors->AddIf(directory.empty(), "output.directory", "is not set: expected the folder to write");
   errors->AddIf(!directory.empty() && directory == spec.model().start_from(), "output.directory",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "tasks/scores.h"
 
 namespace cloze {
 namespace {
@@ -35,19 +36,6 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
     xy += (x[i] - mean_x) * (y[i] - mean_y);
   }
   return Ratio(xy, std::sqrt(xx) * std::sqrt(yy));
-}
-
-// Ranks from 1; equal values share the mean of theirs.
-std::vector<double> Ranks(const std::vector<double>& x) {
-  std::vector<size_t> order(x.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return x[a] < x[b]; });
-  std::vector<double> ranks(x.size());
-  for (size_t begin = 0, end; begin < order.size(); begin = end) {
-    for (end = begin; end < order.size() && x[order[end]] == x[order[begin]];) ++end;
-    for (size_t i = begin; i < end; ++i) ranks[order[i]] = (begin + 1 + end) / 2.0;
-  }
-  return ranks;
 }
 
 // Adds the spans of a sentence.
@@ -99,7 +87,7 @@ std::string MetricResults::ToLine() const {
 bool IsBetter(const std::string& name, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
   const bool smaller = name == "loss" || name == "perplexity" || name == "bits_per_byte" ||
-                       name == "mse" || name == "mae";
+                       name == "mse" || name == "mae" || name == "ece";
   return smaller ? value < best : value > best;
 }
 

@@ -34,7 +34,7 @@ struct MetricResults {
 };
 
 // True if `value` of metric `name` is better than `best`: smaller for loss, perplexity,
-// bits_per_byte, mse and mae, else larger. NaN never is, and anything is better than NaN.
+// bits_per_byte, mse, mae and ece, else larger. NaN never is, and anything is better than NaN.
 bool IsBetter(const std::string& name, double value, double best);
 
 // Items of one class: those found, those there, and those in both.

@@ -9,6 +9,7 @@
 #include "tasks/build.h"
 #include "tasks/data/readers.h"
 #include "tasks/labels.h"
+#include "tasks/text_metrics.h"
 
 namespace cloze {
 namespace {
@@ -19,72 +20,6 @@ using Spec = SequenceClassificationSpec;
 struct LabelledText {
   TextExample text;
   Example target;
-};
-
-float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
-
-// For each of several labels, true if its probability is at least `threshold`.
-std::vector<bool> AtLeast(absl::Span<const float> logits, float threshold) {
-  std::vector<bool> chosen;
-  for (const float x : logits) chosen.push_back(Logistic(x) >= threshold);
-  return chosen;
-}
-
-// The mean of the logits of a text's windows.
-std::vector<float> MeanLogits(const TextLogits& text) {
-  std::vector<float> mean(text.logits.cols);
-  for (int64_t r = 0; r < text.logits.rows; ++r) {
-    for (int64_t c = 0; c < text.logits.cols; ++c) mean[c] += text.logits.f32(r)[c];
-  }
-  for (float& x : mean) x /= static_cast<float>(text.logits.rows);
-  return mean;
-}
-
-// Metrics of texts; the loss is that of a text's mean logits, without weights of labels.
-class TextMetrics : public TextEvaluation {
- public:
-  TextMetrics(const Model& model, const Spec& spec, const std::vector<std::string>& labels)
-      : TextEvaluation(model), spec_(spec), labels_(labels.size()), single_(labels),
-        several_(labels) {}
-
- private:
-  void AddLoss(const Pass&, ConstMat, Mat) override {}
-  void AddText(const TextLogits& text) override {
-    const Example& example = text.windows.front();
-    std::vector<float> mean = MeanLogits(text);
-    const int64_t n = mean.size();
-    const Mat logits = {mean.data(), 1, n, n, DType::kF32};
-    switch (spec_.kind()) {
-      case Spec::SINGLE_LABEL:
-        single_.Add(example.labels[0], static_cast<int>(BestIndex(mean)));
-        if (example.labels[0] == n) break;  // a label that the model does not have
-        ++with_loss_;
-        loss_ += SoftmaxCrossEntropy(logits, example.labels.data(), 0, arena_).loss;
-        break;
-      case Spec::MULTI_LABEL:
-        ++with_loss_;
-        several_.Add(example.values, AtLeast(mean, spec_.threshold()));
-        loss_ += BinaryCrossEntropy(logits, example.values.data(), 0, arena_).loss;
-        break;
-      case Spec::REGRESSION: number_.Add(example.values[0], mean[0]); break;
-    }
-  }
-  MetricResults Count() override {
-    if (spec_.kind() == Spec::REGRESSION) return number_.Results();
-    const bool single = spec_.kind() == Spec::SINGLE_LABEL;
-    MetricResults results = single ? single_.Results() : several_.Results();
-    results.values.emplace_back("loss", loss_ / with_loss_ / (single ? 1 : labels_));
-    return results;
-  }
-
-  const Spec& spec_;
-  size_t labels_;
-  ClassificationMetric single_;
-  MultiLabelMetric several_;
-  RegressionMetric number_;
-  Arena arena_;
-  double loss_ = 0;
-  int64_t with_loss_ = 0;  // texts whose label the model has
 };
 
 // problem_type of each kind, in transformers.
@@ -142,6 +77,12 @@ class SequenceClassification : public Task {
     if (!train.text_pair_field().empty()) fields["pairs"] = true;
     if (spec_.kind() == Spec::MULTI_LABEL) fields["threshold"] = Decimal(spec_.threshold());
   }
+  void DescribeFitted(const MetricResults& results, ModelConfig* config) const override {
+    for (const auto& [name, json] : results.tables) {
+      if (name == "temperature" || name == "thresholds")
+        config->task_fields[name] = Json::parse(json);
+    }
+  }
   void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
     int32_t max_tokens = 0;  // folders from elsewhere have none of these members
     fields.Integer("max_tokens", false, 8, 1'000'000, &max_tokens);
@@ -155,6 +96,8 @@ class SequenceClassification : public Task {
     fields.Number("threshold", 0, 1, &threshold);
     spec_.set_threshold(threshold);
     spec_.set_kind(KindOf(config, fields));
+    fields.Number("temperature", 1e-3, 1e3, &temperature_);
+    RestoreThresholds(config.labels.size(), fields);
     pairs_ = fields.Bool("pairs", false);
     singles_ = max_tokens > 0 && !pairs_;
   }
@@ -207,13 +150,14 @@ class SequenceClassification : public Task {
   }
 
   std::unique_ptr<Evaluation> NewEvaluation(
-      const Model& model, const DataStats&, const DecodeOptions&) const override {
-    return std::make_unique<TextMetrics>(model, spec_, labels());
+      const Model& model, const DataStats&, const DecodeOptions& options) const override {
+    return NewTextMetrics(model, spec_, HowToDecide(), options.fit, labels(), tokenizer());
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
   Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
-    return [this](const Record&, const TextLogits& text) { return Answer(MeanLogits(text)); };
+    return [this, how = HowToDecide()](
+               const Record&, const TextLogits& text) { return Answer(how, MeanLogits(text)); };
   }
 
  private:
@@ -222,9 +166,18 @@ class SequenceClassification : public Task {
       DataStats* stats) const;
   absl::Status SetTarget(
       const TextReader& reader, const LabelIds& ids, bool unseen, LabelledText* item) const;
-  OrderedJson Answer(std::vector<float> logits) const;
+  OrderedJson Answer(const Decision& how, std::vector<float> scores) const;
+  // Reads the thresholds that were fitted to `labels` labels, if there are any.
+  void RestoreThresholds(size_t labels, JsonFields& fields);
+  Decision HowToDecide() const {
+    Decision how = {spec_.kind(), temperature_, thresholds_};
+    if (thresholds_.empty()) how.thresholds.assign(labels().size(), spec_.threshold());
+    return how;
+  }
 
   Spec spec_;
+  float temperature_ = 1;
+  std::vector<float> thresholds_;         // of each label; empty: that of the spec
   bool pairs_ = false, singles_ = false;  // the model was trained on pairs, or on single texts only
 };
 
@@ -291,31 +244,35 @@ absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& 
   return FillWithTexts<LabelledText>(read, encode, Ticker(reader, options), writer, stats);
 }
 
-OrderedJson SequenceClassification::Answer(std::vector<float> logits) const {
-  const auto scores = [&] {
-    OrderedJson json = OrderedJson::object();
-    for (size_t i = 0; i < logits.size(); ++i)
-      json.get_ref<OrderedJson::object_t&>().emplace_back(labels()[i], Decimal(logits[i]));
-    return json;
-  };
-  switch (spec_.kind()) {
-    case Spec::SINGLE_LABEL: {
-      Softmax(logits.data(), logits.size());
-      const int64_t best = BestIndex(logits);
-      return {{"label", labels()[best]}, {"score", Decimal(logits[best])}, {"scores", scores()}};
-    }
-    case Spec::MULTI_LABEL: {
-      const std::vector<bool> chosen = AtLeast(logits, spec_.threshold());
-      OrderedJson names = OrderedJson::array();
-      for (size_t i = 0; i < chosen.size(); ++i) {
-        if (chosen[i]) names.push_back(labels()[i]);
-        logits[i] = Logistic(logits[i]);
-      }
-      return {{"labels", std::move(names)}, {"scores", scores()}};
-    }
-    case Spec::REGRESSION: return {{"label", labels()[0]}, {"score", Decimal(logits[0])}};
+void SequenceClassification::RestoreThresholds(size_t labels, JsonFields& fields) {
+  const Json* list = fields.Find("thresholds");
+  thresholds_.clear();
+  if (list == nullptr) return;
+  for (const Json& item : list->is_array() ? *list : Json::array()) {
+    const double value = item.is_number() ? item.get<double>() : -1;
+    if (value >= 0 && value <= 1) thresholds_.push_back(static_cast<float>(value));
   }
-  CLOZE_CHECK(false);
+  if (thresholds_.size() != labels || list->size() != labels)
+    fields.Fail("thresholds", "expected a probability for each of ", labels, " labels");
+}
+
+OrderedJson SequenceClassification::Answer(const Decision& how, std::vector<float> scores) const {
+  how.ToProbabilities(&scores);
+  if (spec_.kind() == Spec::REGRESSION)
+    return {{"label", labels()[0]}, {"score", Decimal(scores[0])}};
+  OrderedJson all = OrderedJson::object();
+  for (size_t i = 0; i < scores.size(); ++i)
+    all.get_ref<OrderedJson::object_t&>().emplace_back(labels()[i], Decimal(scores[i]));
+  if (spec_.kind() == Spec::SINGLE_LABEL) {
+    const int64_t best = BestIndex(scores);
+    return {{"label", labels()[best]}, {"score", Decimal(scores[best])}, {"scores", all}};
+  }
+  const std::vector<bool> chosen = how.Chosen(scores);
+  OrderedJson names = OrderedJson::array();
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i]) names.push_back(labels()[i]);
+  }
+  return {{"labels", std::move(names)}, {"scores", all}};
 }
 
 absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(

@@ -63,6 +63,7 @@ enum class DataUse { kTraining, kEvaluation };
 struct DecodeOptions {
   std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
   int top = 5;                                 // masked_lm: tokens for each mask
+  bool fit = false;  // during training: fit what the spec asks for to the evaluated data
 };
 
 // Returns the members of an answer, in the order to print. Thread-safe; knows the model's weights
@@ -125,7 +126,10 @@ class Task {
   }
   // Writes into *config the head and what the model folder stores of the task.
   virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
-  // The reverse: sets max_tokens(), at most `longest`, and the rest. `fields` reads task_fields.
+  // Writes into *config what an evaluation with DecodeOptions::fit has fitted.
+  virtual void DescribeFitted(const MetricResults& /*results*/, ModelConfig* /*config*/) const {}
+  // The reverse of both: sets max_tokens(), at most `longest`, and the rest. `fields` reads
+  // task_fields.
   virtual void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) = 0;
   // Takes over labels and vocabulary; call before all that follows. `tokenizer` may be null for a
   // model that only takes ids; it must outlive the task. kSpec when the vocabulary does not fit.

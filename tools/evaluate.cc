@@ -38,9 +38,14 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
   if (PathExists(path)) {
     ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
     found.task = MakeTask(found.loaded.spec);
-    if (found.task->head() == config.head) return found;
-    return Error(
-        Exit::kMismatch, QuotePath(path), ": its task is not that of the config.json beside it");
+    if (found.task->head() != config.head)
+      return Error(
+          Exit::kMismatch, QuotePath(path), ": its task is not that of the config.json beside it");
+    // What training has fitted.
+    JsonFields fields(config.task_fields, JoinPath(folder, "config.json"));
+    found.task->Restore(config, fields, found.task->max_tokens());
+    RETURN_IF_ERROR(fields.status());
+    return found;
   }
   found.loaded.path = folder;
   ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));

@@ -165,16 +165,19 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
       {.batch_tokens = spec_.batch().micro_tokens(),
           .max_examples = max_examples,
           .compute = compute_,
-          .stop = stop});
+          .stop = stop,
+          .decode = {.fit = true}});
 }
 
-absl::Status Learner::WriteModel(const std::string& folder) const {
+absl::Status Learner::WriteModel(const std::string& folder, const MetricResults& results) const {
   RETURN_IF_ERROR(CheckFinite(model_.params()));
+  ModelConfig config = setup_.config;
+  setup_.task->DescribeFitted(results, &config);
   if (spec_.trainable().has_lora()) {
-    RETURN_IF_ERROR(SaveAdapter(folder, setup_.config, spec_.trainable().lora(),
+    RETURN_IF_ERROR(SaveAdapter(folder, config, spec_.trainable().lora(),
         AbsolutePath(spec_.model().start_from()), model_.params()));
   } else {
-    RETURN_IF_ERROR(SaveWeights(folder, setup_.config, model_.params()));
+    RETURN_IF_ERROR(SaveWeights(folder, config, model_.params()));
   }
   RETURN_IF_ERROR(SaveTokenizer(*setup_.tokenizer, folder, setup_.config.max_tokens()));
   return WriteSamples(model_, compute_, folder);

@@ -51,9 +51,9 @@ class Learner {
     return absl::Cleanup([this] { optimizer_->SwapAverage(); });
   }
 
-  // Writes a model folder (with LoRA: an adapter folder) with tokenizer and samples. kInternal if a
-  // weight is not finite.
-  absl::Status WriteModel(const std::string& folder) const;
+  // Writes a model folder (with LoRA: an adapter folder) with tokenizer, samples and what the
+  // evaluation with these results has fitted. kInternal if a weight is not finite.
+  absl::Status WriteModel(const std::string& folder, const MetricResults& results) const;
   // Writes the optimizer's moments.
   absl::Status WriteMoments(const std::string& folder) const;
   // Returns an upper bound of the bytes written by WriteModel and, if asked, WriteMoments.

@@ -1,0 +1,237 @@
+#include "tasks/text_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/algorithm/container.h"
+#include "tasks/scores.h"
+
+namespace cloze {
+namespace {
+
+using Spec = SequenceClassificationSpec;
+
+// Logits that are kept for AUC and for fitting; of more texts there is no AUC.
+constexpr size_t kMostLogits = size_t{1} << 24;
+constexpr size_t kMostErrors = 10, kErrorBytes = 200;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
+
+// A text whose label was predicted wrong.
+struct WrongText {
+  int64_t number = 0;  // from 1
+  int32_t label = 0;
+  std::vector<float> logits;
+  std::vector<int32_t> ids;
+  double margin = 0;  // of the predicted label over the right one, in logits
+};
+
+class TextMetrics : public TextEvaluation {
+ public:
+  TextMetrics(const Model& model, const Spec& spec, const Decision& decision, bool fit,
+      const std::vector<std::string>& labels, const Tokenizer* tokenizer)
+      : TextEvaluation(model), spec_(spec), decision_(decision), fit_(fit), labels_(labels),
+        tokenizer_(tokenizer), single_(labels), several_(labels) {}
+
+ private:
+  bool single() const { return decision_.kind == Spec::SINGLE_LABEL; }
+  bool several() const { return decision_.kind == Spec::MULTI_LABEL; }
+
+  void AddLoss(const Pass&, ConstMat, Mat) override {}
+  void AddText(const TextLogits& text) override {
+    const Example& example = text.windows.front();
+    const std::vector<float> mean = MeanLogits(text);
+    ++texts_;
+    if (decision_.kind == Spec::REGRESSION) return number_.Add(example.values[0], mean[0]);
+    if (single()) KeepIfWrong(example, mean);
+    if (scored_ > 0 || logits_.size() + mean.size() > kMostLogits) {
+      ScoreKept();
+      return Score(mean, single() ? example.labels[0] : 0, example.values);
+    }
+    logits_.insert(logits_.end(), mean.begin(), mean.end());
+    targets_.insert(targets_.end(), example.labels.begin(), example.labels.end());
+    values_.insert(values_.end(), example.values.begin(), example.values.end());
+  }
+
+  // Fits what the spec asks for to the texts that are kept, then scores them.
+  void ScoreKept() {
+    if (scored_ > 0) return;
+    if (fit_) Fit();
+    const size_t n = labels_.size();
+    for (size_t at = 0; at < logits_.size(); at += n) {
+      const auto row = [&](const std::vector<float>& all) {
+        return std::vector<float>(all.begin() + at, all.begin() + at + n);
+      };
+      Score(row(logits_), single() ? targets_[at / n] : 0,
+          several() ? row(values_) : std::vector<float>());
+    }
+  }
+  void Fit() {
+    const size_t n = labels_.size();
+    if (spec_.calibrate()) {
+      decision_.temperature =
+          single() ? FitTemperature(logits_, n, targets_) : FitTemperature(logits_, values_);
+    }
+    if (!several() || spec_.thresholds() != Spec::BEST) return;
+    for (size_t l = 0; l < n; ++l) {
+      std::vector<float> column;
+      for (size_t i = l; i < logits_.size(); i += n)
+        column.push_back(Logistic(logits_[i] / decision_.temperature));
+      decision_.thresholds[l] = BestThreshold(column, Positives(l), spec_.threshold());
+    }
+  }
+
+  void Score(std::vector<float> mean, int32_t label, const std::vector<float>& values) {
+    const int64_t n = mean.size();
+    std::vector<float> scaled = mean;
+    for (float& x : scaled) x /= decision_.temperature;
+    const Mat logits = {scaled.data(), 1, n, n, DType::kF32};
+    ++scored_;
+    if (several()) {
+      ++with_loss_;
+      loss_ += BinaryCrossEntropy(logits, values.data(), 0, arena_).loss;
+    } else if (label < n) {  // else a label that the model does not have
+      ++with_loss_;
+      loss_ += SoftmaxCrossEntropy(logits, &label, 0, arena_).loss;
+    }
+    decision_.ToProbabilities(&mean);
+    if (several()) {
+      several_.Add(values, decision_.Chosen(mean));
+      for (int64_t l = 0; l < n; ++l) calibration_.Add(mean[l], values[l] > 0);
+    } else {
+      const int best = static_cast<int>(BestIndex(mean));
+      single_.Add(label, best);
+      calibration_.Add(mean[best], best == label);
+    }
+  }
+
+  void KeepIfWrong(const Example& example, const std::vector<float>& mean) {
+    const int32_t label = example.labels[0], n = static_cast<int32_t>(mean.size());
+    const int64_t best = BestIndex(mean);
+    if (best == label) return;
+    const double margin = label < n ? mean[best] - mean[label] : 0;
+    if (wrong_.size() == kMostErrors && margin <= wrong_.back().margin) return;
+    wrong_.insert(absl::c_upper_bound(wrong_, margin,
+                      [](double m, const WrongText& text) { return m > text.margin; }),
+        {texts_, label, mean, example.ids, margin});
+    if (wrong_.size() > kMostErrors) wrong_.pop_back();
+  }
+  std::string Errors() const {
+    OrderedJson rows = OrderedJson::array();
+    for (WrongText text : wrong_) {
+      const int64_t best = BestIndex(text.logits);
+      decision_.ToProbabilities(&text.logits);
+      const bool known = text.label < static_cast<int64_t>(labels_.size());
+      std::string words = tokenizer_ == nullptr ? "" : tokenizer_->Decode(text.ids);
+      if (words.size() > kErrorBytes) {
+        size_t end = kErrorBytes;
+        while (end > 0 && (words[end] & 0xC0) == 0x80) --end;
+        words = words.substr(0, end) + "...";
+      }
+      rows.push_back({{"example", text.number},
+          {"label", known ? OrderedJson(labels_[text.label]) : OrderedJson()},
+          {"predicted", labels_[best]}, {"score", Decimal(text.logits[best])}, {"text", words}});
+    }
+    return rows.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
+  }
+
+  std::vector<bool> Positives(size_t label) const {
+    std::vector<bool> positive;
+    const size_t n = labels_.size();
+    for (size_t i = 0; i < logits_.size() / n; ++i)
+      positive.push_back(
+          single() ? targets_[i] == static_cast<int>(label) : values_[i * n + label] > 0);
+    return positive;
+  }
+  // Of two labels that of the second one, else the mean over the labels that have an AUC.
+  double Auc() const {
+    const size_t n = labels_.size();
+    if (scored_ * n > logits_.size()) return kNaN;
+    std::vector<double> norms;  // of each text: log sum exp, so that logit - norm is log p
+    for (size_t i = 0; i < logits_.size(); i += n) {
+      const double max = *std::max_element(&logits_[i], &logits_[i] + n);
+      double sum = 0;
+      for (size_t l = 0; l < n; ++l) sum += std::exp(logits_[i + l] - max);
+      norms.push_back(single() ? max + std::log(sum) : 0);
+    }
+    double sum = 0, count = 0;
+    for (size_t l = single() && n == 2 ? 1 : 0; l < n; ++l) {
+      std::vector<double> scores;
+      for (size_t i = 0; i < norms.size(); ++i) scores.push_back(logits_[i * n + l] - norms[i]);
+      const double auc = AreaUnderCurve(scores, Positives(l));
+      if (!std::isnan(auc)) sum += auc, ++count;
+    }
+    return count > 0 ? sum / count : kNaN;
+  }
+
+  MetricResults Count() override {
+    if (decision_.kind == Spec::REGRESSION) return number_.Results();
+    ScoreKept();
+    MetricResults results = single() ? single_.Results() : several_.Results();
+    results.values.emplace_back("auc", Auc());
+    results.values.emplace_back("ece", calibration_.Error());
+    results.values.emplace_back("loss", loss_ / with_loss_ / (single() ? 1 : labels_.size()));
+    if (fit_ && spec_.calibrate())
+      results.tables.emplace_back("temperature", JsonNumber(decision_.temperature));
+    if (fit_ && several() && spec_.thresholds() == Spec::BEST) {
+      OrderedJson thresholds = OrderedJson::array();
+      for (const float threshold : decision_.thresholds) thresholds.push_back(Decimal(threshold));
+      results.tables.emplace_back("thresholds", thresholds.dump());
+    }
+    results.tables.emplace_back("calibration", calibration_.ToJson());
+    if (single()) results.tables.emplace_back("errors", Errors());
+    return results;
+  }
+
+  const Spec& spec_;
+  Decision decision_;
+  bool fit_;
+  const std::vector<std::string>& labels_;
+  const Tokenizer* tokenizer_;
+  ClassificationMetric single_;
+  MultiLabelMetric several_;
+  RegressionMetric number_;
+  Calibration calibration_;
+  std::vector<float> logits_, values_;  // of the texts that are kept, [texts, labels]
+  std::vector<int32_t> targets_;        // one label: [texts]
+  std::vector<WrongText> wrong_;        // the most confident first
+  Arena arena_;
+  double loss_ = 0;
+  int64_t texts_ = 0, scored_ = 0;
+  int64_t with_loss_ = 0;  // texts whose label the model has
+};
+
+}  // namespace
+
+void Decision::ToProbabilities(std::vector<float>* logits) const {
+  if (kind == Spec::REGRESSION) return;
+  for (float& x : *logits) x /= temperature;
+  if (kind == Spec::SINGLE_LABEL) return Softmax(logits->data(), logits->size());
+  for (float& x : *logits) x = Logistic(x);
+}
+
+std::vector<bool> Decision::Chosen(const std::vector<float>& probabilities) const {
+  std::vector<bool> chosen;
+  for (size_t i = 0; i < probabilities.size(); ++i)
+    chosen.push_back(probabilities[i] >= thresholds[i]);
+  return chosen;
+}
+
+std::vector<float> MeanLogits(const TextLogits& text) {
+  std::vector<float> mean(text.logits.cols);
+  for (int64_t r = 0; r < text.logits.rows; ++r) {
+    for (int64_t c = 0; c < text.logits.cols; ++c) mean[c] += text.logits.f32(r)[c];
+  }
+  for (float& x : mean) x /= static_cast<float>(text.logits.rows);
+  return mean;
+}
+
+std::unique_ptr<Evaluation> NewTextMetrics(const Model& model, const Spec& spec,
+    const Decision& decision, bool fit, const std::vector<std::string>& labels,
+    const Tokenizer* tokenizer) {
+  return std::make_unique<TextMetrics>(model, spec, decision, fit, labels, tokenizer);
+}
+
+}  // namespace cloze
