@@ -250,6 +250,10 @@ void CheckRun(const TaskSpec& spec, Errors* errors) {
       !validates && spec.repeat() > 1, "repeat", "the choice of the best run", kNeedsValidation);
   errors->AddIf(!validates && spec.evaluation().patience() > 0, "evaluation.patience",
       "early stopping", kNeedsValidation);
+  const bool pairs = !spec.evaluation().pairs().empty();
+  errors->AddIf(!validates && pairs, "evaluation.pairs", "an evaluation", kNeedsValidation);
+  errors->AddIf(pairs && !spec.has_masked_lm(), "evaluation.pairs",
+      "can only be scored with masked_lm: expected none");
   const std::string& directory = spec.output().directory();
   errors->AddIf(directory.empty(), "output.directory", "is not set: expected the folder to write");
   errors->AddIf(!directory.empty() && directory == spec.model().start_from(), "output.directory",

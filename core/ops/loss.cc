@@ -61,6 +61,17 @@ LossSum SoftmaxCrossEntropy(
   });
 }
 
+void RowLosses(Mat logits, const int32_t* targets, absl::Span<double> losses) {
+  ParallelChunks(logits.rows, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      losses[r] = GetKernels()
+                      .softmax_loss[logits.type](
+                          logits.cols, Rows(logits, r, 0).data, targets[r], /*gradient=*/0)
+                      .loss;
+    }
+  });
+}
+
 LossSum WeightedCrossEntropy(Mat logits, const int32_t* targets, const LabelWeights& labels,
     float gradient_scale, Arena& arena) {
   return SumRows(logits, 64, arena, [&](int64_t r) {

@@ -23,6 +23,9 @@ struct LossSum {
 // Returns the sum over rows of the cross entropy of softmax(logits) against targets [rows].
 LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena);
 
+// Writes the cross entropy of each row to losses [rows]; logits f32 or bf16.
+void RowLosses(Mat logits, const int32_t* targets, absl::Span<double> losses);
+
 // As PyTorch's CrossEntropyLoss(weight, label_smoothing) before its mean: with weights w and
 // smoothing e, a row with target t and log-probabilities l has the loss -(1 - e) w[t] l[t] -
 // e / labels * sum of w[c] l[c]. PyTorch's mean divides by the sum of w[t]. Logits f32.

@@ -46,6 +46,8 @@ class Session {
   // The tokenizer and limit for encoding records.
   ModelInput input() const { return {TokenizerOr(), max_tokens()}; }
   const Model& model() const { return *model_; }
+  Model& model() { return *model_; }
+  DType compute() const { return compute_; }
   // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
   absl::StatusOr<ConstMat> WordEmbeddings();
   // Of queries that name no adapter.

@@ -161,12 +161,21 @@ absl::Status CheckSkipped(const TrainerState& state) {
 
 absl::StatusOr<MetricResults> Learner::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop) {
-  return cloze::Evaluate(model_, *setup_.task, store,
-      {.batch_tokens = spec_.batch().micro_tokens(),
-          .max_examples = max_examples,
-          .compute = compute_,
-          .stop = stop,
-          .decode = {.fit = true}});
+  const int64_t tokens = spec_.batch().micro_tokens();
+  ASSIGN_OR_RETURN(MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
+                                              {.batch_tokens = tokens,
+                                                  .max_examples = max_examples,
+                                                  .compute = compute_,
+                                                  .stop = stop,
+                                                  .decode = {.fit = true}}));
+  if (setup_.pairs.empty()) return results;
+  PairCount count;
+  RETURN_IF_ERROR(ScorePairs(model_, setup_.tokenizer->special().mask,
+      max_examples == 1 ? absl::MakeSpan(setup_.pairs).first(1) : setup_.pairs,
+      {.batch_tokens = tokens, .compute = compute_, .stop = stop},
+      [&](const TextPair&, double good, double bad) { count.Add(good, bad); }));
+  results.values.emplace_back("pair_accuracy", count.Accuracy());
+  return results;
 }
 
 absl::Status Learner::WriteModel(const std::string& folder, const MetricResults& results) const {

@@ -1,6 +1,7 @@
 #include "tasks/training/setup.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/file.h"
 #include "core/base/threads.h"
@@ -44,6 +45,21 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loa
   return tokenizer;
 }
 
+absl::Status ReadPairs(const LoadedSpec& loaded, Setup* setup) {
+  const auto& files = loaded.spec.evaluation().pairs();
+  if (files.empty()) return absl::OkStatus();
+  const auto read = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(PairReader reader,
+        PairReader::Open(std::vector<std::string>(files.begin(), files.end()), /*group=*/""));
+    CutCounts cut;
+    const ModelInput input = {setup->tokenizer.get(), setup->config.max_tokens()};
+    ASSIGN_OR_RETURN(setup->pairs, reader.Next(std::numeric_limits<int64_t>::max(), input, &cut));
+    return setup->pairs.empty() ? Error(Exit::kData, "the files have no pairs") : absl::OkStatus();
+  };
+  const absl::Status status = read();
+  return status.ok() ? status : AtField(loaded, "evaluation.pairs", status);
+}
+
 }  // namespace
 
 absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
@@ -84,6 +100,7 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
     ASSIGN_OR_RETURN(setup.validation, build(spec.validation()));
     describe("validation", *setup.validation);
   }
+  RETURN_IF_ERROR(ReadPairs(loaded, &setup));
   const bool known =
       setup.train->reused && (!setup.validation.has_value() || setup.validation->reused);
   if (!task.pretrains() && !known) {

@@ -10,6 +10,7 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
+#include "tasks/inference/scorer.h"
 
 namespace cloze {
 
@@ -18,6 +19,7 @@ struct Setup {
   std::unique_ptr<Task> task;
   ModelConfig config;
   std::optional<BuiltStore> train, validation;
+  std::vector<TextPair> pairs;     // of evaluation.pairs
   std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
 };
 

@@ -283,6 +283,10 @@ TEST(VerifySpec, ComparesFields) {
       error({"repeat=3"}), HasSubstr("repeat: the choice of the best run needs validation data"));
   EXPECT_THAT(error({"evaluation.patience=3"}),
       HasSubstr("evaluation.patience: early stopping needs validation data"));
+  EXPECT_THAT(error({"evaluation.pairs=p.jsonl"}),
+      HasSubstr("evaluation.pairs: an evaluation needs validation data"));
+  EXPECT_THAT(error({"token_tagging={}", "validation.files=v.conll", "evaluation.pairs=p.jsonl"}),
+      HasSubstr("evaluation.pairs: can only be scored with masked_lm"));
   EXPECT_THAT(error({"token_tagging.labels=a"}), HasSubstr("token_tagging.labels: only one label"));
   EXPECT_EQ(error({"token_tagging.labels=a,b", "token_tagging.class_weights=1,0",
                 "token_tagging.label_smoothing=0.1"}),

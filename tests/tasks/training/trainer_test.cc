@@ -69,6 +69,20 @@ TEST_F(TrainerTest, PatienceEndsARunAndStoppingInBetweenChangesNothing) {
   EXPECT_EQ(again->steps, straight->steps);
 }
 
+TEST_F(TrainerTest, PairsOfTextsChooseTheBestModel) {
+  Write("pairs.tsv", "good\tbad\nthe cat the cat\tred big red big\n");
+  LoadedSpec spec = Spec(Mlm(), "text.txt", "pairs", 40);
+  spec.spec.mutable_validation()->add_files(Path("text.txt"));
+  spec.spec.mutable_evaluation()->add_pairs(Path("pairs.tsv"));
+  spec.spec.mutable_evaluation()->set_metric("pair_accuracy");
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(*summary->best.Value("pair_accuracy"), 1);
+  EXPECT_EQ(summary->metric, "pair_accuracy");
+  Write("pairs.tsv", "good\tbad\n");
+  EXPECT_THAT(std::string(Train(spec).status().message()), HasSubstr("evaluation.pairs"));
+}
+
 TEST_F(TrainerTest, TheMetricOfTheBestModelDoesNotChangeOnResume) {
   LoadedSpec spec = Spec(Mlm(), "text.txt", "run", 12);
   spec.spec.mutable_validation()->add_files(Path("text.txt"));

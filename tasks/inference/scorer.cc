@@ -1,0 +1,117 @@
+#include "tasks/inference/scorer.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "core/ops/loss.h"
+#include "tasks/batcher.h"
+
+namespace cloze {
+
+absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> texts,
+    const ScoreOptions& options, absl::FunctionRef<void(int64_t, absl::Span<const double>)> f) {
+  std::vector<std::vector<double>> logs;
+  for (const Example& text : texts) logs.emplace_back(text.rows.size());
+  std::vector<int64_t> order(texts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+      [&](int64_t a, int64_t b) { return texts[a].ids.size() < texts[b].ids.size(); });
+  Batch batch;
+  std::vector<double*> places;  // of the batch's rows, in `logs`
+  const auto run = [&]() -> absl::Status {
+    if (options.stop != nullptr && *options.stop)
+      return Error(Exit::kInterrupted, "stopped while scoring");
+    batch.Pad();
+    RETURN_IF_ERROR(model.ReadEmbeddings(batch.ids));
+    model.arena().Reset();
+    const Pass pass = model.NewPass(batch, options.compute);
+    model.head().Loss(
+        pass, model.encoder().Infer(pass), 0, {}, [&](Mat logits, int64_t first, float, Arena&) {
+          std::vector<double> losses(logits.rows);
+          RowLosses(logits, batch.targets.data() + first, absl::MakeSpan(losses));
+          for (int64_t r = 0; r < logits.rows; ++r) *places[first + r] = -losses[r];
+          return LossSum();
+        });
+    batch.Clear();
+    places.clear();
+    return absl::OkStatus();
+  };
+  for (const int64_t i : order) {
+    Example masked = texts[i];
+    for (size_t k = 0; k < texts[i].rows.size(); ++k) {
+      const int32_t row = texts[i].rows[k];
+      if (batch.tokens() + static_cast<int64_t>(masked.ids.size()) > options.batch_tokens &&
+          !places.empty())
+        RETURN_IF_ERROR(run());
+      masked.rows = {row}, masked.labels = {std::exchange(masked.ids[row], mask)};
+      AddExample(masked, /*number=*/0, &batch);
+      masked.ids[row] = masked.labels[0];
+      places.push_back(&logs[i][k]);
+    }
+  }
+  if (!places.empty()) RETURN_IF_ERROR(run());
+  for (size_t i = 0; i < texts.size(); ++i) f(i, logs[i]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Example> EncodeForScore(
+    const std::string& text, const ModelInput& input, CutCounts* cut) {
+  Record record;
+  record.text = text;
+  ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
+  for (size_t i = 0; i < example.ids.size(); ++i) {
+    if (example.ids[i] != tokenizer->special().cls && example.ids[i] != tokenizer->special().sep)
+      example.rows.push_back(static_cast<int32_t>(i));
+  }
+  return example;
+}
+
+absl::StatusOr<PairReader> PairReader::Open(
+    absl::Span<const std::string> files, const std::string& group) {
+  DataSpec data;
+  data.mutable_files()->Assign(files.begin(), files.end());
+  data.set_text_field("good");
+  data.set_text_pair_field("bad");
+  data.set_label_field(group);
+  if (absl::c_linear_search(files, "-")) data.set_format(DataSpec::JSONL);
+  ASSIGN_OR_RETURN(TextReader reader,
+      TextReader::Open(data, group.empty() ? Labels::kIgnored : Labels::kRequired));
+  return PairReader(std::move(reader));
+}
+
+absl::StatusOr<std::vector<TextPair>> PairReader::Next(
+    int64_t most, const ModelInput& input, CutCounts* cut) {
+  std::vector<TextPair> pairs;
+  TextExample example;
+  while (static_cast<int64_t>(pairs.size()) < most) {
+    ASSIGN_OR_RETURN(const bool more, reader_.Next(&example));
+    if (!more) break;
+    TextPair& pair = pairs.emplace_back();
+    ASSIGN_OR_RETURN(pair.good, EncodeForScore(example.text, input, cut));
+    ASSIGN_OR_RETURN(pair.bad, EncodeForScore(example.text_pair, input, cut));
+    pair.texts = {std::move(example.text), std::move(example.text_pair)};
+    pair.group = std::move(example.label);
+    pair.line = example.line;
+  }
+  return pairs;
+}
+
+absl::Status ScorePairs(Model& model, int32_t mask, absl::Span<const TextPair> pairs,
+    const ScoreOptions& options, absl::FunctionRef<void(const TextPair&, double, double)> f) {
+  std::vector<Example> texts;
+  for (const TextPair& pair : pairs) texts.push_back(pair.good), texts.push_back(pair.bad);
+  double good = 0;
+  return ScoreTexts(model, mask, texts, options, [&](int64_t i, absl::Span<const double> logs) {
+    const double score = std::accumulate(logs.begin(), logs.end(), 0.0);
+    if (i % 2 == 0) {
+      good = score;
+    } else {
+      f(pairs[i / 2], good, score);
+    }
+  });
+}
+
+}  // namespace cloze

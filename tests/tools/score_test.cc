@@ -1,0 +1,75 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+const std::string kRuns = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
+const std::string kScore = "score --model " + kRuns + "post_norm ";
+
+std::vector<json> Lines(const RunResult& result) {
+  EXPECT_EQ(result.exit, 0) << result.err;
+  std::vector<json> lines;
+  std::istringstream in(result.out);
+  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+TEST(Score, PrintsTheSumOverTheTokens) {
+  const auto lines = Lines(RunCloze(kScore + "--tokens", "printf 'a b c\\nthe sea\\n' | "));
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0]["text"], "a b c");
+  EXPECT_EQ(lines[0]["tokens"], 3);
+  for (const json& line : lines) {
+    double sum = 0;
+    for (const json& token : line["token_scores"]) sum += token["score"].get<double>();
+    EXPECT_LT(sum, 0);
+    EXPECT_NEAR(line["score"], sum, 1e-4);
+  }
+}
+
+TEST(Score, CountsPairsByGroup) {
+  const std::string pairs = TemporaryFolder() + "/pairs.jsonl",
+                    table = TemporaryFolder() + "/pairs.tsv";
+  std::ofstream(pairs) << R"({"good": "a b", "bad": "a b c a b c", "kind": "x"})"
+                       << "\n"
+                       << R"({"good": "a b c a b c", "bad": "a b", "kind": "y"})"
+                       << "\n"
+                       << R"({"good": "a b", "bad": "a b", "kind": "y"})"
+                       << "\n";
+  const auto lines = Lines(RunCloze(kScore + "--pairs --by kind " + pairs));
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[0], json::parse(R"({"kind": "x", "pairs": 1, "accuracy": 1, "ties": 0,
+                                      "accuracy_with_ties": 1})"));
+  EXPECT_EQ(lines[1], json::parse(R"({"kind": "y", "pairs": 2, "accuracy": 0, "ties": 1,
+                                      "accuracy_with_ties": 0.5})"));
+  EXPECT_EQ(lines[2]["pairs"], 3);
+  std::ofstream(table) << "bad\tgood\na b c a b c\ta b\n";
+  EXPECT_EQ(Lines(RunCloze(kScore + "--pairs " + pairs + " " + table))[0]["pairs"], 4);
+  EXPECT_EQ(Lines(RunCloze(kScore + "--pairs", "cat " + pairs + " | "))[0]["pairs"], 3);
+}
+
+TEST(Score, RefusesWhatItCannotScore) {
+  const auto fails = [](const std::string& command, int exit, const std::string& says) {
+    const RunResult result = RunCloze(command + " < /dev/null");
+    EXPECT_EQ(result.exit, exit) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(says));
+  };
+  fails("score --model " + kRuns + "classifier", 76, "no head for masked_lm");
+  fails(kScore + "--by kind", 2, "--by needs --pairs");
+  fails(kScore + "--pairs --tokens", 2, "--tokens is for texts");
+  fails(kScore + "--pairs", 65, "no pairs");
+  fails(kScore + "a b", 2, "several input files need --pairs");
+}
+
+}  // namespace
+}  // namespace cloze

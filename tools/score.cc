@@ -1,0 +1,159 @@
+// `cloze score`: how likely texts are under a masked language model, and which of two is likelier.
+#include <map>
+#include <numeric>
+
+#include "core/base/text.h"
+#include "tasks/inference/scorer.h"
+#include "tools/infer.h"
+
+namespace cloze {
+namespace {
+
+struct Options {
+  InferOptions infer;
+  std::vector<std::string> inputs = {"-"};
+  bool pairs = false, tokens = false;
+  std::string by;
+};
+
+// A model for scoring.
+struct Scorer {
+  std::unique_ptr<Session> session;
+  const Tokenizer* tokenizer = nullptr;
+  ScoreOptions options;
+
+  static absl::StatusOr<Scorer> Open(InferOptions* options) {
+    Scorer scorer;
+    ASSIGN_OR_RETURN(scorer.session, OpenSession(options));
+    ASSIGN_OR_RETURN(scorer.tokenizer, scorer.session->TokenizerOr());
+    scorer.options.compute = scorer.session->compute();
+    const std::string has = absl::StrCat(QuotePath(scorer.session->folder()), " has ");
+    if (scorer.session->config().head != HeadKind::kMaskedLm)
+      return Error(Exit::kMismatch, has, "no head for masked_lm, which scores are computed with");
+    if (scorer.mask() < 0) return Error(Exit::kMismatch, has, "a tokenizer without a mask token");
+    return scorer;
+  }
+  int32_t mask() const { return tokenizer->special().mask; }
+};
+
+OrderedJson TokenScores(
+    const Tokenizer& tokenizer, const Example& text, absl::Span<const double> logs) {
+  OrderedJson list = OrderedJson::array();
+  for (size_t k = 0; k < logs.size(); ++k) {
+    list.push_back({{"token", tokenizer.token(text.ids[text.rows[k]])},
+        {"score", Decimal(static_cast<float>(logs[k]))}});
+  }
+  return list;
+}
+
+// Answers a line for each text.
+absl::Status ScoreLines(Scorer& scorer, const Options& options) {
+  const InferOptions& infer = options.infer;
+  ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(infer.input));
+  CutCounts cut;
+  const auto write = [&](LineWriter& writer) -> absl::Status {
+    AnswerWriter answers(infer.format, /*errors=*/false, &writer);
+    const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
+      std::vector<Example> texts;
+      for (const Record& record : records) {
+        absl::StatusOr<Example> text = EncodeForScore(record.text, scorer.session->input(), &cut);
+        if (!text.ok()) return Annotate(text.status(), SourceOf(infer.input), ":", record.line);
+        texts.push_back(*std::move(text));
+      }
+      absl::Status status;
+      const auto one = [&](int64_t i, absl::Span<const double> logs) {
+        const double sum = std::accumulate(logs.begin(), logs.end(), 0.0);
+        OrderedJson line = {{"text", records[i].text}, {"score", Decimal(static_cast<float>(sum))},
+            {"tokens", logs.size()}};
+        if (options.tokens) line["token_scores"] = TokenScores(*scorer.tokenizer, texts[i], logs);
+        if (status.ok()) status = answers.Write(records[i], reader.columns(), line);
+      };
+      RETURN_IF_ERROR(
+          ScoreTexts(scorer.session->model(), scorer.mask(), texts, scorer.options, one));
+      return status;
+    };
+    RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
+    return answers.Finish();
+  };
+  RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, write));
+  ReportCut(cut);
+  return absl::OkStatus();
+}
+
+OrderedJson ToJson(const PairCount& count) {
+  return {{"pairs", count.pairs}, {"accuracy", Decimal(static_cast<float>(count.Accuracy()))},
+      {"ties", count.ties},
+      {"accuracy_with_ties", Decimal(static_cast<float>(count.Accuracy(/*tie=*/1)))}};
+}
+
+// Prints the accuracy on all pairs; before it a line for each group.
+absl::Status ScoreAllPairs(Scorer& scorer, const Options& options) {
+  constexpr int64_t kAtOnce = 2048;
+  ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by));
+  CutCounts cut;
+  PairCount all;
+  std::map<std::string, PairCount> groups;
+  while (true) {
+    ASSIGN_OR_RETURN(
+        const std::vector<TextPair> pairs, reader.Next(kAtOnce, scorer.session->input(), &cut));
+    if (pairs.empty()) break;
+    RETURN_IF_ERROR(ScorePairs(scorer.session->model(), scorer.mask(), pairs, scorer.options,
+        [&](const TextPair& pair, double good, double bad) {
+          all.Add(good, bad);
+          groups[pair.group].Add(good, bad);
+        }));
+  }
+  ReportCut(cut);
+  if (all.pairs == 0) return Error(Exit::kData, "no pairs in the input");
+  return WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
+    absl::Status status;
+    for (const auto& [name, count] : groups) {
+      OrderedJson line = {{options.by, name}};
+      line.update(ToJson(count));
+      if (status.ok() && !options.by.empty()) status = writer.Write(ToJsonLine(line));
+    }
+    if (status.ok()) status = writer.Write(ToJsonLine(ToJson(all)));
+    return status.ok() ? writer.Flush() : status;
+  });
+}
+
+absl::Status Score(Options options) {
+  if (options.pairs && options.tokens)
+    return Error(Exit::kUsage, "--tokens is for texts, not for --pairs");
+  if (!options.by.empty() && !options.pairs) return Error(Exit::kUsage, "--by needs --pairs");
+  if (!options.pairs && options.inputs.size() > 1)
+    return Error(Exit::kUsage, "several input files need --pairs");
+  options.infer.input.path = options.inputs[0];
+  options.infer.input.records = 2048;
+  ASSIGN_OR_RETURN(Scorer scorer, Scorer::Open(&options.infer));
+  return options.pairs ? ScoreAllPairs(scorer, options) : ScoreLines(scorer, options);
+}
+
+}  // namespace
+
+void AddScore(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer, false);
+    command.Add("input", &options.inputs,
+        "Files to read; - is standard input. Several, patterns and folders with --pairs.");
+    AddInputFormat(command, &options.infer.input);
+    AddFieldOptions(command, &options.infer.input);
+    AddOutputOptions(command, &options.infer, {"csv", "tsv", "jsonl"});
+    command.Add("--tokens", &options.tokens, "Also print the score of each token.");
+    command.Add("--pairs", &options.pairs,
+        "The input has pairs in the fields \"good\" and \"bad\", as JSON lines, CSV or TSV. Prints "
+        "the share of pairs whose good text has the higher score.");
+    command.Add("--by", &options.by,
+        "With --pairs: also print the share for each value of this "
+        "field.",
+        {.type = "FIELD"});
+  };
+  app.AddCommand<Options>("score",
+      "Print how likely a masked language model finds texts: the sum over all tokens of the "
+      "logarithm of a token's probability, given the others.",
+      "  echo 'The cat sleep.' | cloze score --model runs/pretrain_mini --tokens\n"
+      "  cloze score --model runs/pretrain_mini --pairs --by phenomenon blimp/*.jsonl",
+      declare, Score);
+}
+
+}  // namespace cloze
