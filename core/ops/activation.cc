@@ -25,4 +25,25 @@ void ActivationBackward(
   });
 }
 
+void GatedForward(ActivationKind kind, ConstMat u, Mat y) {
+  CLOZE_CHECK(u.cols == u.stride && y.cols == y.stride && u.cols == 2 * y.cols);
+  const Op op("gated activation", [&] { return Traffic({u, y}); });
+  if (op.dry()) return;
+  ParallelChunks(u.rows, 16, [&](int64_t begin, int64_t end) {
+    GetKernels().gated[u.type](
+        kind, end - begin, y.cols, Rows(u, begin, 0).data, Rows(y, begin, 0).data);
+  });
+}
+
+void GatedBackward(ActivationKind kind, ConstMat u, Mat dy, Mat du) {
+  CLOZE_CHECK(u.cols == u.stride && dy.cols == dy.stride && du.cols == du.stride &&
+              u.cols == 2 * dy.cols && du.cols == u.cols);
+  const Op op("gated activation backward", [&] { return Traffic({u, dy, dy, du}); });
+  if (op.dry()) return;
+  ParallelChunks(u.rows, 16, [&](int64_t begin, int64_t end) {
+    GetKernels().gated_grad[u.type](kind, end - begin, dy.cols, Rows(u, begin, 0).data,
+        Rows(dy, begin, 0).data, Rows(du, begin, 0).data);
+  });
+}
+
 }  // namespace cloze

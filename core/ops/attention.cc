@@ -33,13 +33,18 @@ struct Plan {
         dim(qkv.cols / 3 / shape.heads) {
     int64_t longest = 1;
     for (int64_t s = 0; s < sequences; ++s) longest = std::max(longest, Tokens(shape, s));
-    scratch_size = AttentionScratch(longest, dim);
+    scratch_size = AttentionScratch(longest, dim, shape.visible);
     scratch = arena.NewArray<float>(scratch_size * Threads());
   }
 
-  // Returns the work of `products` products with a [tokens, tokens] matrix per head.
+  // Returns the work of `products` products with the visible part of a [tokens, tokens] matrix per
+  // head.
   double Flop(int products) const {
-    return 2.0 * products * Squares(shape, sequences) * shape.heads * dim;
+    double pairs = 0;
+    for (int64_t s = 0; s < sequences; ++s)
+      pairs += static_cast<double>(Tokens(shape, s)) *
+               std::min(Tokens(shape, s), shape.visible.before + shape.visible.after + 1);
+    return 2.0 * products * pairs * shape.heads * dim;
   }
 
   // Returns the part of `m` [rows, n heads dim] that belongs to a task, in columns of group
@@ -66,6 +71,7 @@ struct Plan {
         .lse = const_cast<float*>(lse) + head * qkv.rows + row,
         .probs = nullptr,
         .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
+        .visible = shape.visible,
         .dropout = RowsFrom(site, row),
         .scratch = scratch + ThreadIndex() * scratch_size};
   }

@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "core/ops/dropout.h"
+#include "core/ops/kernels/attention.h"
 #include "core/tensor/arena.h"
 
 namespace cloze {
@@ -14,11 +15,13 @@ namespace cloze {
 struct AttentionShape {
   absl::Span<const int32_t> cu_seqlens;
   int heads;
+  Visibility visible = {};
 };
-// out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim]. Rows
-// after the last sequence become zero. lse [heads, rows] is kept for the backward pass. probs:
-// null, or receives the probabilities before dropout, for each sequence in order [heads, tokens,
-// tokens].
+// out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim], where
+// a query sees the keys of its sequence that `visible` names. Rows after the last sequence become
+// zero. The work is proportional to the number of visible keys. lse [heads, rows] is kept for the
+// backward pass. probs: null, or receives the probabilities before dropout, for each sequence in
+// order [heads, tokens, tokens].
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
     Arena& arena, Mat out, float* lse, float* probs = nullptr);
 // Overwrites dqkv [rows, 3 heads dim].

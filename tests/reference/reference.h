@@ -10,6 +10,7 @@
 #include "core/base/philox.h"
 #include "core/ops/activation.h"
 #include "core/ops/adamw.h"
+#include "core/ops/attention.h"
 #include "core/ops/dropout.h"
 #include "core/ops/loss.h"
 #include "tests/reference/dual.h"
@@ -121,12 +122,43 @@ S Activate(ActivationKind kind, S u) {
              (S(1) + tanh(S(std::sqrt(2 / std::numbers::pi)) * (u + S(0.044715) * u * u * u)));
     case ActivationKind::kRelu: return max(u, S(0));
     case ActivationKind::kTanh: return tanh(u);
+    case ActivationKind::kSilu: return u / (S(1) + exp(-u));
   }
   CLOZE_CHECK(false);
 }
 template <typename S>
 Table<S> Activation(ActivationKind kind, Table<S> x) {
   for (S& u : x.v) u = Activate(kind, u);
+  return x;
+}
+
+// act(a) g for the halves a, g of each row.
+template <typename S>
+Table<S> Gated(ActivationKind kind, const Table<S>& u) {
+  Table<S> y(u.rows, u.cols / 2);
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t c = 0; c < y.cols; ++c) y(r, c) = Activate(kind, u(r, c)) * u(r, y.cols + c);
+  }
+  return y;
+}
+
+// Turns column m and m + dim / 2 of each group of dim columns from `begin` to `end` by the angle
+// position * base^(-2m / dim), which is rounded to f32.
+template <typename S>
+Table<S> Rotary(Table<S> x, const std::vector<int32_t>& position, int64_t begin, int64_t end,
+    int64_t dim, double base) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t head = begin; head < end; head += dim) {
+      for (int64_t m = 0; m < dim / 2; ++m) {
+        const float power = static_cast<float>(std::pow(base, 2.0 * m / dim)),
+                    angle = static_cast<float>(position[r]) * (1 / power);
+        const S c(std::cos(double{angle})), s(std::sin(double{angle})),
+            u = x(r, head + m), v = x(r, head + m + dim / 2);
+        x(r, head + m) = u * c - v * s;
+        x(r, head + m + dim / 2) = v * c + u * s;
+      }
+    }
+  }
   return x;
 }
 
@@ -154,11 +186,11 @@ std::vector<S> Softmax(const Table<S>& x, int64_t r) {
   return p;
 }
 
-// softmax(q k^T / sqrt(dim)) of one sequence and head; the rows' columns of q, k [rows, dim] as
-// given.
+// softmax(q k^T / sqrt(dim)) of one sequence and head over the visible keys; the rows' columns of
+// q, k [rows, dim] as given.
 template <typename S>
 Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end, int64_t q_column,
-    int64_t k_column, int64_t dim) {
+    int64_t k_column, int64_t dim, const Visibility& visible = {}) {
   const int64_t n = end - begin;
   Table<S> scores(n, n), probs(n, n);
   for (int64_t i = 0; i < n; ++i) {
@@ -166,7 +198,8 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
       S sum = 0;
       for (int64_t d = 0; d < dim; ++d)
         sum += qkv(begin + i, q_column + d) * qkv(begin + j, k_column + d);
-      scores(i, j) = sum / S(std::sqrt(static_cast<double>(dim)));
+      const bool seen = j >= i - visible.before && j <= i + visible.after;
+      scores(i, j) = seen ? sum / S(std::sqrt(static_cast<double>(dim))) : S(-1e300);
     }
     const std::vector<S> p = Softmax(scores, i);
     for (int64_t j = 0; j < n; ++j) probs(i, j) = p[j];
@@ -186,7 +219,7 @@ inline double ProbabilityFactor(
 // null, or appended to in the order of AttentionForward.
 template <typename S>
 Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
-    DropoutSite site, std::vector<S>* probs = nullptr) {
+    DropoutSite site, std::vector<S>* probs = nullptr, const Visibility& visible = {}) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
   const uint32_t number = site.site;
   Table<S> out(qkv.rows, hidden);
@@ -195,7 +228,7 @@ Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, 
     for (int head = 0; head < heads; ++head) {
       site.site = number << 12 | static_cast<uint32_t>(head);
       const Table<S> p =
-          AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim);
+          AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim, visible);
       if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t j = begin; j < end; ++j) {

@@ -6,7 +6,7 @@
 
 namespace cloze {
 
-enum class ActivationKind : uint8_t { kGelu, kGeluTanh, kRelu, kTanh };
+enum class ActivationKind : uint8_t { kGelu, kGeluTanh, kRelu, kTanh, kSilu };
 
 #ifdef CLOZE_ISA
 namespace {
@@ -30,7 +30,7 @@ CLOZE_INLINE ValueAndSlope RoughGelu(VF u) {
 }
 
 // Value and slope of an activation at u. GELU: u Phi(u). Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u +
-// 0.044715 u^3))) (Hendrycks & Gimpel).
+// 0.044715 u^3))) (Hendrycks & Gimpel). SiLU: u / (1 + e^-u).
 template <typename T, ActivationKind kind>
 CLOZE_INLINE ValueAndSlope Activate(VF u) {
   if constexpr (kind == ActivationKind::kGelu && sizeof(T) == 2) {
@@ -45,6 +45,9 @@ CLOZE_INLINE ValueAndSlope Activate(VF u) {
   } else if constexpr (kind == ActivationKind::kTanh) {
     const VF t = 2.0f / (1.0f + Exp(-2.0f * u)) - 1.0f;
     return {t, 1.0f - t * t};
+  } else if constexpr (kind == ActivationKind::kSilu) {
+    const VF g = 1.0f / (1.0f + Exp(-u));
+    return {u * g, g + u * g * (1.0f - g)};
   } else {
     const VF zero = {};
     return {u > zero ? u : zero, u > zero ? Splat(1.0f) : zero};
@@ -59,6 +62,7 @@ CLOZE_INLINE void WithKind(ActivationKind kind, F f) {
     case ActivationKind::kGeluTanh: return f.template operator()<ActivationKind::kGeluTanh>();
     case ActivationKind::kRelu: return f.template operator()<ActivationKind::kRelu>();
     case ActivationKind::kTanh: return f.template operator()<ActivationKind::kTanh>();
+    case ActivationKind::kSilu: return f.template operator()<ActivationKind::kSilu>();
   }
 }
 
@@ -93,6 +97,38 @@ void ActivationBackward(ActivationKind kind, int64_t rows, int64_t cols, const v
   WithKind(kind, [&]<ActivationKind k>() {
     ActivationBackwardKind<T, k>(rows, cols, static_cast<const T*>(u), static_cast<const T*>(dy),
         static_cast<T*>(y), static_cast<T*>(du), bias_sum);
+  });
+}
+
+// y = act(a) g for the halves a, g of each row of u [rows, 2 cols].
+template <typename T>
+void GatedForward(ActivationKind kind, int64_t rows, int64_t cols, const void* u, void* y) {
+  WithKind(kind, [=]<ActivationKind k>() {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T *a = static_cast<const T*>(u) + 2 * r * cols, *g = a + cols;
+      T* to = static_cast<T*>(y) + r * cols;
+      Sweep(cols, [&](auto at) { at.Set(to, Activate<T, k>(at(a)).value * at(g)); });
+    }
+  });
+}
+
+// Replaces dy by y; du [rows, 2 cols] is the gradient of u.
+template <typename T>
+void GatedBackward(
+    ActivationKind kind, int64_t rows, int64_t cols, const void* u, void* dy, void* du) {
+  WithKind(kind, [=]<ActivationKind k>() {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T *a = static_cast<const T*>(u) + 2 * r * cols, *g = a + cols;
+      T *d = static_cast<T*>(dy) + r * cols, *da = static_cast<T*>(du) + 2 * r * cols,
+        *dg = da + cols;
+      Sweep(cols, [&](auto at) {
+        const ValueAndSlope act = Activate<T, k>(at(a));
+        const VF gate = at(g), dout = at(d);
+        at.Set(da, dout * gate * act.slope);
+        at.Set(dg, dout * act.value);
+        at.Set(d, act.value * gate);
+      });
+    }
   });
 }
 

@@ -13,6 +13,12 @@ namespace cloze {
 // Queries of a block.
 constexpr int64_t kAttentionQueries = 64;
 
+// The keys that a query sees: from `before` rows before it to `after` rows behind it.
+constexpr int64_t kAllKeys = int64_t{1} << 31;
+struct Visibility {
+  int64_t before = kAllKeys, after = kAllKeys;
+};
+
 // Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements
 // apart.
 struct AttentionArgs {
@@ -22,11 +28,12 @@ struct AttentionArgs {
   float* lse;             // [tokens] log-sum-exp of the scaled scores
   float* probs;           // [tokens, tokens] or null: receives the probabilities before dropout
   float scale;
+  Visibility visible;
   // From row 0 of the sequence on; `site` includes the head. Adjacent queries of a short sequence
   // share a row of random numbers: 4 queries with 32 elements each up to 32 tokens, 2 with 64 up to
   // 64 tokens.
   RowDropout dropout;
-  float* scratch;  // AttentionScratch(tokens, head_dim) floats
+  float* scratch;  // AttentionScratch(tokens, head_dim, visible) floats
 };
 struct AttentionGradArgs {
   AttentionArgs forward;
@@ -34,10 +41,18 @@ struct AttentionGradArgs {
   void *dq, *dk, *dv;  // T, stride apart; overwritten
 };
 
+// Returns an upper bound of the keys that a block of queries sees, padded to a multiple of `to` and
+// starting at one.
+inline int64_t AttentionSpan(int64_t tokens, const Visibility& visible, int64_t to) {
+  const int64_t seen = visible.before + kAttentionQueries + visible.after + to - 1;
+  return ((seen < tokens ? seen : tokens) + to - 1) / to * to;
+}
+
 // Floats of scratch that one thread needs for `tokens`, forward or backward.
-inline int64_t AttentionScratch(int64_t tokens, int64_t head_dim) {
-  const int64_t keys = (tokens + 31) / 32 * 32, width = (head_dim + 15) / 16 * 16;
-  return 7 * keys * width + kAttentionQueries * (3 * keys + 3 * width + 1) + 2 * (keys + 128);
+inline int64_t AttentionScratch(int64_t tokens, int64_t head_dim, const Visibility& visible) {
+  const int64_t keys = (tokens + 31) / 32 * 32, width = (head_dim + 15) / 16 * 16,
+                span = AttentionSpan(tokens, visible, 32);
+  return 7 * keys * width + kAttentionQueries * (3 * span + 3 * width + 1) + 2 * (span + 256);
 }
 
 #ifdef CLOZE_ISA
@@ -53,16 +68,37 @@ struct AttentionSizes {
   static constexpr int kKeys = kTiles<kPairs> ? 32 : 16;  // their number is a multiple of this
   int64_t tokens, dim;
   int64_t keys, width;  // tokens and head_dim, rounded up to vectors or tiles
+  int64_t span;         // keys of a row of scores
   int64_t row;          // units of a packed row of head_dim
-  int64_t pairs;        // units of a sum over tokens
   float* next;
 
   explicit AttentionSizes(const AttentionArgs& a)
       : tokens(a.tokens), dim(a.head_dim), keys(RoundUp(tokens, kKeys)), width(RoundUp(dim, 16)),
-        row(RoundUp(Pairs(dim), 16)), pairs(Pairs(tokens)), next(a.scratch) {}
+        span(AttentionSpan(tokens, a.visible, kKeys)), row(RoundUp(Pairs(dim), 16)),
+        next(a.scratch) {}
   static int64_t Pairs(int64_t n) { return (n + kPairs - 1) / kPairs; }
+  // Returns `pairs`, the result of PackPairs for the keys, from `key` on.
+  const float* FromKey(const float* pairs, int64_t key) const {
+    return pairs + key / kPairs * width;
+  }
   float* Take(int64_t units) { return (next += units) - units; }
 };
+
+// The keys that a block of queries sees, as columns of its scores.
+struct KeyRange {
+  int64_t first, keys;  // multiples of kKeys
+  int64_t real;         // keys that are tokens
+};
+
+template <typename T>
+CLOZE_INLINE KeyRange KeysOf(
+    const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count) {
+  constexpr int64_t to = AttentionSizes<T>::kKeys;
+  const int64_t first = q > a.visible.before ? (q - a.visible.before) / to * to : 0,
+                end = MinI(s.tokens, q + count + a.visible.after);
+  const int64_t keys = RoundUp(end - first, to);
+  return {first, keys, MinI(keys, s.tokens - first)};
+}
 
 // Elements of packed rows.
 template <typename T>
@@ -126,56 +162,80 @@ CLOZE_INLINE void StoreRows(const AttentionSizes<T>& s, int64_t rows, const floa
   }
 }
 
-// c [rows, keys] = left right^T for packed rows `left` and a transposed matrix; 0 after the tokens.
+// c [rows, k.keys] = left right^T for packed rows `left` and a transposed matrix; 0 after the
+// tokens.
 template <typename T>
-CLOZE_INLINE void ProductOfRows(
-    const AttentionSizes<T>& s, int64_t rows, const float* left, const float* right_t, float* c) {
-  Gemm<kPair<T>>({rows, s.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t, s.keys, c,
-      s.keys, false});
+CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, const KeyRange& k, int64_t rows,
+    const float* left, const float* right_t, float* c) {
+  Gemm<kPair<T>>({rows, k.keys, AttentionSizes<T>::Pairs(s.dim), left, s.row, 1, right_t + k.first,
+      s.keys, c, s.span, false});
 }
 
 constexpr float kNoScore = -3e38f;
 
-// Loads the scores of the keys from c on; padding keys get a score below all others.
-CLOZE_INLINE VF Scores(const float* row, int64_t c, int64_t tokens) {
+// The columns of a row of scores that its query sees.
+struct SeenColumns {
+  int64_t begin, end;
+};
+CLOZE_INLINE SeenColumns SeenBy(const AttentionArgs& a, const KeyRange& k, int64_t q) {
+  const int64_t begin = q - a.visible.before - k.first,
+                end = MinI(a.tokens, q + a.visible.after + 1) - k.first;
+  return {begin > 0 ? begin : 0, end};
+}
+
+// Loads the scores from column c on; columns that are not seen get a score below all others.
+CLOZE_INLINE VF Scores(const float* row, int64_t c, const SeenColumns& seen) {
   const VF score = Load(row + c);
-  return c + W <= tokens                              ? score
-         : Lanes() < static_cast<int32_t>(tokens - c) ? score
-                                                      : Splat(kNoScore);
+  if (c >= seen.begin && c + W <= seen.end) return score;
+  const VI hidden = (Lanes() < static_cast<int32_t>(seen.begin - c)) |
+                    (Lanes() >= static_cast<int32_t>(seen.end - c));
+  return hidden ? Splat(kNoScore) : score;
 }
 
 CLOZE_INLINE int64_t QueriesOfGroup(int64_t tokens) {
   return tokens <= 32 ? 4 : tokens <= 64 ? 2 : 1;
 }
 
-// Returns the dropout factors of query q, or null. Adjacent queries of a short sequence share a
-// group of random numbers, drawn for the first of them: call for all queries in order.
-CLOZE_INLINE const float* ProbabilityFactors(const AttentionArgs& a, int64_t q, float* buffer) {
+// Returns the dropout factors of query q from the first key of `k` on, or null. Adjacent queries of
+// a short sequence share a group of random numbers, drawn for the first of them: call for all
+// queries in order.
+CLOZE_INLINE const float* ProbabilityFactors(
+    const AttentionArgs& a, const KeyRange& k, int64_t q, float* buffer) {
   if (a.dropout.threshold == 0) return nullptr;
   const int64_t share = QueriesOfGroup(a.tokens), first = q % share;
-  if (first == 0) DropoutFactors(a.dropout, q, share == 1 ? a.tokens : kDropoutGroup, buffer);
-  return buffer + first * (kDropoutGroup / share);
+  if (share > 1) {  // the only block sees all keys
+    if (first == 0) DropoutFactors(a.dropout, q, 0, kDropoutGroup, buffer);
+    return buffer + first * (kDropoutGroup / share);
+  }
+  const int64_t offset = k.first % kDropoutGroup;
+  DropoutFactors(a.dropout, q, k.first / kDropoutGroup, offset + k.real, buffer);
+  return buffer + offset;
 }
 
 // Replaces a row of scores by exp(scaled score - largest) with dropout, as a packed row. Returns
 // the factor that makes it the softmax, the inverse of the sum before dropout.
 template <typename T>
 CLOZE_INLINE float SoftmaxRow(
-    const AttentionArgs& a, int64_t keys, int64_t q, float* buffer, float* row) {
+    const AttentionArgs& a, const KeyRange& k, int64_t q, float* buffer, float* row) {
+  const SeenColumns seen = SeenBy(a, k, q);
   VF top = Splat(kNoScore);
-  for (int64_t c = 0; c < keys; c += W) top = Max(top, Scores(row, c, a.tokens));
+  for (int64_t c = 0; c < k.keys; c += W) top = Max(top, Scores(row, c, seen));
   const float max = MaxLane(top) * a.scale;
   if (a.probs != nullptr) {
     float total = 0, *probs = a.probs + q * a.tokens;
-    Sweep(a.tokens, [&](auto at) { at.Set(probs, Exp(at(row) * a.scale - max)); });
-    for (int64_t c = 0; c < a.tokens; ++c) total += probs[c];
-    for (int64_t c = 0; c < a.tokens; ++c) probs[c] /= total;
+    __builtin_memset(probs, 0, a.tokens * sizeof(float));
+    probs += k.first + seen.begin;
+    const float* scores = row + seen.begin;
+    const int64_t count = seen.end - seen.begin;
+    Sweep(count, [&](auto at) { at.Set(probs, Exp(at(scores) * a.scale - max)); });
+    for (int64_t c = 0; c < count; ++c) total += probs[c];
+    for (int64_t c = 0; c < count; ++c) probs[c] /= total;
   }
   auto* packed = reinterpret_cast<Packed<T>*>(row);
-  const float* factor = ProbabilityFactors(a, q, buffer);
+  const float* factor = ProbabilityFactors(a, k, q, buffer);
   VF total = {};
-  for (int64_t c = 0; c < keys; c += W) {
-    VF e = Exp(Scores(row, c, a.tokens) * a.scale - max);
+  for (int64_t c = 0; c < k.keys; c += W) {
+    VF e = Exp(Scores(row, c, seen) * a.scale - max);
     total += e;
     if (factor != nullptr) e *= Load(factor + c);
     Store(packed + c, e);
@@ -185,14 +245,19 @@ CLOZE_INLINE float SoftmaxRow(
   return 1.0f / sum;
 }
 
+// Floats of the dropout factors of a row of scores, which start anywhere in a group.
+CLOZE_INLINE int64_t FactorSize(int64_t span) {
+  return RoundUp(span, kDropoutGroup) + kDropoutGroup;
+}
+
 template <typename T>
 void AttentionForward(const AttentionArgs& a) {
   [[maybe_unused]] const MatrixUnit<kPair<T>> unit;
   AttentionSizes<T> s(a);
   float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys),
         *value_rows = s.Take(s.keys * s.row), *value_pairs = s.Take(s.keys * s.width),
-        *p = s.Take(kAttentionQueries * s.keys), *block = s.Take(kAttentionQueries * s.width),
-        *factor = s.Take(RoundUp(s.keys, kDropoutGroup)), *inverse = s.Take(kAttentionQueries);
+        *p = s.Take(kAttentionQueries * s.span), *block = s.Take(kAttentionQueries * s.width),
+        *factor = s.Take(FactorSize(s.span)), *inverse = s.Take(kAttentionQueries);
   PackRows(s, s.tokens, a.k, a.stride, rows);
   Transpose(s.tokens, s.row, rows, s.row, key_t, s.keys);
   PackRows(s, s.tokens, a.v, a.stride, value_rows);
@@ -200,10 +265,12 @@ void AttentionForward(const AttentionArgs& a) {
   PackRows(s, s.tokens, a.q, a.stride, rows);
   for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, s.tokens - q);
-    ProductOfRows(s, count, rows + q * s.row, key_t, p);
+    const KeyRange k = KeysOf(a, s, q, count);
+    ProductOfRows(s, k, count, rows + q * s.row, key_t, p);
     for (int64_t r = 0; r < count; ++r)
-      inverse[r] = SoftmaxRow<T>(a, s.keys, q + r, factor, p + r * s.keys);
-    Gemm<kPair<T>>({count, s.width, s.pairs, p, s.keys, 1, value, s.width, block, s.width, false});
+      inverse[r] = SoftmaxRow<T>(a, k, q + r, factor, p + r * s.span);
+    Gemm<kPair<T>>({count, s.width, s.Pairs(k.real), p, s.span, 1, s.FromKey(value, k.first),
+        s.width, block, s.width, false});
     StoreRows(s, count, block, inverse, static_cast<T*>(a.out) + q * a.out_stride, a.out_stride);
   }
 }
@@ -226,20 +293,21 @@ CLOZE_INLINE ScoreGradient GradientAt(
 // by those of the scores, both as left operands of sums over queries. `ds` receives the latter as
 // packed rows (f32: it is dp itself).
 template <typename T>
-CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q,
-    int64_t count, const float* dot, float* p, float* dp, float* ds, float* buffer) {
-  const int64_t row = s.keys,
-                other = QueriesOfGroup(a.tokens) == 1 ? RoundUp(s.keys, kDropoutGroup) : 0;
+CLOZE_INLINE void ScoreGradients(const AttentionArgs& a, const AttentionSizes<T>& s,
+    const KeyRange& k, int64_t q, int64_t count, const float* dot, float* p, float* dp, float* ds,
+    float* buffer) {
+  const int64_t row = s.span, other = QueriesOfGroup(a.tokens) == 1 ? FactorSize(s.span) : 0;
   for (int64_t r = 0; r < count; r += kPair<T>) {
     const bool two = kPair<T> == 2 && r + 1 < count;
-    const float* factor[] = {ProbabilityFactors(a, q + r, buffer),
-        two ? ProbabilityFactors(a, q + r + 1, buffer + other) : nullptr};
+    const float* factor[] = {ProbabilityFactors(a, k, q + r, buffer),
+        two ? ProbabilityFactors(a, k, q + r + 1, buffer + other) : nullptr};
+    const SeenColumns seen[] = {SeenBy(a, k, q + r), SeenBy(a, k, q + r + 1)};
     const float lse[] = {a.lse[q + r], two ? a.lse[q + r + 1] : 0};
     float *p0 = p + r * row, *dp0 = dp + r * row;
     bf16 *ds0 = reinterpret_cast<bf16*>(ds + r * row / 2), *ds1 = ds0 + row;
-    for (int64_t c = 0; c < s.keys; c += W) {
+    for (int64_t c = 0; c < k.keys; c += W) {
       const auto gradient = [&](int i) {
-        return GradientAt(a, Scores(p0 + i * row, c, s.tokens), Load(dp0 + i * row + c), lse[i],
+        return GradientAt(a, Scores(p0 + i * row, c, seen[i]), Load(dp0 + i * row + c), lse[i],
             dot[r + i], factor[i] == nullptr ? nullptr : factor[i] + c);
       };
       const ScoreGradient g = gradient(0), h = two ? gradient(1) : ScoreGradient{};
@@ -261,21 +329,25 @@ void AttentionBackward(const AttentionGradArgs& g) {
         *key_pairs = s.Take(s.keys * s.width), *key_t = s.Take(s.row * s.keys),
         *value_t = s.Take(s.row * s.keys), *dkey = s.Take(s.keys * s.width),
         *dvalue = s.Take(s.keys * s.width);
-  float *p = s.Take(kAttentionQueries * s.keys), *dp = s.Take(kAttentionQueries * s.keys),
-        *ds = pair == 1 ? dp : s.Take(kAttentionQueries * s.keys);
+  float *p = s.Take(kAttentionQueries * s.span), *dp = s.Take(kAttentionQueries * s.span),
+        *ds = pair == 1 ? dp : s.Take(kAttentionQueries * s.span);
   float *dout = s.Take(kAttentionQueries * s.row),
         *block_pairs = s.Take(kAttentionQueries * s.width),
-        *block = s.Take(kAttentionQueries * s.width),
-        *factor = s.Take(2 * RoundUp(s.keys, kDropoutGroup)), *dot = s.Take(kAttentionQueries);
+        *block = s.Take(kAttentionQueries * s.width), *factor = s.Take(2 * FactorSize(s.span)),
+        *dot = s.Take(kAttentionQueries);
   PackRows(s, s.tokens, a.v, a.stride, query);
   Transpose(s.tokens, s.row, query, s.row, value_t, s.keys);
   PackRows(s, s.tokens, a.k, a.stride, key_rows);
   Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
   const float* key = PackPairs(s, s.tokens, key_rows, key_pairs);
   PackRows(s, s.tokens, a.q, a.stride, query);
+  const bool all = a.visible.before >= s.tokens && a.visible.after >= s.tokens;
+  // A block of queries that sees only some keys adds to their gradients.
+  if (!all) __builtin_memset(dkey, 0, 2 * s.keys * s.width * sizeof(float));  // and dvalue
   for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, s.tokens - q), depth = s.Pairs(count);
-    const bool add = q > 0;
+    const KeyRange k = KeysOf(a, s, q, count);
+    const bool add = !all || q > 0;
     const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride,
             *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
     for (int64_t r = 0; r < count; ++r) {
@@ -285,17 +357,17 @@ void AttentionBackward(const AttentionGradArgs& g) {
       dot[r] = Sum(total);
     }
     PackRows(s, count, dout_rows, a.out_stride, dout);
-    ProductOfRows(s, count, query + q * s.row, key_t, p);
-    ProductOfRows(s, count, dout, value_t, dp);
-    ScoreGradients(a, s, q, count, dot, p, dp, ds, factor);
+    ProductOfRows(s, k, count, query + q * s.row, key_t, p);
+    ProductOfRows(s, k, count, dout, value_t, dp);
+    ScoreGradients(a, s, k, q, count, dot, p, dp, ds, factor);
     const float* right = PackPairs(s, count, dout, block_pairs);
-    Gemm<pair>(
-        {s.tokens, s.width, depth, p, 1, pair * s.keys, right, s.width, dvalue, s.width, add});
+    Gemm<pair>({k.real, s.width, depth, p, 1, pair * s.span, right, s.width,
+        dvalue + k.first * s.width, s.width, add});
     right = PackPairs(s, count, query + q * s.row, block_pairs);
-    Gemm<pair>(
-        {s.tokens, s.width, depth, dp, 1, pair * s.keys, right, s.width, dkey, s.width, add});
-    Gemm<pair>(
-        {count, s.width, s.pairs, ds, s.keys / pair, 1, key, s.width, block, s.width, false});
+    Gemm<pair>({k.real, s.width, depth, dp, 1, pair * s.span, right, s.width,
+        dkey + k.first * s.width, s.width, add});
+    Gemm<pair>({count, s.width, s.Pairs(k.real), ds, s.span / pair, 1, s.FromKey(key, k.first),
+        s.width, block, s.width, false});
     StoreRows(s, count, block, nullptr, static_cast<T*>(g.dq) + q * a.stride, a.stride);
   }
   StoreRows(s, s.tokens, dkey, nullptr, g.dk, a.stride);

@@ -45,8 +45,10 @@ CLOZE_INLINE VL MultiplyLow(VL a, uint32_t b) {
 #endif
 }
 
-// factor[c] = 0 or d.scale for c < n. Writes up to the next multiple of 128.
-inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* factor) {
+// factor[c] = 0 or d.scale of the element c < n after the first of group `first`. Writes up to the
+// next multiple of 128.
+inline void DropoutFactors(
+    const RowDropout& d, int64_t row, int64_t first, int64_t n, float* factor) {
   constexpr int kParts = kLanes / kHalf;
   const uint64_t example = d.example[row];
   VL lane = {};
@@ -54,7 +56,7 @@ inline void DropoutFactors(const RowDropout& d, int64_t row, int64_t n, float* f
   for (int64_t group = 0; group * kDropoutGroup < n; ++group) {
     VL c0[kParts], c1[kParts], c2[kParts], c3[kParts];
     for (int i = 0; i < kParts; ++i) {
-      c0[i] = (static_cast<uint64_t>(group * kLanes + i * kHalf) + lane) << 16 |
+      c0[i] = (static_cast<uint64_t>((first + group) * kLanes + i * kHalf) + lane) << 16 |
               uint64_t{static_cast<uint32_t>(d.position[row])};
       c1[i] = uint64_t{d.site} + VL{};
       c2[i] = (example & 0xFFFFFFFF) + VL{};
@@ -100,7 +102,7 @@ void Dropout(int64_t rows, int64_t cols, const void* x, void* y, const RowDropou
   for (int64_t r = 0; r < rows; ++r) {
     const T* xr = static_cast<const T*>(x) + r * cols;
     T* yr = static_cast<T*>(y) + r * cols;
-    DropoutFactors(d, r, cols, factor);
+    DropoutFactors(d, r, 0, cols, factor);
     Sweep(cols, [&](auto at) { at.Set(yr, at(xr) * at(factor)); });
   }
 }

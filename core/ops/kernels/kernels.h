@@ -14,6 +14,7 @@
 #include "core/ops/kernels/loss.h"
 #include "core/ops/kernels/matmul.h"
 #include "core/ops/kernels/norm.h"
+#include "core/ops/kernels/rotary.h"
 #include "core/ops/kernels/rows.h"
 #include "core/tensor/dtype.h"
 
@@ -36,6 +37,11 @@ struct PerType {
   TYPED(activation_grad, ActivationBackward,                                                       \
       void(ActivationKind, int64_t rows, int64_t cols, const void* u, const void* dy, void* y,     \
           void* du, float* bias_sum))                                                              \
+  TYPED(gated, GatedForward,                                                                       \
+      void(ActivationKind, int64_t rows, int64_t cols, const void* u, void* y))                    \
+  TYPED(gated_grad, GatedBackward,                                                                 \
+      void(ActivationKind, int64_t rows, int64_t cols, const void* u, void* dy, void* du))         \
+  TYPED(rotate, Rotate, void(const RotaryArgs&, void* x))                                          \
   TYPED(column_sum, ColumnSum,                                                                     \
       void(int64_t rows, int64_t cols, const void* x, int64_t stride, float* sum))                 \
   TYPED(dropout, Dropout,                                                                          \

@@ -13,7 +13,7 @@ struct NormStats {
   float *mean = nullptr, *rstd = nullptr;
 };
 struct NormParams {
-  const float *gain, *bias;  // [cols]
+  const float *gain, *bias;  // [cols]; bias null: 0
   float epsilon;
 };
 
@@ -42,7 +42,7 @@ namespace {
 // Returns the factors of `d` for a row, or null without dropout.
 CLOZE_INLINE const float* FactorsOf(const RowDropout& d, int64_t row, int64_t cols, float* buffer) {
   if (d.threshold == 0) return nullptr;
-  DropoutFactors(d, row, cols, buffer);
+  DropoutFactors(d, row, 0, cols, buffer);
   return buffer;
 }
 
@@ -79,7 +79,8 @@ void NormForward(const NormArgs& a) {
     a.stats.rstd[r] = rstd;
     factor = FactorsOf(a.out, r, cols, buffer);
     Sweep(cols, [&](auto at) {
-      VF v = (at(sum) - mean) * rstd * at(a.params.gain) + at(a.params.bias);
+      VF v = (at(sum) - mean) * rstd * at(a.params.gain);
+      if (a.params.bias != nullptr) v += at(a.params.bias);
       if (factor != nullptr) v *= at(factor);
       at.Set(y, v);
     });

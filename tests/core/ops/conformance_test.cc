@@ -7,6 +7,7 @@
 #include "core/ops/attention.h"
 #include "core/ops/embedding.h"
 #include "core/ops/norm.h"
+#include "core/ops/rotary.h"
 #include "core/ops/rows.h"
 #include "tests/reference/conformance.h"
 
@@ -241,6 +242,7 @@ struct AttentionCase {
   int64_t dim;
   float p = 0;
   DType type = DType::kF32;
+  Visibility visible = {};
 };
 
 std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
@@ -254,7 +256,7 @@ Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, cons
   Workspace s(p.type);
   const Coordinates rows_of(rows);
   const DropoutSite site = rows_of.Site(c.p, 4);
-  const AttentionShape shape = {cu, c.heads};
+  const AttentionShape shape = {cu, c.heads, c.visible};
   const Mat qkv = s.Put(p.inputs[0]), out = s.New(rows, hidden);
   float* lse = s.arena.NewArray<float>(rows * c.heads);
   AttentionForward(qkv, shape, site, s.arena, out, lse);
@@ -272,13 +274,63 @@ Entry AttentionEntry(const AttentionCase& c) {
   Entry e;
   e.name = absl::StrCat(
       "Attention_", c.heads, "x", c.dim, "_to", longest, c.p > 0 ? "_dropout" : "", Suffix(c.type));
+  const auto [before, after] = c.visible;
+  if (before < kAllKeys || after < kAllKeys) absl::StrAppend(&e.name, "_sees", before, "_", after);
   e.path = {longest + c.dim, 4, c.type};
   e.live_rows = cu.back();
   e.inputs = {{"qkv", Role::kStream, RandomTable(cu.back() + c.tail, 3 * c.heads * c.dim, 1)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Attention(in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4))};
+    return Tables<S>{
+        Attention(in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), {}, c.visible)};
   });
   e.run = [=](const Inputs& p) { return RunAttention(c, cu, p); };
+  return e;
+}
+
+// Gated activation of u = [a; g].
+Entry GatedEntry(const char* name, ActivationKind kind, int64_t rows, int64_t cols, DType type) {
+  Entry e;
+  e.name = absl::StrCat("Gated", name, "_", rows, "x", cols, Suffix(type));
+  e.path = {1, 3, type};
+  e.inputs = {{"u", Role::kStream, RandomTable(rows, 2 * cols, 1, 2)}};
+  e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Gated(kind, in[0])}; });
+  e.run = [=, path = e.path](const Inputs& p) {
+    Workspace s(p.type);
+    const Mat u = s.Put(p.inputs[0]), y = s.New(rows, cols);
+    GatedForward(kind, u, y);
+    Result r = {{Workspace::Get(y)}, {}};
+    if (p.dout.empty()) return r;
+    const Mat dy = s.Put(p.dout[0]), du = s.New(rows, 2 * cols);
+    GatedBackward(kind, u, dy, du);
+    ExpectSameBits("gated activation made again", {Workspace::Get(dy)}, r.outputs);
+    r.gradients = {Workspace::Get(du)};
+    return r;
+  };
+  return e;
+}
+
+// Rotates the first two thirds of the columns, as queries and keys of qkv.
+Entry RotaryEntry(int64_t rows, int64_t heads, int64_t dim, float base, DType type) {
+  Entry e;
+  e.name = absl::StrCat("Rotary_", rows, "x", heads, "x", dim, Suffix(type));
+  e.path = {2, 2, type};
+  e.inputs = {{"x", Role::kStream, RandomTable(rows, 3 * heads * dim, 1)}};
+  std::vector<int32_t> position;
+  for (int64_t r = 0; r < rows; ++r) position.push_back(static_cast<int32_t>(r * 37 % 9000));
+  e.SetReference([=]<typename S>(const Tables<S>& in) {
+    return Tables<S>{Rotary(in[0], position, 0, 2 * heads * dim, dim, base)};
+  });
+  e.run = [=](const Inputs& p) {
+    Workspace s(p.type);
+    const Mat table = RotaryTable(9000, dim, base, s.arena), x = s.Put(p.inputs[0]);
+    RotaryForward(table, position.data(), Columns(x, 0, 2 * heads * dim));
+    Result r = {{Workspace::Get(x)}, {}};
+    if (p.dout.empty()) return r;
+    const Mat dx = s.Put(p.dout[0]);
+    RotaryBackward(table, position.data(), Columns(dx, 0, 2 * heads * dim));
+    r.gradients = {Workspace::Get(dx)};
+    return r;
+  };
   return e;
 }
 
@@ -425,13 +477,16 @@ void AddTyped(std::vector<Entry>* all, DType type) {
       .type = type}));
   const std::pair<const char*, ActivationKind> activations[] = {{"Gelu", ActivationKind::kGelu},
       {"GeluTanh", ActivationKind::kGeluTanh}, {"Relu", ActivationKind::kRelu},
-      {"Tanh", ActivationKind::kTanh}};
+      {"Tanh", ActivationKind::kTanh}, {"Silu", ActivationKind::kSilu}};
   for (const auto& [name, kind] : activations) {
     for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{3, 1}, {7, 24}, {150, 40}}) {
       all->push_back(ActivationEntry(name, kind, RandomTable(rows, cols, 1, 2), type));
     }
     all->push_back(ActivationEntry(name, kind, Extremes(), type));
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{3, 1}, {20, 19}, {130, 48}})
+      all->push_back(GatedEntry(name, kind, rows, cols, type));
   }
+  for (const int64_t dim : {2, 10, 64}) all->push_back(RotaryEntry(150, 3, dim, 160000, type));
   all->push_back(DropoutEntry(5, 24, 0.1, type));
   all->push_back(DropoutEntry(3, 300, 0.5, type));
   all->push_back(DropoutEntry(130, 1, 0.3, type));
@@ -445,6 +500,22 @@ void AddTyped(std::vector<Entry>* all, DType type) {
       {.lengths = {49, 1}, .tail = 14, .heads = 2, .dim = 20, .p = 0.1, .type = type}));
   all->push_back(AttentionEntry(
       {.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
+  for (const Visibility& visible : {Visibility{0, 0}, {3, 3}, {40, 20}, {kAllKeys, 0}, {0, 5}}) {
+    all->push_back(AttentionEntry({.lengths = {2, 290, 33, 1, 70},
+        .tail = 3,
+        .heads = 1,
+        .dim = 20,
+        .p = 0.1,
+        .type = type,
+        .visible = visible}));
+    all->push_back(AttentionEntry({.lengths = {17, 9},
+        .tail = 6,
+        .heads = 2,
+        .dim = 8,
+        .p = 0.2,
+        .type = type,
+        .visible = visible}));
+  }
   all->push_back(GatherEntry(type));
   all->push_back(AverageEntry(type));
 }
@@ -493,11 +564,17 @@ TEST(Attention, ShowsProbabilitiesAndLogSumExp) {
   const Table<float> qkv = RandomTable(70, 3 * 2 * 20, 1);
   std::vector<double> expected;
   Attention(Widen<double>(qkv), cu, 2, {}, &expected);
+  std::vector<double> near;
+  Attention(Widen<double>(qkv), cu, 2, {}, &near, {5, 3});
   Workspace s(DType::kF32);
   const Mat out = s.New(70, 40);
   std::vector<float> lse(2 * 70), probs(expected.size());
   AttentionForward(s.Put(qkv), {cu, 2}, {}, s.arena, out, lse.data(), probs.data());
   ExpectClose("probabilities", 1, probs, expected, {49 + 20, 2, DType::kF32});
+  std::vector<float> of_window(near.size(), 7), statistics(2 * 70);
+  AttentionForward(
+      s.Put(qkv), {cu, 2, {5, 3}}, {}, s.arena, out, statistics.data(), of_window.data());
+  ExpectClose("probabilities", 1, of_window, near, {49 + 20, 2, DType::kF32});
   EXPECT_NEAR(
       lse[0],
       [&] {

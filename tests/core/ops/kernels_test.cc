@@ -219,9 +219,12 @@ TEST_P(Isa, Activation) {
 }
 
 TEST_P(Isa, Attention) {
-  for (const auto& sizes :
-      {std::pair<int64_t, int64_t>{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8}}) {
-    const int64_t tokens = sizes.first, dim = sizes.second;
+  struct Case {
+    int64_t tokens, dim;
+    Visibility visible = {};
+  };
+  for (const auto& [tokens, dim, visible] : {Case{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8},
+           {1, 8, {0, 0}}, {70, 20, {2, 2}}, {260, 8, {16, 16}}, {200, 20, {30, 0}}}) {
     const float p = tokens == 2 ? 0 : 0.1;
     const std::string what =
         absl::StrCat("attention over ", tokens, " tokens, head dimension ", dim);
@@ -230,22 +233,22 @@ TEST_P(Isa, Attention) {
     const Tables<float> inputs = {Random(tokens, 3 * dim, 1)};
     const Table<float> dout = Random(tokens, dim, 2);
     const auto f = [&]<typename S>(const Tables<S>& in) {
-      return reference::Attention(in[0], cu, 1, keys_.Site(p, 4));
+      return reference::Attention(in[0], cu, 1, keys_.Site(p, 4), {}, visible);
     };
     Guarded qkv(inputs[0], type()), out(Table<float>(tokens, dim), type()), d(dout, type()),
         dqkv(Table<float>(tokens, 3 * dim), type()), lse(Table<float>(1, tokens), DType::kF32),
-        scratch(Table<float>(1, AttentionScratch(tokens, dim)), DType::kF32);
-    std::memset(scratch.data(), 0xFF, AttentionScratch(tokens, dim) * sizeof(float));
+        scratch(Table<float>(1, AttentionScratch(tokens, dim, visible)), DType::kF32);
+    std::memset(scratch.data(), 0xFF, AttentionScratch(tokens, dim, visible) * sizeof(float));
     const auto part = [&](Guarded& g, int64_t i) {
       return static_cast<char*>(g.data()) + i * dim * SizeOf(type());
     };
     const AttentionArgs args = {tokens, dim, 3 * dim, dim, part(qkv, 0), part(qkv, 1), part(qkv, 2),
-        out.data(), lse.f32(), nullptr, static_cast<float>(1 / std::sqrt(double(dim))),
+        out.data(), lse.f32(), nullptr, static_cast<float>(1 / std::sqrt(double(dim))), visible,
         keys_.Row(p, 4 << 12), scratch.f32()};
     kernels().attention[type()](args);
     const Table<double> expected = f(Widen<double>(inputs));
     ExpectClose(what, dim, out.Get().v, expected.v, path);
-    std::memset(scratch.data(), 0xFF, AttentionScratch(tokens, dim) * sizeof(float));
+    std::memset(scratch.data(), 0xFF, AttentionScratch(tokens, dim, visible) * sizeof(float));
     kernels().attention_grad[type()]({args, d.data(), part(dqkv, 0), part(dqkv, 1), part(dqkv, 2)});
     ExpectGradient(what, f, inputs, dout, 0, dqkv.Get(), path);
   }
