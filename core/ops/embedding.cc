@@ -12,13 +12,15 @@ static constexpr int64_t kSegment = 256;
 
 void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos,
     ConstMat types, const int32_t* type, Mat x) {
-  CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols && positions.cols == x.cols &&
+  CLOZE_CHECK(x.cols == x.stride && words.cols == x.cols &&
+              (positions.empty() || positions.cols == x.cols) &&
               (types.empty() || types.cols == x.cols));
   const Op op("embedding", [&] { return Traffic({x, x}); });
   if (op.dry()) return;
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().embed[x.type](end - begin, x.cols, words.f32(), ids + begin, positions.f32(),
-        pos + begin, types.f32(), types.empty() ? nullptr : type + begin, Rows(x, begin, 0).data);
+        positions.empty() ? nullptr : pos + begin, types.f32(),
+        types.empty() ? nullptr : type + begin, Rows(x, begin, 0).data);
   });
 }
 

@@ -8,8 +8,8 @@
 
 namespace cloze {
 
-// x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]]. Tables f32 [.., cols]; types may be
-// empty. x [rows, cols] without gaps.
+// x[r] = words[ids[r]] + positions[pos[r]] + types[type[r]]. Tables f32 [.., cols]; positions
+// and types may be empty. x [rows, cols] without gaps.
 void EmbeddingForward(ConstMat words, const int32_t* ids, ConstMat positions, const int32_t* pos,
     ConstMat types, const int32_t* type, Mat x);
 // dtable[ids[r]] += dx[r] for r < rows; each table row is summed in the order of r. Does nothing if

@@ -1,6 +1,7 @@
 #include "core/ops/rows.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "core/ops/op.h"
 
@@ -48,28 +49,33 @@ void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx) {
   ForRows("scatter", {dy, dx}, rows.size(), [&](int64_t i) { CopyRow(dy, i, dx, rows[i]); });
 }
 
-void AverageRows(ConstMat x, absl::Span<const int32_t> ends, Mat y) {
+void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Mat y) {
   CLOZE_CHECK(x.cols == y.cols && x.type == y.type);
-  ForRows("average rows", {x, y}, ends.size(), [&](int64_t i) {
-    const int32_t begin = i > 0 ? ends[i - 1] : 0;
-    for (int32_t r = begin; r < ends[i]; ++r) {
-      GetKernels().axpby[x.type](
-          x.cols, 1.0f / (ends[i] - begin), Rows(x, r, 1).data, r > begin, Rows(y, i, 1).data);
-    }
+  const Arena::Mark mark = arena.mark();
+  const Mat sums = arena.New(ranges.size(), x.cols, DType::kF32);
+  int32_t* order = arena.NewArray<int32_t>(x.rows);
+  const Op op("average rows", [&] { return Traffic({x, y}); });
+  if (op.dry()) return arena.Rewind(mark);
+  std::iota(order, order + x.rows, 0);
+  ParallelFor(ranges.size(), [&](int64_t i) {
+    const int64_t count = ranges[i].end - ranges[i].begin;
+    float* sum = sums.f32(i);
+    GetKernels().sum_rows[x.type](count, x.cols, x.data, order + ranges[i].begin, sum, false);
+    GetKernels().axpby.f32(x.cols, 1.0f / static_cast<float>(count), sum, 0, sum);
+    GetKernels().convert.f32(x.cols, sum, y.type == DType::kBf16, Rows(y, i, 1).data);
   });
-  ZeroRowsFrom(y, ends.size());
+  ZeroRowsFrom(y, ranges.size());
+  arena.Rewind(mark);
 }
 
-void AverageRowsBackward(ConstMat dy, absl::Span<const int32_t> ends, Mat dx) {
+void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx) {
   CLOZE_CHECK(dx.cols == dy.cols && dx.type == dy.type);
-  ForRows("average rows backward", {dy, dx}, ends.size(), [&](int64_t i) {
-    const int32_t begin = i > 0 ? ends[i - 1] : 0;
-    for (int32_t r = begin; r < ends[i]; ++r) {
-      GetKernels().axpby[dy.type](
-          dy.cols, 1.0f / (ends[i] - begin), Rows(dy, i, 1).data, 0, Rows(dx, r, 1).data);
-    }
+  ZeroRowsFrom(dx, 0);
+  ForRows("average rows backward", {dy, dx}, ranges.size(), [&](int64_t i) {
+    const float share = 1.0f / static_cast<float>(ranges[i].end - ranges[i].begin);
+    for (int32_t r = ranges[i].begin; r < ranges[i].end; ++r)
+      GetKernels().axpby[dy.type](dy.cols, share, Rows(dy, i, 1).data, 0, Rows(dx, r, 1).data);
   });
-  ZeroRowsFrom(dx, ends.empty() ? 0 : ends.back());
 }
 
 void ZeroRowsFrom(Mat m, int64_t begin) {

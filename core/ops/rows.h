@@ -21,11 +21,14 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum);
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
 // Backward of GatherRows for distinct rows: dx[rows[i]] = dy[i]; all other rows of dx become zero.
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
-// y[i] = mean of the rows of x from ends[i - 1] (0 for the first) to before ends[i], at least one;
+// y[i] = mean of the rows [begin, end) of x that range i names, at least one, summed in f32;
 // further rows of y become zero.
-void AverageRows(ConstMat x, absl::Span<const int32_t> ends, Mat y);
-// Its backward: overwrites dx; rows that belong to no mean become zero.
-void AverageRowsBackward(ConstMat dy, absl::Span<const int32_t> ends, Mat dx);
+struct RowRange {
+  int32_t begin, end;
+};
+void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Mat y);
+// Its backward, for disjoint ranges: overwrites dx; rows that belong to no mean become zero.
+void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx);
 // Sets rows [begin, m.rows) to zero.
 void ZeroRowsFrom(Mat m, int64_t begin);
 // Returns the coordinates of `rows`, then zeros up to `padded` rows, in the arena.

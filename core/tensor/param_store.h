@@ -29,9 +29,11 @@ enum class Role : uint8_t {
   kQuery,
   kKey,
   kValue,
+  kQueryKeyValue,  // the three in one matrix
   kAttentionOutput,
   kAttentionNorm,    // after the residual sum of attention; in a pre-norm model before attention
-  kIntermediate,     // first layer of the MLP
+  kGate,             // of a gated MLP, whose first layer has the activation function
+  kIntermediate,     // first layer of the MLP; in a gated MLP it may hold the gate as well
   kOutput,           // second layer of the MLP
   kFeedForwardNorm,  // after the residual sum of the MLP; in a pre-norm model before the MLP
   kFinalNorm,        // of a pre-norm model, after the last block

@@ -18,7 +18,8 @@ constexpr struct {
 } kActivations[] = {{"gelu", ActivationKind::kGelu}, {"gelu_new", ActivationKind::kGeluTanh},
     {"relu", ActivationKind::kRelu}, {"gelu_python", ActivationKind::kGelu},
     {"gelu_pytorch_tanh", ActivationKind::kGeluTanh}, {"gelu_fast", ActivationKind::kGeluTanh},
-    {"gelu_accurate", ActivationKind::kGeluTanh}, {"gelu_python_tanh", ActivationKind::kGeluTanh}};
+    {"gelu_accurate", ActivationKind::kGeluTanh}, {"gelu_python_tanh", ActivationKind::kGeluTanh},
+    {"silu", ActivationKind::kSilu}, {"swish", ActivationKind::kSilu}};
 
 // The whole numbers of config.json that two models must share for one to use the other's weights.
 struct Size {
@@ -88,7 +89,7 @@ void ReadActivation(JsonFields& fields, ModelConfig* config) {
   if (known != std::end(kActivations)) {
     config->activation = known->kind;
   } else if (!name.empty()) {
-    fields.Fail(key, Quote(name), ": expected gelu, gelu_new or relu");
+    fields.Fail(key, Quote(name), ": expected gelu, gelu_new, relu or silu");
   }
 }
 
@@ -105,6 +106,10 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
   if (config->hidden % config->heads != 0) {
     fields.Fail(family.keys.heads, config->heads, " does not divide ", family.keys.hidden, " ",
         config->hidden);
+  }
+  if (config->positions == Positions::kRotary && config->hidden / config->heads % 2 != 0) {
+    fields.Fail(family.keys.heads, config->heads, ": heads of ", config->hidden / config->heads,
+        " dimensions: expected an even number for rotary positions");
   }
   if (config->pad_id >= config->vocab)
     fields.Fail("pad_token_id", config->pad_id, ", vocab_size is ", config->vocab);

@@ -8,9 +8,9 @@
 
 namespace cloze {
 
-extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kDistilBert;
+extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kDistilBert, kModernBert;
 inline constexpr const Family* kFamilies[] = {
-    &kBert, &kRoberta, &kRobertaPreLayerNorm, &kDistilBert};
+    &kBert, &kRoberta, &kRobertaPreLayerNorm, &kDistilBert, &kModernBert};
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];

@@ -86,10 +86,10 @@ bool SelectsOther(absl::string_view name, const LoraSpec& spec, const Family& fa
 // Returns target_modules, which select the modules of the spec's targets and no others.
 Json TargetModules(const LoraSpec& spec, const ModelConfig& config) {
   Json modules = Json::array();
-  for (const Role role : {Role::kQuery, Role::kKey, Role::kValue, Role::kIntermediate,
-           Role::kAttentionOutput, Role::kOutput}) {
-    if (!IsTarget(spec, role)) continue;
+  for (const Role role : {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue, Role::kGate,
+           Role::kIntermediate, Role::kAttentionOutput, Role::kOutput}) {
     const std::string name = config.family->Name(role, 0);
+    if (name.empty() || !IsTarget(spec, role)) continue;
     // Find the shortest suffix of no other module; if it has the block's number, add all blocks.
     size_t dot = name.size();
     do dot = name.rfind('.', dot - 1);

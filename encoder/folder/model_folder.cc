@@ -80,7 +80,8 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
 // Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, layer = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
-  return hidden * (double{0} + c.vocab + c.max_positions + c.token_types) + c.layers * layer;
+  const double positions = c.positions == Positions::kRotary ? 0 : c.max_positions;
+  return hidden * (positions + c.vocab + c.token_types) + c.layers * layer;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "encoder/modules/block.h"
 
-#include "core/ops/attention.h"
+#include "core/ops/rotary.h"
 #include "core/ops/rows.h"
 
 namespace cloze {
@@ -14,12 +14,23 @@ Block::Block(ParamStore* store, const ModelConfig& config, int index)
                  norm_b = !pre_  ? key(Role::kFeedForwardNorm)
                           : last ? key(Role::kFinalNorm)
                                  : config.Key(Role::kAttentionNorm, index + 1);
-  qkv_ = Linear(store, {key(Role::kQuery), key(Role::kKey), key(Role::kValue)}, hidden, hidden);
-  attention_output_ = Linear(store, {key(Role::kAttentionOutput)}, hidden, hidden);
-  norm_a_ = Norm(store, norm_a, hidden, config.norm_epsilon);
-  intermediate_ = Linear(store, {key(Role::kIntermediate)}, hidden, config.intermediate);
-  output_ = Linear(store, {key(Role::kOutput)}, config.intermediate, hidden);
-  norm_b_ = Norm(store, norm_b, hidden, config.norm_epsilon);
+  const auto linear = [&](std::vector<Role> roles, int64_t in, int64_t out) {
+    std::vector<ParamKey> modules;
+    for (const Role role : roles) {
+      if (!config.family->Name(role, index).empty()) modules.push_back(key(role));
+    }
+    return Linear(store, modules, in, out / modules.size(), config.family->biases);
+  };
+  const auto norm = [&](const ParamKey& module) {
+    return Norm(store, module, hidden, config.norm_epsilon, config.family->other_biases);
+  };
+  qkv_ = linear({Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue}, hidden, 3 * hidden);
+  attention_output_ = linear({Role::kAttentionOutput}, hidden, hidden);
+  norm_a_ = norm(norm_a);
+  intermediate_ = linear({Role::kGate, Role::kIntermediate}, hidden,
+      config.family->gated ? 2 * config.intermediate : config.intermediate);
+  output_ = linear({Role::kOutput}, config.intermediate, hidden);
+  norm_b_ = norm(norm_b);
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
@@ -35,6 +46,12 @@ DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
       DropoutSiteId(place, index_));
 }
 
+AttentionShape Block::Shape(const Pass& pass) const {
+  AttentionShape shape = {pass.batch.cu_seqlens, config_.heads};
+  if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
+  return shape;
+}
+
 Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockState& out,
     const std::optional<TargetRows>& targets, float* probs) const {
   const int64_t rows = in.y.rows, hidden = config_.hidden;
@@ -43,10 +60,14 @@ Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockS
   s.x = in.y;
   s.qkv = pass.New(rows, 3 * hidden);
   qkv_.Forward(pass, in.y, s.qkv);
+  if (rotary()) {
+    RotaryForward(pass.rotary[config_.is_local(index_)], pass.batch.positions.data(),
+        Columns(s.qkv, 0, 2 * hidden));
+  }
   s.context = s.picked = pass.New(rows, hidden);
   s.lse = pass.arena.NewArray<float>(rows * config_.heads);
-  AttentionForward(s.qkv, {pass.batch.cu_seqlens, config_.heads},
-      Site(pass, DropoutPlace::kAttention), pass.arena, s.context, s.lse, probs);
+  AttentionForward(s.qkv, Shape(pass), Site(pass, DropoutPlace::kAttention), pass.arena, s.context,
+      s.lse, probs);
   if (!targets.has_value()) {
     AfterAttention(pass, in.residual, out, &s);
   } else {
@@ -64,12 +85,16 @@ void Block::AfterAttention(
   s->y1 = pass.New(rows, hidden);
   s->norm_a = norm_a_.Forward(
       pass, z1, residual, Site(pass, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
-  s->u = pass.New(rows, config_.intermediate);
+  s->u = pass.New(rows, intermediate_.out());
   intermediate_.Forward(pass, s->y1, s->u);
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
   const Arena::Mark mark = pass.arena.mark();
   Mat act = pass.New(rows, config_.intermediate);
-  ActivationForward(config_.activation, s->u, act);
+  if (config_.family->gated) {
+    GatedForward(config_.activation, s->u, act);
+  } else {
+    ActivationForward(config_.activation, s->u, act);
+  }
   output_.Forward(pass, act, z2);
   pass.arena.Rewind(mark);
   s->norm_b = norm_b_.Forward(
@@ -78,10 +103,16 @@ void Block::AfterAttention(
 
 void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, Mat dy1) const {
   const Arena::Mark mark = pass.arena.mark();
-  Mat du = pass.New(dm.rows, config_.intermediate), act = pass.New(dm.rows, config_.intermediate);
-  output_.Backward(pass, {}, dm, du);
-  ActivationBackward(
-      config_.activation, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
+  Mat du = pass.New(dm.rows, intermediate_.out()), act = pass.New(dm.rows, config_.intermediate);
+  if (config_.family->gated) {
+    output_.Backward(pass, {}, dm, act);
+    GatedBackward(config_.activation, s.u, act, du);
+    AddColumnSums(du, pass.arena, intermediate_.bias_grad(pass));
+  } else {
+    output_.Backward(pass, {}, dm, du);
+    ActivationBackward(
+        config_.activation, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
+  }
   output_.Backward(pass, act, dm, {});
   intermediate_.Backward(pass, s.y1, du, dy1, !pre_);
   pass.arena.Rewind(mark);
@@ -95,9 +126,12 @@ void Block::AttentionBackward(const Pass& pass, const Saved& s, ConstMat dcontex
     s.targets->Scatter(dcontext, all);
     dcontext = all;
   }
-  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse,
-      {pass.batch.cu_seqlens, config_.heads}, Site(pass, DropoutPlace::kAttention), pass.arena,
-      dqkv);
+  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, Shape(pass),
+      Site(pass, DropoutPlace::kAttention), pass.arena, dqkv);
+  if (rotary()) {
+    RotaryBackward(pass.rotary[config_.is_local(index_)], pass.batch.positions.data(),
+        Columns(dqkv, 0, 2 * config_.hidden));
+  }
   AddColumnSums(dqkv, pass.arena, qkv_.bias_grad(pass));
   qkv_.Backward(pass, s.x, dqkv, dx, !pre_);
   pass.arena.Rewind(mark);

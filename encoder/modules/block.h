@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/ops/activation.h"
+#include "core/ops/attention.h"
 #include "encoder/modules/config.h"
 #include "encoder/modules/layers.h"
 
@@ -56,6 +57,8 @@ class Block {
            output_.requires_grad(pass);
   }
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
+  AttentionShape Shape(const Pass& pass) const;
+  bool rotary() const { return config_.positions == Positions::kRotary; }
   void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;
   // Computes everything after attention; `pass` is narrowed to the targets, if there are any.
   void AfterAttention(

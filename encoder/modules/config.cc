@@ -46,7 +46,9 @@ void ModelConfig::SetPad(int32_t id) {
 
 ParamKey ModelConfig::Key(Role role, int layer) const {
   const bool head = role == Role::kHeadOutput;
-  return {head ? TypeOf(this->head).output : family->Name(role, layer), role, layer};
+  const bool own = head && !family->transform_always;
+  return {own ? TypeOf(this->head).output : family->Name(head ? Role::kPooledOutput : role, layer),
+      role, layer};
 }
 
 }  // namespace cloze

@@ -44,6 +44,11 @@ struct Family {
   const char* classes;     // prefix of class names, for example "Bert"
   const char* prefix;      // prefix of the encoder's parameters, for example "bert."
   bool pre_norm = false;
+  bool first_norm = true;    // pre-norm: there is a norm before the first attention
+  bool gated = false;        // MLP: output(act(first half) * second half of the intermediate layer)
+  bool biases = true;        // of the linear layers in blocks
+  bool other_biases = true;  // of the norms and the masked-LM head's dense layer
+  bool transform_always = false;     // all heads begin with the masked-LM head's transform
   bool positions_after_pad = false;  // positions start at pad_id + 1 instead of 0
   bool dropout_before_pooler = false;
   bool sequence_dropout_only = false;  // only sequence classifiers use classifier_dropout
@@ -83,8 +88,9 @@ struct HeadType {
 absl::Span<const HeadType> HeadTypes();
 const HeadType& TypeOf(HeadKind kind);
 
-// The position table: learned, fixed sinusoids, or learned from sinusoids as start values.
-enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart };
+// The position table: learned, fixed sinusoids, or learned from sinusoids as start values. kRotary:
+// none, queries and keys are rotated.
+enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart, kRotary };
 
 struct ModelConfig {
   const Family* family = nullptr;
@@ -97,6 +103,11 @@ struct ModelConfig {
   ActivationKind activation = ActivationKind::kGelu;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12,
         initializer_range = 0.02;
+  // Rotary positions: bases of layers that see all tokens, and of local layers.
+  float rotary_base = 10000, local_rotary_base = 10000;
+  int32_t window = 0;             // local layers see window / 2 tokens on each side
+  std::vector<bool> local;        // [layers] the local layers; or empty: none
+  bool mean_pooling = false;      // sequence classifiers read the mean of the hidden states
   float query_key_start = 0;      // see EncoderSpec; new encoders only, not stored
   float classifier_dropout = -1;  // < 0: same as `dropout`
   HeadKind head = HeadKind::kNone;
@@ -112,6 +123,7 @@ struct ModelConfig {
   int32_t max_tokens() const { return max_positions - position_offset; }
   float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
+  bool is_local(int layer) const { return !local.empty() && local[layer]; }
   // Sets pad_id and, for families with positions_after_pad, position_offset and max_positions.
   void SetPad(int32_t id);
   // Returns the key of a module. `layer`: see ParamKey.

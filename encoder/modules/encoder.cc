@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/ops/embedding.h"
+#include "core/ops/rotary.h"
 #include "core/ops/rows.h"
 
 namespace cloze {
@@ -14,28 +15,24 @@ absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
   return batch.averages() ? batch.pieces : batch.rows;
 }
 
-// Returns the hidden states of the targets [padded targets, n]: y, or means of its rows.
-Mat Average(const Pass& pass, Mat y) {
-  if (!pass.batch.averages()) return y;
-  const Mat mean = pass.New(PaddedRows(pass.batch.rows.size()), y.cols);
-  AverageRows(y, pass.batch.piece_ends, mean);
-  return mean;
-}
-
 }  // namespace
 
 Encoder::Encoder(ParamStore* store, const ModelConfig& config)
-    : config_(config), pre_(config.pre_norm()) {
+    : config_(config), pre_(config.pre_norm()),
+      mean_(config.mean_pooling && config.head == HeadKind::kSequenceClassification) {
   const int64_t hidden = config.hidden;
   const auto table = [&](Role role, int64_t rows) {
     return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, hidden);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
-  positions_ = table(Role::kPositionEmbeddings, config.max_positions);
+  if (config.positions != Positions::kRotary)
+    positions_ = table(Role::kPositionEmbeddings, config.max_positions);
   if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
-  embedding_norm_ = Norm(store, config.Key(Role::kEmbeddingsNorm, -1), hidden, config.norm_epsilon);
-  if (pre_)
-    first_norm_ = Norm(store, config.Key(Role::kAttentionNorm, 0), hidden, config.norm_epsilon);
+  const auto norm = [&](const ParamKey& module) {
+    return Norm(store, module, hidden, config.norm_epsilon, config.family->other_biases);
+  };
+  embedding_norm_ = norm(config.Key(Role::kEmbeddingsNorm, -1));
+  if (pre_ && config.family->first_norm) first_norm_ = norm(config.Key(Role::kAttentionNorm, 0));
   for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, i);
 }
 
@@ -55,12 +52,43 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
 }
 
 int Encoder::LowestTrainable(const Pass& pass) const {
-  const bool tables = pass.requires_grad(words_) || pass.requires_grad(positions_) ||
-                      (types_ >= 0 && pass.requires_grad(types_));
-  if (tables || embedding_norm_.requires_grad(pass) || (pre_ && first_norm_.requires_grad(pass)))
-    return -1;
+  const bool tables =
+      pass.requires_grad(words_) || pass.requires_grad(positions_) || pass.requires_grad(types_);
+  if (tables || embedding_norm_.requires_grad(pass) || first_norm_.requires_grad(pass)) return -1;
   return absl::c_find_if(blocks_, [&](const Block& b) { return b.requires_grad(pass); }) -
          blocks_.begin();
+}
+
+Pass Encoder::WithRotary(const Pass& pass) const {
+  Pass with = pass;
+  if (config_.positions != Positions::kRotary) return with;
+  const auto& positions = pass.batch.positions;
+  const int64_t count = positions.empty() ? 1 : *absl::c_max_element(positions) + 1,
+                dim = config_.hidden / config_.heads;
+  with.rotary[0] = RotaryTable(count, dim, config_.rotary_base, pass.arena);
+  if (!config_.local.empty())
+    with.rotary[1] = RotaryTable(count, dim, config_.local_rotary_base, pass.arena);
+  return with;
+}
+
+std::vector<RowRange> Encoder::Ranges(const Batch& batch) const {
+  std::vector<RowRange> ranges;
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    if (mean_) {
+      const auto end = absl::c_upper_bound(batch.cu_seqlens, batch.rows[i]);
+      ranges.push_back({*(end - 1), *end});
+    } else {
+      ranges.push_back({i > 0 ? batch.piece_ends[i - 1] : 0, batch.piece_ends[i]});
+    }
+  }
+  return ranges;
+}
+
+Mat Encoder::Average(const Pass& pass, Mat y) const {
+  if (!averages(pass.batch)) return y;
+  const Mat mean = pass.New(PaddedRows(pass.batch.rows.size()), y.cols);
+  AverageRows(y, Ranges(pass.batch), pass.arena, mean);
+  return mean;
 }
 
 BlockState Encoder::NewState(const Pass& pass, int64_t rows) const {
@@ -74,12 +102,14 @@ void Encoder::Embed(
     const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const {
   const Batch& b = pass.batch;
   Mat z = pass.New(out.y.rows, config_.hidden);
-  EmbeddingForward(pass.value(words_), b.ids.data(), pass.value(positions_),
-      PositionRows(pass).data(), types_ < 0 ? ConstMat() : pass.value(types_),
-      TypeRows(pass).data(), z);
+  const auto table = [&](ParamId id) { return id < 0 ? ConstMat() : pass.value(id); };
+  EmbeddingForward(table(words_), b.ids.data(), table(positions_), PositionRows(pass).data(),
+      table(types_), TypeRows(pass).data(), z);
   *embeddings = embedding_norm_.Forward(pass, {}, z, {},
       pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, out.residual);
-  if (pre_) *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
+  if (pre_ && config_.family->first_norm)
+    *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
+  if (pre_ && !config_.family->first_norm) Axpby(1, out.residual, 0, out.y);
 }
 
 BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
@@ -103,8 +133,10 @@ BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<T
   return state;
 }
 
-Encoder::Saved Encoder::Forward(const Pass& pass) const {
+Encoder::Saved Encoder::Forward(const Pass& given) const {
+  const Pass pass = WithRotary(given);
   Saved saved;
+  saved.rotary = pass.rotary;
   saved.lowest = LowestTrainable(pass);
   saved.targets.emplace(pass, RowsOfTargets(pass.batch));
   BlockState state;
@@ -134,18 +166,21 @@ Encoder::Saved Encoder::Forward(const Pass& pass) const {
 
 Mat Encoder::Infer(const Pass& pass) const {
   const TargetRows targets(pass, RowsOfTargets(pass.batch));
-  return Average(pass, RunBlocks(pass, config_.layers, targets, [](int, ConstMat) {}).y);
+  return Average(
+      pass, RunBlocks(WithRotary(pass), config_.layers, targets, [](int, ConstMat) {}).y);
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
-  RunBlocks(pass, config_.layers, {}, observe, probs);
+  RunBlocks(WithRotary(pass), config_.layers, {}, observe, probs);
 }
 
-void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
+void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
+  Pass pass = given;
+  pass.rotary = saved.rotary;
   const Arena::Mark mark = pass.arena.mark();
-  if (pass.batch.averages()) {
-    const Mat all = pass.New(saved.targets->padded(), dy.cols);
-    AverageRowsBackward(dy, pass.batch.piece_ends, all);
+  if (averages(pass.batch)) {
+    const Mat all = pass.New(mean_ ? pass.batch.padded_rows() : saved.targets->padded(), dy.cols);
+    AverageRowsBackward(dy, Ranges(pass.batch), all);
     dy = all;
   }
   BlockState d = {dy, dy};
@@ -172,13 +207,17 @@ void Encoder::Backward(const Pass& pass, const Saved& saved, Mat dy) const {
 }
 
 void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const BlockState& d) const {
-  if (pre_) first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
+  if (pre_ && config_.family->first_norm)
+    first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
+  if (pre_ && !config_.family->first_norm) Axpby(1, d.residual, 1, d.y);
   const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
   embedding_norm_.Backward(pass, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
   const Batch& b = pass.batch;
   EmbeddingBackward(d.y, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
-  EmbeddingBackward(
-      d.y, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
+  if (positions_ >= 0) {
+    EmbeddingBackward(
+        d.y, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
+  }
   if (types_ < 0) return;
   EmbeddingBackward(d.y, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
 }

@@ -2,6 +2,7 @@
 #ifndef CLOZE_ENCODER_MODULES_ENCODER_H_
 #define CLOZE_ENCODER_MODULES_ENCODER_H_
 
+#include <array>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -18,6 +19,7 @@ class Encoder {
     std::vector<Block::Saved> blocks;  // from `lowest` on; empty with Pass::recompute
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
     std::optional<TargetRows> targets;
+    std::array<ConstMat, 2> rotary;  // Pass::rotary
     Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
   // Receives hidden states [rows, hidden], numbered as in Hugging Face:
@@ -47,10 +49,18 @@ class Encoder {
 
  private:
   int LowestTrainable(const Pass& pass) const;
+  bool averages(const Batch& batch) const { return mean_ || batch.averages(); }
+  // Returns the rows whose mean is a target's output: of its sequence or, among the rows that
+  // TargetsOf selects, of its word.
+  std::vector<RowRange> Ranges(const Batch& batch) const;
+  // Returns the output of the targets [padded targets, n]: y, or means of its rows.
+  Mat Average(const Pass& pass, Mat y) const;
+  // Returns the pass with rotary tables, if the model uses them.
+  Pass WithRotary(const Pass& pass) const;
   BlockState NewState(const Pass& pass, int64_t rows) const;
   // Returns the targets for the last block, null for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const {
-    return block + 1 == config_.layers ? targets : std::nullopt;
+    return block + 1 == config_.layers && !mean_ ? targets : std::nullopt;
   }
   void Embed(
       const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const;
@@ -64,8 +74,8 @@ class Encoder {
   std::vector<int32_t> TypeRows(const Pass& pass) const;
 
   ModelConfig config_;
-  bool pre_;
-  ParamId words_, positions_, types_ = -1;
+  bool pre_, mean_;  // mean_: the output is the mean of each target's sequence
+  ParamId words_, positions_ = -1, types_ = -1;
   Norm embedding_norm_, first_norm_;
   std::vector<Block> blocks_;
 };

@@ -29,19 +29,23 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   labels_ = type_.tied          ? config.vocab
             : type_.outputs > 0 ? type_.outputs
                                 : static_cast<int64_t>(config.labels.size());
-  if (type_.tied) {
+  const bool pooler = type_.pooler && config.pooler, biases = config.family->other_biases;
+  transform_ = type_.tied || (config.family->transform_always && (pooler || !type_.pooler));
+  if (transform_) {
     activation_ = config.family->transform_activation.value_or(config.activation);
-    dense_ = Linear(store, {key(Role::kTransform)}, hidden, hidden);
-    norm_ = Norm(store, key(Role::kTransformNorm), hidden, config.norm_epsilon);
+    dense_ = Linear(store, {key(Role::kTransform)}, hidden, hidden, biases);
+    norm_ = Norm(store, key(Role::kTransformNorm), hidden, config.norm_epsilon, biases);
+  } else if (pooler) {
+    activation_ = config.family->pooler_activation;
+    dense_ = Linear(store, {key(Role::kPooler)}, hidden, hidden);
+  }
+  dense_on_ = transform_ || pooler;
+  if (type_.tied) {
     decoder_ = word_embeddings;
     bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
-    dense_on_ = true;
     return;
   }
-  dense_on_ = type_.pooler && config.pooler;
-  activation_ = config.family->pooler_activation;
-  if (dense_on_) dense_ = Linear(store, {key(Role::kPooler)}, hidden, hidden);
-  const ParamKey output = key(dense_on_ ? Role::kPooledOutput : Role::kHeadOutput);
+  const ParamKey output = key(pooler ? Role::kPooledOutput : Role::kHeadOutput);
   decoder_ = store->AddMatrix(output.Of(Part::kWeight), labels_, hidden);
   bias_ = store->AddVector(output.Of(Part::kBias), labels_, Init::kZero);
   if (config.crf) AddCrf(store);
@@ -81,8 +85,8 @@ Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
     ActivationForward(activation_, t.u, t.act);
   }
   t.h = matrix();
-  if (type_.tied) {
-    t.norm = norm_.Forward(pass, {}, t.act, {}, {}, t.act, t.h);
+  if (transform_) {
+    t.norm = norm_.Forward(pass, {}, t.act, {}, Site(pass, DropoutPlace::kHeadOutput), t.act, t.h);
   } else {
     Dropout(dense_on_ ? ConstMat(t.act) : t.x, Site(pass, DropoutPlace::kHeadOutput), t.h);
   }
@@ -90,8 +94,9 @@ Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
 }
 
 void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const {
-  if (type_.tied) {
-    norm_.Backward(pass, t.norm, dh, {}, {}, {}, nullptr, dh, {});
+  if (transform_) {
+    norm_.Backward(
+        pass, t.norm, dh, {}, {}, Site(pass, DropoutPlace::kHeadOutput), nullptr, dh, {});
   } else if (dense_on_ || !dhidden.empty()) {
     Dropout(dh, Site(pass, DropoutPlace::kHeadOutput), dense_on_ ? dh : dhidden);
   }

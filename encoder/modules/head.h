@@ -12,8 +12,8 @@
 namespace cloze {
 
 // Tied output matrix: logits = norm(act(dense(x))) E^T + b. Otherwise: a linear layer after an
-// optional act(dense(x)), with dropout in the places of transformers, and an optional CRF over the
-// labels. See HeadType for the kinds.
+// optional act(dense(x)) or norm(act(dense(x))), with dropout in the places of transformers, and an
+// optional CRF over the labels. See HeadType for the kinds.
 class Head {
  public:
   // With HeadKind::kNone the head is empty and must not be used.
@@ -57,7 +57,7 @@ class Head {
 
   ModelConfig config_;
   const HeadType& type_;
-  bool dense_on_ = false;
+  bool dense_on_ = false, transform_ = false;  // transform_: a norm after dense and activation
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;

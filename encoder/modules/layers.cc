@@ -17,8 +17,14 @@ bool IsTarget(const LoraSpec& spec, Role role) {
   static constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kAttentionOutput,
       Role::kIntermediate, Role::kOutput};  // by Target
   static_assert(std::size(kRoles) == LoraSpec::Target_ARRAYSIZE);
-  if (spec.targets().empty()) return role == Role::kQuery || role == Role::kValue;
-  return absl::c_any_of(spec.targets(), [&](int target) { return kRoles[target] == role; });
+  const auto is = [&](Role target) {
+    const bool projection =
+        target == Role::kQuery || target == Role::kKey || target == Role::kValue;
+    return role == target || (role == Role::kQueryKeyValue && projection) ||
+           (role == Role::kGate && target == Role::kIntermediate);
+  };
+  if (spec.targets().empty()) return is(Role::kQuery) || is(Role::kValue);
+  return absl::c_any_of(spec.targets(), [&](int target) { return is(kRoles[target]); });
 }
 
 Lora::Lora(ParamStore* store, const LoraPlan& plan, ParamKey module, int64_t in, int64_t out,
@@ -78,12 +84,14 @@ void Lora::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const {
   pass.arena.Rewind(mark);
 }
 
-Linear::Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out)
+Linear::Linear(
+    ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out, bool bias)
     : modules_(modules), count_(modules.size()), in_(in), out_(modules.size() * out) {
   for (const ParamKey& module : modules) {
     const ParamId id = store->AddMatrix(module.Of(Part::kWeight), out, in, weight_ >= 0);
     if (weight_ < 0) weight_ = id;
   }
+  if (!bias) return;
   for (const ParamKey& module : modules) {
     const ParamId id = store->AddVector(module.Of(Part::kBias), out, Init::kZero, bias_ >= 0);
     if (bias_ < 0) bias_ = id;
@@ -127,9 +135,10 @@ void Linear::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool ad
   }
 }
 
-Norm::Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon)
+Norm::Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon, bool bias)
     : gain_(store->AddVector(module.Of(Part::kWeight), size, Init::kOne)),
-      bias_(store->AddVector(module.Of(Part::kBias), size, Init::kZero)), epsilon_(epsilon) {}
+      bias_(bias ? store->AddVector(module.Of(Part::kBias), size, Init::kZero) : -1),
+      epsilon_(epsilon) {}
 
 Norm::Saved Norm::Forward(const Pass& pass, ConstMat x, ConstMat residual, const DropoutSite& in,
     const DropoutSite& out, Mat z, Mat y) const {

@@ -55,8 +55,9 @@ class Lora {
 class Linear {
  public:
   Linear() = default;
-  // Adds the weight [out, in] and the bias [out] of each module.
-  Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out);
+  // Adds the weight [out, in] and, with `bias`, the bias [out] of each module.
+  Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out,
+      bool bias = true);
 
   // Adds a LoRA to each layer that the plan selects, with dropout sites from `site` on.
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t site);
@@ -71,7 +72,7 @@ class Linear {
   // adds the gradient of the bias, because it computes the column sums of dy anyway. Overwrites dx
   // [n, in], or adds to it with `add_dx`; dx may be empty.
   void Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx = false) const;
-  // Gradient of the bias [modules * out]; null if frozen.
+  // Gradient of the bias [modules * out]; null if frozen or absent.
   float* bias_grad(const Pass& pass) const { return pass.vector_grad(bias_); }
 
  private:
@@ -82,7 +83,7 @@ class Linear {
   };
 
   std::vector<ParamKey> modules_;
-  ParamId weight_ = -1, bias_ = -1;  // of the first module; those of the others follow
+  ParamId weight_ = -1, bias_ = -1;  // of the first module; those of the others follow; -1: none
   int count_ = 0;
   int64_t in_ = 0, out_ = 0;
   std::vector<LoraPart> parts_;
@@ -98,8 +99,8 @@ class Norm {
   };
 
   Norm() = default;
-  // Adds the module's weight and bias [size].
-  Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon);
+  // Adds the module's weight and, with `bias`, its bias [size].
+  Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon, bool bias = true);
 
   bool requires_grad(const Pass& pass) const {
     return pass.requires_grad(gain_) || pass.requires_grad(bias_);

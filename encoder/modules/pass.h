@@ -2,6 +2,7 @@
 #ifndef CLOZE_ENCODER_MODULES_PASS_H_
 #define CLOZE_ENCODER_MODULES_PASS_H_
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct Pass {
   DType compute = DType::kF32;
   int adapter = 0;                                 // adapter whose LoRAs are used
   const std::vector<ParamId>* replaced = nullptr;  // [parameters] the adapter's; null: none
+  std::array<ConstMat, 2> rotary =
+      {};                           // RotaryTable of layers that see all tokens, and of local ones
   RowCoordinates coordinates = {};  // of the rows to process; empty: all rows of the batch
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
@@ -62,7 +65,12 @@ struct Pass {
                                                                                : (*replaced)[id];
   }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
-  bool requires_grad(ParamId id) const { return params.param(id).grad_offset >= 0; }
+  // The parameters of these functions may be -1: there is none, and its pointer is null.
+  bool requires_grad(ParamId id) const { return id >= 0 && params.param(id).grad_offset >= 0; }
+  const float* vector(ParamId id) const { return id < 0 ? nullptr : value(id).f32(); }
+  float* vector_grad(ParamId id) const {
+    return id < 0 ? nullptr : static_cast<float*>(params.grad(id).data);
+  }
   // Returns `count` adjacent weights [out, in], the first of which is `id`, as one matrix.
   Weight weight(ParamId id, int count = 1) const {
     ConstMat w = value(id);
@@ -72,8 +80,6 @@ struct Pass {
     Mat w = params.grad(id);
     return {w.data, w.rows * count, w.cols, w.stride, w.type};
   }
-  const float* vector(ParamId id) const { return value(id).f32(); }
-  float* vector_grad(ParamId id) const { return static_cast<float*>(params.grad(id).data); }
 
   // Returns the dropout with probability p at a site, a unique number in the model.
   DropoutSite Site(float p, uint32_t site) const {

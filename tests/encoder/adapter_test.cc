@@ -28,7 +28,9 @@ ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, const char
   config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
   config.intermediate = 16, config.max_positions = 12;
   config.family = FindFamily(family);
-  config.position_offset = config.pre_norm() ? 1 : 0;
+  config.position_offset = config.family->positions_after_pad ? 1 : 0;
+  if (family == std::string("modernbert"))
+    config.positions = Positions::kRotary, config.window = 4, config.local = {false, true};
   if (config.family->keys.token_types == nullptr) config.token_types = 0;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
@@ -149,7 +151,7 @@ TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
 }
 
 TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
-  for (const char* family : {"bert", "roberta-prelayernorm", "distilbert"}) {
+  for (const char* family : {"bert", "roberta-prelayernorm", "distilbert", "modernbert"}) {
     for (const HeadKind head :
         {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
       const ModelConfig config = Config(head, family);

@@ -143,7 +143,7 @@ TEST(ParseConfigTest, RefusesByField) {
   } cases[] = {
       {R"({"model_type":"gpt2"})", "model_type: gpt2"},
       {R"({"model_type":"REMOVE"})", "model_type: missing"},
-      {R"({"hidden_act":"silu"})", "hidden_act: silu"},
+      {R"({"hidden_act":"selu"})", "hidden_act: selu"},
       {R"({"hidden_act":5})", "hidden_act: expected a string"},
       {R"({"position_embedding_type":"relative_key"})", "position_embedding_type: relative_key"},
       {R"({"is_decoder":true})", "is_decoder"},
@@ -318,6 +318,75 @@ TEST(FormatConfigTest, KeepsDistilBert) {
   EXPECT_EQ(json["seq_classif_dropout"].dump(), "0.2");
   for (const char* absent : {"hidden_size", "type_vocab_size", "layer_norm_eps", "cloze"})
     EXPECT_FALSE(json.contains(absent)) << absent;
+}
+
+// A ModernBERT configuration with these members as well.
+std::string Modern(const char* members) {
+  return absl::StrCat(R"({"model_type":"modernbert","vocab_size":100,"hidden_size":16,)",
+      R"("num_hidden_layers":4,"num_attention_heads":2,"intermediate_size":24,)",
+      R"("max_position_embeddings":64,"pad_token_id":3,)",
+      R"("architectures":["ModernBertForSequenceClassification"])", members, "}");
+}
+
+TEST(FormatConfigTest, KeepsModernBert) {
+  const auto old = ParseConfig(Modern(R"(,"global_attn_every_n_layers":2,"local_attention":8,
+      "global_rope_theta":5000.0,"local_rope_theta":null,"classifier_pooling":"mean")"),
+      "c");
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_THAT(old->local, ElementsAre(false, true, false, true));
+  EXPECT_EQ(old->window, 8);
+  EXPECT_EQ(old->rotary_base, 5000);
+  EXPECT_EQ(old->local_rotary_base, 10000);
+  EXPECT_EQ(old->dropout, 0);
+  EXPECT_EQ(old->norm_epsilon, 1e-5f);
+  EXPECT_TRUE(old->mean_pooling);
+  EXPECT_EQ(old->token_types, 0);
+  const auto again = ParseConfig(FormatConfig(*old), "config.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(FormatConfig(*again), FormatConfig(*old));
+  const auto json = nlohmann::json::parse(FormatConfig(*old));
+  EXPECT_EQ(json["layer_types"][1], "sliding_attention");
+  EXPECT_EQ(json["rope_parameters"]["full_attention"]["rope_theta"], 5000);
+  EXPECT_EQ(json["classifier_dropout"], 0);
+  EXPECT_FALSE(json.contains("cloze"));
+  EXPECT_EQ(old->Key(Role::kQueryKeyValue, 1).name, "model.layers.1.attn.Wqkv");
+  const auto plain = ParseConfig(Modern(""), "c");
+  EXPECT_THAT(plain->local, ElementsAre(false, true, true, false));
+  EXPECT_EQ(plain->rotary_base, 160000);
+  EXPECT_EQ(plain->window, 128);
+  EXPECT_FALSE(plain->mean_pooling);
+}
+
+TEST(ParseConfigTest, RefusesModernBertsByField) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(,"layer_types":["full_attention"])", "layer_types: expected a list of 4"},
+      {R"(,"layer_types":"full_attention")", "layer_types: expected a list of 4"},
+      {R"(,"layer_types":["full_attention","chunked_attention",1,2])",
+          "layer_types: \"chunked_attention\": expected"},
+      {R"(,"local_attention":0)", "local_attention: "},
+      {R"(,"local_attention":-1)", "local_attention: "},
+      {R"(,"global_attn_every_n_layers":0)", "global_attn_every_n_layers: "},
+      {R"(,"global_rope_theta":0)", "global_rope_theta: "},
+      {R"(,"rope_parameters":{"full_attention":{"rope_type":"yarn"}})", "rope_type: yarn"},
+      {R"(,"rope_parameters":{"sliding_attention":{"rope_theta":"x"}})", "rope_theta: "},
+      {R"(,"rope_parameters":{"full_attention":5})", "rope_parameters"},
+      {R"(,"rope_parameters":5)", "rope_parameters"},
+      {R"(,"attention_bias":true)", "attention_bias: true"},
+      {R"(,"norm_bias":true)", "norm_bias: true"},
+      {R"(,"decoder_bias":false)", "decoder_bias: false"},
+      {R"(,"classifier_pooling":"max")", "classifier_pooling: max"},
+      {R"(,"classifier_activation":"relu")", "classifier_activation: relu"},
+      {R"(,"hidden_activation":"selu")", "hidden_activation: selu"},
+  };
+  for (const auto& [members, message] : cases) {
+    const absl::Status status = ParseConfig(Modern(members), "c").status();
+    EXPECT_EQ(ExitOf(status), Exit::kData) << members;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << members;
+  }
+  std::string odd = Modern("");
+  odd.replace(odd.find("\"hidden_size\":16"), 16, "\"hidden_size\":18");
+  EXPECT_THAT(std::string(ParseConfig(odd, "c").status().message()),
+      HasSubstr("num_attention_heads: 2: heads of 9 dimensions: expected an even number"));
 }
 
 TEST(Config, TheWidestModelFitsTheKernels) {

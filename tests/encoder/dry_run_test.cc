@@ -10,6 +10,7 @@ namespace cloze {
 namespace {
 
 using reference::ConfigOf;
+using reference::kModern;
 using reference::kPostNorm;
 using reference::kPreNorm;
 using reference::kSeed;
@@ -42,7 +43,10 @@ std::vector<Case> Cases() {
       {"head only, tagging crf", tag, pre, true, head_only},
       {"last layers", text, post, false, last_layers},
       {"last layers pre-norm", tag, pre, false, last_layers}, {"lora", text, post, false, lora},
-      {"lora with dropout", tag, pre, true, wide_lora}};
+      {"lora with dropout", tag, pre, true, wide_lora}, {"modern", mlm, kModern},
+      {"modern, mean of the tokens", text, kModern}, {"modern, tagging crf", tag, kModern, true},
+      {"modern, last layers", text, kModern, false, last_layers},
+      {"modern, lora with dropout", mlm, kModern, false, wide_lora}};
 }
 
 Model MakeModel(const Case& c) {
@@ -50,6 +54,7 @@ Model MakeModel(const Case& c) {
       ConfigOf(c.norm, {.hidden = 64, .heads = 2, .layers = 3, .intermediate = 256, .vocab = 900},
           c.dropout, c.head);
   config.crf = c.crf;
+  config.mean_pooling = c.norm == kModern;
   return Model(config, true, c.trainable);
 }
 

@@ -98,9 +98,10 @@ class Golden : public testing::TestWithParam<const char*> {
   }
 
   // Mean loss of the batch and the gradients of the sum divided by the number of targets.
-  double LossAndGradients(const Batch& batch) {
+  double LossAndGradients(const Batch& batch, bool recompute = false) {
     arena_.Reset();
-    const Pass pass = NewPass(batch, true);
+    Pass pass = NewPass(batch, true);
+    pass.recompute = recompute;
     const Encoder::Saved saved = encoder_.Forward(pass);
     Mat dy = pass.New(saved.y.rows, saved.y.cols);
     const LossSum loss = LossOf(head_, config_, pass, saved.y, 1.0f / batch.targets.size(), dy);
@@ -187,6 +188,15 @@ TEST_P(Golden, LossAndEveryGradient) {
   }
 }
 
+TEST_P(Golden, RecomputesTheSameBits) {
+  const Packed p = Pack(Open("reference.safetensors"), "", sequence());
+  const double loss = LossAndGradients(p.batch);
+  const std::vector<float> grads(params_.grads().begin(), params_.grads().end());
+  std::fill(params_.grads().begin(), params_.grads().end(), 0.0f);
+  EXPECT_EQ(LossAndGradients(p.batch, true), loss);
+  EXPECT_EQ(std::vector<float>(params_.grads().begin(), params_.grads().end()), grads);
+}
+
 TEST_P(Golden, TwelveAdamWSteps) {
   const SafetensorsReader batches = Open("training_batches.safetensors");
   std::ifstream file(folder_ + "/training.json");
@@ -222,7 +232,9 @@ INSTANTIATE_TEST_SUITE_P(All, Golden,
     testing::Values("masked_lm", "masked_lm_relu", "masked_lm_pre_norm", "sequence_classification",
         "token_tagging", "roberta_masked_lm", "roberta_sequence_classification",
         "roberta_token_tagging", "distilbert_masked_lm", "distilbert_sequence_classification",
-        "distilbert_token_tagging"),
+        "distilbert_token_tagging", "modernbert_masked_lm",
+        "modernbert_sequence_classification_cls", "modernbert_sequence_classification_mean",
+        "modernbert_token_tagging"),
     [](const auto& info) { return std::string(info.param); });
 
 // 32 bits for index i: tests/golden/make_mini.py.

@@ -18,6 +18,8 @@ inline constexpr HeadKind kHeads[] = {
 inline constexpr uint64_t kSeed = 9;
 // Families with the norms after and before the blocks.
 inline constexpr char kPostNorm[] = "bert", kPreNorm[] = "roberta-prelayernorm";
+// A family with rotary positions, local layers and gates.
+inline constexpr char kModern[] = "modernbert";
 
 struct Shape {
   int32_t hidden = 8, heads = 2, layers = 2, intermediate = 12, vocab = 11;
@@ -31,7 +33,12 @@ inline ModelConfig ConfigOf(
   c.vocab = s.vocab;
   c.head = head, c.dropout = dropout, c.attention_dropout = dropout / 2;
   c.max_positions = s.hidden <= 12 ? 9 : 140;
-  c.position_offset = c.pre_norm() ? 1 : 0;
+  c.position_offset = c.family->positions_after_pad ? 1 : 0;
+  if (family == std::string(kModern)) {
+    c.positions = Positions::kRotary;
+    c.window = 10, c.token_types = 0;
+    for (int i = 0; i < c.layers; ++i) c.local.push_back(i % 3 != 0);
+  }
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)

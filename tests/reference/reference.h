@@ -122,7 +122,7 @@ S Activate(ActivationKind kind, S u) {
              (S(1) + tanh(S(std::sqrt(2 / std::numbers::pi)) * (u + S(0.044715) * u * u * u)));
     case ActivationKind::kRelu: return max(u, S(0));
     case ActivationKind::kTanh: return tanh(u);
-    case ActivationKind::kSilu: return u / (S(1) + exp(-u));
+    case ActivationKind::kSilu: return S(0.5) * u * (S(1) + tanh(S(0.5) * u));
   }
   CLOZE_CHECK(false);
 }

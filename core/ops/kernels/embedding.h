@@ -9,19 +9,20 @@ namespace cloze {
 #ifdef CLOZE_ISA
 namespace {
 
-// x[r] = a[ia[r]] + b[ib[r]] + c[ic[r]], tables f32 [.., cols].
+// x[r] = a[ia[r]] + b[ib[r]] + c[ic[r]], tables f32 [.., cols]; ib and ic may be null.
 template <typename T>
 void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b,
     const int32_t* ib, const float* c, const int32_t* ic, void* x) {
   for (int64_t r = 0; r < rows; ++r) {
-    const float *ar = a + ia[r] * cols, *br = b + ib[r] * cols;
+    const float *ar = a + ia[r] * cols, *br = ib == nullptr ? nullptr : b + ib[r] * cols,
+                *cr = ic == nullptr ? nullptr : c + ic[r] * cols;
     T* xr = static_cast<T*>(x) + r * cols;
-    if (c == nullptr) {
-      Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br)); });
-    } else {
-      const float* cr = c + ic[r] * cols;
-      Sweep(cols, [&](auto at) { at.Set(xr, at(ar) + at(br) + at(cr)); });
-    }
+    Sweep(cols, [&](auto at) {
+      VF sum = at(ar);
+      if (br != nullptr) sum += at(br);
+      if (cr != nullptr) sum += at(cr);
+      at.Set(xr, sum);
+    });
   }
 }
 

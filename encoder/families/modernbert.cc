@@ -1,0 +1,124 @@
+// ModernBERT (Warner et al. 2024): rotary positions, gated MLP, pre-norm, no biases, and windows of
+// attention in most layers. Where its classes drop attention_dropout or mlp_dropout inside a layer,
+// this program applies mlp_dropout to the layer's output.
+#include "core/base/text.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kNames[] = {
+    {Role::kWordEmbeddings, "@embeddings.tok_embeddings"},
+    {Role::kEmbeddingsNorm, "@embeddings.norm"},
+    {Role::kAttentionNorm, "@layers.#.attn_norm"},
+    {Role::kQueryKeyValue, "@layers.#.attn.Wqkv"},
+    {Role::kAttentionOutput, "@layers.#.attn.Wo"},
+    {Role::kFeedForwardNorm, "@layers.#.mlp_norm"},
+    {Role::kIntermediate, "@layers.#.mlp.Wi"},
+    {Role::kOutput, "@layers.#.mlp.Wo"},
+    {Role::kFinalNorm, "@final_norm"},
+    {Role::kTransform, "head.dense"},
+    {Role::kTransformNorm, "head.norm"},
+    {Role::kDecoder, "decoder"},
+    {Role::kDecoderBias, "decoder"},
+    {Role::kPooledOutput, "classifier"},
+};
+
+constexpr char kLocal[] = "sliding_attention", kGlobal[] = "full_attention";
+
+// Reads the list layer_types, or global_attn_every_n_layers of older files.
+void ReadLayers(JsonFields& fields, ModelConfig* config) {
+  fields.Integer("num_hidden_layers", true, 1, 1024, &config->layers);
+  int32_t every = 3;
+  fields.Integer("global_attn_every_n_layers", false, 1, 1024, &every);
+  for (int i = 0; i < config->layers; ++i) config->local.push_back(i % every != 0);
+  const Json* types = fields.Find("layer_types");
+  if (types == nullptr) return;
+  if (!types->is_array() || types->size() != config->local.size())
+    return fields.Fail("layer_types", "expected a list of ", config->layers, " types");
+  for (size_t i = 0; i < types->size(); ++i) {
+    config->local[i] = (*types)[i] == kLocal;
+    if (!config->local[i] && (*types)[i] != kGlobal) {
+      return fields.Fail("layer_types", Quote((*types)[i].dump(-1, ' ', true)), ": expected \"",
+          kGlobal, "\" or \"", kLocal, "\"");
+    }
+  }
+}
+
+// Reads the base of `layers` in rope_parameters, or the member `old` of older files.
+void ReadRotary(JsonFields& fields, const char* layers, const char* old, float* base) {
+  fields.Number(old, 2, 1e9, base);
+  const Json* all = fields.Find("rope_parameters");
+  if (all == nullptr) return;
+  if (!all->is_object()) return fields.Fail("rope_parameters", "expected an object");
+  const Json& own = JsonMember(*all, layers);
+  if (own.is_null()) return;
+  if (!own.is_object()) return fields.Fail("rope_parameters", layers, ": expected an object");
+  JsonFields rope(own, layers);
+  if (const std::string type = rope.String("rope_type"); !type.empty() && type != "default")
+    rope.Fail("rope_type", Quote(type), ": expected \"default\"");
+  rope.Number("rope_theta", 2, 1e9, base);
+  if (!rope.status().ok()) fields.Fail("rope_parameters", rope.status().message());
+}
+
+void Read(JsonFields& fields, ModelConfig* config) {
+  // The defaults of transformers.
+  config->dropout = config->attention_dropout = config->classifier_dropout = 0;
+  config->norm_epsilon = 1e-5f;
+  config->positions = Positions::kRotary;
+  config->rotary_base = 160000, config->local_rotary_base = 10000, config->window = 128;
+  for (const char* biases : {"attention_bias", "mlp_bias", "norm_bias", "classifier_bias"}) {
+    if (fields.Bool(biases, false)) fields.Fail(biases, "true: expected false (not supported)");
+  }
+  if (!fields.Bool("decoder_bias", true))
+    fields.Fail("decoder_bias", "false: expected true (not supported)");
+  if (const std::string name = fields.String("classifier_activation"); name != "gelu" && name != "")
+    fields.Fail("classifier_activation", Quote(name), ": expected \"gelu\"");
+  const std::string pooling = fields.String("classifier_pooling");
+  config->mean_pooling = pooling == "mean";
+  if (!config->mean_pooling && pooling != "cls" && !pooling.empty())
+    fields.Fail("classifier_pooling", Quote(pooling), ": expected \"cls\" or \"mean\"");
+  fields.Integer("local_attention", false, 2, 1'000'000, &config->window);
+  ReadLayers(fields, config);
+  ReadRotary(fields, kGlobal, "global_rope_theta", &config->rotary_base);
+  ReadRotary(fields, kLocal, "local_rope_theta", &config->local_rotary_base);
+}
+
+void Write(const ModelConfig& config, Json* json) {
+  Json& out = *json;
+  Json types = Json::array(), rotary = Json::object();
+  for (const bool local : config.local) types.push_back(local ? kLocal : kGlobal);
+  out["layer_types"] = std::move(types);
+  out["local_attention"] = config.window;
+  rotary[kGlobal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base)}};
+  rotary[kLocal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.local_rotary_base)}};
+  out["rope_parameters"] = std::move(rotary);
+  out["classifier_pooling"] = config.mean_pooling ? "mean" : "cls";
+  out["embedding_dropout"] = Decimal(config.dropout);
+  if (config.classifier_dropout < 0) out["classifier_dropout"] = Decimal(config.dropout);
+}
+
+}  // namespace
+
+constinit const Family kModernBert = {
+    .model_type = "modernbert",
+    .classes = "ModernBert",
+    .prefix = "model.",
+    .pre_norm = true,
+    .first_norm = false,
+    .gated = true,
+    .biases = false,
+    .other_biases = false,
+    .transform_always = true,
+    .transform_activation = ActivationKind::kGelu,
+    .keys = {.token_types = nullptr,
+        .activation = "hidden_activation",
+        .norm_epsilon = "norm_eps",
+        .dropout = "mlp_dropout",
+        .attention_dropout = "attention_dropout"},
+    .names = {kNames},
+    .read = Read,
+    .write = Write,
+};
+
+}  // namespace cloze
