@@ -21,7 +21,7 @@ class SquadReader {
       : path_(path), most_(most), out_(out) {}
 
   absl::Status Read() {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(path_, kMaxFileBytes));
+    ASSIGN_OR_RETURN(const std::string text, ReadInput(path_, kMaxFileBytes));
     ASSIGN_OR_RETURN(const Json file, ParseJson(text, path_));
     return ForEach(file, "data", "", [&](const Json& article, const std::string& in) {
       return ForEach(article, "paragraphs", in, [&](const Json& paragraph, const std::string& at) {

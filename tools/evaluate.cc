@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
@@ -75,7 +76,7 @@ absl::Status SetData(const Options& options, LoadedSpec* loaded) {
 // The format of --predictions.
 absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
   if (path == "-") return "jsonl";
-  const std::string format = FormatByExtension(path);
+  const std::string format = UnpackedName(path) == path ? FormatByExtension(path) : "";
   if (format == "csv" || format == "tsv" || format == "jsonl") return format;
   return UsageError(absl::StrCat("--predictions: ", QuotePath(path),
       ": expected a name that ends in .csv, .tsv or .jsonl, or -"));

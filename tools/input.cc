@@ -11,11 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {
 
-// A batch ends when its lines have this many bytes.
+// A batch ends when its records have this many bytes.
 constexpr int64_t kBatchBytes = 8 << 20;
 
 // The members of a line of JSON. Each of the first three pairs has two spellings.
@@ -124,6 +125,14 @@ class Renamed {
   std::vector<Other> others_;
 };
 
+int64_t BytesOf(const Record& record) {
+  int64_t bytes = record.text.size() + record.text_pair.size() + 4 * record.ids.size();
+  for (const std::vector<std::string>* list : {&record.words, &record.cells}) {
+    for (const std::string& item : *list) bytes += item.size();
+  }
+  return bytes;
+}
+
 // True if a cell of the line, taken as the header of a table, is `name`.
 bool IsHeaderWith(const std::string& line, const std::string& name) {
   for (const char separator : {',', '\t', ';'}) {
@@ -150,7 +159,7 @@ std::string FormatByExtension(const std::string& path) {
       {".tsv", "tsv"}, {".jsonl", "jsonl"}, {".json", "jsonl"}, {".conllu", "conllu"},
       {".conll", "conll"}, {".txt", "text"}};
   for (const auto& [extension, format] : kExtensions) {
-    if (absl::EndsWithIgnoreCase(path, extension)) return format;
+    if (absl::EndsWithIgnoreCase(UnpackedName(path), extension)) return format;
   }
   return "";
 }
@@ -320,13 +329,13 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
 absl::Status InputReader::Next(std::vector<Record>* records) {
   records->clear();
   if (!late_.ok()) return late_;
-  const int64_t begin = position();
-  while (static_cast<int64_t>(records->size()) < options_.records &&
-         position() - begin < kBatchBytes) {
+  int64_t bytes = 0;
+  while (static_cast<int64_t>(records->size()) < options_.records && bytes < kBatchBytes) {
     Record record;
     const absl::StatusOr<bool> more = NextRecord(records->empty(), &record);
     if (!more.ok()) late_ = more.status();
     if (!more.ok() || !*more) break;
+    bytes += BytesOf(record);
     records->push_back(std::move(record));
   }
   return records->empty() ? late_ : absl::OkStatus();

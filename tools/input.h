@@ -63,7 +63,6 @@ class InputReader {
 
  private:
   explicit InputReader(InputOptions options) : options_(std::move(options)) {}
-  int64_t position() const { return table_ ? table_->position() : lines_->position(); }
   absl::StatusOr<bool> Ready() { return table_ ? table_->Ready() : lines_->Ready(); }
   // Returns false at the end, or without `wait` when none is available yet.
   absl::StatusOr<bool> NextRecord(bool wait, Record* record);

@@ -1,7 +1,6 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,30 +118,18 @@ absl::StatusOr<LineReader> LineReader::Open(
   reader.max_line_ = max_line_bytes;
   reader.encoding_ = encoding;
   reader.decoder_ = TextDecoder(encoding);
-  if (path == "-") {
-    reader.fd_ = Fd(::dup(0));
-  } else {
-    ASSIGN_OR_RETURN(reader.fd_, OpenForRead(path));
-  }
+  ASSIGN_OR_RETURN(reader.input_, InputFile::Open(path));
   return reader;
 }
 
 absl::Status LineReader::Fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
-  const size_t old = buffer_.size();
-  buffer_.resize(old + (1 << 18));
-  ssize_t n;
-  do {
-    n = ::read(fd_.get(), buffer_.data() + old, buffer_.size() - old);
-  } while (n < 0 && errno == EINTR);
-  buffer_.resize(old + std::max<ssize_t>(n, 0));
-  if (n < 0) return Errno(Exit::kIo, "cannot read", path_);
-  end_ = n == 0;
-  if (encoding_ == Charset::kUtf8) return absl::OkStatus();
-  const std::string bytes = buffer_.substr(old);
-  buffer_.resize(old);
-  decoder_.Append(bytes, end_, &buffer_);
+  std::string bytes;
+  const bool plain = encoding_ == Charset::kUtf8;
+  ASSIGN_OR_RETURN(const bool more, input_->Read(plain ? &buffer_ : &bytes));
+  end_ = !more;
+  if (!plain) decoder_.Append(bytes, end_, &buffer_);
   return absl::OkStatus();
 }
 
@@ -159,8 +146,7 @@ absl::Status LineReader::CheckSignature() {
 absl::StatusOr<bool> LineReader::Ready() {
   while (!end_ && buffer_.find('\n', begin_) == std::string::npos &&
          buffer_.size() - begin_ <= max_line_) {
-    pollfd input = {fd_.get(), POLLIN, 0};
-    if (::poll(&input, 1, 0) <= 0) return false;
+    if (!input_->Ready()) return false;
     RETURN_IF_ERROR(Fill());
   }
   return true;

@@ -6,6 +6,8 @@
 #define CLOZE_CORE_BASE_FILE_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +132,41 @@ class AtomicFolder {
 void RemoveLeftovers(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours);
 
+class Unpacker;
+
+// Input data: a file or standard input, unpacked if it is gzip, xz or zstd data.
+class InputFile {
+ public:
+  // Opens a file; "-" is standard input.
+  static absl::StatusOr<InputFile> Open(const std::string& path);
+  InputFile(InputFile&&) noexcept;
+  InputFile& operator=(InputFile&&) noexcept;
+  ~InputFile();
+
+  // Appends the next part of the content, at most 256 KB and maybe nothing, to *out. Returns false
+  // at the end. kData for broken archives.
+  absl::StatusOr<bool> Read(std::string* out);
+  // True if Read would not wait.
+  bool Ready() const;
+  // Bytes of the file read so far, as they are stored.
+  int64_t position() const { return position_; }
+
+ private:
+  InputFile();
+  absl::Status ReadStored();
+  absl::StatusOr<bool> ReadUnpacked(std::string* out);
+
+  std::string path_, stored_;
+  Fd fd_;
+  std::unique_ptr<Unpacker> unpacker_;  // null: not packed
+  size_t begin_ = 0;                    // of what is left of stored_
+  int64_t position_ = 0;
+  bool decided_ = false, end_ = false;  // unpacker_ is known; the file has ended
+};
+
+// Returns the content of a file, unpacked. kLimit if it is larger than max_bytes.
+absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes);
+
 // Reads a text file line by line in constant memory. A line longer than max_line_bytes is returned
 // in pieces, and continued() is true for all but the last.
 class LineReader {
@@ -140,8 +177,8 @@ class LineReader {
       int64_t max_line_bytes = kDefaultMaxLine, Charset encoding = Charset::kUtf8);
 
   // Reads the next line, without LF or CRLF, into *line. Returns false at the end of the file.
-  // Skips a UTF-8 byte order mark. kData for compressed files, and for UTF-16 text that is read as
-  // UTF-8.
+  // Unpacks gzip, xz and zstd data. Skips a UTF-8 byte order mark. kData for other formats, and for
+  // UTF-16 text that is read as UTF-8.
   absl::StatusOr<bool> Next(std::string* line);
 
   // True if Next would not block. Reads available input without blocking.
@@ -155,8 +192,10 @@ class LineReader {
   absl::string_view line_end() const { return line_end_; }
   // True if the file begins with a byte order mark. Requires a call of Next.
   bool has_bom() const { return has_bom_; }
-  // Bytes consumed so far.
+  // Bytes of text consumed so far.
   int64_t position() const { return position_; }
+  // Bytes of the file read so far, as they are stored; some are not consumed yet.
+  int64_t stored_position() const { return input_->position(); }
   const std::string& path() const { return path_; }
 
  private:
@@ -166,7 +205,7 @@ class LineReader {
   bool Take(std::string* line, size_t size, absl::string_view line_end);
 
   std::string path_, buffer_;
-  Fd fd_;
+  std::optional<InputFile> input_;
   Charset encoding_ = Charset::kUtf8;
   TextDecoder decoder_{Charset::kUtf8};
   size_t begin_ = 0;

@@ -104,6 +104,13 @@ absl::string_view OtherFormat(absl::string_view bytes) {
   return "";
 }
 
+absl::string_view UnpackedName(absl::string_view path) {
+  for (const char* packed : {".gz", ".xz", ".zst"}) {
+    if (absl::EndsWithIgnoreCase(path, packed)) return path.substr(0, path.rfind('.'));
+  }
+  return path;
+}
+
 double Decimal(float x) {
   const std::string text = Shortest(x);
   double value = x;

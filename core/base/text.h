@@ -54,6 +54,9 @@ bool MustEscape(char32_t c);
 // data", "UTF-16 text" ...); else "".
 absl::string_view OtherFormat(absl::string_view bytes);
 
+// Returns the name of a file without .gz, .xz or .zst at its end.
+absl::string_view UnpackedName(absl::string_view path);
+
 // Returns the shortest decimal that reads back as the same number of type T: "0.1", "1e-12", "nan",
 // "inf". Independent of the locale.
 template <typename T>

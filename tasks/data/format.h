@@ -51,7 +51,7 @@ class FileReader {
   virtual absl::StatusOr<bool> NextPiece(DocumentPiece* piece);
   virtual absl::StatusOr<bool> NextSentence(TaggedSentence*) { CLOZE_CHECK(false); }
   virtual absl::StatusOr<bool> Ready() { return lines_.Ready(); }
-  int64_t position() const { return lines_.position(); }
+  int64_t stored_position() const { return lines_.stored_position(); }
   const std::vector<std::string>& columns() const { return names_; }
 
  protected:

@@ -32,15 +32,16 @@ std::string ListOr(std::vector<std::string> names) {
 
 // Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
 absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& path) {
+  const absl::string_view name = UnpackedName(path);
   std::vector<std::string> extensions;
   for (const Format* format : kFormats) {
-    if (spec.format() == DataSpec::BY_EXTENSION ? absl::EndsWithIgnoreCase(path, format->extension)
+    if (spec.format() == DataSpec::BY_EXTENSION ? absl::EndsWithIgnoreCase(name, format->extension)
                                                 : spec.format() == format->format)
       return format;
     extensions.push_back(format->extension);
   }
   std::string hint = "set format";
-  for (const char* packed : {".xz", ".gz", ".bz2", ".zst", ".zip"}) {
+  for (const char* packed : {".bz2", ".zip"}) {
     if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
   return Error(Exit::kSpec, FileName(path), ": format: the name does not end in ",
@@ -78,18 +79,28 @@ absl::Status Expand(
   return Error(Exit::kNoInput, QuotePath(path), ": no file matches this pattern");
 }
 
-// Reads the beginning of a file; more than `most` only when its first record is longer.
-absl::StatusOr<std::string> Beginning(const DataFile& file, Charset encoding, int64_t most) {
-  ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
-  for (int64_t n = std::min(file.size, most);; n = std::min(file.size, 4 * n)) {
-    std::string text(n, '\0');
-    RETURN_IF_ERROR(ReadAt(fd, file.path, 0, text.data(), n));
-    if (encoding != Charset::kUtf8) {
-      const std::string bytes = std::exchange(text, "");
-      TextDecoder(encoding).Append(bytes, n == file.size, &text);
+// Reads the beginning of a file; more than `most` bytes only when its first record is longer. Adds
+// the stored bytes that it takes to *read.
+absl::StatusOr<std::string> Beginning(
+    const DataFile& file, Charset encoding, int64_t most, int64_t* read) {
+  ASSIGN_OR_RETURN(InputFile input, InputFile::Open(file.path));
+  TextDecoder decoder(encoding);
+  std::string text, part;
+  for (bool more = true;;) {
+    const auto size = static_cast<int64_t>(text.size());
+    if (more && size <= most) {
+      part.clear();
+      ASSIGN_OR_RETURN(more, input.Read(&part));
+      decoder.Append(part, !more, &text);
+      continue;
     }
-    if (n == file.size || n > 2 * kRowBytes) return text;  // no reader takes longer records
-    if (const size_t whole = file.format->whole(text); whole > 0) return text.substr(0, whole);
+    const bool all = size <= most || size > 2 * kRowBytes;  // no reader takes longer records
+    const size_t whole = all ? size : file.format->whole(text.substr(0, most));
+    if (whole > 0 || all) {
+      if (size > 0) *read += static_cast<double>(input.position()) * whole / size;
+      return text.substr(0, whole);
+    }
+    most *= 4;
   }
 }
 
@@ -166,16 +177,17 @@ absl::StatusOr<DataSample> SampleData(
   }
   sample.data.clear_files();
   sample.data.clear_encoding();
-  for (size_t i = 0; i < files.size() && sample.read < most; ++i) {
+  int64_t bytes = 0;  // in the sample
+  for (size_t i = 0; i < files.size() && bytes < most; ++i) {
     const std::string& path = files[i].path;
     ASSIGN_OR_RETURN(
-        const std::string text, Beginning(files[i], CharsetOf(data), most - sample.read));
+        const std::string text, Beginning(files[i], CharsetOf(data), most - bytes, &sample.read));
     const std::string copy =
         JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
     RETURN_IF_ERROR(WriteNewFile(copy, text));
     sample.data.add_files(copy);
     sample.originals.push_back(path);
-    sample.read += text.size();
+    bytes += text.size();
   }
   return sample;
 }
@@ -204,7 +216,7 @@ std::string DataReader::Where(int64_t line) const {
 }
 
 int64_t DataReader::position() const {
-  return done_ + (reader_ != nullptr ? reader_->position() : 0);
+  return done_ + (reader_ != nullptr ? reader_->stored_position() : 0);
 }
 
 int64_t DataReader::total_bytes() const {

@@ -98,7 +98,7 @@ class DataReader {
 
   // Returns "file:line" of the current file.
   std::string Where(int64_t line) const;
-  // Returns the bytes read so far, and those of all files; standard input counts 0.
+  // Returns the stored bytes read so far, and those of all files; standard input counts 0.
   int64_t position() const;
   int64_t total_bytes() const;
   // Returns the names of the columns of the current TSV or CSV file; their numbers if it has no

@@ -98,9 +98,11 @@ class WordCounter {
       if (more) absl::StrAppend(&batch_, line, reader.line_end());
       if (batch_.size() >= kBatchBytes || !more) {
         CountBatch();
-        progress(result_.bytes);
+        progress(stored_ + reader.stored_position());
       }
-      if (!more) return absl::OkStatus();
+      if (more) continue;
+      stored_ += reader.stored_position();
+      return absl::OkStatus();
     }
   }
 
@@ -167,6 +169,7 @@ class WordCounter {
 
   const Recipe& recipe_;
   const int64_t limit_;
+  int64_t stored_ = 0;  // bytes of the files before, as they are stored
   std::string batch_;
   WordCounts counts_;
   std::vector<WordCounts> parts_;

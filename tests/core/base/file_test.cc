@@ -257,11 +257,8 @@ TEST_F(LineReaderTest, NamesWhatIsNoText) {
                    "a\0")[0],
       HasSubstr("UTF-16"));
   EXPECT_THAT(Read("\xFE\xFF")[0], HasSubstr("UTF-16"));
-  EXPECT_THAT(Read("\x1F\x8B\x08")[0], HasSubstr("gzip"));
-  EXPECT_THAT(Read("\xFD"
-                   "7zXZ...")[0],
-      HasSubstr("xz"));
-  EXPECT_THAT(Read("\x28\xB5\x2F\xFD...")[0], HasSubstr("zstd"));
+  EXPECT_THAT(Read("BZh91AY&SY...")[0], HasSubstr("bzip2 data"));
+  EXPECT_THAT(Read("PK\x03\x04")[0], HasSubstr("zip archive"));
 }
 
 TEST_F(LineReaderTest, LongLinesComeInPieces) {

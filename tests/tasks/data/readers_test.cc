@@ -204,12 +204,12 @@ TEST_F(ReadersTest, FileErrors) {
   ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
       "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set "
       "format");
-  ExpectError(Documents(Data("a.txt.xz", "x")).status(), Exit::kSpec, "unpack it first");
+  ExpectError(Documents(Data("a.txt.bz2", "x")).status(), Exit::kSpec, "unpack it first");
   ExpectError(Documents(Data("a.txt",
                             "\x1F\x8B"
                             "abcdefgh"))
                   .status(),
-      Exit::kData, "a.txt: is gzip data");
+      Exit::kData, "a.txt: gzip data: unknown compression method: expected a sound archive");
   ExpectError(Texts(Data("a.tsv", std::string("\xFF\xFEt\0", 4))).status(), Exit::kData,
       "a.tsv: is UTF-16 text");
 }
@@ -235,6 +235,25 @@ TEST_F(ReadersTest, ASampleOfCsvEndsOutsideOfQuotes) {
     EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith("\",a\n")) << most;
     EXPECT_TRUE(Texts(sample->data).ok()) << most;
   }
+}
+
+TEST_F(ReadersTest, PackedFiles) {
+  // printf 'text,label\na,x\nb,y\n' | gzip -n
+  const std::string packed(
+      "\x1F\x8B\x08\x00\x00\x00\x00\x00\x00\x03\x2B\x49\xAD\x28\xD1\xC9\x49\x4C\x4A"
+      "\xCD\xE1\x4A\xD4\xA9\xE0\x4A\xD2\xA9\xE4\x02\x00\x3A\x51\xC3\xC5\x13\x00\x00\x00",
+      39);
+  const DataSpec data = Data("a.CSV.gz", packed);
+  const auto texts = Texts(data);
+  ASSERT_TRUE(texts.ok()) << texts.status();
+  EXPECT_THAT(*texts, ElementsAre("a||x@2", "b||y@3"));
+  std::filesystem::create_directories(Path("sample"));
+  const auto sample = SampleData(data, Path("sample"), 16);
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_EQ(Read(sample->data.files(0)), "text,label\na,x\n");
+  EXPECT_EQ(sample->bytes, 39);
+  EXPECT_EQ(sample->read, 39 * 15 / 19) << "the scale is that of the stored bytes";
+  EXPECT_EQ(Texts(sample->data)->size(), 1);
 }
 
 TEST_F(ReadersTest, CsvErrors) {

@@ -1,0 +1,99 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/base/unpack.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kPart = 1 << 18;
+
+}  // namespace
+
+InputFile::InputFile() = default;
+InputFile::InputFile(InputFile&&) noexcept = default;
+InputFile& InputFile::operator=(InputFile&&) noexcept = default;
+InputFile::~InputFile() = default;
+
+absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
+  InputFile file;
+  file.path_ = path == "-" ? "standard input" : path;
+  if (path == "-") {
+    file.fd_ = Fd(::dup(0));
+  } else {
+    ASSIGN_OR_RETURN(file.fd_, OpenForRead(path));
+  }
+  return file;
+}
+
+bool InputFile::Ready() const {
+  if (begin_ < stored_.size() || (unpacker_ != nullptr && unpacker_->full())) return true;
+  pollfd input = {fd_.get(), POLLIN, 0};
+  return end_ || ::poll(&input, 1, 0) > 0;
+}
+
+absl::Status InputFile::ReadStored() {
+  stored_.erase(0, std::exchange(begin_, 0));
+  const size_t old = stored_.size();
+  stored_.resize(old + kPart);
+  ssize_t n;
+  do {
+    n = ::read(fd_.get(), stored_.data() + old, kPart);
+  } while (n < 0 && errno == EINTR);
+  stored_.resize(old + std::max<ssize_t>(n, 0));
+  if (n < 0) return Errno(Exit::kIo, "cannot read", path_);
+  position_ += n;
+  end_ = n == 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> InputFile::Read(std::string* out) {
+  const bool full = unpacker_ != nullptr && unpacker_->full();
+  if (!end_ && !full && (!decided_ || begin_ == stored_.size())) RETURN_IF_ERROR(ReadStored());
+  if (!decided_ && !end_ && Unpacker::Undecided(stored_)) return true;
+  if (!std::exchange(decided_, true)) unpacker_ = Unpacker::For(stored_);
+  if (unpacker_ != nullptr) return ReadUnpacked(out);
+  if (stored_.empty()) return false;
+  out->append(stored_);
+  stored_.clear();
+  return true;
+}
+
+absl::StatusOr<bool> InputFile::ReadUnpacked(std::string* out) {
+  const auto fail = [&](const auto&... problem) {
+    return Error(Exit::kData, QuotePath(path_), ": ", unpacker_->name(), " data: ", problem...);
+  };
+  const absl::string_view left = absl::string_view(stored_).substr(begin_);
+  if (left.empty() && end_ && !unpacker_->full()) {
+    if (unpacker_->complete()) return false;
+    return fail("end after ", position_, " bytes, in the middle: expected a whole archive ",
+        "(copied or downloaded in part?)");
+  }
+  const int64_t taken = unpacker_->Unpack(left, kPart, out);
+  if (taken < 0) {
+    return fail(Quote(unpacker_->error()), ": expected a sound archive (test it with ",
+        unpacker_->name(), " -t)");
+  }
+  begin_ += taken;
+  return true;
+}
+
+absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes) {
+  ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+  std::string content;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, file.Read(&content));
+    if (static_cast<int64_t>(content.size()) > max_bytes) {
+      return Error(Exit::kLimit, QuotePath(path), ": more than ", max_bytes,
+          " bytes: expected at most as many");
+    }
+    if (!more) return content;
+  }
+}
+
+}  // namespace cloze
