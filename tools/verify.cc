@@ -21,8 +21,12 @@ std::string Line(const Verdict& verdict) {
   return ToJsonLine(line) + "\n";
 }
 
-absl::Status Verify(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, VerifyRun(path));
+struct Options {
+  std::string run, base;
+};
+
+absl::Status Verify(const Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, VerifyRun(options.run, options.base));
   absl::Status worst;
   int bad = 0;
   for (const Verdict& verdict : verdicts) {
@@ -39,7 +43,7 @@ absl::Status Verify(const std::string& path) {
 }  // namespace
 
 void AddVerify(Command& app) {
-  app.AddCommand<std::string>(
+  app.AddCommand<Options>(
       "verify",
       "Check the model and all checkpoints of a run for damage. Compares sizes and hashes of all "
       "files, checks that all weights and moments are finite, and that the stored sample inputs "
@@ -47,8 +51,11 @@ void AddVerify(Command& app) {
       "nothing found, 74 unreadable, 76 damaged.",
       "  cloze verify runs/sst2\n"
       "  cloze verify runs/sst2/step-00000700",
-      [](Command& command, std::string& path) {
-        command.Add("run", &path, "Run directory, checkpoint or model folder.", {.required = true});
+      [](Command& command, Options& options) {
+        command.Add(
+            "run", &options.run, "Run directory, checkpoint or model folder.", {.required = true});
+        command.Add("--model", &options.base,
+            "Base model of an adapter. Default: the one that the adapter names.");
       },
       Verify);
 }

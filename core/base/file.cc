@@ -105,6 +105,12 @@ std::string AbsolutePath(const std::string& path) {
   return error ? path : absolute.lexically_normal().string();
 }
 
+std::string RelativePath(const std::string& path, const std::string& from) {
+  std::error_code error;
+  const auto relative = std::filesystem::relative(path, from, error);
+  return error || relative.empty() ? AbsolutePath(path) : relative.string();
+}
+
 std::string DirectoryOf(absl::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == absl::string_view::npos) return ".";

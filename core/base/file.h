@@ -73,6 +73,10 @@ std::string JoinPath(absl::string_view a, absl::string_view b);
 // Returns the absolute path without "." and "..", or `path` if the working directory is unknown.
 std::string AbsolutePath(const std::string& path);
 
+// Returns the path from the folder `from`, which need not exist, to `path`, with links resolved;
+// the absolute path if there is none.
+std::string RelativePath(const std::string& path, const std::string& from);
+
 // Returns the folder of a path: "a/b" for "a/b/c", "." for "c".
 std::string DirectoryOf(absl::string_view path);
 

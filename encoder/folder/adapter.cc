@@ -161,8 +161,11 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
 
 absl::StatusOr<std::string> BaseOf(const std::string& folder) {
   ASSIGN_OR_RETURN(const AdapterConfig config, ReadAdapterConfig(folder));
-  if (IsDirectory(config.base)) return config.base;
-  const std::string base = absl::StrCat("its base ", Quote(config.base, 1024), " is not there");
+  const bool relative = !config.base.empty() && config.base[0] != '/';
+  const std::string path = JoinPath(folder, config.base);
+  if (relative && IsDirectory(path)) return path;
+  const std::string base = absl::StrCat("its base ", Quote(config.base, 1024),
+      relative ? " is not there, seen from its folder" : " is not named relative to its folder");
   return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, and ",
       config.base.empty() ? "names no base" : base, "; give both: --model BASE --adapter ",
       QuotePath(folder));
@@ -330,6 +333,15 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, "config.json"), FormatConfig(config)));
   Json json = AdapterJson(config, spec, base);
   json["modules_to_save"] = std::move(modules);
+  return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));
+}
+
+absl::Status MoveBase(const std::string& from, const std::string& home, const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::string base, BaseOf(from));
+  const std::string path = JoinPath(from, kConfigName);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(Json json, ParseJson(text, path));
+  json["base_model_name_or_path"] = RelativePath(base, home);
   return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));
 }
 

@@ -27,7 +27,8 @@ struct AdapterConfig {
 // unsupported adapters (DoRA, trained biases ...).
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 
-// Returns the folder of the base that an adapter names. kNoInput if it does not exist.
+// Returns the folder of the base that an adapter names relative to its own folder, as "../base".
+// kNoInput if it does not exist or has an absolute name.
 absl::StatusOr<std::string> BaseOf(const std::string& folder);
 
 // Returns the hashes of all parameters of the encoder, by name.
@@ -76,10 +77,15 @@ class Adapter {
   std::set<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
 };
 
-// Writes all trainable parameters of `store` as an adapter of the model in `base`; replaces files
-// atomically. kInternal if a value is not finite.
+// Writes all trainable parameters of `store` as an adapter of the model in `base`, a path as the
+// adapter's final folder will see it (RelativePath); replaces files atomically. kInternal if a
+// value is not finite.
 absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec,
     const std::string& base, const ParamStore& store);
+
+// Writes the adapter_config.json of the adapter in `from` anew into `folder`, whose files will be
+// moved to the folder `home`: it names the same base from there.
+absl::Status MoveBase(const std::string& from, const std::string& home, const std::string& folder);
 
 // Adds s B A to W for each LoRA of a store with one adapter. Keeps A and B.
 void MergeLora(const LoraSpec& spec, ParamStore* store);

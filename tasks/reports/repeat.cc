@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "encoder/folder/adapter.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/setup.h"
 
@@ -35,7 +33,7 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
     const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, kSpecName));
-    if (!model && !absl::StartsWith(name, "step-")) continue;
+    if (!model && !IsCheckpointName(name)) continue;
     lock.Undo();
     return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
         model ? "a model that is not of a run" : "a single run",
@@ -44,29 +42,21 @@ absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
   return lock;
 }
 
-// Replaces `to` by a link to `from`, or by a copy if links cannot be made.
-absl::Status Replace(const std::string& from, const std::string& to) {
-  std::error_code error;
-  if (std::filesystem::equivalent(from, to, error)) return absl::OkStatus();
-  return ReplaceFile(to, [&](const std::string& temporary) -> absl::Status {
-    if (::link(from.c_str(), temporary.c_str()) == 0) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
-    return WriteNewFile(temporary, content);
-  });
+// Makes `to` a link to `from`, or a copy if links cannot be made.
+absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
+  return WriteNewFile(to, content);
 }
 
-// Replaces the model folder in `directory` by the one of `run`; the metrics come last.
+// Replaces the model in `directory` by the best one of `run`.
 absl::Status Publish(const std::string& run, const std::string& directory) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(run));
-  for (const std::string& name : names) {
-    std::error_code error;
-    const bool plain = std::filesystem::symlink_status(JoinPath(run, name), error).type() ==
-                       std::filesystem::file_type::regular;
-    const bool own = name == kSpecName || name == "log.jsonl" || name == "run.lock" ||
-                     name == "metrics.json" || absl::StrContains(name, ".tmp-");
-    if (plain && !own) RETURN_IF_ERROR(Replace(JoinPath(run, name), JoinPath(directory, name)));
-  }
-  return Replace(JoinPath(run, "metrics.json"), JoinPath(directory, "metrics.json"));
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run));
+  return SaveModel(directory, manifest.step, [&](const std::string& folder) {
+    for (const Manifest::File& file : manifest.files)
+      RETURN_IF_ERROR(LinkOrCopy(JoinPath(run, file.name), JoinPath(folder, file.name)));
+    return IsAdapter(run) ? MoveBase(run, directory, folder) : absl::OkStatus();
+  });
 }
 
 void Summarize(RepeatSummary* summary) {
@@ -101,6 +91,7 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   const TaskSpec& spec = all.spec;
   const std::string& directory = spec.output().directory();
   ASSIGN_OR_RETURN(RunLock lock, LockDirectory(directory));
+  RemoveLeftovers(directory);
   Progress say({});
   RepeatSummary summary;
   for (int i = 0; i < spec.repeat(); ++i) {

@@ -29,19 +29,18 @@ absl::Status CheckNumbers(const std::string& path, int64_t* numbers) {
   return absl::OkStatus();
 }
 
-absl::Status CheckModel(const std::string& folder, double* difference) {
+absl::Status CheckModel(const std::string& folder, std::string base, double* difference) {
   const bool adapter = IsAdapter(folder);
-  std::string base = folder;
-  if (adapter) {
+  if (adapter && base.empty()) {
     ASSIGN_OR_RETURN(base, BaseOf(folder));
   }
-  ASSIGN_OR_RETURN(const auto model, LoadModel(base, adapter ? folder : ""));
+  ASSIGN_OR_RETURN(const auto model, LoadModel(adapter ? base : folder, adapter ? folder : ""));
   if (!PathExists(JoinPath(folder, kSamplesName))) return absl::OkStatus();
   ASSIGN_OR_RETURN(*difference, CheckSamples(*model, folder));
   return absl::OkStatus();
 }
 
-absl::Status Check(Verdict* verdict) {
+absl::Status Check(const std::string& base, Verdict* verdict) {
   const std::string& folder = verdict->folder;
   const bool checkpoint = PathExists(JoinPath(folder, kStateName));
   verdict->manifest = checkpoint || PathExists(JoinPath(folder, kManifestName));
@@ -61,12 +60,12 @@ absl::Status Check(Verdict* verdict) {
       return Error(Exit::kMismatch, QuotePath(folder), ": ", kStateName, " is of step ",
           state.step(), ", MANIFEST of step ", verdict->step);
   }
-  return CheckModel(folder, &verdict->difference);
+  return CheckModel(folder, base, &verdict->difference);
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
+absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given, const std::string& base) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (path == "." || absl::EndsWith(path, "..") || absl::EndsWith(path, "/."))
@@ -77,7 +76,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
   for (const std::string& name : names) {
     if (IsCheckpointName(name)) folders.push_back(JoinPath(path, name));
     if (!IsSeedFolder(name)) continue;
-    auto verdicts = VerifyRun(JoinPath(path, name));
+    auto verdicts = VerifyRun(JoinPath(path, name), base);
     if (ExitOf(verdicts.status()) == Exit::kNoInput)
       continue;  // stopped before its first checkpoint
     RETURN_IF_ERROR(verdicts.status());
@@ -93,7 +92,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given) {
   for (const std::string& folder : folders) {
     Verdict verdict;
     verdict.folder = folder;
-    verdict.status = Check(&verdict);
+    verdict.status = Check(base, &verdict);
     if (PathExists(folder)) verdicts.push_back(std::move(verdict));
   }
   std::move(of_seeds.begin(), of_seeds.end(), std::back_inserter(verdicts));

@@ -24,8 +24,10 @@ struct Verdict {
 // Checks the model in `path`, if there is one, and every checkpoint, newest first; or `path` itself
 // if it is a checkpoint. Compares length and hash of every file with the MANIFEST, requires every
 // number to be finite, and recomputes the samples (tasks/run/samples.h). Leaves out a checkpoint
-// that a running process deletes meanwhile. kNoInput if there is neither model nor checkpoint.
-absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& path);
+// that a running process deletes meanwhile. `base` is the base model of adapters; "": the one that
+// each names. kNoInput if there is neither model nor checkpoint.
+absl::StatusOr<std::vector<Verdict>> VerifyRun(
+    const std::string& path, const std::string& base = "");
 
 }  // namespace cloze
 

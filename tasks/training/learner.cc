@@ -178,13 +178,14 @@ absl::StatusOr<MetricResults> Learner::Evaluate(
   return results;
 }
 
-absl::Status Learner::WriteModel(const std::string& folder, const MetricResults& results) const {
+absl::Status Learner::WriteModel(
+    const std::string& folder, const std::string& home, const MetricResults& results) const {
   RETURN_IF_ERROR(CheckFinite(model_.params()));
   ModelConfig config = setup_.config;
   setup_.task->DescribeFitted(results, &config);
   if (spec_.trainable().has_lora()) {
     RETURN_IF_ERROR(SaveAdapter(folder, config, spec_.trainable().lora(),
-        AbsolutePath(spec_.model().start_from()), model_.params()));
+        RelativePath(spec_.model().start_from(), home), model_.params()));
   } else {
     RETURN_IF_ERROR(SaveWeights(folder, config, model_.params()));
   }

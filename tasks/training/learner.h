@@ -52,8 +52,10 @@ class Learner {
   }
 
   // Writes a model folder (with LoRA: an adapter folder) with tokenizer, samples and what the
-  // evaluation with these results has fitted. kInternal if a weight is not finite.
-  absl::Status WriteModel(const std::string& folder, const MetricResults& results) const;
+  // evaluation with these results has fitted, whose files will be moved to the folder `home`.
+  // kInternal if a weight is not finite.
+  absl::Status WriteModel(
+      const std::string& folder, const std::string& home, const MetricResults& results) const;
   // Writes the optimizer's moments.
   absl::Status WriteMoments(const std::string& folder) const;
   // Returns an upper bound of the bytes written by WriteModel and, if asked, WriteMoments.

@@ -295,7 +295,7 @@ absl::Status Trainer::Evaluate() {
 
 absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
   const auto write = [&](const std::string& folder) {
-    RETURN_IF_ERROR(learner_->WriteModel(folder, results));
+    RETURN_IF_ERROR(learner_->WriteModel(folder, folder_->directory(), results));
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };
@@ -325,7 +325,7 @@ absl::Status Trainer::Save() {
 }
 
 absl::Status Trainer::WriteState(const std::string& folder) {
-  RETURN_IF_ERROR(learner_->WriteModel(folder, {}));
+  RETURN_IF_ERROR(learner_->WriteModel(folder, folder, {}));  // its name changes, not its place
   RETURN_IF_ERROR(learner_->WriteMoments(folder));
   state_.set_total_steps(pace_->total_steps());
   state_.set_seconds(pace_->Seconds());

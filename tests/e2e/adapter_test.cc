@@ -64,6 +64,7 @@ class AdapterProgramTest : public testing::Test {
   }
   static void Train(const std::string& command, const std::string& name, const std::string& task,
       const std::string& data, int steps) {
+    std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
     std::ofstream(Path(name + ".textproto"))
         << task << " train { files: \"" << Path(data) << "\" } batch { tokens: 512 } "
         << "optimizer { learning_rate: 0.01 } schedule { steps: " << steps
@@ -105,6 +106,33 @@ TEST_F(AdapterProgramTest, RunDirectoryAloneOrWithItsBaseOrMerged) {
   const auto tagged = Lines(RunCloze("tag --model " + Path("tagger"), "echo 'dull movie' | ").out);
   ASSERT_EQ(tagged.size(), 1u);
   EXPECT_EQ(tagged[0]["words"][0]["label"], "ADJ");
+}
+
+// The run and its checkpoints are at different depths; neither depends on the working directory,
+// and both may move together with the base.
+TEST_F(AdapterProgramTest, FindsItsBaseFromTheRunACheckpointAndASeed) {
+  const std::string start =
+      "model { start_from: \"" + Path("base") + "\" } trainable { lora { rank: 4 } } ";
+  Train("finetune", "deep/seeds",
+      start + "repeat: 2 validation { files: \"" + Path("mood.tsv") +
+          "\" } sequence_classification { max_tokens: 24 }",
+      "mood.tsv", 8);
+  std::filesystem::create_directories(Path("elsewhere/deep"));
+  std::filesystem::rename(Path("deep/seeds"), Path("elsewhere/deep/seeds"));
+  std::filesystem::copy(Path("base"), Path("elsewhere/base"));
+  std::filesystem::rename(Path("base"), Path("hidden"));
+  const std::string seeds = Path("elsewhere/deep/seeds");
+  for (const std::string& folder : {seeds, seeds + "/seed-1", seeds + "/seed-1/step-00000008"}) {
+    const RunResult r = RunCloze("predict --model " + folder, std::string("cd / && ") + kTexts);
+    EXPECT_EQ(r.exit, 0) << r.err;
+    EXPECT_EQ(Lines(r.out).size(), 2u);
+  }
+  Expect0("verify " + seeds);
+  std::filesystem::rename(Path("elsewhere/base"), Path("elsewhere/other"));
+  ExpectError("predict --model " + seeds, kTexts, 66, "its base ../../base is not there");
+  ExpectError("verify " + seeds, "", 76, "give both: --model BASE");
+  Expect0("verify " + seeds + " --model " + Path("elsewhere/other"));
+  std::filesystem::rename(Path("hidden"), Path("base"));
 }
 
 TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
@@ -163,10 +191,10 @@ TEST_F(AdapterProgramTest, RepeatedRunRemovesWhatDeadProcessesLeft) {
       "finetune " + Path("mood.textproto") +
       " --set repeat=2 --set schedule.steps=2 --set output.directory=" + Path("again");
   Expect0(repeat + " --set validation.files=" + Path("mood.tsv"));
-  const std::vector<std::string> left = {PlantLeftover(Path("again/adapter_model.safetensors")),
-      PlantLeftover(Path("again/metrics.json")), PlantLeftover(Path("again/repeat.json"))};
+  const std::vector<std::string> left = {
+      Path("again/step-00000002.tmp-999999999"), PlantLeftover(Path("again/repeat.json"))};
+  PlantLeftover(left[0] + "/adapter_model.safetensors");
   std::filesystem::remove(Path("again/adapter_model.safetensors"));
-  std::filesystem::remove(Path("again/metrics.json"));
   Expect0(repeat + " --set validation.files=" + Path("mood.tsv"));
   for (const std::string& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;
 }
@@ -216,7 +244,7 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
   std::ofstream(Path("moved/adapter_config.json"))
       << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 16, "base_model_name_or_path": "/gone"})";
   ExpectError("predict --model " + Path("moved"), kTexts, 66,
-      "its base /gone is not there; give both: --model BASE --adapter");
+      "its base /gone is not named relative to its folder; give both: --model BASE --adapter");
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ void ExpectIncludes(const json& was, const json& is, const std::string& where) {
   }
 }
 
+// Release 0.1 named the base of an adapter from the working directory.
+const std::string kAdapter = " runs/pre_norm --adapter runs/lora";
+
 // Works on a copy, since resuming writes.
 class CompatibilityTest : public testing::Test {
  protected:
@@ -115,7 +118,8 @@ TEST_F(CompatibilityTest, ModelsAnswerAsTheyDid) {
   for (const std::string& line : cases) {
     const json expected = json::parse(line);
     std::string arguments;
-    for (const std::string argument : expected["arguments"]) arguments += " '" + argument + "'";
+    for (const std::string argument : expected["arguments"])
+      arguments += argument == "runs/lora" ? kAdapter : " '" + argument + "'";
     SCOPED_TRACE(arguments);
     const bool encode = expected.contains("file");
     const RunResult r = Run(arguments + (encode ? " --out encoded" : ""));
@@ -134,7 +138,8 @@ TEST_F(CompatibilityTest, ModelsAnswerAsTheyDid) {
 TEST_F(CompatibilityTest, FoldersAreSound) {
   int count = 0;
   for (const auto& run : std::filesystem::directory_iterator(Path("runs"))) {
-    const RunResult r = Run("verify runs/" + run.path().filename().string());
+    const RunResult r =
+        Run("verify runs/" + run.path().filename().string() + " --model runs/pre_norm");
     EXPECT_EQ(r.exit, 0) << r.err;
     for (const std::string& line : Lines(r.out)) {
       EXPECT_EQ(json::parse(line)["sound"], true) << line;
@@ -145,9 +150,9 @@ TEST_F(CompatibilityTest, FoldersAreSound) {
 }
 
 TEST_F(CompatibilityTest, TheAdapterMergesIntoItsBase) {
-  const RunResult merge = Run("merge --adapter runs/lora --out merged");
+  const RunResult merge = Run("merge --model" + kAdapter + " --out merged");
   ASSERT_EQ(merge.exit, 0) << merge.err;
-  const RunResult adapter = Run("predict --model runs/pre_norm --adapter runs/lora data/new.txt"),
+  const RunResult adapter = Run("predict --model" + kAdapter + " data/new.txt"),
                   merged = Run("predict --model merged data/new.txt");
   ASSERT_EQ(adapter.exit, 0) << adapter.err;
   ASSERT_EQ(merged.exit, 0) << merged.err;

@@ -91,7 +91,7 @@ class AdapterTest : public testing::Test {
         value[i] += 0.3f * std::sin(static_cast<float>(i + 13 * id));
     }
     model->params().Changed();
-    EXPECT_TRUE(SaveAdapter(Path(name), config, spec.lora(), Path("base"), model->params()).ok());
+    EXPECT_TRUE(SaveAdapter(Path(name), config, spec.lora(), "../base", model->params()).ok());
     return model;
   }
   json ReadJson(const std::string& name) { return json::parse(std::ifstream(Path(name))); }
@@ -135,7 +135,28 @@ TEST_F(AdapterTest, HasTheNamesOfPeft) {
   EXPECT_EQ(config["lora_alpha"], 6);
   EXPECT_EQ(config["target_modules"], json({"query", "value"}));
   EXPECT_EQ(config["modules_to_save"], json({"pooler", "classifier"}));
-  EXPECT_EQ(config["base_model_name_or_path"], Path("base"));
+  EXPECT_EQ(config["base_model_name_or_path"], "../base");
+}
+
+TEST_F(AdapterTest, NamesItsBaseRelativeToItsFolder) {
+  Make(Config(), Lora({LoraSpec::QUERY}));
+  EXPECT_EQ(*BaseOf(Path("adapter")), Path("adapter/../base"));
+  json config = ReadJson("adapter/adapter_config.json");
+  const std::string hint = "give both: --model BASE --adapter ";
+  for (const auto& [name, what] : {std::pair(Path("base"), "is not named relative to its folder"),
+           std::pair(std::string("base"), "is not there, seen from its folder"),
+           std::pair(std::string("../gone"), "is not there, seen from its folder"),
+           std::pair(std::string(), "names no base")}) {
+    config["base_model_name_or_path"] = name;
+    WriteJson("adapter/adapter_config.json", config);
+    ExpectRefused(BaseOf(Path("adapter")).status(), Exit::kNoInput, absl::StrCat(what, "; ", hint));
+  }
+  config["base_model_name_or_path"] = "../base";
+  WriteJson("adapter/adapter_config.json", config);
+  std::filesystem::create_directories(Path("deep/moved"));
+  ASSERT_TRUE(MoveBase(Path("adapter"), Path("deep/moved"), Path("deep/moved")).ok());
+  config["base_model_name_or_path"] = "../../base";
+  EXPECT_EQ(ReadJson("deep/moved/adapter_config.json"), config);
 }
 
 TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
