@@ -79,8 +79,8 @@ void NormForward(const NormArgs& a) {
     a.stats.rstd[r] = rstd;
     factor = FactorsOf(a.out, r, cols, buffer);
     Sweep(cols, [&](auto at) {
-      VF v = (at(sum) - mean) * rstd * at(a.params.gain);
-      if (a.params.bias != nullptr) v += at(a.params.bias);
+      const VF bias = a.params.bias == nullptr ? VF{} : VF(at(a.params.bias));
+      VF v = (at(sum) - mean) * rstd * at(a.params.gain) + bias;
       if (factor != nullptr) v *= at(factor);
       at.Set(y, v);
     });
