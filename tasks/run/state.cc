@@ -24,8 +24,8 @@ std::string OutOfRange(const TrainerState& state) {
     const char* field;
     int64_t value, largest;
   } numbers[] = {{"step", step, kMaxCount}, {"next_example", state.next_example(), kMaxCount},
-      {"total_steps", state.total_steps(), kMaxCount}, {"skipped_steps", skipped, step},
-      {"skipped_in_a_row", state.skipped_in_a_row(), skipped},
+      {"tokens", state.tokens(), kMaxCount}, {"total_steps", state.total_steps(), kMaxCount},
+      {"skipped_steps", skipped, step}, {"skipped_in_a_row", state.skipped_in_a_row(), skipped},
       {"best_step", state.best_step(), step},
       {"evaluations_without_best", state.evaluations_without_best(), step},
       {"recently_skipped", state.recently_skipped_size(), skipped}};

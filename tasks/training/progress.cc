@@ -1,13 +1,13 @@
 #include "tasks/training/progress.h"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
@@ -18,13 +18,24 @@ namespace {
 
 constexpr double kDecay = 0.95;       // of the smoothed values, per step
 constexpr double kDrawSeconds = 0.1;  // between redraws of the live line
-constexpr int kDefaultWidth = 80;
+
+// The time in UTC, as in ISO 8601.
+std::string Now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  char text[32];
+  return std::string(
+      text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &parts)));
+}
 
 }  // namespace
 
-Progress::Progress(Options options) : options_(std::move(options)) {
-  terminal_ = options_.width < 0 ? ::isatty(options_.fd) == 1 : options_.width > 0;
+Progress::Progress(Options options)
+    : options_(std::move(options)),
+      screen_(options_.fd, options_.style ? *options_.style : ScreenStyleOf(options_.fd),
+          options_.style.has_value()) {
   start_time_ = last_time_ = options_.clock();
+  total_tokens_ = options_.tokens;
   if (!options_.log_path.empty()) OpenLog();
 }
 
@@ -49,9 +60,22 @@ std::string Progress::StatusLine(const StepStats& stats) const {
       timed ? stats.seconds_left : (options_.total_steps - stats.step) * (seconds_ / weight_);
   const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done)
                                   : absl::StrCat("/", options_.total_steps);
-  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s  lr %.3g", stats.step, total,
-      loss_ / loss_weight_, FormatCount(tokens_ / seconds_), FormatDuration(eta),
-      stats.learning_rate);
+  return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s", stats.step, total,
+      loss_ / loss_weight_, FormatCount(tokens_ / seconds_), FormatDuration(eta));
+}
+
+std::string Progress::LiveLine(const StepStats& stats) {
+  std::string line = StatusLine(stats);
+  const auto add = [&](const std::string& part) {
+    const int64_t columns = CountCodePoints(line) + 2 + CountCodePoints(part);
+    if (!part.empty() && columns <= screen_.columns()) absl::StrAppend(&line, "  ", part);
+  };
+  add(Bar(options_.total_steps == 0 ? stats.done : double(stats.step) / options_.total_steps, 10));
+  if (screen_.style().blocks)
+    add(losses_.Sparkline(
+        std::clamp<int64_t>(screen_.columns() - CountCodePoints(line) - 2, 0, 16)));
+  add(absl::StrFormat("lr %.3g", stats.learning_rate));
+  return line;
 }
 
 void Progress::Step(const StepStats& stats) {
@@ -60,10 +84,14 @@ void Progress::Step(const StepStats& stats) {
       options_.total_steps == 0 ? stats.done >= 1 : stats.step >= options_.total_steps;
   const bool record =
       last || stats.skipped || stats.step % std::max<int64_t>(options_.log_every_steps, 1) == 0;
-  if (terminal_) {
-    if (last || record || last_time_ - last_draw_ >= kDrawSeconds) DrawLive(StatusLine(stats));
-  } else if (record) {
-    PrintLine(StatusLine(stats));
+  if (!stats.skipped) losses_.Add(stats.loss);
+  if (!screen_.is_terminal()) {
+    if (record)
+      screen_.Print(
+          absl::StrCat(StatusLine(stats), absl::StrFormat("  lr %.3g", stats.learning_rate)));
+  } else if (last || record || last_time_ - last_draw_ >= kDrawSeconds) {
+    screen_.DrawLive(LiveLine(stats));
+    last_draw_ = last_time_;
   }
   if (!record) return;
   nlohmann::ordered_json json = {{"step", stats.step}, {"steps", options_.total_steps},
@@ -71,61 +99,41 @@ void Progress::Step(const StepStats& stats) {
       {"learning_rate", stats.learning_rate}, {"grad_norm", stats.grad_norm},
       {"tokens", total_tokens_}, {"tokens_per_second", tokens_ / seconds_},
       {"data_wait_share", seconds_ > 0 ? std::min(wait_ / seconds_, 1.0) : 0},
-      {"seconds", last_time_ - start_time_}, {"memory_bytes", stats.memory_bytes}};
+      {"seconds", options_.seconds + last_time_ - start_time_},
+      {"memory_bytes", stats.memory_bytes}};
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
   if (stats.skipped) json["skipped"] = true;
+  json["time"] = Now();
   AppendLog(json.dump());
 }
 
 void Progress::Evaluation(int64_t step, const MetricResults& results, bool best) {
-  PrintLine(absl::StrCat("evaluation at step ", step, ": ", QuotePath(results.ToLine()),
-      best ? "  (best so far)" : ""));
+  PrintResults(step, results, best);
   AppendLog(absl::StrCat("{\"step\":", step, ",\"best\":", best ? "true" : "false",
-      ",\"evaluation\":", results.ToJson(), "}"));
+      ",\"evaluation\":", results.ToJson(), ",\"time\":\"", Now(), "\"}"));
   SkipTime();
+}
+
+void Progress::PrintResults(int64_t step, const MetricResults& results, bool best) {
+  if (!screen_.is_terminal()) {
+    return screen_.Print(absl::StrCat("evaluation at step ", step, ": ",
+        QuotePath(results.ToLine()), best ? "  (best so far)" : ""));
+  }
+  std::string header = absl::StrFormat("%10s", "step"), row = absl::StrFormat("%10d", step);
+  for (const auto& [name, value] : results.values) {
+    const int width = std::max<int>(name.size(), 8);
+    if (static_cast<int>(header.size()) + 2 + width + 6 > screen_.columns()) break;
+    absl::StrAppendFormat(&header, "  %*s", width, name);
+    absl::StrAppendFormat(&row, "  %*.4g", width, value);
+  }
+  if (header != columns_) screen_.Print(header);
+  columns_ = header;
+  screen_.Print(absl::StrCat(row, best ? "  best" : ""), best);
 }
 
 void Progress::Note(absl::string_view text) {
-  PrintLine(QuotePath(text));
+  screen_.Print(QuotePath(text));
   SkipTime();
-}
-
-void Progress::Finish() {
-  if (live_columns_ > 0) Write("\n");
-  live_columns_ = 0;
-}
-
-int Progress::Width() const {
-  if (options_.width > 0) return options_.width;
-  winsize size;
-  return ::ioctl(options_.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
-                                                                         : kDefaultWidth;
-}
-
-// Uses carriage return and blanks, which every terminal knows. Leaves the last column free, because
-// some terminals wrap there.
-void Progress::DrawLive(const std::string& line) {
-  const std::string visible = line.substr(0, std::max(Width() - 1, 1));
-  const size_t blanks = live_columns_ > visible.size() ? live_columns_ - visible.size() : 0;
-  Write(absl::StrCat("\r", visible, std::string(blanks, ' ')));
-  live_columns_ = visible.size();
-  last_draw_ = last_time_;
-}
-
-void Progress::PrintLine(const std::string& line) {
-  const std::string erase =
-      live_columns_ > 0 ? absl::StrCat("\r", std::string(live_columns_, ' '), "\r") : "";
-  Write(absl::StrCat(erase, line, "\n"));
-  live_columns_ = 0;
-}
-
-void Progress::Write(absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(options_.fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    bytes.remove_prefix(n);
-  }
 }
 
 void Progress::OpenLog() {
@@ -157,7 +165,7 @@ void Progress::AppendLog(const std::string& record) {
 
 void Progress::LogFailed(absl::string_view what) {
   if (!warned_)
-    PrintLine(absl::StrCat("warning: ", QuotePath(options_.log_path),
+    screen_.Print(absl::StrCat("warning: ", QuotePath(options_.log_path),
         ": cannot write the log: ", what, "; the run continues without it"));
   warned_ = true;
 }

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "tasks/metrics.h"
+#include "tasks/training/screen.h"
 
 namespace cloze {
 
@@ -33,8 +35,10 @@ class Progress {
     std::string log_path = {};  // appends JSON lines here; empty: no log
     int64_t total_steps = 1;    // 0: the clock ends the run
     int64_t log_every_steps = 10;
-    int fd = 2;      // receives the lines
-    int width = -1;  // columns of the terminal; 0: not a terminal; -1: ask it
+    int64_t tokens = 0;                     // of the run before this process
+    double seconds = 0;                     // that it took
+    int fd = 2;                             // receives the lines
+    std::optional<ScreenStyle> style = {};  // none: that of fd
     std::function<double()> clock = SteadySeconds;
   };
   explicit Progress(Options options);
@@ -45,34 +49,40 @@ class Progress {
   // Redraws the live line, at most ten times a second. Writes a record every log_every_steps and
   // after the last step.
   void Step(const StepStats& stats);
-  // Reports metrics on held-out data after `step` steps; `best`: the best so far.
+  // Reports metrics on held-out data after `step` steps; `best`: the best so far. On a terminal as
+  // a row of a table.
   void Evaluation(int64_t step, const MetricResults& results, bool best);
   // Prints a line with control characters escaped. Does not log it.
   void Note(absl::string_view text);
+  // The same for what a terminal need not show.
+  void MinorNote(absl::string_view text) {
+    if (!screen_.is_terminal()) Note(text);
+  }
   // Ends the live line; further calls may follow.
-  void Finish();
+  void Finish() { screen_.Finish(); }
   // Excludes the time since the last call from the speed.
   void SkipTime() { last_time_ = options_.clock(); }
 
  private:
   void Smooth(const StepStats& stats);
   std::string StatusLine(const StepStats& stats) const;
-  void DrawLive(const std::string& line);
-  void PrintLine(const std::string& line);
-  void Write(absl::string_view bytes);
-  int Width() const;
+  // The status with as much of a bar, a sparkline and the learning rate as the terminal has room
+  // for.
+  std::string LiveLine(const StepStats& stats);
+  void PrintResults(int64_t step, const MetricResults& results, bool best);
 
   void OpenLog();
   void AppendLog(const std::string& record);
   void LogFailed(absl::string_view what);
 
   Options options_;
-  bool terminal_ = false;
+  Screen screen_;
+  History losses_;
+  std::string columns_;  // the header of the table of evaluations
   double start_time_ = 0, last_time_ = 0, last_draw_ = -1;
   // Means over about the last 20 steps: decaying sums of values and of weights.
   double weight_ = 0, loss_weight_ = 0, loss_ = 0, seconds_ = 0, tokens_ = 0, wait_ = 0;
   int64_t total_tokens_ = 0;
-  size_t live_columns_ = 0;  // length of the live line
   Fd log_;
   bool warned_ = false, torn_ = false;
 };

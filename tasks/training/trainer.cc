@@ -190,7 +190,9 @@ absl::Status Trainer::Fork() {
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
   progress_ = std::make_unique<Progress>(Progress::Options{.log_path = folder_->Path("log.jsonl"),
       .total_steps = pace_->total_steps(),
-      .log_every_steps = spec_.output().log_every_steps()});
+      .log_every_steps = spec_.output().log_every_steps(),
+      .tokens = state_.tokens(),
+      .seconds = state_.seconds()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
   pace_->Start(state_.step());
@@ -235,6 +237,7 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
   const double rate = pace_->Rate(spec_.optimizer().learning_rate(), state_.step());
   const Learner::StepResult result = learner_->Update(loss, rate, &state_);
   state_.set_next_example(data.next);
+  state_.set_tokens(state_.tokens() + data.tokens);
   const int64_t step = state_.step();
   if (!result.skipped.empty()) {
     progress_->Note(result.skipped);
@@ -310,7 +313,7 @@ absl::Status Trainer::Save() {
       learner_->Bytes(true));
   progress_->SkipTime();
   if (status.ok()) {
-    progress_->Note(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
+    progress_->MinorNote(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
     WatchSources();
     return status;
   }

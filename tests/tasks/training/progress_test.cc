@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
+#include "core/base/text.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -33,7 +34,7 @@ class ProgressTest : public testing::Test {
     options.total_steps = 100;
     options.log_every_steps = 10;
     options.fd = screen_.get();
-    options.width = width;
+    options.style = ScreenStyle{.width = width};
     options.clock = [this] { return now_; };
     return options;
   }
@@ -159,12 +160,74 @@ TEST_F(ProgressTest, LiveLineStaysOneLine) {
   Progress progress(Options(200));
   Steps(&progress, 1, 30);
   EXPECT_THAT(Screen(), Not(HasSubstr("\n")));
-  EXPECT_EQ(Shown().back(), "step 30/100  loss 2.0000  2k tokens/s  ETA 35s  lr 0.0001");
+  EXPECT_EQ(
+      Shown().back(), "step 30/100  loss 2.0000  2k tokens/s  ETA 35s  [###-------]  lr 0.0001");
   progress.Finish();
   EXPECT_THAT(Screen(), EndsWith("\n"));
   const std::string before = Screen();
   progress.Finish();
   EXPECT_EQ(Screen(), before);
+}
+
+TEST_F(ProgressTest, LiveLineShowsTheLossWhereThereIsRoom) {
+  Progress::Options options = Options(0);
+  for (const int width : {20, 40, 60, 75, 82, 200}) {
+    ASSERT_EQ(::ftruncate(screen_.get(), 0), 0);
+    options.style = ScreenStyle{.width = width, .blocks = true};
+    Progress progress(options);
+    for (int step = 1; step <= 40; ++step) {
+      now_ += 1;
+      progress.Step({.step = step, .loss = 5.0 - step / 10, .tokens = 1000});
+    }
+    const std::string last = Screen().substr(Screen().rfind('\r') + 1);
+    EXPECT_EQ(last.find("[####------]") != std::string::npos, width >= 75) << width;
+    EXPECT_EQ(last.find("\xE2\x96\x88\xE2\x96\x88") != std::string::npos, width >= 75) << width;
+    EXPECT_TRUE(width == 0 || CountCodePoints(last) < width) << last;
+  }
+}
+
+TEST_F(ProgressTest, EvaluationsAreATableOnATerminal) {
+  Progress::Options options = Options(0);
+  options.style = ScreenStyle{.width = 60, .colour = true};
+  Progress progress(options);
+  MetricResults results;
+  results.values = {{"accuracy", 0.75}, {"macro_f1", 0.5}, {"a_name_without_room_on_this_one", 1}};
+  progress.Evaluation(10, results, false);
+  results.values[0].second = 0.8;
+  progress.Evaluation(20, results, true);
+  progress.MinorNote("saved runs/a");
+  EXPECT_EQ(Screen(),
+      "      step  accuracy  macro_f1\n"
+      "        10      0.75       0.5\n"
+      "\x1b[1m        20       0.8       0.5  best\x1b[0m\n");
+}
+
+TEST_F(ProgressTest, AResumedRunCountsOn) {
+  Progress::Options options = Options(0);
+  options.tokens = 500, options.seconds = 60;
+  Progress progress(options);
+  Steps(&progress, 1, 10);
+  const auto record = Records().back();
+  EXPECT_EQ(record["tokens"], 10500);
+  EXPECT_NEAR(record["seconds"].get<double>(), 65, 1e-6);
+  EXPECT_THAT(record["time"].get<std::string>(),
+      testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z"));
+}
+
+TEST(History, HalvesItselfAndScales) {
+  History history;
+  EXPECT_EQ(history.Sparkline(16), "");
+  for (int i = 0; i < 8; ++i) history.Add(i);
+  EXPECT_EQ(history.Sparkline(16), "▁▂▃▄▅▆▇█");
+  EXPECT_EQ(history.Sparkline(2), "▁█");
+  for (int i = 8; i < 1000; ++i) history.Add(i);
+  const std::string line = history.Sparkline(16);
+  EXPECT_LE(CountCodePoints(line), 16);
+  EXPECT_GE(CountCodePoints(line), 8);
+  EXPECT_THAT(line, EndsWith("█"));
+  history.Add(NAN);
+  EXPECT_EQ(Bar(0.5, 4), "[##--]");
+  EXPECT_EQ(Bar(7, 2), "[##]");
 }
 
 TEST_F(ProgressTest, LiveLineIsNotDrawnTooOften) {
