@@ -170,7 +170,8 @@ void Model::Initialize(uint64_t seed) {
   if (config_.positions == Positions::kSinusoidalStart)
     SetSinusoids(config_, std::sqrt(2.0) * config_.initializer_range, &params_);
   if (config_.query_key_start > 0) StartKeysAsQueries(config_, config_.query_key_start, &params_);
-  std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id), config_.hidden, 0.0f);
+  std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id),
+      config_.embedding_size(), 0.0f);
 }
 
 absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,

@@ -59,6 +59,10 @@ ParamKey ParamKey::Of(Part part) const {
 }
 
 ParamId ParamStore::AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent, Init init) {
+  for (ParamId id = size() - 1; key.shared; --id) {
+    CLOZE_CHECK(id >= 0);
+    if (params_[id].name == key.name && params_[id].adapter == key.adapter) return id;
+  }
   params_.push_back({std::move(key), rows, cols, /*vector=*/false, /*decay=*/true, adjacent});
   params_.back().init = init;
   return size() - 1;

@@ -26,6 +26,7 @@ enum class Role : uint8_t {
   kPositionEmbeddings,
   kTokenTypeEmbeddings,
   kEmbeddingsNorm,
+  kEmbeddingsProjection,  // from the size of the embeddings to hidden
   kQuery,
   kKey,
   kValue,
@@ -39,11 +40,13 @@ enum class Role : uint8_t {
   kFinalNorm,        // of a pre-norm model, after the last block
   kTransform,        // of a masked-LM head: the dense layer and the norm before the decoder
   kTransformNorm,
-  kDecoder,       // of a masked-LM head: weight and bias are tied, the folder may hold copies
-  kDecoderBias,   // owns the bias
-  kPooler,        // dense layer before the output layer of a head
-  kPooledOutput,  // output layer after the pooler
-  kHeadOutput,    // output layer of a head without a pooler
+  kDecoder,        // of a masked-LM head: weight and bias are tied, the folder may hold copies
+  kDecoderBias,    // owns the bias
+  kPooler,         // dense layer before the output layer of a head
+  kPooledOutput,   // output layer after the pooler
+  kHeadOutput,     // output layer of a head without a pooler
+  kDiscriminator,  // of a head that finds replaced tokens: the dense layer
+  kDiscriminatorOutput,  // and the output layer
   kCrf
 };
 
@@ -57,6 +60,7 @@ struct ParamKey {
   int layer = 0;     // -1: embeddings, 0 ... layers - 1: blocks, layers: head
   int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
   Part part = Part::kWeight;
+  bool shared = false;  // an earlier module, whose parameters it uses, has the same key
 
   // The key of a module's weight, bias or LoRA matrix.
   ParamKey Of(Part part) const;
@@ -86,6 +90,7 @@ struct Param : ParamKey {
 // query, key and value form one [3H, H] matrix.
 class ParamStore {
  public:
+  // Return the parameter of this name and adapter that was added before if key.shared.
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
       Init init = Init::kNormal);                                                   // decays
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not

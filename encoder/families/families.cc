@@ -11,6 +11,8 @@
 namespace cloze {
 namespace {
 
+constexpr int32_t kMaxLayers = 1024;
+
 // Spellings of hidden_act; the first of a kind is written.
 constexpr struct {
   const char* name;
@@ -32,11 +34,15 @@ struct Size {
 std::vector<Size> SizesOf(const Family& family) {
   const ConfigKeys& keys = family.keys;
   std::vector<Size> sizes = {{"vocab_size", &ModelConfig::vocab, 1, 100'000'000},
-      {keys.hidden, &ModelConfig::hidden, 1, 16384}, {keys.layers, &ModelConfig::layers, 1, 1024},
+      {keys.hidden, &ModelConfig::hidden, 1, 16384},
+      {keys.layers, &ModelConfig::layers, 1, kMaxLayers},
       {keys.heads, &ModelConfig::heads, 1, 1024},
       {keys.intermediate, &ModelConfig::intermediate, 1, 262144},
       {"max_position_embeddings", &ModelConfig::max_positions, 1, 1'000'000},
-      {keys.token_types, &ModelConfig::token_types, 1, 1024, false}};
+      {keys.token_types, &ModelConfig::token_types, 1, 1024, false},
+      {keys.embedding, &ModelConfig::embedding, 1, 16384, false},
+      {keys.groups, &ModelConfig::groups, 1, 1024, false},
+      {keys.inner, &ModelConfig::inner, 1, 16, false}};
   std::erase_if(sizes, [](const Size& size) { return size.key == nullptr; });
   return sizes;
 }
@@ -111,6 +117,13 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
     fields.Fail(family.keys.heads, config->heads, ": heads of ", config->hidden / config->heads,
         " dimensions: expected an even number for rotary positions");
   }
+  if (config->groups > 0 && config->layers % config->groups != 0) {
+    fields.Fail(family.keys.groups, config->groups, " does not divide ", family.keys.layers, " ",
+        config->layers);
+  }
+  config->layers *= config->inner;
+  if (config->layers > kMaxLayers)
+    fields.Fail(family.keys.inner, config->inner, ": expected at most ", kMaxLayers, " blocks");
   if (config->pad_id >= config->vocab)
     fields.Fail("pad_token_id", config->pad_id, ", vocab_size is ", config->vocab);
   if (config->max_tokens() < 3) {
@@ -130,7 +143,9 @@ void ReadHead(JsonFields& fields, ModelConfig* config) {
   for (const HeadType& type : HeadTypes()) {
     if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
   }
-  if (absl::EndsWith(name, "ForPreTraining")) config->head = HeadKind::kMaskedLm;
+  // Only ELECTRA's class of this name has a discriminator, the others have a masked-LM head.
+  const bool tells = !config->family->Name(Role::kDiscriminator, 0).empty();
+  if (config->head == HeadKind::kReplacedTokens && !tells) config->head = HeadKind::kMaskedLm;
   config->pooler = TypeOf(config->head).pooler;
 }
 
@@ -203,7 +218,7 @@ Json OwnFields(const ModelConfig& config) {
   Json own = config.task_fields;
   const bool classifier = config.head == HeadKind::kSequenceClassification;
   if (classifier && !config.pooler) own["head"] = "sequence_classification";
-  if (config.pooler != classifier) own["pooler"] = config.pooler;
+  if (config.pooler != TypeOf(config.head).pooler) own["pooler"] = config.pooler;
   if (config.head == HeadKind::kTokenTagging && config.crf) own["crf"] = true;
   if (config.positions == Positions::kSinusoidal)
     own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
@@ -239,6 +254,7 @@ std::string FormatConfig(const ModelConfig& config) {
       {"model_type", family.model_type}, {"pad_token_id", config.pad_id},
       {"tie_word_embeddings", true}};
   for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
+  json[family.keys.layers] = config.layers / config.inner;
   for (const Fraction& f : FractionsOf(family)) {
     json[f.key] = nullptr;  // of classifier_dropout: as dropout
     if (config.*f.value >= 0) json[f.key] = Decimal(config.*f.value);

@@ -8,9 +8,10 @@
 
 namespace cloze {
 
-extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kDistilBert, kModernBert;
-inline constexpr const Family* kFamilies[] = {
-    &kBert, &kRoberta, &kRobertaPreLayerNorm, &kDistilBert, &kModernBert};
+extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kXlmRoberta, kCamembert, kDistilBert,
+    kElectra, kAlbert, kModernBert;
+inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm,
+    &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert};
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];

@@ -1,4 +1,5 @@
-// RoBERTa (Liu et al. 2019), and its variant with norms before attention and MLP.
+// RoBERTa (Liu et al. 2019), its variant with norms before attention and MLP, and XLM-RoBERTa
+// (Conneau et al. 2020) and CamemBERT (Martin et al. 2020), which differ in their vocabularies.
 #include "encoder/families/families.h"
 
 namespace cloze {
@@ -20,17 +21,23 @@ constexpr RoleName kPreNormNames[] = {
     {Role::kFinalNorm, "@LayerNorm"},
 };
 
+constexpr Family RobertaOf(const char* model_type, const char* classes) {
+  return {
+      .model_type = model_type,
+      .classes = classes,
+      .prefix = "roberta.",
+      .positions_after_pad = true,
+      .dropout_before_pooler = true,
+      .transform_activation = ActivationKind::kGelu,
+      .names = {kHeadNames, kBertEncoderNames},
+  };
+}
+
 }  // namespace
 
-constinit const Family kRoberta = {
-    .model_type = "roberta",
-    .classes = "Roberta",
-    .prefix = "roberta.",
-    .positions_after_pad = true,
-    .dropout_before_pooler = true,
-    .transform_activation = ActivationKind::kGelu,
-    .names = {kHeadNames, kBertEncoderNames},
-};
+constinit const Family kRoberta = RobertaOf("roberta", "Roberta");
+constinit const Family kXlmRoberta = RobertaOf("xlm-roberta", "XLMRoberta");
+constinit const Family kCamembert = RobertaOf("camembert", "Camembert");
 
 constinit const Family kRobertaPreLayerNorm = {
     .model_type = "roberta-prelayernorm",

@@ -79,9 +79,9 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
 
 // Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
-  const double hidden = c.hidden, layer = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
+  const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
   const double positions = c.positions == Positions::kRotary ? 0 : c.max_positions;
-  return hidden * (positions + c.vocab + c.token_types) + c.layers * layer;
+  return c.embedding_size() * (positions + c.vocab + c.token_types) + c.own_blocks() * block;
 }
 
 }  // namespace

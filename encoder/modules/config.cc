@@ -14,6 +14,7 @@ constexpr HeadType kTypes[] = {
         true},
     {HeadKind::kQuestionAnswering, "ForQuestionAnswering", "QUESTION_ANS", false, false,
         "qa_outputs", 2, false},
+    {HeadKind::kReplacedTokens, "ForPreTraining", "", false, true, "", 1, false},
 };
 
 }  // namespace
@@ -22,11 +23,12 @@ absl::Span<const HeadType> HeadTypes() { return kTypes; }
 
 const HeadType& TypeOf(HeadKind kind) { return kTypes[static_cast<int>(kind)]; }
 
-std::string Family::Name(Role role, int layer) const {
+std::string Family::Name(Role role, int layer, int inner) const {
   for (const absl::Span<const RoleName> part : names) {
     for (const RoleName& entry : part) {
       if (entry.role == role)
-        return absl::StrReplaceAll(entry.name, {{"@", prefix}, {"#", absl::StrCat(layer)}});
+        return absl::StrReplaceAll(
+            entry.name, {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
     }
   }
   return "";
@@ -47,8 +49,14 @@ void ModelConfig::SetPad(int32_t id) {
 ParamKey ModelConfig::Key(Role role, int layer) const {
   const bool head = role == Role::kHeadOutput;
   const bool own = head && !family->transform_always;
-  return {own ? TypeOf(this->head).output : family->Name(head ? Role::kPooledOutput : role, layer),
-      role, layer};
+  if (own) return {TypeOf(this->head).output, role, layer};
+  if (groups == 0 || layer < 0 || layer >= layers)
+    return {family->Name(head ? Role::kPooledOutput : role, layer), role, layer};
+  const int size = layers / groups, group = layer / size, block = layer % inner;
+  return {.name = family->Name(role, group, block),
+      .role = role,
+      .layer = (group + 1) * size - inner + block,
+      .shared = layer % size >= inner};
 }
 
 }  // namespace cloze

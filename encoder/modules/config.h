@@ -16,7 +16,8 @@ namespace cloze {
 
 struct ModelConfig;
 
-// Name of a module; '@' is replaced with the family's prefix, '#' with the block's number.
+// Name of a module; '@' is replaced with the family's prefix, '#' with the number of
+// the block or, in models that share blocks, of its group, and '&' with its number in the group.
 struct RoleName {
   Role role;
   const char* name;
@@ -35,6 +36,9 @@ struct ConfigKeys {
   const char* dropout = "hidden_dropout_prob";
   const char* attention_dropout = "attention_probs_dropout_prob";
   const char* classifier_dropout = "classifier_dropout";
+  const char* embedding = nullptr;
+  const char* groups = nullptr;
+  const char* inner = nullptr;
 };
 
 // A model family: the names that transformers gives to its parameters, classes and members of
@@ -51,6 +55,7 @@ struct Family {
   bool transform_always = false;     // all heads begin with the masked-LM head's transform
   bool positions_after_pad = false;  // positions start at pad_id + 1 instead of 0
   bool dropout_before_pooler = false;
+  bool projects_always = false;        // projects embeddings of size `hidden`, too
   bool sequence_dropout_only = false;  // only sequence classifiers use classifier_dropout
   ActivationKind pooler_activation = ActivationKind::kTanh;
   std::optional<ActivationKind> transform_activation = {};  // masked-LM head; null: the encoder's
@@ -62,7 +67,7 @@ struct Family {
   void (*write)(const ModelConfig& config, Json* json) = nullptr;
 
   // Returns the name of a module, or "" if the family has none.
-  std::string Name(Role role, int layer) const;
+  std::string Name(Role role, int layer, int inner = 0) const;
 };
 
 enum class HeadKind : uint8_t {
@@ -70,7 +75,8 @@ enum class HeadKind : uint8_t {
   kMaskedLm,
   kSequenceClassification,
   kTokenTagging,
-  kQuestionAnswering
+  kQuestionAnswering,
+  kReplacedTokens  // ELECTRA's discriminator
 };
 
 struct HeadType {
@@ -95,7 +101,10 @@ enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart, kRotar
 struct ModelConfig {
   const Family* family = nullptr;
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
-  int32_t token_types = 2;      // 0: no table
+  int32_t embedding = 0;    // size of the embeddings; 0: hidden
+  int32_t groups = 0;       // layers of one group share their blocks (ALBERT); 0: each has its own
+  int32_t inner = 1;        // blocks of a layer; `layers` counts all blocks
+  int32_t token_types = 2;  // 0: no table
   int32_t max_positions = 512;  // rows of the position table, unused ones included
   int32_t position_offset = 0;  // first row of the position table that is used
   int32_t pad_id = 0;
@@ -124,9 +133,14 @@ struct ModelConfig {
   float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
   bool is_local(int layer) const { return !local.empty() && local[layer]; }
+  int32_t embedding_size() const { return embedding > 0 ? embedding : hidden; }
+  bool projects_embeddings() const { return family->projects_always || embedding_size() != hidden; }
+  // Number of blocks with parameters of their own.
+  int32_t own_blocks() const { return groups > 0 ? groups * inner : layers; }
   // Sets pad_id and, for families with positions_after_pad, position_offset and max_positions.
   void SetPad(int32_t id);
-  // Returns the key of a module. `layer`: see ParamKey.
+  // Returns the key of a module. `layer`: see ParamKey. The key of a shared block has the last
+  // layer that uses it.
   ParamKey Key(Role role, int layer) const;
 };
 

@@ -20,19 +20,24 @@ absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
 Encoder::Encoder(ParamStore* store, const ModelConfig& config)
     : config_(config), pre_(config.pre_norm()),
       mean_(config.mean_pooling && config.head == HeadKind::kSequenceClassification) {
-  const int64_t hidden = config.hidden;
+  const int64_t embedding = config.embedding_size();
   const auto table = [&](Role role, int64_t rows) {
-    return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, hidden);
+    return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, embedding);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
   if (config.positions != Positions::kRotary)
     positions_ = table(Role::kPositionEmbeddings, config.max_positions);
   if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
-  const auto norm = [&](const ParamKey& module) {
-    return Norm(store, module, hidden, config.norm_epsilon, config.family->other_biases);
+  const auto norm = [&](const ParamKey& module, int64_t size) {
+    return Norm(store, module, size, config.norm_epsilon, config.family->other_biases);
   };
-  embedding_norm_ = norm(config.Key(Role::kEmbeddingsNorm, -1));
-  if (pre_ && config.family->first_norm) first_norm_ = norm(config.Key(Role::kAttentionNorm, 0));
+  embedding_norm_ = norm(config.Key(Role::kEmbeddingsNorm, -1), embedding);
+  if (config.projects_embeddings()) {
+    projection_ =
+        Linear(store, {config.Key(Role::kEmbeddingsProjection, -1)}, embedding, config.hidden);
+  }
+  if (pre_ && config.family->first_norm)
+    first_norm_ = norm(config.Key(Role::kAttentionNorm, 0), config.hidden);
   for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, i);
 }
 
@@ -54,7 +59,9 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
 int Encoder::LowestTrainable(const Pass& pass) const {
   const bool tables =
       pass.requires_grad(words_) || pass.requires_grad(positions_) || pass.requires_grad(types_);
-  if (tables || embedding_norm_.requires_grad(pass) || first_norm_.requires_grad(pass)) return -1;
+  if (tables || embedding_norm_.requires_grad(pass) || projection_.requires_grad(pass) ||
+      first_norm_.requires_grad(pass))
+    return -1;
   return absl::c_find_if(blocks_, [&](const Block& b) { return b.requires_grad(pass); }) -
          blocks_.begin();
 }
@@ -98,17 +105,19 @@ BlockState Encoder::NewState(const Pass& pass, int64_t rows) const {
   return state;
 }
 
-void Encoder::Embed(
-    const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const {
+void Encoder::Embed(const Pass& pass, const BlockState& out, Saved* saved) const {
   const Batch& b = pass.batch;
-  Mat z = pass.New(out.y.rows, config_.hidden);
+  Mat z = pass.New(out.y.rows, config_.embedding_size());
   const auto table = [&](ParamId id) { return id < 0 ? ConstMat() : pass.value(id); };
   EmbeddingForward(table(words_), b.ids.data(), table(positions_), PositionRows(pass).data(),
       table(types_), TypeRows(pass).data(), z);
-  *embeddings = embedding_norm_.Forward(pass, {}, z, {},
-      pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, out.residual);
+  const bool projects = config_.projects_embeddings();
+  saved->embedded = projects ? pass.New(z.rows, z.cols) : out.residual;
+  saved->embeddings = embedding_norm_.Forward(pass, {}, z, {},
+      pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, saved->embedded);
+  if (projects) projection_.Forward(pass, saved->embedded, out.residual);
   if (pre_ && config_.family->first_norm)
-    *first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
+    saved->first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
   if (pre_ && !config_.family->first_norm) Axpby(1, out.residual, 0, out.y);
 }
 
@@ -117,8 +126,8 @@ BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<T
   const int64_t rows = pass.batch.padded_rows();
   BlockState state = NewState(pass, rows), next = count > 0 ? NewState(pass, rows) : BlockState();
   const Arena::Mark mark = pass.arena.mark();
-  Norm::Saved embeddings, first;
-  Embed(pass, state, &embeddings, &first);
+  Saved unused;
+  Embed(pass, state, &unused);
   pass.arena.Rewind(mark);
   observe(0, state.residual);
   for (int i = 0; i < count; ++i) {
@@ -142,7 +151,7 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
   BlockState state;
   if (saved.lowest < 0) {
     state = NewState(pass, pass.batch.padded_rows());
-    Embed(pass, state, &saved.embeddings, &saved.first);
+    Embed(pass, state, &saved);
   } else {
     state = RunBlocks(pass, saved.lowest, saved.targets, [](int, ConstMat) {});
   }
@@ -211,15 +220,21 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
     first_norm_.Backward(pass, saved.first, d.y, d.residual, {}, {}, nullptr, d.y, {});
   if (pre_ && !config_.family->first_norm) Axpby(1, d.residual, 1, d.y);
   const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
-  embedding_norm_.Backward(pass, saved.embeddings, d.y, {}, {}, dropout, nullptr, d.y, {});
+  Mat dz = d.y;
+  if (config_.projects_embeddings()) {
+    dz = pass.New(d.y.rows, config_.embedding_size());
+    AddColumnSums(d.y, pass.arena, projection_.bias_grad(pass));
+    projection_.Backward(pass, saved.embedded, d.y, dz);
+  }
+  embedding_norm_.Backward(pass, saved.embeddings, dz, {}, {}, dropout, nullptr, dz, {});
   const Batch& b = pass.batch;
-  EmbeddingBackward(d.y, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
+  EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
   if (positions_ >= 0) {
     EmbeddingBackward(
-        d.y, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
+        dz, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
   }
   if (types_ < 0) return;
-  EmbeddingBackward(d.y, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
+  EmbeddingBackward(dz, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
 }
 
 }  // namespace cloze

@@ -15,6 +15,7 @@ class Encoder {
   // Data for the backward pass, in the arena of the forward pass.
   struct Saved {
     Norm::Saved embeddings, first;  // first: pre-norm models' norm before block 0
+    Mat embedded;                   // [rows, embedding] input of the projection
     int lowest = -1;  // lowest trainable block; -1: embeddings; number of blocks: none
     std::vector<Block::Saved> blocks;  // from `lowest` on; empty with Pass::recompute
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
@@ -44,7 +45,7 @@ class Encoder {
   // Adds to the gradients of all trainable parameters. Overwrites dy [padded targets, hidden].
   void Backward(const Pass& pass, const Saved& saved, Mat dy) const;
 
-  // Word embeddings [vocab, hidden], tied to the masked-LM decoder.
+  // Word embeddings [vocab, embedding], tied to the masked-LM decoder.
   ParamId word_embeddings() const { return words_; }
 
  private:
@@ -62,8 +63,7 @@ class Encoder {
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const {
     return block + 1 == config_.layers && !mean_ ? targets : std::nullopt;
   }
-  void Embed(
-      const Pass& pass, const BlockState& out, Norm::Saved* embeddings, Norm::Saved* first) const;
+  void Embed(const Pass& pass, const BlockState& out, Saved* saved) const;
   // Returns the output of the first `count` blocks, and keeps nothing else.
   BlockState RunBlocks(const Pass& pass, int count, const std::optional<TargetRows>& targets,
       Observer observe, const std::vector<float*>& probs = {}) const;
@@ -77,6 +77,7 @@ class Encoder {
   bool pre_, mean_;  // mean_: the output is the mean of each target's sequence
   ParamId words_, positions_ = -1, types_ = -1;
   Norm embedding_norm_, first_norm_;
+  Linear projection_;  // [hidden, embedding], if projects_embeddings()
   std::vector<Block> blocks_;
 };
 

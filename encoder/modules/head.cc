@@ -21,7 +21,7 @@ struct Head::Transformed {
 };
 
 Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings)
-    : config_(config), type_(TypeOf(config.head)) {
+    : config_(config), type_(TypeOf(config.head)), width_(config.hidden) {
   if (config.head == HeadKind::kNone) return;
   const int64_t hidden = config.hidden;
   const auto key = [&](Role role) { return config.Key(role, config.layers); };
@@ -29,15 +29,17 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   labels_ = type_.tied          ? config.vocab
             : type_.outputs > 0 ? type_.outputs
                                 : static_cast<int64_t>(config.labels.size());
-  const bool pooler = type_.pooler && config.pooler, biases = config.family->other_biases;
+  const bool pooler = type_.pooler && config.pooler, biases = config.family->other_biases,
+             tells = config.head == HeadKind::kReplacedTokens;
   transform_ = type_.tied || (config.family->transform_always && (pooler || !type_.pooler));
   if (transform_) {
     activation_ = config.family->transform_activation.value_or(config.activation);
-    dense_ = Linear(store, {key(Role::kTransform)}, hidden, hidden, biases);
-    norm_ = Norm(store, key(Role::kTransformNorm), hidden, config.norm_epsilon, biases);
+    if (type_.tied) width_ = config.embedding_size();
+    dense_ = Linear(store, {key(Role::kTransform)}, hidden, width_, biases);
+    norm_ = Norm(store, key(Role::kTransformNorm), width_, config.norm_epsilon, biases);
   } else if (pooler) {
-    activation_ = config.family->pooler_activation;
-    dense_ = Linear(store, {key(Role::kPooler)}, hidden, hidden);
+    activation_ = tells ? config.activation : config.family->pooler_activation;
+    dense_ = Linear(store, {key(tells ? Role::kDiscriminator : Role::kPooler)}, hidden, hidden);
   }
   dense_on_ = transform_ || pooler;
   if (type_.tied) {
@@ -45,7 +47,9 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
     bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
     return;
   }
-  const ParamKey output = key(pooler ? Role::kPooledOutput : Role::kHeadOutput);
+  const ParamKey output = key(!pooler ? Role::kHeadOutput
+                              : tells ? Role::kDiscriminatorOutput
+                                      : Role::kPooledOutput);
   decoder_ = store->AddMatrix(output.Of(Part::kWeight), labels_, hidden);
   bias_ = store->AddVector(output.Of(Part::kBias), labels_, Init::kZero);
   if (config.crf) AddCrf(store);
@@ -71,10 +75,10 @@ DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {
 
 Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
   Transformed t;
-  const auto matrix = [&] { return pass.New(hidden.rows, config_.hidden); };
+  const auto matrix = [&] { return pass.New(hidden.rows, width_); };
   t.x = hidden;
   if (drops_input()) {
-    Mat dropped = matrix();
+    Mat dropped = pass.New(hidden.rows, hidden.cols);
     Dropout(hidden, Site(pass, DropoutPlace::kHeadInput), dropped);
     t.x = dropped;
   }
@@ -153,7 +157,7 @@ LossSum Head::Loss(
   const int64_t chunk = ChunkOf(pass, t.h.rows);
   Mat logits = pass.arena.New(std::min(chunk, t.h.rows), labels_, type);
   Mat narrow = type == pass.compute ? Mat() : pass.New(logits.rows, labels_);
-  Mat dh = scale == 0 ? Mat() : pass.New(t.h.rows, config_.hidden);
+  Mat dh = scale == 0 ? Mat() : pass.New(t.h.rows, width_);
   LossSum sum;
   for (int64_t begin = 0; begin < count; begin += chunk) {
     const int64_t real = std::min(chunk, count - begin), padded = std::min(chunk, t.h.rows - begin);

@@ -45,7 +45,7 @@ class Head {
   struct Transformed;
   void AddCrf(ParamStore* store);
   bool drops_input() const {
-    return dense_on_ && !type_.tied && config_.family->dropout_before_pooler;
+    return dense_on_ && type_.dropout && config_.family->dropout_before_pooler;
   }
   // `pass` is narrowed to the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
@@ -58,10 +58,11 @@ class Head {
   ModelConfig config_;
   const HeadType& type_;
   bool dense_on_ = false, transform_ = false;  // transform_: a norm after dense and activation
+  int64_t width_;                              // of the input of the decoder
   ActivationKind activation_ = ActivationKind::kTanh;
   Linear dense_;
   Norm norm_;
-  ParamId decoder_ = -1, bias_ = -1;              // [labels, hidden], [labels]
+  ParamId decoder_ = -1, bias_ = -1;              // [labels, width], [labels]
   ParamId start_ = -1, between_ = -1, end_ = -1;  // CRF: [labels], [labels, labels], [labels]
   int64_t labels_ = 0;
 };

@@ -239,6 +239,7 @@ std::string HeadName(const ModelConfig& config) {
       return config.pooler ? "sequence" : "sequence_no_pooler";
     case HeadKind::kTokenTagging: return config.crf ? "tagging_crf" : "tagging";
     case HeadKind::kQuestionAnswering: return "questions";
+    case HeadKind::kReplacedTokens: return "replaced_tokens";
   }
   CLOZE_CHECK(false);
 }

@@ -46,7 +46,10 @@ std::vector<Case> Cases() {
       {"lora with dropout", tag, pre, true, wide_lora}, {"modern", mlm, kModern},
       {"modern, mean of the tokens", text, kModern}, {"modern, tagging crf", tag, kModern, true},
       {"modern, last layers", text, kModern, false, last_layers},
-      {"modern, lora with dropout", mlm, kModern, false, wide_lora}};
+      {"modern, lora with dropout", mlm, kModern, false, wide_lora}, {"electra", mlm, "electra"},
+      {"electra, last layers", text, "electra", false, last_layers}, {"albert", mlm, "albert"},
+      {"albert, last layers", tag, "albert", false, last_layers},
+      {"albert, lora with dropout", text, "albert", false, wide_lora}};
 }
 
 Model MakeModel(const Case& c) {

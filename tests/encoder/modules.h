@@ -41,6 +41,8 @@ inline ModelConfig ConfigOf(
   }
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
+  if (c.family->keys.embedding != nullptr) c.embedding = s.hidden / 2;
+  if (c.family->keys.groups != nullptr) c.groups = 1;
   if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
     c.labels = {"a", "b", "c"};
   return c;
@@ -180,7 +182,7 @@ struct HeadModule : Module {
         head(store, config,
             config.head == HeadKind::kMaskedLm
                 ? store->AddMatrix(config.Key(cloze::Role::kWordEmbeddings, -1).Of(Part::kWeight),
-                      config.vocab, config.hidden)
+                      config.vocab, config.embedding_size())
                 : -1),
         weights(w) {}
   Result Run(const Pass& pass, Workspace& s, const Inputs& p) const override {

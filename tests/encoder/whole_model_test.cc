@@ -192,8 +192,11 @@ TEST_P(WholeModel, LogitsInChunks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, WholeModel, testing::Values(kPostNorm, kPreNorm),
-    [](const auto& info) { return std::string(info.param) == kPreNorm ? "pre" : "post"; });
+INSTANTIATE_TEST_SUITE_P(Norms, WholeModel,
+    testing::Values(kPostNorm, kPreNorm, "electra", "albert"), [](const auto& info) {
+      const std::string family = info.param;
+      return family == kPreNorm ? "pre" : family == kPostNorm ? "post" : family;
+    });
 
 }  // namespace
 }  // namespace cloze::reference

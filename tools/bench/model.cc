@@ -36,6 +36,7 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
     case HeadKind::kTokenTagging:
     case HeadKind::kQuestionAnswering:
+    case HeadKind::kReplacedTokens:
     case HeadKind::kNone: break;
   }
   return encoder;

@@ -1,0 +1,33 @@
+// ELECTRA (Clark et al. 2020), generator and discriminator: BERT with embeddings of their own size.
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kHeadNames[] = {
+    {Role::kEmbeddingsProjection, "@embeddings_project"},
+    {Role::kTransform, "generator_predictions.dense"},
+    {Role::kTransformNorm, "generator_predictions.LayerNorm"},
+    {Role::kDecoder, "generator_lm_head"},
+    {Role::kDecoderBias, "generator_lm_head"},
+    {Role::kDiscriminator, "discriminator_predictions.dense"},
+    {Role::kDiscriminatorOutput, "discriminator_predictions.dense_prediction"},
+    {Role::kPooler, "classifier.dense"},
+    {Role::kPooledOutput, "classifier.out_proj"},
+};
+
+}  // namespace
+
+constinit const Family kElectra = {
+    .model_type = "electra",
+    .classes = "Electra",
+    .prefix = "electra.",
+    .dropout_before_pooler = true,
+    .pooler_activation = ActivationKind::kGelu,
+    .transform_activation = ActivationKind::kGelu,
+    .keys = {.embedding = "embedding_size"},
+    .names = {kHeadNames, kBertEncoderNames},
+    .read = [](JsonFields&, ModelConfig* config) { config->embedding = 128; },  // the default
+};
+
+}  // namespace cloze
