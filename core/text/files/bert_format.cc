@@ -22,17 +22,6 @@ OrderedJson TemplateJson(const SpecialNames& names, bool pair) {
   return items;
 }
 
-absl::Status ReadTemplate(const JsonFile& file, SpecialNames* names) {
-  names->cls = file.String("/post_processor/single/0/SpecialToken/id");
-  names->sep = file.String("/post_processor/single/2/SpecialToken/id");
-  if (!names->cls.empty() && !names->sep.empty() &&
-      file.Get("/post_processor/single") == Json(TemplateJson(*names, false)) &&
-      file.Get("/post_processor/pair") == Json(TemplateJson(*names, true)))
-    return absl::OkStatus();
-  return file.Wrong(
-      "post_processor: template is not BERT's: expected [CLS] A [SEP] and [CLS] A [SEP] B [SEP]");
-}
-
 absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
   RETURN_IF_ERROR(file.CheckType("normalizer", "BertNormalizer"));
   NormalizerOptions& options = data->options;
@@ -49,11 +38,7 @@ absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
   if (longest.is_number_unsigned())
     data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
   data->names.unk = file.String("/model/unk_token");
-  RETURN_IF_ERROR(file.ReadVocab("/model/vocab", "model: vocab", &data->tokens));
-  if (file.String("/post_processor/type") == "BertProcessing")
-    return file.ReadClsAndSep(&data->names);
-  RETURN_IF_ERROR(file.CheckType("post_processor", "TemplateProcessing"));
-  return ReadTemplate(file, &data->names);
+  return file.ReadVocab("/model/vocab", "model: vocab", &data->tokens);
 }
 
 // Null means: as `lowercase`.

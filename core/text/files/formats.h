@@ -20,6 +20,8 @@ class JsonFile {
   static absl::StatusOr<JsonFile> Read(const std::string& path);
 
   const std::string& path() const { return path_; }
+  // The text of the file.
+  const std::string& text() const { return text_; }
   // Returns a value; a JSON null if there is none.
   const Json& Get(const std::string& pointer) const;
   // Return the value, or "" and `otherwise` if there is none of this type.
@@ -37,18 +39,24 @@ class JsonFile {
   // messages.
   absl::Status ReadVocab(
       const std::string& pointer, const char* what, std::vector<std::string>* tokens) const;
-  // Reads "cls" and "sep" of a BertProcessing or RobertaProcessing, pairs of a token and its id.
-  absl::Status ReadClsAndSep(SpecialNames* names) const;
 
  private:
-  JsonFile(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
+  JsonFile(std::string path, std::string text, Json json)
+      : path_(std::move(path)), text_(std::move(text)), json_(std::move(json)) {}
 
-  std::string path_;
+  std::string path_, text_;
   Json json_;
 };
 
 // Returns an object of tokens and their ids.
 OrderedJson VocabObject(const std::vector<std::string>& tokens);
+
+// Appends the steps of the normaliser at pointer `at`. Returns kData naming a component that is not
+// supported.
+absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextSteps* steps);
+// Sets data->templates and the names of the class and separator tokens, the first and the last
+// token around a single text. Requires all of data->tokens.
+absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data);
 
 struct VocabFile {
   const char* name;
@@ -58,21 +66,22 @@ struct VocabFile {
 struct TokenizerFormat {
   SubwordKind kind;
   const char* model;  // its type in tokenizer.json
-  // Reads all of a tokenizer.json but the added tokens. Returns kData naming the component that
-  // this kind does not have.
+  // Reads all of a tokenizer.json but added tokens and post-processor. Returns kData naming the
+  // component that this kind does not have.
   absl::Status (*read)(const JsonFile& file, TokenizerData* data);
+  // The rest is null for kinds that are saved as they were read.
   // Adds normalizer, pre_tokenizer, post_processor, decoder and model to a tokenizer.json.
-  void (*write)(const Tokenizer& tokenizer, OrderedJson* json);
+  void (*write)(const Tokenizer& tokenizer, OrderedJson* json) = nullptr;
   // Returns tokenizer_config.json without the names of all special tokens.
-  OrderedJson (*config)(const TokenizerData& data, int64_t max_length);
+  OrderedJson (*config)(const TokenizerData& data, int64_t max_length) = nullptr;
   // The files of a folder without tokenizer.json; the first has the tokens.
-  absl::Span<const VocabFile> vocab_files;
-  absl::Status (*read_vocab)(const std::vector<std::string>& paths, TokenizerData* data);
+  absl::Span<const VocabFile> vocab_files = {};
+  absl::Status (*read_vocab)(const std::vector<std::string>& paths, TokenizerData* data) = nullptr;
   // Checks the other files of a folder against `data` of its tokenizer.json. May be null.
   absl::Status (*check_folder)(const std::string& folder, const TokenizerData& data) = nullptr;
 };
 
-extern const TokenizerFormat kBertFormat, kRobertaFormat;
+extern const TokenizerFormat kBertFormat, kRobertaFormat, kUnigramFormat;
 
 }  // namespace cloze
 

@@ -67,19 +67,17 @@ absl::Status ReadRobertaModel(const JsonFile& file, TokenizerData* data) {
 }
 
 absl::Status ReadRoberta(const JsonFile& file, TokenizerData* data) {
-  if (!file.Get("/normalizer").is_null()) {
-    return file.Wrong("normalizer: type ", Quote(file.String("/normalizer/type")),
-        " is not supported with a BPE: expected null");
-  }
+  RETURN_IF_ERROR(ReadTextSteps(file, "/normalizer", &data->steps));
   RETURN_IF_ERROR(file.CheckType("pre_tokenizer", "ByteLevel"));
   data->add_prefix_space = file.Bool("/pre_tokenizer/add_prefix_space", true);
   if (!file.Bool("/pre_tokenizer/use_regex", true))
     return file.Wrong("pre_tokenizer: use_regex false is not supported");
   RETURN_IF_ERROR(ReadRobertaModel(file, data));
-  RETURN_IF_ERROR(file.CheckType("post_processor", "RobertaProcessing"));
-  data->trim_offsets = file.Bool("/post_processor/trim_offsets", true);
+  // Only this post-processor trims spans.
+  const bool trims = file.String("/post_processor/type") == "RobertaProcessing";
+  data->trim_offsets = trims && file.Bool("/post_processor/trim_offsets", true);
   data->trim_keeps_first = file.Bool("/post_processor/add_prefix_space", true);
-  return file.ReadClsAndSep(&data->names);
+  return absl::OkStatus();
 }
 
 void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {

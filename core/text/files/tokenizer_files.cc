@@ -15,9 +15,9 @@ namespace cloze {
 absl::StatusOr<JsonFile> JsonFile::Read(const std::string& path) {
   constexpr int64_t kMaxBytes = int64_t{512} << 20;
   constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for each merge
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxBytes));
   ASSIGN_OR_RETURN(Json json, ParseJson(text, path, kMaxValues));
-  return JsonFile(path, std::move(json));
+  return JsonFile(path, std::move(text), std::move(json));
 }
 
 const Json& JsonFile::Get(const std::string& pointer) const {
@@ -63,12 +63,6 @@ absl::Status JsonFile::ReadVocab(
   return absl::OkStatus();
 }
 
-absl::Status JsonFile::ReadClsAndSep(SpecialNames* names) const {
-  names->cls = String("/post_processor/cls/0"), names->sep = String("/post_processor/sep/0");
-  if (!names->cls.empty() && !names->sep.empty()) return absl::OkStatus();
-  return Wrong("post_processor: expected cls and sep");
-}
-
 OrderedJson VocabObject(const std::vector<std::string>& tokens) {
   OrderedJson vocab = OrderedJson::object();
   // operator[] would search the object from its start each time.
@@ -80,40 +74,63 @@ OrderedJson VocabObject(const std::vector<std::string>& tokens) {
 
 namespace {
 
-constexpr const TokenizerFormat* kFormats[] = {&kBertFormat, &kRobertaFormat};
+constexpr const TokenizerFormat* kFormats[] = {&kBertFormat, &kRobertaFormat, &kUnigramFormat};
 
 const TokenizerFormat& FormatOf(SubwordKind kind) {
-  return kind == kBertFormat.kind ? kBertFormat : kRobertaFormat;
+  for (const TokenizerFormat* format : kFormats) {
+    if (format->kind == kind) return *format;
+  }
+  return kBertFormat;
 }
 
 absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
-  std::map<uint64_t, std::string> added;
-  for (size_t i = 0; i < file.Get("/added_tokens").size(); ++i) {
-    const std::string token = absl::StrCat("/added_tokens/", i);
-    const std::string content = file.String(token + "/content");
-    const Json& id = file.Get(token + "/id");
-    if (content.empty() || !id.is_number_unsigned())
+  struct Added {
+    std::string content;
+    bool normalized, special;
+  };
+  std::map<uint64_t, Added> added;
+  for (const Json& token : file.Get("/added_tokens")) {
+    const auto flag = [&](const char* name) {
+      return token.is_object() && token.contains(name) && token[name] == true;
+    };
+    const auto text = [&](const char* name) {
+      return token.is_object() && token.contains(name) ? token[name] : Json();
+    };
+    const Json content = text("content"), id = text("id");
+    if (!content.is_string() || content == "" || !id.is_number_unsigned())
       return file.Wrong("added_tokens: expected content and id");
     // Without a normaliser, `normalized` makes no difference.
-    const bool normalized =
-        !file.Get("/normalizer").is_null() && file.Bool(token + "/normalized", false);
-    if (normalized || file.Bool(token + "/single_word", false)) {
-      return file.Wrong("added_tokens: ", Quote(content), ": ",
-          normalized ? "normalized" : "single_word", " is not supported");
+    const bool normalized = !file.Get("/normalizer").is_null() && flag("normalized"),
+               bert = normalized && data->kind == SubwordKind::kWordPiece;
+    if (bert || flag("single_word")) {
+      return file.Wrong("added_tokens: ", Quote(content.get<std::string>()), ": ",
+          bert ? "normalized" : "single_word", " is not supported");
     }
-    added[id.get<uint64_t>()] = content;
-    if (file.Bool(token + "/lstrip", false)) data->lstrip.push_back(content);
-    if (file.Bool(token + "/rstrip", false)) data->rstrip.push_back(content);
+    added[id.get<uint64_t>()] = {content.get<std::string>(), normalized, flag("special")};
+    if (flag("lstrip")) data->lstrip.push_back(content.get<std::string>());
+    if (flag("rstrip")) data->rstrip.push_back(content.get<std::string>());
   }
-  for (const auto& [id, content] : added) {
-    if (id == data->tokens.size()) data->tokens.push_back(content);
-    if (id >= data->tokens.size() || data->tokens[id] != content) {
-      return file.Wrong(
-          "added_tokens: ", Quote(content), " has id ", id, ", which does not fit the vocabulary");
+  for (const auto& [id, token] : added) {
+    if (id == data->tokens.size()) data->tokens.push_back(token.content);
+    if (id >= data->tokens.size() || data->tokens[id] != token.content) {
+      return file.Wrong("added_tokens: ", Quote(token.content), " has id ", id,
+          ", which does not fit the vocabulary");
     }
     data->added.push_back(static_cast<int32_t>(id));
+    if (token.special) data->special.push_back(static_cast<int32_t>(id));
+    if (token.normalized) data->normalized.push_back(static_cast<int32_t>(id));
   }
   return absl::OkStatus();
+}
+
+// Keeps the file, which says more than the writer of the kind could, and what determines its ids.
+void KeepFile(const JsonFile& file, TokenizerData* data) {
+  data->json = file.text();
+  for (const char* part : {"normalizer", "pre_tokenizer", "post_processor", "added_tokens"})
+    absl::StrAppend(&data->rules, file.Get(absl::StrCat("/", part)).dump(), "\n");
+  const auto* scores = reinterpret_cast<const char*>(data->scores.data());
+  absl::StrAppend(&data->rules, MergesText(*data), data->byte_fallback, data->drops_unknown,
+      absl::string_view(scores, data->scores.size() * sizeof(double)));
 }
 
 absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
@@ -128,9 +145,16 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
     data.kind = format->kind;
     RETURN_IF_ERROR(format->read(file, &data));
     RETURN_IF_ERROR(ReadAddedTokens(file, &data));
+    RETURN_IF_ERROR(ReadPostProcessor(file, &data));
+    const SpecialNames& names = data.names;
+    const bool plain =
+        data.steps.empty() && data.normalized.empty() && format->write != nullptr &&
+        data.templates == (format == &kBertFormat ? BertTemplates(names.cls, names.sep)
+                                                  : RobertaTemplates(names.cls, names.sep));
+    if (!plain) KeepFile(file, &data);
     return data;
   }
-  return file.Wrong("model: type ", Quote(type), ": expected WordPiece or BPE");
+  return file.Wrong("model: type ", Quote(type), ": expected WordPiece, BPE or Unigram");
 }
 
 // The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
@@ -190,6 +214,16 @@ OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {
   return added;
 }
 
+// tokenizer_config.json for a tokenizer.json that transformers must not rebuild by itself.
+OrderedJson PlainConfig(const TokenizerData& data, int64_t max_length) {
+  OrderedJson inputs = OrderedJson::array({"input_ids", "attention_mask"});
+  const bool types =
+      absl::c_any_of(data.templates.pair, [](const TemplateItem& item) { return item.type > 0; });
+  if (types) inputs.insert(inputs.begin() + 1, "token_type_ids");
+  return {{"backend", "tokenizers"}, {"model_input_names", std::move(inputs)},
+      {"model_max_length", max_length}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase) {
@@ -221,14 +255,19 @@ absl::Status SaveTokenizer(
     return WriteFileAtomically(JoinPath(directory, name), content);
   };
   const TokenizerFormat& format = FormatOf(data.kind);
-  OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr},
-      {"added_tokens", AddedTokensJson(tokenizer)}};
-  format.write(tokenizer, &json);
+  OrderedJson names = OrderedJson::object(), config = PlainConfig(data, max_length);
   // LoadTokenizer prefers tokenizer.json, so an interrupted save is never a mixture.
-  RETURN_IF_ERROR(write("tokenizer.json", ToJsonText(json)));
-  for (const VocabFile& file : format.vocab_files)
-    RETURN_IF_ERROR(write(file.name, file.content(data)));
-  OrderedJson names = OrderedJson::object(), config = format.config(data, max_length);
+  if (!data.json.empty()) {
+    RETURN_IF_ERROR(write("tokenizer.json", data.json));
+  } else {
+    OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr},
+        {"added_tokens", AddedTokensJson(tokenizer)}};
+    format.write(tokenizer, &json);
+    RETURN_IF_ERROR(write("tokenizer.json", ToJsonText(json)));
+    for (const VocabFile& file : format.vocab_files)
+      RETURN_IF_ERROR(write(file.name, file.content(data)));
+    config = format.config(data, max_length);
+  }
   SpecialNames special = data.names;
   for (const auto& [field, name] : NameFields(&special)) {
     if (!name->empty()) names[field] = config[field] = *name;

@@ -15,14 +15,15 @@ namespace cloze {
 // merges.txt; tokenizer_config.json), a tokenizer.json or a lone vocab.txt. `lowercase` applies if
 // no file says whether to lower-case texts and strip accents. Returns kNoInput if there is no such
 // file; kData, naming file and line, for duplicate or blank tokens, tokens over 1 KiB and missing
-// special tokens or merges, and naming the component for a tokenizer.json that is neither BERT's
-// nor RoBERTa's; kMismatch if merges.txt and tokenizer.json differ; kLimit for more than 10 million
+// special tokens or merges, and naming the component of a tokenizer.json that is not supported;
+// kMismatch if merges.txt and tokenizer.json differ; kLimit for more than 10 million
 // tokens or 128 MB of them.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase);
 
-// Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt (byte-level
-// BPE: vocab.json and merges.txt) into an existing folder, each file atomically. `max_length`
-// becomes model_max_length.
+// Writes tokenizer.json (one with components that only it can describe: unchanged),
+// tokenizer_config.json, special_tokens_map.json and the vocabulary files of BERT and RoBERTa
+// (vocab.txt; vocab.json and merges.txt) into an existing folder, each file atomically.
+// `max_length` becomes model_max_length.
 absl::Status SaveTokenizer(
     const Tokenizer& tokenizer, const std::string& directory, int64_t max_length);
 

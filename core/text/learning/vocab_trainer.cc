@@ -131,7 +131,7 @@ class WordCounter {
     while (!lines.empty()) {
       const absl::string_view line =
           lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
-      recipe_.text.pre_tokenizer->Split(line, false, [&](size_t begin, size_t end, bool) {
+      recipe_.text.pre_tokenizer->Split(line, Place::kStart, [&](size_t begin, size_t end, bool) {
         if (end - begin > kMaxRawWord) {
           ++*dropped;
         } else {

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
@@ -34,36 +32,40 @@ int64_t SpacesAfter(absl::string_view text, int64_t at) {
 
 }  // namespace
 
-void AddedTokens::Add(const std::string& token, int32_t id, bool lstrip, bool rstrip) {
-  tokens_[token] = {id, lstrip, rstrip};
-  std::vector<size_t>& lengths = lengths_[static_cast<unsigned char>(token[0])];
-  if (lengths.empty()) first_bytes_.push_back(token[0]);
-  if (std::find(lengths.begin(), lengths.end(), token.size()) == lengths.end())
-    lengths.push_back(token.size());
-  std::sort(lengths.begin(), lengths.end(), std::greater<>());
+AddedTokens::AddedTokens(std::vector<Token> tokens) : tokens_(std::move(tokens)) {
+  std::vector<Trie::Entry> entries;
+  for (const Token& token : tokens_) {
+    entries.push_back({token.text, static_cast<int32_t>(entries.size())});
+    bool& starts = starts_[static_cast<unsigned char>(token.text[0])];
+    if (!starts) first_bytes_.push_back(token.text[0]);
+    starts = true;
+  }
+  trie_ = Trie(std::move(entries));
 }
 
 AddedTokens::Match AddedTokens::Find(absl::string_view text, size_t from) const {
   const size_t start = from;
-  while (from < text.size()) {
+  for (; from < text.size(); ++from) {
     if (first_bytes_.size() == 1) {
       const void* at = std::memchr(text.data() + from, first_bytes_[0], text.size() - from);
       from = at == nullptr ? text.size() : static_cast<const char*>(at) - text.data();
     } else {
-      while (from < text.size() && lengths_[static_cast<unsigned char>(text[from])].empty()) ++from;
+      while (from < text.size() && !starts_[static_cast<unsigned char>(text[from])]) ++from;
     }
     if (from == text.size()) break;
-    for (const size_t length : lengths_[static_cast<unsigned char>(text[from])]) {
-      if (length > text.size() - from) continue;
-      const auto found = tokens_.find(std::string(text.substr(from, length)));
-      if (found == tokens_.end()) continue;
-      const Token& token = found->second;
-      const auto at = static_cast<int64_t>(from), end = static_cast<int64_t>(from + length);
-      return {{token.lstrip ? SpacesBefore(text, start, at) : at,
-                  token.rstrip ? SpacesAfter(text, end) : end},
-          token.id, {at, end}};
+    int32_t found = -1;
+    size_t size = 0;
+    const Trie::Node* node = trie_.First(text[from]);
+    for (size_t end = from + 1; node != nullptr; ++end) {
+      if (node->id >= 0) found = node->id, size = end - from;
+      node = end < text.size() ? trie_.Child(*node, text[end]) : nullptr;
     }
-    ++from;
+    if (found < 0) continue;
+    const Token& token = tokens_[found];
+    const auto at = static_cast<int64_t>(from), end = static_cast<int64_t>(from + size);
+    return {{token.lstrip ? SpacesBefore(text, start, at) : at,
+                token.rstrip ? SpacesAfter(text, end) : end},
+        token.id, {at, end}};
   }
   const auto size = static_cast<int64_t>(text.size());
   return {{size, size}, -1, {size, size}};

@@ -37,7 +37,7 @@ class ByteBpe final : public SubwordModel {
     const auto first = static_cast<unsigned char>(BytesOfToken(token)[0]);
     return first >= 0x80 || absl::ascii_isalnum(first);
   }
-  void AppendDecoded(absl::string_view token, std::string* text) const override {
+  void AppendDecoded(absl::string_view token, bool, std::string* text) const override {
     *text += BytesOfToken(token);
   }
   std::string Show(absl::string_view token) const override { return BytesOfToken(token); }

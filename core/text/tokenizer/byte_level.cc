@@ -90,9 +90,9 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
  public:
   explicit ByteLevelPreTokenizer(bool add_prefix_space) : add_prefix_space_(add_prefix_space) {}
 
-  void Split(absl::string_view text, bool given, WordSink sink) const override {
+  void Split(absl::string_view text, Place place, WordSink sink) const override {
     size_t at = 0;
-    if ((add_prefix_space_ || given) && !text.empty() && text[0] != ' ') {
+    if ((add_prefix_space_ || place == Place::kGiven) && !text.empty() && text[0] != ' ') {
       at = WordEnd(text, 0, true);
       sink(0, at, true);
     }

@@ -35,12 +35,13 @@ thread_local EncodeScratch encode_scratch;
 // Adds the tokens of a text to an encoding.
 class TextEncoder {
  public:
-  // `text`, `pipeline` and `encoding` must outlive this object.
-  TextEncoder(const Pipeline& pipeline, absl::string_view text, Encoding* encoding)
-      : pipeline_(pipeline), text_(text), encoding_(*encoding) {}
+  // `text`, `pipeline` and `encoding` must outlive this object. `number` is that of the first word,
+  // or of all words if the text is given as one word.
+  TextEncoder(const Pipeline& pipeline, absl::string_view text, bool given, int32_t number,
+      Encoding* encoding)
+      : pipeline_(pipeline), text_(text), encoding_(*encoding), given_(given), number_(number) {}
 
-  // `number` is that of the first word, or of all words if the text is given as one word.
-  void Run(bool given, int32_t number);
+  void Run();
 
  private:
   // Passes the text up to byte `to`.
@@ -48,14 +49,21 @@ class TextEncoder {
     chars_ += CountCodePoints(text_.substr(byte_, to - byte_));
     byte_ = to;
   }
+  // Adds the tokens of the words in bytes [begin, end) of the text; `start` if they are its first.
+  void AddWords(size_t begin, size_t end, bool start);
+  // Normalises bytes [begin, end) of the text, and adds the tokens of the result.
+  void AddNormalized(size_t begin, size_t end);
+  void AddToken(const AddedTokens::Match& match);
   // Adds the tokens of the word at bytes `word` of the text, and passes it.
-  void AddWord(Span word, bool prefixed, int32_t number);
+  void AddWord(Span word, bool prefixed);
   // Maps the bytes of the normalised word back to the text. Returns the code points of the word.
   int64_t MapToText(Span word, bool prefixed);
 
   const Pipeline& pipeline_;
   const absl::string_view text_;
   Encoding& encoding_;
+  const bool given_;
+  int32_t number_;
   int64_t byte_ = 0, chars_ = 0;  // how much of the text has been passed
   EncodeScratch& scratch_ = encode_scratch;
 };
@@ -78,7 +86,7 @@ int64_t TextEncoder::MapToText(Span word, bool prefixed) {
   return count;
 }
 
-void TextEncoder::AddWord(Span word, bool prefixed, int32_t number) {
+void TextEncoder::AddWord(Span word, bool prefixed) {
   const PostProcessor& post = pipeline_.post;
   const absl::string_view raw = text_.substr(word.begin, word.end - word.begin);
   const std::string& normal = scratch_.word;
@@ -104,33 +112,68 @@ void TextEncoder::AddWord(Span word, bool prefixed, int32_t number) {
       bytes = Trim(part, bytes, keep_first), chars = Trim(part, chars, keep_first);
       if (chars.begin == chars.end) bytes.end = bytes.begin;
     }
-    encoding_.Add(piece.id, 0, number, bytes, chars);
+    encoding_.Add(piece.id, 0, number_, bytes, chars);
   }
   byte_ = word.end, chars_ += count;
+  number_ += !given_;
 }
 
-void TextEncoder::Run(bool given, int32_t number) {
-  for (size_t from = 0; from < text_.size();) {
-    const AddedTokens::Match match = pipeline_.added.Find(text_, from);
-    // An invalid sequence that a match cuts is invalid on both sides, so code points can be counted
-    // part by part.
-    const absl::string_view part = text_.substr(from, match.span.begin - from);
-    pipeline_.pre_tokenizer->Split(part, given, [&](size_t begin, size_t end, bool prefixed) {
-      AddWord(
-          {static_cast<int64_t>(from + begin), static_cast<int64_t>(from + end)}, prefixed, number);
-      number += !given;
-    });
-    if (match.id >= 0) {
-      const Span bytes = pipeline_.post.trims_spans ? match.token : match.span;
-      Advance(bytes.begin);
-      const int64_t chars = chars_;
-      Advance(bytes.end);
-      encoding_.Add(match.id, 0, number, bytes, {chars, chars_});
-      number += !given;
-      Advance(match.span.end);
-    }
-    from = match.span.end;
+void TextEncoder::AddWords(size_t begin, size_t end, bool start) {
+  const Place place = given_ ? Place::kGiven : start ? Place::kStart : Place::kInside;
+  const absl::string_view part = text_.substr(begin, end - begin);
+  pipeline_.pre_tokenizer->Split(part, place, [&](size_t from, size_t to, bool prefixed) {
+    AddWord({static_cast<int64_t>(begin + from), static_cast<int64_t>(begin + to)}, prefixed);
+  });
+}
+
+void TextEncoder::AddToken(const AddedTokens::Match& match) {
+  const Span bytes = pipeline_.post.trims_spans ? match.token : match.span;
+  Advance(bytes.begin);
+  const int64_t chars = chars_;
+  Advance(bytes.end);
+  encoding_.Add(match.id, 0, number_, bytes, {chars, chars_});
+  number_ += !given_;
+  Advance(match.span.end);
+}
+
+void TextEncoder::AddNormalized(size_t begin, size_t end) {
+  NormalText normal;
+  pipeline_.NormalizeText(text_.substr(begin, end - begin), true, &normal);
+  const size_t first = encoding_.ids.size();
+  TextEncoder inner(pipeline_, normal.text, given_, number_, &encoding_);
+  ForEachPart(
+      pipeline_.added_normal, normal.text,
+      [&](size_t from, size_t to) { inner.AddWords(from, to, begin + from == 0); },
+      [&](const AddedTokens::Match& match) { inner.AddToken(match); });
+  number_ = inner.number_;
+  std::vector<int64_t> chars;  // code points of the part before each of its bytes, and in all
+  int64_t count = 0;
+  for (size_t at = begin; at < end; ++count) {
+    const CodePoint c = CodePointAt(text_.substr(0, end), at);
+    chars.resize(chars.size() + c.size, count);
+    at += c.size;
   }
+  chars.push_back(count);
+  for (size_t i = first; i < encoding_.ids.size(); ++i) {
+    Span bytes = encoding_.bytes[i];
+    bytes = bytes.begin < bytes.end
+                ? Span{normal.source[bytes.begin].begin, normal.source[bytes.end - 1].end}
+                : Span{};
+    const auto offset = static_cast<int64_t>(begin);
+    encoding_.bytes[i] = {offset + bytes.begin, offset + bytes.end};
+    encoding_.chars[i] = {chars_ + chars[bytes.begin], chars_ + chars[bytes.end]};
+  }
+  byte_ = end, chars_ += count;
+}
+
+void TextEncoder::Run() {
+  ForEachPart(
+      pipeline_.added, text_,
+      [&](size_t begin, size_t end) {
+        if (pipeline_.NormalizesText()) return AddNormalized(begin, end);
+        AddWords(begin, end, begin == 0);
+      },
+      [&](const AddedTokens::Match& match) { AddToken(match); });
 }
 
 // Puts special tokens, if `special`, around the tokens that add_text(text, encoding) adds.
@@ -168,19 +211,19 @@ int64_t TokensRead(
 
 Encoding Tokenizer::Encode(absl::string_view text, bool special) const {
   return Assemble(pipeline_.post.single, special,
-      [&](int, Encoding* encoding) { TextEncoder(pipeline_, text, encoding).Run(false, 0); });
+      [&](int, Encoding* encoding) { TextEncoder(pipeline_, text, false, 0, encoding).Run(); });
 }
 
 Encoding Tokenizer::EncodePair(absl::string_view a, absl::string_view b) const {
   return Assemble(pipeline_.post.pair, true, [&](int text, Encoding* encoding) {
-    TextEncoder(pipeline_, text == 0 ? a : b, encoding).Run(false, 0);
+    TextEncoder(pipeline_, text == 0 ? a : b, false, 0, encoding).Run();
   });
 }
 
 Encoding Tokenizer::EncodeWords(absl::Span<const std::string> words, bool special) const {
   return Assemble(pipeline_.post.single, special, [&](int, Encoding* encoding) {
     for (size_t i = 0; i < words.size(); ++i)
-      TextEncoder(pipeline_, words[i], encoding).Run(true, static_cast<int32_t>(i));
+      TextEncoder(pipeline_, words[i], true, static_cast<int32_t>(i), encoding).Run();
   });
 }
 

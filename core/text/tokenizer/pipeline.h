@@ -1,6 +1,8 @@
-// The stages of a tokenizer. Added tokens are found in the raw text. The text between them is cut
+// The stages of a tokenizer. Added tokens are found in the raw text. The text between them is
+// normalised by steps, if there are any, and more added tokens are found in it. The rest is cut
 // into words, each word is normalised and split into subwords, and special tokens are put around
-// the result. Words are cut from the raw text, so that their ids can be cached by their raw bytes.
+// the result. Words are cut before they are normalised, so that their ids can be cached by their
+// bytes.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 
@@ -9,21 +11,17 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "core/text/tokenizer/text_step.h"
 #include "core/text/tokenizer/tokenizer_data.h"
+#include "core/text/tokenizer/trie.h"
 
 namespace cloze {
 
-// Half-open range.
-struct Span {
-  int64_t begin = 0, end = 0;
-};
-
-// Tokens that are recognised in raw text, before it is normalised: "[MASK]", "<mask>".
+// Tokens that are recognised in a text before it is cut into words: "[MASK]", "<mask>".
 class AddedTokens {
  public:
   // A token in the text. If none is found, id is -1 and both spans are empty, at text.size().
@@ -33,21 +31,37 @@ class AddedTokens {
     Span token;  // without it
   };
 
-  // `lstrip`, `rstrip`: a match includes the white space to the left or right of the token.
-  void Add(const std::string& token, int32_t id, bool lstrip, bool rstrip);
+  struct Token {
+    std::string text;  // not empty
+    int32_t id;
+    bool lstrip, rstrip;  // a match includes the white space to the left or right of the token
+  };
+
+  AddedTokens() = default;
+  explicit AddedTokens(std::vector<Token> tokens);
+  bool empty() const { return tokens_.empty(); }
   // Returns the leftmost token at or after `from`; of several that start there, the longest.
   Match Find(absl::string_view text, size_t from) const;
 
  private:
-  struct Token {
-    int32_t id;
-    bool lstrip, rstrip;
-  };
-  std::unordered_map<std::string, Token> tokens_;
-  // Lengths of the tokens by their first byte, longest first.
-  std::array<std::vector<size_t>, 256> lengths_;
+  std::vector<Token> tokens_;
+  Trie trie_;  // of indices of tokens_
+  std::array<bool, 256> starts_ = {};
   std::vector<char> first_bytes_;
 };
+
+// Calls on_text(begin, end) for each part of `text` between tokens, and on_token(match).
+template <typename OnText, typename OnToken>
+void ForEachPart(
+    const AddedTokens& added, absl::string_view text, OnText on_text, OnToken on_token) {
+  for (size_t from = 0; from < text.size();) {
+    const AddedTokens::Match match = added.Find(text, from);
+    const auto end = static_cast<size_t>(match.span.begin);
+    if (from < end) on_text(from, end);
+    if (match.id >= 0) on_token(match);
+    from = match.span.end;
+  }
+}
 
 // Receives a word at bytes [begin, end) of a raw text. With `prefixed`, the pre-tokenizer's prefix
 // is put in front of its normal form; such a word may have no bytes.
@@ -70,11 +84,14 @@ class Normalizer {
       std::vector<int32_t>* source) const = 0;
 };
 
+// Where a part of a text is: at its start, after an added token, or a whole word of the user's.
+enum class Place { kStart, kInside, kGiven };
+
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Calls `sink` for each word of `text` in order. `given`: `text` is one of the user's words.
-  virtual void Split(absl::string_view text, bool given, WordSink sink) const = 0;
+  // Calls `sink` for each word of `text` in order.
+  virtual void Split(absl::string_view text, Place place, WordSink sink) const = 0;
   virtual absl::string_view prefix() const { return ""; }
 };
 
@@ -87,8 +104,9 @@ class SubwordModel {
   virtual size_t max_word_bytes() const { return std::numeric_limits<size_t>::max(); }
   // True if `token` continues the word of the token before it.
   virtual bool ContinuesWord(absl::string_view token) const = 0;
-  // Appends what `token` adds to a decoded text; not always valid UTF-8.
-  virtual void AppendDecoded(absl::string_view token, std::string* text) const = 0;
+  // Appends what `token` adds to a decoded text, of which it may be the first token; not always
+  // valid UTF-8.
+  virtual void AppendDecoded(absl::string_view token, bool first, std::string* text) const = 0;
   // Returns `token` as shown to people; not always valid UTF-8.
   virtual std::string Show(absl::string_view token) const { return std::string(token); }
 };
@@ -107,11 +125,16 @@ struct PostProcessor {
 
 struct Pipeline {
   AddedTokens added;
+  TextSteps steps;
+  AddedTokens added_normal;  // found in what the steps return
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;  // may refer to the normaliser
   std::unique_ptr<const SubwordModel> model;
   PostProcessor post;
 
+  // If false, the text between tokens of `added` is cut into words as it is.
+  bool NormalizesText() const { return !steps.empty() || !added_normal.empty(); }
+  void NormalizeText(absl::string_view raw, bool tracked, NormalText* text) const;
   // Sets *word to the normal form of a raw word, and *source as Normalizer does.
   void Normalize(absl::string_view raw, bool prefixed, std::string* word,
       std::vector<int32_t>* source = nullptr) const;
@@ -136,6 +159,20 @@ void SetByteLevelText(bool add_prefix_space, Pipeline* pipeline);
 // leftmost place, in O(n log n). Requires `data` that CheckTokens accepted, and the `ids` of its
 // tokens. `unknown` is the id of bytes that are not tokens; -1 drops them, as Hugging Face does.
 std::unique_ptr<const SubwordModel> MakeByteBpe(
+    const TokenizerData& data, const TokenIds& ids, int32_t unknown);
+
+inline constexpr absl::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
+
+// Sets the text stages of SentencePiece: blanks become U+2581, and words are cut before it. Given
+// words get one in front unless they have one.
+void SetMetaspaceText(const MetaspaceOptions& options, Pipeline* pipeline);
+
+// Makes SentencePiece's Unigram: the pieces with the greatest sum of data.scores; of equals, those
+// whose last piece is the longest. A code point that is no piece is unknown, with a score 10 below
+// the least; neighbours join to one token `unknown` or, with data.byte_fallback, become tokens
+// "<0xNN>" if all of them exist. Time is linear in the length of the word times that of the longest
+// piece. Requires `data` that CheckTokens accepted.
+std::unique_ptr<const SubwordModel> MakeUnigram(
     const TokenizerData& data, const TokenIds& ids, int32_t unknown);
 
 // Byte-level tokens spell each byte as one printable character: 0x21 ... 0x7E, 0xA1 ... 0xAC and

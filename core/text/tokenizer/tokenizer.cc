@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
@@ -23,28 +24,39 @@ std::string ValidUtf8(std::string text) {
 }
 
 // The only place that knows the kinds of tokenizers.
-Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, const SpecialIds& special) {
-  const PostProcessor::Item cls{.id = special.cls}, sep{.id = special.sep}, a{.text = 0};
+Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
   Pipeline p;
-  p.post.single = {cls, a, sep};
   switch (data.kind) {
     case SubwordKind::kWordPiece:
       SetBertText(data.options, &p);
-      p.model = MakeWordPiece(data.tokens, special.unk, data.max_word_chars);
-      p.post.pair = {cls, a, sep, {.text = 1, .type = 1}, {.id = special.sep, .type = 1}};
+      p.model = MakeWordPiece(data.tokens, unknown, data.max_word_chars);
       break;
     case SubwordKind::kByteBpe:
       SetByteLevelText(data.add_prefix_space, &p);
-      p.model = MakeByteBpe(data, ids, data.drops_unknown ? -1 : special.unk);
-      p.post.pair = {cls, a, sep, sep, {.text = 1}, sep};
+      p.model = MakeByteBpe(data, ids, data.drops_unknown ? -1 : unknown);
       p.post.trims_spans = data.trim_offsets, p.post.keeps_first_blank = data.trim_keeps_first;
       break;
+    case SubwordKind::kUnigram:
+      SetMetaspaceText(data.metaspace, &p);
+      p.model = MakeUnigram(data, ids, unknown);
+      break;
   }
+  p.steps = data.steps;
+  const auto resolve = [&](const std::vector<TemplateItem>& items) {
+    std::vector<PostProcessor::Item> result;
+    for (const TemplateItem& item : items) {
+      const int32_t id = item.text < 0 ? ids.Find(item.token) : -1;
+      result.push_back({.id = id, .text = item.text, .type = item.type});
+    }
+    return result;
+  };
+  p.post.single = resolve(data.templates.single), p.post.pair = resolve(data.templates.pair);
   return p;
 }
 
 // Returns what determines ids besides tokens, special tokens and options.
 std::string RulesKey(const TokenizerData& data) {
+  if (!data.rules.empty()) return data.rules;
   if (data.kind == SubwordKind::kWordPiece) return "";
   return absl::StrCat(MergesText(data), data.add_prefix_space, data.drops_unknown,
       absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
@@ -69,7 +81,8 @@ struct IdsScratch {
   static constexpr int kBits = 15;
   // The ids of recent words, 2 MB. A word replaces the word in its slot.
   std::vector<CachedWord> cache = std::vector<CachedWord>(size_t{1} << kBits);
-  std::string word;  // normalised
+  NormalText normal;  // of the part of a text
+  std::string word;   // normalised
   std::vector<Piece> pieces;
 
   // Returns the slot for a word, by a hash of its bytes, eight at a time.
@@ -106,6 +119,11 @@ void AppendWord(const Pipeline& pipeline, uint32_t owner, absl::string_view raw,
 
 }  // namespace
 
+void Pipeline::NormalizeText(absl::string_view raw, bool tracked, NormalText* text) const {
+  text->Set(raw, tracked);
+  for (const auto& step : steps) step->Apply(text);
+}
+
 void Pipeline::Normalize(
     absl::string_view raw, bool prefixed, std::string* word, std::vector<int32_t>* source) const {
   word->clear();
@@ -120,15 +138,33 @@ Tokenizer::Tokenizer(TokenizerData data, TokenIds ids)
   serial_ = ++serial;
   const SpecialNames& names = data_.names;
   special_ = {id(names.pad), id(names.unk), id(names.cls), id(names.sep), id(names.mask)};
-  pipeline_ = MakePipeline(data_, ids_, special_);
-  std::vector<int32_t> added = data_.added;
+  is_special_.resize(data_.tokens.size());
   for (const int32_t id : special_.All()) {
-    if (id >= 0) added.push_back(id);
+    if (id >= 0) is_special_[id] = true;
   }
+  for (const int32_t id : data_.special) is_special_[id] = true;
+  pipeline_ = MakePipeline(data_, ids_, special_.unk);
+  std::set<int32_t> added(data_.added.begin(), data_.added.end());
+  for (const int32_t id : special_.All()) {
+    if (id >= 0 && data_.json.empty()) added.insert(id);
+  }
+  const std::set<std::string> lstrip(data_.lstrip.begin(), data_.lstrip.end()),
+      rstrip(data_.rstrip.begin(), data_.rstrip.end());
+  const std::set<int32_t> normalized(data_.normalized.begin(), data_.normalized.end());
+  std::vector<AddedTokens::Token> raw, normal;
+  NormalText text;
   for (const int32_t id : added) {
-    pipeline_.added.Add(token(id), id, absl::c_linear_search(data_.lstrip, token(id)),
-        absl::c_linear_search(data_.rstrip, token(id)));
+    AddedTokens::Token found{token(id), id, lstrip.contains(token(id)), rstrip.contains(token(id))};
+    if (!normalized.contains(id)) {
+      raw.push_back(std::move(found));
+      continue;
+    }
+    pipeline_.NormalizeText(token(id), false, &text);
+    found.text = text.text;
+    if (!found.text.empty()) normal.push_back(std::move(found));
   }
+  pipeline_.added = AddedTokens(std::move(raw));
+  pipeline_.added_normal = AddedTokens(std::move(normal));
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
@@ -140,23 +176,34 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(
 void Tokenizer::AppendIds(absl::string_view text, std::vector<int32_t>* ids) const {
   thread_local IdsScratch thread_scratch;
   IdsScratch* scratch = &thread_scratch;
-  for (size_t from = 0; from < text.size();) {
-    const AddedTokens::Match match = pipeline_.added.Find(text, from);
-    const absl::string_view part = text.substr(from, match.span.begin - from);
-    pipeline_.pre_tokenizer->Split(part, false, [&](size_t begin, size_t end, bool prefixed) {
+  const auto add_token = [&](const AddedTokens::Match& match) { ids->push_back(match.id); };
+  const auto add_words = [&](absl::string_view part, bool start) {
+    const Place place = start ? Place::kStart : Place::kInside;
+    pipeline_.pre_tokenizer->Split(part, place, [&](size_t begin, size_t end, bool prefixed) {
       AppendWord(pipeline_, 2 * serial_ + prefixed, part.substr(begin, end - begin), prefixed,
           scratch, ids);
     });
-    if (match.id >= 0) ids->push_back(match.id);
-    from = match.span.end;
-  }
+  };
+  const auto add_text = [&](size_t begin, size_t end) {
+    const absl::string_view part = text.substr(begin, end - begin);
+    if (!pipeline_.NormalizesText()) return add_words(part, begin == 0);
+    pipeline_.NormalizeText(part, false, &scratch->normal);
+    const absl::string_view normal = scratch->normal.text;
+    const auto add_normal = [&](size_t from, size_t to) {
+      add_words(normal.substr(from, to - from), begin + from == 0);
+    };
+    ForEachPart(pipeline_.added_normal, normal, add_normal, add_token);
+  };
+  ForEachPart(pipeline_.added, text, add_text, add_token);
 }
 
 std::string Tokenizer::Decode(absl::Span<const int32_t> ids) const {
   std::string text;
+  bool first = true;
   for (const int32_t id : ids) {
-    if (id >= 0 && id < vocab_size() && !is_special(id))
-      pipeline_.model->AppendDecoded(token(id), &text);
+    if (id < 0 || id >= vocab_size() || is_special(id)) continue;
+    pipeline_.model->AppendDecoded(token(id), first, &text);
+    first = false;
   }
   return ValidUtf8(std::move(text));
 }
@@ -166,8 +213,6 @@ std::string Tokenizer::TokenText(int32_t id) const {
 }
 
 int32_t Tokenizer::id(absl::string_view token) const { return ids_.Find(token); }
-
-bool Tokenizer::is_special(int32_t id) const { return absl::c_linear_search(special_.All(), id); }
 
 void Tokenizer::AddToKey(Hasher* key) const {
   key->AddNumber(vocab_size());

@@ -74,7 +74,7 @@ class Tokenizer {
   // For all of these, 0 <= id < vocab_size().
   int32_t vocab_size() const { return static_cast<int32_t>(data_.tokens.size()); }
   const std::string& token(int32_t id) const { return data_.tokens[id]; }
-  bool is_special(int32_t id) const;
+  bool is_special(int32_t id) const { return is_special_[id]; }
   // True if the token continues the word of the token before it.
   bool ContinuesWord(int32_t id) const { return pipeline_.model->ContinuesWord(token(id)); }
   // Returns the token as shown to people: "##s", or the characters that a byte-level token spells.
@@ -99,6 +99,7 @@ class Tokenizer {
   TokenizerData data_;
   TokenIds ids_;  // of data_.tokens
   SpecialIds special_;
+  std::vector<bool> is_special_;  // by id
   Pipeline pipeline_;
   uint32_t serial_;  // distinguishes tokenizers in the cache of a thread
 };

@@ -1,6 +1,7 @@
 #include "core/text/tokenizer/tokenizer_data.h"
 
 #include <bit>
+#include <cmath>
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxTokenBytes = 1024;
 constexpr int64_t kMaxVocabBytes = int64_t{128} << 20;
-constexpr size_t kMaxAddedBytes = 256;  // each added token is looked for at each byte of a text
+constexpr size_t kMaxAddedBytes = 256;  // added tokens are looked for at each byte of a text
 
 // Fills empty names with the first of their spellings that is a token, and checks the others.
 absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialNames* names) {
@@ -68,7 +69,39 @@ absl::Status CheckMerges(
   return absl::OkStatus();
 }
 
+absl::Status CheckTemplates(
+    const std::string& file, const TokenIds& ids, const Templates& templates) {
+  for (const auto* items : {&templates.single, &templates.pair}) {
+    for (const TemplateItem& item : *items) {
+      if (item.text >= 0 || ids.Find(item.token) >= 0) continue;
+      return Error(Exit::kData, QuotePath(file), ": post_processor: ", Quote(item.token),
+          " is not in the vocabulary");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckScores(const std::string& file, const TokenizerData& data) {
+  constexpr double kMaxScore = 1e12;  // sums over a text stay finite
+  for (size_t id = 0; id < data.scores.size(); ++id) {
+    if (std::abs(data.scores[id]) <= kMaxScore) continue;
+    return Error(Exit::kData, QuotePath(file), ": token ", id, ", ", Quote(data.tokens[id]),
+        ": score ", data.scores[id], ": expected a number from -1e12 to 1e12");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+Templates BertTemplates(const std::string& cls, const std::string& sep) {
+  const TemplateItem a{.text = 0}, b{.text = 1, .type = 1};
+  return {{{cls}, a, {sep}}, {{cls}, a, {sep}, b, {.token = sep, .type = 1}}};
+}
+
+Templates RobertaTemplates(const std::string& cls, const std::string& sep) {
+  const TemplateItem a{.text = 0}, b{.text = 1};
+  return {{{cls}, a, {sep}}, {{cls}, a, {sep}, {sep}, b, {sep}}};
+}
 
 TokenIds::TokenIds(absl::Span<const std::string> tokens)
     : tokens_(tokens), slots_(std::bit_ceil(2 * tokens.size() + 1), -1),
@@ -137,6 +170,12 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
         ": expected at most ", kMaxAddedBytes, " bytes");
   }
   RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
+  if (data->templates.single.empty()) {
+    const auto make = data->kind == SubwordKind::kWordPiece ? BertTemplates : RobertaTemplates;
+    data->templates = make(data->names.cls, data->names.sep);
+  }
+  RETURN_IF_ERROR(CheckTemplates(origin.file, ids, data->templates));
+  RETURN_IF_ERROR(CheckScores(origin.file, *data));
   if (data->kind == SubwordKind::kByteBpe) RETURN_IF_ERROR(CheckMerges(origin, ids, *data));
   return ids;
 }

@@ -3,6 +3,7 @@
 #define CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_DATA_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
+#include "core/text/tokenizer/text_step.h"
 
 namespace cloze {
 
@@ -25,8 +27,34 @@ struct SpecialNames {
   std::string pad, unk, cls, sep, mask;
 };
 
-// BERT's WordPiece, or RoBERTa's byte-level BPE; each with the text stages it comes with.
-enum class SubwordKind { kWordPiece, kByteBpe };
+// BERT's WordPiece, RoBERTa's byte-level BPE and SentencePiece's Unigram; each with the text stages
+// it comes with.
+enum class SubwordKind { kWordPiece, kByteBpe, kUnigram };
+
+// How a text is cut for Unigram: first at white space, which is dropped; around punctuation, each
+// character of which stays alone; then before each blank, which becomes U+2581.
+struct MetaspaceOptions {
+  enum class Prepend { kAlways, kFirst, kNever };
+  bool cuts_spaces = false, cuts_punctuation = false;
+  bool split = true;                   // cut before blanks
+  Prepend prepend = Prepend::kAlways;  // a blank to each part, only at the text's start, or never
+};
+
+// A special token, a first text (0) or a second text (1), with its token type id.
+struct TemplateItem {
+  std::string token = "";
+  int text = -1;
+  int32_t type = 0;
+  bool operator==(const TemplateItem&) const = default;
+};
+// What a post-processor makes of a text and of a pair of texts.
+struct Templates {
+  std::vector<TemplateItem> single, pair;
+  bool operator==(const Templates&) const = default;
+};
+// Return BERT's [CLS] A [SEP] B [SEP], and RoBERTa's <s> A </s></s> B </s>.
+Templates BertTemplates(const std::string& cls, const std::string& sep);
+Templates RobertaTemplates(const std::string& cls, const std::string& sep);
 
 struct TokenizerData {
   SubwordKind kind = SubwordKind::kWordPiece;
@@ -35,6 +63,13 @@ struct TokenizerData {
   std::vector<int32_t> added = {};  // ids of tokens found in raw text besides the special ones
   std::vector<std::string> lstrip = {},
                            rstrip = {};  // added tokens that take the white space beside them
+  std::vector<int32_t> special = {};     // of `added`: not part of a decoded text
+  std::vector<int32_t> normalized = {};  // of `added`: found after the text is normalised
+
+  TextSteps steps = {};      // normalise whole texts; not WordPiece
+  Templates templates = {};  // empty: BERT's for WordPiece, RoBERTa's for byte-level BPE
+  // The tokenizer.json, and what it says of ids besides tokens, if only it can be saved; else "".
+  std::string json = "", rules = "";
 
   // WordPiece. The options are also part of the cache key of a byte-level BPE.
   NormalizerOptions options = {};
@@ -46,6 +81,11 @@ struct TokenizerData {
   bool trim_offsets = true;       // spans leave out the blanks before a word, ...
   bool trim_keeps_first = false;  // ... but not a blank at the start of the text
   bool drops_unknown = true;      // bytes that are no token are dropped, else unknown
+
+  // Unigram.
+  std::vector<double> scores = {};  // of the first tokens; the others are not in the model
+  bool byte_fallback = false;       // unknown characters become tokens "<0x00>" ... "<0xFF>"
+  MetaspaceOptions metaspace = {};
 };
 
 // Returns the text of merges.txt.

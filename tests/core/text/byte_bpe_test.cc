@@ -27,7 +27,7 @@ std::vector<std::string> WordsOf(absl::string_view text, bool add_prefix_space =
   Pipeline stages;
   SetByteLevelText(add_prefix_space, &stages);
   std::vector<std::string> words;
-  stages.pre_tokenizer->Split(text, false, [&](size_t begin, size_t end, bool prefixed) {
+  stages.pre_tokenizer->Split(text, Place::kStart, [&](size_t begin, size_t end, bool prefixed) {
     words.emplace_back(prefixed ? stages.pre_tokenizer->prefix() : "");
     words.back().append(text.data() + begin, end - begin);
   });
@@ -290,14 +290,14 @@ TEST_F(ByteLevel, RefusesFilesThatDoNotFit) {
   json["pre_tokenizer"] = {{"type", "Metaspace"}};
   refuse(json, "pre_tokenizer: type Metaspace: expected ByteLevel");
   json = golden;
-  json["normalizer"] = {{"type", "NFC"}};
-  refuse(json, "normalizer: type NFC");
+  json["normalizer"] = {{"type", "Prepend"}};
+  refuse(json, "normalizer: type Prepend: expected Sequence, Lowercase");
   json = golden;
   json["post_processor"] = nullptr;
-  refuse(json, "post_processor: type missing: expected RobertaProcessing");
+  refuse(json, "post_processor: type missing: expected TemplateProcessing");
   json = golden;
-  json["model"]["type"] = "Unigram";
-  refuse(json, "model: type Unigram: expected WordPiece or BPE");
+  json["model"]["type"] = "WordLevel";
+  refuse(json, "model: type WordLevel: expected WordPiece, BPE or Unigram");
   refuse(golden["model"]["vocab"], "a vocabulary without a tokenizer");
 
   std::filesystem::remove(folder_ + "/tokenizer.json");

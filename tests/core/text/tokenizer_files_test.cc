@@ -128,12 +128,15 @@ TEST_F(Files, RefusesOtherTokenizersByName) {
     json[nlohmann::json::json_pointer(pointer)] = value;
     ExpectError(Write("tokenizer.json", json.dump()), Exit::kData, message);
   };
-  expect("/model/type", "BPE", "not supported with a BPE");
+  expect("/model/type", "BPE", "normalizer: type BertNormalizer: expected Sequence");
   expect("/normalizer/type", "NFC", "normalizer: type NFC");
   expect("/normalizer", nullptr, "normalizer: type missing");
   expect("/pre_tokenizer/type", "ByteLevel", "pre_tokenizer: type ByteLevel");
-  expect("/post_processor/type", "RobertaProcessing", "post_processor: type RobertaProcessing");
-  expect("/post_processor/pair/4/SpecialToken/type_id", 0, "template is not BERT's");
+  expect("/post_processor/type", "RobertaProcessing", "post_processor: expected cls and sep");
+  expect("/post_processor/type", "ByteLevel", "post_processor: type ByteLevel: expected Template");
+  expect("/post_processor/pair/4/SpecialToken/type_id", 2, "post_processor: item 4: expected");
+  expect("/post_processor/pair/3/Sequence/id", "A", "pair: expected A and B once");
+  expect("/post_processor/special_tokens/[SEP]/ids/0", 0, "post_processor: special token [SEP]");
   expect("/model/continuing_subword_prefix", "@@", "continuing_subword_prefix");
   expect("/model/vocab/a", 7, "ids must have no gaps");
   expect("/model/vocab/a", 0, "have the same id");

@@ -1,0 +1,122 @@
+// Unicode normal forms, code point by code point, as the offsets of Hugging Face's tokenizers need.
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/text.h"
+#include "core/text/tokenizer/text_step.h"
+
+namespace cloze {
+namespace {
+
+// A code point, and what it changes: see TextEdit::Put.
+struct Change {
+  char32_t value;
+  int change;
+  int combining;  // its canonical combining class
+};
+
+int CombiningClass(char32_t c) {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
+}
+
+// Returns the composition of two code points, or 0.
+char32_t Compose(char32_t a, char32_t b) {
+  utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
+  const auto size = utf8proc_normalize_utf32(
+      pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  return size == 1 ? pair[0] : 0;
+}
+
+class NormalFormStep final : public TextStep {
+ public:
+  explicit NormalFormStep(NormalForm form)
+      : compat_(form == NormalForm::kNfkc || form == NormalForm::kNfkd),
+        composes_(form == NormalForm::kNfc || form == NormalForm::kNfkc),
+        stable_(form == NormalForm::kNfc ? 0x300 : 0x80) {}
+
+  void Apply(NormalText* text) const override;
+
+ private:
+  // Appends the decomposition of a code point in canonical order.
+  void Decompose(char32_t c, std::vector<Change>* all) const;
+
+  const bool compat_, composes_;
+  const char32_t stable_;  // code points below stay as they are, unless a later one follows
+};
+
+void NormalFormStep::Decompose(char32_t c, std::vector<Change>* all) const {
+  std::array<utf8proc_int32_t, 32> parts;
+  int boundary = 0;
+  const auto options = UTF8PROC_DECOMPOSE | (compat_ ? UTF8PROC_COMPAT : 0);
+  const auto size = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
+      parts.size(), static_cast<utf8proc_option_t>(options), &boundary);
+  if (size <= 0 || size > static_cast<utf8proc_ssize_t>(parts.size())) {
+    all->push_back({c, 0, CombiningClass(c)});
+    return;
+  }
+  for (utf8proc_ssize_t i = 0; i < size; ++i) {
+    const auto part = static_cast<char32_t>(parts[i]);
+    all->push_back({part, i > 0, CombiningClass(part)});
+    const int combining = all->back().combining;
+    if (combining == 0) continue;
+    // Insertion into the marks after the last starter, which are sorted.
+    size_t to = all->size() - 1;
+    while (to > 0 && (*all)[to - 1].combining > combining) --to;
+    std::rotate(all->begin() + to, all->end() - 1, all->end());
+  }
+}
+
+// The canonical composition algorithm (UAX 15, D117).
+void ComposeAll(std::vector<Change>* all) {
+  size_t size = 0, starter = std::string::npos;
+  int last = -1;  // combining class of the code point before, if one is after the starter
+  for (const Change& c : std::vector<Change>(*all)) {
+    const bool blocked = last >= c.combining;
+    const char32_t joined =
+        starter == std::string::npos || blocked ? 0 : Compose((*all)[starter].value, c.value);
+    if (joined != 0) {
+      (*all)[starter].value = joined;
+      (*all)[starter].change += c.change - 1;
+      continue;
+    }
+    last = c.combining == 0 ? -1 : c.combining;
+    if (c.combining == 0) starter = size;
+    (*all)[size++] = c;
+  }
+  all->resize(size);
+}
+
+void NormalFormStep::Apply(NormalText* text) const {
+  const std::string& old = text->text;
+  TextEdit edit(text);
+  std::vector<Change> all;
+  for (size_t at = 0, before = 0; at < old.size();) {  // `before`: the code point before `at`
+    CodePoint c = CodePointAt(old, at);
+    if (c.value < stable_) {
+      before = at;
+      at += c.size;
+      continue;
+    }
+    all.clear();
+    edit.KeepTo(before);
+    while (before < at) {
+      Decompose(CodePointAt(old, before).value, &all);
+      before += CodePointAt(old, before).size;
+    }
+    for (; at < old.size() && (c = CodePointAt(old, at)).value >= stable_; at += c.size)
+      Decompose(c.value, &all);
+    if (composes_) ComposeAll(&all);
+    for (const Change& change : all) edit.Put(change.value, change.change);
+    before = at;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const TextStep> MakeNormalForm(NormalForm form) {
+  return std::make_shared<NormalFormStep>(form);
+}
+
+}  // namespace cloze
