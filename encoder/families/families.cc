@@ -157,7 +157,8 @@ void ReadOwn(JsonFields& fields, absl::string_view path, ModelConfig* config) {
   JsonFields own(*json, path);
   if (own.String("head") == "sequence_classification")
     config->head = HeadKind::kSequenceClassification;
-  config->pooler = own.Bool("pooler", config->pooler);
+  if (config->head != HeadKind::kReplacedTokens)
+    config->pooler = own.Bool("pooler", config->pooler);
   if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
   own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
   config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;

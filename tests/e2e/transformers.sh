@@ -55,28 +55,27 @@ for norm in post pre; do
   "$cloze" evaluate --compute f32 --model "$work/$norm-number" --data "$work/pairs.tsv" > "$work/$norm-number.metrics.json" 2> /dev/null
 done
 
-# RoBERTa: a folder written by transformers, with our byte-level BPE; continues its masked-LM training, then
-# trains both labelled tasks.
+# Other families: a folder written by transformers, with a vocabulary of ours (WordPiece or byte-level BPE); continues
+# its masked-LM training, then trains the labelled tasks.
 "$cloze" vocab --kind bpe --text "$work/text.txt" --size 330 --out "$work/bpe" 2> /dev/null
 cp "$here/transformers_check.py" "$work/"
-$python "$sees/transformers_check.py" "$sees" make-roberta
-cp "$work/bpe/"*.json "$work/bpe/merges.txt" "$work/roberta-start/"
-norm=roberta
-"$cloze" encode --compute f32 --model "$work/roberta-start" --out "$work/roberta-start.hidden.safetensors" < "$work/sentences.txt"
-"$cloze" tokenize --model "$work/roberta-start" < "$work/sentences.txt" > "$work/roberta-start.ids.jsonl"
-run mlm text.txt "model { start_from: \"$work/roberta-start\" } masked_lm { max_tokens: 24 unit: WORD }"
-run classifier classes.tsv "model { start_from: \"$work/roberta-mlm\" } sequence_classification { max_tokens: 24 }"
-run tagger tags.conll "model { start_from: \"$work/roberta-mlm\" } token_tagging { max_tokens: 24 }"
-"$cloze" predict --compute f32 --model "$work/roberta-classifier" < "$work/sentences.txt" > "$work/roberta-classifier.out.jsonl"
-
-# DistilBERT: a folder that transformers made, with the vocabulary above.
-$python "$sees/transformers_check.py" "$sees" make-distilbert
-cp "$work/vocab/"* "$work/distilbert-start/"
-norm=distilbert
-"$cloze" encode --compute f32 --model "$work/distilbert-start" --out "$work/distilbert-start.hidden.safetensors" < "$work/sentences.txt"
-"$cloze" tokenize --model "$work/distilbert-start" < "$work/sentences.txt" > "$work/distilbert-start.ids.jsonl"
-run mlm text.txt "model { start_from: \"$work/distilbert-start\" } masked_lm { max_tokens: 24 }"
-run classifier classes.tsv "model { start_from: \"$work/distilbert-mlm\" } sequence_classification { max_tokens: 24 }"
-run tagger tags.conll "model { start_from: \"$work/distilbert-mlm\" } token_tagging { max_tokens: 24 }"
-"$cloze" predict --compute f32 --model "$work/distilbert-classifier" < "$work/sentences.txt" > "$work/distilbert-classifier.out.jsonl"
+family() {  # name, vocabulary, more about the masked-LM task
+  norm=$1
+  $python "$sees/transformers_check.py" "$sees" make "$norm" "$2"
+  cp "$work/$2/"* "$work/$norm-start/"
+  "$cloze" encode --compute f32 --model "$work/$norm-start" --out "$work/$norm-start.hidden.safetensors" < "$work/sentences.txt"
+  "$cloze" tokenize --model "$work/$norm-start" < "$work/sentences.txt" > "$work/$norm-start.ids.jsonl"
+  run mlm text.txt "model { start_from: \"$work/$norm-start\" } masked_lm { max_tokens: 24 ${3:-} }"
+  run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
+  run tagger tags.conll "model { start_from: \"$work/$norm-mlm\" } token_tagging { max_tokens: 24 }"
+  run question questions.json "model { start_from: \"$work/$norm-mlm\" } question_answering { max_tokens: 24 }"
+  "$cloze" predict --compute f32 --model "$work/$norm-classifier" < "$work/sentences.txt" > "$work/$norm-classifier.out.jsonl"
+}
+family roberta bpe "unit: WORD"
+family xlm-roberta bpe
+family camembert bpe
+family distilbert vocab
+family electra vocab
+family albert vocab
+family albert-groups vocab
 $python "$sees/transformers_check.py" "$sees" check

@@ -3,22 +3,27 @@ import itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
-                          AutoModelForTokenClassification, AutoTokenizer, DistilBertConfig, DistilBertForMaskedLM, RobertaConfig, RobertaForMaskedLM)
+from transformers import (AutoConfig, AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                          AutoModelForTokenClassification, AutoTokenizer)
 
+# Families beside BERT: model_type and its configuration.
+SIZES = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, max_position_embeddings=34, initializer_range=0.2)
+FAMILIES = {
+    "roberta": ("roberta", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
+    "xlm-roberta": ("xlm-roberta", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
+    "camembert": ("camembert", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
+    "distilbert": ("distilbert", dict(dim=48, n_layers=2, n_heads=3, hidden_dim=96, max_position_embeddings=32, initializer_range=0.2)),
+    "electra": ("electra", SIZES | dict(embedding_size=24)),
+    "albert": ("albert", SIZES | dict(embedding_size=24)),
+    "albert-groups": ("albert", SIZES | dict(embedding_size=48, num_hidden_groups=2, inner_group_num=2)),
+}
 work = sys.argv[1]
-if sys.argv[2] == "make-roberta":
+if sys.argv[2] == "make":
+    name, vocabulary = sys.argv[3:]
     torch.manual_seed(1)
-    vocab = json.load(open(os.path.join(work, "bpe", "vocab.json")))
-    RobertaForMaskedLM(RobertaConfig(vocab_size=len(vocab), hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96,
-                                     max_position_embeddings=34, type_vocab_size=1, layer_norm_eps=1e-5, initializer_range=0.2)
-                       ).save_pretrained(os.path.join(work, "roberta-start"))
-    sys.exit(0)
-if sys.argv[2] == "make-distilbert":
-    torch.manual_seed(1)
-    DistilBertForMaskedLM(DistilBertConfig(vocab_size=len(open(os.path.join(work, "vocab", "vocab.txt")).read().split("\n")) - 1, dim=48, n_layers=2, n_heads=3, hidden_dim=96,
-                                           max_position_embeddings=32, initializer_range=0.2)
-                          ).save_pretrained(os.path.join(work, "distilbert-start"))
+    words = Tokenizer.from_file(os.path.join(work, vocabulary, "tokenizer.json")).get_vocab_size()
+    kind, config = FAMILIES[name]
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(kind, vocab_size=words, **config)).save_pretrained(os.path.join(work, f"{name}-start"))
     sys.exit(0)
 worst = 0.0
 
@@ -39,9 +44,9 @@ def load(folder, cls):
     model, info = cls.from_pretrained(folder, output_loading_info=True)
     extra = {"crf.start_transitions", "crf.transitions", "crf.end_transitions"} if folder.endswith("-crf") else set()
     assert not info["missing_keys"] and set(info["unexpected_keys"]) == extra and not info["mismatched_keys"], (folder, info)
-    if model.config.model_type != "roberta":
+    if model.config.model_type in ("bert", "roberta-prelayernorm", "distilbert", "electra"):
         return model.eval(), AutoTokenizer.from_pretrained(folder)
-    # transformers 5.12.1 and tokenizers 0.23.1 disagree on RobertaProcessing's arguments; the file itself is read.
+    # Other classes expect other kinds of tokenizers, or differ on RobertaProcessing's arguments; the file itself is read.
     file = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
     return model.eval(), lambda *texts, **_: {"input_ids": torch.tensor([file.encode(*texts).ids])}
 
@@ -116,7 +121,7 @@ def check_answers(name, model, tokenizer):
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
-for norm in ("post", "pre", "roberta", "distilbert"):
+for norm in ("post", "pre", *FAMILIES):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
         if not os.path.exists(folder):
@@ -131,7 +136,7 @@ for norm in ("post", "pre", "roberta", "distilbert"):
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
         if cls is AutoModelForTokenClassification and norm in ("post", "pre"):
             check_tags(f"{norm}-{kind}", folder, model, tokenizer)
-        if cls is AutoModelForQuestionAnswering:
+        if cls is AutoModelForQuestionAnswering and norm in ("post", "pre"):
             check_answers(f"{norm}-{kind}", model, tokenizer)
         if cls is not AutoModelForSequenceClassification:
             continue

@@ -32,6 +32,8 @@ ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, const char
   if (family == std::string("modernbert"))
     config.positions = Positions::kRotary, config.window = 4, config.local = {false, true};
   if (config.family->keys.token_types == nullptr) config.token_types = 0;
+  if (config.family->keys.embedding != nullptr) config.embedding = 4;
+  if (config.family->keys.groups != nullptr) config.groups = 1;
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
   if (head != HeadKind::kMaskedLm) config.labels = {"a", "b", "c"};
@@ -172,7 +174,8 @@ TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
 }
 
 TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
-  for (const char* family : {"bert", "roberta-prelayernorm", "distilbert", "modernbert"}) {
+  for (const char* family :
+      {"bert", "roberta-prelayernorm", "distilbert", "modernbert", "electra", "albert"}) {
     for (const HeadKind head :
         {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
       const ModelConfig config = Config(head, family);

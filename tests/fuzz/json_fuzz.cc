@@ -19,7 +19,8 @@ void Config(absl::string_view json) {
   fuzz::CheckError(config.status());
   if (!config.ok()) return;
   CLOZE_CHECK(config->hidden % config->heads == 0 && config->max_tokens() >= 3 &&
-              config->pad_id < config->vocab);
+              config->pad_id < config->vocab && config->layers <= 1024 &&
+              config->Key(Role::kQuery, config->layers - 1).layer < config->layers);
   const std::string text = FormatConfig(*config);
   const auto again = ParseConfig(text, "config.json");
   CLOZE_CHECK(again.ok() && FormatConfig(*again) == text);
