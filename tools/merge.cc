@@ -1,5 +1,6 @@
 // `cloze merge`: writes a model folder from a base model and an adapter.
 #include "core/base/file.h"
+#include "core/base/manifest.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/adapter.h"
@@ -47,6 +48,7 @@ absl::Status Merge(const Options& options) {
   }
   RETURN_IF_ERROR(saved);
   RETURN_IF_ERROR(SaveTokenizer(options, folder.path(), base, model->config()));
+  RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
   RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));
 }

@@ -73,6 +73,17 @@ absl::Status ReadAt(
   return absl::OkStatus();
 }
 
+absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
+    absl::FunctionRef<absl::Status(const char* data, int64_t size)> visit) {
+  std::vector<char> block(std::min<int64_t>(size, 1 << 20));
+  for (int64_t at = 0; at < size; at += block.size()) {
+    const int64_t n = std::min<int64_t>(block.size(), size - at);
+    RETURN_IF_ERROR(ReadAt(fd, path, at, block.data(), n));
+    RETURN_IF_ERROR(visit(block.data(), n));
+  }
+  return absl::OkStatus();
+}
+
 bool PathExists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 bool IsDirectory(const std::string& path) {

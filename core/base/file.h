@@ -58,6 +58,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 // Reads exactly `size` bytes at `offset`. kIo on errors, kData if the file is shorter.
 absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size);
 
+// Calls `visit` with the first `size` bytes of a file in blocks of at most 1 MiB.
+absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
+    absl::FunctionRef<absl::Status(const char* data, int64_t size)> visit);
+
 // Writes all of `size` bytes; handles short writes and EINTR.
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 

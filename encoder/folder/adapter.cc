@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/manifest.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
@@ -187,6 +188,7 @@ ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
 }
 
 absl::StatusOr<Adapter> Adapter::Open(const std::string& folder, const ModelConfig& base) {
+  RETURN_IF_ERROR(CheckFolder(folder));
   ASSIGN_OR_RETURN(AdapterConfig file, ReadAdapterConfig(folder));
   ASSIGN_OR_RETURN(
       SafetensorsReader reader, SafetensorsReader::Open(JoinPath(folder, kWeightsName)));

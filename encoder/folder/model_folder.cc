@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "core/base/manifest.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 
@@ -92,6 +93,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
     return Error(Exit::kMismatch, QuotePath(folder),
         ": holds an adapter, not a model; `cloze merge` makes a model of it and its base");
   }
+  RETURN_IF_ERROR(CheckFolder(folder));
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(const ModelConfig config, ParseConfig(json, path));
   ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));

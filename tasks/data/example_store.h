@@ -168,10 +168,6 @@ class ExampleStore {
 // folder holds something else.
 absl::Status RemoveStore(const std::string& folder);
 
-// Calls `visit` with the first `size` bytes of a file in blocks of at most 1 MiB.
-absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
-    absl::FunctionRef<absl::Status(const char* data, int64_t size)> visit);
-
 }  // namespace cloze
 
 #endif  // CLOZE_TASKS_DATA_EXAMPLE_STORE_H_

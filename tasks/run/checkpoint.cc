@@ -9,70 +9,14 @@
 #include <cerrno>
 #include <chrono>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "core/base/file.h"
-#include "tasks/data/example_store.h"
 
 namespace cloze {
 namespace {
-
-constexpr char kFirstLine[] = "cloze checkpoint 1";
-constexpr int64_t kMaxManifest = 1 << 20;
-constexpr size_t kMaxFiles = 1000;
-
-absl::StatusOr<int64_t> LengthOf(const Fd& fd, const std::string& path) {
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return Errno(Exit::kIo, "cannot stat", path);
-  return info.st_size;
-}
-
-absl::StatusOr<std::string> HashFile(const Fd& fd, const std::string& path, int64_t length) {
-  Hasher hasher;
-  RETURN_IF_ERROR(ForBlocks(fd, path, length, [&](const char* data, int64_t size) {
-    hasher.Add(data, size);
-    return absl::OkStatus();
-  }));
-  return hasher.Hex();
-}
-
-// Returns `error`, met when opening or reading `path`: kMismatch if the file is missing or of
-// another kind, else kIo (no permission, too many open files).
-absl::Status Unreadable(const absl::Status& error, const std::string& path) {
-  struct stat info;
-  const bool there = ::lstat(path.c_str(), &info) == 0 ? S_ISREG(info.st_mode) : errno != ENOENT;
-  const bool system = ExitOf(error) == Exit::kIo || (there && ExitOf(error) == Exit::kNoInput);
-  return Error(system ? Exit::kIo : Exit::kMismatch, error.message());
-}
-
-bool IsPlainName(absl::string_view name) {
-  return !name.empty() && name[0] != '.' && name != kManifestName &&
-         absl::c_all_of(name, [](char c) { return absl::ascii_isgraph(c) && c != '/'; });
-}
-
-// Hashes and fsyncs every file of `folder`, which holds plain files only.
-absl::StatusOr<Manifest> MakeManifest(const std::string& folder, int64_t step) {
-  Manifest manifest;
-  manifest.step = step;
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
-  for (const std::string& name : names) {
-    const std::string path = JoinPath(folder, name);
-    if (!IsPlainName(name))
-      return Error(
-          Exit::kInternal, QuotePath(path), ": not a valid name for a file of a checkpoint");
-    ASSIGN_OR_RETURN(const Fd fd, OpenForRead(path));
-    ASSIGN_OR_RETURN(const int64_t length, LengthOf(fd, path));
-    ASSIGN_OR_RETURN(const std::string hash, HashFile(fd, path, length));
-    if (::fsync(fd.get()) != 0) return Errno(Exit::kIo, "cannot fsync", path);
-    manifest.files.push_back({name, length, hash});
-  }
-  return manifest;
-}
 
 std::string BaseOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -122,8 +66,7 @@ absl::StatusOr<AtomicFolder> Fill(
   auto folder = AtomicFolder::Create(path);
   if (!folder.ok()) return Error(Exit::kIo, folder.status().message());
   RETURN_IF_ERROR(write(folder->path()));
-  ASSIGN_OR_RETURN(*manifest, MakeManifest(folder->path(), step));
-  RETURN_IF_ERROR(WriteNewFile(JoinPath(folder->path(), kManifestName), FormatManifest(*manifest)));
+  ASSIGN_OR_RETURN(*manifest, AddManifest(folder->path(), step));
   return folder;
 }
 
@@ -166,62 +109,6 @@ void Rotate(const std::string& run_dir, int64_t newest, int keep) {
 
 }  // namespace
 
-std::string FormatManifest(const Manifest& manifest) {
-  std::string text = absl::StrCat(kFirstLine, "\nstep ", manifest.step, "\n");
-  for (const Manifest::File& file : manifest.files)
-    absl::StrAppend(&text, file.hash, " ", file.length, " ", file.name, "\n");
-  Hasher hasher;
-  hasher.Add(text.data(), text.size());
-  return absl::StrCat(text, "manifest ", hasher.Hex(), "\n");
-}
-
-absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
-  const std::string path = JoinPath(folder, kManifestName);
-  const auto bad = [&](absl::string_view what) {
-    return Error(Exit::kMismatch, QuotePath(path), ": ", what);
-  };
-  const auto text = ReadFile(path, kMaxManifest);
-  if (!text.ok()) return Unreadable(text.status(), path);
-  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
-  if (lines.size() < 4 || lines.size() > kMaxFiles) return bad("damaged");
-  if (lines[0] != kFirstLine) {
-    if (!absl::StartsWith(lines[0], "cloze checkpoint ")) return bad("damaged");
-    return bad(absl::StrCat(Quote(lines[0]), " of another version: expected \"", kFirstLine, "\""));
-  }
-  Manifest manifest;
-  if (!absl::StartsWith(lines[1], "step ") || !absl::SimpleAtoi(lines[1].substr(5), &manifest.step))
-    return bad("damaged in line 2");
-  for (size_t i = 2; i + 2 < lines.size(); ++i) {
-    const std::vector<std::string> parts = absl::StrSplit(lines[i], ' ');
-    int64_t length = -1;
-    const bool sound = parts.size() == 3 && parts[0].size() == 32 &&
-                       absl::SimpleAtoi(parts[1], &length) && length >= 0 && IsPlainName(parts[2]);
-    if (!sound) return bad(absl::StrCat("damaged in line ", i + 1));
-    manifest.files.push_back({parts[2], length, parts[0]});
-  }
-  if (FormatManifest(manifest) != *text) return bad("damaged: its checksum differs");
-  return manifest;
-}
-
-absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, bool hashes) {
-  for (const Manifest::File& file : manifest.files) {
-    const std::string path = JoinPath(folder, file.name);
-    const auto fd = OpenForRead(path);
-    if (!fd.ok()) return Unreadable(fd.status(), path);
-    ASSIGN_OR_RETURN(const int64_t length, LengthOf(*fd, path));
-    if (length != file.length) {
-      return Error(
-          Exit::kMismatch, QuotePath(path), ": ", length, " bytes, ", file.length, " were written");
-    }
-    if (!hashes) continue;
-    ASSIGN_OR_RETURN(const std::string hash, HashFile(*fd, path, length));
-    if (hash != file.hash)
-      return Error(
-          Exit::kMismatch, QuotePath(path), ": damaged: its hash differs from what was written");
-  }
-  return absl::OkStatus();
-}
-
 std::string CheckpointName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 bool IsCheckpointName(absl::string_view name) { return StepOf(name) >= 0; }
 
@@ -247,8 +134,8 @@ absl::Status SaveModel(
   Manifest manifest;
   ASSIGN_OR_RETURN(const AtomicFolder folder, Fill(PathOf(run_dir, step), step, write, &manifest));
   RETURN_IF_ERROR(SyncDirectory(folder.path()));
-  const std::string old = JoinPath(run_dir, kManifestName);
-  if (::unlink(old.c_str()) != 0 && errno != ENOENT) return Errno(Exit::kIo, "cannot remove", old);
+  if (const absl::Status marked = MarkReplaced(run_dir); !marked.ok())
+    return Error(Exit::kIo, marked.message());
   const auto move = [&](const std::string& name) {
     const std::string path = JoinPath(run_dir, name);
     return ::rename(JoinPath(folder.path(), name).c_str(), path.c_str()) == 0
@@ -301,8 +188,9 @@ absl::StatusOr<std::string> FindCheckpoint(
 }
 
 void RemoveLeftovers(const std::string& run_dir) {
-  RemoveLeftovers(
-      run_dir, [](absl::string_view name) { return name == kSpecName || StepOf(name) >= 0; });
+  RemoveLeftovers(run_dir, [](absl::string_view name) {
+    return name == kSpecName || name == kManifestName || StepOf(name) >= 0;
+  });
 }
 
 }  // namespace cloze

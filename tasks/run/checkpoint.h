@@ -8,34 +8,13 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/base/status.h"
+#include "core/base/manifest.h"
 
 namespace cloze {
 
 // The spec in a run directory; the optimizer's moments in a checkpoint.
 inline constexpr char kSpecName[] = "spec.textproto";
 inline constexpr char kMomentsName[] = "optimizer.safetensors";
-inline constexpr char kManifestName[] = "MANIFEST";
-
-struct Manifest {
-  struct File {
-    std::string name;  // plain, printable
-    int64_t length = 0;
-    std::string hash;  // XXH3-128, 32 hexadecimal digits
-  };
-  int64_t step = 0;
-  std::vector<File> files;
-};
-
-// Returns the text of MANIFEST; its last line is a checksum of the others.
-std::string FormatManifest(const Manifest& manifest);
-
-// Reads MANIFEST of `folder`. kMismatch unless FormatManifest would write the same bytes.
-absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
-
-// Compares length and, with `hashes`, content of every file. kMismatch names the first that
-// differs; kIo if one cannot be read.
-absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, bool hashes);
 
 // Name of the folder of a step.
 std::string CheckpointName(int64_t step);
@@ -56,7 +35,8 @@ absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, WriteFiles
 
 // Moves the files that `write` creates, and their MANIFEST, into `run_dir` itself, replacing files
 // of the same names. All are complete and on disk before the first is moved; from the first move
-// until the last there is no MANIFEST. Errors and `expected_bytes` as SaveCheckpoint.
+// until the last MANIFEST holds a mark (MarkReplaced). Errors and `expected_bytes` as
+// SaveCheckpoint.
 absl::Status SaveModel(
     const std::string& run_dir, int64_t step, WriteFiles write, int64_t expected_bytes = 0);
 

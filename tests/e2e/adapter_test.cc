@@ -101,6 +101,11 @@ TEST_F(AdapterProgramTest, RunDirectoryAloneOrWithItsBaseOrMerged) {
     ASSERT_EQ(metrics.exit, 0) << metrics.err;
     EXPECT_EQ(json::parse(metrics.out)["accuracy"], 1.0) << model;
   }
+  Expect0("verify " + Path("merged"));
+  std::ofstream(Path("merged/vocab.txt"), std::ios::app) << "more\n";
+  for (const std::string command : {"predict --model ", "tokenize --model "})
+    ExpectError(command + Path("merged"), kTexts, 76, "merged/vocab.txt: ");
+  ExpectError("verify " + Path("merged"), "", 76, "merged/vocab.txt: ");
   Expect0("encode --pool mean --model " + Path("mood") + " --out " + Path("vectors.safetensors") +
           " " + Path("text.txt"));
   const auto tagged = Lines(RunCloze("tag --model " + Path("tagger"), "echo 'dull movie' | ").out);
@@ -220,6 +225,7 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
       76, "another base");
   ExpectError("merge --adapter " + Path("mood") + " --out " + Path("base"), "", 73, "exists");
   std::filesystem::copy(Path("mood"), Path("huge"));
+  std::filesystem::remove(Path("huge/MANIFEST"));
   std::fstream weights(
       Path("huge/adapter_model.safetensors"), std::ios::binary | std::ios::in | std::ios::out);
   uint64_t header = 0;

@@ -80,6 +80,7 @@ TEST_F(FittedTest, TemperatureScalesProbabilitiesOnly) {
   // Without it: the same labels, other probabilities.
   json plain = config;
   plain["cloze"].erase("temperature");
+  std::filesystem::remove(dir_ + "/run/MANIFEST");
   Write("run/config.json", plain.dump());
   const json before = json::parse(Run("evaluate --model run --data dev.csv").out);
   EXPECT_EQ(before["accuracy"], calibrated["accuracy"]);
@@ -126,6 +127,7 @@ TEST_F(FittedTest, ThresholdsAreThoseOfTheBestF1) {
   // A threshold that no probability reaches.
   json strict = config;
   strict["cloze"]["thresholds"] = {1, 1, 1};
+  std::filesystem::remove(dir_ + "/run/MANIFEST");
   Write("run/config.json", strict.dump());
   EXPECT_EQ(Scores("run", "great film 3")["labels"], json::array());
   strict["cloze"]["thresholds"] = {1, 1};

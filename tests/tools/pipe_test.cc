@@ -166,6 +166,7 @@ struct Embeddings {
 TEST_F(PipeTest, EmbeddingsAreReadAndCheckedWhenTheyAreNeeded) {
   const std::string copy = Path("odd");
   std::filesystem::copy(Path("classifier"), copy, std::filesystem::copy_options::recursive);
+  std::filesystem::remove(copy + "/MANIFEST");
   Embeddings(copy + "/model.safetensors").Put(6, NAN);
   EXPECT_EQ(RunCloze("predict --model " + copy, "echo a a | ").exit, 0);
   const RunResult r = RunCloze("predict --model " + copy, "echo a b | ");

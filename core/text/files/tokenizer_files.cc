@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "core/base/file.h"
+#include "core/base/manifest.h"
 #include "core/text/files/formats.h"
 
 namespace cloze {
@@ -230,6 +231,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
   TokenizerData data;
   data.options.lowercase = data.options.strip_accents = lowercase;
   const bool folder = IsDirectory(path);
+  if (folder) RETURN_IF_ERROR(CheckFolder(path));
   TokenOrigin origin{folder ? JoinPath(path, "tokenizer.json") : path};
   const bool from_json = folder ? PathExists(origin.file) : absl::EndsWith(path, ".json");
   if (from_json) {

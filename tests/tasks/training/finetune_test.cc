@@ -182,6 +182,7 @@ TEST_F(TrainerTest, LoraWritesAnAdapterAndResumesWithTheSameBits) {
   ASSERT_TRUE(Train(Spec(Mlm(), "text.txt", "other", 4)).ok());
   std::filesystem::copy(Path("other/model.safetensors"), Path("mlm"),
       std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::remove(Path("mlm/MANIFEST"));
   std::filesystem::remove_all(Path("pieces/step-00000120"));
   ExpectError(
       Train(Spec(start, "classes.tsv", "pieces", 120)).status(), Exit::kMismatch, "another base");
