@@ -177,6 +177,13 @@ class MaskedLm : public Task {
     return SplitSequence(example, longest / kMultiple * kMultiple, spec_.append_sep());
   }
   void Draw(uint64_t number, Example* example) const override { masker_->Apply(number, example); }
+  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
+    std::vector<double> counts(tokenizer()->vocab_size());
+    RETURN_IF_ERROR(ForSomeExamples(train, [&](const Example& example) {
+      for (const int32_t id : example.ids) counts[id] += !tokenizer()->is_special(id);
+    }));
+    return Entropy(counts);
+  }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override {
     return ShareOfRows(rows, double{spec_.mask_share()} + 1.0 / 32);
   }

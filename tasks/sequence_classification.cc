@@ -144,6 +144,7 @@ class SequenceClassification : public Task {
     return spec_.kind() == Spec::SINGLE_LABEL ? Task::LossWeight(batch)
                                               : static_cast<double>(batch.values.size());
   }
+  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override;
   int64_t TargetRows(int64_t rows, int64_t examples, const DataShape& data) const override {
     const int64_t most = examples > 0 ? examples : rows;
     return std::min(most, ShareOfRows(rows, 2 / std::max(data.mean_length, 4.0)));
@@ -254,6 +255,24 @@ void SequenceClassification::RestoreThresholds(size_t labels, JsonFields& fields
   }
   if (thresholds_.size() != labels || list->size() != labels)
     fields.Fail("thresholds", "expected a probability for each of ", labels, " labels");
+}
+
+// Of several labels the mean of their entropies, of numbers their variance.
+absl::StatusOr<double> SequenceClassification::ChanceLoss(const ExampleStore& train) const {
+  if (spec_.kind() == Spec::SINGLE_LABEL) return ChanceLossOfLabels(train);
+  const size_t n = labels().size();
+  std::vector<double> sums(n);
+  double squares = 0, texts = 0;
+  RETURN_IF_ERROR(ForSomeExamples(train, [&](const Example& example) {
+    ++texts;
+    for (size_t l = 0; l < n; ++l) sums[l] += example.values[l];
+    squares += double(example.values[0]) * example.values[0];
+  }));
+  if (spec_.kind() == Spec::REGRESSION)
+    return squares / texts - sums[0] / texts * (sums[0] / texts);
+  double loss = 0;
+  for (const double sum : sums) loss += Entropy({sum, texts - sum}) / static_cast<double>(n);
+  return loss;
 }
 
 OrderedJson SequenceClassification::Answer(const Decision& how, std::vector<float> scores) const {

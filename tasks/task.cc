@@ -46,6 +46,24 @@ int64_t ShareOfRows(int64_t rows, double share) {
   return std::min<int64_t>(rows, std::ceil(share * rows) + 8);
 }
 
+absl::Status ForSomeExamples(
+    const ExampleStore& store, absl::FunctionRef<void(const Example& example)> visit) {
+  constexpr int64_t kMost = 100'000;
+  Example example;
+  for (int64_t i = 0; i < store.size(); i += (store.size() + kMost - 1) / kMost) {
+    RETURN_IF_ERROR(store.Read(i, &example));
+    visit(example);
+  }
+  return absl::OkStatus();
+}
+
+double Entropy(absl::Span<const double> counts) {
+  double sum = 0, entropy = 0;
+  for (const double count : counts) sum += count;
+  for (const double count : counts) entropy -= count > 0 ? count / sum * std::log(count / sum) : 0;
+  return entropy;
+}
+
 TextEvaluation::TextEvaluation(const Model& model)
     : model_(model), joiner_([this](const TextLogits& text) {
         AddText(text);
@@ -88,6 +106,21 @@ double Task::LossWeight(const Batch& batch) const {
   double sum = 0;
   for (const int32_t target : batch.targets) sum += weights_[target];
   return sum;
+}
+
+absl::StatusOr<double> Task::ChanceLossOfLabels(const ExampleStore& train) const {
+  const double n = labels_.size();
+  std::vector<double> counts(labels_.size());
+  double sum = 0;
+  RETURN_IF_ERROR(ForSomeExamples(train, [&](const Example& example) {
+    for (const int32_t label : example.labels) {
+      const double weight = weights_.empty() ? 1 : weights_[label];
+      counts[label] += weight;
+      sum += weight;
+    }
+  }));
+  for (double& count : counts) count = (1 - smoothing_) * count + smoothing_ * sum / n;
+  return Entropy(counts);
 }
 
 absl::Status Task::SetWeights(absl::Span<const float> given, bool balance, float smoothing,

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/json.h"
 #include "encoder/model.h"
 #include "proto/task.pb.h"
@@ -157,6 +159,12 @@ class Task {
   // become their gradient times scale. By default the cross entropy with the weights of labels.
   virtual LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const;
+  // The training loss of a model that has learned only how frequent each label or token is, which
+  // is where the loss stands before a model looks at its input: the entropy of the targets. NaN if
+  // the task has no such loss.
+  virtual absl::StatusOr<double> ChanceLoss(const ExampleStore& /*train*/) const {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   // The divisor of a batch's loss, to be summed over all batches of a step. By default the number
   // of targets or the sum of their weights.
   virtual double LossWeight(const Batch& batch) const;
@@ -183,6 +191,8 @@ class Task {
       : name_(std::move(name)), head_(head), command_(std::move(command)) {}
   const std::vector<std::string>& labels() const { return labels_; }
   const Tokenizer* tokenizer() const { return tokenizer_; }
+  // ChanceLoss of one label at each target, with the weights and the smoothing of the loss.
+  absl::StatusOr<double> ChanceLossOfLabels(const ExampleStore& train) const;
   // Sets the weights of labels as the spec gives them, or learns them from the data: examples /
   // (labels x examples of the label), as scikit-learn's "balanced"; 1 for a label without examples.
   absl::Status SetWeights(absl::Span<const float> given, bool balance, float smoothing,
@@ -210,6 +220,12 @@ std::unique_ptr<Task> MakeTask(HeadKind head);
 // a head. kData, with the member's name, for what the task cannot use in config.json.
 absl::StatusOr<std::unique_ptr<Task>> RestoreTask(
     const std::string& folder, const ModelConfig& config, int64_t longest);
+
+// For tasks: calls `visit` with up to 100,000 examples, evenly spaced.
+absl::Status ForSomeExamples(
+    const ExampleStore& store, absl::FunctionRef<void(const Example& example)> visit);
+// For tasks: the entropy, in nats, of outcomes with these counts.
+double Entropy(absl::Span<const double> counts);
 
 // For tasks: `share` of `rows`, with some room, at most `rows`.
 int64_t ShareOfRows(int64_t rows, double share);

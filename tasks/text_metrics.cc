@@ -25,7 +25,7 @@ struct WrongText {
   int32_t label = 0;
   std::vector<float> logits;
   std::vector<int32_t> ids;
-  double margin = 0;  // of the predicted label over the right one, in logits
+  double score = 0;  // of the predicted label
 };
 
 class TextMetrics : public TextEvaluation {
@@ -108,14 +108,15 @@ class TextMetrics : public TextEvaluation {
   }
 
   void KeepIfWrong(const Example& example, const std::vector<float>& mean) {
-    const int32_t label = example.labels[0], n = static_cast<int32_t>(mean.size());
     const int64_t best = BestIndex(mean);
-    if (best == label) return;
-    const double margin = label < n ? mean[best] - mean[label] : 0;
-    if (wrong_.size() == kMostErrors && margin <= wrong_.back().margin) return;
-    wrong_.insert(absl::c_upper_bound(wrong_, margin,
-                      [](double m, const WrongText& text) { return m > text.margin; }),
-        {texts_, label, mean, example.ids, margin});
+    if (best == example.labels[0]) return;
+    std::vector<float> scores = mean;
+    decision_.ToProbabilities(&scores);
+    const double score = scores[best];
+    if (wrong_.size() == kMostErrors && score <= wrong_.back().score) return;
+    wrong_.insert(absl::c_upper_bound(wrong_, score,
+                      [](double s, const WrongText& text) { return s > text.score; }),
+        {texts_, example.labels[0], mean, example.ids, score});
     if (wrong_.size() > kMostErrors) wrong_.pop_back();
   }
   std::string Errors() const {
@@ -134,6 +135,10 @@ class TextMetrics : public TextEvaluation {
           {"label", known ? OrderedJson(labels_[text.label]) : OrderedJson()},
           {"predicted", labels_[best]}, {"score", Decimal(text.logits[best])}, {"text", words}});
     }
+    // With a temperature that was fitted later, the order may be another one.
+    absl::c_stable_sort(rows, [](const OrderedJson& a, const OrderedJson& b) {
+      return a["score"].get<double>() > b["score"].get<double>();
+    });
     return rows.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
   }
 

@@ -252,6 +252,9 @@ class TokenTagging : public Task {
     if (head.has_crf()) return head.CrfLoss(pass, logits, scale);
     return Task::Loss(head, pass, logits, first, scale, arena);
   }
+  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
+    return spec_.crf() ? Task::ChanceLoss(train) : ChanceLossOfLabels(train);
+  }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape& data) const override {
     return ShareOfRows(rows, 1.25 * data.words);
   }

@@ -132,6 +132,7 @@ std::string AlignedTable(const Rows& rows, const TableStyle& style, size_t best)
       const std::string fill(widths[i] - CountCodePoints(rows[r][i]), ' ');
       absl::StrAppend(&line, i == 0 ? "" : "  ", i == 0 ? rows[r][i] + fill : fill + rows[r][i]);
     }
+    line.erase(line.find_last_not_of(' ') + 1);
     const bool bold = style.colour && (r == 0 || r == best);
     absl::StrAppend(&text, bold ? "\x1b[1m" : "", line, bold ? "\x1b[0m" : "", "\n");
   }

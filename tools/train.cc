@@ -9,16 +9,18 @@
 #include "core/base/threads.h"
 #include "tasks/reports/plan.h"
 #include "tasks/reports/repeat.h"
+#include "tasks/reports/sweep.h"
 #include "tools/command.h"
 #include "tools/process.h"
+#include "tools/text_table.h"
 
 namespace cloze {
 namespace {
 
 struct Options {
   std::string spec, fork;
-  std::vector<std::string> overrides;
-  bool plan = false;
+  std::vector<std::string> overrides, sweeps;
+  bool plan = false, json = false;
 };
 
 struct Row {
@@ -102,11 +104,59 @@ void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
   if (done >= total) std::fputs("\r\x1b[K", stderr);
 }
 
-absl::Status PrintResult(const OrderedJson& json, const MetricResults* validation) {
+// True if the result is for a person.
+bool PrintsTables(const Options& options) { return !options.json && ::isatty(1) == 1; }
+
+// Prints tables on a terminal, else one line of JSON. `validation` may be null.
+absl::Status PrintResult(
+    const Options& options, const OrderedJson& json, const MetricResults* validation) {
   std::string line = ToJsonLine(json);
-  line.pop_back();
-  if (validation != nullptr) absl::StrAppend(&line, ", \"validation\": ", validation->ToJson());
-  return WriteStdout(line + "}\n");
+  if (!PrintsTables(options)) {
+    line.pop_back();
+    if (validation != nullptr) absl::StrAppend(&line, ", \"validation\": ", validation->ToJson());
+    return WriteStdout(line + "}\n");
+  }
+  std::string text = "\n";
+  if (validation != nullptr)
+    text += ResultTables(OrderedJson::parse(validation->ToJson()), StyleOf(1)) + "\n";
+  return WriteStdout(absl::StrCat(text, line, "\n"));
+}
+
+// A row for each run, the best one in bold and named below.
+std::string SweepTable(const SweepSummary& summary) {
+  std::vector<std::vector<std::string>> rows = {summary.fields};
+  rows[0].insert(rows[0].end(), {summary.metric, "steps", ""});
+  for (const SweepSummary::Run& run : summary.runs) {
+    rows.push_back(run.values);
+    const bool best = rows.size() - 2 == static_cast<size_t>(summary.best);
+    if (run.status.ok())
+      rows.back().insert(
+          rows.back().end(), {MetricText(run.value), absl::StrCat(run.steps), best ? "best" : ""});
+    else
+      rows.back().insert(rows.back().end(), {"-", "-", "failed"});
+  }
+  return AlignedTable(rows, StyleOf(1), summary.best + 1);
+}
+
+absl::Status Sweep(const Options& options, const LoadedSpec& loaded, const Trainer::Options& how) {
+  ASSIGN_OR_RETURN(const SweepSummary summary, TrainSweep(loaded, options.sweeps, how));
+  const SweepSummary::Run& best = summary.runs[summary.best];
+  if (PrintsTables(options)) {
+    return WriteStdout(
+        absl::StrCat("\n", SweepTable(summary), "\n", QuotePath(loaded.spec.output().directory()),
+            " holds the best model, of ", QuotePath(best.folder), "\n"));
+  }
+  OrderedJson json = {{"model", loaded.spec.output().directory()}, {"best_by", summary.metric},
+      {"best", best.folder}, {"runs", OrderedJson::array()}};
+  for (const SweepSummary::Run& run : summary.runs) {
+    OrderedJson row = {{"folder", run.folder}};
+    for (size_t i = 0; i < summary.fields.size(); ++i) row[summary.fields[i]] = run.values[i];
+    row["value"] = run.status.ok() ? OrderedJson(run.value) : OrderedJson();
+    if (run.status.ok()) row["steps"] = run.steps;
+    if (!run.status.ok()) row["error"] = run.status.message();
+    json["runs"].push_back(std::move(row));
+  }
+  return PrintResult(options, json, &best.results);
 }
 
 absl::Status Train(const Options& options, bool pretrain) {
@@ -116,9 +166,12 @@ absl::Status Train(const Options& options, bool pretrain) {
     return SpecError(loaded, task->name(),
         absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
   const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
+  if (options.plan && !options.sweeps.empty())
+    return UsageError("--plan: is for one run: expected no --sweep");
   if (options.plan) return PrintPlan(loaded, stop);
   const Trainer::Options how = {
       .preparing = ShowPreparing, .stop = stop, .after_step = nullptr, .fork = options.fork};
+  if (!options.sweeps.empty()) return Sweep(options, loaded, how);
   OrderedJson json = {{"model", loaded.spec.output().directory()}};
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const RepeatSummary all, TrainRepeatedly(loaded, how));
@@ -126,15 +179,15 @@ absl::Status Train(const Options& options, bool pretrain) {
     json.update({{"best_by", best.summary.metric}, {"mean", all.mean}, {"deviation", all.deviation},
         {"best_seed", best.seed}});
     for (const RepeatSummary::Run& run : all.runs) json["values"].push_back(run.value);
-    return PrintResult(json, &best.summary.best);
+    return PrintResult(options, json, &best.summary.best);
   }
   ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(loaded, how));
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
   json["steps"] = summary.steps;
   json["train_loss"] = summary.loss;
-  if (summary.metric.empty()) return PrintResult(json, nullptr);
+  if (summary.metric.empty()) return PrintResult(options, json, nullptr);
   json["best_by"] = summary.metric;
-  return PrintResult(json, &summary.best);
+  return PrintResult(options, json, &summary.best);
 }
 
 void AddTrain(Command& app, const std::string& name, const std::string& help,
@@ -149,10 +202,20 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
         {.type = "FOLDER"});
     command.Add("--plan", &options.plan,
         "Estimate memory and time, from a few real steps, without training.");
+    command.Add("--sweep", &options.sweeps,
+        "Train a run for each value of a field: --sweep optimizer.learning_rate=1e-4,2e-4. "
+        "Repeatable: all combinations. Each run has a folder in output.directory, named "
+        "FIELD=VALUE, and all of them stay; output.directory itself gets the best model by "
+        "evaluation.metric, and sweep.json. The same command again resumes; finished runs are not "
+        "trained again.",
+        {.type = "FIELD=V1,V2,...", .repeatable = true});
+    command.Add("--json", &options.json, "Print the result as JSON on a terminal too.");
   };
   const std::string example = absl::StrCat("  cloze ", name, " ", arguments);
-  app.AddCommand<Options>(name, help, absl::StrCat(example, "\n", example, " --plan"), declare,
-      [=](const Options& options) { return Train(options, pretrain); });
+  app.AddCommand<Options>(name, help,
+      absl::StrCat(example, "\n", example, " --plan\n  cloze ", name, " ",
+          arguments.substr(0, arguments.find(' ')), " --sweep optimizer.learning_rate=1e-4,5e-4"),
+      declare, [=](const Options& options) { return Train(options, pretrain); });
 }
 
 }  // namespace

@@ -1,21 +1,17 @@
 #include "tasks/reports/repeat.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "encoder/folder/adapter.h"
+#include "tasks/reports/best_run.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {
-
-constexpr int64_t kMaxFile = int64_t{1} << 40;
 
 // Returns the spec of the run with `seed`. All runs share one token cache.
 LoadedSpec SpecOf(const LoadedSpec& loaded, uint64_t seed) {
@@ -26,37 +22,6 @@ LoadedSpec SpecOf(const LoadedSpec& loaded, uint64_t seed) {
   one.spec.set_seed(seed);
   one.spec.clear_repeat();
   return one;
-}
-
-absl::StatusOr<RunLock> LockDirectory(const std::string& directory) {
-  ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
-  for (const std::string& name : names) {
-    const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, kSpecName));
-    if (!model && !IsCheckpointName(name)) continue;
-    lock.Undo();
-    return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
-        model ? "a model that is not of a run" : "a single run",
-        " (choose another output.directory)");
-  }
-  return lock;
-}
-
-// Makes `to` a link to `from`, or a copy if links cannot be made.
-absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
-  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
-  return WriteNewFile(to, content);
-}
-
-// Replaces the model in `directory` by the best one of `run`.
-absl::Status Publish(const std::string& run, const std::string& directory) {
-  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run));
-  return SaveModel(directory, manifest.step, [&](const std::string& folder) {
-    for (const Manifest::File& file : manifest.files)
-      RETURN_IF_ERROR(LinkOrCopy(JoinPath(run, file.name), JoinPath(folder, file.name)));
-    return IsAdapter(run) ? MoveBase(run, directory, folder) : absl::OkStatus();
-  });
 }
 
 void Summarize(RepeatSummary* summary) {
@@ -90,7 +55,7 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   LoadedSpec all = loaded;
   const TaskSpec& spec = all.spec;
   const std::string& directory = spec.output().directory();
-  ASSIGN_OR_RETURN(RunLock lock, LockDirectory(directory));
+  ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, false));
   RemoveLeftovers(directory);
   Progress say({});
   RepeatSummary summary;
@@ -112,7 +77,7 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   }
   Summarize(&summary);
   const RepeatSummary::Run& best = summary.runs[summary.best];
-  RETURN_IF_ERROR(Publish(JoinPath(directory, SeedFolder(best.seed)), directory));
+  RETURN_IF_ERROR(PublishRun(JoinPath(directory, SeedFolder(best.seed)), directory));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "repeat.json"), SummaryText(summary)));
   say.Note(absl::StrFormat("%s of %d runs: mean %.4g, deviation %.2g; kept seed %d with %.4g",
       best.summary.metric, spec.repeat(), summary.mean, summary.deviation, best.seed, best.value));

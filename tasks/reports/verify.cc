@@ -72,15 +72,16 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given, const s
     path = AbsolutePath(path);  // to know the name of a checkpoint
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   std::vector<std::string> folders;
-  std::vector<Verdict> of_seeds;
+  std::vector<Verdict> of_runs;
   for (const std::string& name : names) {
     if (IsCheckpointName(name)) folders.push_back(JoinPath(path, name));
-    if (!IsSeedFolder(name)) continue;
+    // A run of a seed or of a sweep.
+    if (!PathExists(JoinPath(JoinPath(path, name), kSpecName))) continue;
     auto verdicts = VerifyRun(JoinPath(path, name), base);
     if (ExitOf(verdicts.status()) == Exit::kNoInput)
       continue;  // stopped before its first checkpoint
     RETURN_IF_ERROR(verdicts.status());
-    std::move(verdicts->begin(), verdicts->end(), std::back_inserter(of_seeds));
+    std::move(verdicts->begin(), verdicts->end(), std::back_inserter(of_runs));
   }
   std::reverse(folders.begin(), folders.end());
   if (PathExists(JoinPath(path, "config.json")) || IsAdapter(path) ||
@@ -95,7 +96,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given, const s
     verdict.status = Check(base, &verdict);
     if (PathExists(folder)) verdicts.push_back(std::move(verdict));
   }
-  std::move(of_seeds.begin(), of_seeds.end(), std::back_inserter(verdicts));
+  std::move(of_runs.begin(), of_runs.end(), std::back_inserter(verdicts));
   return verdicts;
 }
 

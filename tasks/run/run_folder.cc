@@ -87,6 +87,7 @@ absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec) {
   if (holds(SeedFolder(spec.seed())))
     return refuse(
         "holds runs of a spec with `repeat` (choose another output.directory, or repeat them)");
+  if (holds(kSweepName)) return refuse("holds runs of a sweep (choose another output.directory)");
   ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   return RunFolder(spec, std::move(lock));
 }

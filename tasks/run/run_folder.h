@@ -19,6 +19,9 @@ std::string CacheFolder(const TaskSpec& spec);
 std::string SeedFolder(uint64_t seed);
 bool IsSeedFolder(absl::string_view name);
 
+// File of a sweep in the directory of its runs.
+inline constexpr const char* kSweepName = "sweep.json";
+
 // Allows one process in a run directory: holds flock on run.lock until it is destroyed or the
 // process ends in any way. Advisory; on network file systems possibly local to a machine.
 class RunLock {

@@ -60,6 +60,8 @@ class Progress {
   }
   // Ends the live line; further calls may follow.
   void Finish() { screen_.Finish(); }
+  // The mean loss of about the last 20 steps; NaN before the first.
+  double smoothed_loss() const { return loss_ / loss_weight_; }
   // Excludes the time since the last call from the speed.
   void SkipTime() { last_time_ = options_.clock(); }
 

@@ -1,5 +1,6 @@
 #include "tasks/training/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <future>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "encoder/model.h"
 #include "tasks/run/state.h"
 #include "tasks/training/memory.h"
+#include "tasks/training/plateau.h"
 
 namespace cloze {
 
@@ -220,7 +222,9 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     if (!data.ok()) return SaveBefore(data.status());
     next = fetch(data->next, pace_->Done(state_.step() + 1));
     RETURN_IF_ERROR(Step(*data, waited));
+    const double before = pace_->done();
     pace_->Advance(state_.step());
+    RETURN_IF_ERROR(NoteIfNotLearning(before));
     state_.set_evaluation_due(
         setup_.validation.has_value() && (pace_->over() || pace_->Due(evaluate_every_)));
   }
@@ -254,6 +258,16 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
       .memory_bytes = learner_->peak_bytes(),
       .skipped = !result.skipped.empty()});
   if (options_.after_step != nullptr) options_.after_step(step);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::NoteIfNotLearning(double before) {
+  const double when = PlateauCheckAt(spec_.schedule(), pace_->total_steps());
+  if (before >= when || pace_->done() < when) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const double chance, setup_.task->ChanceLoss(setup_.train->store));
+  const std::string note =
+      PlateauNote(progress_->smoothed_loss(), chance, setup_.task->pretrains());
+  if (!note.empty()) progress_->Note(note);
   return absl::OkStatus();
 }
 

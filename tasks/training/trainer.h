@@ -74,6 +74,9 @@ class Trainer {
 
   // `waited`: seconds that the step waited for its data.
   absl::Status Step(const StepData& data, double waited);
+  // After twice the warm-up, once a run: says so if the loss is still that of a model that ignores
+  // its input. `before`: share of the run that was done before the last step.
+  absl::Status NoteIfNotLearning(double before);
   // Evaluates, and saves the model if it is the best; an evaluation that is stopped stays due.
   absl::Status Evaluate();
   // Name of the metric that decides: the spec's, else the first of `results`.

@@ -244,6 +244,34 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
 }
 
+// Half of the texts have each label: ln 2. The rate decides whether anything is learned.
+TEST_F(TrainerTest, SaysOnceThatNothingIsLearned) {
+  const auto notes = [&](const std::string& task, const std::string& data, double rate, int stop) {
+    LoadedSpec spec = Spec(NewEncoder() + task, data, absl::StrCat("run", data, rate), 60);
+    spec.spec.mutable_optimizer()->set_learning_rate(rate);
+    std::string all;
+    for (absl::Status status = Error(Exit::kInterrupted, ""); !status.ok();) {
+      status = Train(spec, stop).status();
+      EXPECT_TRUE(status.ok() || ExitOf(status) == Exit::kInterrupted) << status;
+      all += progress_;
+    }
+    return all;
+  };
+  const std::string classes = " sequence_classification { max_tokens: 48 }";
+  const std::string stuck = notes(classes, "classes.tsv", 1e-8, 1000);
+  EXPECT_THAT(stuck, HasSubstr("and 0.6931 is reached by knowing only how frequent each label is"));
+  EXPECT_THAT(stuck, HasSubstr("lower optimizer.learning_rate"));
+  EXPECT_EQ(stuck.find("note: "), stuck.rfind("note: "));
+  EXPECT_THAT(notes(classes, "classes.tsv", 3e-3, 1000), testing::Not(HasSubstr("note: ")));
+  // D, N and V in each sentence, and A in every second one: 60, 60, 60 and 30 words.
+  const std::string tags = notes(" token_tagging { max_tokens: 24 }", "tags.conll", 1e-8, 25);
+  EXPECT_THAT(tags, HasSubstr("and 1.352 is reached"));
+  EXPECT_EQ(tags.find("note: "), tags.rfind("note: "));
+  const std::string text = notes(" masked_lm { max_tokens: 32 }", "text.txt", 1e-8, 1000);
+  EXPECT_THAT(text, HasSubstr("how frequent each token is"));
+  EXPECT_THAT(text, HasSubstr("query_key_start: 2"));
+}
+
 TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
   std::string tags;
   for (int i = 0; i < 40; ++i) tags += i % 4 == 0 ? "the\tD\ncat\tA\n\n" : "the\tD\ncat\tN\n\n";

@@ -1,0 +1,51 @@
+#include "tasks/reports/best_run.h"
+
+#include <unistd.h>
+
+#include "core/base/file.h"
+#include "encoder/folder/adapter.h"
+#include "tasks/run/checkpoint.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxFile = int64_t{1} << 40;
+
+// Makes `to` a link to `from`, or a copy if links cannot be made.
+absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
+  return WriteNewFile(to, content);
+}
+
+}  // namespace
+
+absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
+  ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, kSpecName)),
+               single = IsCheckpointName(name),
+               other = sweep ? IsSeedFolder(name) : name == kSweepName;
+    if (!model && !single && !other) continue;
+    lock.Undo();
+    return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
+        model    ? "a model that is not of a run"
+        : single ? "a single run"
+        : sweep  ? "runs of a spec with `repeat`"
+                 : "runs of a sweep",
+        " (choose another output.directory)");
+  }
+  return lock;
+}
+
+absl::Status PublishRun(const std::string& run, const std::string& directory) {
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run));
+  return SaveModel(directory, manifest.step, [&](const std::string& folder) {
+    for (const Manifest::File& file : manifest.files)
+      RETURN_IF_ERROR(LinkOrCopy(JoinPath(run, file.name), JoinPath(folder, file.name)));
+    return IsAdapter(run) ? MoveBase(run, directory, folder) : absl::OkStatus();
+  });
+}
+
+}  // namespace cloze

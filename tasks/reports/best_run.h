@@ -1,0 +1,21 @@
+// What several runs in one directory share: the directory's lock, and the best model in it.
+#ifndef CLOZE_TASKS_REPORTS_BEST_RUN_H_
+#define CLOZE_TASKS_REPORTS_BEST_RUN_H_
+
+#include <string>
+
+#include "tasks/run/run_folder.h"
+
+namespace cloze {
+
+// Locks a directory for runs in its sub-folders: of a sweep, or of one spec's seeds. kCannotCreate
+// if it holds a single run, a model that is not of a run, or runs of the other kind.
+absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep);
+
+// Replaces the model in `directory` by links to the one of the run in `run` (or copies). The spec
+// stays.
+absl::Status PublishRun(const std::string& run, const std::string& directory);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_REPORTS_BEST_RUN_H_

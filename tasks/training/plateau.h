@@ -1,0 +1,21 @@
+// Runs whose loss stays at the entropy of the targets.
+#ifndef CLOZE_TASKS_TRAINING_PLATEAU_H_
+#define CLOZE_TASKS_TRAINING_PLATEAU_H_
+
+#include <string>
+
+#include "proto/task.pb.h"
+
+namespace cloze {
+
+// Returns the share of the run after which its loss should be below the entropy of the targets:
+// twice the warm-up, at least a tenth and 20 steps. `total_steps`: 0 if the run is timed.
+double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps);
+
+// Returns a note with remedies if `loss`, the mean of the last steps, is still at least 97 % of
+// `chance` (Task::ChanceLoss), else "".
+std::string PlateauNote(double loss, double chance, bool pretrains);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_PLATEAU_H_

@@ -1,0 +1,110 @@
+// Runs over the values of fields.
+#include "tasks/reports/sweep.h"
+
+#include "tasks/reports/verify.h"
+#include "tests/tasks/training/trainer_fixture.h"
+
+namespace cloze {
+namespace {
+
+class SweepTest : public TrainerTest {
+ protected:
+  LoadedSpec Classes(const std::string& run, int steps = 8) {
+    LoadedSpec loaded = Spec(
+        NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", run, steps);
+    loaded.spec.mutable_validation()->add_files(Path("classes.tsv"));
+    loaded.spec.mutable_evaluation()->set_metric("loss");
+    return loaded;
+  }
+  absl::StatusOr<SweepSummary> Sweep(
+      const LoadedSpec& loaded, const std::vector<std::string>& sweeps, int stop_after = 1000000) {
+    testing::internal::CaptureStderr();
+    std::atomic<bool> stop = false;
+    steps_ = 0;
+    auto summary = TrainSweep(
+        loaded, sweeps, {.preparing = nullptr, .stop = &stop, .after_step = [&](int64_t) {
+                           ++steps_;
+                           stop = --stop_after == 0;
+                         }});
+    progress_ = testing::internal::GetCapturedStderr();
+    return summary;
+  }
+  int steps_ = 0;  // of the last Sweep
+};
+
+const std::vector<std::string> kSweeps = {
+    "optimizer.learning_rate=1e-4,0.003", "schedule.steps=6,8"};
+
+TEST_F(SweepTest, TrainsTheProductAndKeepsTheBest) {
+  const auto straight = Sweep(Classes("straight"), kSweeps);
+  ASSERT_TRUE(straight.ok()) << straight.status();
+  ASSERT_EQ(straight->runs.size(), 4);
+  EXPECT_EQ(steps_, 28);
+  EXPECT_EQ(straight->runs[0].folder, "optimizer.learning_rate=1e-4,schedule.steps=6");
+  EXPECT_EQ(straight->runs[1].steps, 8);
+  EXPECT_EQ(straight->metric, "loss");
+  double least = 1e9;
+  for (const auto& run : straight->runs) least = std::min(least, run.value);
+  const SweepSummary::Run& best = straight->runs[straight->best];
+  EXPECT_EQ(best.value, least);
+  EXPECT_EQ(best.values[0], "0.003");
+  EXPECT_EQ(Weights("straight"), Weights("straight/" + best.folder));
+  EXPECT_EQ(Read(Path("straight/spec.textproto")),
+      Read(Path("straight/" + best.folder + "/spec.textproto")));
+  EXPECT_THAT(Read(Path("straight/sweep.json")), HasSubstr("\"best\": \"" + best.folder));
+  const auto verdicts = VerifyRun(Path("straight"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_GE(verdicts->size(), 9);
+  for (const Verdict& verdict : *verdicts)
+    EXPECT_TRUE(verdict.status.ok()) << verdict.folder << ": " << verdict.status;
+  // Again: nothing is trained.
+  const auto again = Sweep(Classes("straight"), kSweeps);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(steps_, 0);
+  EXPECT_EQ(again->runs[again->best].folder, best.folder);
+  // In pieces: the same bits.
+  int stops = 0;
+  absl::StatusOr<SweepSummary> pieces;
+  while (!(pieces = Sweep(Classes("pieces"), kSweeps, 5)).ok()) {
+    ASSERT_EQ(ExitOf(pieces.status()), Exit::kInterrupted) << pieces.status();
+    ASSERT_LT(++stops, 10);
+  }
+  EXPECT_GT(stops, 3);
+  EXPECT_EQ(Read(Path("pieces/sweep.json")), Read(Path("straight/sweep.json")));
+  EXPECT_EQ(Weights("pieces"), Weights("straight"));
+  ExpectError(Train(Classes("straight")).status(), Exit::kCannotCreate, "holds runs of a sweep");
+}
+
+TEST_F(SweepTest, GoesOnAfterNumbersThatOverflow) {
+  LoadedSpec spec = Classes("run", 30);
+  spec.spec.mutable_optimizer()->set_clip_norm(0);
+  spec.spec.mutable_optimizer()->set_weight_decay(10);
+  const auto summary = Sweep(spec, {"optimizer.learning_rate=10,1e-3"});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(ExitOf(summary->runs[0].status), Exit::kInternal);
+  EXPECT_EQ(summary->best, 1);
+  EXPECT_THAT(Read(Path("run/sweep.json")), HasSubstr("\"error\": \"step "));
+}
+
+TEST_F(SweepTest, WrongSweepsAreRefusedBeforeTheFirstRun) {
+  for (const auto& [sweep, problem] :
+      {std::pair("optimizer.learning_rate", "expected FIELD=VALUE,VALUE"),
+          std::pair("optimizer.learning_rate=1e-4", "expected FIELD=VALUE,VALUE"),
+          std::pair("optimizer.learning_rate=1e-4,,1", "expected FIELD=VALUE,VALUE"),
+          std::pair("optimizer.learning_rate=1,1", "\"1\" is given twice"),
+          std::pair("output.directory=a,b", "could not be compared")})
+    ExpectError(Sweep(Classes("run"), {sweep}).status(), Exit::kUsage, problem);
+  ExpectError(
+      Sweep(Classes("run"), {"optimizer.lr=1,2"}).status(), Exit::kSpec, "unknown field \"lr\"");
+  ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-3,100"}).status(), Exit::kSpec,
+      "out of range");
+  LoadedSpec blind = Classes("run");
+  blind.spec.clear_validation();
+  ExpectError(Sweep(blind, kSweeps).status(), Exit::kSpec, "needs it");
+  EXPECT_FALSE(std::filesystem::exists(Path("run")));
+  ASSERT_TRUE(Train(Classes("single")).ok());
+  ExpectError(Sweep(Classes("single"), kSweeps).status(), Exit::kCannotCreate, "a single run");
+}
+
+}  // namespace
+}  // namespace cloze
