@@ -11,6 +11,7 @@
 #include "tools/attention_page.h"
 #include "tools/command.h"
 #include "tools/process.h"
+#include "tools/report_sections.h"
 
 namespace cloze {
 namespace {
@@ -39,7 +40,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { white-space: nowrap; padding: .25em .7em; border-bottom: 1px solid var(--line);
   text-align: right; }
 th:first-child, td:first-child { text-align: left; }
-td:last-child .bar { display: block; height: .7em; background: var(--s0); }
+td .bar { display: block; height: .7em; background: var(--s0); }
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
 pre { overflow-x: auto; padding: .8em; border: 1px solid var(--line); border-radius: 4px; }
 )";
@@ -50,14 +51,9 @@ struct RunData {
   std::string path, spec;
   std::map<std::string, Points> curves;  // by name
   Json metrics;                          // of the best model; null without validation
+  Json about;                            // null in runs of older versions
   int64_t best_step = 0, steps = 0;
 };
-
-std::string Number(double value) {
-  if (std::fabs(value) >= 1e6) return absl::StrFormat("%.4gM", value / 1e6);
-  if (std::fabs(value) >= 1e4) return absl::StrFormat("%.4gk", value / 1e3);
-  return absl::StrFormat("%.4g", value);
-}
 
 std::string Caption(const std::string& name) {
   return HtmlEscape(name == "smoothed_loss" ? "training loss, smoothed"
@@ -83,6 +79,13 @@ void ReadLog(absl::string_view text, RunData* run) {
   }
 }
 
+// Returns the object in the file, or null if there is no file.
+absl::StatusOr<Json> ReadIfThere(const std::string& path) {
+  if (!PathExists(path)) return Json();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 64 << 20));
+  return ParseJson(text, path);
+}
+
 absl::StatusOr<RunData> ReadRun(const std::string& path) {
   RunData run;
   run.path = path;
@@ -91,12 +94,10 @@ absl::StatusOr<RunData> ReadRun(const std::string& path) {
   if (run.curves.empty())
     return Error(Exit::kData, QuotePath(JoinPath(path, "log.jsonl")), ": no step yet");
   ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, "spec.textproto"), 1 << 20));
-  const std::string metrics = JoinPath(path, "metrics.json");
-  if (!PathExists(metrics)) return run;
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(metrics, 64 << 20));
-  ASSIGN_OR_RETURN(const Json json, ParseJson(text, metrics));
-  run.metrics = JsonMember(json, "metrics");
-  if (JsonMember(json, "step").is_number()) run.best_step = json["step"].get<int64_t>();
+  ASSIGN_OR_RETURN(const Json best, ReadIfThere(JoinPath(path, "metrics.json")));
+  run.metrics = JsonMember(best, "metrics");
+  if (JsonMember(best, "step").is_number()) run.best_step = best["step"].get<int64_t>();
+  ASSIGN_OR_RETURN(run.about, ReadIfThere(JoinPath(path, "about.json")));
   return run;
 }
 
@@ -126,7 +127,7 @@ std::string Chart(const std::string& name, const std::vector<RunData>& runs) {
         "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
         "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>"
         "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>",
-        kLeft, kWidth - kRight, y, y, kLeft - 6, y + 4, Number(value), x, kHeight - 10,
+        kLeft, kWidth - kRight, y, y, kLeft - 6, y + 4, ReportNumber(value), x, kHeight - 10,
         last * tick / 4);
   }
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -179,64 +180,16 @@ std::string Summary(const std::vector<RunData>& runs) {
         runs[i].metrics.is_null() ? "" : absl::StrCat(runs[i].best_step), "</td>");
     for (const std::string& name : names) {
       const Json& value = JsonMember(runs[i].metrics, name.c_str());
-      absl::StrAppend(
-          &out, "<td>", value.is_number() ? Number(value.get<double>()) : std::string(), "</td>");
-    }
-  }
-  return out + "</tr></table></div>\n";
-}
-
-std::string Text(const Json& value) {
-  return HtmlEscape(value.is_string()         ? value.get<std::string>()
-                    : value.is_number_float() ? Number(value.get<double>())
-                                              : value.dump());
-}
-
-// The table per_class, with the F1 also as a bar.
-std::string ClassTable(const Json& rows) {
-  constexpr const char* kColumns[] = {"label", "precision", "recall", "f1", "support"};
-  std::string out = "<div class=\"scroll\"><table><tr>";
-  for (const char* name : kColumns) absl::StrAppend(&out, "<th>", name, "</th>");
-  out += "<th></th>";
-  for (const Json& row : rows) {
-    out += "</tr>\n<tr>";
-    for (const char* name : kColumns)
-      absl::StrAppend(&out, "<td>", Text(JsonMember(row, name)), "</td>");
-    const Json& f1 = JsonMember(row, "f1");
-    absl::StrAppendFormat(&out, "<td><span class=\"bar\" style=\"width:%.1fem\"></span></td>",
-        f1.is_number() ? 6 * std::clamp(f1.get<double>(), 0.0, 1.0) : 0);
-  }
-  return out + "</tr></table></div>\n";
-}
-
-// Rows are the right labels, columns the predicted ones; shades are shares of the row.
-std::string ConfusionTable(const Json& labels, const Json& counts) {
-  std::string out = "<div class=\"scroll\"><table><tr><th>right \\ predicted</th>";
-  for (const Json& label : labels) absl::StrAppend(&out, "<th>", Text(label), "</th>");
-  for (size_t r = 0; r < counts.size(); ++r) {
-    double sum = 0;
-    for (const Json& count : counts[r]) sum += count.is_number() ? count.get<double>() : 0;
-    absl::StrAppend(&out, "</tr>\n<tr><td>", r < labels.size() ? Text(labels[r]) : "", "</td>");
-    for (const Json& count : counts[r]) {
-      const double share = count.is_number() && sum > 0 ? count.get<double>() / sum : 0;
-      absl::StrAppendFormat(&out,
-          "<td style=\"background:color-mix(in srgb,var(--s0) %.0f%%,transparent)\">%s</td>",
-          60 * share, Text(count));
+      absl::StrAppend(&out, "<td>",
+          value.is_number() ? ReportNumber(value.get<double>()) : std::string(), "</td>");
     }
   }
   return out + "</tr></table></div>\n";
 }
 
 std::string Details(const RunData& run) {
-  std::string out;
-  const Json& classes = JsonMember(run.metrics, "per_class");
-  if (classes.is_array() && !classes.empty() && classes.front().is_object())
-    absl::StrAppend(&out, "<h3>Labels</h3>\n", ClassTable(classes));
-  const Json& confusion = JsonMember(run.metrics, "confusion");
-  const Json &labels = JsonMember(confusion, "labels"), &counts = JsonMember(confusion, "counts");
-  if (labels.is_array() && counts.is_array())
-    absl::StrAppend(&out, "<h3>Confusion</h3>\n", ConfusionTable(labels, counts));
-  return absl::StrCat(out, "<h3>Spec</h3>\n<pre>", HtmlEscape(run.spec), "</pre>\n");
+  return absl::StrCat(RunSections(run.metrics, run.about), "<h3>Spec</h3>\n<pre>",
+      HtmlEscape(run.spec), "</pre>\n");
 }
 
 struct Options {
@@ -255,7 +208,8 @@ absl::Status Report(const Options& options) {
   for (size_t i = 0; i < runs.size(); ++i)
     absl::StrAppend(&body, "<h2>", Key(i), HtmlEscape(runs[i].path), "</h2>\n", Details(runs[i]));
   absl::StrAppend(&body, "<p>cloze ", Version(), "</p>\n");
-  RETURN_IF_ERROR(WriteFileAtomically(options.out, HtmlPage("cloze report", kStyle, body)));
+  RETURN_IF_ERROR(WriteFileAtomically(
+      options.out, HtmlPage("cloze report", absl::StrCat(kStyle, kSectionStyle), body)));
   return WriteStdout(absl::StrCat("{\"report\": ", JsonString(options.out), "}\n"));
 }
 
@@ -264,8 +218,9 @@ absl::Status Report(const Options& options) {
 void AddReport(Command& app) {
   app.AddCommand<Options>(
       "report",
-      "Write one HTML page about runs: metrics, curves, labels, confusion, spec. It needs no "
-      "network and no scripts, and can be made at any time, also while a run goes on.",
+      "Write one HTML page about runs: metrics, curves, labels, confusion, calibration, the most "
+      "confident errors, data, machine and spec. It needs no network and no scripts, and can be "
+      "made at any time, also while a run goes on.",
       "  cloze report runs/sst2\n"
       "  cloze report runs/a runs/b --out compare.html",
       [](Command& command, Options& options) {

@@ -169,8 +169,11 @@ absl::Status Train(const Options& options, bool pretrain) {
   if (options.plan && !options.sweeps.empty())
     return UsageError("--plan: is for one run: expected no --sweep");
   if (options.plan) return PrintPlan(loaded, stop);
-  const Trainer::Options how = {
-      .preparing = ShowPreparing, .stop = stop, .after_step = nullptr, .fork = options.fork};
+  const Trainer::Options how = {.preparing = ShowPreparing,
+      .stop = stop,
+      .after_step = nullptr,
+      .fork = options.fork,
+      .program = absl::StrCat("cloze ", Version())};
   if (!options.sweeps.empty()) return Sweep(options, loaded, how);
   OrderedJson json = {{"model", loaded.spec.output().directory()}};
   if (loaded.spec.repeat() > 1) {

@@ -1,73 +1,22 @@
 #include "tasks/reports/data_check.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/text.h"
-#include "tasks/data/format.h"
+#include "tasks/data_summary.h"
 #include "tasks/findings.h"
 #include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {
 
-// Numbers of one part of the data that only its examples tell.
-struct Content {
-  std::vector<int64_t> lengths;  // of the sequences, sorted
-  std::vector<int64_t> classes;  // texts or words of each label; empty: no labels
-};
-
-absl::StatusOr<Content> ContentOf(
-    const ExampleStore& store, size_t labels, const std::atomic<bool>* stop) {
-  Content content;
-  content.classes.assign(labels, 0);
-  Example example;
-  for (int64_t i = 0; i < store.size(); ++i) {
-    if (stop != nullptr && stop->load())
-      return Error(Exit::kInterrupted, "stopped while checking the data");
-    RETURN_IF_ERROR(store.Read(i, &example));
-    content.lengths.push_back(static_cast<int64_t>(example.ids.size()));
-    if (labels == 0 || example.continues) continue;
-    for (const int32_t label : example.labels) ++content.classes[label];
-    for (size_t l = 0; l < std::min(labels, example.values.size()); ++l)
-      content.classes[l] += example.values[l] == 1;
-  }
-  std::sort(content.lengths.begin(), content.lengths.end());
-  return content;
-}
-
-double Share(int64_t part, int64_t whole) { return whole > 0 ? double(part) / whole : 0; }
-
-OrderedJson Lengths(const std::vector<int64_t>& sorted) {
-  const auto at = [&](double share) {
-    return sorted[share * static_cast<double>(sorted.size() - 1)];
-  };
-  OrderedJson histogram = OrderedJson::array();
-  // Doubling widths: 1, 2-3, 4-7, ...
-  for (int64_t from = std::bit_floor(static_cast<uint64_t>(sorted[0])); from <= sorted.back();
-       from *= 2) {
-    const auto begin = std::lower_bound(sorted.begin(), sorted.end(), from),
-               end = std::lower_bound(sorted.begin(), sorted.end(), 2 * from);
-    histogram.push_back({{"from", from}, {"to", 2 * from - 1}, {"count", end - begin}});
-  }
-  return {{"shortest", sorted[0]}, {"median", at(0.5)}, {"p95", at(0.95)},
-      {"longest", sorted.back()}, {"histogram", std::move(histogram)}};
-}
-
-OrderedJson PartOf(const DataStats& stats, const Findings::Part& found, const Content& content,
+OrderedJson PartOf(const DataStats& stats, const Findings::Part& found, const StoreContent& content,
     const std::vector<std::string>& labels) {
-  OrderedJson part = {{"examples", stats.examples}, {"tokens", stats.tokens},
-      {"empty", stats.empty_documents}, {"truncated", stats.truncated},
-      {"truncated_share", Share(stats.truncated, stats.words > 0 ? stats.words : stats.documents)},
-      {"cut_tokens", stats.cut_tokens}, {"unknown_tokens", stats.unknown_tokens},
-      {"unknown_share", Share(stats.unknown_tokens, stats.text_tokens)},
-      {"invalid_bytes", stats.invalid_bytes}, {"repeated", found.repeated},
-      {"conflicting", found.conflicting}, {"lengths", Lengths(content.lengths)}};
-  OrderedJson& classes = part["classes"] = OrderedJson::object();
-  for (size_t i = 0; i < content.classes.size(); ++i)
-    classes.get_ref<OrderedJson::object_t&>().emplace_back(labels[i], content.classes[i]);
+  OrderedJson part = SummaryOf(stats, content, labels);
+  part["repeated"] = found.repeated;
+  part["conflicting"] = found.conflicting;
   return part;
 }
 
@@ -83,20 +32,18 @@ absl::StatusOr<OrderedJson> CheckData(
     const LoadedSpec& loaded, const std::string& scratch, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(const Setup setup,
       Prepare(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
-  const bool counted =
-      loaded.spec.has_token_tagging() ||
-      (loaded.spec.has_sequence_classification() &&
-          loaded.spec.sequence_classification().kind() != SequenceClassificationSpec::REGRESSION);
-  const std::vector<std::string> labels =
-      counted ? setup.config.labels : std::vector<std::string>();
+  const std::vector<std::string> labels = CountedLabels(setup.config);
   const ExampleStore* validation = setup.validation ? &setup.validation->store : nullptr;
   ASSIGN_OR_RETURN(const Findings found, Compare(setup.train->store, validation, stop));
   OrderedJson check = OrderedJson::object();
   OrderedJson only = OrderedJson::array(), warnings = OrderedJson::array();
-  ASSIGN_OR_RETURN(const Content train, ContentOf(setup.train->store, labels.size(), stop));
+  const auto content = [&](const ExampleStore& store) {
+    return ContentOf(store, labels.size(), store.size(), stop);
+  };
+  ASSIGN_OR_RETURN(const StoreContent train, content(setup.train->store));
   check["train"] = PartOf(setup.train->store.stats(), found.train, train, labels);
   if (validation != nullptr) {
-    ASSIGN_OR_RETURN(const Content held_out, ContentOf(*validation, labels.size(), stop));
+    ASSIGN_OR_RETURN(const StoreContent held_out, content(*validation));
     check["validation"] = PartOf(validation->stats(), found.validation, held_out, labels);
     for (size_t i = 0; i < labels.size(); ++i) {
       if (train.classes[i] == 0 && held_out.classes[i] > 0) only.push_back(labels[i]);

@@ -1,5 +1,6 @@
 // The directory of a run: the best model so far as a model folder (or adapter, with LoRA) with
-// metrics.json and MANIFEST, checkpoints step-00001234/, spec.textproto, log.jsonl and cache/.
+// metrics.json and MANIFEST, checkpoints step-00001234/, spec.textproto, about.json, log.jsonl and
+// cache/.
 #ifndef CLOZE_TASKS_RUN_RUN_FOLDER_H_
 #define CLOZE_TASKS_RUN_RUN_FOLDER_H_
 

@@ -1,6 +1,5 @@
 #include "tasks/training/trainer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <future>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/model.h"
 #include "tasks/run/state.h"
+#include "tasks/training/about.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/plateau.h"
 
@@ -197,6 +197,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
       .seconds = state_.seconds()});
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
+  RETURN_IF_ERROR(WriteAbout(folder_->Path("about.json"), setup_, compute_, options_.program));
   pace_->Start(state_.step());
   const auto fetch = [this](int64_t example, double done) {  // by another thread
     return std::async(

@@ -32,6 +32,8 @@ class Trainer {
     std::function<double()> clock = SteadySeconds;
     // Run directory whose newest checkpoint gives the start weights; ignored by a run that resumes.
     std::string fork = {};
+    // Name and version of the program, for about.json.
+    std::string program = {};
   };
   struct Summary {
     int64_t steps = 0;

@@ -40,5 +40,23 @@ TEST(DataCheck, CountsAndWarns) {
   EXPECT_THAT(strict.err, HasSubstr("6 warnings about the data"));
 }
 
+// They count as wrong at evaluation; the check names no class for them.
+TEST(DataCheck, LabelsThatTrainingLacks) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  std::ofstream(folder + "/train.csv") << "text,label\na,X\nb,Y\n";
+  std::ofstream(folder + "/dev.csv") << "text,label\na b,X\nb a,odd\n";
+  std::ofstream(folder + "/s.textproto")
+      << "model { tokenizer: '" << folder
+      << "/vocab.txt' encoder { preset: TINY } } sequence_classification {} "
+         "output { directory: 'run' } train { files: '"
+      << folder << "/train.csv' } validation { files: '" << folder << "/dev.csv' }";
+  const RunResult result = RunCloze("data check " + folder + "/s.textproto");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const json check = json::parse(result.out);
+  EXPECT_EQ(check["validation"]["classes"], json({{"X", 1}, {"Y", 0}}));
+  EXPECT_EQ(check["validation"]["lengths"]["histogram"][0]["count"], 2);
+}
+
 }  // namespace
 }  // namespace cloze

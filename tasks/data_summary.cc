@@ -1,0 +1,73 @@
+#include "tasks/data_summary.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cloze {
+namespace {
+
+double Share(int64_t part, int64_t whole) { return whole > 0 ? double(part) / whole : 0; }
+
+OrderedJson Lengths(const std::vector<int64_t>& sorted) {
+  if (sorted.empty()) return OrderedJson::object();
+  const auto at = [&](double share) {
+    return sorted[share * static_cast<double>(sorted.size() - 1)];
+  };
+  OrderedJson histogram = OrderedJson::array();
+  // Doubling widths: 1, 2-3, 4-7, ...
+  for (int64_t from = std::bit_floor(static_cast<uint64_t>(sorted[0])); from <= sorted.back();
+       from *= 2) {
+    const auto begin = std::lower_bound(sorted.begin(), sorted.end(), from),
+               end = std::lower_bound(sorted.begin(), sorted.end(), 2 * from);
+    histogram.push_back({{"from", from}, {"to", 2 * from - 1}, {"count", end - begin}});
+  }
+  return {{"shortest", sorted[0]}, {"median", at(0.5)}, {"p95", at(0.95)},
+      {"longest", sorted.back()}, {"histogram", std::move(histogram)}};
+}
+
+}  // namespace
+
+absl::StatusOr<StoreContent> ContentOf(
+    const ExampleStore& store, size_t labels, int64_t most, const std::atomic<bool>* stop) {
+  StoreContent content;
+  content.classes.assign(labels, 0);
+  Example example;
+  const int64_t stride = (store.size() - 1) / std::max<int64_t>(most, 1) + 1;
+  for (int64_t i = 0; i < store.size(); i += stride) {
+    if (stop != nullptr && stop->load())
+      return Error(Exit::kInterrupted, "stopped while reading the data");
+    RETURN_IF_ERROR(store.Read(i, &example));
+    content.lengths.push_back(static_cast<int64_t>(example.ids.size()));
+    if (labels == 0 || example.continues) continue;
+    for (const int32_t label : example.labels) {
+      if (label < static_cast<int64_t>(labels)) ++content.classes[label];
+    }
+    for (size_t l = 0; l < std::min(labels, example.values.size()); ++l)
+      content.classes[l] += example.values[l] == 1;
+  }
+  std::sort(content.lengths.begin(), content.lengths.end());
+  return content;
+}
+
+std::vector<std::string> CountedLabels(const ModelConfig& config) {
+  const bool counted =
+      config.head == HeadKind::kTokenTagging ||
+      (config.head == HeadKind::kSequenceClassification && config.problem_type != "regression");
+  return counted ? config.labels : std::vector<std::string>();
+}
+
+OrderedJson SummaryOf(
+    const DataStats& stats, const StoreContent& content, const std::vector<std::string>& labels) {
+  OrderedJson part = {{"examples", stats.examples}, {"tokens", stats.tokens},
+      {"empty", stats.empty_documents}, {"truncated", stats.truncated},
+      {"truncated_share", Share(stats.truncated, stats.words > 0 ? stats.words : stats.documents)},
+      {"cut_tokens", stats.cut_tokens}, {"unknown_tokens", stats.unknown_tokens},
+      {"unknown_share", Share(stats.unknown_tokens, stats.text_tokens)},
+      {"invalid_bytes", stats.invalid_bytes}, {"lengths", Lengths(content.lengths)}};
+  OrderedJson& classes = part["classes"] = OrderedJson::object();
+  for (size_t i = 0; i < content.classes.size(); ++i)
+    classes.get_ref<OrderedJson::object_t&>().emplace_back(labels[i], content.classes[i]);
+  return part;
+}
+
+}  // namespace cloze

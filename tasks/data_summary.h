@@ -1,0 +1,37 @@
+// What the examples of a store are like: lengths, labels, and what was lost.
+#ifndef CLOZE_TASKS_DATA_SUMMARY_H_
+#define CLOZE_TASKS_DATA_SUMMARY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "encoder/modules/config.h"
+#include "tasks/data/example_store.h"
+
+namespace cloze {
+
+// Numbers of a store that only its examples tell.
+struct StoreContent {
+  std::vector<int64_t> lengths;  // of the sequences, sorted
+  std::vector<int64_t> classes;  // texts or words of each label; empty: no labels
+};
+
+// Reads all examples, or evenly spaced ones if there are more than `most`. kInterrupted if *stop
+// (may be null) becomes true.
+absl::StatusOr<StoreContent> ContentOf(
+    const ExampleStore& store, size_t labels, int64_t most, const std::atomic<bool>* stop);
+
+// Returns the labels whose examples can be counted: none of a regression or of spans.
+std::vector<std::string> CountedLabels(const ModelConfig& config);
+
+// Returns {"examples", "tokens", "empty", "truncated", ..., "lengths": {"shortest", "median",
+// "p95", "longest", "histogram": [{"from", "to", "count"}, ...]}, "classes": {label: count}}.
+OrderedJson SummaryOf(
+    const DataStats& stats, const StoreContent& content, const std::vector<std::string>& labels);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_DATA_SUMMARY_H_

@@ -1,0 +1,18 @@
+// about.json of a run: its data and the machine that it began on, for `cloze report`.
+#ifndef CLOZE_TASKS_TRAINING_ABOUT_H_
+#define CLOZE_TASKS_TRAINING_ABOUT_H_
+
+#include <string>
+
+#include "tasks/training/setup.h"
+
+namespace cloze {
+
+// Writes the file atomically unless it exists. Of more than 100,000 examples some are counted,
+// evenly spaced. `program`: name and version.
+absl::Status WriteAbout(
+    const std::string& path, const Setup& setup, DType compute, const std::string& program);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_ABOUT_H_
