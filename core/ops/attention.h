@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 #include "core/ops/dropout.h"
-#include "core/ops/kernels/attention.h"
+#include "core/ops/relative.h"
 #include "core/tensor/arena.h"
 
 namespace cloze {
@@ -16,6 +16,8 @@ struct AttentionShape {
   absl::Span<const int32_t> cu_seqlens;
   int heads;
   Visibility visible = {};
+  // Null: scores do not depend on distances. Requires that all keys are visible.
+  const RelativePositions* relative = nullptr;
 };
 // out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim], where
 // a query sees the keys of its sequence that `visible` names. Rows after the last sequence become
@@ -24,9 +26,10 @@ struct AttentionShape {
 // order [heads, tokens, tokens].
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
     Arena& arena, Mat out, float* lse, float* probs = nullptr);
-// Overwrites dqkv [rows, 3 heads dim].
+// Overwrites dqkv [rows, 3 heads dim]. relative_grads: of shape.relative.
 void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
-    const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv);
+    const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv,
+    const RelativeGrads& relative_grads = {});
 
 }  // namespace cloze
 

@@ -186,11 +186,22 @@ std::vector<S> Softmax(const Table<S>& x, int64_t r) {
   return p;
 }
 
+// Terms of scores by distance: row rows[i - j + rows.size() / 2] of tables [n, heads], [n, heads
+// dim], [n, heads dim], each of which may be empty.
+template <typename S>
+struct Relative {
+  std::vector<int32_t> rows;
+  Table<S> bias, keys, queries;
+  int64_t terms() const { return 1 + (keys.rows > 0) + (queries.rows > 0); }
+  int64_t Row(int64_t i, int64_t j) const { return rows[i - j + std::ssize(rows) / 2]; }
+};
+
 // softmax(q k^T / sqrt(dim)) of one sequence and head over the visible keys; the rows' columns of
 // q, k [rows, dim] as given.
 template <typename S>
 Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end, int64_t q_column,
-    int64_t k_column, int64_t dim, const Visibility& visible = {}) {
+    int64_t k_column, int64_t dim, const Visibility& visible = {},
+    const Relative<S>& relative = {}) {
   const int64_t n = end - begin;
   Table<S> scores(n, n), probs(n, n);
   for (int64_t i = 0; i < n; ++i) {
@@ -198,8 +209,14 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
       S sum = 0;
       for (int64_t d = 0; d < dim; ++d)
         sum += qkv(begin + i, q_column + d) * qkv(begin + j, k_column + d);
+      for (int64_t d = 0; d < dim && relative.keys.rows > 0; ++d)
+        sum += qkv(begin + i, q_column + d) * relative.keys(relative.Row(i, j), q_column + d);
+      for (int64_t d = 0; d < dim && relative.queries.rows > 0; ++d)
+        sum += qkv(begin + j, k_column + d) * relative.queries(relative.Row(i, j), q_column + d);
+      sum /= S(std::sqrt(static_cast<double>(relative.terms() * dim)));
+      if (relative.bias.rows > 0) sum += relative.bias(relative.Row(i, j), q_column / dim);
       const bool seen = j >= i - visible.before && j <= i + visible.after;
-      scores(i, j) = seen ? sum / S(std::sqrt(static_cast<double>(dim))) : S(-1e300);
+      scores(i, j) = seen ? sum : S(-1e300);
     }
     const std::vector<S> p = Softmax(scores, i);
     for (int64_t j = 0; j < n; ++j) probs(i, j) = p[j];
@@ -219,7 +236,8 @@ inline double ProbabilityFactor(
 // null, or appended to in the order of AttentionForward.
 template <typename S>
 Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
-    DropoutSite site, std::vector<S>* probs = nullptr, const Visibility& visible = {}) {
+    DropoutSite site, std::vector<S>* probs = nullptr, const Visibility& visible = {},
+    const Relative<S>& relative = {}) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
   const uint32_t number = site.site;
   Table<S> out(qkv.rows, hidden);
@@ -227,8 +245,8 @@ Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, 
     const int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
     for (int head = 0; head < heads; ++head) {
       site.site = number << 12 | static_cast<uint32_t>(head);
-      const Table<S> p =
-          AttentionProbabilities(qkv, begin, end, head * dim, hidden + head * dim, dim, visible);
+      const Table<S> p = AttentionProbabilities(
+          qkv, begin, end, head * dim, hidden + head * dim, dim, visible, relative);
       if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t j = begin; j < end; ++j) {

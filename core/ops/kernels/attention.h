@@ -19,6 +19,8 @@ struct Visibility {
   int64_t before = kAllKeys, after = kAllKeys;
 };
 
+struct RelativeArgs;  // in relative.h
+
 // Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements
 // apart.
 struct AttentionArgs {
@@ -33,7 +35,8 @@ struct AttentionArgs {
   // share a row of random numbers: 4 queries with 32 elements each up to 32 tokens, 2 with 64 up to
   // 64 tokens.
   RowDropout dropout;
-  float* scratch;  // AttentionScratch(tokens, head_dim, visible) floats
+  float* scratch;  // AttentionScratch(...) floats, with `relative` RelativeScratch(...) more
+  const RelativeArgs* relative = nullptr;  // null: scores do not depend on distances
 };
 struct AttentionGradArgs {
   AttentionArgs forward;
@@ -171,6 +174,14 @@ CLOZE_INLINE void ProductOfRows(const AttentionSizes<T>& s, const KeyRange& k, i
       s.keys, c, s.span, false});
 }
 
+// In relative.h.
+template <typename T>
+void AddRelative(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count,
+    const float* query, const float* key, float* scores);
+template <typename T>
+void RelativeBackward(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count,
+    const float* query, const float* key, const float* ds, float* dquery, float* dkey);
+
 constexpr float kNoScore = -3e38f;
 
 // The columns of a row of scores that its query sees.
@@ -257,16 +268,19 @@ void AttentionForward(const AttentionArgs& a) {
   float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys),
         *value_rows = s.Take(s.keys * s.row), *value_pairs = s.Take(s.keys * s.width),
         *p = s.Take(kAttentionQueries * s.span), *block = s.Take(kAttentionQueries * s.width),
-        *factor = s.Take(FactorSize(s.span)), *inverse = s.Take(kAttentionQueries);
-  PackRows(s, s.tokens, a.k, a.stride, rows);
-  Transpose(s.tokens, s.row, rows, s.row, key_t, s.keys);
+        *factor = s.Take(FactorSize(s.span)), *inverse = s.Take(kAttentionQueries),
+        *key_rows = a.relative == nullptr ? rows : s.Take(s.keys * s.row);
+  PackRows(s, s.tokens, a.k, a.stride, key_rows);
+  Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
   PackRows(s, s.tokens, a.v, a.stride, value_rows);
   const float* value = PackPairs(s, s.tokens, value_rows, value_pairs);
   PackRows(s, s.tokens, a.q, a.stride, rows);
   for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, s.tokens - q);
     const KeyRange k = KeysOf(a, s, q, count);
-    ProductOfRows(s, k, count, rows + q * s.row, key_t, p);
+    const float* query = rows + q * s.row;
+    ProductOfRows(s, k, count, query, key_t, p);
+    if (a.relative != nullptr) AddRelative<T>(a, s, q, count, query, key_rows, p);
     for (int64_t r = 0; r < count; ++r)
       inverse[r] = SoftmaxRow<T>(a, k, q + r, factor, p + r * s.span);
     Gemm<kPair<T>>({count, s.width, s.Pairs(k.real), p, s.span, 1, s.FromKey(value, k.first),
@@ -357,17 +371,21 @@ void AttentionBackward(const AttentionGradArgs& g) {
       dot[r] = Sum(total);
     }
     PackRows(s, count, dout_rows, a.out_stride, dout);
-    ProductOfRows(s, k, count, query + q * s.row, key_t, p);
+    const float* block_query = query + q * s.row;
+    ProductOfRows(s, k, count, block_query, key_t, p);
+    if (a.relative != nullptr) AddRelative<T>(a, s, q, count, block_query, key_rows, p);
     ProductOfRows(s, k, count, dout, value_t, dp);
     ScoreGradients(a, s, k, q, count, dot, p, dp, ds, factor);
     const float* right = PackPairs(s, count, dout, block_pairs);
     Gemm<pair>({k.real, s.width, depth, p, 1, pair * s.span, right, s.width,
         dvalue + k.first * s.width, s.width, add});
-    right = PackPairs(s, count, query + q * s.row, block_pairs);
+    right = PackPairs(s, count, block_query, block_pairs);
     Gemm<pair>({k.real, s.width, depth, dp, 1, pair * s.span, right, s.width,
         dkey + k.first * s.width, s.width, add});
     Gemm<pair>({count, s.width, s.Pairs(k.real), ds, s.span / pair, 1, s.FromKey(key, k.first),
         s.width, block, s.width, false});
+    if (a.relative != nullptr)
+      RelativeBackward<T>(a, s, q, count, block_query, key_rows, ds, block, dkey);
     StoreRows(s, count, block, nullptr, static_cast<T*>(g.dq) + q * a.stride, a.stride);
   }
   StoreRows(s, s.tokens, dkey, nullptr, g.dk, a.stride);

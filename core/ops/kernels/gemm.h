@@ -143,20 +143,25 @@ CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
   }
 }
 
+// Transposes the matrix whose rows are v.
+CLOZE_INLINE void TransposeSquare(VF (&v)[W]) {
+  constexpr auto lanes = std::make_integer_sequence<int, W>();
+  SwapPieces<1>(v, lanes);
+  SwapPieces<2>(v, lanes);
+  if constexpr (W > 4) SwapPieces<4>(v, lanes);
+  if constexpr (W > 8) SwapPieces<8>(v, lanes);
+}
+
 // to[c, r] = from[r, c], in units. from [rows, cols], rows `stride` apart, cols a multiple of 16;
 // to [cols, keys], whose columns from `rows` on become zero.
 CLOZE_INLINE void Transpose(
     int64_t rows, int64_t cols, const float* from, int64_t stride, float* to, int64_t keys) {
-  constexpr auto lanes = std::make_integer_sequence<int, W>();
   for (int64_t r0 = 0; r0 < keys; r0 += W) {
     for (int64_t c0 = 0; c0 < cols; c0 += W) {
       VF v[W];
 #pragma GCC unroll 16
       for (int i = 0; i < W; ++i) v[i] = r0 + i < rows ? Load(from + (r0 + i) * stride + c0) : VF{};
-      SwapPieces<1>(v, lanes);
-      SwapPieces<2>(v, lanes);
-      if constexpr (W > 4) SwapPieces<4>(v, lanes);
-      if constexpr (W > 8) SwapPieces<8>(v, lanes);
+      TransposeSquare(v);
 #pragma GCC unroll 16
       for (int i = 0; i < W; ++i) Store(to + (c0 + i) * keys + r0, v[i]);
     }

@@ -14,6 +14,7 @@
 #include "core/ops/kernels/loss.h"
 #include "core/ops/kernels/matmul.h"
 #include "core/ops/kernels/norm.h"
+#include "core/ops/kernels/relative.h"
 #include "core/ops/kernels/rotary.h"
 #include "core/ops/kernels/rows.h"
 #include "core/tensor/dtype.h"
@@ -53,6 +54,7 @@ struct PerType {
       void(int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool add)) \
   TYPED(attention, AttentionForward, void(const AttentionArgs&))                                   \
   TYPED(attention_grad, AttentionBackward, void(const AttentionGradArgs&))                         \
+  TYPED(pack_relative, PackRelative, void(const RelativePackArgs&))                                \
   TYPED(softmax_loss, SoftmaxLoss, LossRow(int64_t n, void* x, int32_t target, float scale))       \
   TYPED(axpby, Axpby, void(int64_t n, float a, const void* x, float b, void* y))                   \
   TYPED(convert, Convert, void(int64_t n, const void* x, bool narrow, void* y))                    \
