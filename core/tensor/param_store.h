@@ -27,6 +27,12 @@ enum class Role : uint8_t {
   kTokenTypeEmbeddings,
   kEmbeddingsNorm,
   kEmbeddingsProjection,  // from the size of the embeddings to hidden
+  kRelativePositions,     // table by distance, of all blocks
+  kRelativeNorm,
+  kPositionQuery,  // of the vectors of distances, unless they share the block's query and key
+  kPositionKey,
+  kConvolution,  // after block 0
+  kConvolutionNorm,
   kQuery,
   kKey,
   kValue,
@@ -79,9 +85,12 @@ struct Param : ParamKey {
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
+  int64_t innermost = 1;     // in files the matrix is [rows, cols / innermost, innermost]
   int64_t size() const { return rows * cols; }
   std::vector<int64_t> shape() const {
-    return vector ? std::vector<int64_t>{cols} : std::vector<int64_t>{rows, cols};
+    if (vector) return {cols};
+    if (innermost > 1) return {rows, cols / innermost, innermost};
+    return {rows, cols};
   }
 };
 
@@ -94,6 +103,7 @@ class ParamStore {
   ParamId AddMatrix(ParamKey key, int64_t rows, int64_t cols, bool adjacent = false,
       Init init = Init::kNormal);                                                   // decays
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
+  void SetInnermost(ParamId id, int64_t size) { params_[id].innermost = size; }
   void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }

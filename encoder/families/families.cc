@@ -289,11 +289,16 @@ std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected)
       return absl::StrCat(
           size.key, " is ", config.*size.value, ", expected ", expected.*size.value);
   }
+  if (!(config.relative == expected.relative)) return "relative positions differ";
   return "";
 }
 
 std::string CanonicalName(const std::string& tensor, const Family& family) {
   std::string name = tensor;
+  for (const Family::Alias& alias : family.aliases) {
+    if (absl::StartsWith(tensor, alias.other))
+      return absl::StrCat(alias.name, tensor.substr(absl::string_view(alias.other).size()));
+  }
   const std::string top = absl::StrCat("@", tensor.substr(0, tensor.find('.')), ".");
   for (const absl::Span<const RoleName> part : family.names) {
     for (const RoleName& entry : part) {

@@ -9,9 +9,9 @@
 namespace cloze {
 
 extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kXlmRoberta, kCamembert, kDistilBert,
-    kElectra, kAlbert, kModernBert;
+    kElectra, kAlbert, kModernBert, kMpnet, kDeberta;
 inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm,
-    &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert};
+    &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kMpnet, &kDeberta};
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];

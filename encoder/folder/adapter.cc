@@ -112,7 +112,8 @@ std::string ModuleOf(const Param& param, const ModelConfig& config) {
     case Role::kPooler:
     case Role::kPooledOutput:
     case Role::kHeadOutput: return std::string(bare.substr(0, bare.find('.')));
-    case Role::kEmbeddingsNorm: return std::string(bare);
+    case Role::kEmbeddingsNorm:
+    case Role::kRelativeNorm: return std::string(bare);
     default: return param.layer < 0 ? module.substr(module.rfind('.') + 1) : module;
   }
 }

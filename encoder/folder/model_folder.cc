@@ -81,8 +81,9 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
 // Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
-  const double positions = c.positions == Positions::kRotary ? 0 : c.max_positions;
-  return c.embedding_size() * (positions + c.vocab + c.token_types) + c.own_blocks() * block;
+  const double positions = c.has_position_table() ? c.max_positions : 0;
+  return c.embedding_size() * (positions + c.vocab + c.token_types) + 2 * hidden * c.relative.span +
+         c.own_blocks() * block;
 }
 
 }  // namespace

@@ -25,12 +25,14 @@ Block::Block(ParamStore* store, const ModelConfig& config, int index)
     return Norm(store, module, hidden, config.norm_epsilon, config.family->other_biases);
   };
   qkv_ = linear({Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue}, hidden, 3 * hidden);
+  distances_ = DistanceTerms(store, config, index);
   attention_output_ = linear({Role::kAttentionOutput}, hidden, hidden);
   norm_a_ = norm(norm_a);
   intermediate_ = linear({Role::kGate, Role::kIntermediate}, hidden,
       config.family->gated ? 2 * config.intermediate : config.intermediate);
   output_ = linear({Role::kOutput}, config.intermediate, hidden);
   norm_b_ = norm(norm_b);
+  if (index == 0 && config.relative.convolution > 0) convolution_.emplace(store, config);
 }
 
 void Block::AddLora(ParamStore* store, const LoraPlan& plan) {
@@ -46,8 +48,9 @@ DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
       DropoutSiteId(place, index_));
 }
 
-AttentionShape Block::Shape(const Pass& pass) const {
+AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative) const {
   AttentionShape shape = {pass.batch.cu_seqlens, config_.heads};
+  if (pass.distances != nullptr) shape.relative = &relative;
   if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
   return shape;
 }
@@ -64,11 +67,21 @@ Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockS
     RotaryForward(pass.rotary[config_.is_local(index_)], pass.batch.positions.data(),
         Columns(s.qkv, 0, 2 * hidden));
   }
+  RelativePositions relative;
+  if (pass.distances != nullptr) {
+    s.distances = distances_.Forward(pass, qkv_);
+    relative = distances_.Terms(pass, s.distances);
+  }
   s.context = s.picked = pass.New(rows, hidden);
   s.lse = pass.arena.NewArray<float>(rows * config_.heads);
-  AttentionForward(s.qkv, Shape(pass), Site(pass, DropoutPlace::kAttention), pass.arena, s.context,
-      s.lse, probs);
-  if (!targets.has_value()) {
+  AttentionForward(s.qkv, Shape(pass, relative), Site(pass, DropoutPlace::kAttention), pass.arena,
+      s.context, s.lse, probs);
+  if (convolution_.has_value()) {
+    CLOZE_CHECK(!targets.has_value() && !pre_);
+    const Mat y = pass.New(rows, hidden);
+    AfterAttention(pass, in.residual, {y, y}, &s);
+    s.convolution = convolution_->Forward(pass, in.y, y, out.y);
+  } else if (!targets.has_value()) {
     AfterAttention(pass, in.residual, out, &s);
   } else {
     s.picked = targets->Gather(pass, s.context);
@@ -126,14 +139,22 @@ void Block::AttentionBackward(const Pass& pass, const Saved& s, ConstMat dcontex
     s.targets->Scatter(dcontext, all);
     dcontext = all;
   }
-  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, Shape(pass),
-      Site(pass, DropoutPlace::kAttention), pass.arena, dqkv);
+  RelativePositions relative;
+  RelativeGrads grads;
+  Mat dprojected;
+  if (pass.distances != nullptr) {
+    relative = distances_.Terms(pass, s.distances);
+    grads = distances_.NewGrads(pass, s.distances, &dprojected);
+  }
+  cloze::AttentionBackward(s.qkv, s.context, dcontext, s.lse, Shape(pass, relative),
+      Site(pass, DropoutPlace::kAttention), pass.arena, dqkv, grads);
   if (rotary()) {
     RotaryBackward(pass.rotary[config_.is_local(index_)], pass.batch.positions.data(),
         Columns(dqkv, 0, 2 * config_.hidden));
   }
   AddColumnSums(dqkv, pass.arena, qkv_.bias_grad(pass));
   qkv_.Backward(pass, s.x, dqkv, dx, !pre_);
+  if (pass.distances != nullptr) distances_.Backward(pass, qkv_, s.distances, dprojected);
   pass.arena.Rewind(mark);
 }
 
@@ -146,6 +167,8 @@ void Block::Backward(
   const Pass narrowed = s.targets.has_value() ? s.targets->Narrow(pass) : pass;
   const bool dropout = pass.training && config_.dropout > 0, need_dx = !d_in.y.empty();
   const int64_t rows = d.y.rows, hidden = config_.hidden;
+  const Mat beside = convolution_.has_value() && need_dx ? pass.New(rows, hidden) : Mat();
+  if (convolution_.has_value()) convolution_->Backward(pass, s.convolution, d.y, beside);
   Mat dz = pre_ ? d.residual : d.y;
   Mat dx = dropout ? pass.New(rows, hidden) : Mat();
   const auto through = [&](DropoutPlace place, const Norm& norm, const Norm::Saved& saved,
@@ -167,6 +190,7 @@ void Block::Backward(
       AttentionBackward(pass, s, dcontext, d_in.y);
     }
   }
+  if (!beside.empty()) Axpby(1, beside, 1, d_in.y);
   pass.arena.Rewind(mark);
 }
 

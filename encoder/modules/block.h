@@ -7,7 +7,9 @@
 #include "core/ops/activation.h"
 #include "core/ops/attention.h"
 #include "encoder/modules/config.h"
+#include "encoder/modules/convolution.h"
 #include "encoder/modules/layers.h"
+#include "encoder/modules/relative.h"
 
 namespace cloze {
 
@@ -20,12 +22,16 @@ struct BlockState {
 // Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z +
 // attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where norm_b is the norm before the
 // next block or after the last (Bishop & Bishop, section 12.1.7).
+// The first block may end with a convolution of its input, see Convolution; then it has no targets
+// and is post-norm.
 class Block {
  public:
   struct Saved {
     std::optional<TargetRows> targets;  // rows of all matrices from `picked` on; null: all rows
     ConstMat x;                         // input of attention
     Mat qkv, context, picked, y1, u;
+    DistanceTerms::Saved distances;
+    Convolution::Saved convolution;
     float* lse = nullptr;
     Norm::Saved norm_a, norm_b;
   };
@@ -35,7 +41,8 @@ class Block {
   void AddLora(ParamStore* store, const LoraPlan& plan);
   // True if it has trainable parameters.
   bool requires_grad(const Pass& pass) const {
-    return attention_requires_grad(pass) || mlp_requires_grad(pass) || norm_b_.requires_grad(pass);
+    return attention_requires_grad(pass) || mlp_requires_grad(pass) ||
+           norm_b_.requires_grad(pass) || convolution_requires_grad(pass);
   }
 
   // Writes out.y and, pre-norm, out.residual: all rows or those of `targets`. `probs`: see
@@ -50,14 +57,18 @@ class Block {
 
  private:
   bool attention_requires_grad(const Pass& pass) const {
-    return qkv_.requires_grad(pass) || attention_output_.requires_grad(pass);
+    return qkv_.requires_grad(pass) || distances_.requires_grad(pass) ||
+           attention_output_.requires_grad(pass);
   }
   bool mlp_requires_grad(const Pass& pass) const {
     return norm_a_.requires_grad(pass) || intermediate_.requires_grad(pass) ||
            output_.requires_grad(pass);
   }
+  bool convolution_requires_grad(const Pass& pass) const {
+    return convolution_.has_value() && convolution_->requires_grad(pass);
+  }
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
-  AttentionShape Shape(const Pass& pass) const;
+  AttentionShape Shape(const Pass& pass, const RelativePositions& relative) const;
   bool rotary() const { return config_.positions == Positions::kRotary; }
   void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;
   // Computes everything after attention; `pass` is narrowed to the targets, if there are any.
@@ -68,8 +79,10 @@ class Block {
   ModelConfig config_;
   int index_;
   bool pre_;
+  DistanceTerms distances_;
   Linear qkv_, attention_output_, intermediate_, output_;
   Norm norm_a_, norm_b_;
+  std::optional<Convolution> convolution_;
 };
 
 }  // namespace cloze

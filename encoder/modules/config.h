@@ -44,6 +44,11 @@ struct ConfigKeys {
 // A model family: the names that transformers gives to its parameters, classes and members of
 // config.json, and the differences of its forward pass. One constant each, in encoder/families.
 struct Family {
+  // Another beginning of the name of a tensor in folders.
+  struct Alias {
+    const char *other, *name;
+  };
+
   const char* model_type;  // in config.json
   const char* classes;     // prefix of class names, for example "Bert"
   const char* prefix;      // prefix of the encoder's parameters, for example "bert."
@@ -61,6 +66,7 @@ struct Family {
   std::optional<ActivationKind> transform_activation = {};  // masked-LM head; null: the encoder's
   ConfigKeys keys = {};
   absl::Span<const RoleName> names[3] = {};  // the first entry of a role is used
+  absl::Span<const Alias> aliases = {};
   // Read and write additional members of config.json; may be null. `read` runs before the common
   // members are read.
   void (*read)(JsonFields& fields, ModelConfig* config) = nullptr;
@@ -95,8 +101,23 @@ absl::Span<const HeadType> HeadTypes();
 const HeadType& TypeOf(HeadKind kind);
 
 // The position table: learned, fixed sinusoids, or learned from sinusoids as start values. kRotary:
-// none, queries and keys are rotated.
-enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart, kRotary };
+// none, queries and keys are rotated. kNone: no table.
+enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart, kRotary, kNone };
+
+// Relative positions of attention: biases by bucket of distances (MPNet), or vectors whose products
+// with queries and keys are added to the scores (DeBERTa).
+struct RelativeConfig {
+  int32_t buckets = 0;   // rows of biases
+  int32_t span = 0;      // of vectors; the table has 2 span rows
+  int32_t furthest = 0;  // vectors: distances share buckets up to this one; 0: each has its own
+  bool query_terms = false, key_terms = false;  // products with queries ("c2p"), with keys ("p2c")
+  bool shared = true;       // vectors are projected as the block's queries and keys
+  bool norm = false;        // of the vectors
+  int32_t convolution = 0;  // size of the convolution over tokens after block 0; 0: none
+  ActivationKind convolution_activation = ActivationKind::kTanh;
+  bool any() const { return buckets > 0 || span > 0; }
+  bool operator==(const RelativeConfig&) const = default;
+};
 
 struct ModelConfig {
   const Family* family = nullptr;
@@ -114,6 +135,7 @@ struct ModelConfig {
         initializer_range = 0.02;
   // Rotary positions: bases of layers that see all tokens, and of local layers.
   float rotary_base = 10000, local_rotary_base = 10000;
+  RelativeConfig relative;
   int32_t window = 0;             // local layers see window / 2 tokens on each side
   std::vector<bool> local;        // [layers] the local layers; or empty: none
   bool mean_pooling = false;      // sequence classifiers read the mean of the hidden states
@@ -132,6 +154,9 @@ struct ModelConfig {
   int32_t max_tokens() const { return max_positions - position_offset; }
   float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
+  bool has_position_table() const {
+    return positions != Positions::kRotary && positions != Positions::kNone;
+  }
   bool is_local(int layer) const { return !local.empty() && local[layer]; }
   int32_t embedding_size() const { return embedding > 0 ? embedding : hidden; }
   bool projects_embeddings() const { return family->projects_always || embedding_size() != hidden; }

@@ -25,8 +25,9 @@ Encoder::Encoder(ParamStore* store, const ModelConfig& config)
     return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, embedding);
   };
   words_ = table(Role::kWordEmbeddings, config.vocab);
-  if (config.positions != Positions::kRotary)
+  if (config.has_position_table())
     positions_ = table(Role::kPositionEmbeddings, config.max_positions);
+  relative_ = RelativeTable(store, config);
   if (config.token_types > 0) types_ = table(Role::kTokenTypeEmbeddings, config.token_types);
   const auto norm = [&](const ParamKey& module, int64_t size) {
     return Norm(store, module, size, config.norm_epsilon, config.family->other_biases);
@@ -59,15 +60,19 @@ void Encoder::AddLora(ParamStore* store, const LoraPlan& plan) {
 int Encoder::LowestTrainable(const Pass& pass) const {
   const bool tables =
       pass.requires_grad(words_) || pass.requires_grad(positions_) || pass.requires_grad(types_);
-  if (tables || embedding_norm_.requires_grad(pass) || projection_.requires_grad(pass) ||
-      first_norm_.requires_grad(pass))
+  if (tables || relative_.requires_grad(pass) || embedding_norm_.requires_grad(pass) ||
+      projection_.requires_grad(pass) || first_norm_.requires_grad(pass))
     return -1;
   return absl::c_find_if(blocks_, [&](const Block& b) { return b.requires_grad(pass); }) -
          blocks_.begin();
 }
 
-Pass Encoder::WithRotary(const Pass& pass) const {
+Pass Encoder::WithPositions(const Pass& pass, bool training, Distances* distances) const {
   Pass with = pass;
+  if (!relative_.empty()) {
+    *distances = relative_.Forward(pass, training);
+    with.distances = distances;
+  }
   if (config_.positions != Positions::kRotary) return with;
   const auto& positions = pass.batch.positions;
   const int64_t count = positions.empty() ? 1 : *absl::c_max_element(positions) + 1,
@@ -143,8 +148,8 @@ BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<T
 }
 
 Encoder::Saved Encoder::Forward(const Pass& given) const {
-  const Pass pass = WithRotary(given);
   Saved saved;
+  const Pass pass = WithPositions(given, true, &saved.distances);
   saved.rotary = pass.rotary;
   saved.lowest = LowestTrainable(pass);
   saved.targets.emplace(pass, RowsOfTargets(pass.batch));
@@ -175,17 +180,20 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
 
 Mat Encoder::Infer(const Pass& pass) const {
   const TargetRows targets(pass, RowsOfTargets(pass.batch));
-  return Average(
-      pass, RunBlocks(WithRotary(pass), config_.layers, targets, [](int, ConstMat) {}).y);
+  Distances distances;
+  const Pass with = WithPositions(pass, false, &distances);
+  return Average(pass, RunBlocks(with, config_.layers, targets, [](int, ConstMat) {}).y);
 }
 
 void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<float*>& probs) const {
-  RunBlocks(WithRotary(pass), config_.layers, {}, observe, probs);
+  Distances distances;
+  RunBlocks(WithPositions(pass, false, &distances), config_.layers, {}, observe, probs);
 }
 
 void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
   Pass pass = given;
   pass.rotary = saved.rotary;
+  if (!relative_.empty()) pass.distances = &saved.distances;
   const Arena::Mark mark = pass.arena.mark();
   if (averages(pass.batch)) {
     const Mat all = pass.New(mean_ ? pass.batch.padded_rows() : saved.targets->padded(), dy.cols);
@@ -212,6 +220,7 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
     d = d_in;
   }
   if (saved.lowest < 0) EmbeddingsBackward(pass, saved, d);
+  relative_.Backward(pass, saved.distances);
   pass.arena.Rewind(mark);
 }
 

@@ -21,6 +21,7 @@ class Encoder {
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
     std::optional<TargetRows> targets;
     std::array<ConstMat, 2> rotary;  // Pass::rotary
+    Distances distances;
     Mat y;  // [padded targets, hidden] last hidden states of the batch's targets
   };
   // Receives hidden states [rows, hidden], numbered as in Hugging Face:
@@ -56,8 +57,8 @@ class Encoder {
   std::vector<RowRange> Ranges(const Batch& batch) const;
   // Returns the output of the targets [padded targets, n]: y, or means of its rows.
   Mat Average(const Pass& pass, Mat y) const;
-  // Returns the pass with rotary tables, if the model uses them.
-  Pass WithRotary(const Pass& pass) const;
+  // Returns the pass with rotary tables or `distances`, if the model uses them.
+  Pass WithPositions(const Pass& pass, bool training, Distances* distances) const;
   BlockState NewState(const Pass& pass, int64_t rows) const;
   // Returns the targets for the last block, null for the others.
   std::optional<TargetRows> TargetsOf(int block, const std::optional<TargetRows>& targets) const {
@@ -76,6 +77,7 @@ class Encoder {
   ModelConfig config_;
   bool pre_, mean_;  // mean_: the output is the mean of each target's sequence
   ParamId words_, positions_ = -1, types_ = -1;
+  RelativeTable relative_;
   Norm embedding_norm_, first_norm_;
   Linear projection_;  // [hidden, embedding], if projects_embeddings()
   std::vector<Block> blocks_;

@@ -43,6 +43,8 @@ struct Batch {
   void Pad();
 };
 
+struct Distances;
+
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
 struct Pass {
   const ParamStore& params;
@@ -55,8 +57,9 @@ struct Pass {
   int adapter = 0;                                 // adapter whose LoRAs are used
   const std::vector<ParamId>* replaced = nullptr;  // [parameters] the adapter's; null: none
   std::array<ConstMat, 2> rotary =
-      {};                           // RotaryTable of layers that see all tokens, and of local ones
-  RowCoordinates coordinates = {};  // of the rows to process; empty: all rows of the batch
+      {};  // RotaryTable of layers that see all tokens, and of local ones
+  const Distances* distances = nullptr;  // null: no relative positions
+  RowCoordinates coordinates = {};       // of the rows to process; empty: all rows of the batch
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "encoder/modules/relative.h"
 
 namespace cloze {
 namespace {
@@ -116,6 +117,101 @@ TEST(Families, KeepXlmRobertaAndCamembert) {
     EXPECT_EQ(config->position_offset, 2);
     EXPECT_EQ(config->Key(Role::kWordEmbeddings, -1).name, "roberta.embeddings.word_embeddings");
     EXPECT_EQ(Kept(*config)["architectures"][0], absl::StrCat(classes, "ForMaskedLM"));
+  }
+}
+
+std::string Deberta(absl::string_view members) {
+  return ConfigWith(absl::StrCat(members, R"("model_type":"deberta-v2","hidden_size":16,
+      "num_hidden_layers":2,"architectures":["DebertaV2ForMaskedLM"],)"));
+}
+
+TEST(Families, KeepDeberta) {
+  const auto config = ParseConfig(Deberta(R"("relative_attention":true,"position_buckets":8,
+      "pos_att_type":"p2c|c2p","share_att_key":true,"norm_rel_ebd":"layer_norm",
+      "position_biased_input":false,"max_relative_positions":-1,"conv_kernel_size":3,
+      "conv_act":"gelu","cls_dropout":0.25,"legacy":false,)"),
+      "x");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->relative.span, 8);
+  EXPECT_EQ(config->relative.furthest, 64);
+  EXPECT_EQ(config->norm_epsilon, 1e-7f);
+  const Json json = Kept(*config);
+  EXPECT_EQ(json["pos_att_type"].dump(), R"(["p2c","c2p"])");
+  EXPECT_EQ(json["position_buckets"], 8);
+  EXPECT_EQ(json["conv_act"], "gelu");
+  EXPECT_EQ(json["type_vocab_size"], 0);
+  EXPECT_EQ(json["cls_dropout"].dump(), "0.25");
+  EXPECT_EQ(json["position_biased_input"], false);
+  EXPECT_EQ(json["legacy"], true);
+  EXPECT_EQ(CanonicalName("lm_predictions.lm_head.LayerNorm.weight", *config->family),
+      "cls.predictions.transform.LayerNorm.weight");
+  EXPECT_EQ(CanonicalName("lm_predictions.lm_head.bias", *config->family), "cls.predictions.bias");
+}
+
+TEST(Families, RefuseDebertasByField) {
+  constexpr char kRelative[] = R"("relative_attention":true,"pos_att_type":["c2p"],)";
+  const std::pair<std::string, const char*> cases[] = {
+      {R"("relative_attention":true,"pos_att_type":["c2p","p2p"],)", "pos_att_type: p2p"},
+      {R"("relative_attention":true,"pos_att_type":[3],)", "pos_att_type: "},
+      {R"("relative_attention":true,"pos_att_type":3,)", "pos_att_type: "},
+      {R"("relative_attention":true,)", "pos_att_type: none"},
+      {R"("pos_att_type":["c2p"],)", "relative_attention: false"},
+      {absl::StrCat(kRelative, R"("position_buckets":2147483648,)"), "position_buckets: "},
+      {absl::StrCat(kRelative, R"("position_buckets":1,)"), "position_buckets: 1"},
+      {absl::StrCat(kRelative, R"("position_buckets":8,"max_relative_positions":5,)"),
+          "position_buckets: 8"},
+      {absl::StrCat(kRelative, R"("max_relative_positions":2147483648,)"),
+          "max_relative_positions: "},
+      {absl::StrCat(kRelative, R"("norm_rel_ebd":"batch",)"), "norm_rel_ebd: batch"},
+      {R"("conv_kernel_size":4,)", "conv_kernel_size: 4"},
+      {R"("conv_kernel_size":3,"conv_groups":2,)", "conv_groups: "},
+      {R"("conv_kernel_size":3,"conv_act":"selu",)", "conv_act: selu"},
+      {R"("pooler_hidden_act":"tanh",)", "pooler_hidden_act: tanh"},
+      {R"("pooler_dropout":0.5,)", "pooler_dropout: "},
+      {R"("embedding_size":8,)", "embedding_size: "},
+      {R"("attention_head_size":4,)", "attention_head_size: "},
+  };
+  for (const auto& [members, message] : cases) {
+    EXPECT_THAT(
+        std::string(ParseConfig(Deberta(members), "x").status().message()), HasSubstr(message))
+        << members;
+  }
+}
+
+TEST(Families, MpnetHas32Buckets) {
+  const auto with = [](absl::string_view members) {
+    return ParseConfig(ConfigWith(absl::StrCat(members, R"("model_type":"mpnet","hidden_size":16,
+        "num_hidden_layers":2,)")),
+        "x");
+  };
+  ASSERT_TRUE(with("").ok());
+  EXPECT_EQ(Kept(*with(""))["relative_attention_num_buckets"], 32);
+  for (const char* number : {"0", "31", "-1", "2147483648"}) {
+    EXPECT_THAT(
+        with(absl::StrCat(R"("relative_attention_num_buckets":)", number, ",")).status().message(),
+        HasSubstr("relative_attention_num_buckets"));
+  }
+}
+
+// Values of transformers.
+TEST(Families, BucketsOfDistances) {
+  const RelativeConfig mpnet = {.buckets = 32},
+                       deberta = {.span = 256, .furthest = 512, .query_terms = true},
+                       small = {.span = 4, .furthest = 16, .query_terms = true},
+                       exact = {.span = 4, .query_terms = true};
+  for (const auto& [key_minus_query, bucket] : {std::pair<int, int>{0, 0}, {-1, 1}, {-7, 7},
+           {-8, 8}, {-12, 9}, {-16, 10}, {-32, 12}, {-64, 14}, {-100, 15}, {1, 17}, {7, 23},
+           {8, 24}, {16, 26}, {28, 27}, {32, 28}, {64, 30}, {100, 31}, {100000, 31}})
+    EXPECT_EQ(BucketOf(mpnet, -key_minus_query), bucket) << key_minus_query;
+  for (const auto& [distance, bucket] :
+      {std::pair<int, int>{0, 0}, {127, 127}, {128, 128}, {129, 129}, {130, 130}, {140, 137},
+          {150, 143}, {200, 169}, {256, 192}, {300, 207}, {400, 233}, {500, 254}, {511, 255}}) {
+    EXPECT_EQ(BucketOf(deberta, distance), 256 + bucket) << distance;
+    EXPECT_EQ(BucketOf(deberta, -distance), 256 - bucket) << distance;
+  }
+  for (int distance = -15; distance <= 15; ++distance) {
+    EXPECT_EQ(BucketOf(small, distance), 4 + std::clamp(distance, -3, 3)) << distance;
+    EXPECT_EQ(BucketOf(exact, distance), 4 + std::clamp(distance, -4, 3)) << distance;
   }
 }
 

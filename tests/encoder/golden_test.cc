@@ -246,7 +246,9 @@ INSTANTIATE_TEST_SUITE_P(All, Golden,
         "modernbert_token_tagging", "electra_generator", "electra_discriminator",
         "electra_sequence_classification", "electra_token_tagging", "albert_masked_lm",
         "albert_sequence_classification", "xlm_roberta_masked_lm",
-        "xlm_roberta_sequence_classification"),
+        "xlm_roberta_sequence_classification", "mpnet_masked_lm", "mpnet_sequence_classification",
+        "deberta_v3_masked_lm", "deberta_v3_sequence_classification", "deberta_v3_token_tagging",
+        "deberta_v2_conv"),
     [](const auto& info) { return std::string(info.param); });
 
 // 32 bits for index i: tests/golden/make_mini.py.

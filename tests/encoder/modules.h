@@ -39,6 +39,18 @@ inline ModelConfig ConfigOf(
     c.window = 10, c.token_types = 0;
     for (int i = 0; i < c.layers; ++i) c.local.push_back(i % 3 != 0);
   }
+  if (family == std::string("mpnet")) c.token_types = 0, c.relative.buckets = 32;
+  if (family == std::string("deberta-v2")) {
+    c.positions = Positions::kNone;
+    c.token_types = 0;
+    c.relative = {.span = 16,
+        .furthest = c.max_positions,
+        .query_terms = true,
+        .key_terms = true,
+        .shared = head != HeadKind::kTokenTagging,
+        .norm = true};
+    c.relative.convolution = head == HeadKind::kSequenceClassification ? 3 : 0;
+  }
   c.pooler = head == HeadKind::kSequenceClassification;
   c.norm_epsilon = 1e-5;
   if (c.family->keys.embedding != nullptr) c.embedding = s.hidden / 2;

@@ -1,0 +1,47 @@
+// MPNet (Song et al. 2020): RoBERTa with biases of attention by bucket of distances.
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kNames[] = {
+    {Role::kRelativePositions, "@encoder.relative_attention_bias"},
+    {Role::kQuery, "@encoder.layer.#.attention.attn.q"},
+    {Role::kKey, "@encoder.layer.#.attention.attn.k"},
+    {Role::kValue, "@encoder.layer.#.attention.attn.v"},
+    {Role::kAttentionOutput, "@encoder.layer.#.attention.attn.o"},
+    {Role::kAttentionNorm, "@encoder.layer.#.attention.LayerNorm"},
+    {Role::kTransform, "lm_head.dense"},
+    {Role::kTransformNorm, "lm_head.layer_norm"},
+    {Role::kDecoder, "lm_head.decoder"},
+    {Role::kDecoderBias, "lm_head"},
+    {Role::kPooler, "classifier.dense"},
+    {Role::kPooledOutput, "classifier.out_proj"},
+};
+
+constexpr char kBuckets[] = "relative_attention_num_buckets";
+constexpr int32_t kBucketCount = 32;  // transformers computes buckets for no other number
+
+void Read(JsonFields& fields, ModelConfig* config) {
+  config->relative.buckets = kBucketCount;
+  fields.Integer(kBuckets, false, kBucketCount, kBucketCount, &config->relative.buckets);
+}
+
+void Write(const ModelConfig& config, Json* json) { (*json)[kBuckets] = config.relative.buckets; }
+
+}  // namespace
+
+constinit const Family kMpnet = {
+    .model_type = "mpnet",
+    .classes = "MPNet",
+    .prefix = "mpnet.",
+    .positions_after_pad = true,
+    .dropout_before_pooler = true,
+    .transform_activation = ActivationKind::kGelu,
+    .keys = {.token_types = nullptr, .classifier_dropout = nullptr},
+    .names = {kNames, kBertEncoderNames},
+    .read = Read,
+    .write = Write,
+};
+
+}  // namespace cloze

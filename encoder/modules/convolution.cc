@@ -1,0 +1,56 @@
+#include "encoder/modules/convolution.h"
+
+#include "core/ops/rows.h"
+#include "core/ops/unfold.h"
+
+namespace cloze {
+
+Convolution::Convolution(ParamStore* store, const ModelConfig& config)
+    : size_(config.relative.convolution), dropout_(config.dropout),
+      activation_(config.relative.convolution_activation) {
+  const ParamId weight = store->size();
+  layer_ = Linear(store, {config.Key(Role::kConvolution, 0)},
+      int64_t{config.relative.convolution} * config.hidden, config.hidden);
+  store->SetInnermost(weight, size_);
+  norm_ = Norm(store, config.Key(Role::kConvolutionNorm, 0), config.hidden, config.norm_epsilon);
+}
+
+// Block 0 has no other site between those of its MLP's output and of its LoRAs.
+DropoutSite Convolution::Site(const Pass& pass) const {
+  return pass.Site(dropout_, DropoutSiteId(DropoutPlace::kFeedForwardOutput) + 1);
+}
+
+Convolution::Saved Convolution::Forward(const Pass& pass, ConstMat x, Mat residual, Mat y) const {
+  Saved s = {x, pass.New(x.rows, x.cols), {}};
+  const Arena::Mark mark = pass.arena.mark();
+  const Mat columns = pass.New(x.rows, size_ * x.cols);
+  UnfoldRows(x, pass.batch.cu_seqlens, size_, columns);
+  layer_.Forward(pass, columns, s.u);
+  pass.arena.Rewind(mark);
+  Dropout(s.u, Site(pass), s.u);
+  ActivationForward(activation_, s.u, y);
+  s.norm = norm_.Forward(pass, y, residual, {}, {}, residual, y);
+  return s;
+}
+
+void Convolution::Backward(const Pass& pass, const Saved& s, Mat d, Mat dx) const {
+  const Arena::Mark mark = pass.arena.mark();
+  norm_.Backward(pass, s.norm, d, {}, {}, {}, nullptr, d, {});
+  const Mat du = pass.New(d.rows, d.cols);
+  const Arena::Mark shared = pass.arena.mark();
+  ActivationBackward(activation_, s.u, d, nullptr, pass.arena, pass.New(d.rows, d.cols), du);
+  pass.arena.Rewind(shared);
+  Dropout(du, Site(pass), du);
+  ZeroRowsFrom(du, pass.batch.tokens());
+  AddColumnSums(du, pass.arena, layer_.bias_grad(pass));
+  const Mat columns = pass.New(d.rows, size_ * d.cols);
+  UnfoldRows(s.x, pass.batch.cu_seqlens, size_, columns);
+  layer_.Backward(pass, columns, du, {});
+  if (!dx.empty()) {
+    layer_.Backward(pass, {}, du, columns);
+    UnfoldRowsBackward(columns, pass.batch.cu_seqlens, size_, dx);
+  }
+  pass.arena.Rewind(mark);
+}
+
+}  // namespace cloze

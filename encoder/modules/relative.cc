@@ -1,0 +1,166 @@
+#include "encoder/modules/relative.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "core/ops/rows.h"
+
+namespace cloze {
+namespace {
+
+// T5's buckets (Raffel et al. 2020): exact up to a quarter of them, logarithmic up to 128, the
+// upper half for keys after the query. In f32, as transformers does.
+int32_t BiasBucket(int32_t buckets, int64_t distance) {
+  const int32_t half = buckets / 2, exact = half / 2, after = distance < 0 ? half : 0;
+  const int64_t size = std::abs(distance);
+  if (size < exact) return after + static_cast<int32_t>(size);
+  const float part = std::log(static_cast<float>(size) / static_cast<float>(exact)) /
+                     static_cast<float>(std::log(128.0 / exact));
+  const auto large = static_cast<int32_t>(part * static_cast<float>(half - exact));
+  return after + std::min(exact + large, half - 1);
+}
+
+// DeBERTa-v2's: exact up to half of the span, then logarithmic, in f32.
+int32_t VectorBucket(const RelativeConfig& c, int64_t distance) {
+  const int32_t middle = c.span / 2;
+  const int64_t size = std::abs(distance);
+  int64_t bucket = distance;
+  if (c.furthest > 0 && size > middle) {
+    const float part = std::log(static_cast<float>(size) / static_cast<float>(middle)) /
+                       std::log(static_cast<float>((c.furthest - 1.0) / middle));
+    const float large = std::ceil(part * static_cast<float>(middle - 1)) + middle;
+    bucket = static_cast<int64_t>(distance < 0 ? -large : large);
+  }
+  return static_cast<int32_t>(std::clamp<int64_t>(bucket + c.span, 0, 2 * c.span - 1));
+}
+
+}  // namespace
+
+int32_t BucketOf(const RelativeConfig& config, int64_t distance) {
+  return config.buckets > 0 ? BiasBucket(config.buckets, distance) : VectorBucket(config, distance);
+}
+
+RelativeTable::RelativeTable(ParamStore* store, const ModelConfig& config)
+    : config_(config.relative) {
+  if (!config_.any()) return;
+  const ParamKey key = config.Key(Role::kRelativePositions, -1).Of(Part::kWeight);
+  table_ = config_.buckets > 0 ? store->AddMatrix(key, config_.buckets, config.heads)
+                               : store->AddMatrix(key, 2 * config_.span, config.hidden);
+  if (config_.norm)
+    norm_ =
+        Norm(store, config.Key(Role::kRelativeNorm, -1), config.hidden, config.norm_epsilon, true);
+}
+
+Distances RelativeTable::Forward(const Pass& pass, bool training) const {
+  const Batch& batch = pass.batch;
+  int64_t longest = 1;
+  for (int64_t s = 0; s < batch.sequences(); ++s)
+    longest = std::max<int64_t>(longest, batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]);
+  Distances d;
+  for (int64_t distance = 1 - longest; distance < longest; ++distance)
+    d.rows.push_back(BucketOf(config_, distance));
+  const ConstMat table = pass.value(table_);
+  if (config_.buckets > 0) {
+    d.bias = table;
+    d.dbias = pass.params.grad(table_);
+    return d;
+  }
+  // Buckets ascend with the distance. A number of rows that few batches differ in.
+  const int64_t count = std::min(table.rows, PaddedRows(d.rows.back() - d.rows.front() + 1));
+  d.first = std::min<int64_t>(d.rows.front(), table.rows - count);
+  for (int32_t& row : d.rows) row -= static_cast<int32_t>(d.first);
+  d.examples.assign(count, batch.row_examples.empty() ? 0 : ~batch.row_examples.front());
+  for (int64_t i = 0; i < count; ++i) d.positions.push_back(static_cast<int32_t>(d.first + i));
+  const ConstMat used = Rows(table, d.first, count);
+  const auto matrix = [&](DType type) { return pass.arena.New(count, table.cols, type); };
+  Mat y = matrix(DType::kF32);
+  if (config_.norm) {
+    d.norm = norm_.Forward(pass, {}, used, {}, {}, matrix(DType::kF32), y);
+  } else {
+    Axpby(1, used, 0, y);
+  }
+  d.vectors = y;
+  if (pass.compute != DType::kF32) {
+    const Mat narrow = matrix(pass.compute);
+    Convert(y, narrow);
+    d.vectors = narrow;
+  }
+  if (training && requires_grad(pass))
+    d.dvectors = pass.arena.NewZero(count, table.cols, DType::kF32);
+  return d;
+}
+
+void RelativeTable::Backward(const Pass& pass, const Distances& d) const {
+  if (d.dvectors.empty()) return;
+  if (config_.norm) norm_.Backward(pass, d.norm, d.dvectors, {}, {}, {}, nullptr, d.dvectors, {});
+  if (const Mat grad = pass.params.grad(table_); !grad.empty())
+    Axpby(1, d.dvectors, 1, Rows(grad, d.first, d.dvectors.rows));
+}
+
+DistanceTerms::DistanceTerms(ParamStore* store, const ModelConfig& config, int block)
+    : config_(config.relative), hidden_(config.hidden), block_(block), dropout_(config.dropout) {
+  if (config_.span == 0 || config_.shared) return;
+  std::vector<ParamKey> modules;
+  if (config_.key_terms) modules.push_back(config.Key(Role::kPositionQuery, block));
+  if (config_.query_terms) modules.push_back(config.Key(Role::kPositionKey, block));
+  own_ = Linear(store, modules, hidden_, hidden_, true);
+}
+
+template <typename M>
+std::pair<M, M> DistanceTerms::Parts(const M& projected) const {
+  const int64_t key = config_.shared || config_.key_terms ? hidden_ : 0;
+  return {config_.query_terms ? M(Columns(projected, key, hidden_)) : M(),
+      config_.key_terms ? M(Columns(projected, 0, hidden_)) : M()};
+}
+
+// The attention of a block has no other site between those of its output and of its MLP.
+DropoutSite DistanceTerms::Site(const Pass& narrow) const {
+  return narrow.Site(dropout_, DropoutSiteId(DropoutPlace::kAttentionOutput, block_) + 1);
+}
+
+DistanceTerms::Saved DistanceTerms::Forward(const Pass& pass, const Linear& qkv) const {
+  const ConstMat vectors = pass.distances->vectors;
+  Saved s = {vectors, {}};
+  if (vectors.empty()) return s;
+  const Pass narrow = pass.distances->Narrow(pass);
+  if (const DropoutSite site = Site(narrow); site.p > 0) {
+    const Mat dropped = pass.New(vectors.rows, vectors.cols);
+    Dropout(vectors, site, dropped);
+    s.vectors = dropped;
+  }
+  s.projected = pass.New(vectors.rows, layer(qkv).out());
+  layer(qkv).Forward(narrow, s.vectors, s.projected);
+  return s;
+}
+
+RelativePositions DistanceTerms::Terms(const Pass& pass, const Saved& s) const {
+  RelativePositions terms = {.rows = pass.distances->rows, .bias = pass.distances->bias};
+  if (!s.vectors.empty()) std::tie(terms.keys, terms.queries) = Parts(ConstMat(s.projected));
+  return terms;
+}
+
+RelativeGrads DistanceTerms::NewGrads(const Pass& pass, const Saved& s, Mat* dprojected) const {
+  RelativeGrads grads = {.bias = pass.distances->dbias};
+  if (s.vectors.empty()) return grads;
+  *dprojected = pass.arena.NewZero(s.projected.rows, s.projected.cols, pass.compute);
+  std::tie(grads.keys, grads.queries) = Parts(*dprojected);
+  return grads;
+}
+
+void DistanceTerms::Backward(
+    const Pass& pass, const Linear& qkv, const Saved& s, ConstMat dprojected) const {
+  if (s.vectors.empty()) return;
+  const Distances& d = *pass.distances;
+  const Pass narrow = d.Narrow(pass);
+  AddColumnSums(dprojected, pass.arena, layer(qkv).bias_grad(pass));
+  const Mat dx = d.dvectors.empty() ? Mat() : pass.New(s.vectors.rows, hidden_);
+  layer(qkv).Backward(narrow, s.vectors, dprojected, dx);
+  if (dx.empty()) return;
+  Dropout(dx, Site(narrow), dx);
+  const Mat wide = pass.arena.New(dx.rows, hidden_, DType::kF32);
+  Convert(dx, wide);
+  Axpby(1, wide, 1, d.dvectors);
+}
+
+}  // namespace cloze

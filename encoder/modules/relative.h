@@ -1,0 +1,101 @@
+// Relative positions: parameters of distances between tokens, shared by the attention of all
+// blocks.
+#ifndef CLOZE_ENCODER_MODULES_RELATIVE_H_
+#define CLOZE_ENCODER_MODULES_RELATIVE_H_
+
+#include <utility>
+#include <vector>
+
+#include "core/ops/relative.h"
+#include "encoder/modules/config.h"
+#include "encoder/modules/layers.h"
+
+namespace cloze {
+
+// The distances of one pass.
+struct Distances {
+  std::vector<int32_t> rows;  // see RelativePositions
+  ConstMat bias;              // f32 [buckets, heads], or empty
+  ConstMat vectors;           // [n, hidden] of the compute type, or empty
+  Mat dbias, dvectors;        // f32, accumulate; empty: not computed
+  // Of the vectors: the first row of the table, the norm, and coordinates for dropout, which depend
+  // on the batch's first example.
+  int64_t first = 0;
+  Norm::Saved norm;
+  std::vector<uint64_t> examples;
+  std::vector<int32_t> positions;
+
+  // Returns the pass for modules that process the vectors.
+  Pass Narrow(const Pass& pass) const {
+    Pass narrow = pass;
+    narrow.coordinates = {examples.data(), positions.data()};
+    return narrow;
+  }
+};
+
+// Returns the bucket of a distance, query - key: a row of the table.
+int32_t BucketOf(const RelativeConfig& config, int64_t distance);
+
+// The table by bucket: biases [buckets, heads], or vectors [2 k, hidden] with a norm. Empty in
+// models without relative positions.
+class RelativeTable {
+ public:
+  RelativeTable() = default;
+  RelativeTable(ParamStore* store, const ModelConfig& config);
+
+  bool empty() const { return table_ < 0; }
+  bool requires_grad(const Pass& pass) const {
+    return pass.requires_grad(table_) || norm_.requires_grad(pass);
+  }
+
+  // Requires a table. `training`: allocates dvectors.
+  Distances Forward(const Pass& pass, bool training) const;
+  // Adds to the gradients of the parameters; overwrites dvectors.
+  void Backward(const Pass& pass, const Distances& distances) const;
+
+ private:
+  RelativeConfig config_;
+  ParamId table_ = -1;
+  Norm norm_;
+};
+
+// The part of one block: projects the vectors of distances as queries and keys, with dropout.
+class DistanceTerms {
+ public:
+  struct Saved {
+    ConstMat vectors;  // [n, hidden] after dropout; or empty
+    Mat projected;     // [n, hidden of each module]
+  };
+
+  DistanceTerms() = default;
+  // Adds the block's own layers for distances, unless the model shares those of tokens.
+  DistanceTerms(ParamStore* store, const ModelConfig& config, int block);
+
+  bool requires_grad(const Pass& pass) const { return own_.requires_grad(pass); }
+
+  // qkv: the block's layer of queries, keys and values. Requires Pass::distances.
+  Saved Forward(const Pass& pass, const Linear& qkv) const;
+  // Returns what attention adds to the scores.
+  RelativePositions Terms(const Pass& pass, const Saved& saved) const;
+  // Returns where attention writes gradients: the bias's, and parts of *dprojected, which is new.
+  RelativeGrads NewGrads(const Pass& pass, const Saved& saved, Mat* dprojected) const;
+  // Adds to the gradients of the layer and to dvectors.
+  void Backward(const Pass& pass, const Linear& qkv, const Saved& saved, ConstMat dprojected) const;
+
+ private:
+  const Linear& layer(const Linear& qkv) const { return config_.shared ? qkv : own_; }
+  // Returns the parts of `projected` for the products with queries and with keys.
+  template <typename M>
+  std::pair<M, M> Parts(const M& projected) const;
+  DropoutSite Site(const Pass& narrow) const;
+
+  RelativeConfig config_;
+  int64_t hidden_ = 0;
+  int block_ = 0;
+  float dropout_ = 0;
+  Linear own_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_MODULES_RELATIVE_H_
