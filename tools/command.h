@@ -31,6 +31,7 @@
   X(Analogy)              \
   X(Attention)            \
   X(Merge)                \
+  X(Export)               \
   X(Verify)               \
   X(Report)               \
   X(Bench)                \

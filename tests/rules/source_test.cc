@@ -57,13 +57,14 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"encoder/families", "encoder/modules"},
     {"encoder/folder", "encoder/families"},
     {"encoder", "encoder/folder"},
+    {"encoder/onnx", "encoder"},
     {"tasks/data", "core/text/files core/tensor proto"},
     {"tasks", "encoder tasks/data"},
     {"tasks/inference", "tasks"},
     {"tasks/run", "tasks/inference"},
     {"tasks/training", "tasks/run"},
     {"tasks/reports", "tasks/training"},
-    {"tools", "core/text/learning tasks/reports"},
+    {"tools", "core/text/learning encoder/onnx tasks/reports"},
     {"tools/bench", "tools"},
 };
 

@@ -1,0 +1,337 @@
+#include "encoder/onnx/export.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+using Attribute = OnnxGraph::Attribute;
+
+const char kBatch[] = "batch_size", kLength[] = "sequence_length";
+
+// Adds the nodes of a model. Shapes are those of values: B sequences of S tokens, H hidden.
+class Exporter {
+ public:
+  explicit Exporter(const Model& model) : model_(model), config_(model.config()) {}
+
+  OnnxGraph Run(OnnxPool pool) {
+    Inputs();
+    Head(Blocks(Embeddings()), pool);
+    return std::move(graph_);
+  }
+
+ private:
+  // Returns the parameter of a module, or -1.
+  ParamId Find(Role role, int layer, Part part) const {
+    if (config_.family->Name(role, std::max(layer, 0)).empty() && role != Role::kHeadOutput)
+      return -1;
+    return model_.params().Find(config_.Key(role, layer).Of(part).name);
+  }
+  const std::string& NameOf(ParamId id) const { return model_.params().param(id).name; }
+
+  Value Vector(ParamId id) {
+    const ConstMat v = model_.params().value(id);
+    return once_.insert(NameOf(id)).second ? graph_.Vector(NameOf(id), v.f32(0), v.cols)
+                                           : NameOf(id);
+  }
+  // A weight [out, in] as it is, or transposed. A name is used for one of the two.
+  Value Weight(ParamId id, bool transposed) {
+    return once_.insert(NameOf(id)).second
+               ? graph_.Matrix(NameOf(id), model_.params().value(id), transposed)
+               : NameOf(id);
+  }
+
+  Value Unary(const char* type, const Value& x) { return graph_.Add(type, {x}); }
+  Value Binary(const char* type, const Value& x, const Value& y) {
+    return graph_.Add(type, {x, y});
+  }
+
+  // x [..., in] -> [..., out].
+  Value Linear(const Value& x, Role role, int layer) {
+    const Value product = Binary("MatMul", x, Weight(Find(role, layer, Part::kWeight), true));
+    const ParamId bias = Find(role, layer, Part::kBias);
+    return bias < 0 ? product : Binary("Add", product, Vector(bias));
+  }
+  Value Norm(const Value& x, Role role, int layer, const Value& name = "") {
+    std::vector<Value> inputs = {x, Vector(Find(role, layer, Part::kWeight))};
+    if (const ParamId bias = Find(role, layer, Part::kBias); bias >= 0)
+      inputs.push_back(Vector(bias));
+    return graph_.Add("LayerNormalization", inputs,
+        {{"axis", int64_t{-1}}, {"epsilon", config_.norm_epsilon}}, name);
+  }
+
+  Value Activation(ActivationKind kind, const Value& x) {
+    switch (kind) {
+      case ActivationKind::kRelu: return Unary("Relu", x);
+      case ActivationKind::kTanh: return Unary("Tanh", x);
+      case ActivationKind::kSilu: return Binary("Mul", x, Unary("Sigmoid", x));
+      case ActivationKind::kGelu: {
+        const Value erf = Unary("Erf", Binary("Div", x, graph_.Float(std::sqrt(2.0f))));
+        const Value one = Binary("Add", erf, graph_.Float(1));
+        return Binary("Mul", Binary("Mul", x, one), graph_.Float(0.5));
+      }
+      case ActivationKind::kGeluTanh: {
+        const Value cube = Binary("Mul", x, Binary("Mul", x, x));
+        const Value sum = Binary("Add", x, Binary("Mul", cube, graph_.Float(0.044715f)));
+        const Value tanh = Unary(
+            "Tanh", Binary("Mul", sum, graph_.Float(static_cast<float>(std::sqrt(2 / M_PI)))));
+        const Value one = Binary("Add", tanh, graph_.Float(1));
+        return Binary("Mul", Binary("Mul", x, graph_.Float(0.5)), one);
+      }
+    }
+    return x;
+  }
+
+  void Inputs() {
+    ids_ = graph_.Input("input_ids", {kBatch, kLength});
+    attention_mask_ = graph_.Input("attention_mask", {kBatch, kLength});
+    if (config_.token_types > 1) types_ = graph_.Input("token_type_ids", {kBatch, kLength});
+    const Value length = graph_.Add(
+        "Gather", {Unary("Shape", ids_), graph_.Integers({1}, true)}, {{"axis", int64_t{0}}});
+    range_ = graph_.Add(
+        "Range", {graph_.Integers({0}, true), length, graph_.Integers({1}, true)}, {}, "positions");
+    tokens_ = graph_.Add("Cast", {attention_mask_}, {{"to", int64_t{1}}});
+    const Value hidden =
+        Binary("Sub", graph_.Float(1), graph_.Add("Unsqueeze", {tokens_, graph_.Integers({1, 2})}));
+    mask_ = Binary("Mul", hidden, graph_.Float(std::numeric_limits<float>::lowest()));
+  }
+
+  Value Embeddings() {
+    const auto gather = [&](Role role, const Value& rows, const Value& name = "") {
+      return graph_.Add("Gather", {Weight(Find(role, -1, Part::kWeight), false), rows}, {}, name);
+    };
+    const int64_t size = config_.embedding_size();
+    Value x = gather(Role::kWordEmbeddings, ids_);
+    if (config_.token_types > 0) {
+      const Value types =
+          config_.token_types > 1 ? types_ : Binary("Mul", ids_, graph_.Integers({0}, true));
+      x = Binary("Add", x, gather(Role::kTokenTypeEmbeddings, types));
+    }
+    if (config_.positions != Positions::kRotary) {
+      const Value rows = Binary("Add", range_, graph_.Integers({config_.position_offset}, true));
+      const Value positions = gather(Role::kPositionEmbeddings, rows);
+      graph_.DeclareShape(positions, {kLength, size});
+      x = Binary("Add", x, positions);
+    }
+    x = Norm(x, Role::kEmbeddingsNorm, -1, "embeddings");
+    graph_.DeclareShape(x, {kBatch, kLength, size});
+    return config_.projects_embeddings() ? Linear(x, Role::kEmbeddingsProjection, -1) : x;
+  }
+
+  // [B, S, H] -> [B, heads, S, H / heads], or with `keys` [B, heads, H / heads, S].
+  Value SplitHeads(const Value& x, bool keys) {
+    const int64_t dim = config_.hidden / config_.heads;
+    const Value heads = graph_.Add("Reshape", {x, graph_.Integers({0, 0, config_.heads, dim})});
+    const std::vector<int64_t> order =
+        keys ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 1, 3};
+    return graph_.Add("Transpose", {heads}, {{"perm", order}});
+  }
+
+  // Cosines and sines [S, dim] of the rotation with this base, each half of a row twice.
+  std::pair<Value, Value> Rotations(float base) {
+    const std::string name = absl::StrCat("rotary_", base);
+    const int64_t dim = config_.hidden / config_.heads;
+    if (once_.insert(name).second) {
+      std::vector<float> table[2];
+      for (int64_t position = 0; position < config_.max_positions; ++position) {
+        for (int64_t c = 0; c < dim; ++c) {
+          const double angle = position * std::pow(double{base}, -2.0 * (c % (dim / 2)) / dim);
+          table[0].push_back(static_cast<float>(std::cos(angle)));
+          table[1].push_back(static_cast<float>(std::sin(angle)));
+        }
+      }
+      for (const int i : {0, 1}) {
+        const Value all = graph_.Matrix(absl::StrCat(name, i == 0 ? "_cos_table" : "_sin_table"),
+            View(table[i].data(), config_.max_positions, dim));
+        graph_.Add("Gather", {all, range_}, {}, absl::StrCat(name, i == 0 ? "_cos" : "_sin"));
+      }
+    }
+    return {name + "_cos", name + "_sin"};
+  }
+  // Rotates x [B, heads, S, dim].
+  Value Rotate(const Value& x, float base) {
+    const auto [cosines, sines] = Rotations(base);
+    const auto [first, second] =
+        graph_.Halve(x, config_.hidden / config_.heads / 2, x + "_first", x + "_second");
+    const Value turned =
+        graph_.Add("Concat", {Unary("Neg", second), first}, {{"axis", int64_t{-1}}});
+    return Binary("Add", Binary("Mul", x, cosines), Binary("Mul", turned, sines));
+  }
+
+  // The mask of a layer [B, 1, 1 or S, S], which is added to scores.
+  Value Mask(int layer) {
+    if (!config_.is_local(layer)) return mask_;
+    if (local_mask_.empty()) {
+      const auto as = [&](int64_t axis) {
+        return graph_.Add("Unsqueeze", {range_, graph_.Integers({axis})});
+      };
+      const Value far = Binary("Greater", Unary("Abs", Binary("Sub", as(0), as(1))),
+          graph_.Integers({config_.window / 2}, true));
+      const Value hidden = graph_.Add(
+          "Where", {far, graph_.Float(std::numeric_limits<float>::lowest()), graph_.Float(0)});
+      local_mask_ = Binary("Min", mask_, hidden);
+    }
+    return local_mask_;
+  }
+
+  Value Attention(const Value& x, int layer) {
+    Value q, k, v;
+    if (const ParamId fused = Find(Role::kQueryKeyValue, layer, Part::kWeight); fused >= 0) {
+      const Value qkv = Linear(x, Role::kQueryKeyValue, layer);
+      const auto part = [&](int64_t i) {
+        return graph_.Add(
+            "Slice", {qkv, graph_.Integers({i * config_.hidden}),
+                         graph_.Integers({(i + 1) * config_.hidden}), graph_.Integers({2})});
+      };
+      q = part(0), k = part(1), v = part(2);
+    } else {
+      q = Linear(x, Role::kQuery, layer), k = Linear(x, Role::kKey, layer),
+      v = Linear(x, Role::kValue, layer);
+    }
+    const bool rotary = config_.positions == Positions::kRotary;
+    q = SplitHeads(q, false), k = SplitHeads(k, !rotary), v = SplitHeads(v, false);
+    if (rotary) {
+      const float base = config_.is_local(layer) ? config_.local_rotary_base : config_.rotary_base;
+      q = Rotate(q, base);
+      k = graph_.Add("Transpose", {Rotate(k, base)}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+    }
+    const float scale = std::sqrt(static_cast<float>(config_.hidden / config_.heads));
+    const Value scores = Binary("Div", Binary("MatMul", q, k), graph_.Float(scale));
+    const Value probabilities =
+        graph_.Add("Softmax", {Binary("Add", scores, Mask(layer))}, {{"axis", int64_t{-1}}});
+    const Value context = graph_.Add("Transpose", {Binary("MatMul", probabilities, v)},
+        {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    return Linear(graph_.Add("Reshape", {context, graph_.Integers({0, 0, config_.hidden})}),
+        Role::kAttentionOutput, layer);
+  }
+
+  Value FeedForward(const Value& x, int layer) {
+    Value u = Linear(x, Role::kIntermediate, layer);
+    if (!config_.family->gated) {
+      u = Activation(config_.activation, u);
+    } else if (Find(Role::kGate, layer, Part::kWeight) >= 0) {
+      u = Binary("Mul", Activation(config_.activation, Linear(x, Role::kGate, layer)), u);
+    } else {
+      const auto [gate, value] = graph_.Halve(u, config_.intermediate, u + "_gate", u + "_value");
+      u = Binary("Mul", Activation(config_.activation, gate), value);
+    }
+    return Linear(u, Role::kOutput, layer);
+  }
+
+  Value Blocks(Value x) {
+    for (int layer = 0; layer < config_.layers; ++layer) {
+      if (config_.pre_norm()) {
+        const bool norm = layer > 0 || config_.family->first_norm;
+        x = Binary("Add", Attention(norm ? Norm(x, Role::kAttentionNorm, layer) : x, layer), x);
+        x = Binary("Add", FeedForward(Norm(x, Role::kFeedForwardNorm, layer), layer), x);
+      } else {
+        x = Norm(Binary("Add", Attention(x, layer), x), Role::kAttentionNorm, layer);
+        x = Norm(Binary("Add", FeedForward(x, layer), x), Role::kFeedForwardNorm, layer);
+      }
+    }
+    return config_.pre_norm() ? Norm(x, Role::kFinalNorm, config_.layers - 1) : x;
+  }
+
+  // [B, S, H] -> [B, H]: the first token.
+  Value First(const Value& x) {
+    return graph_.Add("Gather", {x, graph_.Integers({0}, true)}, {{"axis", int64_t{1}}});
+  }
+  // [B, S, H] -> [B, H]: the mean of the tokens.
+  Value Mean(const Value& x) {
+    const Value weights = graph_.Add("Unsqueeze", {tokens_, graph_.Integers({2})});
+    const auto sum = [&](const Value& v) {
+      return graph_.Add("ReduceSum", {v, graph_.Integers({1})}, {{"keepdims", int64_t{0}}});
+    };
+    return Binary("Div", sum(Binary("Mul", x, weights)), sum(weights));
+  }
+
+  void Head(const Value& hidden, OnnxPool pool) {
+    if (config_.head == HeadKind::kNone) return Encoder(hidden, pool);
+    const HeadType& type = TypeOf(config_.head);
+    const bool text = config_.head == HeadKind::kSequenceClassification;
+    Value x = !text ? hidden : config_.mean_pooling ? Mean(hidden) : First(hidden);
+    const int layer = config_.layers;
+    const bool pooler = type.pooler && config_.pooler,
+               tells = config_.head == HeadKind::kReplacedTokens;
+    if (type.tied || (config_.family->transform_always && (pooler || !type.pooler))) {
+      const ActivationKind act = config_.family->transform_activation.value_or(config_.activation);
+      x = Norm(Activation(act, Linear(x, Role::kTransform, layer)), Role::kTransformNorm, layer);
+    } else if (pooler) {
+      x = Activation(tells ? config_.activation : config_.family->pooler_activation,
+          Linear(x, tells ? Role::kDiscriminator : Role::kPooler, layer));
+    }
+    Output(x, type, pooler, tells);
+  }
+
+  void Output(const Value& x, const HeadType& type, bool pooler, bool tells) {
+    const int layer = config_.layers;
+    const Role output = !pooler ? Role::kHeadOutput
+                        : tells ? Role::kDiscriminatorOutput
+                                : Role::kPooledOutput;
+    Value logits;
+    if (type.tied) {
+      const Value words =
+          graph_.Add("Transpose", {Weight(Find(Role::kWordEmbeddings, -1, Part::kWeight), false)},
+              {{"perm", std::vector<int64_t>{1, 0}}});
+      logits = graph_.Add("Add",
+          {Binary("MatMul", x, words), Vector(Find(Role::kDecoderBias, layer, Part::kBias))}, {},
+          "logits");
+      return graph_.Output(logits, {kBatch, kLength, int64_t{config_.vocab}});
+    }
+    const Value product = Binary("MatMul", x, Weight(Find(output, layer, Part::kWeight), true));
+    const Value bias = Vector(Find(output, layer, Part::kBias));
+    const int64_t labels = model_.head().labels();
+    if (config_.head == HeadKind::kQuestionAnswering) {
+      const auto [start, end] = graph_.Halve(Binary("Add", product, bias), 1, "starts", "ends");
+      for (const auto& [name, part] : {std::pair("start_logits", start), {"end_logits", end}})
+        graph_.Output(
+            graph_.Add("Squeeze", {part, graph_.Integers({2})}, {}, name), {kBatch, kLength});
+      return;
+    }
+    if (tells) {
+      logits =
+          graph_.Add("Squeeze", {Binary("Add", product, bias), graph_.Integers({2})}, {}, "logits");
+      return graph_.Output(logits, {kBatch, kLength});
+    }
+    logits = graph_.Add("Add", {product, bias}, {}, "logits");
+    if (config_.head == HeadKind::kSequenceClassification) {
+      graph_.Output(logits, {kBatch, labels});
+    } else {
+      graph_.Output(logits, {kBatch, kLength, labels});
+    }
+  }
+
+  void Encoder(const Value& hidden, OnnxPool pool) {
+    graph_.Output(graph_.Add("Identity", {hidden}, {}, "last_hidden_state"),
+        {kBatch, kLength, int64_t{config_.hidden}});
+    if (pool == OnnxPool::kNone) return;
+    const Value vector = pool == OnnxPool::kMean ? Mean(hidden) : First(hidden);
+    graph_.Output(graph_.Add("LpNormalization", {vector},
+                      {{"axis", int64_t{-1}}, {"p", int64_t{2}}}, "sentence_embedding"),
+        {kBatch, int64_t{config_.hidden}});
+  }
+
+  const Model& model_;
+  const ModelConfig& config_;
+  OnnxGraph graph_;
+  std::set<std::string> once_;  // names of constants that the graph has
+  Value ids_, attention_mask_, types_, range_, tokens_, mask_, local_mask_;
+};
+
+}  // namespace
+
+absl::StatusOr<OnnxGraph> ExportOnnx(const Model& model, OnnxPool pool) {
+  const Family* family = model.config().family;
+  for (const Family* known : {&kBert, &kRoberta, &kRobertaPreLayerNorm, &kXlmRoberta, &kCamembert,
+           &kDistilBert, &kElectra, &kAlbert, &kModernBert}) {
+    if (family == known) return Exporter(model).Run(pool);
+  }
+  return Error(Exit::kMismatch, "models of the family ", family->model_type, " cannot be exported");
+}
+
+}  // namespace cloze

@@ -1,0 +1,25 @@
+// Models as ONNX graphs, with the arithmetic of the forward pass in f32.
+#ifndef CLOZE_ENCODER_ONNX_EXPORT_H_
+#define CLOZE_ENCODER_ONNX_EXPORT_H_
+
+#include <string>
+
+#include "encoder/model.h"
+#include "encoder/onnx/graph.h"
+
+namespace cloze {
+
+// What an exported encoder without a head gives beside last_hidden_state.
+enum class OnnxPool { kNone, kClass, kMean };
+
+// Returns the graph of `model`. Inputs, int64 [batch_size, sequence_length]: input_ids,
+// attention_mask (1: a token, 0: padding, which follows all tokens), and token_type_ids if the
+// model has types. Outputs, f32: logits, of a text [batch_size, labels], of each token [batch_size,
+// sequence_length, labels or vocab]; start_logits and end_logits; or last_hidden_state, with `pool`
+// also sentence_embedding [batch_size, hidden], of length 1. With a CRF, logits are its emissions.
+// kMismatch, with the name of the family, for models that cannot be exported.
+absl::StatusOr<OnnxGraph> ExportOnnx(const Model& model, OnnxPool pool);
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_ONNX_EXPORT_H_

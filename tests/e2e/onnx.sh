@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# onnx.sh CLOZE: exports the reference models of each family and compares ONNX Runtime's results with transformers'. Exits
+# with 77 (skipped) if Python lacks either. CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES: see transformers.sh.
+set -euo pipefail
+cloze=$1
+here=$(cd "$(dirname "$0")" && pwd)
+python=${CLOZE_PYTHON:-python3}
+$python -c 'import onnxruntime, torch, transformers' 2> /dev/null || { echo "skipped: no onnxruntime or transformers in $python"; exit 77; }
+work=${CLOZE_PYTHON_WORK:-$(mktemp -d)}
+sees=${CLOZE_PYTHON_SEES:-$work}
+[ -n "${CLOZE_PYTHON_WORK:-}" ] || trap 'rm -rf "$work"' EXIT
+
+folders=()
+for config in "$here"/../golden/*/config.json; do
+  name=$(basename "$(dirname "$config")")
+  [ -f "$(dirname "$config")/model.safetensors" ] || continue
+  cp -r "$(dirname "$config")" "$work/$name"
+  if ! "$cloze" export --model "$work/$name" --out "$work/onnx-$name" > /dev/null 2> "$work/$name.err"; then
+    grep -q 'cannot be exported' "$work/$name.err" || { cat "$work/$name.err"; exit 1; }
+    echo "$name: $(cat "$work/$name.err")"
+    continue
+  fi
+  folders+=("$sees/$name" "$sees/onnx-$name")
+done
+# An encoder without a head, with its vectors, and with the weights in a file of their own.
+cp -r "$work/masked_lm" "$work/bare"
+sed -i 's/BertForMaskedLM/BertModel/' "$work/bare/config.json"
+"$cloze" export --model "$work/bare" --out "$work/onnx-bare" --pool mean --external-data > /dev/null
+folders+=("$sees/bare" "$sees/onnx-bare")
+cp "$here/onnx_check.py" "$work"
+$python "$sees/onnx_check.py" "${folders[@]}"

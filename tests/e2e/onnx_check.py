@@ -1,0 +1,35 @@
+"""Compares exported models with transformers, on a padded batch of random ids. Called by onnx.sh: pairs of a model folder and an exported folder."""
+import json, os, sys
+import numpy as np, onnxruntime, torch, transformers
+
+worst = 0.0
+for folder, exported in zip(sys.argv[1::2], sys.argv[2::2]):
+    name, head = os.path.basename(folder), json.load(open(os.path.join(folder, "config.json")))["architectures"][0]
+    model = getattr(transformers, head).from_pretrained(folder).eval()
+    session = onnxruntime.InferenceSession(os.path.join(exported, "model.onnx"), providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(0)
+    lengths = [14, 3, 9]
+    ids = random.integers(5, model.config.vocab_size, (3, max(lengths)))
+    mask = np.array([[int(i < n) for i in range(max(lengths))] for n in lengths])
+    ids[mask == 0] = model.config.pad_token_id or 0
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if "token_type_ids" in [i.name for i in session.get_inputs()]:
+        inputs["token_type_ids"] = np.array([[int(i > 4 and i < n) for i in range(max(lengths))] for n in lengths])
+    with torch.no_grad():
+        theirs = model(**{key: torch.tensor(value) for key, value in inputs.items()})
+    ours = dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
+    for key, value in ours.items():
+        if key == "sentence_embedding":
+            hidden = theirs["last_hidden_state"].numpy()
+            wanted = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+            wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+        else:
+            wanted = theirs[key].numpy()
+        assert value.shape == wanted.shape, (name, key, value.shape, wanted.shape)
+        error = np.abs(value - wanted)
+        if value.ndim > 1 and value.shape[1] == mask.shape[1] and key != "sentence_embedding":
+            error = error[mask == 1]
+        print(f"{name} {key}: largest difference {error.max():.2g}")
+        worst = max(worst, float(error.max()))
+        assert error.max() <= 1e-5, (name, key)
+print(f"all equal; largest difference {worst:.2g}")

@@ -1,0 +1,114 @@
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/onnx.pb.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kGolden = CLOZE_SOURCE_DIR "/tests/golden/";
+
+cloze_onnx::ModelProto Parse(const std::string& folder) {
+  std::ifstream in(folder + "/model.onnx", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  cloze_onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromString(bytes));
+  return model;
+}
+
+template <typename Items>
+std::vector<std::string> Names(const Items& items) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.push_back(item.name());
+  return names;
+}
+
+// Values that nodes or outputs use before anything gives them.
+std::vector<std::string> Undefined(const cloze_onnx::GraphProto& graph) {
+  std::set<std::string> known;
+  std::vector<std::string> undefined;
+  const auto use = [&](const std::string& name) {
+    if (known.count(name) == 0) undefined.push_back(name);
+  };
+  for (const std::string& name : Names(graph.initializer())) EXPECT_TRUE(known.insert(name).second);
+  for (const std::string& name : Names(graph.input())) EXPECT_TRUE(known.insert(name).second);
+  for (const auto& node : graph.node()) {
+    for (const std::string& input : node.input()) use(input);
+    for (const std::string& output : node.output()) EXPECT_TRUE(known.insert(output).second);
+  }
+  for (const std::string& name : Names(graph.output())) use(name);
+  for (const std::string& name : Names(graph.value_info())) use(name);
+  return undefined;
+}
+
+// tests/e2e/onnx.sh compares the results of all of them with transformers'.
+TEST(Export, WritesASoundGraph) {
+  const std::string folder = TemporaryFolder();
+  const std::pair<const char*, std::vector<std::string>> models[] = {
+      {"sequence_classification", {"logits"}},
+      {"question_answering", {"start_logits", "end_logits"}}, {"albert_masked_lm", {"logits"}},
+      {"modernbert_token_tagging", {"logits"}}};
+  for (const auto& [name, outputs] : models) {
+    const std::string out = folder + "/" + name;
+    const RunResult result = RunCloze("export --model " + kGolden + name + " --out " + out);
+    ASSERT_EQ(result.exit, 0) << result.err;
+    const cloze_onnx::ModelProto model = Parse(out);
+    EXPECT_EQ(model.opset_import(0).version(), 17);
+    EXPECT_THAT(Undefined(model.graph()), IsEmpty()) << name;
+    EXPECT_EQ(Names(model.graph().output()), outputs);
+    for (const auto& tensor : model.graph().initializer()) {
+      int64_t bytes = tensor.data_type() == cloze_onnx::TensorProto::INT64 ? 8 : 4;
+      for (const int64_t dim : tensor.dims()) bytes *= dim;
+      EXPECT_EQ(tensor.raw_data().size(), bytes) << tensor.name();
+    }
+    EXPECT_TRUE(std::filesystem::exists(out + "/config.json"));
+  }
+  EXPECT_THAT(Names(Parse(folder + "/sequence_classification").graph().input()),
+      ElementsAre("input_ids", "attention_mask", "token_type_ids"));
+}
+
+TEST(Export, PutsWeightsIntoAFileOfTheirOwn) {
+  const std::string out = TemporaryFolder() + "/out";
+  ASSERT_EQ(
+      RunCloze("export --external-data --model " + kGolden + "masked_lm --out " + out).exit, 0);
+  int64_t end = 0;
+  const cloze_onnx::ModelProto model = Parse(out);
+  for (const auto& tensor : model.graph().initializer()) {
+    if (tensor.data_location() != cloze_onnx::TensorProto::EXTERNAL) continue;
+    EXPECT_EQ(tensor.raw_data(), "");
+    ASSERT_EQ(tensor.external_data_size(), 3);
+    EXPECT_EQ(tensor.external_data(0).value(), "model.onnx_data");
+    EXPECT_EQ(std::stoll(tensor.external_data(1).value()), end) << tensor.name();
+    end += (std::stoll(tensor.external_data(2).value()) + 4095) / 4096 * 4096;
+  }
+  EXPECT_GT(end, 0);
+  EXPECT_EQ(std::filesystem::file_size(out + "/model.onnx_data"), end);
+}
+
+TEST(Export, RefusesWhatItCannotWrite) {
+  const std::string folder = TemporaryFolder();
+  const auto fails = [&](const std::string& options, int exit, const std::string& says) {
+    const RunResult result = RunCloze("export " + options);
+    EXPECT_EQ(result.exit, exit) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_FALSE(std::filesystem::exists(folder + "/out"));
+  };
+  const std::string model = "--model " + kGolden, out = " --out " + folder + "/out";
+  fails(model + "release_0.1/runs/lora" + out, 76, "cloze merge");
+  fails(model + "masked_lm --out " + folder, 73, "exists already");
+  fails(model + "masked_lm --pool mean" + out, 2, "--pool is for models without a head");
+  fails(model + "masked_lm --opset 3" + out, 2, "--opset");
+  fails(model + "nothing" + out, 66, "nothing");
+}
+
+}  // namespace
+}  // namespace cloze
