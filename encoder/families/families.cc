@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -228,6 +229,16 @@ Json OwnFields(const ModelConfig& config) {
 
 }  // namespace
 
+void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base) {
+  if (rope.is_null()) return;
+  if (!rope.is_object()) return fields.Fail(field, "expected an object");
+  JsonFields own(rope, field);
+  if (const std::string type = own.String("rope_type"); !type.empty() && type != "default")
+    own.Fail("rope_type", Quote(type), ": expected \"default\"");
+  own.Number("rope_theta", 2, 1e9, base);
+  if (!own.status().ok()) fields.Fail(field, own.status().message());
+}
+
 const Family* FindFamily(absl::string_view model_type) {
   const auto* const found = absl::c_find_if(
       kFamilies, [&](const Family* family) { return family->model_type == model_type; });
@@ -235,7 +246,13 @@ const Family* FindFamily(absl::string_view model_type) {
 }
 
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path) {
-  ASSIGN_OR_RETURN(const Json root, ParseJson(json, path));
+  ASSIGN_OR_RETURN(Json root, ParseJson(json, path));
+  const Json& type = JsonMember(root, "model_type");
+  if (const Family* family = FindFamily(type.is_string() ? type.get<std::string>() : "")) {
+    for (const auto& [old, own] : family->old_keys) {
+      if (root.contains(old) && !root.contains(own)) root[own] = root[old];
+    }
+  }
   JsonFields fields(root, path);
   ModelConfig config;
   ReadFamily(fields, &config);
@@ -294,16 +311,16 @@ std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected)
 }
 
 std::string CanonicalName(const std::string& tensor, const Family& family) {
-  std::string name = tensor;
+  std::string name = absl::StrReplaceAll(tensor, family.old_names);
   for (const Family::Alias& alias : family.aliases) {
     if (absl::StartsWith(tensor, alias.other))
       return absl::StrCat(alias.name, tensor.substr(absl::string_view(alias.other).size()));
   }
-  const std::string top = absl::StrCat("@", tensor.substr(0, tensor.find('.')), ".");
+  const std::string top = absl::StrCat("@", name.substr(0, name.find('.')), ".");
   for (const absl::Span<const RoleName> part : family.names) {
     for (const RoleName& entry : part) {
       if (absl::StartsWith(absl::StrCat(entry.name, "."), top))
-        name = absl::StrCat(family.prefix, tensor);
+        return CanonicalName(absl::StrCat(family.prefix, name), family);
     }
   }
   if (absl::EndsWith(name, "embeddings.position_ids")) return "";

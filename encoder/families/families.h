@@ -9,9 +9,10 @@
 namespace cloze {
 
 extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kXlmRoberta, kCamembert, kDistilBert,
-    kElectra, kAlbert, kModernBert, kMpnet, kDeberta;
+    kElectra, kAlbert, kModernBert, kNomicBert, kMpnet, kDeberta;
 inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm,
-    &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kMpnet, &kDeberta};
+    &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert,
+    &kMpnet, &kDeberta};
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];
@@ -23,6 +24,10 @@ const Family* FindFamily(absl::string_view model_type);
 // be computed: unknown model_type or activation, relative positions, regression of several numbers,
 // sizes out of range, hidden not divisible by heads.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
+
+// Reads `rope`, an object of transformers' rotary positions, or null: rope_theta into *base. Other
+// types of rotary positions than "default" are an error of `field`.
+void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base);
 
 // Returns config.json for transformers. The member "cloze" has what transformers cannot express:
 // how texts are read, a sequence classifier without pooler, a CRF, fixed sinusoids.

@@ -46,19 +46,12 @@ void ReadLayers(JsonFields& fields, ModelConfig* config) {
 }
 
 // Reads the base of `layers` in rope_parameters, or the member `old` of older files.
-void ReadRotary(JsonFields& fields, const char* layers, const char* old, float* base) {
+void ReadBase(JsonFields& fields, const char* layers, const char* old, float* base) {
   fields.Number(old, 2, 1e9, base);
   const Json* all = fields.Find("rope_parameters");
   if (all == nullptr) return;
   if (!all->is_object()) return fields.Fail("rope_parameters", "expected an object");
-  const Json& own = JsonMember(*all, layers);
-  if (own.is_null()) return;
-  if (!own.is_object()) return fields.Fail("rope_parameters", layers, ": expected an object");
-  JsonFields rope(own, layers);
-  if (const std::string type = rope.String("rope_type"); !type.empty() && type != "default")
-    rope.Fail("rope_type", Quote(type), ": expected \"default\"");
-  rope.Number("rope_theta", 2, 1e9, base);
-  if (!rope.status().ok()) fields.Fail("rope_parameters", rope.status().message());
+  ReadRotary(fields, "rope_parameters", JsonMember(*all, layers), base);
 }
 
 void Read(JsonFields& fields, ModelConfig* config) {
@@ -80,8 +73,8 @@ void Read(JsonFields& fields, ModelConfig* config) {
     fields.Fail("classifier_pooling", Quote(pooling), ": expected \"cls\" or \"mean\"");
   fields.Integer("local_attention", false, 2, 1'000'000, &config->window);
   ReadLayers(fields, config);
-  ReadRotary(fields, kGlobal, "global_rope_theta", &config->rotary_base);
-  ReadRotary(fields, kLocal, "local_rope_theta", &config->local_rotary_base);
+  ReadBase(fields, kGlobal, "global_rope_theta", &config->rotary_base);
+  ReadBase(fields, kLocal, "local_rope_theta", &config->local_rotary_base);
 }
 
 void Write(const ModelConfig& config, Json* json) {
@@ -109,6 +102,7 @@ constinit const Family kModernBert = {
     .gated = true,
     .biases = false,
     .other_biases = false,
+    .scaled_outputs = true,
     .transform_always = true,
     .transform_activation = ActivationKind::kGelu,
     .keys = {.token_types = nullptr,

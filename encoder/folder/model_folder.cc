@@ -42,10 +42,12 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
       {name(Role::kDecoder, Part::kBias), store.Find(name(Role::kDecoderBias, Part::kBias))}};
 }
 
-// Returns why `tensor` cannot be read into `param`, or "".
-std::string Disagreement(const Param& param, const TensorInfo& tensor) {
+// Returns why `tensor` cannot be read into `param` and, of `count`, the next parameters of the same
+// shape, or "".
+std::string Disagreement(const Param& param, const TensorInfo& tensor, int64_t count = 1) {
   constexpr FileType kFloats[] = {FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64};
-  const std::vector<int64_t> shape = param.shape();
+  std::vector<int64_t> shape = param.shape();
+  shape[0] *= count;
   if (tensor.shape != shape) {
     return absl::StrCat(Quote(tensor.name), ": expected shape ", ShapeString(shape), ", found ",
         ShapeString(tensor.shape));
@@ -122,15 +124,31 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   const auto skipped = [&](const Param& param) {
     return param.adapter >= 0 || absl::c_linear_search(except, param.name);
   };
-  std::vector<std::pair<ParamId, const TensorInfo*>> reads;
+  // The three projections of attention in one tensor, or null; they are adjacent in the store.
+  const auto whole = [&](const Param& param) -> const TensorInfo* {
+    const bool projection =
+        param.role == Role::kQuery || param.role == Role::kKey || param.role == Role::kValue;
+    const auto found =
+        tensors.find(config.family->Fill(config.family->query_key_value, param.layer));
+    return projection && found != tensors.end() ? found->second : nullptr;
+  };
+  struct Read {
+    ParamId id;
+    const TensorInfo* tensor;
+    int64_t count;  // parameters from `id` on
+  };
+  std::vector<Read> reads;
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& param = store->param(id);
     if (skipped(param)) continue;
+    const TensorInfo* fused = whole(param);
+    if (fused != nullptr && param.role != Role::kQuery) continue;
     const auto found = tensors.find(param.name);
-    if (found != tensors.end()) {
-      if (std::string line = Disagreement(param, *found->second); !line.empty())
+    if (fused != nullptr || found != tensors.end()) {
+      const Read read = {id, fused != nullptr ? fused : found->second, fused != nullptr ? 3 : 1};
+      if (std::string line = Disagreement(param, *read.tensor, read.count); !line.empty())
         wrong.push_back(std::move(line));
-      reads.emplace_back(id, found->second);
+      reads.push_back(read);
     } else if (param.layer < config.layers) {
       wrong.push_back(absl::StrCat(
           Quote(param.name), ": missing: expected shape ", ShapeString(param.shape())));
@@ -140,18 +158,19 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   }
   if (!wrong.empty()) return Mismatch(folder, wrong);
   std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
-  for (const auto& [id, tensor] : reads) {
+  for (const auto& [id, tensor, count] : reads) {
     const Param& param = store->param(id);
     if (words != nullptr && copies.empty() && param.role == Role::kWordEmbeddings) {
       later = {id, tensor};
     } else {
       RETURN_IF_ERROR(
-          files.ReadF32(tensor->name, store->values().subspan(param.offset, param.size())));
+          files.ReadF32(tensor->name, store->values().subspan(param.offset, count * param.size())));
     }
   }
   store->Changed();
   for (const auto& [name, tensor] : tensors) {
-    if (store->Find(name) >= 0) continue;
+    const bool read = absl::c_any_of(reads, [&](const Read& r) { return r.tensor == tensor; });
+    if (read || store->Find(name) >= 0) continue;
     const auto copy = copies.find(name);
     if (copy == copies.end()) {
       report->ignored.push_back(tensor->name);

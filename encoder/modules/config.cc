@@ -23,12 +23,15 @@ absl::Span<const HeadType> HeadTypes() { return kTypes; }
 
 const HeadType& TypeOf(HeadKind kind) { return kTypes[static_cast<int>(kind)]; }
 
+std::string Family::Fill(const char* name, int layer, int inner) const {
+  return absl::StrReplaceAll(
+      name, {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
+}
+
 std::string Family::Name(Role role, int layer, int inner) const {
   for (const absl::Span<const RoleName> part : names) {
     for (const RoleName& entry : part) {
-      if (entry.role == role)
-        return absl::StrReplaceAll(
-            entry.name, {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
+      if (entry.role == role) return Fill(entry.name, layer, inner);
     }
   }
   return "";

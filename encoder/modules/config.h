@@ -57,6 +57,7 @@ struct Family {
   bool gated = false;        // MLP: output(act(first half) * second half of the intermediate layer)
   bool biases = true;        // of the linear layers in blocks
   bool other_biases = true;  // of the norms and the masked-LM head's dense layer
+  bool scaled_outputs = false;       // see Deviation in encoder/model.cc
   bool transform_always = false;     // all heads begin with the masked-LM head's transform
   bool positions_after_pad = false;  // positions start at pad_id + 1 instead of 0
   bool dropout_before_pooler = false;
@@ -67,6 +68,10 @@ struct Family {
   ConfigKeys keys = {};
   absl::Span<const RoleName> names[3] = {};  // the first entry of a role is used
   absl::Span<const Alias> aliases = {};
+  // Of folders in another layout: parts of tensor names and of ours, members of config.json and
+  // ours, and the tensor of queries, keys and values ("": none), with '@' and '#'.
+  absl::Span<const std::pair<const char*, const char*>> old_names = {}, old_keys = {};
+  const char* query_key_value = "";
   // Read and write additional members of config.json; may be null. `read` runs before the common
   // members are read.
   void (*read)(JsonFields& fields, ModelConfig* config) = nullptr;
@@ -74,6 +79,8 @@ struct Family {
 
   // Returns the name of a module, or "" if the family has none.
   std::string Name(Role role, int layer, int inner = 0) const;
+  // Replaces '@', '#' and '&'.
+  std::string Fill(const char* name, int layer, int inner = 0) const;
 };
 
 enum class HeadKind : uint8_t {

@@ -29,8 +29,8 @@ ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, const char
   config.intermediate = 16, config.max_positions = 12;
   config.family = FindFamily(family);
   config.position_offset = config.family->positions_after_pad ? 1 : 0;
-  if (family == std::string("modernbert"))
-    config.positions = Positions::kRotary, config.window = 4, config.local = {false, true};
+  if (config.family->gated) config.positions = Positions::kRotary;
+  if (family == std::string("modernbert")) config.window = 4, config.local = {false, true};
   if (config.family->keys.token_types == nullptr) config.token_types = 0;
   if (config.family->keys.embedding != nullptr) config.embedding = 4;
   if (config.family->keys.groups != nullptr) config.groups = 1;
@@ -174,8 +174,8 @@ TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
 }
 
 TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
-  for (const char* family :
-      {"bert", "roberta-prelayernorm", "distilbert", "modernbert", "electra", "albert"}) {
+  for (const char* family : {"bert", "roberta-prelayernorm", "distilbert", "modernbert", "electra",
+           "albert", "nomic_bert"}) {
     for (const HeadKind head :
         {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
       const ModelConfig config = Config(head, family);

@@ -11,6 +11,7 @@
 #include "core/ops/adamw.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/families/families.h"
+#include "encoder/folder/model_folder.h"
 #include "encoder/modules/encoder.h"
 #include "tests/encoder/loss.h"
 
@@ -78,15 +79,10 @@ class Golden : public testing::TestWithParam<const char*> {
       : config_(ConfigOf(folder_)), encoder_(&params_, config_),
         head_(&params_, config_, encoder_.word_embeddings()) {
     params_.Allocate(true);
-    const auto weights = SafetensorsReader::Open(folder_ + "/model.safetensors");
-    EXPECT_TRUE(weights.ok()) << weights.status();
-    for (ParamId id = 0; id < params_.size(); ++id) {
-      const auto values = Floats(*weights, params_.param(id).name);
-      EXPECT_EQ(static_cast<int64_t>(values.size()), params_.param(id).size())
-          << params_.param(id).name;
-      std::copy(values.begin(), values.end(), params_.value(id).f32());
-    }
-    params_.Changed();
+    LoadReport report;
+    const absl::Status status = LoadWeights(folder_, config_, &params_, &report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(report.missing.empty() && report.ignored.empty());
   }
 
   SafetensorsReader Open(const std::string& name) {
@@ -248,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(All, Golden,
         "albert_sequence_classification", "xlm_roberta_masked_lm",
         "xlm_roberta_sequence_classification", "mpnet_masked_lm", "mpnet_sequence_classification",
         "deberta_v3_masked_lm", "deberta_v3_sequence_classification", "deberta_v3_token_tagging",
-        "deberta_v2_conv"),
+        "deberta_v2_conv", "nomic_bert_masked_lm", "nomic_bert_sequence_classification"),
     [](const auto& info) { return std::string(info.param); });
 
 // 32 bits for index i: tests/golden/make_mini.py.

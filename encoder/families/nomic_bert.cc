@@ -1,0 +1,87 @@
+// NomicBERT (Nussbaum et al. 2024): BERT with rotary positions, gated MLP and no biases in blocks.
+// Names are those of transformers; the layout of the Hub, with one matrix of queries, keys and
+// values, and members of GPT-2 in config.json, is read as well.
+#include "core/base/text.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kNames[] = {
+    {Role::kWordEmbeddings, "@embeddings.word_embeddings"},
+    {Role::kTokenTypeEmbeddings, "@embeddings.token_type_embeddings"},
+    {Role::kEmbeddingsNorm, "@embeddings.LayerNorm"},
+    {Role::kQuery, "@layers.#.self_attn.q_proj"},
+    {Role::kKey, "@layers.#.self_attn.k_proj"},
+    {Role::kValue, "@layers.#.self_attn.v_proj"},
+    {Role::kAttentionOutput, "@layers.#.self_attn.o_proj"},
+    {Role::kAttentionNorm, "@layers.#.post_attention_layernorm"},
+    {Role::kGate, "@layers.#.mlp.gate_proj"},
+    {Role::kIntermediate, "@layers.#.mlp.up_proj"},
+    {Role::kOutput, "@layers.#.mlp.down_proj"},
+    {Role::kFeedForwardNorm, "@layers.#.post_mlp_layernorm"},
+    {Role::kTransform, "cls.predictions.transform.dense"},
+    {Role::kTransformNorm, "cls.predictions.transform.layer_norm"},
+    {Role::kDecoder, "cls.predictions.decoder"},
+    {Role::kDecoderBias, "cls.predictions"},
+    {Role::kPooler, "@pooler.dense"},
+    {Role::kPooledOutput, "classifier"},
+};
+
+constexpr std::pair<const char*, const char*> kOldNames[] = {{"encoder.layers.", "layers."},
+    {"emb_ln.", "embeddings.LayerNorm."}, {".attn.out_proj.", ".self_attn.o_proj."},
+    {".mlp.fc11.", ".mlp.up_proj."}, {".mlp.fc12.", ".mlp.gate_proj."},
+    {".mlp.fc2.", ".mlp.down_proj."}, {".norm1.", ".post_attention_layernorm."},
+    {".norm2.", ".post_mlp_layernorm."}};
+constexpr std::pair<const char*, const char*> kOldKeys[] = {{"n_embd", "hidden_size"},
+    {"n_layer", "num_hidden_layers"}, {"n_head", "num_attention_heads"},
+    {"n_inner", "intermediate_size"}, {"n_positions", "max_position_embeddings"},
+    {"layer_norm_epsilon", "layer_norm_eps"}, {"resid_pdrop", "hidden_dropout_prob"},
+    {"attn_pdrop", "attention_probs_dropout_prob"}};
+
+void Read(JsonFields& fields, ModelConfig* config) {
+  // The defaults of transformers.
+  config->dropout = config->attention_dropout = 0;
+  config->activation = ActivationKind::kSilu;
+  config->positions = Positions::kRotary;
+  config->rotary_base = 1000;
+  for (const char* option : {"prenorm", "parallel_block", "use_rms_norm", "qkv_proj_bias",
+           "mlp_fc1_bias", "mlp_fc2_bias", "causal", "rotary_emb_interleaved"}) {
+    if (fields.Bool(option, false)) fields.Fail(option, "true: expected false (not supported)");
+  }
+  for (const char* option : {"rotary_emb_scale_base", "rotary_scaling_factor"}) {
+    if (fields.Find(option) != nullptr) fields.Fail(option, "expected null (not supported)");
+  }
+  float fraction = 1;
+  fields.Number("rotary_emb_fraction", 1, 1, &fraction);
+  int32_t experts = 0;
+  fields.Integer("moe_every_n_layers", false, 0, 0, &experts);
+  if (const std::string act = fields.String("activation_function"); act != "swiglu" && !act.empty())
+    fields.Fail("activation_function", Quote(act), ": expected \"swiglu\"");
+  fields.Number("rotary_emb_base", 2, 1e9, &config->rotary_base);
+  const Json* rope = fields.Find("rope_parameters");
+  ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope, &config->rotary_base);
+}
+
+void Write(const ModelConfig& config, Json* json) {
+  (*json)["rope_parameters"] = {
+      {"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base)}};
+}
+
+}  // namespace
+
+constinit const Family kNomicBert = {
+    .model_type = "nomic_bert",
+    .classes = "NomicBert",
+    .prefix = "nomic_bert.",
+    .gated = true,
+    .biases = false,
+    .names = {kNames},
+    .old_names = kOldNames,
+    .old_keys = kOldKeys,
+    .query_key_value = "@layers.#.attn.Wqkv.weight",
+    .read = Read,
+    .write = Write,
+};
+
+}  // namespace cloze
