@@ -55,6 +55,27 @@ void StartKeysAsQueries(const ModelConfig& config, float gain, ParamStore* store
   store->Changed();
 }
 
+// Sets what MODERN encoders have instead of the fields for BERT.
+void MakeModern(const EncoderSpec& spec, ModelConfig* config) {
+  config->family = FindFamily("modernbert");
+  config->token_types = 0;
+  config->positions = Positions::kRotary;
+  config->rotary_base = 160000;
+  config->window = spec.window();
+  for (int i = 0; i < spec.layers(); ++i) config->local.push_back(i % spec.global_every() != 0);
+  if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-5f;
+}
+
+// Returns the standard deviation of the initial values of `param`. As in transformers, smaller for
+// ModernBERT's layers that add to the residual sum.
+float Deviation(const Param& param, const ModelConfig& config) {
+  const bool adds = param.role == Role::kAttentionOutput || param.role == Role::kOutput ||
+                    param.role == Role::kTransform;
+  return config.family->scaled_outputs && adds
+             ? config.initializer_range / std::sqrt(2.0f * static_cast<float>(config.layers))
+             : config.initializer_range;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
@@ -85,6 +106,7 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
   config.norm_epsilon = spec.norm_epsilon();
   config.initializer_range = spec.initializer_range();
   config.query_key_start = spec.query_key_start();
+  if (spec.architecture() == EncoderSpec::MODERN) MakeModern(spec, &config);
   return config;
 }
 
@@ -164,7 +186,7 @@ void Model::Allocate(bool training, Memory memory) {
 
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
-    params_.Initialize(id, seed, config_.initializer_range);
+    params_.Initialize(id, seed, Deviation(params_.param(id), config_));
   if (config_.positions == Positions::kSinusoidal) SetSinusoids(config_, 1, &params_);
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
   if (config_.positions == Positions::kSinusoidalStart)
@@ -182,8 +204,10 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
   }
-  for (const std::string& name : report.missing)
-    params_.Initialize(params_.Find(name), seed, config_.initializer_range);
+  for (const std::string& name : report.missing) {
+    const ParamId id = params_.Find(name);
+    params_.Initialize(id, seed, Deviation(params_.param(id), config_));
+  }
   *fresh = report.missing;
   params_.Changed();
   return absl::OkStatus();

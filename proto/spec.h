@@ -58,6 +58,10 @@ absl::Status SpecError(
 absl::Status AtField(
     const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
 
+// Fields of EncoderSpec that an encoder of architecture MODERN does not have.
+inline constexpr const char* kBertOnly[] = {
+    "token_types", "norm", "positions", "sinusoid_base", "query_key_start"};
+
 // Returns `encoder` with layers, hidden, heads and intermediate from its preset where they are not
 // set. Heads stay unset if hidden is not a multiple of 64; CUSTOM sets nothing.
 EncoderSpec FillSizes(EncoderSpec encoder);

@@ -151,6 +151,18 @@ void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
   }
 }
 
+// Clears the fields of a MODERN encoder that are not set and whose defaults are not for it.
+void ClearBertOnly(const ModelSpec& given, ModelSpec* effective) {
+  const auto clear = [](const pb::Message& given, const char* name, pb::Message* effective) {
+    const FieldDescriptor* field = given.GetDescriptor()->FindFieldByName(name);
+    if (!given.GetReflection()->HasField(given, field))
+      effective->GetReflection()->ClearField(effective, field);
+  };
+  for (const char* name : {"dropout", "attention_dropout"}) clear(given, name, effective);
+  for (const char* name : kBertOnly) clear(given.encoder(), name, effective->mutable_encoder());
+  clear(given.encoder(), "norm_epsilon", effective->mutable_encoder());
+}
+
 }  // namespace
 
 EncoderSpec FillSizes(EncoderSpec encoder) {
@@ -163,7 +175,11 @@ EncoderSpec FillSizes(EncoderSpec encoder) {
   if (!encoder.has_layers()) encoder.set_layers(sizes.layers);
   if (!encoder.has_hidden()) encoder.set_hidden(sizes.hidden);
   if (!encoder.has_heads() && encoder.hidden() % 64 == 0) encoder.set_heads(encoder.hidden() / 64);
-  if (!encoder.has_intermediate()) encoder.set_intermediate(int64_t{4} * encoder.hidden());
+  if (!encoder.has_intermediate()) {
+    const int64_t four = int64_t{4} * encoder.hidden();
+    const bool gated = encoder.architecture() == EncoderSpec::MODERN;
+    encoder.set_intermediate(gated ? (four * 2 / 3 + 63) / 64 * 64 : four);
+  }
   return encoder;
 }
 
@@ -175,6 +191,8 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
     if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();
     if (!spec.model().has_attention_dropout()) effective.mutable_model()->clear_attention_dropout();
+  } else if (spec.model().encoder().architecture() == EncoderSpec::MODERN) {
+    ClearBertOnly(spec.model(), effective.mutable_model());
   }
   return effective;
 }

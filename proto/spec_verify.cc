@@ -1,6 +1,7 @@
 // Verifies specs: ranges from the (limits) of each field, and constraints between fields.
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -170,6 +171,15 @@ void CheckEncoder(const EncoderSpec& encoder, Errors* errors) {
   }
   errors->AddIf(filled.heads() > 0 && filled.hidden() % filled.heads() != 0, "model.encoder.heads",
       filled.heads(), " does not divide hidden = ", filled.hidden());
+  const bool modern = encoder.architecture() == EncoderSpec::MODERN;
+  for (const char* name : kBertOnly) {
+    const FieldDescriptor* field = EncoderSpec::descriptor()->FindFieldByName(name);
+    errors->AddIf(modern && encoder.GetReflection()->HasField(encoder, field),
+        absl::StrCat("model.encoder.", name), "is not for architecture MODERN: expected none");
+  }
+  const int64_t size = filled.hidden() / std::max(filled.heads(), 1);
+  errors->AddIf(modern && size % 2 != 0, "model.encoder.heads", filled.heads(), ": heads of ", size,
+      " dimensions: expected an even number for rotary positions");
 }
 
 void CheckModel(const ModelSpec& model, Errors* errors) {

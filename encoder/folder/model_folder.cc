@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
@@ -80,6 +81,43 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
                               "; models whose output layer is not tied cannot be computed")});
 }
 
+// A tensor to read into parameter `id` and the `count` - 1 after it, which are adjacent.
+struct Read {
+  ParamId id;
+  const TensorInfo* tensor;
+  int64_t count;
+};
+
+// Finds the tensors of all parameters but the skipped ones; the three projections of attention may
+// be one. Adds parameters of the head without a tensor to *report, and other faults to *wrong.
+std::vector<Read> ReadsOf(const ModelConfig& config, const ParamStore& store,
+    const Tensors& tensors, absl::FunctionRef<bool(const Param&)> skipped, LoadReport* report,
+    std::vector<std::string>* wrong) {
+  std::vector<Read> reads;
+  for (ParamId id = 0; id < store.size(); ++id) {
+    const Param& param = store.param(id);
+    if (skipped(param)) continue;
+    const bool projection =
+        param.role == Role::kQuery || param.role == Role::kKey || param.role == Role::kValue;
+    const auto fused =
+        tensors.find(config.family->Fill(config.family->query_key_value, param.layer));
+    const bool in_three = projection && fused != tensors.end();
+    if (in_three && param.role != Role::kQuery) continue;
+    const auto found = in_three ? fused : tensors.find(param.name);
+    if (found != tensors.end()) {
+      reads.push_back({id, found->second, in_three ? 3 : 1});
+      if (std::string line = Disagreement(param, *found->second, reads.back().count); !line.empty())
+        wrong->push_back(std::move(line));
+    } else if (param.layer < config.layers) {
+      wrong->push_back(absl::StrCat(
+          Quote(param.name), ": missing: expected shape ", ShapeString(param.shape())));
+    } else {
+      report->missing.push_back(param.name);
+    }
+  }
+  return reads;
+}
+
 // Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
@@ -124,38 +162,7 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   const auto skipped = [&](const Param& param) {
     return param.adapter >= 0 || absl::c_linear_search(except, param.name);
   };
-  // The three projections of attention in one tensor, or null; they are adjacent in the store.
-  const auto whole = [&](const Param& param) -> const TensorInfo* {
-    const bool projection =
-        param.role == Role::kQuery || param.role == Role::kKey || param.role == Role::kValue;
-    const auto found =
-        tensors.find(config.family->Fill(config.family->query_key_value, param.layer));
-    return projection && found != tensors.end() ? found->second : nullptr;
-  };
-  struct Read {
-    ParamId id;
-    const TensorInfo* tensor;
-    int64_t count;  // parameters from `id` on
-  };
-  std::vector<Read> reads;
-  for (ParamId id = 0; id < store->size(); ++id) {
-    const Param& param = store->param(id);
-    if (skipped(param)) continue;
-    const TensorInfo* fused = whole(param);
-    if (fused != nullptr && param.role != Role::kQuery) continue;
-    const auto found = tensors.find(param.name);
-    if (fused != nullptr || found != tensors.end()) {
-      const Read read = {id, fused != nullptr ? fused : found->second, fused != nullptr ? 3 : 1};
-      if (std::string line = Disagreement(param, *read.tensor, read.count); !line.empty())
-        wrong.push_back(std::move(line));
-      reads.push_back(read);
-    } else if (param.layer < config.layers) {
-      wrong.push_back(absl::StrCat(
-          Quote(param.name), ": missing: expected shape ", ShapeString(param.shape())));
-    } else {
-      report->missing.push_back(param.name);
-    }
-  }
+  const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);
   if (!wrong.empty()) return Mismatch(folder, wrong);
   std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
   for (const auto& [id, tensor, count] : reads) {

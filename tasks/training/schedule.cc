@@ -11,12 +11,17 @@ namespace {
 
 constexpr double kMaxSteps = 1e15;  // fits into 64 bits
 
-// Rate after the warmup, with the share `left` of the steps left.
-double AfterWarmup(ScheduleSpec::Shape shape, double peak, double left) {
-  switch (shape) {
+// Rate after the warmup, with the share `left` of the steps after it left; they are the share
+// `after` of the run.
+double AfterWarmup(const ScheduleSpec& spec, double peak, double left, double after) {
+  switch (spec.shape()) {
     case ScheduleSpec::LINEAR: return peak * left;
     case ScheduleSpec::COSINE: return peak * 0.5 * (1 - std::cos(std::numbers::pi * left));
     case ScheduleSpec::CONSTANT: return peak;
+    case ScheduleSpec::TRAPEZOID: {
+      const double decay = std::min<double>(spec.decay_share(), after), run = left * after;
+      return run >= decay ? peak : peak * (1 - std::sqrt(1 - run / decay));
+    }
   }
   return peak;
 }
@@ -52,14 +57,15 @@ int64_t WarmupSteps(const ScheduleSpec& spec, int64_t total_steps) {
 double LearningRate(const ScheduleSpec& spec, double peak, int64_t step, int64_t total_steps) {
   const int64_t warmup = WarmupSteps(spec, total_steps);
   if (step < warmup) return peak * (step + 1) / warmup;
-  return AfterWarmup(spec.shape(), peak,
-      std::max<double>(total_steps - step, 0) / std::max<double>(total_steps - warmup, 1));
+  const double after = std::max<double>(total_steps - warmup, 1);
+  return AfterWarmup(
+      spec, peak, std::max<double>(total_steps - step, 0) / after, after / total_steps);
 }
 
 double TimedLearningRate(const ScheduleSpec& spec, double peak, double done) {
   const double warmup = spec.warmup_share();
   if (done < warmup) return peak * done / warmup;
-  return AfterWarmup(spec.shape(), peak, warmup < 1 ? (1 - done) / (1 - warmup) : 1);
+  return AfterWarmup(spec, peak, warmup < 1 ? (1 - done) / (1 - warmup) : 1, 1 - warmup);
 }
 
 void Pace::Start(int64_t step) {

@@ -18,8 +18,10 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
     ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(model.encoder()));
     config.vocab = tokenizer.vocab_size();
     config.SetPad(std::max(tokenizer.special().pad, 0));
-    config.dropout = model.dropout();
-    config.attention_dropout = model.attention_dropout();
+    const bool modern = model.encoder().architecture() == EncoderSpec::MODERN;
+    config.dropout = modern && !model.has_dropout() ? 0 : model.dropout();
+    config.attention_dropout =
+        modern && !model.has_attention_dropout() ? 0 : model.attention_dropout();
     return config;
   }
   auto config_or = LoadConfig(model.start_from());

@@ -78,4 +78,14 @@ family distilbert vocab
 family electra vocab
 family albert vocab
 family albert-groups vocab
+family modernbert vocab
+family nomic_bert vocab
+
+# A new encoder of architecture MODERN, which loads as ModernBERT.
+norm=modern
+run mlm text.txt "model { tokenizer: \"$work/vocab\" encoder { preset: CUSTOM architecture: MODERN layers: 4 hidden: 48 heads: 3 intermediate: 64 max_positions: 32 window: 6 } } masked_lm { max_tokens: 24 }"
+run classifier classes.tsv "model { start_from: \"$work/modern-mlm\" } sequence_classification { max_tokens: 24 }"
+run question questions.json "model { start_from: \"$work/modern-mlm\" } question_answering { max_tokens: 24 }"
+"$cloze" predict --compute f32 --model "$work/modern-classifier" < "$work/sentences.txt" > "$work/modern-classifier.out.jsonl"
+"$cloze" predict --compute f32 --model "$work/modern-question" < "$work/questions.txt" > "$work/modern-question.out.jsonl"
 $python "$sees/transformers_check.py" "$sees" check

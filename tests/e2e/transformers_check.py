@@ -1,5 +1,5 @@
 """Loads what `cloze` saved in transformers and compares logits and tokenizer. Called by transformers.sh with the folder that it made."""
-import itertools, json, os, sys
+import inspect, itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -15,6 +15,8 @@ FAMILIES = {
     "distilbert": ("distilbert", dict(dim=48, n_layers=2, n_heads=3, hidden_dim=96, max_position_embeddings=32, initializer_range=0.2)),
     "electra": ("electra", SIZES | dict(embedding_size=24)),
     "albert": ("albert", SIZES | dict(embedding_size=24)),
+    "modernbert": ("modernbert", SIZES | dict(num_hidden_layers=4, local_attention=6, pad_token_id=0, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3)),
+    "nomic_bert": ("nomic_bert", SIZES | dict(pad_token_id=0)),
     "albert-groups": ("albert", SIZES | dict(embedding_size=48, num_hidden_groups=2, inner_group_num=2)),
 }
 work = sys.argv[1]
@@ -105,11 +107,11 @@ def check_answers(name, model, tokenizer):
     """The best span of each context, and its share of the probability of starts and ends in the context."""
     for i, (pair, line) in enumerate(zip(lines("questions.txt"), lines(f"{name}.out.jsonl"), strict=True)):
         question, context = pair.split("\t")
-        batch = tokenizer(question, context, return_offsets_mapping=True, return_tensors="pt")
+        batch = tokenizer(question, context, return_offsets_mapping=True, return_token_type_ids=True, return_tensors="pt")
         offsets = batch.pop("offset_mapping")[0].tolist()
         inside = [t for t, part in enumerate(batch["token_type_ids"][0].tolist()) if part == 1][:-1]
         with torch.no_grad():
-            out = model(**batch)
+            out = model(**{name: batch[name] for name in batch if name in inspect.signature(model.forward).parameters})
         start, end = out.start_logits[0, inside], out.end_logits[0, inside]
         sums = (start[:, None] + end[None, :]).masked_fill(torch.ones(len(inside), len(inside)).tril(-1).bool(), -1e9)
         first, last = divmod(int(sums.argmax()), len(inside))
@@ -121,10 +123,10 @@ def check_answers(name, model, tokenizer):
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
-for norm in ("post", "pre", *FAMILIES):
+for norm in ("post", "pre", *FAMILIES, "modern"):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
-        if not os.path.exists(folder):
+        if not os.path.exists(folder) or (norm, kind) == ("nomic_bert", "question"):  # transformers has no such class
             continue
         model, tokenizer = load(folder, cls)
         ours_ids = [json.loads(line)["ids"] for line in lines(f"{norm}-{kind}.ids.jsonl")]
@@ -145,7 +147,7 @@ for norm in ("post", "pre", *FAMILIES):
         texts = pairs if kind == "number" else [[s] for s in sentences]
         for i, (text, line) in enumerate(zip(texts, lines(f"{norm}-{kind}.out.jsonl"), strict=True)):
             batch = tokenizer(*text, truncation=True, max_length=24, return_tensors="pt")
-            if norm == "distilbert":
+            if norm not in ("post", "pre"):
                 batch = {"input_ids": torch.as_tensor(batch["input_ids"])}
             with torch.no_grad():
                 theirs = scores_of(model, model(**batch).logits[0])

@@ -63,6 +63,24 @@ TEST(ConfigFromSpecTest, PresetsFillWhatIsNotSet) {
   EXPECT_EQ(ConfigFromSpec(spec)->layers, 7);
 }
 
+TEST(ConfigFromSpecTest, ModernEncoders) {
+  EncoderSpec spec = Spec(EncoderSpec::MINI);
+  spec.set_architecture(EncoderSpec::MODERN);
+  spec.set_global_every(2);
+  const auto config = ConfigFromSpec(spec);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_STREQ(config->family->model_type, "modernbert");
+  EXPECT_EQ(config->hidden, 256);
+  EXPECT_EQ(config->intermediate, 704);
+  EXPECT_EQ(config->window, 128);
+  EXPECT_THAT(config->local, ElementsAre(false, true, false, true));
+  EXPECT_EQ(config->token_types, 0);
+  EXPECT_EQ(config->norm_epsilon, 1e-5f);
+  EXPECT_EQ(config->max_tokens(), 512);
+  spec.set_preset(EncoderSpec::BASE);
+  EXPECT_EQ(ConfigFromSpec(spec)->intermediate, 2048);
+}
+
 TEST(ConfigFromSpecTest, PreNormCountsPositionsFromPadPlusOne) {
   EncoderSpec spec = Spec(EncoderSpec::TINY);
   spec.set_norm(EncoderSpec::PRE);
@@ -387,6 +405,42 @@ TEST(ParseConfigTest, RefusesModernBertsByField) {
   odd.replace(odd.find("\"hidden_size\":16"), 16, "\"hidden_size\":18");
   EXPECT_THAT(std::string(ParseConfig(odd, "c").status().message()),
       HasSubstr("num_attention_heads: 2: heads of 9 dimensions: expected an even number"));
+}
+
+TEST(FormatConfigTest, KeepsNomicBertOfTheHub) {
+  const std::string hub =
+      R"({"model_type":"nomic_bert","architectures":["NomicBertModel"],"vocab_size":100,"n_embd":16,
+      "n_layer":2,"n_head":2,"n_inner":32,"n_positions":64,"layer_norm_epsilon":1e-7,"resid_pdrop":0.5,
+      "activation_function":"swiglu","rotary_emb_base":500,"rotary_emb_fraction":1.0,"prenorm":false,
+      "rotary_scaling_factor":null)";
+  const auto config = ParseConfig(hub + "}", "c");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->hidden, 16);
+  EXPECT_EQ(config->intermediate, 32);
+  EXPECT_EQ(config->norm_epsilon, 1e-7f);
+  EXPECT_EQ(config->dropout, 0.5f);
+  EXPECT_EQ(config->attention_dropout, 0);
+  EXPECT_EQ(config->rotary_base, 500);
+  EXPECT_EQ(config->activation, ActivationKind::kSilu);
+  const auto json = nlohmann::json::parse(FormatConfig(*config));
+  EXPECT_EQ(json["hidden_size"], 16);
+  EXPECT_EQ(json["rope_parameters"]["rope_theta"], 500);
+  EXPECT_EQ(FormatConfig(*ParseConfig(FormatConfig(*config), "c")), FormatConfig(*config));
+  EXPECT_EQ(CanonicalName("encoder.layers.1.attn.out_proj.weight", *config->family),
+      "nomic_bert.layers.1.self_attn.o_proj.weight");
+  EXPECT_EQ(CanonicalName("nomic_bert.emb_ln.bias", *config->family),
+      "nomic_bert.embeddings.LayerNorm.bias");
+  for (const char* member : {"\"prenorm\":true", "\"qkv_proj_bias\":true",
+           "\"rotary_scaling_factor\":2", "\"rotary_emb_fraction\":0.5", "\"moe_every_n_layers\":2",
+           "\"activation_function\":\"gelu\"", "\"rotary_emb_interleaved\":true",
+           "\"rope_parameters\":{\"rope_type\":\"yarn\"}"}) {
+    nlohmann::json wrong = nlohmann::json::parse(hub + "}");
+    wrong.update(nlohmann::json::parse(absl::StrCat("{", member, "}")));
+    const absl::Status status = ParseConfig(wrong.dump(), "c").status();
+    const std::string text = member, name = text.substr(1, text.find('"', 1) - 1);
+    EXPECT_EQ(ExitOf(status), Exit::kData) << member;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name + ": ")) << member;
+  }
 }
 
 TEST(Config, TheWidestModelFitsTheKernels) {

@@ -26,8 +26,8 @@ absl::Status RunAll(const Options& options) {
 }
 
 void AddModelOptions(Command& command, Options* o) {
-  command.Add("--encoder", &o->encoder, "Size of the encoder.",
-      {.choices = {"tiny", "mini", "small", "medium", "base"}});
+  command.Add("--encoder", &o->encoder, "Size of the encoder; modernbert: of ModernBERT-base.",
+      {.choices = {"tiny", "mini", "small", "medium", "base", "modernbert"}});
   command.Add("--vocab", &o->vocab,
       "Size of the vocabulary in tokens. Default: 30522; tokenize also learns 8192.",
       {.min = 100, .max = 1000000});

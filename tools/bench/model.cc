@@ -1,5 +1,7 @@
 // Models and types of `cloze bench`.
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "proto/spec.h"
 #include "tasks/training/setup.h"
@@ -8,10 +10,15 @@
 namespace cloze::bench {
 
 absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
-  EncoderSpec::Preset preset;
-  CLOZE_CHECK(EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(o.encoder), &preset));
   EncoderSpec spec;
-  spec.set_preset(preset);
+  if (EncoderSpec::Preset preset;
+      EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(o.encoder), &preset)) {
+    spec.set_preset(preset);
+  } else {  // ModernBERT-base
+    spec.set_architecture(EncoderSpec::MODERN);
+    spec.set_preset(EncoderSpec::BASE);
+    spec.set_layers(22), spec.set_intermediate(1152);
+  }
   ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
   config.vocab = o.vocab > 0 ? o.vocab : 30522;
   config.head = head;
@@ -24,13 +31,18 @@ absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
 
 double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, double rows) {
   const double hidden = c.hidden;
-  double tokens = 0, squares = 0;
-  for (const double n : lengths) tokens += n, squares += n * n;
+  double tokens = 0, pairs = 0;  // of tokens that see each other, in all layers
+  for (const double n : lengths) {
+    tokens += n;
+    for (int i = 0; i < c.layers; ++i)
+      pairs += n * (c.is_local(i) ? std::min(n, c.window + 1.0) : n);
+  }
   const double after_attention =
-      hidden * hidden + 2 * hidden * c.intermediate;  // in the last layer only for `rows`
+      hidden * hidden +
+      (c.family->gated ? 3 : 2) * hidden * c.intermediate;  // in the last layer only for `rows`
   const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) -
                         (tokens - rows) * after_attention;
-  const double encoder = 2 * linear + 4.0 * c.layers * squares * hidden;
+  const double encoder = 2 * linear + 4.0 * pairs * hidden;
   switch (c.head) {
     case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;

@@ -55,6 +55,27 @@ TEST(LearningRate, ConstantStays) {
   for (const int64_t step : {1, 2, 9, 10, 1000}) EXPECT_EQ(LearningRate(spec, 4, step, 10), 4);
 }
 
+TEST(LearningRate, TrapezoidStaysAndThenFallsAsOneMinusRoot) {
+  ScheduleSpec spec = Spec(ScheduleSpec::TRAPEZOID, 10);
+  spec.set_decay_share(0.4);
+  EXPECT_EQ(LearningRate(spec, 2, 4, 100), 1);
+  for (const int64_t step : {9, 10, 58, 59}) EXPECT_EQ(LearningRate(spec, 2, step, 100), 2);
+  EXPECT_NEAR(LearningRate(spec, 2, 70, 100), 2 * (1 - std::sqrt(0.25)), 1e-7);
+  EXPECT_NEAR(LearningRate(spec, 2, 96, 100), 2 * (1 - std::sqrt(0.9)), 1e-7);
+  EXPECT_EQ(LearningRate(spec, 2, 100, 100), 0);
+  spec.set_decay_share(1);  // longer than what the warmup leaves
+  EXPECT_EQ(LearningRate(spec, 2, 10, 100), 2);
+  EXPECT_NEAR(LearningRate(spec, 2, 55, 100), 2 * (1 - std::sqrt(0.5)), 1e-7);
+  spec.set_decay_share(0);
+  EXPECT_EQ(LearningRate(spec, 2, 99, 100), 2);
+  ScheduleSpec timed;
+  timed.set_shape(ScheduleSpec::TRAPEZOID);
+  timed.set_warmup_share(0.1);
+  EXPECT_EQ(TimedLearningRate(timed, 2, 0.79), 2);
+  EXPECT_NEAR(TimedLearningRate(timed, 2, 0.85), 2 * (1 - std::sqrt(0.25)), 1e-6);
+  EXPECT_EQ(TimedLearningRate(timed, 2, 1), 0);
+}
+
 TEST(LearningRate, PastTheEndIsZero) {
   EXPECT_EQ(LearningRate(Spec(ScheduleSpec::LINEAR, 1), 1, 12, 10), 0);
   EXPECT_NEAR(LearningRate(Spec(ScheduleSpec::COSINE, 1), 1, 12, 10), 0, 1e-12);
