@@ -14,6 +14,9 @@
 namespace cloze {
 namespace {
 
+constexpr char kTwoPasses[] = "labels are collected in a first pass",
+               kListLabels[] = "or list all `labels` in the spec";
+
 // Adds a label; kData when it can hardly be one.
 absl::Status Collect(absl::string_view where, absl::string_view field, const std::string& label,
     std::set<std::string>* labels) {
@@ -61,6 +64,7 @@ absl::Status Stopped(const std::atomic<bool>* stop) {
 absl::StatusOr<std::vector<std::string>> LearnClassLabels(
     const DataSpec& data, const SequenceClassificationSpec& task, const std::atomic<bool>* stop) {
   const bool several = task.kind() == SequenceClassificationSpec::MULTI_LABEL;
+  RETURN_IF_ERROR(RequireFiles(data, kTwoPasses, kListLabels));
   ASSIGN_OR_RETURN(
       TextReader reader, TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired));
   std::set<std::string> labels;
@@ -77,6 +81,7 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
 
 absl::StatusOr<std::vector<std::string>> LearnTags(
     const DataSpec& data, const std::atomic<bool>* stop) {
+  RETURN_IF_ERROR(RequireFiles(data, kTwoPasses, kListLabels));
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
   std::set<std::string> labels, as_iob2;
   Iob1Finder iob1;

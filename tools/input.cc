@@ -1,6 +1,7 @@
 #include "tools/input.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -306,6 +307,18 @@ absl::StatusOr<bool> InputReader::NextLine(bool wait, std::string* line, Record*
   return true;
 }
 
+void InputReader::WarnUnlessUtf8(const Record& record) {
+  if (warned_) return;
+  const std::string& path = lines_ ? lines_->path() : options_.path;
+  for (const std::string* text : {&record.text, &record.text_pair}) {
+    const std::string note = NotUtf8(path, record.line, *text);
+    if (note.empty()) continue;
+    std::fprintf(stderr, "cloze: %s\n", note.c_str());
+    warned_ = true;
+    return;
+  }
+}
+
 absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
   if (table_) {
     if (!wait) {
@@ -335,6 +348,7 @@ absl::Status InputReader::Next(std::vector<Record>* records) {
     const absl::StatusOr<bool> more = NextRecord(records->empty(), &record);
     if (!more.ok()) late_ = more.status();
     if (!more.ok() || !*more) break;
+    WarnUnlessUtf8(record);
     bytes += BytesOf(record);
     records->push_back(std::move(record));
   }

@@ -69,12 +69,15 @@ class InputReader {
   absl::StatusOr<bool> NextRow(Record* record);
   // Reads a line that is not blank. A line that is too long sets record->wrong.
   absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
+  // Prints a note about the first text that is not UTF-8.
+  void WarnUnlessUtf8(const Record& record);
   // Refuses the first line of a file of unknown format if it is not plain text.
   absl::Status CheckPlainText(const std::string& line) const;
 
   std::optional<LineReader> lines_;
   std::optional<TextReader> table_;
   InputOptions options_;  // with the format
+  bool warned_ = false;
   bool guessed_ = false;  // the format is text because nothing else was said
   std::vector<std::string> columns_;
   absl::Status late_;  // an error after good records

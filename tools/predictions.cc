@@ -21,6 +21,7 @@ bool IsPredicted(const std::string& name, bool number) {
 absl::StatusOr<PredictionRows> PredictionRows::Open(
     const TaskSpec& spec, const ModelConfig& config, const Decoder& decoder, AnswerWriter* writer) {
   const DataSpec& data = spec.validation();
+  RETURN_IF_ERROR(RequireFiles(data, "--predictions reads the data again"));
   Reader next;
   if (config.head == HeadKind::kSequenceClassification) {
     const bool several = config.problem_type == "multi_label_classification";

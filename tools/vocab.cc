@@ -52,6 +52,7 @@ absl::Status TrainAndSave(const Options& options) {
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),
       " tokens from ", result.words, " words (", result.distinct_words, " distinct) in ",
       result.bytes, " bytes\n");
+  if (!result.not_utf8.empty()) std::fprintf(stderr, "cloze: %s\n", result.not_utf8.c_str());
   if (result.dropped_words > 0)
     absl::StrAppend(&report, result.dropped_words, " rare words were ignored to limit memory\n");
   if (result.data.tokens.size() > options.vocab.size)

@@ -1,5 +1,6 @@
 #include "core/base/encoding.h"
 
+#include "core/base/status.h"
 #include "core/base/text.h"
 
 namespace cloze {
@@ -15,6 +16,13 @@ bool IsHigh(char32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
 bool IsLow(char32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
 }  // namespace
+
+std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text) {
+  if (IsUtf8(text)) return "";
+  return absl::StrCat(QuotePath(path), ":", line,
+      ": not UTF-8, perhaps Windows-1252 or Latin-1: expected UTF-8 (set encoding: WINDOWS1252, or "
+      "convert the file with iconv)");
+}
 
 void TextDecoder::Append(absl::string_view bytes, bool end, std::string* out) {
   if (encoding_ == Charset::kUtf8) {

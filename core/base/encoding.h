@@ -2,6 +2,7 @@
 #ifndef CLOZE_CORE_BASE_ENCODING_H_
 #define CLOZE_CORE_BASE_ENCODING_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -11,6 +12,9 @@ namespace cloze {
 // Latin-1 is ISO 8859-1; Windows-1252 has other characters at 0x80 to 0x9F. UTF-16 follows its byte
 // order mark, and is little endian without one.
 enum class Charset { kUtf8, kLatin1, kUtf16, kWindows1252 };
+
+// Returns a note about the line `line` of a file if it is not UTF-8, with a guess; else "".
+std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text);
 
 // Converts bytes to UTF-8, in parts of any size.
 class TextDecoder {

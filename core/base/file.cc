@@ -151,9 +151,16 @@ absl::Status LineReader::Fill() {
 }
 
 absl::Status LineReader::CheckSignature() {
-  if (const absl::string_view other = OtherFormat(buffer_); !other.empty()) {
-    return Error(Exit::kData, QuotePath(path_), ": is ", other,
-        ": expected UTF-8 text (convert or unpack it first)");
+  absl::string_view other = OtherFormat(buffer_);
+  // UTF-16 without a mark, of a European language, has a zero in every second byte.
+  const absl::string_view start = absl::string_view(buffer_).substr(0, 256);
+  if (start.size() >= 8 && std::count(start.begin(), start.end(), '\0') * 3 > start.size())
+    other = "UTF-16 text";
+  if (!other.empty()) {
+    return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
+        other == "UTF-16 text" ? "set encoding: UTF16, or convert it"
+                               : "convert or unpack it first",
+        ")");
   }
   has_bom_ = absl::StartsWith(buffer_, "\xEF\xBB\xBF");
   if (has_bom_) begin_ = position_ = 3;

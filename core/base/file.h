@@ -51,6 +51,8 @@ absl::StatusOr<Fd> OpenForRead(const std::string& path);
 
 // Returns the size of a regular file in bytes.
 absl::StatusOr<int64_t> FileSize(const std::string& path);
+// The same; 0 for a stream (see IsStream).
+absl::StatusOr<int64_t> InputSize(const std::string& path);
 
 // Returns the content of a file. kLimit if it is larger than max_bytes.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
@@ -66,6 +68,8 @@ absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 
 bool PathExists(const std::string& path);
+// True for what can be read only once: standard input ("-"), pipes such as <(...), terminals.
+bool IsStream(const std::string& path);
 bool IsDirectory(const std::string& path);
 
 // Returns the names in `directory`, sorted, without "." and "..".
@@ -142,10 +146,10 @@ void RemoveLeftovers(
 
 class Unpacker;
 
-// Input data: a file or standard input, unpacked if it is gzip, xz or zstd data.
+// Input data: a file or stream, unpacked if it is gzip, xz or zstd data.
 class InputFile {
  public:
-  // Opens a file; "-" is standard input.
+  // Opens a regular file or a stream. kNoInput if it is missing, unreadable or something else.
   static absl::StatusOr<InputFile> Open(const std::string& path);
   InputFile(InputFile&&) noexcept;
   InputFile& operator=(InputFile&&) noexcept;
@@ -180,7 +184,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLine = 16 << 20;
-  // Opens a file; "-" is standard input.
+  // Opens a file or a stream.
   static absl::StatusOr<LineReader> Open(const std::string& path,
       int64_t max_line_bytes = kDefaultMaxLine, Charset encoding = Charset::kUtf8);
 

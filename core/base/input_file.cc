@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +17,17 @@ constexpr int64_t kPart = 1 << 18;
 
 }  // namespace
 
+bool IsStream(const std::string& path) {
+  struct stat info;
+  if (path == "-") return true;
+  return ::stat(path.c_str(), &info) == 0 &&
+         (S_ISFIFO(info.st_mode) || (S_ISCHR(info.st_mode) && path == "/dev/stdin"));
+}
+
+absl::StatusOr<int64_t> InputSize(const std::string& path) {
+  return IsStream(path) ? 0 : FileSize(path);
+}
+
 InputFile::InputFile() = default;
 InputFile::InputFile(InputFile&&) noexcept = default;
 InputFile& InputFile::operator=(InputFile&&) noexcept = default;
@@ -25,9 +38,12 @@ absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
   file.path_ = path == "-" ? "standard input" : path;
   if (path == "-") {
     file.fd_ = Fd(::dup(0));
+  } else if (IsStream(path)) {
+    file.fd_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   } else {
     ASSIGN_OR_RETURN(file.fd_, OpenForRead(path));
   }
+  if (!file.fd_.ok()) return Errno(Exit::kNoInput, "cannot open", path);
   return file;
 }
 

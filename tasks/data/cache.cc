@@ -29,6 +29,9 @@ absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
   if (data.encoding() != DataSpec::UTF8) key->AddText(DataSpec::Encoding_Name(data.encoding()));
   for (const DataFile& file : files) {
     key->AddNumber(file.format->format);
+    // The store of a stream is that of the first start: it cannot be hashed before it is read.
+    if (IsStream(file.path)) key->AddText("stream");
+    if (IsStream(file.path)) continue;
     ASSIGN_OR_RETURN(const Fd fd, OpenForRead(file.path));
     ASSIGN_OR_RETURN(const int64_t size, FileSize(file.path));
     key->AddNumber(size);
@@ -57,6 +60,7 @@ struct Stamp {
 };
 
 absl::Status AddStat(const std::string& path, Hasher* hash, int64_t* changed) {
+  if (IsStream(path)) return absl::OkStatus();
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
   hash->AddText(path);
@@ -122,12 +126,28 @@ absl::StatusOr<uint64_t> HashBlocks(const std::string& path, int64_t size) {
 }
 
 absl::StatusOr<SourceFile> SourceOf(const std::string& path) {
+  if (IsStream(path)) return SourceFile{path};
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return Errno(Exit::kNoInput, "cannot open", path);
   SourceFile source{
       path, info.st_size, int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec, 0};
   ASSIGN_OR_RETURN(source.sample, HashBlocks(path, info.st_size));
   return source;
+}
+
+// Returns where the first line of the files is that is not UTF-8; "" if it cannot be found.
+std::string FindNotUtf8(const DataSpec& data, const std::vector<DataFile>& files) {
+  for (const DataFile& file : files) {
+    if (data.encoding() != DataSpec::UTF8 || IsStream(file.path)) continue;
+    auto lines = LineReader::Open(file.path);
+    std::string line;
+    for (bool more = lines.ok(); more;) {
+      more = lines->Next(&line).value_or(false);
+      const std::string note = more ? NotUtf8(file.path, lines->line_number(), line) : "";
+      if (!note.empty()) return note;
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -163,32 +183,36 @@ absl::Status CheckSources(absl::Span<const SourceFile> sources) {
 
 absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill) {
-  if (absl::c_linear_search(data.files(), "-"))
-    return Error(Exit::kSpec, "files: standard input cannot be read twice: expected a file");
+  if (SplitShare(data) > 0)
+    RETURN_IF_ERROR(RequireFiles(data, "a held-out share needs two passes", "name two files"));
   ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
   ASSIGN_OR_RETURN(std::vector<SourceFile> sources, SourcesOf(data));
   kind.key.AddText(kind.name);
   kind.key.AddNumber(kStoreVersion);
   kind.key.AddNumber(kind.labels);
   tokenizer.AddToKey(&kind.key);
+  std::string note;
+  if (absl::c_any_of(data.files(), IsStream))
+    note = "the token cache of the first start is used; the pipe is not read again";
   ASSIGN_OR_RETURN(const Stamp stamp, StampOf(data, kind, files, options));
   if (absl::StatusOr<ExampleStore> store = OpenStamped(stamp, kind); store.ok())
-    return BuiltStore{*std::move(store), std::move(sources), true, ""};
+    return BuiltStore{*std::move(store), std::move(sources), true, std::move(note)};
   RETURN_IF_ERROR(AddData(data, files, options, &kind.key));
   const std::string folder =
       JoinPath(options.cache_dir, absl::StrCat(kind.name, "-", kind.key.Hex()));
-  std::string note;
   if (PathExists(folder)) {
     absl::StatusOr<ExampleStore> store = OpenSound(folder, kind, options);
     if (store.ok()) {
       if (!options.only_cached) WriteStamp(stamp, folder);
-      return BuiltStore{*std::move(store), std::move(sources), true, ""};
+      return BuiltStore{*std::move(store), std::move(sources), true, std::move(note)};
     }
     if (options.only_cached || ExitOf(store.status()) == Exit::kInterrupted) return store.status();
     note = absl::StrCat("the token cache was broken and is rebuilt: ", store.status().message());
     RETURN_IF_ERROR(RemoveStore(folder));
   } else if (options.only_cached) {
     return Error(Exit::kNoInput, QuotePath(folder), ": no token cache");
+  } else {
+    note.clear();
   }
   DataStats stats;
   {
@@ -203,6 +227,8 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     RETURN_IF_ERROR(CheckStop(options));
     RETURN_IF_ERROR(writer->Finish(stats));
   }
+  if (stats.invalid_bytes > 0)
+    absl::StrAppend(&note, note.empty() ? "" : "; ", FindNotUtf8(data, files));
   ASSIGN_OR_RETURN(ExampleStore store, OpenSound(folder, kind, options));
   WriteStamp(stamp, folder);
   return BuiltStore{std::move(store), std::move(sources), false, std::move(note)};

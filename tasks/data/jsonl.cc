@@ -1,6 +1,8 @@
-// JSONL files: one object per line, of which only the wanted members are kept.
+// JSONL files: one object per line, or an array of objects, of which only the wanted members are
+// kept.
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "core/base/json.h"
 #include "tasks/data/format.h"
 
@@ -18,7 +20,7 @@ class JsonlReader : public FileReader {
     std::vector<JsonValue> members;
     ASSIGN_OR_RETURN(const bool more, NextObject(wanted_.fields, &members));
     if (!more) return false;
-    row->line = lines_.line_number();
+    row->line = line_;
     row->values.clear();
     for (size_t i = 0; i < members.size(); ++i) {
       const auto& [spec_field, name, list] = wanted_.fields[i];
@@ -46,7 +48,7 @@ class JsonlReader : public FileReader {
     do {
       ASSIGN_OR_RETURN(const bool more, NextObject(fields, &lists));
       if (!more) return false;
-      const int64_t line = lines_.line_number();
+      const int64_t line = line_;
       for (size_t i = 0; i < fields.size(); ++i) {
         if (lists[i].IsListOf(kStrings)) continue;
         return Fail(line, fields[i].spec_field, ": \"", Quote(fields[i].name),
@@ -69,10 +71,8 @@ class JsonlReader : public FileReader {
   // Reads the members `fields` of the next object; all must be there.
   absl::StatusOr<bool> NextObject(
       const std::vector<Field>& fields, std::vector<JsonValue>* values) {
-    do {
-      ASSIGN_OR_RETURN(const bool more, NextLine(&text_));
-      if (!more) return false;
-    } while (IsBlank(text_));
+    ASSIGN_OR_RETURN(const bool more, NextText());
+    if (!more) return false;
     std::vector<std::string> names, found;
     for (const Field& field : fields) {
       if (std::find(names.begin(), names.end(), field.name) == names.end())
@@ -80,20 +80,76 @@ class JsonlReader : public FileReader {
     }
     std::vector<JsonValue> members;
     const absl::Status status = ParseJsonLine(text_, names, &members, &found);
-    if (!status.ok()) return Fail(lines_.line_number(), status.message());
+    if (!status.ok()) return Fail(line_, status.message());
     values->clear();
     for (const Field& field : fields) {
       const auto at = std::find(names.begin(), names.end(), field.name) - names.begin();
       if (members[at].kind == JsonValue::kMissing) {
-        return Fail(lines_.line_number(), field.spec_field, ": no field \"", Quote(field.name),
-            "\"; there are ", ListNames(found));
+        return Fail(line_, field.spec_field, ": no field \"", Quote(field.name), "\"; there are ",
+            ListNames(found));
       }
       values->push_back(members[at]);
     }
     return true;
   }
 
+  // Reads the text of the next object into text_.
+  absl::StatusOr<bool> NextText() {
+    while (!in_array_) {
+      ASSIGN_OR_RETURN(const bool more, NextLine(&text_));
+      if (!more) return false;
+      line_ = lines_.line_number();
+      if (IsBlank(text_)) continue;
+      const size_t first = text_.find_first_not_of(" \t");
+      in_array_ = !had_text_ && text_[first] == '[';
+      had_text_ = true;
+      if (!in_array_) return true;
+      rest_ = text_.substr(first + 1);
+      text_.clear();
+    }
+    return NextElement();
+  }
+
+  // Cuts the next object out of an array; ParseJsonLine finds what is wrong inside.
+  absl::StatusOr<bool> NextElement() {
+    text_.clear();
+    bool quoted = false, escaped = false;  // inside a string; behind a backslash
+    for (int64_t depth = 0;; ++at_) {
+      while (at_ >= rest_.size()) {
+        ASSIGN_OR_RETURN(const bool more, NextLine(&rest_));
+        at_ = 0;
+        if (!more && *next_ == '\0') return false;
+        if (!more) return Fail(line_, "the array that begins the file is not closed: expected ]");
+        if (depth > 0) text_ += ' ';
+      }
+      const char c = rest_[at_];
+      if (depth == 0) {
+        if (c == ' ' || c == '\t' || c == '\r') continue;
+        line_ = lines_.line_number();
+        if (!absl::StrContains(next_, c))
+          return Fail(line_, "expected an array of objects with commas between them");
+        next_ = c == '{' ? ",]" : c == ',' ? "{" : "";
+        if (c != '{') continue;
+      }
+      text_ += c;
+      if (static_cast<int64_t>(text_.size()) > kRowBytes)
+        return Fail(line_, "the object is longer than ", kRowBytes, " bytes");
+      depth += quoted ? 0 : (c == '{' || c == '[') - (c == '}' || c == ']');
+      quoted = quoted != (c == '"' && !escaped);
+      escaped = quoted && c == '\\' && !escaped;
+      if (depth > 0) continue;
+      ++at_;
+      return true;
+    }
+  }
+
   std::string text_;
+  int64_t line_ = 0;  // where text_ begins
+  bool had_text_ = false, in_array_ = false;
+  // Of an array: the line that is read, where, and what may come next between objects.
+  std::string rest_;
+  size_t at_ = 0;
+  const char* next_ = "{]";
 };
 
 }  // namespace

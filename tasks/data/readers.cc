@@ -16,12 +16,13 @@
 namespace cloze {
 
 // The formats, each from its own file.
-extern const Format kTextFormat, kTsvFormat, kCsvFormat, kJsonlFormat, kConlluFormat, kConllFormat;
+extern const Format kTextFormat, kTsvFormat, kCsvFormat, kJsonlFormat, kConlluFormat, kConllFormat,
+    kFastTextFormat;
 
 namespace {
 
-constexpr const Format* kFormats[] = {
-    &kTextFormat, &kTsvFormat, &kCsvFormat, &kJsonlFormat, &kConlluFormat, &kConllFormat};
+constexpr const Format* kFormats[] = {&kTextFormat, &kTsvFormat, &kCsvFormat, &kJsonlFormat,
+    &kConlluFormat, &kConllFormat, &kFastTextFormat};
 
 // Returns "A, B or C".
 std::string ListOr(std::vector<std::string> names) {
@@ -32,7 +33,8 @@ std::string ListOr(std::vector<std::string> names) {
 
 // Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
 absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& path) {
-  const absl::string_view name = UnpackedName(path);
+  std::string name(UnpackedName(path));
+  if (absl::EndsWithIgnoreCase(name, ".json")) name += 'l';
   std::vector<std::string> extensions;
   for (const Format* format : kFormats) {
     if (spec.format() == DataSpec::BY_EXTENSION ? absl::EndsWithIgnoreCase(name, format->extension)
@@ -93,6 +95,10 @@ absl::StatusOr<std::string> Beginning(
       ASSIGN_OR_RETURN(more, input.Read(&part));
       decoder.Append(part, !more, &text);
       continue;
+    }
+    if (file.format == &kJsonlFormat && absl::StartsWith(text, "[")) {
+      return Error(Exit::kData, QuotePath(file.path), ": an array, of which no part can be ",
+          "estimated: expected an object per line (convert it with jq -c '.[]')");
     }
     const bool all = size <= most || size > 2 * kRowBytes;  // no reader takes longer records
     const size_t whole = all ? size : file.format->whole(text.substr(0, most));
@@ -158,14 +164,23 @@ absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
   for (const std::string& path : paths) {
     DataFile& file = files.emplace_back(DataFile{path});
     ASSIGN_OR_RETURN(file.format, FormatOf(spec, path));
-    if (path == "-") continue;
-    ASSIGN_OR_RETURN(file.size, FileSize(path));
+    ASSIGN_OR_RETURN(file.size, InputSize(path));
   }
   return files;
 }
 
+absl::Status RequireFiles(const DataSpec& data, absl::string_view why, absl::string_view hint) {
+  for (const std::string& path : data.files()) {
+    if (!IsStream(path)) continue;
+    return Error(Exit::kSpec, "files: ", FileName(path), " can be read only once, but ", why,
+        ": expected a file (", hint, ")");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DataSample> SampleData(
     const DataSpec& data, const std::string& folder, int64_t most) {
+  RETURN_IF_ERROR(RequireFiles(data, "the estimate reads a part first"));
   DataSample sample;
   sample.data = data;
   if (data.files().empty()) return sample;
@@ -232,8 +247,9 @@ std::vector<std::string> DataReader::columns() const {
 absl::StatusOr<bool> DataReader::Ready() { return reader_ == nullptr ? true : reader_->Ready(); }
 
 absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content) const {
-  const DataFile& file = files_[index_];
+  DataFile file = files_[index_];
   const bool texts = content == Content::kTexts, labelled = texts && labels_ != Labels::kIgnored;
+  if (labelled && file.format == &kTextFormat) file.format = &kFastTextFormat;
   const uint32_t needed = content == Content::kSentences ? Format::kSentences
                           : labelled                     ? Format::kLabelledTexts
                                                          : Format::kTexts;

@@ -25,7 +25,7 @@ struct Format;
 inline constexpr int64_t kPieceBytes = 1 << 20;
 inline constexpr int64_t kRowBytes = 16 << 20;
 
-// A file of a DataSpec; "-" is standard input, with size 0.
+// A file of a DataSpec; streams (see IsStream) have size 0.
 struct DataFile {
   std::string path;
   const Format* format = nullptr;
@@ -36,6 +36,11 @@ struct DataFile {
 // spec or their extensions. kSpec if there are none or a format is unknown; kNoInput if one does
 // not exist or nothing matches.
 absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec);
+
+// kSpec if `data` has a stream, which can be read only once; `why` says what needs two passes, and
+// `hint` what helps besides a file.
+absl::Status RequireFiles(
+    const DataSpec& data, absl::string_view why, absl::string_view hint = "save it as a file");
 
 struct DataSample {
   DataSpec data;  // with the sample's files; the spec's own when they are short
@@ -98,7 +103,7 @@ class DataReader {
 
   // Returns "file:line" of the current file.
   std::string Where(int64_t line) const;
-  // Returns the stored bytes read so far, and those of all files; standard input counts 0.
+  // Returns the stored bytes read so far, and those of all files; streams count 0.
   int64_t position() const;
   int64_t total_bytes() const;
   // Returns the names of the columns of the current TSV or CSV file; their numbers if it has no

@@ -90,9 +90,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cloze;
   fuzz::Input input(data, size);
   static constexpr DataSpec::Format kFormats[] = {DataSpec::TEXT, DataSpec::TSV, DataSpec::CSV,
-      DataSpec::JSONL, DataSpec::CONLLU, DataSpec::CONLL};
+      DataSpec::JSONL, DataSpec::CONLLU, DataSpec::CONLL, DataSpec::FASTTEXT};
   const uint8_t kind = input.Byte();
-  const DataSpec::Format format = kFormats[kind % 6];
+  const DataSpec::Format format = kFormats[(kind & 128) != 0 ? 6 : kind % 6];
   const Labels labels = (kind & 64) != 0 ? Labels::kIgnored : Labels::kRequired;
   const absl::string_view bytes = input.Rest().empty() ? input.Rest() : input.Rest().substr(1);
   const fuzz::File file(bytes);

@@ -100,6 +100,36 @@ TEST_F(PipeTest, EachSentenceIsAnsweredWhenItsBlankLineHasCome) {
   }
 }
 
+TEST_F(PipeTest, TrainingReadsAPipe) {
+  const std::string spec = Path("mlm.textproto"), in = "printf 'a b\\n\\nb a bb\\n' | gzip | ",
+                    arguments = "pretrain " + spec + " --set output.directory=" + Path("piped") +
+                                " --set train.format=TEXT --set train.files=";
+  for (const std::string file : {"-", "/dev/stdin"}) {
+    const RunResult r = RunCloze(arguments + file, in);
+    EXPECT_EQ(r.exit, 0) << r.err;
+    EXPECT_THAT(r.err, HasSubstr(file == "-" ? "train: 2 examples" : "the pipe is not read again"));
+  }
+  const RunResult r = RunCloze("finetune " + Path("classifier.textproto") +
+                                   " --set output.directory=" + Path("piped2") +
+                                   " --set train.format=TSV --set train.files=-",
+      "printf 'text\\tlabel\\na\\tx\\n' | ");
+  EXPECT_EQ(r.exit, 78);
+  EXPECT_THAT(r.err, HasSubstr("standard input can be read only once"));
+  const RunResult vocab =
+      RunCloze("vocab --size 20 --text /dev/stdin --out " + Path("piped_vocab"), in);
+  EXPECT_EQ(vocab.exit, 0) << vocab.err;
+  EXPECT_THAT(vocab.out, HasSubstr("from 5 words"));
+}
+
+TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
+  const RunResult r =
+      RunCloze("predict --model " + Path("classifier"), "printf 'a\\nb\\344\\na\\344\\n' | ");
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(r.err,
+      "cloze: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected UTF-8 (set "
+      "encoding: WINDOWS1252, or convert the file with iconv)\n");
+}
+
 TEST_F(PipeTest, SentencesBeforeAWrongLineAreAnswered) {
   const RunResult r = RunCloze(
       "tag --format conll --model " + Path("tagger"), "printf 'a ?\\n\\nb ?\\n\\na b c\\n' | ");

@@ -94,6 +94,8 @@ class WordCounter {
     while (true) {
       ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
       result_.bytes = before + reader.position();
+      if (more && result_.not_utf8.empty())
+        result_.not_utf8 = NotUtf8(path, reader.line_number(), line);
       // In byte-level BPE the line end is a word.
       if (more) absl::StrAppend(&batch_, line, reader.line_end());
       if (batch_.size() >= kBatchBytes || !more) {
@@ -189,8 +191,7 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
   }
   int64_t total = 0;
   for (const std::string& file : files) {
-    if (file == "-") continue;
-    ASSIGN_OR_RETURN(const int64_t size, FileSize(file));
+    ASSIGN_OR_RETURN(const int64_t size, InputSize(file));
     total += size;
   }
   VocabResult result;

@@ -26,6 +26,7 @@ struct VocabResult {
   // "##" characters by frequency, merges. Byte-level: <s> <pad> </s> <unk> <mask>, bytes by their
   // character, merges.
   TokenizerData data;
+  std::string not_utf8;        // where the first line is that is not UTF-8; or empty
   int64_t bytes = 0;           // read
   int64_t words = 0;           // counted
   int64_t distinct_words = 0;  // of these, normalised

@@ -46,6 +46,9 @@ TEST_F(FileTest, MissingAndSpecialFilesAreNamed) {
   EXPECT_EQ(ExitOf(ReadFile("/dev/zero", 10).status()), Exit::kNoInput);
   ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(ExitOf(OpenForRead(Path("pipe")).status()), Exit::kNoInput) << "and does not hang";
+  EXPECT_EQ(*InputSize(Path("pipe")), 0);
+  EXPECT_TRUE(IsStream(Path("pipe")) && IsStream("-") && !IsStream("/dev/zero"));
+  EXPECT_EQ(ExitOf(InputFile::Open("/dev/zero").status()), Exit::kNoInput);
   EXPECT_EQ(ExitOf(FileSize(Path("missing")).status()), Exit::kNoInput);
   EXPECT_EQ(ExitOf(LineReader::Open(Path("missing")).status()), Exit::kNoInput);
 }

@@ -185,8 +185,8 @@ TEST_F(ReadersTest, TableErrors) {
       Exit::kData, "a.tsv:2: the line is longer than 16777216 bytes");
   ExpectError(Texts(Data("a.tsv", "text\tlabel\n" + std::string(1000000, '\t'))).status(),
       Exit::kData, "a.tsv:2: more than 100000 columns");
-  ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kSpec,
-      "a.txt: format: is TEXT: expected TSV, CSV or JSONL");
+  ExpectError(Texts(Data("a.txt", "x")).status(), Exit::kData,
+      "a.txt:1: 0 labels at the beginning of the line: expected __label__NAME TEXT");
   std::string header = "c0";
   for (int i = 1; i < 30; ++i) header += "\tc" + std::to_string(i);
   ExpectError(Texts(Data("a.tsv", header)).status(), Exit::kData, "\"c19\", ... (30)");
@@ -202,8 +202,8 @@ TEST_F(ReadersTest, FileErrors) {
   spec.set_format(DataSpec::TSV);
   ExpectError(Texts(spec).status(), Exit::kNoInput, "a folder without data files");
   ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
-      "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu or .conll; set "
-      "format");
+      "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu, .conll or "
+      ".ft; set format");
   ExpectError(Documents(Data("a.txt.bz2", "x")).status(), Exit::kSpec, "unpack it first");
   ExpectError(Documents(Data("a.txt",
                             "\x1F\x8B"
@@ -269,6 +269,47 @@ TEST_F(ReadersTest, CsvErrors) {
       "a.csv:2: column 1: the quote opened here is not closed within 16777216 bytes");
 }
 
+TEST_F(ReadersTest, FastText) {
+  const std::string text = "__label__a  the cat \n\n__label__b\n";
+  for (const char* name : {"a.txt", "a.ft", "a.ft.txt"})
+    EXPECT_THAT(*Texts(Data(name, text)), ElementsAre("the cat ||a@1", "||b@3"));
+  ExpectError(Texts(Data("a.ft", "__label__a x\n__label__a __label__b x\n")).status(), Exit::kData,
+      "a.ft:2: 2 labels at the beginning of the line: expected one (kind: MULTI_LABEL");
+  ExpectError(Texts(Data("a.ft", "__label__ x\n")).status(), Exit::kData, "a.ft:1: an empty label");
+  ExpectError(Texts(Data("a.ft", "__label__a x __label__b\n")).status(), Exit::kData,
+      "a.ft:1: a label inside the text");
+  TextReader reader =
+      *TextReader::Open(Data("a.ft", "__label__a __label__b\tx y\nz\n"), Labels::kSeveral);
+  TextExample example;
+  ASSERT_TRUE(*reader.Next(&example));
+  EXPECT_EQ(example.text, "x y");
+  EXPECT_THAT(*example.list, ElementsAre("a", "b"));
+  ASSERT_TRUE(*reader.Next(&example));
+  EXPECT_EQ(example.text, "z");
+  EXPECT_THAT(*example.list, testing::IsEmpty());
+}
+
+TEST_F(ReadersTest, JsonArrays) {
+  const std::string a = R"({"text": "a ]}\\\"", "label": 1})", b = R"({"text": "b", "label": [2]})";
+  EXPECT_THAT(*Texts(Data("a.json", a + "\n" + R"({"text": "b", "label": 2})")),
+      ElementsAre("a ]}\\\"||1@1", "b||2@2"));
+  EXPECT_THAT(*Texts(Data("a.json", "\n [\n" + a + ",\n{\"text\":\n\"b\",\"label\":2} ]\n\n")),
+      ElementsAre("a ]}\\\"||1@3", "b||2@4"));
+  EXPECT_THAT(*Texts(Data("a.json", "[]")), testing::IsEmpty());
+  const auto error = [&](const std::string& text, const std::string& part) {
+    ExpectError(Texts(Data("a.json", text)).status(), Exit::kData, part);
+  };
+  error("[" + a, "a.json:1: the array that begins the file is not closed");
+  error("[" + a + ",\n", "is not closed");
+  error("[\n" + a + "\n" + a + "]", "a.json:3: expected an array of objects");
+  error("[" + a + ",]", "expected an array of objects");
+  error("[" + a + "]\n" + a, "a.json:2: expected an array of objects");
+  error("[1]", "expected an array of objects");
+  error("[{\"text\": 1]]}]", "a.json:1: not valid JSON");
+  error("[\n" + a + ",\n" + b + "]", "a.json:3: label_field: \"label\" is not a string");
+  error("[{\"text\": \"" + std::string(kRowBytes, 'x'), "a.json:1: the line is longer than");
+}
+
 TEST_F(ReadersTest, JsonlErrors) {
   const auto error = [&](const std::string& line, const std::string& part) {
     ExpectError(
@@ -283,7 +324,7 @@ TEST_F(ReadersTest, JsonlErrors) {
   error("{\"text\": \"a\", \"label\"}", "not valid JSON at byte 22");
   error("{\"text\": \"a\xFF\", \"label\": 1}", "not valid JSON at byte 12");
   error("{\"text\": \"a\", \"label\": \"\"}", "label_field: an empty label");
-  error("[1]", "expected a JSON object");
+  error("[1]", "expected an array of objects");
   error("7", "expected a JSON object");
   error("{}", "text_field: no field \"text\"; there are none");
   error("{\"text\": 1e999}", "a number is out of range");
