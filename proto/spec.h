@@ -4,7 +4,9 @@
 #define CLOZE_PROTO_SPEC_H_
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -49,6 +51,9 @@ void HoldOut(TaskSpec* spec);
 // LoadSpec, ApplyOverride for each of `overrides`, HoldOut, VerifySpec.
 absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
     const std::string& path, const std::vector<std::string>& overrides);
+
+// A label and its weight, from "label=weight" in a field label_weights; nothing if malformed.
+std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string& text);
 
 // Returns a kSpec error at `field`, a dotted path: "file:3:5: optimizer.learning_rate: message".
 absl::Status SpecError(

@@ -87,6 +87,26 @@ void CheckFields(const pb::Message& message, const std::string& prefix, Errors* 
   }
 }
 
+template <typename Task>
+void CheckLabelWeights(
+    const Task& task, const std::string& name, absl::string_view refusal, Errors* errors) {
+  const auto& weights = task.label_weights();
+  const std::string field = name + ".label_weights";
+  if (weights.empty()) return;
+  errors->AddIf(!refusal.empty(), field, refusal);
+  errors->AddIf(!task.class_weights().empty() || task.balance_classes(), field,
+      "excludes class_weights and balance_classes: expected one of them");
+  std::set<std::string> seen;
+  for (int i = 0; i < weights.size(); ++i) {
+    const auto parsed = ParseLabelWeight(weights[i]);
+    const std::string path = absl::StrCat(field, "[", i, "]");
+    errors->AddIf(!parsed, path, "\"", Quote(weights[i]),
+        "\": expected LABEL=WEIGHT with a weight from 0 to 1e+06, such as billing=4");
+    errors->AddIf(parsed && !seen.insert(parsed->first).second, path, "a second weight of \"",
+        Quote(parsed ? parsed->first : ""), "\"");
+  }
+}
+
 // Checks labels, class weights and label smoothing of the task `name`, which has at least `minimum`
 // labels. `refusal`: why it cannot have weights and smoothing, or "".
 template <typename Task>
@@ -106,6 +126,7 @@ void CheckLabels(const Task& task, const std::string& name, int minimum, absl::s
       labels.size() > kMaxLabels, name + ".labels", "expected at most ", kMaxLabels, " labels");
   errors->AddIf(labels.size() == 1 && minimum > 1, name + ".labels",
       "only one label: expected at least two, or none to collect them from the data");
+  CheckLabelWeights(task, name, refusal, errors);
   const auto& weights = task.class_weights();
   if (!refusal.empty()) {
     errors->AddIf(!weights.empty(), name + ".class_weights", refusal);
@@ -271,6 +292,15 @@ void CheckRun(const TaskSpec& spec, Errors* errors) {
 }
 
 }  // namespace
+
+std::optional<std::pair<std::string, float>> ParseLabelWeight(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  float weight = 0;
+  if (equals == std::string::npos || equals == 0 ||
+      !absl::SimpleAtof(text.substr(equals + 1), &weight) || !(weight >= 0 && weight <= 1e6))
+    return std::nullopt;
+  return std::pair(text.substr(0, equals), weight);
+}
 
 absl::Status VerifySpec(const LoadedSpec& loaded) {
   Errors errors(loaded);

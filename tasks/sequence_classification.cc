@@ -126,8 +126,7 @@ class SequenceClassification : public Task {
         });
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
-    return SetWeights(
-        spec_.class_weights(), spec_.balance_classes(), spec_.label_smoothing(), train, notes);
+    return SetWeights(spec_, train, notes);
   }
 
   LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,

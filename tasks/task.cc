@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "core/base/file.h"
+#include "proto/spec.h"
+#include "tasks/data/format.h"
 
 namespace cloze {
 
@@ -123,11 +126,19 @@ absl::StatusOr<double> Task::ChanceLossOfLabels(const ExampleStore& train) const
   return Entropy(counts);
 }
 
-absl::Status Task::SetWeights(absl::Span<const float> given, bool balance, float smoothing,
-    const ExampleStore& train, std::vector<std::string>* notes) {
-  smoothing_ = smoothing;
-  weights_.assign(given.begin(), given.end());
-  if (!balance) return absl::OkStatus();
+absl::Status Task::SetWeight(const std::string& label_weight) {
+  const auto parsed = ParseLabelWeight(label_weight);
+  const auto label = parsed ? absl::c_find(labels_, parsed->first) : labels_.end();
+  if (label == labels_.end()) {
+    return Error(Exit::kSpec, name_, ".label_weights: \"", Quote(label_weight),
+        "\": no such label: expected one of ", ListNames(labels_));
+  }
+  weights_.resize(labels_.size(), 1);
+  weights_[label - labels_.begin()] = parsed->second;
+  return absl::OkStatus();
+}
+
+absl::Status Task::BalanceWeights(const ExampleStore& train, std::vector<std::string>* notes) {
   std::vector<int64_t> counts(labels_.size());
   int64_t total = 0;
   Example example;

@@ -193,12 +193,22 @@ class Task {
   const Tokenizer* tokenizer() const { return tokenizer_; }
   // ChanceLoss of one label at each target, with the weights and the smoothing of the loss.
   absl::StatusOr<double> ChanceLossOfLabels(const ExampleStore& train) const;
-  // Sets the weights of labels as the spec gives them, or learns them from the data: examples /
-  // (labels x examples of the label), as scikit-learn's "balanced"; 1 for a label without examples.
-  absl::Status SetWeights(absl::Span<const float> given, bool balance, float smoothing,
-      const ExampleStore& train, std::vector<std::string>* notes);
+  // Sets label smoothing and the weights of labels as the spec gives them, by id or by name.
+  // balance_classes learns them from the data: examples / (labels x examples of the label), as
+  // scikit-learn's "balanced"; 1 for a label without examples. kSpec for unknown names.
+  template <typename Spec>
+  absl::Status SetWeights(
+      const Spec& spec, const ExampleStore& train, std::vector<std::string>* notes) {
+    smoothing_ = spec.label_smoothing();
+    weights_.assign(spec.class_weights().begin(), spec.class_weights().end());
+    for (const std::string& weight : spec.label_weights()) RETURN_IF_ERROR(SetWeight(weight));
+    return spec.balance_classes() ? BalanceWeights(train, notes) : absl::OkStatus();
+  }
 
  private:
+  absl::Status SetWeight(const std::string& label_weight);
+  absl::Status BalanceWeights(const ExampleStore& train, std::vector<std::string>* notes);
+
   std::string name_;
   HeadKind head_;
   std::string command_;

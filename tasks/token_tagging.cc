@@ -236,8 +236,7 @@ class TokenTagging : public Task {
     return built;
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
-    return SetWeights(
-        spec_.class_weights(), spec_.balance_classes(), spec_.label_smoothing(), train, notes);
+    return SetWeights(spec_, train, notes);
   }
 
   // Sets the pieces that decide.

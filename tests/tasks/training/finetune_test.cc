@@ -288,6 +288,7 @@ TEST_F(TrainerTest, WeightsOfLabelsDecideBetweenThemInTagging) {
   };
   EXPECT_NEAR(accuracy(""), 70 / 80.0, 1e-6);
   EXPECT_NEAR(accuracy("class_weights: [ 9, 1, 1 ] label_smoothing: 0.1"), 50 / 80.0, 1e-6);
+  EXPECT_NEAR(accuracy("label_weights: 'A=9' label_smoothing: 0.1"), 50 / 80.0, 1e-6);
   accuracy("balance_classes: true");
   EXPECT_THAT(progress_, HasSubstr("class weights: A 2.66667, D 0.666667, N 0.888889"));
 }
