@@ -21,7 +21,7 @@ namespace {
 namespace pb = ::google::protobuf;
 
 constexpr int64_t kMaxBytes = 1 << 20;
-constexpr int kMaxDepth = 32;
+constexpr int kMaxDepth = 32, kMaxCorrections = 100;
 
 absl::Status TooLarge(const std::string& path, int64_t size) {
   return Error(Exit::kSpec, QuotePath(path), ": ", size, " bytes: expected a spec of at most ",
@@ -115,6 +115,23 @@ absl::Status Assign(absl::string_view path, absl::string_view value, pb::Message
   return SetField(field, value, message);
 }
 
+bool ParseText(const std::string& text, FirstError* error, pb::TextFormat::ParseInfoTree* tree,
+    TaskSpec* result) {
+  pb::TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMaxDepth);
+  parser.RecordErrorsTo(error);
+  parser.WriteLocationsTo(tree);
+  pb::io::ArrayInputStream input(text.data(), text.size());
+  // The arena drops partial messages without destructors, which would access a member of a oneof
+  // whose allocation failed.
+  pb::Arena arena;
+  auto* spec = pb::Arena::CreateMessage<TaskSpec>(&arena);
+  if (!parser.Parse(&input, spec)) return false;
+  TaskSpec whole(*spec);
+  result->Swap(&whole);
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& path) {
@@ -124,26 +141,22 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
         ": expected a text file (convert or unpack it first)");
   }
   if (absl::StartsWith(text, "\xEF\xBB\xBF")) text.remove_prefix(3);
-  SpecText scan(text, path);
+  std::string upper(text);  // with the names of enum values in upper case
+  const SpecText scan(upper, path);
   RETURN_IF_ERROR(scan.Check(kMaxDepth));
-  LoadedSpec loaded;
-  loaded.path = path;
-  FirstError error;
-  pb::TextFormat::ParseInfoTree tree;
-  pb::TextFormat::Parser parser;
-  parser.SetRecursionLimit(kMaxDepth);
-  parser.RecordErrorsTo(&error);
-  parser.WriteLocationsTo(&tree);
-  pb::io::ArrayInputStream input(text.data(), text.size());
-  // The arena drops partial messages without destructors, which would access a member of a oneof
-  // whose allocation failed.
-  pb::Arena arena;
-  auto* spec = pb::Arena::CreateMessage<TaskSpec>(&arena);
-  if (!parser.Parse(&input, spec)) return error.ToStatus(scan);
-  TaskSpec whole(*spec);
-  loaded.spec.Swap(&whole);
-  Locate(loaded.spec, tree, scan, "", &loaded.where);
-  return loaded;
+  for (int corrections = 0;; ++corrections) {
+    FirstError error;
+    pb::TextFormat::ParseInfoTree tree;
+    LoadedSpec loaded;
+    if (ParseText(upper, &error, &tree, &loaded.spec)) {
+      loaded.path = path;
+      Locate(loaded.spec, tree, scan, "", &loaded.where);
+      return loaded;
+    }
+    const auto wrong = error.WrongCase(scan);
+    if (!wrong || corrections == kMaxCorrections) return error.ToStatus(scan);
+    upper.replace(wrong->first, wrong->second.size(), wrong->second);
+  }
 }
 
 absl::StatusOr<LoadedSpec> LoadSpec(const std::string& path) {

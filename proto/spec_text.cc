@@ -14,6 +14,8 @@ namespace {
 
 namespace pb = ::google::protobuf;
 
+constexpr char kUnknownValue[] = "Unknown enumeration value";
+
 bool IsWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 // True if `c` is the sign of the exponent in a number such as 5e-05 that begins with `number`.
@@ -148,11 +150,27 @@ std::string UnknownValue(
       "unknown value \"", Quote(value), "\" of ", field, Choices(value, "values", names));
 }
 
+std::vector<std::string> FirstError::Names() const {
+  const std::vector<std::string> parts = absl::StrSplit(message_, '"');
+  std::vector<std::string> names;
+  for (size_t i = 1; i + 1 < parts.size(); i += 2) names.push_back(parts[i]);
+  return names;
+}
+
+std::optional<std::pair<size_t, std::string>> FirstError::WrongCase(const SpecText& text) const {
+  const std::vector<std::string> names = Names();
+  if (names.size() != 2 || !absl::StartsWith(message_, kUnknownValue)) return std::nullopt;
+  const pb::EnumDescriptor* type = FindEnum(TaskSpec::descriptor(), names[1]);
+  const std::string upper = absl::AsciiStrToUpper(names[0]);
+  if (type == nullptr || upper == names[0] || type->FindValueByName(upper) == nullptr)
+    return std::nullopt;
+  const size_t offset = text.Offset(line_, column_);
+  return std::pair(text.LastBefore(names[0], offset), upper);
+}
+
 // Protobuf reports the position after the wrong name; LastBefore finds the name itself.
 absl::Status FirstError::ToStatus(const SpecText& text) const {
-  const std::vector<std::string> parts = absl::StrSplit(message_, '"');
-  std::vector<std::string> names;  // quoted in the message
-  for (size_t i = 1; i + 1 < parts.size(); i += 2) names.push_back(parts[i]);
+  const std::vector<std::string> names = Names();
   const size_t offset = text.Offset(line_, column_);
   const auto at = [&](const std::string& name, const auto&... message) {
     return Error(Exit::kSpec, text.Where(text.LastBefore(name, offset)), ": ", message...);
@@ -162,7 +180,7 @@ absl::Status FirstError::ToStatus(const SpecText& text) const {
     if (const auto* type = spec->file()->pool()->FindMessageTypeByName(names[0]))
       return at(names[1], UnknownField(type, names[1]));
   }
-  if (names.size() == 2 && absl::StartsWith(message_, "Unknown enumeration value")) {
+  if (names.size() == 2 && absl::StartsWith(message_, kUnknownValue)) {
     if (const auto* type = FindEnum(spec, names[1]))
       return at(names[0], UnknownValue(type, names[1], names[0]));
   }

@@ -5,7 +5,9 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -50,10 +52,16 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
   // Returns "line:column: message", counted from 1.
   std::string text() const { return absl::StrCat(line_ + 1, ":", column_ + 1, ": ", message_); }
+  // If the error is a name of an enum value in another case, returns its place in `text` and the
+  // right name, which has the same length.
+  std::optional<std::pair<size_t, std::string>> WrongCase(const SpecText& text) const;
   // Returns the error as kSpec, with its place in `text` and suggestions for names.
   absl::Status ToStatus(const SpecText& text) const;
 
  private:
+  // The names that are quoted in the message.
+  std::vector<std::string> Names() const;
+
   int line_ = -1, column_ = 0;
   std::string message_;
 };

@@ -98,6 +98,22 @@ TEST(ParseSpec, PointsAtUnknownEnumValues) {
                  "(values: CUSTOM, TINY, MINI, SMALL, MEDIUM, BASE)"));
 }
 
+TEST(Spec, ValuesOfEnumsInAnyCase) {
+  const auto loaded = ParseSpec(
+      "model { encoder { preset: small } }\n"
+      "train { files: 'csv' format: Csv }\nvalidation { format: csv encoding: utf16 }",
+      "a.textproto");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->spec.model().encoder().preset(), EncoderSpec::SMALL);
+  EXPECT_EQ(loaded->spec.train().files(0), "csv");
+  EXPECT_EQ(loaded->spec.train().format(), DataSpec::CSV);
+  EXPECT_EQ(loaded->spec.validation().encoding(), DataSpec::UTF16);
+  EXPECT_EQ(loaded->where.at("validation.format"), "a.textproto:3:14");
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "train { format: csv }\n";
+  EXPECT_THAT(ParseErrorOf(many), HasSubstr("a.textproto:"));
+}
+
 TEST(ParseSpec, CountsColumnsInCharacters) {
   EXPECT_THAT(ParseErrorOf("output { directory: \"\xC3\xA9\xC3\xA9\" stepz: 1 }"),
       StartsWith("a.textproto:1:26: unknown field"));
@@ -270,6 +286,16 @@ TEST(VerifySpec, ComparesFields) {
       error({"sequence_classification.labels=a,b", "sequence_classification.class_weights=1,1",
           "sequence_classification.balance_classes=true"}),
       HasSubstr("excludes class_weights"));
+  EXPECT_EQ(error({"sequence_classification.label_weights=a=2,b=c=0.5"}), "");
+  EXPECT_THAT(error({"sequence_classification.label_weights=a=1,b"}),
+      HasSubstr("label_weights[1]: \"b\": expected LABEL=WEIGHT"));
+  EXPECT_THAT(
+      error({"sequence_classification.label_weights=a=-1"}), HasSubstr("expected LABEL=WE"));
+  EXPECT_THAT(error({"sequence_classification.label_weights=a=1,a=2"}),
+      HasSubstr("label_weights[1]: a second weight of \"a\""));
+  EXPECT_THAT(error({"sequence_classification.label_weights=a=1",
+                  "sequence_classification.balance_classes=true"}),
+      HasSubstr("label_weights: excludes class_weights and balance_classes"));
   EXPECT_THAT(error({"sequence_classification.kind=REGRESSION",
                   "sequence_classification.label_smoothing=0.1",
                   "sequence_classification.balance_classes=true"}),
