@@ -7,9 +7,6 @@
 #include "core/ops/matmul.h"
 
 namespace cloze {
-namespace {
-
-// An error unless tokens and positions of the data have rows in the model's tables.
 absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
     const Tokenizer& tokenizer) {
   if (tokenizer.vocab_size() > config.vocab) {
@@ -21,8 +18,6 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
   return SpecError(loaded, task.name() + ".max_tokens",
       absl::StrCat(task.max_tokens(), ", but the model has ", config.max_tokens(), " positions"));
 }
-
-}  // namespace
 
 std::string TokenizerField(const TaskSpec& spec) {
   return spec.model().tokenizer().empty() ? "model.start_from" : "model.tokenizer";

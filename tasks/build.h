@@ -8,6 +8,7 @@
 
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/spec.h"
+#include "tasks/data/readers.h"
 #include "tasks/task.h"
 
 namespace cloze {
@@ -27,6 +28,10 @@ std::string TokenizerField(const TaskSpec& spec);
 // about the content of a file have a place already.
 absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
 
+// Returns an error unless tokens and lengths of the data have rows in the model's tables.
+absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
+    const Tokenizer& tokenizer);
+
 enum class Use { kTraining, kInference };
 // Returns the type of activations for `compute`; kLimit if this CPU lacks the instructions for
 // bf16. AUTO is bf16 for training where the CPU has them; for inference it is f32, whose results
@@ -34,6 +39,24 @@ enum class Use { kTraining, kInference };
 absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 
 // -- For tasks.
+
+// Reads the first item of each file; streams and the split of shares are left alone.
+template <typename Item>
+absl::Status CheckFirst(const DataSpec& data, Labels labels) {
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  DataSpec one = data;
+  one.clear_share();
+  one.clear_leave_out();
+  for (const DataFile& file : files) {
+    if (IsStream(file.path)) continue;
+    one.clear_files();
+    one.add_files(file.path);
+    ASSIGN_OR_RETURN(ReaderOf<Item> reader, ReaderOf<Item>::Open(one, labels));
+    Item item;
+    RETURN_IF_ERROR(reader.Next(&item).status());
+  }
+  return absl::OkStatus();
+}
 
 // Special tokens that a task needs besides <class>.
 struct NeededTokens {

@@ -158,6 +158,9 @@ class MaskedLm : public Task {
     return absl::OkStatus();
   }
 
+  absl::Status CheckData(const DataSpec& data) const override {
+    return CheckFirst<DocumentPiece>(data, Labels::kIgnored);
+  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.sep = spec_.append_sep(), .mask = true}));

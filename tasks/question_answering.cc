@@ -210,6 +210,9 @@ class QuestionAnswering : public Task {
     spec_.set_unanswerable(fields.Bool("unanswerable", spec_.unanswerable()));
   }
 
+  absl::Status CheckData(const DataSpec& data) const override {
+    return ReadQuestions(data).status();
+  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));

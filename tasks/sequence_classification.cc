@@ -102,6 +102,10 @@ class SequenceClassification : public Task {
     singles_ = max_tokens > 0 && !pairs_;
   }
 
+  absl::Status CheckData(const DataSpec& data) const override {
+    const bool several = spec_.kind() == Spec::MULTI_LABEL;
+    return CheckFirst<TextExample>(data, several ? Labels::kSeveral : Labels::kRequired);
+  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));

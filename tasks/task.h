@@ -140,6 +140,9 @@ class Task {
   // tokenizer that lacks a special token.
   virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
       const Tokenizer& tokenizer, const BuildOptions& options) = 0;
+  // Reads the first example of each file of `data`. Returns what is wrong with it, such as a column
+  // that is missing.
+  virtual absl::Status CheckData(const DataSpec& data) const = 0;
   // Learns weights of labels from the training data if the spec says so; adds lines for the user.
   virtual absl::Status WeighLabels(const ExampleStore& /*train*/, std::vector<std::string>*) {
     return absl::OkStatus();

@@ -213,6 +213,9 @@ class TokenTagging : public Task {
     }
   }
 
+  absl::Status CheckData(const DataSpec& data) const override {
+    return CheckFirst<TaggedSentence>(data, Labels::kRequired);
+  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.unk = true}));

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "tasks/training/setup.h"
 #include "tools/command.h"
 #include "tools/process.h"
 
@@ -14,10 +16,18 @@ namespace {
 struct Options {
   std::string file;
   std::vector<std::string> overrides;
+  bool spec_only = false;
 };
 
 absl::Status Check(const Options& options) {
-  RETURN_IF_ERROR(LoadVerifiedSpec(options.file, options.overrides).status());
+  ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.file, options.overrides));
+  if (!options.spec_only) {
+    const std::vector<absl::Status> wrong = CheckInputs(loaded);
+    const auto message = [](std::string* out, const absl::Status& status) {
+      absl::StrAppend(out, std::string(status.message()));
+    };
+    if (!wrong.empty()) return Error(ExitOf(wrong[0]), absl::StrJoin(wrong, "\n", message));
+  }
   return WriteStdout(absl::StrCat(QuotePath(options.file), ": ok\n"));
 }
 
@@ -36,15 +46,22 @@ void DeclareFile(Command& command, Options& options) {
   AddSetOption(command, &options.overrides);
 }
 
+void DeclareCheck(Command& command, Options& options) {
+  DeclareFile(command, options);
+  command.Add("--spec-only", &options.spec_only,
+      "Check the spec alone; do not open the models and files that it names.");
+}
+
 }  // namespace
 
 void AddSpec(Command& app) {
   const auto declare = [](Command& spec) -> Run {
     spec.AddCommand<Options>("check",
-        "Validate a spec: report the first syntax error, or every invalid field.",
+        "Validate a spec: report the first syntax error, or every invalid field, or what it names "
+        "and is not there: models, files, columns.",
         "  cloze spec check run.textproto\n"
         "  cloze spec check run.textproto --set optimizer.learning_rate=1e-4",
-        DeclareFile, Check);
+        DeclareCheck, Check);
     spec.AddCommand<Options>("print", "Print a spec with all defaults.",
         "  cloze spec print run.textproto\n"
         "  cloze spec print run.textproto --set repeat=5 > five.textproto",

@@ -72,6 +72,25 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
   return compute.ok() ? compute : AtField(loaded, "runtime.compute", compute.status());
 }
 
+std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
+  std::vector<absl::Status> wrong;
+  const auto check = [&](const absl::Status& status) {
+    if (!status.ok()) wrong.push_back(status);
+    return status.ok();
+  };
+  const TaskSpec& spec = loaded.spec;
+  const std::unique_ptr<Task> task = MakeTask(spec);
+  const auto tokenizer = LoadTokenizerOf(loaded);
+  if (check(tokenizer.status())) {
+    const auto config = EncoderConfig(loaded, **tokenizer);
+    if (check(config.status())) check(CheckFit(loaded, *task, *config, **tokenizer));
+  }
+  check(AtData(loaded, "train", task->CheckData(spec.train())));
+  if (spec.validation().files_size() > 0)
+    check(AtData(loaded, "validation", task->CheckData(spec.validation())));
+  return wrong;
+}
+
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options) {
   Setup setup;
   const TaskSpec& spec = loaded.spec;

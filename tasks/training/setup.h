@@ -26,6 +26,11 @@ struct Setup {
 // Verifies the spec, sets the number of threads and returns the type of activations.
 absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 
+// Checks that what the spec names is there and fits together: the model and its tokenizer, files
+// and their columns, max_tokens. Returns all that is wrong, each with its place in the spec or a
+// file.
+std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
+
 // Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
 // VerifySpec; errors name its place.
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options);

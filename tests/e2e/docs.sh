@@ -140,11 +140,11 @@ formats() {
   awk '/^```file / { file = $2; on = 1; next } /^```/ { on = 0; next } on { print > file }' "$root/docs/data-formats.md"
   "$program" vocab --text text.txt classes.tsv --size 100 --out vocab 2> /dev/null
   train_on text.txt 'masked_lm { max_tokens: 32 }'
-  for file in classes.csv classes.tsv classes.jsonl; do train_on $file 'sequence_classification { max_tokens: 32 }'; done
+  for file in classes.csv classes.tsv classes.jsonl fasttext.txt; do train_on $file 'sequence_classification { max_tokens: 32 }'; done
   train_on pairs.tsv 'sequence_classification { max_tokens: 32 kind: REGRESSION }' 'text_pair_field: "other"'
   train_on several.jsonl 'sequence_classification { max_tokens: 32 kind: MULTI_LABEL }'
   for file in tags.conll tags.jsonl; do train_on $file 'token_tagging { max_tokens: 32 }'; done
-  [ "$(find . -name 'run-*' | wc -l)" -eq 8 ] || fail "data-formats.md: files without a run"
+  [ "$(find . -name 'run-*' | wc -l)" -eq 9 ] || fail "data-formats.md: files without a run"
 }
 
 formats

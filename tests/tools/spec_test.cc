@@ -16,7 +16,7 @@ const std::string kSpecs = CLOZE_SOURCE_DIR "/tools/specs";
 TEST(SpecCommand, FindsNoFaultInOurSpecs) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kSpecs)) {
-    const RunResult result = RunCloze("spec check " + entry.path().string());
+    const RunResult result = RunCloze("spec check --spec-only " + entry.path().string());
     EXPECT_EQ(result.exit, 0) << result.err;
     EXPECT_EQ(result.out, entry.path().string() + ": ok\n");
     ++count;
@@ -44,6 +44,39 @@ TEST(SpecCommand, RefusesWithPlaceAndExitCode) {
   EXPECT_EQ(RunCloze("spec check /nonexistent.textproto").exit, 66);
   EXPECT_EQ(RunCloze("spec check " + kSpecs + "/sst2.textproto --set batch.tokens=1").exit, 78);
   EXPECT_EQ(RunCloze("spec check " + kSpecs + "/sst2.textproto --set batch.tokens").exit, 78);
+}
+
+TEST(SpecCommand, ChecksWhatTheSpecNames) {
+  const std::string folder = TemporaryFolder() + "/", spec = folder + "s.textproto";
+  std::ofstream(folder + "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+  std::ofstream(folder + "train.csv") << "text,queue\na,x\n";
+  std::ofstream(folder + "dev.csv") << "text,label\n\"a,x\n";
+  std::ofstream(spec) << "model { tokenizer: '" << folder << "vocab.txt' "
+                      << "encoder { preset: TINY max_positions: 32 } }\n"
+                      << "sequence_classification { max_tokens: 64 }\n"
+                      << "train { files: '" << folder << "t*.csv' }\n"
+                      << "validation { files: '" << folder << "dev.csv' }\n"
+                      << "output { directory: 'run' }\n";
+  const RunResult wrong = RunCloze("spec check " + spec);
+  EXPECT_EQ(wrong.exit, 78);
+  EXPECT_THAT(wrong.err, StartsWith("cloze: " + spec +
+                                    ":3:27: sequence_classification.max_tokens: "
+                                    "64, but the model has 32 positions\n" +
+                                    folder + "train.csv:1: label_field: no column \"label\""));
+  EXPECT_THAT(wrong.err, HasSubstr(folder + "dev.csv:2: column 1: the quote opened here"));
+  EXPECT_EQ(RunCloze("spec check --spec-only " + spec).exit, 0);
+  const std::string set = " --set train.label_field=queue --set validation.files=" + folder +
+                          "train.csv --set validation.label_field=queue "
+                          "--set sequence_classification.max_tokens=32";
+  const RunResult right = RunCloze("spec check " + spec + set);
+  EXPECT_EQ(right.exit, 0) << right.err;
+  EXPECT_EQ(right.out, spec + ": ok\n");
+  const RunResult gone = RunCloze("spec check " + spec + set + " --set train.files=gone.csv");
+  EXPECT_EQ(gone.exit, 66);
+  EXPECT_THAT(gone.err, HasSubstr("train.files: gone.csv: cannot open"));
+  const RunResult model = RunCloze("spec check " + spec + set + " --set model.tokenizer=gone");
+  EXPECT_EQ(model.exit, 66);
+  EXPECT_THAT(model.err, HasSubstr("model.tokenizer: gone: "));
 }
 
 TEST(SpecCommand, TakesOneValueForEachSet) {
