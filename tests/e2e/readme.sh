@@ -26,8 +26,10 @@ awk '/^    model \{/ { on = 1 } on && !/^    / { exit } on { print substr($0, 5)
 # The commands: lines indented by seven blanks, from the second step on.
 awk '/^## Your own CSV/ { on = 1 } /^## Documentation/ { exit } on && /^2\. / { step = 1 } on && step && /^       [a-z]/ { print substr($0, 8) }' \
   "$readme" > commands
-[ "$(wc -l < commands)" -eq 7 ] || { echo "the commands of the README were not found"; exit 1; }
+[ "$(wc -l < commands)" -eq 6 ] || { echo "the commands of the README were not found"; exit 1; }
 OMP_NUM_THREADS=2 bash -eux commands > out
 grep -q '"label": "\(positive\|negative\)"' out || { echo "no answer"; cat out; exit 1; }
+[ "$(wc -l < predictions.csv)" -eq 2001 ] && [ -s report.html ] || { echo "no predictions or report"; exit 1; }
+cloze evaluate --model runs/reviews --data data.csv >> out
 accuracy=$(tail -n 1 out | sed -n 's/^{"accuracy": *\([0-9.]*\).*/\1/p')
 awk -v a="${accuracy:-0}" 'BEGIN { exit !(a > 0.95) }' || { echo "accuracy $accuracy"; cat out; exit 1; }

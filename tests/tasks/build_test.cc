@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
+#include "tasks/data/readers.h"
 #include "tasks/labels.h"
 #include "tests/tasks/data/test_files.h"
 

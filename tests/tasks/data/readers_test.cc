@@ -88,7 +88,7 @@ TEST_F(ReadersTest, RowsAreDocuments) {
                   "{\"text\": \"\\u00e9t\\u00e9\"}\n\n{\"x\": [1, {}], \"text\": \"b\"}\n")),
       ElementsAre("été", "b"));
   ExpectError(Documents(Data("a.conllu", "")).status(), Exit::kSpec,
-      "a.conllu: format: is CONLLU: expected TEXT, TSV, CSV or JSONL");
+      "a.conllu: format: is CONLLU: expected TEXT, TSV, CSV, JSONL or FASTTEXT");
 }
 
 TEST_F(ReadersTest, LongRowComesInPieces) {
