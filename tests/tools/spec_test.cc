@@ -51,8 +51,12 @@ TEST(SpecCommand, ChecksWhatTheSpecNames) {
   std::ofstream(folder + "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
   std::ofstream(folder + "train.csv") << "text,queue\na,x\n";
   std::ofstream(folder + "dev.csv") << "text,label\n\"a,x\n";
-  std::ofstream(spec) << "model { tokenizer: '" << folder << "vocab.txt' "
-                      << "encoder { preset: TINY max_positions: 32 } }\n"
+  std::ofstream(folder + "model.safetensors") << std::string("\2\0\0\0\0\0\0\0{}", 10);
+  std::ofstream(folder + "config.json")
+      << R"({"model_type": "bert", "vocab_size": 6, "hidden_size": 8, "num_hidden_layers": 1,
+             "num_attention_heads": 1, "intermediate_size": 8, "max_position_embeddings": 32,
+             "type_vocab_size": 2})";
+  std::ofstream(spec) << "model { start_from: '" << folder << "' }\n"
                       << "sequence_classification { max_tokens: 64 }\n"
                       << "train { files: '" << folder << "t*.csv' }\n"
                       << "validation { files: '" << folder << "dev.csv' }\n"
@@ -60,7 +64,7 @@ TEST(SpecCommand, ChecksWhatTheSpecNames) {
   const RunResult wrong = RunCloze("spec check " + spec);
   EXPECT_EQ(wrong.exit, 78);
   EXPECT_THAT(wrong.err, StartsWith("cloze: " + spec +
-                                    ":3:27: sequence_classification.max_tokens: "
+                                    ":2:27: sequence_classification.max_tokens: "
                                     "64, but the model has 32 positions\n" +
                                     folder + "train.csv:1: label_field: no column \"label\""));
   EXPECT_THAT(wrong.err, HasSubstr(folder + "dev.csv:2: column 1: the quote opened here"));
