@@ -126,20 +126,22 @@ absl::StatusOr<double> Task::ChanceLossOfLabels(const ExampleStore& train) const
   return Entropy(counts);
 }
 
-absl::Status Task::SetWeight(const std::string& label_weight) {
+absl::Status SetLabelWeight(const std::string& task, const std::string& label_weight,
+    const std::vector<std::string>& labels, std::vector<float>* weights) {
   const auto parsed = ParseLabelWeight(label_weight);
-  const auto label = parsed ? absl::c_find(labels_, parsed->first) : labels_.end();
-  if (label == labels_.end()) {
-    return Error(Exit::kSpec, name_, ".label_weights: \"", Quote(label_weight),
-        "\": no such label: expected one of ", ListNames(labels_));
+  const auto label = parsed ? absl::c_find(labels, parsed->first) : labels.end();
+  if (label == labels.end()) {
+    return Error(Exit::kSpec, task, ".label_weights: \"", Quote(label_weight),
+        "\": no such label: expected one of ", ListNames(labels));
   }
-  weights_.resize(labels_.size(), 1);
-  weights_[label - labels_.begin()] = parsed->second;
+  weights->resize(labels.size(), 1);
+  (*weights)[label - labels.begin()] = parsed->second;
   return absl::OkStatus();
 }
 
-absl::Status Task::BalanceWeights(const ExampleStore& train, std::vector<std::string>* notes) {
-  std::vector<int64_t> counts(labels_.size());
+absl::Status BalanceLabels(const ExampleStore& train, const std::vector<std::string>& labels,
+    std::vector<float>* weights, std::vector<std::string>* notes) {
+  std::vector<int64_t> counts(labels.size());
   int64_t total = 0;
   Example example;
   for (int64_t i = 0; i < train.size(); ++i) {
@@ -151,9 +153,9 @@ absl::Status Task::BalanceWeights(const ExampleStore& train, std::vector<std::st
   }
   std::string line = "class weights:";
   for (size_t i = 0; i < counts.size(); ++i) {
-    const double fair = double(labels_.size()) * counts[i];
-    weights_.push_back(counts[i] > 0 ? static_cast<float>(double(total) / fair) : 1);
-    if (i < 20) absl::StrAppend(&line, i > 0 ? ", " : " ", Quote(labels_[i]), " ", weights_.back());
+    const double fair = double(labels.size()) * counts[i];
+    weights->push_back(counts[i] > 0 ? static_cast<float>(double(total) / fair) : 1);
+    if (i < 20) absl::StrAppend(&line, i > 0 ? ", " : " ", Quote(labels[i]), " ", weights->back());
   }
   notes->push_back(line + (counts.size() > 20 ? ", ..." : ""));
   return absl::OkStatus();

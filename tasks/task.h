@@ -101,6 +101,12 @@ class TextEvaluation : public Evaluation {
   WindowJoiner joiner_;
 };
 
+// For Task: sets the weight of one label from "label=weight", and all weights from the data.
+absl::Status SetLabelWeight(const std::string& task, const std::string& label_weight,
+    const std::vector<std::string>& labels, std::vector<float>* weights);
+absl::Status BalanceLabels(const ExampleStore& train, const std::vector<std::string>& labels,
+    std::vector<float>* weights, std::vector<std::string>* notes);
+
 // Const methods are thread-safe.
 class Task {
  public:
@@ -204,14 +210,13 @@ class Task {
       const Spec& spec, const ExampleStore& train, std::vector<std::string>* notes) {
     smoothing_ = spec.label_smoothing();
     weights_.assign(spec.class_weights().begin(), spec.class_weights().end());
-    for (const std::string& weight : spec.label_weights()) RETURN_IF_ERROR(SetWeight(weight));
-    return spec.balance_classes() ? BalanceWeights(train, notes) : absl::OkStatus();
+    for (const std::string& weight : spec.label_weights())
+      RETURN_IF_ERROR(SetLabelWeight(name_, weight, labels_, &weights_));
+    return spec.balance_classes() ? BalanceLabels(train, labels_, &weights_, notes)
+                                  : absl::OkStatus();
   }
 
  private:
-  absl::Status SetWeight(const std::string& label_weight);
-  absl::Status BalanceWeights(const ExampleStore& train, std::vector<std::string>* notes);
-
   std::string name_;
   HeadKind head_;
   std::string command_;

@@ -8,7 +8,6 @@
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
-#include "tasks/data/readers.h"
 #include "tasks/labels.h"
 #include "tests/tasks/data/test_files.h"
 
@@ -459,65 +458,6 @@ TEST_F(BuildTest, UnchangedFilesAreNotReadAgain) {
   const auto third = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_NE(Folder(*first), Folder(*third));
-}
-
-// A pipe that holds `text` and then ends, as <(...) gives it.
-class TextPipe {
- public:
-  explicit TextPipe(const std::string& text) {
-    int ends[2];
-    EXPECT_EQ(::pipe(ends), 0);
-    read_ = Fd(ends[0]);
-    const Fd write(ends[1]);
-    EXPECT_TRUE(WriteAll(write, "pipe", text.data(), text.size()).ok());
-  }
-  std::string path() const { return absl::StrCat("/dev/fd/", read_.get()); }
-
- private:
-  Fd read_;
-};
-
-TEST_F(BuildTest, CacheOfAPipeIsReusedWithoutIt) {
-  DataSpec data;
-  data.set_format(DataSpec::TEXT);
-  const TextPipe first("the cat\n\nsat\n"), second(""), third("a b\n");
-  data.add_files(first.path());
-  const auto built = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
-  EXPECT_THAT(Dump(built), ElementsAre("<class> the cat <sep>", "<class> sat <sep>"));
-  EXPECT_EQ(built->note, "");
-  EXPECT_TRUE(CheckSources(built->sources).ok());
-  data.set_files(0, second.path());
-  const auto again = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_TRUE(again->reused);
-  EXPECT_EQ(Folder(*again), Folder(*built));
-  EXPECT_THAT(again->note, testing::HasSubstr("the pipe is not read again"));
-  options_.cache_dir = Path("cache2");
-  ExpectError(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_).status(), Exit::kData,
-      "0 usable examples");
-  data.set_files(0, third.path());
-  data.set_share(0.5);
-  ExpectError(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_).status(), Exit::kSpec,
-      "can be read only once, but a held-out share needs two passes");
-  data.clear_share();
-  ExpectError(LearnTags(data).status(), Exit::kSpec,
-      "can be read only once, but labels are collected in a first pass: expected a file (or list "
-      "all `labels` in the spec)");
-  ExpectError(SampleData(data, folder_, 10).status(), Exit::kSpec, "can be read only once");
-}
-
-TEST_F(BuildTest, TextThatIsNotUtf8IsNamed) {
-  DataSpec data = Data("a.txt", "the cat\n\nsat\n\nthe c\xE4t\n");
-  const auto built = BuildMaskedLm(data, Mlm(8), *tokenizer_, options_);
-  ASSERT_TRUE(built.ok()) << built.status();
-  EXPECT_THAT(built->note, testing::HasSubstr("a.txt:5: not UTF-8, perhaps Windows-1252"));
-  EXPECT_THAT(built->note, testing::HasSubstr("set encoding: WINDOWS1252"));
-  data.set_encoding(DataSpec::WINDOWS1252);
-  EXPECT_EQ(BuildMaskedLm(data, Mlm(8), *tokenizer_, options_)->note, "");
-  ExpectError(BuildMaskedLm(
-                  Data("b.txt", std::string("t\0h\0e\0 \0c\0", 10)), Mlm(8), *tokenizer_, options_)
-                  .status(),
-      Exit::kData, "b.txt: is UTF-16 text: expected UTF-8 text (set encoding: UTF16, or");
 }
 
 TEST_F(BuildTest, BrokenCacheIsBuiltAnew) {
