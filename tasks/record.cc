@@ -8,13 +8,43 @@
 namespace cloze {
 namespace {
 
+// Moves the start of a token's place behind the blanks there.
+void TrimBlanks(absl::string_view text, TextWord* place) {
+  while (place->bytes.begin < place->bytes.end) {
+    const CodePoint c = CodePointAt(text, place->bytes.begin);
+    if (!IsSpace(c.value)) break;
+    place->bytes.begin += c.size, ++place->chars.begin;
+  }
+}
+
+// True if a token starts a word although its tokenizer cuts only at blanks: words end at
+// punctuation and, in scripts without blanks, with each token.
+bool StartsWord(const Tokenizer& tokenizer, absl::string_view text, Span before, Span token) {
+  if (tokenizer.data().kind != SubwordKind::kUnigram) return false;
+  const bool follows = before.begin < before.end && before.end <= token.begin;
+  if (!follows || token.begin == token.end) return false;
+  const char32_t c = CodePointAt(text, token.begin).value;
+  int64_t last = before.end - 1;
+  while (last > before.begin && (text[last] & 0xC0) == 0x80) --last;
+  const char32_t d = CodePointAt(text, last).value;
+  return IsUnspaced(c) || IsUnspaced(d) || IsPunctuation(c) || IsPunctuation(d);
+}
+
 std::vector<TextWord> TokenizerWords(const Tokenizer& tokenizer, absl::string_view text) {
   const Encoding e = tokenizer.Encode(text, false);
   std::vector<TextWord> words;
+  Span before;  // bytes of the last token with text
+  int32_t word = -1;
   for (size_t i = 0; i < e.ids.size(); ++i) {
-    if (i == 0 || e.words[i] != e.words[i - 1]) words.push_back({e.bytes[i], e.chars[i]});
-    words.back().bytes.end = e.bytes[i].end;
-    words.back().chars.end = e.chars[i].end;
+    TextWord token{e.bytes[i], e.chars[i]};
+    TrimBlanks(text, &token);
+    const bool blank = e.bytes[i].begin < e.bytes[i].end && token.bytes.begin == token.bytes.end;
+    if (blank) continue;
+    if (e.words[i] != word || StartsWord(tokenizer, text, before, token.bytes))
+      words.push_back(token);
+    words.back().bytes.end = token.bytes.end;
+    words.back().chars.end = token.chars.end;
+    word = e.words[i], before = token.bytes;
   }
   return words;
 }

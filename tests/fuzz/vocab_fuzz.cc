@@ -1,5 +1,5 @@
-// A vocab.txt: what is accepted tokenises, and is the same when it is written and read again. With
-// 't' in front: a text to learn one from.
+// A vocab.txt or, if it starts with '{', a tokenizer.json: what is accepted tokenises, and is the
+// same when it is written and read again. With 't' in front: a text to learn one from.
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
@@ -23,12 +23,22 @@ void Learn(absl::string_view text) {
 void Read(absl::string_view text) {
   static const fuzz::Folder copy;
   const fuzz::File file(text);
-  const auto tokenizer = LoadTokenizer(file.path(), true);
+  static const fuzz::Folder folder;
+  const bool json = !text.empty() && text[0] == '{';
+  const std::string path = folder.path() + "/tokenizer.json";
+  if (json) CLOZE_CHECK(WriteFileAtomically(path, text).ok());
+  const auto tokenizer = LoadTokenizer(json ? path : file.path(), true);
   fuzz::CheckError(tokenizer.status());
   if (!tokenizer.ok()) return;
   const std::string sample = absl::StrCat(text.substr(0, 4096), " a b");
   const Encoding encoding = (*tokenizer)->Encode(sample);
   for (const int32_t id : encoding.ids) CLOZE_CHECK(id >= 0 && id < (*tokenizer)->vocab_size());
+  for (const Span span : encoding.bytes)
+    CLOZE_CHECK(span.begin >= 0 && span.begin <= span.end && span.end <= sample.size());
+  std::vector<int32_t> ids;
+  (*tokenizer)->AppendIds(sample, &ids);
+  CLOZE_CHECK(ids == (*tokenizer)->Encode(sample, false).ids);
+  (*tokenizer)->Decode(ids);
   CLOZE_CHECK(SaveTokenizer(**tokenizer, copy.path(), 128).ok());
   const auto again = LoadTokenizer(copy.path(), true);
   CLOZE_CHECK(again.ok() && (*again)->Encode(sample).ids == encoding.ids);

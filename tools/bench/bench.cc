@@ -54,6 +54,9 @@ void AddWorkOptions(Command& command, Options* o) {
   command.Add("--task", &o->task, "infer: classification or tagging.", {.choices = {"cls", "tag"}});
   command.Add(
       "--text", &o->text, "tokenize: text file. Default: generated words.", {.type = "FILE"});
+  command.Add("--tokenizer", &o->tokenizer,
+      "tokenize: a folder or tokenizer.json. Default: WordPiece, learned from the text.",
+      {.type = "FOLDER"});
   command.Add(
       "--megabytes", &o->megabytes, "tokenize: size of the text.", {.min = 0.01, .max = 1e5});
 }

@@ -16,7 +16,7 @@ namespace cloze::bench {
 struct Options {
   std::vector<std::string> works;
   std::string encoder = "mini", compute = "auto", data, task = "cls", lora = "none", text,
-              peer = "cloze";
+              tokenizer, peer = "cloze";
   int vocab = 0, batch = 0, seq = 0;  // 0: the default of the work
   int steps = 7, warmup = 2;
   double dropout = 0.1, megabytes = 32;

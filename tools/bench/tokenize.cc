@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/base/philox.h"
 #include "core/base/threads.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tools/bench/bench.h"
@@ -80,6 +81,21 @@ absl::Status WriteLine(
       .Write();
 }
 
+absl::Status TimeTokenizer(const Options& o, const Tokenizer& tokenizer,
+    const std::vector<std::string>& lines, size_t bytes) {
+  const int all = Threads();
+  const std::string config = absl::StrCat("v", tokenizer.vocab_size());
+  for (const int threads : all > 1 ? std::vector<int>{1, all} : std::vector<int>{1}) {
+    SetThreads(threads);
+    int64_t tokens = 0;
+    const Timing timing =
+        TimeSteps([&](int) { tokens = EncodeAll(tokenizer, lines); }, std::max(5, o.steps), 1);
+    RETURN_IF_ERROR(
+        WriteLine(o, Line(o, "tokenize", "", config, kLines, 0), timing, tokens, bytes));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Tokenize(const Options& o) {
@@ -92,6 +108,10 @@ absl::Status Tokenize(const Options& o) {
   }
   std::string text;
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  if (!o.tokenizer.empty()) {
+    ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(o.tokenizer, true));
+    return TimeTokenizer(o, *tokenizer, lines, text.size());
+  }
   ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
   const std::string path = JoinPath(folder.path(), "text");
   RETURN_IF_ERROR(WriteNewFile(path, text));
@@ -108,17 +128,7 @@ absl::Status Tokenize(const Options& o) {
             timing, 0, text.size()));
   }
   ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create({.tokens = result->data.tokens}));
-  const int all = Threads();
-  for (const int threads : all > 1 ? std::vector<int>{1, all} : std::vector<int>{1}) {
-    SetThreads(threads);
-    int64_t tokens = 0;
-    const Timing timing =
-        TimeSteps([&](int) { tokens = EncodeAll(*tokenizer, lines); }, std::max(5, o.steps), 1);
-    const std::string config = absl::StrCat("v", o.vocab > 0 ? o.vocab : 30522);
-    RETURN_IF_ERROR(
-        WriteLine(o, Line(o, "tokenize", "", config, kLines, 0), timing, tokens, text.size()));
-  }
-  return absl::OkStatus();
+  return TimeTokenizer(o, *tokenizer, lines, text.size());
 }
 
 }  // namespace cloze::bench

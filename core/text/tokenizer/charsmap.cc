@@ -18,7 +18,7 @@ class Charsmap final : public TextStep {
       const char byte = static_cast<char>(b);
       ascii_[b] = {&byte, 1};
       if (const char* with = Find({&byte, 1})) ascii_[b] = with;
-      same_[b] = ascii_[b] == absl::string_view(&byte, 1);
+      same_[b] = byte != '\r' && ascii_[b] == absl::string_view(&byte, 1);
     }
   }
 
@@ -33,7 +33,7 @@ class Charsmap final : public TextStep {
   const std::vector<uint32_t> units_;
   const std::string pool_;              // ends with a NUL
   std::array<std::string, 128> ascii_;  // replacements
-  std::array<bool, 128> same_;
+  std::array<bool, 256> same_ = {};     // ASCII that stays as it is, unless a mark follows
 };
 
 const char* Charsmap::Find(absl::string_view key) const {
@@ -72,14 +72,18 @@ void Charsmap::Apply(NormalText* text) const {
     edit.KeepTo(at);
     edit.Replace(bytes, with);
   };
-  for (size_t at = 0; at < old.size();) {
+  for (size_t at = 0, begin = 0; at < old.size(); begin = at) {
+    while (at < old.size() && same_[static_cast<uint8_t>(old[at])]) ++at;
+    if (at == old.size()) break;
     const auto byte = static_cast<uint8_t>(old[at]);
     const uint8_t next = at + 1 < old.size() ? old[at + 1] : 0;
     if (byte < 0x80 && next < 0x80 && byte != '\r') {  // a cluster by itself
-      if (!same_[byte]) replace(at, 1, ascii_[byte].c_str());
+      replace(at, 1, ascii_[byte].c_str());
       ++at;
       continue;
     }
+    // The character before it may be in its cluster.
+    if (byte >= 0x80 && at > begin) --at;
     const size_t end = ClusterEnd(old, at);
     const absl::string_view cluster(old.data() + at, end - at);
     const char* with = cluster.size() < 6 ? Find(cluster) : nullptr;

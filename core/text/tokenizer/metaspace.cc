@@ -1,5 +1,6 @@
 // The text stages of SentencePiece: blanks become U+2581, and words start with one.
-#include "absl/strings/match.h"
+#include <array>
+
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
 
@@ -25,56 +26,58 @@ class MetaspaceNormalizer final : public Normalizer {
   }
 };
 
+// Cuts in one pass over the bytes, most of which have no meaning for it.
 class MetaspacePreTokenizer final : public PreTokenizer {
  public:
-  explicit MetaspacePreTokenizer(const MetaspaceOptions& options) : options_(options) {}
+  explicit MetaspacePreTokenizer(const MetaspaceOptions& options) : options_(options) {
+    for (int b = 0; b < 256; ++b) {
+      const char32_t c = b < 0x80 ? b : 0xFFFF;
+      // Lead bytes of all white space and of U+2581 beyond ASCII.
+      plain_[b] = b >= 0x80 ? !(b == 0xC2 || (b >= 0xE1 && b <= 0xE3) ||
+                                  (b > 0xC2 && options.cuts_punctuation))
+                            : !IsSpace(c) && !(options.cuts_punctuation && IsPunctuation(c));
+    }
+  }
 
   void Split(absl::string_view text, Place place, WordSink sink) const override {
-    if (!options_.cuts_spaces && !options_.cuts_punctuation)
-      return SplitSection(text, 0, text.size(), place, sink);
-    size_t begin = 0;
-    const auto flush = [&](size_t end) {
-      if (begin < end) SplitSection(text, begin, end, place, sink);
+    size_t begin = 0;   // of the word
+    bool first = true;  // the word starts a part, and may get a prefix
+    const auto flush = [&](size_t end, bool next_first) {
+      if (begin < end) sink(begin, end, first && Prefixed(text, begin, place));
+      begin = end, first = next_first;
     };
-    for (size_t at = 0; at < text.size();) {
+    for (size_t at = 0, end; at < text.size(); at = end) {
+      end = at + 1;
+      if (plain_[static_cast<uint8_t>(text[at])]) continue;
       const CodePoint c = CodePointAt(text, at);
-      const size_t end = at + c.size;
+      end = at + c.size;
       if (options_.cuts_spaces && IsSpace(c.value)) {
-        flush(at);
+        flush(at, true);
         begin = end;
       } else if (options_.cuts_punctuation && IsPunctuation(c.value)) {
-        flush(at);
-        begin = at;
-        flush(end);
-        begin = end;
+        flush(at, true);
+        flush(end, true);
+      } else if (options_.split && at > begin && Starts(c.value)) {
+        flush(at, false);
       }
-      at = end;
     }
-    flush(text.size());
+    flush(text.size(), true);
   }
   absl::string_view prefix() const override { return kMetaspace; }
 
  private:
-  void SplitSection(
-      absl::string_view text, size_t begin, size_t end, Place place, WordSink sink) const {
+  static bool Starts(char32_t c) { return c == ' ' || c == 0x2581; }
+
+  // True if a part at text[at] gets a prefix.
+  bool Prefixed(absl::string_view text, size_t at, Place place) const {
     using Scheme = MetaspaceOptions::Prepend;
-    const auto starts = [&](size_t at) {
-      return text[at] == ' ' || absl::StartsWith(text.substr(at), kMetaspace);
-    };
-    if (begin == end) return;
-    bool prefixed = place == Place::kGiven || options_.prepend == Scheme::kAlways ||
-                    (options_.prepend == Scheme::kFirst && place == Place::kStart && begin == 0);
-    prefixed = prefixed && !starts(begin);
-    for (size_t at = begin + 1; options_.split && at < end; ++at) {
-      if (!starts(at)) continue;
-      sink(begin, at, prefixed);
-      begin = at;
-      prefixed = false;
-    }
-    sink(begin, end, prefixed);
+    if (Starts(CodePointAt(text, at).value)) return false;
+    return place == Place::kGiven || options_.prepend == Scheme::kAlways ||
+           (options_.prepend == Scheme::kFirst && place == Place::kStart && at == 0);
   }
 
   const MetaspaceOptions options_;
+  std::array<bool, 256> plain_;  // bytes that are passed over
 };
 
 }  // namespace

@@ -102,7 +102,8 @@ class SubwordModel {
   virtual void Split(absl::string_view word, std::vector<Piece>* pieces) const = 0;
   // Normalised words with more bytes have the same pieces, whatever they are.
   virtual size_t max_word_bytes() const { return std::numeric_limits<size_t>::max(); }
-  // True if `token` continues the word of the token before it.
+  // True if `token` continues the word of the token before it. In scripts without blanks each token
+  // of Unigram is a word.
   virtual bool ContinuesWord(absl::string_view token) const = 0;
   // Appends what `token` adds to a decoded text, of which it may be the first token; not always
   // valid UTF-8.

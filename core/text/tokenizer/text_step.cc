@@ -180,21 +180,27 @@ class ReplaceRunsStep final : public TextStep {
   void Apply(NormalText* text) const override {
     TextEdit edit(text);
     const std::string& old = text->text;
-    for (size_t at = 0; at < old.size();) {
-      size_t end = at;
-      int64_t count = 0;
-      for (; end < old.size(); ++count) {
-        const CodePoint c = CodePointAt(old, end);
-        if (spaces_ ? !IsSpace(c.value) : c.value != ' ') break;
-        end += c.size;
-      }
-      if (count > 1 || (count == 1 && (old[at] == '\n' || old[at] == '\r' || old[at] == '\t'))) {
+    if (!spaces_) {
+      for (size_t at = 0, end; (at = old.find("  ", at)) != std::string::npos; at = end) {
+        end = std::min(old.find_first_not_of(' ', at), old.size());
         edit.KeepTo(at);
         edit.ReplaceWhole(end - at, content_);
       }
-      at =
-          spaces_ ? std::max(end, at + 1) : std::min(old.find(' ', end + (count == 0)), old.size());
-      while (spaces_ && at < old.size() && (old[at] & 0xC0) == 0x80) ++at;
+      return;
+    }
+    for (size_t at = 0; at < old.size();) {
+      const CodePoint first = CodePointAt(old, at);
+      size_t end = at + first.size;
+      int64_t count = IsSpace(first.value);
+      while (count > 0 && end < old.size() && IsSpace(CodePointAt(old, end).value)) {
+        end += CodePointAt(old, end).size;
+        ++count;
+      }
+      if (count > 1 || first.value == '\n' || first.value == '\r' || first.value == '\t') {
+        edit.KeepTo(at);
+        edit.ReplaceWhole(end - at, content_);
+      }
+      at = end;
     }
   }
 

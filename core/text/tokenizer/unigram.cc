@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/tokenizer/trie.h"
+#include "core/text/unicode/unicode.h"
 
 namespace cloze {
 namespace {
@@ -31,7 +32,7 @@ class Unigram final : public SubwordModel {
   void Split(absl::string_view word, std::vector<Piece>* pieces) const override;
 
   bool ContinuesWord(absl::string_view token) const override {
-    return !absl::StartsWith(token, kMetaspace);
+    return !absl::StartsWith(token, kMetaspace) && !IsUnspaced(CodePointAt(token, 0).value);
   }
   void AppendDecoded(absl::string_view token, bool first, std::string* text) const override {
     if (const int byte = ByteOf(token); byte >= 0) {

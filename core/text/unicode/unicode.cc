@@ -28,6 +28,13 @@ bool IsSpace(char32_t c) { return Contains(unicode_tables::kSpaces, c); }
 bool IsPunctuation(char32_t c) { return Contains(unicode_tables::kPunctuation, c); }
 bool IsMark(char32_t c) { return Contains(unicode_tables::kMarks, c); }
 bool IsChinese(char32_t c) { return Contains(unicode_tables::kChinese, c); }
+bool IsUnspaced(char32_t c) {
+  static constexpr unicode_tables::Range kScripts[] = {{0x0E00, 0x0EFF},        // Thai, Lao
+      {0x0F00, 0x109F},                                                         // Tibetan, Myanmar
+      {0x1780, 0x17FF},                                                         // Khmer
+      {0x3005, 0x3007}, {0x3040, 0x30FF}, {0x31F0, 0x31FF}, {0xFF66, 0xFF9F}};  // kana
+  return c >= 0x0E00 && (Contains(kScripts, c) || IsChinese(c));
+}
 bool IsLetter(char32_t c) { return Contains(unicode_tables::kLetters, c); }
 bool IsNumber(char32_t c) { return Contains(unicode_tables::kNumbers, c); }
 

@@ -16,6 +16,7 @@ bool IsSpace(char32_t c);        // white space
 bool IsPunctuation(char32_t c);  // ASCII punctuation and category P*
 bool IsMark(char32_t c);         // nonspacing mark (Mn)
 bool IsChinese(char32_t c);      // ideographs that stand alone
+bool IsUnspaced(char32_t c);     // of a script without blanks between words: Han, kana, Thai ...
 bool IsLetter(char32_t c);       // category L*, of Unicode 16
 bool IsNumber(char32_t c);       // category N*, of Unicode 16
 

@@ -123,6 +123,18 @@ TEST(Unigram, MetaspaceSchemes) {
       "▁a 0-1 ▁ 1-2 <unk> 1-2 ▁ 2-3 <unk> 2-3 ▁ 3-4 ab 3-5");
 }
 
+// In scripts without blanks each piece is a word: a masked language model hides one at a time.
+TEST(Unigram, WordsOfScriptsWithoutBlanks) {
+  Json json = Golden();
+  for (const char* piece : {"世界", "สวัสดี", "カナ", "é"})
+    json["model"]["vocab"].push_back({piece, -5.0});
+  const auto tokenizer = Make(json);
+  EXPECT_EQ(Tokens(*tokenizer, "世界カナé"), "▁ 世界 カナ é");
+  for (const char* piece : {"世界", "สวัสดี", "カナ"})
+    EXPECT_FALSE(tokenizer->ContinuesWord(tokenizer->id(piece))) << piece;
+  EXPECT_TRUE(tokenizer->ContinuesWord(tokenizer->id("é")));
+}
+
 TEST(Unigram, ByteFallback) {
   Json json = Golden();
   json["model"]["byte_fallback"] = true;

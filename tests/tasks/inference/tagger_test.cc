@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/unicode/unicode.h"
@@ -114,6 +118,24 @@ TEST(WordsOfText, EveryRunHasAWordAndEverySpanSlicesBack) {
       }
       at += c.size;
     }
+  }
+}
+
+// Unigram cuts only at blanks; words to tag end at punctuation too, and with each piece of scripts
+// without blanks. Blanks belong to no word.
+TEST(WordsOfText, WordsOfUnigram) {
+  const std::string folder = CLOZE_SOURCE_DIR "/tests/golden/unigram";
+  nlohmann::json json = nlohmann::json::parse(*ReadFile(folder + "/tokenizer.json", 1 << 20));
+  for (const char* piece : {"世", "界"}) json["model"]["vocab"].push_back({piece, -5.0});
+  for (const bool whole : {false, true}) {
+    if (whole) json["pre_tokenizer"] = json["pre_tokenizer"]["pretokenizers"][1];
+    const std::string path = testing::TempDir() + "/cloze_words_" + std::to_string(::getpid());
+    ASSERT_TRUE(WriteFileAtomically(path + ".json", json.dump()).ok());
+    const auto tokenizer = LoadTokenizer(path + ".json", true);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    const std::string text = "ab (abc), xyz 世界a b.";
+    EXPECT_THAT(Slices(text, WordsOfText(**tokenizer, text)),
+        testing::ElementsAre("ab", "(", "abc", "),", "xyz", "世", "界", "a", "b", "."));
   }
 }
 
