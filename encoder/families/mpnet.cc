@@ -25,6 +25,7 @@ constexpr int32_t kBucketCount = 32;  // transformers computes buckets for no ot
 void Read(JsonFields& fields, ModelConfig* config) {
   config->relative.buckets = kBucketCount;
   fields.Integer(kBuckets, false, kBucketCount, kBucketCount, &config->relative.buckets);
+  fields.Integer("pad_token_id", false, 1, 1, &config->pad_id);  // positions start at 2
 }
 
 void Write(const ModelConfig& config, Json* json) { (*json)[kBuckets] = config.relative.buckets; }

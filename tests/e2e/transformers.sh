@@ -78,6 +78,9 @@ family distilbert vocab
 family electra vocab
 family albert vocab
 family albert-groups vocab
+family mpnet bpe
+family deberta-v2 vocab
+family deberta-v2-xlarge vocab
 family modernbert vocab
 family nomic_bert vocab
 

@@ -8,6 +8,7 @@ from transformers import (AutoConfig, AutoModelForMaskedLM, AutoModelForQuestion
 
 # Families beside BERT: model_type and its configuration.
 SIZES = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, max_position_embeddings=34, initializer_range=0.2)
+DEBERTA = dict(relative_attention=True, position_buckets=8, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm", position_biased_input=False)
 FAMILIES = {
     "roberta": ("roberta", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
     "xlm-roberta": ("xlm-roberta", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
@@ -17,6 +18,9 @@ FAMILIES = {
     "albert": ("albert", SIZES | dict(embedding_size=24)),
     "modernbert": ("modernbert", SIZES | dict(num_hidden_layers=4, local_attention=6, pad_token_id=0, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3)),
     "nomic_bert": ("nomic_bert", SIZES | dict(pad_token_id=0)),
+    "mpnet": ("mpnet", SIZES),
+    "deberta-v2": ("deberta-v2", SIZES | DEBERTA | dict(share_att_key=True)),
+    "deberta-v2-xlarge": ("deberta-v2", SIZES | DEBERTA | dict(type_vocab_size=2, position_biased_input=True, conv_kernel_size=3, conv_act="gelu")),
     "albert-groups": ("albert", SIZES | dict(embedding_size=48, num_hidden_groups=2, inner_group_num=2)),
 }
 work = sys.argv[1]

@@ -186,6 +186,7 @@ TEST(Families, MpnetHas32Buckets) {
   };
   ASSERT_TRUE(with("").ok());
   EXPECT_EQ(Kept(*with(""))["relative_attention_num_buckets"], 32);
+  EXPECT_THAT(with(R"("pad_token_id":0,)").status().message(), HasSubstr("pad_token_id"));
   for (const char* number : {"0", "31", "-1", "2147483648"}) {
     EXPECT_THAT(
         with(absl::StrCat(R"("relative_attention_num_buckets":)", number, ",")).status().message(),
