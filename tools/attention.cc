@@ -13,7 +13,7 @@ constexpr int64_t kMostTokens = 128;  // more are no picture
 
 struct Options {
   InferOptions infer;
-  std::string text, out;
+  std::string text, pair, out;
   bool force = false;
 };
 
@@ -29,10 +29,25 @@ absl::Status DrawAttention(Options options) {
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());
   int64_t cut = 0;
-  const Query query{ExampleOf(tokenizer->Encode(options.text), most, &cut)};
-  AttentionMaps maps = {
-      .text = options.text, .tokens = {}, .heads = session->config().heads, .probs = {}};
-  for (const int32_t id : query.ids) maps.tokens.push_back(tokenizer->token(id));
+  const bool pair = !options.pair.empty();
+  const Encoding encoding =
+      pair ? tokenizer->EncodePair(options.text, options.pair) : tokenizer->Encode(options.text);
+  const Query query{ExampleOf(encoding, most, &cut)};
+  AttentionMaps maps = {.model = options.infer.model,
+      .text = absl::StrCat(options.text, pair ? " | " : "", options.pair),
+      .tokens = {},
+      .special = {},
+      .second = {},
+      .heads = session->config().heads,
+      .probs = {}};
+  const SpecialIds& ids = tokenizer->special();
+  bool second = false;
+  for (const int32_t id : query.ids) {
+    maps.tokens.push_back(tokenizer->token(id));
+    maps.special.push_back(tokenizer->is_special(id));
+    maps.second.push_back(second);
+    second |= pair && id == ids.sep;
+  }
   ASSIGN_OR_RETURN(maps.probs, session->Attention(query));
   RETURN_IF_ERROR(WriteFileAtomically(options.out, AttentionPage(maps)));
   if (cut > 0)
@@ -49,6 +64,7 @@ void AddAttention(Command& app) {
   const auto declare = [](Command& command, Options& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("text", &options.text, "Text to show.", {.required = true});
+    command.Add("text_pair", &options.pair, "Second text, for models of pairs.");
     command.Add("--out", &options.out, "HTML file to write; it needs no network and no scripts.",
         {.required = true});
     command.Add("--force", &options.force, "Replace an existing file.");
@@ -56,7 +72,7 @@ void AddAttention(Command& app) {
   app.AddCommand<Options>("attention",
       "Draw the attention maps of a text as an HTML page, by layer and head.",
       "  cloze attention --model runs/sst2 --out page.html 'A fine film.'\n"
-      "  cloze attention --model models/bert --out short.html 'It barked.' --force",
+      "  cloze attention --model runs/pairs --out pair.html 'A man eats.' 'He is hungry.' --force",
       declare, DrawAttention);
 }
 

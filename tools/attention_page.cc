@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
@@ -11,49 +13,86 @@
 namespace cloze {
 namespace {
 
-constexpr int kLevels = 16;   // colours; level 0 is white
-constexpr int kCell = 20;     // size of a cell in large maps, in SVG units
-constexpr int kLetters = 14;  // longest token name in large maps
+constexpr int kLevels = 16;          // colours; level 0 is that of the page
+constexpr int kCell = 20;            // size of a cell in large maps, in SVG units
+constexpr int kLetters = 14;         // longest token name in large maps
+constexpr int64_t kMostHover = 1e5;  // cells on a page with a hover text for each of them
+constexpr size_t kMostOfRow = 5;     // values in the hover text of a row
+constexpr float kLeast = 0.001f;     // probability of level 1
 constexpr char kStyle[] = R"(
-:root { color-scheme: light; }
-body { margin: 1.2em; font: 14px/1.45 system-ui, sans-serif; color: #1b2430; background: #fff; }
-h1 { font-size: 1.25em; margin: 0 0 .3em; }
+:root { color-scheme: light dark; --page: #fff; --ink: #1b2430; --quiet: #4a5868;
+  --line: #c9d3de; --second: #b02a00; --mark: #d9480f; }
+body { margin: 1.2em; font: 14px/1.45 system-ui, sans-serif; color: var(--ink);
+  background: var(--page); }
+h1 { font-size: 1.25em; margin: 0 0 .3em; overflow-wrap: anywhere; }
 p { margin: .3em 0 .8em; max-width: 62em; }
+a { color: inherit; }
 .tokens span { display: inline-block; margin: 0 .25em .25em 0; padding: 0 .35em;
-  border: 1px solid #c9d3de; border-radius: 3px; font-family: ui-monospace, monospace;
-  white-space: pre; }
+  border: 1px solid var(--line); border-radius: 3px; font-family: ui-monospace, monospace;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+.tokens .second { color: var(--second); border-color: var(--second); }
 .legend span { display: inline-block; width: 1.1em; height: 1.1em; margin: 0 .3em 0 .9em;
-  border: 1px solid #c9d3de; vertical-align: -.2em; }
+  border: 1px solid var(--line); vertical-align: -.2em; }
 .grid { display: grid; gap: 5px; max-width: 1500px; align-items: center; }
-.grid b { text-align: center; font-weight: 600; color: #4a5868; }
-.grid a { display: block; border: 1px solid #c9d3de; line-height: 0; }
-.grid a:hover, .grid a:focus { border-color: #d9480f; outline: 1px solid #d9480f; }
+.grid b { text-align: center; font-weight: 600; color: var(--quiet); }
+.grid a { display: block; border: 1px solid var(--line); line-height: 0; }
+.grid a:hover, .grid a:focus { border-color: var(--mark); outline: 1px solid var(--mark); }
 .grid svg { width: 100%; height: auto; }
 .large { display: none; position: fixed; inset: 0; overflow: auto; padding: 1em 2em;
-  background: #fff; }
+  background: var(--page); }
 .large:target { display: block; }
 .large svg { display: block; height: min(84vh, 94vw); max-width: 94vw; margin-top: .6em; }
-.large a { margin-right: 1.2em; }
-text { font: 13px ui-monospace, monospace; fill: #1b2430; }
+.large a, .large label { margin-right: 1.2em; }
+label { cursor: pointer; }
+.large label { text-decoration: underline dotted; }
+#words:checked ~ * .all, #words:not(:checked) ~ * .words { display: none; }
+text { font: 13px ui-monospace, monospace; fill: var(--ink); }
+text.second { fill: var(--second); }
+.frame { fill: none; stroke: var(--line); }
+.hover { fill: transparent; }
+.hover:hover { stroke: var(--mark); stroke-width: .08; }
 )";
+// The part of the dark mode beside the colours of the levels.
+constexpr char kDark[] =
+    ":root { --page: #10161d; --ink: #e3e9f0; --quiet: #9fb0c3; --line: #3a4756;\n"
+    "  --second: #ffa07a; --mark: #ff8a4c; }\n";
 
 std::string Id(int layer, int head) { return absl::StrCat("l", layer + 1, "h", head + 1); }
-std::string Name(int layer, int head) {
-  return absl::StrCat("Layer ", layer + 1, ", head ", head + 1);
+// Head `heads` is the mean of the others.
+std::string Name(int layer, int head, int heads) {
+  return absl::StrCat(
+      "Layer ", layer + 1, head == heads ? ", mean" : absl::StrCat(", head ", head + 1));
 }
 
 int LevelOf(float p) {
-  if (!(p >= 0.001f)) return 0;
+  if (!(p >= kLeast)) return 0;
   return std::clamp(static_cast<int>(std::lround(std::sqrt(p) * (kLevels - 1))), 1, kLevels - 1);
 }
 
-// Returns the colour of a level, from white to dark blue.
-std::string Colour(int level) {
-  const double x = double(level) / (kLevels - 1);
-  const auto mix = [&](int from, int to) {
-    return static_cast<int>(std::lround(from + (to - from) * x));
-  };
-  return absl::StrCat("rgb(", mix(255, 8), ",", mix(255, 48), ",", mix(255, 107), ")");
+// Returns rules for the colours of the levels, between those of level 0 and of the last.
+std::string Colours(const int (&from)[3], const int (&to)[3]) {
+  std::string rules;
+  for (int level = 1; level < kLevels; ++level) {
+    const auto mix = [&](int i) {
+      return std::lround(from[i] + (to[i] - from[i]) * double(level) / (kLevels - 1));
+    };
+    const std::string colour = absl::StrCat("rgb(", mix(0), ",", mix(1), ",", mix(2), ")");
+    absl::StrAppend(&rules, ".c", level, " { fill: ", colour, "; background: ", colour, "; }\n");
+  }
+  return rules;
+}
+
+// Returns a map without the rows and columns of special tokens; the rest of a row sums to 1.
+std::vector<float> WithoutSpecial(const float* p, const std::vector<bool>& special) {
+  const size_t n = special.size();
+  std::vector<float> rest(n * n);
+  for (size_t y = 0; y < n; ++y) {
+    double sum = 0;
+    for (size_t x = 0; x < n; ++x) sum += special[x] ? 0 : p[y * n + x];
+    for (size_t x = 0; x < n && sum > 0 && !special[y]; ++x)
+      rest[y * n + x] = special[x] ? 0 : static_cast<float>(p[y * n + x] / sum);
+  }
+  return rest;
 }
 
 // Returns an SVG symbol of a map, in units of cells: one path per level, one bar per run of equal
@@ -68,7 +107,7 @@ std::string Map(const float* p, int64_t n, const std::string& id) {
         absl::StrAppend(&paths[level], "M", x, " ", y, "h", end - x, "v1h-", end - x, "z");
     }
   }
-  std::string out = absl::StrCat("<symbol id=\"m-", id, "\" viewBox=\"0 0 ", n, " ", n, "\">");
+  std::string out = absl::StrCat("<symbol id=\"", id, "\" viewBox=\"0 0 ", n, " ", n, "\">");
   for (int level = 1; level < kLevels; ++level) {
     if (!paths[level].empty())
       absl::StrAppend(&out, "<path class=\"c", level, "\" d=\"", paths[level], "\"/>");
@@ -91,49 +130,111 @@ std::string Short(const std::string& token) {
 
 // Returns an SVG symbol with the tokens to the left of a large map and above it, and its frame. The
 // corner of the map is (0, 0).
-std::string Sides(const std::vector<std::string>& tokens) {
+std::string Sides(const AttentionMaps& maps) {
+  const std::vector<std::string>& tokens = maps.tokens;
   const int64_t size = kCell * static_cast<int64_t>(tokens.size());
   std::string out = "<symbol id=\"sides\" overflow=\"visible\">";
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string token = HtmlEscape(Short(tokens[i]));
     const int64_t middle = kCell * static_cast<int64_t>(i) + kCell / 2;
+    const char* text = maps.second[i] ? "<text class=\"second\"" : "<text";
     absl::StrAppend(
-        &out, "<text x=\"-6\" y=\"", middle + 4, "\" text-anchor=\"end\">", token, "</text>");
+        &out, text, " x=\"-6\" y=\"", middle + 4, "\" text-anchor=\"end\">", token, "</text>");
     absl::StrAppend(
-        &out, "<text transform=\"translate(", middle + 4, " -6) rotate(-90)\">", token, "</text>");
+        &out, text, " transform=\"translate(", middle + 4, " -6) rotate(-90)\">", token, "</text>");
   }
-  return absl::StrCat(out, "<rect width=\"", size, "\" height=\"", size,
-      "\" fill=\"none\" stroke=\"#c9d3de\"/></symbol>\n");
+  return absl::StrCat(
+      out, "<rect width=\"", size, "\" height=\"", size, "\" class=\"frame\"/></symbol>\n");
 }
 
-std::string Large(const AttentionMaps& maps, int layer, int head, int margin) {
-  const int layers = maps.probs.size(), all = layers * maps.heads, at = layer * maps.heads + head;
-  const int64_t size = kCell * static_cast<int64_t>(maps.tokens.size()),
-                whole = size + margin + kCell;
+// Returns both symbols of a map: with all tokens and without special ones.
+std::string Uses(const std::string& id, const std::string& size) {
+  return absl::StrCat("<use class=\"all\" href=\"#m-", id, "\"", size,
+      "/><use class=\"words\" href=\"#w-", id, "\"", size, "/>");
+}
+
+std::string Percent(float p) { return absl::StrFormat("%.1f %%", 100 * p); }
+
+std::string Hover(int64_t x, int64_t y, int64_t width, const std::string& text) {
+  return absl::StrCat("<rect class=\"hover\" x=\"", x, "\" y=\"", y, "\" width=\"", width,
+      "\" height=\"1\"><title>", HtmlEscape(text), "</title></rect>");
+}
+
+// Returns the hover texts of a map, in units of cells: one per cell or one per row.
+std::string Hovers(const AttentionMaps& maps, const float* p, bool cells) {
+  const int64_t n = maps.tokens.size();
+  std::string out;
+  for (int64_t y = 0; y < n; ++y, p += n) {
+    const std::string from = Short(maps.tokens[y]) + " \u2192 ";
+    if (cells) {
+      for (int64_t x = 0; x < n; ++x) {
+        if (p[x] >= kLeast)
+          out += Hover(x, y, 1, absl::StrCat(from, Short(maps.tokens[x]), " ", Percent(p[x])));
+      }
+      continue;
+    }
+    std::vector<int64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    const size_t most = std::min<size_t>(kMostOfRow, n);
+    std::partial_sort(order.begin(), order.begin() + most, order.end(),
+        [&](int64_t a, int64_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
+    std::string text = from;
+    for (size_t i = 0; i < most; ++i)
+      absl::StrAppend(
+          &text, i > 0 ? ", " : "", Short(maps.tokens[order[i]]), " ", Percent(p[order[i]]));
+    out += Hover(0, y, n, text);
+  }
+  return out;
+}
+
+// The section of a large map; `heads` of a layer have one.
+std::string Large(const AttentionMaps& maps, int layer, int head, int margin, bool cells) {
+  const int heads = maps.heads + 1, layers = maps.probs.size(), all = layers * heads,
+            at = layer * heads + head;
+  const int64_t n = maps.tokens.size(), size = kCell * n, whole = size + margin + kCell;
   const auto link = [&](int to, const char* text) {
-    return absl::StrCat("<a href=\"#",
-        Id((to + all) % all / maps.heads, (to + all) % all % maps.heads), "\">", text, "</a>");
+    return absl::StrCat(
+        "<a href=\"#", Id((to + all) % all / heads, (to + all) % all % heads), "\">", text, "</a>");
   };
+  const std::string name = Name(layer, head, maps.heads);
   return absl::StrCat("<section class=\"large\" id=\"", Id(layer, head),
       "\"><a href=\"#top\">\u2715 all maps</a>", link(at - 1, "\u2190 previous"),
-      link(at + 1, "next \u2192"), "<b>", Name(layer, head),
-      "</b>\n<svg role=\"img\" aria-label=\"", Name(layer, head), "\" viewBox=\"", -margin, " ",
-      -margin, " ", whole, " ", whole, "\"><use href=\"#m-", Id(layer, head), "\" width=\"", size,
-      "\" height=\"", size, "\"/><use href=\"#sides\"/></svg></section>\n");
+      link(at + 1, "next \u2192"), "<label for=\"words\">special tokens on/off</label><b>", name,
+      "</b>\n<svg role=\"img\" aria-label=\"", name, "\" viewBox=\"", -margin, " ", -margin, " ",
+      whole, " ", whole, "\">",
+      Uses(Id(layer, head), absl::StrCat(" width=\"", size, "\" height=\"", size, "\"")),
+      "<use href=\"#sides\"/><g transform=\"scale(", kCell, ")\">",
+      Hovers(maps, maps.probs[layer].data() + head * n * n, cells), "</g></svg></section>\n");
 }
 
 std::string Head(const AttentionMaps& maps) {
-  std::string out = "<h1 id=\"top\">Attention by layer and head</h1>\n<p class=\"tokens\">";
-  for (const std::string& token : maps.tokens)
-    absl::StrAppend(&out, "<span>", HtmlEscape(token), "</span>");
+  std::string out = absl::StrCat("<h1 id=\"top\">Attention of ", HtmlEscape(maps.model),
+      "</h1>\n<input type=\"checkbox\" id=\"words\"><label for=\"words\"> without special "
+      "tokens</label>\n<p class=\"tokens\">");
+  for (size_t i = 0; i < maps.tokens.size(); ++i)
+    absl::StrAppend(&out, maps.second[i] ? "<span class=\"second\">" : "<span>",
+        HtmlEscape(maps.tokens[i]), "</span>");
   absl::StrAppend(&out,
-      "</p>\n<p class=\"legend\">One map per layer (down) and head (across). A row shows how much "
-      "its token attends to the tokens of the columns; each row sums to 1. Click a map to enlarge "
-      "it.");
-  for (const auto& [p, name] : {std::pair(0.01f, "1 %"), std::pair(0.05f, "5 %"),
-           std::pair(0.25f, "25 %"), std::pair(1.0f, "100 %")})
-    absl::StrAppend(&out, "<span style=\"background:", Colour(LevelOf(p)), "\"></span>", name);
+      "</p>\n<p class=\"legend\">One map per layer (down) and head (across), and the mean of the "
+      "heads. A row shows how much its token attends to the tokens of the columns; each row sums "
+      "to 1. Click a map to enlarge it; there, point at a cell to see its value.");
+  for (const auto& [p, name] : {std::pair(0.01f, "1\u00a0%"), std::pair(0.05f, "5\u00a0%"),
+           std::pair(0.25f, "25\u00a0%"), std::pair(1.0f, "100\u00a0%")})
+    absl::StrAppend(&out, "<span class=\"c", LevelOf(p), "\"></span>", name);
   return out + "</p>\n";
+}
+
+// Appends the mean over the heads to each layer, as one more map.
+void AddMeans(AttentionMaps* maps) {
+  const size_t size = maps->tokens.size() * maps->tokens.size();
+  for (std::vector<float>& layer : maps->probs) {
+    layer.resize((maps->heads + 1) * size);
+    for (size_t i = 0; i < size; ++i) {
+      double sum = 0;
+      for (int head = 0; head < maps->heads; ++head) sum += layer[head * size + i];
+      layer[maps->heads * size + i] = static_cast<float>(sum / maps->heads);
+    }
+  }
 }
 
 }  // namespace
@@ -161,30 +262,34 @@ std::string HtmlPage(absl::string_view title, absl::string_view style, absl::str
       "</body>\n</html>\n");
 }
 
-std::string AttentionPage(const AttentionMaps& maps) {
-  const int layers = maps.probs.size();
+std::string AttentionPage(AttentionMaps maps) {
+  AddMeans(&maps);
+  const int layers = maps.probs.size(), heads = maps.heads + 1;
   const int64_t n = maps.tokens.size();
+  const bool cells = layers * heads * n * n <= kMostHover;
   int letters = 1;
   for (const std::string& token : maps.tokens)
     letters = std::max<int>(letters, CountCodePoints(Short(token)));
-  std::string body = Head(maps), symbols = Sides(maps.tokens), large;
-  absl::StrAppend(&body, "<div class=\"grid\" style=\"grid-template-columns:2.2em repeat(",
-      maps.heads, ",1fr)\">\n<b></b>");
+  std::string body = Head(maps), symbols = Sides(maps), large;
+  absl::StrAppend(&body, "<div class=\"grid\" style=\"grid-template-columns:2.2em repeat(", heads,
+      ",minmax(0,1fr))\">\n<b></b>");
   for (int head = 0; head < maps.heads; ++head) absl::StrAppend(&body, "<b>", head + 1, "</b>");
+  absl::StrAppend(&body, "<b><small>mean</small></b>");
   for (int layer = 0; layer < layers; ++layer) {
     absl::StrAppend(&body, "\n<b>", layer + 1, "</b>");
-    for (int head = 0; head < maps.heads; ++head) {
-      const std::string id = Id(layer, head), name = Name(layer, head);
-      symbols += Map(maps.probs[layer].data() + head * n * n, n, id);
+    for (int head = 0; head < heads; ++head) {
+      const std::string id = Id(layer, head), name = Name(layer, head, maps.heads);
+      const float* p = maps.probs[layer].data() + head * n * n;
+      symbols += Map(p, n, "m-" + id) + Map(WithoutSpecial(p, maps.special).data(), n, "w-" + id);
       absl::StrAppend(&body, "<a href=\"#", id, "\" title=\"", name,
-          "\"><svg role=\"img\" aria-label=\"", name, "\" viewBox=\"0 0 ", n, " ", n,
-          "\"><use href=\"#m-", id, "\"/></svg></a>\n");
-      large += Large(maps, layer, head, 10 + 8 * letters);
+          "\"><svg role=\"img\" aria-label=\"", name, "\" viewBox=\"0 0 ", n, " ", n, "\">",
+          Uses(id, ""), "</svg></a>\n");
+      large += Large(maps, layer, head, 10 + 8 * letters, cells);
     }
   }
-  std::string style = kStyle;
-  for (int level = 1; level < kLevels; ++level)
-    absl::StrAppend(&style, ".c", level, " { fill: ", Colour(level), "; }\n");
+  const std::string style = absl::StrCat(kStyle, Colours({255, 255, 255}, {8, 48, 107}),
+      "@media (prefers-color-scheme: dark) {\n", kDark, Colours({16, 22, 29}, {158, 213, 255}),
+      "}\n");
   absl::StrAppend(&body, "</div>\n", large, "<svg width=\"0\" height=\"0\" aria-hidden=\"true\">\n",
       symbols, "</svg>\n");
   return HtmlPage("Attention: " + maps.text, style, body);

@@ -11,17 +11,20 @@
 namespace cloze {
 
 struct AttentionMaps {
-  std::string text;
+  std::string model, text;  // for the heading and the title
   std::vector<std::string> tokens;
+  std::vector<bool> special, second;  // for each token: special; in the second text of a pair
   int heads = 0;
   // For each layer [heads, tokens, tokens]: the attention of the row's token to the column's.
   std::vector<std::vector<float>> probs;
 };
 
-// Returns a page with a grid of heat maps, one row per layer and one column per head. Each links to
-// a large version with the tokens at its sides. Inline SVG, no scripts. The colour follows the
-// square root of the probability; values below 0.1 % stay white.
-std::string AttentionPage(const AttentionMaps& maps);
+// Returns a page with a grid of heat maps, one row per layer, one column per head and one for their
+// mean. Each links to a large version with the tokens at its sides and the values as hover texts
+// (if there are many cells, the five largest of a row). A checkbox leaves out special tokens: the
+// others then share 100 % of a row. Inline SVG, no scripts. The colour follows the square root of
+// the probability; values below 0.1 % have the colour of the page.
+std::string AttentionPage(AttentionMaps maps);
 
 // Escapes `text` for the content and quoted attributes of HTML and inline SVG. Invalid UTF-8,
 // control characters and bidirectional overrides become U+FFFD.
