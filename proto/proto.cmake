@@ -1,5 +1,6 @@
 # Generated C++ of the specs, and their descriptors with comments (for `cloze spec explain`) as a C++ array.
-set(cloze_protos proto/options.proto proto/model.proto proto/training.proto proto/task.proto proto/state.proto proto/onnx.proto)
+set(cloze_protos proto/options.proto proto/model.proto proto/training.proto proto/task.proto proto/state.proto
+  proto/onnx.proto proto/tensorboard.proto)
 set(proto_cc)
 set(proto_h)  # listed as outputs, so that their users are rebuilt in the same build
 foreach(p ${cloze_protos})

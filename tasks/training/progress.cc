@@ -37,6 +37,13 @@ Progress::Progress(Options options)
   start_time_ = last_time_ = options_.clock();
   total_tokens_ = options_.tokens;
   if (!options_.log_path.empty()) OpenLog();
+  if (options_.events_path.empty()) return;
+  absl::StatusOr<EventFile> events = EventFile::Open(options_.events_path, options_.step);
+  if (events.ok()) {
+    events_ = *std::move(events);
+  } else {
+    EventsFailed(events.status());
+  }
 }
 
 Progress::~Progress() { Finish(); }
@@ -105,12 +112,18 @@ void Progress::Step(const StepStats& stats) {
   if (stats.skipped) json["skipped"] = true;
   json["time"] = Now();
   AppendLog(json.dump());
+  AddEvents(stats.step, {{"train/loss", stats.loss}, {"train/learning_rate", stats.learning_rate},
+                            {"train/tokens_per_second", tokens_ / seconds_}});
 }
 
 void Progress::Evaluation(int64_t step, const MetricResults& results, bool best) {
   PrintResults(step, results, best);
   AppendLog(absl::StrCat("{\"step\":", step, ",\"best\":", best ? "true" : "false",
       ",\"evaluation\":", results.ToJson(), ",\"time\":\"", Now(), "\"}"));
+  std::vector<std::pair<std::string, double>> scalars;
+  for (const auto& [name, value] : results.values)
+    scalars.emplace_back("validation/" + name, value);
+  AddEvents(step, scalars);
   SkipTime();
 }
 
@@ -161,6 +174,17 @@ void Progress::AppendLog(const std::string& record) {
   }
   torn_ = torn_ || n > 0;
   LogFailed(n < 0 ? std::strerror(errno) : "no space left");
+}
+
+void Progress::AddEvents(int64_t step, const std::vector<std::pair<std::string, double>>& scalars) {
+  if (!events_) return;
+  const absl::Status status = events_->Add(step, scalars);
+  if (!status.ok()) EventsFailed(status);
+}
+
+void Progress::EventsFailed(const absl::Status& status) {
+  events_.reset();
+  screen_.Print(absl::StrCat("warning: ", status.message(), "; the run continues without it"));
 }
 
 void Progress::LogFailed(absl::string_view what) {

@@ -7,11 +7,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "tasks/metrics.h"
+#include "tasks/training/event_file.h"
 #include "tasks/training/screen.h"
 
 namespace cloze {
@@ -32,8 +35,10 @@ struct StepStats {
 class Progress {
  public:
   struct Options {
-    std::string log_path = {};  // appends JSON lines here; empty: no log
-    int64_t total_steps = 1;    // 0: the clock ends the run
+    std::string log_path = {};     // appends JSON lines here; empty: no log
+    std::string events_path = {};  // the same for TensorBoard
+    int64_t step = 0;              // steps of the run before this process
+    int64_t total_steps = 1;       // 0: the clock ends the run
     int64_t log_every_steps = 10;
     int64_t tokens = 0;                     // of the run before this process
     double seconds = 0;                     // that it took
@@ -76,6 +81,8 @@ class Progress {
   void OpenLog();
   void AppendLog(const std::string& record);
   void LogFailed(absl::string_view what);
+  void AddEvents(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
+  void EventsFailed(const absl::Status& status);
 
   Options options_;
   Screen screen_;
@@ -87,6 +94,7 @@ class Progress {
   int64_t total_tokens_ = 0;
   Fd log_;
   bool warned_ = false, torn_ = false;
+  std::optional<EventFile> events_;
 };
 
 }  // namespace cloze

@@ -191,6 +191,8 @@ absl::Status Trainer::Fork() {
 
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
   progress_ = std::make_unique<Progress>(Progress::Options{.log_path = folder_->Path("log.jsonl"),
+      .events_path = spec_.output().tensorboard() ? folder_->Path(kEventsName) : "",
+      .step = state_.step(),
       .total_steps = pace_->total_steps(),
       .log_every_steps = spec_.output().log_every_steps(),
       .tokens = state_.tokens(),

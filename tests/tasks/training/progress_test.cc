@@ -308,6 +308,31 @@ TEST_F(ProgressTest, LogThatIsALinkIsReplaced) {
   EXPECT_FALSE(PathExists(directory_ + "/missing"));
 }
 
+TEST_F(ProgressTest, TensorBoardGetsWhatTheLogGets) {
+  Progress::Options options = Options(0);
+  options.events_path = directory_ + "/" + kEventsName;
+  Progress progress(options);
+  Steps(&progress, 1, 20);
+  MetricResults results;
+  results.values = {{"accuracy", 0.75}};
+  progress.Evaluation(20, results, true);
+  const std::string events = *ReadFile(options.events_path, 1 << 20);
+  int losses = 0;
+  for (size_t at = 0; (at = events.find("train/loss", at)) != std::string::npos; ++at) ++losses;
+  EXPECT_EQ(losses, 2);  // steps 10 and 20
+  for (const char* tag : {"train/learning_rate", "train/tokens_per_second", "validation/accuracy"})
+    EXPECT_THAT(events, HasSubstr(tag));
+}
+
+TEST_F(ProgressTest, EventsThatCannotBeWrittenAreWarnedOfOnce) {
+  Progress::Options options = Options(0);
+  options.events_path = directory_ + "/missing/events";
+  Progress progress(options);
+  Steps(&progress, 1, 40);
+  EXPECT_EQ(absl::StrSplit(Screen(), "warning").operator std::vector<std::string>().size(), 2);
+  EXPECT_THAT(Screen(), HasSubstr("step 40/100"));
+}
+
 TEST_F(ProgressTest, HalfALineOfAKilledRunIsEnded) {
   ASSERT_TRUE(WriteNewFile(directory_ + "/log.jsonl", "{\"step\":1}\n{\"st").ok());
   Progress progress(Options(0));
