@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "tools/text_table.h"
 
 namespace cloze {
 namespace {
@@ -91,7 +92,8 @@ std::string CsvCell(const std::string& cell) {
 absl::Status AnswerWriter::Write(
     const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer) {
   const bool wrong = answer.contains("error");
-  if (format_.empty()) {
+  if (format_ == "table" && !wrong) return writer_->WriteText(TokenTables(answer, StyleOf(1)));
+  if (format_.empty() || format_ == "table") {
     OrderedJson line = OrderedJson::object();
     if (wrong && record.line > 0) line["line"] = record.line;
     line.update(answer);

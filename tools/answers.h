@@ -16,6 +16,7 @@ namespace cloze {
 // Writes answers in one of these formats:
 //   "": the answer as a JSON object, after the id of the record if it has one
 //   jsonl: the input's columns or members, then the answer's
+//   table: the tokens of fill-mask as tables for a terminal
 //   csv (RFC 4180), tsv: a header; the input's columns, then the answer's
 // A member of the answer whose name the input has already becomes "predicted_<name>".
 class AnswerWriter {

@@ -1,4 +1,6 @@
-// `cloze fill-mask`: the likeliest words for each <mask>, as JSON lines.
+// `cloze fill-mask`: the likeliest words for each <mask>, as tables on a terminal, else JSON lines.
+#include <unistd.h>
+
 #include "tools/infer.h"
 
 namespace cloze {
@@ -8,6 +10,7 @@ struct Options {
   InferOptions infer;
   std::vector<std::string> texts;
   int top = 5;
+  bool json = false;
 };
 
 absl::Status FillMask(Options options) {
@@ -16,6 +19,7 @@ absl::Status FillMask(Options options) {
   ASSIGN_OR_RETURN(const auto predictor,
       Predictor::Create(
           *session, PredictorOptions(options.infer, "fill-mask", {.top = options.top})));
+  if (!options.json && ::isatty(1) == 1) options.infer.format = "table";
   if (options.texts.empty()) return AnswerInput(*predictor, options.infer);
   std::vector<Record> records;
   for (const std::string& text : options.texts) records.emplace_back().text = text;
@@ -33,6 +37,7 @@ void AddFillMask(Command& app) {
     AddOnError(command, &options.infer);
     command.Add(
         "--top", &options.top, "Number of tokens to print per mask.", {.min = 1, .max = 1000});
+    command.Add("--json", &options.json, "Print JSON on a terminal too.");
   };
   app.AddCommand<Options>("fill-mask", "Print the most likely tokens for each <mask> in a text.",
       "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini\n"

@@ -119,13 +119,13 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   input.skip_bad = options->on_error == "line";
   input.keep = !options->format.empty();
   if (input.format.empty() && FormatByExtension(input.path).empty()) input.format = options->format;
-  ASSIGN_OR_RETURN(input.data, TrainingData(session->folder(kDefaultAdapter)));
+  ASSIGN_OR_RETURN(input.data, TrainingData(session->folder(kDefaultAdapter), session->config()));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
 }
 
-absl::StatusOr<DataSpec> TrainingData(const std::string& folder) {
+absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config) {
   for (const std::string& place : {folder, DirectoryOf(folder)}) {  // a run, or its checkpoint
     const std::string path = JoinPath(place, kSpecName);
     if (!PathExists(path)) continue;
@@ -137,7 +137,12 @@ absl::StatusOr<DataSpec> TrainingData(const std::string& folder) {
     data.clear_leave_out();
     return data;
   }
-  return DataSpec();
+  DataSpec data;
+  const Json &text = JsonMember(config.task_fields, "text_field"),
+             &pair = JsonMember(config.task_fields, "text_pair_field");
+  if (text.is_string()) data.set_text_field(text.get<std::string>());
+  if (pair.is_string()) data.set_text_pair_field(pair.get<std::string>());
+  return data;
 }
 
 std::string SourceOf(const InputOptions& input) {

@@ -50,8 +50,9 @@ absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 // spec of the model's run, the format as that of the output if nothing else tells.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 
-// Returns how the data of the run in `folder` were read, or an empty spec if it is no run.
-absl::StatusOr<DataSpec> TrainingData(const std::string& folder);
+// Returns how the data of the run in `folder` were read; if it is no run, only the fields that its
+// config.json names.
+absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config);
 
 // Returns the name of the input for messages.
 std::string SourceOf(const InputOptions& input);

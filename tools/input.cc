@@ -1,5 +1,7 @@
 #include "tools/input.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -342,6 +344,8 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
 absl::Status InputReader::Next(std::vector<Record>* records) {
   records->clear();
   if (!late_.ok()) return late_;
+  const bool asks = options_.path == "-" && ::isatty(0) == 1 && ::isatty(2) == 1;
+  if (asks) std::fputs("> ", stderr);
   int64_t bytes = 0;
   while (static_cast<int64_t>(records->size()) < options_.records && bytes < kBatchBytes) {
     Record record;
@@ -352,6 +356,7 @@ absl::Status InputReader::Next(std::vector<Record>* records) {
     bytes += BytesOf(record);
     records->push_back(std::move(record));
   }
+  if (asks && records->empty()) std::fputs("\n", stderr);
   return records->empty() ? late_ : absl::OkStatus();
 }
 

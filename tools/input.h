@@ -55,7 +55,8 @@ class InputReader {
 
   // Reads into *records the next record, waiting for it if necessary, and as many more, up to
   // options.records, as are available without waiting. None at the end. kData, "file:line: ...",
-  // for a malformed line; the records before it are returned first.
+  // for a malformed line; the records before it are returned first. Prompts if the input and
+  // standard error are terminals.
   absl::Status Next(std::vector<Record>* records);
 
   // Names of the columns of a table, after its first row; empty for other formats.

@@ -1,10 +1,13 @@
 // `cloze neighbors` and `cloze analogy`: find tokens with similar embeddings.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/base/text.h"
 #include "tools/infer.h"
+#include "tools/text_table.h"
 
 namespace cloze {
 namespace {
@@ -13,6 +16,7 @@ struct Options {
   std::string model;
   std::vector<std::string> words;
   int top = 10;
+  bool json = false;
 };
 
 // The token embeddings of a model.
@@ -85,13 +89,21 @@ class Embeddings {
   ConstMat table_;  // [vocab, hidden]
 };
 
+// Writes a table on a terminal, else a line of JSON.
+absl::Status Print(const Options& options, const OrderedJson& answer, LineWriter& writer) {
+  if (options.json || ::isatty(1) != 1) return writer.Write(ToJsonLine(answer));
+  return writer.WriteText(TokenTables(answer, StyleOf(1)));
+}
+
 absl::Status Neighbors(const Options& options) {
   ASSIGN_OR_RETURN(const Embeddings embeddings, Embeddings::Open(options.model));
   LineWriter writer;
   for (const std::string& word : options.words) {
     ASSIGN_OR_RETURN(const int32_t id, embeddings.IdOf(word));
-    RETURN_IF_ERROR(writer.Write(ToJsonLine({{"word", word}, {"token", embeddings.token(id)},
-        {"neighbors", embeddings.Nearest(embeddings.row(id), {id}, options.top)}})));
+    RETURN_IF_ERROR(Print(options,
+        {{"word", word}, {"token", embeddings.token(id)},
+            {"neighbors", embeddings.Nearest(embeddings.row(id), {id}, options.top)}},
+        writer));
   }
   return writer.Flush();
 }
@@ -106,15 +118,17 @@ absl::Status Analogy(const Options& options) {
   std::vector<float> v;
   for (size_t i = 0; i < embeddings.row(ids[0]).size(); ++i)
     v.push_back(embeddings.row(ids[0])[i] - embeddings.row(ids[1])[i] + embeddings.row(ids[2])[i]);
-  return WriteStdout(ToJsonLine({{"words", options.words},
-                         {"neighbors", embeddings.Nearest(v, ids, options.top)}}) +
-                     "\n");
+  LineWriter writer;
+  RETURN_IF_ERROR(Print(options,
+      {{"words", options.words}, {"neighbors", embeddings.Nearest(v, ids, options.top)}}, writer));
+  return writer.Flush();
 }
 
 void DeclareCommon(Command& command, Options& options) {
   command.Add("--model", &options.model, "Model folder, a run or a Hugging Face folder.",
       {.required = true});
   command.Add("--top", &options.top, "Number of tokens to print.", {.min = 1, .max = 1000});
+  command.Add("--json", &options.json, "Print JSON on a terminal too.");
 }
 
 }  // namespace

@@ -139,6 +139,25 @@ std::string AlignedTable(const Rows& rows, const TableStyle& style, size_t best)
   return text;
 }
 
+std::string TokenTables(const OrderedJson& answer, const TableStyle& style) {
+  const bool masks = answer.contains("masks");
+  std::string title, text;
+  for (const char* name : {"text", "word"}) {
+    if (answer.contains(name)) title = Quote(answer[name].get<std::string>(), 60);
+  }
+  if (answer.contains("words"))
+    title = absl::StrCat(Label(answer["words"][0]), " - ", Label(answer["words"][1]), " + ",
+        Label(answer["words"][2]));
+  const OrderedJson all = masks ? answer["masks"] : OrderedJson::array({answer["neighbors"]});
+  for (const OrderedJson& tokens : all) {
+    Rows rows = {{title, "score"}};
+    for (const OrderedJson& token : tokens)
+      rows.push_back({Label(token["token"]), MetricText(token["score"])});
+    absl::StrAppend(&text, AlignedTable(rows, style), "\n");
+  }
+  return text;
+}
+
 std::string ResultTables(const OrderedJson& results, const TableStyle& style) {
   std::string text = Metrics(results, style);
   for (const char* name : {"per_type", "per_class"}) {

@@ -25,6 +25,9 @@ std::string AlignedTable(
 // that is wider than the terminal becomes a list of the most frequent confusions.
 std::string ResultTables(const OrderedJson& results, const TableStyle& style);
 
+// Returns the tokens and scores of an answer of fill-mask, neighbors or analogy as tables.
+std::string TokenTables(const OrderedJson& answer, const TableStyle& style);
+
 // Returns "0.9123", or "-" for a JSON null.
 std::string MetricText(const OrderedJson& value);
 

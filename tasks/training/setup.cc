@@ -106,6 +106,11 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   config.problem_type.clear();
   config.task_fields.clear();
   task.Describe(spec.train(), &config);
+  for (const auto& [name, field] : {std::pair("text_field", spec.train().text_field()),
+           std::pair("text_pair_field", spec.train().text_pair_field())}) {
+    if (!field.empty() && field != DataSpec::default_instance().text_field())
+      config.task_fields[name] = field;  // so that a folder without a spec reads tables
+  }
   const absl::Status bound = task.Bind(config, setup.tokenizer.get(), spec.seed());
   if (!bound.ok()) return AtField(loaded, TokenizerField(spec), bound);
   const auto build = [&](const DataSpec& data) {

@@ -86,6 +86,16 @@ TEST_F(TablesTest, CsvInCsvOut) {
       HasSubstr("new.csv:2: \"a great\\u{A}film\" has a tab or a line end"));
 }
 
+TEST_F(TablesTest, AFolderWithoutASpecKnowsItsColumns) {
+  std::filesystem::create_directory(Path("folder"));
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"})
+    std::filesystem::copy_file(Path("run/") + name, Path("folder/") + name);
+  Write("new2.csv", "id,subject\n1,a great film\n");
+  const RunResult r = Run("predict --model folder --format csv new2.csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, StartsWith("id,subject,label,score\n1,a great film,pos,"));
+}
+
 TEST_F(TablesTest, ColumnsCanBeNamed) {
   Write("other.tsv", "key\tbody\nx\ta great film\n");
   const RunResult r = Run("predict --model run --text-field body --id-field key other.tsv");
