@@ -464,7 +464,7 @@ TEST(Bench, SaysWhatIsWrong) {
   EXPECT_EQ(RunCloze("bench").exit, 2);
   EXPECT_EQ(RunCloze("bench trian").exit, 2);
   EXPECT_THAT(RunCloze("bench train --encoder huge").err,
-      HasSubstr("expected tiny, mini, small, medium or base, found huge"));
+      HasSubstr("expected tiny, mini, small, medium, base or modernbert, found huge"));
   EXPECT_EQ(RunCloze("bench tokenize --text no-such-file").exit, 66);
 }
 
