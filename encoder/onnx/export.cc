@@ -328,7 +328,7 @@ class Exporter {
 absl::StatusOr<OnnxGraph> ExportOnnx(const Model& model, OnnxPool pool) {
   const Family* family = model.config().family;
   for (const Family* known : {&kBert, &kRoberta, &kRobertaPreLayerNorm, &kXlmRoberta, &kCamembert,
-           &kDistilBert, &kElectra, &kAlbert, &kModernBert}) {
+           &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert}) {
     if (family == known) return Exporter(model).Run(pool);
   }
   return Error(Exit::kMismatch, "models of the family ", family->model_type, " cannot be exported");
