@@ -176,7 +176,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   }
   store->Changed();
   for (const auto& [name, tensor] : tensors) {
-    const bool read = absl::c_any_of(reads, [&](const Read& r) { return r.tensor == tensor; });
+    const auto* const whole = tensor;  // clang 14 does not capture structured bindings
+    const bool read = absl::c_any_of(reads, [&](const Read& r) { return r.tensor == whole; });
     if (read || store->Find(name) >= 0) continue;
     const auto copy = copies.find(name);
     if (copy == copies.end()) {

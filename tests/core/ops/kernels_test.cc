@@ -73,10 +73,11 @@ Table<float> Rounded(Table<float> t, DType type) {
 }
 
 struct Keys {
-  uint64_t example[200];
-  int32_t position[200];
+  static constexpr int kRows = 300;  // more than any test has
+  uint64_t example[kRows];
+  int32_t position[kRows];
   Keys() {
-    for (int i = 0; i < 200; ++i) example[i] = (uint64_t{3} << 32) + i / 50, position[i] = i % 50;
+    for (int i = 0; i < kRows; ++i) example[i] = (uint64_t{3} << 32) + i / 50, position[i] = i % 50;
   }
   RowDropout Row(float p, uint32_t site) const {
     if (p == 0) return {};
