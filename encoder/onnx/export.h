@@ -9,7 +9,7 @@
 
 namespace cloze {
 
-// What an exported encoder without a head gives beside last_hidden_state.
+// The vector of each text that an exported encoder without a head returns in addition.
 enum class OnnxPool { kNone, kClass, kMean };
 
 // Returns the graph of `model`. Inputs, int64 [batch_size, sequence_length]: input_ids,

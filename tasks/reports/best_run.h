@@ -1,4 +1,4 @@
-// What several runs in one directory share: the directory's lock, and the best model in it.
+// The parts that several runs in one directory share: its lock, and the best model in it.
 #ifndef CLOZE_TASKS_REPORTS_BEST_RUN_H_
 #define CLOZE_TASKS_REPORTS_BEST_RUN_H_
 

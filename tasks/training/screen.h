@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// What a terminal can show; by default what the environment says.
+// The abilities of a terminal.
 struct ScreenStyle {
   int width = 0;        // columns; 0: not a terminal, or TERM is "dumb"
   bool colour = false;  // unless NO_COLOR is set
