@@ -1,9 +1,11 @@
 // What the program shows on a terminal, which a pseudo-terminal stands for.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <filesystem>
 #include <fstream>
@@ -47,6 +49,9 @@ std::string OnTerminal(const std::string& folder, const std::string& arguments, 
 class TerminalTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0) GTEST_SKIP() << "no pseudo-terminals on this machine";
+    ::close(terminal);
     dir_ = new std::string(TemporaryFolder());
     std::string text;
     for (int i = 0; i < 40; ++i) text += "A great film and a dull movie was here.\n\n";
