@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json Spans(const std::vector<Span>& spans) {
+Json OffsetPairs(const std::vector<Span>& spans) {
   Json result = Json::array();
   for (const Span& span : spans) result.push_back({span.begin, span.end});
   return result;
@@ -58,7 +58,7 @@ void TokenizerCases::Check(const Tokenizer& tokenizer) const {
     // Hugging Face forgets a character that is dropped from the start, and is off by one from
     // there.
     if (text[0] != '\v') {
-      EXPECT_EQ(Spans(encoding.chars), expected["offsets"]) << tokens;
+      EXPECT_EQ(OffsetPairs(encoding.chars), expected["offsets"]) << tokens;
     }
     EXPECT_EQ(Words(encoding.words), expected["word_ids"]) << tokens;
     for (size_t i = 0; i < encoding.ids.size(); ++i) {

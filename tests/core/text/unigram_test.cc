@@ -47,7 +47,7 @@ std::unique_ptr<Tokenizer> Make(const Json& json) {
 }
 
 // Tokens of a text without those around it, and their spans: "▁a 0-1 bc 1-3".
-std::string Tokens(const Tokenizer& tokenizer, const std::string& text, bool spans = false) {
+std::string Pieces(const Tokenizer& tokenizer, const std::string& text, bool spans = false) {
   const Encoding e = tokenizer.Encode(text, false);
   std::vector<std::string> tokens;
   for (size_t i = 0; i < e.ids.size(); ++i) {
@@ -67,16 +67,16 @@ Json Metaspace(const std::string& scheme, bool split = true) {
 
 TEST(Unigram, WordsAsInHuggingFace) {
   const auto tokenizer = Make(Golden());
-  EXPECT_EQ(Tokens(*tokenizer, "ab", true), "▁ 0-1 ab 0-2");
-  EXPECT_EQ(Tokens(*tokenizer, "abc"), "▁a bc");
-  EXPECT_EQ(Tokens(*tokenizer, "  abab  abc ", true), "▁ 2-3 ab 2-4 ab 4-6 ▁a 8-9 bc 9-11");
-  EXPECT_EQ(Tokens(*tokenizer, "xyz", true), "▁ 0-1 <unk> 0-3");
-  EXPECT_EQ(Tokens(*tokenizer, "ab xyb"), "▁ ab ▁ <unk> b");
-  EXPECT_EQ(Tokens(*tokenizer, "axxb"), "▁a <unk> b");
-  EXPECT_EQ(Tokens(*tokenizer, ""), "");
-  EXPECT_EQ(Tokens(*tokenizer, " "), "");
-  EXPECT_EQ(Tokens(*tokenizer, "a<mask>b", true), "▁a 0-1 <mask> 1-7 ▁ 7-8 b 7-8");
-  EXPECT_EQ(Tokens(*tokenizer, "ab\xFFz"), Tokens(*tokenizer, "ab\uFFFDz"));
+  EXPECT_EQ(Pieces(*tokenizer, "ab", true), "▁ 0-1 ab 0-2");
+  EXPECT_EQ(Pieces(*tokenizer, "abc"), "▁a bc");
+  EXPECT_EQ(Pieces(*tokenizer, "  abab  abc ", true), "▁ 2-3 ab 2-4 ab 4-6 ▁a 8-9 bc 9-11");
+  EXPECT_EQ(Pieces(*tokenizer, "xyz", true), "▁ 0-1 <unk> 0-3");
+  EXPECT_EQ(Pieces(*tokenizer, "ab xyb"), "▁ ab ▁ <unk> b");
+  EXPECT_EQ(Pieces(*tokenizer, "axxb"), "▁a <unk> b");
+  EXPECT_EQ(Pieces(*tokenizer, ""), "");
+  EXPECT_EQ(Pieces(*tokenizer, " "), "");
+  EXPECT_EQ(Pieces(*tokenizer, "a<mask>b", true), "▁a 0-1 <mask> 1-7 ▁ 7-8 b 7-8");
+  EXPECT_EQ(Pieces(*tokenizer, "ab\xFFz"), Pieces(*tokenizer, "ab\uFFFDz"));
   EXPECT_EQ(tokenizer->Encode("a").ids, (std::vector<int32_t>{0, 5, 2}));
   EXPECT_EQ(tokenizer->EncodePair("a", "a").ids, (std::vector<int32_t>{0, 5, 2, 2, 5, 2}));
   const Encoding words = tokenizer->EncodeWords({"ab", " ", "abc"}, false);
@@ -89,7 +89,7 @@ TEST(Unigram, WordsAsInHuggingFace) {
 TEST(Unigram, PiecesOfTextThatIsNoAddedToken) {
   Json json = Golden();
   json["added_tokens"].erase(4);
-  EXPECT_EQ(Tokens(*Make(json), "a<mask>b"), "▁a <mask> b");
+  EXPECT_EQ(Pieces(*Make(json), "a<mask>b"), "▁a <mask> b");
 }
 
 // Of equal sums, the path that was found first stays: that of the longest last piece.
@@ -97,16 +97,16 @@ TEST(Unigram, EqualSums) {
   Json json = Golden();
   json["model"]["vocab"][12][1] = -12.5;  // abc = a + bc
   json["pre_tokenizer"] = Metaspace("never");
-  EXPECT_EQ(Tokens(*Make(json), "abc"), "abc");
+  EXPECT_EQ(Pieces(*Make(json), "abc"), "abc");
   json["model"]["vocab"][12][1] = -12.6;
-  EXPECT_EQ(Tokens(*Make(json), "abc"), "a bc");
+  EXPECT_EQ(Pieces(*Make(json), "abc"), "a bc");
 }
 
 TEST(Unigram, MetaspaceSchemes) {
   Json json = Golden();
   const auto tokens = [&](const Json& pre_tokenizer, const std::string& text) {
     json["pre_tokenizer"] = pre_tokenizer;
-    return Tokens(*Make(json), text, true);
+    return Pieces(*Make(json), text, true);
   };
   EXPECT_EQ(tokens(Metaspace("always"), "  ab   c"), "▁ 0-1 ▁ 1-2 ab 2-4 ▁ 4-5 ▁ 5-6 ▁ 6-7 c 7-8");
   EXPECT_EQ(tokens(Metaspace("always"), "ab "), "▁ 0-1 ab 0-2 ▁ 2-3");
@@ -129,7 +129,7 @@ TEST(Unigram, WordsOfScriptsWithoutBlanks) {
   for (const char* piece : {"世界", "สวัสดี", "カナ", "é"})
     json["model"]["vocab"].push_back({piece, -5.0});
   const auto tokenizer = Make(json);
-  EXPECT_EQ(Tokens(*tokenizer, "世界カナé"), "▁ 世界 カナ é");
+  EXPECT_EQ(Pieces(*tokenizer, "世界カナé"), "▁ 世界 カナ é");
   for (const char* piece : {"世界", "สวัสดี", "カナ"})
     EXPECT_FALSE(tokenizer->ContinuesWord(tokenizer->id(piece))) << piece;
   EXPECT_TRUE(tokenizer->ContinuesWord(tokenizer->id("é")));
@@ -138,12 +138,12 @@ TEST(Unigram, WordsOfScriptsWithoutBlanks) {
 TEST(Unigram, ByteFallback) {
   Json json = Golden();
   json["model"]["byte_fallback"] = true;
-  EXPECT_EQ(Tokens(*Make(json), "aé"), "▁a <unk>");
+  EXPECT_EQ(Pieces(*Make(json), "aé"), "▁a <unk>");
   for (const char* byte : {"<0xC3>", "<0xA9>"}) json["model"]["vocab"].push_back({byte, -20.0});
   // Not all bytes exist, so decoding does not know them either.
   const auto tokenizer = Make(json);
-  EXPECT_EQ(Tokens(*tokenizer, "aéb", true), "▁a 0-1 <0xC3> 1-2 <0xA9> 1-2 b 2-3");
-  EXPECT_EQ(Tokens(*tokenizer, "aéx"), "▁a <unk>");
+  EXPECT_EQ(Pieces(*tokenizer, "aéb", true), "▁a 0-1 <0xC3> 1-2 <0xA9> 1-2 b 2-3");
+  EXPECT_EQ(Pieces(*tokenizer, "aéx"), "▁a <unk>");
 }
 
 TEST(Unigram, TemplatesOfAnyOrder) {
