@@ -95,12 +95,12 @@ TEST(ClassificationMetric, NothingCountedIsNull) {
 
 TEST(ClassificationMetric, ManyLabelsStaySmall) {
   std::vector<std::string> labels;
-  for (int i = 0; i < 200000; ++i) labels.push_back(std::to_string(i));
+  for (int i = 0; i < 20000; ++i) labels.push_back(std::to_string(i));
   ClassificationMetric metric(labels);
-  metric.Add(199999, 3);
+  metric.Add(19999, 3);
   const Json json = Json::parse(metric.Results().ToJson());
   EXPECT_TRUE(json["confusion"].is_null());
-  EXPECT_EQ(json["per_class"].size(), 200000);
+  EXPECT_EQ(json["per_class"].size(), 20000);
 }
 
 TEST(ClassificationMetric, LabelsMayHoldAnyBytes) {

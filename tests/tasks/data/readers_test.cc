@@ -485,9 +485,9 @@ TEST_F(ReadersTest, TagsAreAppendedToWords) {
 }
 
 TEST_F(ReadersTest, ManyBlankLinesNeedLittleMemory) {
-  const std::string text = std::string(3000000, '\n') + "a O\n";
+  const std::string text = std::string(1000000, '\n') + "a O\n";
   EXPECT_EQ(Rewrite(Data("a.conll", text), Labels::kRequired, Same), text);
-  EXPECT_THAT(*Sentences(Data("a.conll", text)), ElementsAre("a/O@3000001"));
+  EXPECT_THAT(*Sentences(Data("a.conll", text)), ElementsAre("a/O@1000001"));
 }
 
 TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
@@ -504,7 +504,7 @@ TEST_F(ReadersTest, DamagedFilesAreReadOrRefused) {
   Philox random(7, Purpose::kShuffle);
   int64_t errors = 0, total = 0;
   for (const auto& [name, content] : files) {
-    for (int round = 0; round < 500; ++round) {
+    for (int round = 0; round < 150; ++round) {
       std::string damaged = content;
       for (uint32_t k = 0; k < 1 + round % 4; ++k) {
         const Philox::Block r = random(round, k, name[2] + name[3] * 256);
