@@ -106,7 +106,7 @@ mutate() {  # worker, row
   printf '%-9s %3d  %s: %s\n' "$verdict" $((row + 1)) "$file" "${news[$row]:-(no line)}" | tee -a "$tree/verdicts"
 }
 
-: > "$tree/verdicts"
+mkdir -p "$tree" && : > "$tree/verdicts"
 for ((w = 0; w < jobs; ++w)); do
   [ -n "${rows_of[$w]}" ] || continue
   at=$tree/$w
