@@ -120,8 +120,9 @@ class Team {
     t_index = index;
     t_inside = true;
     SetLibraryThreads(1);
-    while (!stop_) {
-      const uint32_t loop = loop_.load();
+    while (true) {
+      const uint32_t loop = loop_.load();  // before stop_, which is set before the last change
+      if (stop_) return;
       Drain();
       if (!Spin([&] { return loop_.load() != loop; })) loop_.wait(loop);
     }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace cloze {
@@ -50,6 +52,19 @@ TEST_P(ThreadsTest, NestedLoopsRunInline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, ThreadsTest, testing::Values(1, 2, 5));
+
+TEST(Threads, ChangingTheNumberEndsTheOldThreads) {
+  const int before = Threads();
+  std::atomic<int64_t> ran = 0;
+  for (int i = 0; i < 300; ++i) {
+    SetThreads(2 + i % 3);
+    // Loops of different lengths, so that workers are told to end at different places.
+    ParallelFor(
+        2, [&](int64_t) { std::this_thread::sleep_for(std::chrono::microseconds(i)), ++ran; });
+  }
+  SetThreads(before);
+  EXPECT_EQ(ran, 600);
+}
 
 TEST(Threads, DefaultIsWhatTheProcessMayUse) {
   EXPECT_GE(AvailableCores(), 1);
