@@ -21,10 +21,6 @@ endif()
 if(CLOZE_SANITIZE)
   target_compile_options(cloze_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(cloze_flags INTERFACE -fsanitize=address,undefined)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # With these checks g++ rejects flat_hash_map of Abseil 2024 and later (GCC bug 71962).
-    target_compile_options(cloze_flags INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
-  endif()
 else()
   # Hardening; tests/rules checks it on the built program.
   target_compile_options(cloze_flags INTERFACE -fstack-protector-strong -fstack-clash-protection -fcf-protection=full

@@ -73,7 +73,7 @@ if ! tools/setup.sh; then
 fi
 
 # For the checks of tests/rules/lint.sh, which are skipped without.
-tools/setup.sh clang clang-format clang-tidy libomp-dev || echo "test.sh: goes on without clang"
+tools/setup.sh clang clang-format clang-tidy libclang-rt-dev libomp-dev || echo "test.sh: goes on without clang"
 
 run release build shipped_tests checked
 # Containers may forbid the leak checker's ptrace; everything else stays on.

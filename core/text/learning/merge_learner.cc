@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <unordered_map>
 
 #include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
@@ -183,13 +184,13 @@ class MergeLearner {
   const std::string prefix_;  // of pieces that continue a word
   TokenizerData& data_;
   std::vector<std::string>& tokens_;
-  HashMap<std::string, uint32_t> ids_;
+  std::unordered_map<std::string, uint32_t> ids_;
   // Ids of each character at the start of a word and inside one (0: it never is inside).
   std::map<char32_t, std::pair<uint32_t, uint32_t>> alphabet_;
   std::vector<Word> words_;
   std::vector<uint32_t> pieces_;
-  HashMap<Pair, int64_t> counts_;
-  HashMap<Pair, Places> seen_;  // pairs found since the last QueueSeen
+  std::unordered_map<Pair, int64_t> counts_;
+  std::unordered_map<Pair, Places> seen_;  // pairs found since the last QueueSeen
   std::vector<Places> places_;
   std::priority_queue<Candidate> queue_;
 };

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/learning/merge_learner.h"
@@ -50,13 +52,21 @@ Recipe RecipeOf(const VocabOptions& options) {
 
 // How often each word occurred, with an estimate of the memory that takes.
 struct WordCounts {
-  HashMap<std::string, int64_t> words;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(absl::string_view word) const { return Hash64(word.data(), word.size(), 0); }
+  };
+  std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> words;
   int64_t text_bytes = 0;
 
   void Add(absl::string_view word, int64_t count) {
-    const auto [at, is_new] = words.try_emplace(word, 0);
-    at->second += count;
-    if (is_new) text_bytes += word.size();
+    const auto at = words.find(word);
+    if (at != words.end()) {
+      at->second += count;
+    } else {
+      words.emplace(word, count);
+      text_bytes += word.size();
+    }
   }
 
   // Removes the words that occurred at most `count` times; returns how many that were, with

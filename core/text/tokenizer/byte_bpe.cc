@@ -3,8 +3,8 @@
 #include <array>
 #include <bit>
 
-#include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
+#include "core/base/hash.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/text/tokenizer/pipeline.h"
@@ -62,7 +62,7 @@ class ByteBpe final : public SubwordModel {
   size_t Place(int32_t left, int32_t right) const {
     const size_t mask = merges_.size() - 1;
     const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-    size_t at = absl::Hash<uint64_t>()(key) & mask;
+    size_t at = Hash64(&key, sizeof(key), 0) & mask;
     while (merges_[at].left >= 0 && (merges_[at].left != left || merges_[at].right != right))
       at = (at + 1) & mask;
     return at;
