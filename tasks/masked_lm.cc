@@ -179,7 +179,9 @@ class MaskedLm : public Task {
     const auto longest = static_cast<int64_t>(from + (to - from) * done / spec_.warmup_share());
     return SplitSequence(example, longest / kMultiple * kMultiple, spec_.append_sep());
   }
-  void Draw(uint64_t number, Example* example) const override { masker_->Apply(number, example); }
+  void Draw(uint64_t number, double done, Example* example) const override {
+    masker_->Apply(number, done, example);
+  }
   absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
     std::vector<double> counts(tokenizer()->vocab_size());
     RETURN_IF_ERROR(ForSomeExamples(train, [&](const Example& example) {
@@ -188,7 +190,7 @@ class MaskedLm : public Task {
     return Entropy(counts);
   }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override {
-    return ShareOfRows(rows, double{spec_.mask_share()} + 1.0 / 32);
+    return ShareOfRows(rows, std::max(MaskShare(spec_, 0), MaskShare(spec_, 1)) + 1.0 / 32);
   }
 
   std::unique_ptr<Evaluation> NewEvaluation(

@@ -23,6 +23,11 @@ std::vector<float> GeometricCdf(double mean, int longest) {
 
 }  // namespace
 
+float MaskShare(const MaskedLmSpec& spec, double done) {
+  if (!spec.has_final_mask_share()) return spec.mask_share();
+  return static_cast<float>((1 - done) * spec.mask_share() + done * spec.final_mask_share());
+}
+
 absl::StatusOr<Masker> Masker::Create(
     const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed) {
   Masker masker(spec, seed);
@@ -40,13 +45,13 @@ absl::StatusOr<Masker> Masker::Create(
   return masker;
 }
 
-void Masker::Apply(uint64_t example, Example* e) const {
+void Masker::Apply(uint64_t example, double done, Example* e) const {
   e->rows.clear();
   e->labels.clear();
   const int64_t ordinary =
       std::count_if(e->ids.begin(), e->ids.end(), [&](int32_t id) { return !special_[id]; });
   if (ordinary == 0) return;
-  const auto count = std::max<int64_t>(1, std::lround(spec_.mask_share() * ordinary));
+  const auto count = std::max<int64_t>(1, std::lround(MaskShare(spec_, done) * ordinary));
   std::vector<Pick> picks = spec_.unit() == MaskedLmSpec::SPAN ? PickSpans(example, e->ids, count)
                                                                : PickWords(example, e->ids, count);
   std::sort(picks.begin(), picks.end());

@@ -12,20 +12,23 @@
 
 namespace cloze {
 
-// Uses only Philox(seed, example, position): the
-// same example number always gives the same mask.
+// Returns the share of the tokens to predict when the share `done` of the run, 0 to 1, is done.
+float MaskShare(const MaskedLmSpec& spec, double done);
+
+// Uses only Philox(seed, example, position): the same example number and share of the run always
+// give the same mask.
 class Masker {
  public:
   // kSpec if the vocabulary has no <mask>.
   static absl::StatusOr<Masker> Create(
       const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
-  // Picks max(1, round(mask_share * n)) of the example's n ordinary tokens; each becomes <mask>,
-  // stays, or becomes a random ordinary token. Sets rows (ascending) and labels (the original ids).
-  // An example of special tokens only gets none. Whole words and spans that would be more than that
-  // are left out or cut at a word's end, so that fewer tokens may be picked; only a first word is
-  // taken however long it is.
-  void Apply(uint64_t example, Example* e) const;
+  // Picks max(1, round(MaskShare(spec, done) * n)) of the example's n ordinary tokens; each becomes
+  // <mask>, stays, or becomes a random ordinary token. Sets rows (ascending) and labels (the
+  // original ids). An example of special tokens only gets none. Whole words and spans that would be
+  // more than that are left out or cut at a word's end, so that fewer tokens may be picked; only a
+  // first word is taken however long it is.
+  void Apply(uint64_t example, double done, Example* e) const;
 
  private:
   // Tokens [begin, end) of a word.

@@ -160,8 +160,9 @@ class Task {
     return {std::move(example)};
   }
   // Sets rows and labels of example `number` where the store does not have them as they are used,
-  // such as those that are drawn anew each time; a pure function.
-  virtual void Draw(uint64_t /*number*/, Example*) const {}
+  // such as those that are drawn anew each time, when the share `done` of the run is done (1 in
+  // evaluations); a pure function.
+  virtual void Draw(uint64_t /*number*/, double /*done*/, Example*) const {}
   // True if targets have the mean of the hidden states of some rows (Batch::averages).
   virtual bool averages() const { return false; }
   // Summed loss of `logits`, those of the batch's targets from `first` on; with scale != 0, logits

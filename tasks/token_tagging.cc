@@ -243,7 +243,7 @@ class TokenTagging : public Task {
   }
 
   // Sets the pieces that decide.
-  void Draw(uint64_t, Example* example) const override {
+  void Draw(uint64_t, double, Example* example) const override {
     example->averages = averages();
     if (spec_.pieces() != TokenTaggingSpec::LAST) return;
     for (size_t i = 0; i < example->rows.size(); ++i) example->rows[i] += example->further[i];
@@ -292,7 +292,7 @@ absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
                                          : record.words;
   EncodedText sequences = CutIntoWindows(*tokenizer, words, {}, spec_.max_tokens(), Overlap::kHalf);
   cut->words += sequences.stats.truncated;
-  for (Example& window : sequences.windows) Draw(0, &window);
+  for (Example& window : sequences.windows) Draw(0, 1, &window);
   return std::move(sequences.windows);
 }
 

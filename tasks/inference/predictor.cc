@@ -127,7 +127,7 @@ absl::StatusOr<MetricResults> Evaluate(
       return Error(Exit::kInterrupted, "stopped while evaluating");
     Example example;
     RETURN_IF_ERROR(store.Read(i, &example));
-    task.Draw(kHeldOut + i, &example);
+    task.Draw(kHeldOut + i, /*done=*/1, &example);
     if (batch.tokens() + static_cast<int64_t>(example.ids.size()) > options.batch_tokens) run();
     AddExample(example, kHeldOut + i, &batch);
     examples.push_back(std::move(example));

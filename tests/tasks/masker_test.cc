@@ -59,7 +59,7 @@ TEST_F(MaskerTest, EveryUnitKeepsTheShareAndSparesSpecialTokens) {
     for (uint64_t number = 0; number < 200; ++number) {
       const Example before = Words(60);
       Example e = before;
-      masker.Apply(number, &e);
+      masker.Apply(number, 0, &e);
       const int64_t most = std::lround(0.15f * (before.ids.size() - 2));
       EXPECT_GE(e.rows.size(), 1);
       EXPECT_LE(static_cast<int64_t>(e.rows.size()), most);
@@ -77,6 +77,23 @@ TEST_F(MaskerTest, EveryUnitKeepsTheShareAndSparesSpecialTokens) {
   }
 }
 
+TEST_F(MaskerTest, TheShareMovesToTheFinalOne) {
+  MaskedLmSpec spec = Spec(MaskedLmSpec::TOKEN, 0.3f);
+  const Masker same = Make(spec);
+  spec.set_final_mask_share(0.1f);
+  const Masker masker = Make(spec);
+  for (const auto& [done, picks] : {std::pair(0.0, 36), {0.5, 24}, {0.75, 18}, {1.0, 12}}) {
+    Example e = Words(60);  // 120 pieces
+    masker.Apply(5, done, &e);
+    EXPECT_EQ(e.rows.size(), picks) << done;
+    Example constant = Words(60);
+    same.Apply(5, done, &constant);
+    EXPECT_EQ(constant.rows.size(), 36);
+    for (const int32_t row : e.rows)
+      EXPECT_THAT(constant.rows, testing::Contains(row)) << "a smaller share picks fewer of them";
+  }
+}
+
 // The words of a span are kept together; words on both sides of a special token are no span.
 TEST_F(MaskerTest, SpansEndAtSpecialTokens) {
   MaskedLmSpec spec = Spec(MaskedLmSpec::SPAN, 1);
@@ -90,7 +107,7 @@ TEST_F(MaskerTest, SpansEndAtSpecialTokens) {
   for (uint64_t number = 0; number < 1000; ++number) {
     Example e;
     e.ids = {special.cls, cat, special.sep, cat, special.sep};
-    masker.Apply(number, &e);
+    masker.Apply(number, 0, &e);
     if (e.rows.size() < 2) continue;  // it gives up after many attempts
     unlike += e.ids[1] != e.ids[3];
   }
@@ -103,7 +120,7 @@ TEST_F(MaskerTest, WordsAndSpansAreHiddenWhole) {
     for (uint64_t number = 0; number < 100; ++number) {
       const Example before = Words(60);
       Example e = before;
-      masker.Apply(number, &e);
+      masker.Apply(number, 0, &e);
       const std::set<int32_t> rows(e.rows.begin(), e.rows.end());
       for (const int32_t row : rows) {
         EXPECT_TRUE(Starts(before, row) || rows.count(row - 1) > 0)
@@ -125,7 +142,7 @@ TEST_F(MaskerTest, LengthsOfSpansAreGeometric) {
   int spans = 0, words = 0;
   for (uint64_t number = 0; number < 2000; ++number) {
     Example e = before;
-    masker.Apply(number, &e);
+    masker.Apply(number, 0, &e);
     // The first span placed is the only one that the budget of 20 never cuts; which it was is
     // unknown, so count all runs.
     for (size_t i = 0, begin = 0; i < e.rows.size(); ++i) {
@@ -149,7 +166,7 @@ TEST_F(MaskerTest, SpansAreKeptOrReplacedAsAWhole) {
   for (uint64_t number = 0; number < 200; ++number) {
     Example e;
     e.ids.assign(100, tokenizer_->id("cat"));
-    masker.Apply(number, &e);
+    masker.Apply(number, 0, &e);
     int changes = 0;
     for (size_t i = 0; i < e.rows.size(); ++i) {
       const bool mask = e.ids[e.rows[i]] == tokenizer_->special().mask;
@@ -169,7 +186,7 @@ TEST_F(MaskerTest, RandomWordsAreNeverSpecial) {
   std::set<int32_t> drawn;
   for (uint64_t number = 0; number < 500; ++number) {
     Example e = Words(40);
-    masker.Apply(number, &e);
+    masker.Apply(number, 0, &e);
     for (const int32_t row : e.rows) drawn.insert(e.ids[row]);
   }
   for (const int32_t id : drawn) EXPECT_FALSE(tokenizer_->is_special(id)) << tokenizer_->token(id);
@@ -181,7 +198,7 @@ TEST_F(MaskerTest, AWordLongerThanTheShareIsStillTaken) {
   for (const auto unit : {MaskedLmSpec::WORD, MaskedLmSpec::SPAN}) {
     Example e;
     e.ids = {tokenizer_->id("cat"), tokenizer_->id("##s"), tokenizer_->id("##s")};
-    Make(Spec(unit, 0.15f)).Apply(1, &e);
+    Make(Spec(unit, 0.15f)).Apply(1, 0, &e);
     EXPECT_EQ(e.rows, (std::vector<int32_t>{0, 1, 2})) << unit;
   }
 }
