@@ -25,7 +25,7 @@ struct Options {
 
 // Refuses to replace a different vocabulary, because models depend on its ids.
 absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) {
-  for (const char* name : {"vocab.txt", "vocab.json"}) {
+  for (const char* name : {"vocab.txt", "vocab.json", "tokenizer.json"}) {
     const std::string path = JoinPath(options.out, name);
     if (options.force || !PathExists(path)) continue;
     const auto old = LoadTokenizer(options.out, true);
@@ -37,14 +37,14 @@ absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) 
   return absl::OkStatus();
 }
 
-void ShowProgress(int64_t done, int64_t total) {
+void ShowProgress(const char* stage, int64_t done, int64_t total) {
   if (total > 0 && ::isatty(STDERR_FILENO))
-    std::fprintf(stderr, "\rreading %3d %%", static_cast<int>(100.0 * done / total));
+    std::fprintf(stderr, "\r%-8s %3d %%", stage, static_cast<int>(100.0 * done / total));
 }
 
 absl::Status TrainAndSave(const Options& options) {
   ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress));
-  if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r             \r");
+  if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r              \r");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
   RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
@@ -68,8 +68,10 @@ absl::Status Vocab(Options options) {
         "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "
         "texts");
   }
+  const bool unigram = options.kind == "unigram";
   if (options.kind == "bpe") options.vocab.kind = SubwordKind::kByteBpe;
-  options.vocab.normalizer.lowercase = options.lowercase.value_or(true);
+  if (unigram) options.vocab.kind = SubwordKind::kUnigram;
+  options.vocab.normalizer.lowercase = options.lowercase.value_or(!unigram);
   options.vocab.normalizer.strip_accents =
       options.strip_accents.value_or(options.vocab.normalizer.lowercase);
   if (options.out.empty()) return UsageError("--out: expected a folder");
@@ -86,25 +88,29 @@ void AddVocab(Command& app) {
     command.Add("--out", &options.out, "Folder to write; created if missing.",
         {.required = true, .type = "FOLDER"});
     command.Add("--kind", &options.kind,
-        "wordpiece: as in BERT. bpe: byte-level BPE as in RoBERTa, without unknown tokens.",
-        {.choices = {"wordpiece", "bpe"}});
+        "wordpiece: as in BERT. bpe: byte-level BPE as in RoBERTa, without unknown tokens. "
+        "unigram: as "
+        "in XLM-R, also for languages without blanks between words.",
+        {.choices = {"wordpiece", "bpe", "unigram"}});
     command.Add("--size", &options.vocab.size,
         "Size of the vocabulary in tokens, special tokens included.", {.min = 16, .max = 10000000});
     command.Add("--min-count", &options.vocab.min_count,
-        "Fewest occurrences of a pair that is merged into a token.", {.min = 1, .max = 1e9});
+        "Fewest occurrences of a pair that is merged into a token, or of a piece (unigram).",
+        {.min = 1, .max = 1e9});
     command.Add("--max-length", &options.max_length,
         "Longest sequence in tokens, for other programs that read the tokenizer.",
         {.min = 8, .max = 65536});
-    command.AddSwitch("lowercase", &options.lowercase, "wordpiece: lower-case texts (default).",
-        "wordpiece: keep case.");
+    command.AddSwitch("lowercase", &options.lowercase,
+        "Lower-case texts (wordpiece: default). Not with bpe.", "Keep case (unigram: default).");
     command.AddSwitch("strip-accents", &options.strip_accents,
-        "wordpiece: strip accents (default with --lowercase).", "wordpiece: keep accents.");
+        "Strip accents (default with --lowercase). Not with bpe.", "Keep accents.");
     command.Add("--force", &options.force, "Replace a different vocabulary in --out.");
   };
   app.AddCommand<Options>("vocab",
       "Learn a vocabulary from text, and write it as a tokenizer folder.",
       "  cloze vocab --text corpus.txt --size 8192 --out vocab\n"
-      "  cloze vocab --text corpus.txt --kind bpe --out vocab",
+      "  cloze vocab --text corpus.txt --kind bpe --out vocab\n"
+      "  cloze vocab --text corpus.txt --kind unigram --size 16384 --out vocab",
       declare, Vocab);
 }
 

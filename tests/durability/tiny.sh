@@ -22,9 +22,9 @@ make_data() {
   "$CLOZE" vocab --text text.txt --size 60 --out vocab > /dev/null 2>&1 || fail "no vocabulary"
 }
 
-# The kinds of runs. Each is 40 steps, but `vocab` learns a vocabulary, and `lora` starts from the model that
+# The kinds of runs. Each is 40 steps, but `vocab` and `unigram` learn a vocabulary, and `lora` starts from the model that
 # `finetune` has left in $WORK/straight-finetune.
-kinds="pretrain finetune ema recompute whole_batch multi_label crf lora repeat vocab"
+kinds="pretrain finetune ema recompute whole_batch multi_label crf lora repeat vocab unigram"
 
 # spec KIND: prints the spec of a run.
 spec() {
@@ -58,6 +58,7 @@ END
 run() {
   case $1 in
     vocab) set -- vocab --text "$WORK/text.txt" --size 60 --out run ;;
+    unigram) set -- vocab --kind unigram --text "$WORK/text.txt" --size 60 --out run ;;
     pretrain) set -- pretrain "$WORK/$1.textproto" ;;
     *) set -- finetune "$WORK/$1.textproto" ;;
   esac

@@ -1,5 +1,6 @@
 // A vocab.txt or, if it starts with '{', a tokenizer.json: what is accepted tokenises, and is the
-// same when it is written and read again. With 't' in front: a text to learn one from.
+// same when it is written and read again. With 't' in front: a text to learn one from; with 'u', by
+// Unigram.
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
@@ -8,16 +9,15 @@
 namespace cloze {
 namespace {
 
-void Learn(absl::string_view text) {
+void Learn(absl::string_view text, SubwordKind kind) {
   const fuzz::File file(text);
   VocabOptions options;
+  options.kind = kind;
   options.size = 64;
   options.min_count = 1;
-  const auto learned = TrainVocab({file.path()}, options, [](int64_t, int64_t) {});
+  const auto learned = TrainVocab({file.path()}, options, [](const char*, int64_t, int64_t) {});
   fuzz::CheckError(learned.status());
-  if (learned.ok())
-    CLOZE_CHECK(
-        Tokenizer::Create({.tokens = learned->data.tokens, .options = options.normalizer}).ok());
+  if (learned.ok()) CLOZE_CHECK(Tokenizer::Create(learned->data).ok());
 }
 
 void Read(absl::string_view text) {
@@ -49,8 +49,9 @@ void Read(absl::string_view text) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  if (!text.empty() && text[0] == 't') {
-    cloze::Learn(text.substr(1));
+  if (!text.empty() && (text[0] == 't' || text[0] == 'u')) {
+    using Kind = cloze::SubwordKind;
+    cloze::Learn(text.substr(1), text[0] == 't' ? Kind::kWordPiece : Kind::kUnigram);
   } else {
     cloze::Read(text);
   }

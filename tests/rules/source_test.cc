@@ -48,7 +48,7 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"core/text/unicode", "core/base"},
     {"core/text/tokenizer", "core/text/unicode"},
     {"core/text/files", "core/text/tokenizer"},
-    {"core/text/learning", "core/text/tokenizer"},
+    {"core/text/learning", "core/text/files"},
     {"core/tensor", "core/base"},
     {"core/ops/kernels", "core/tensor"},
     {"core/ops", "core/ops/kernels"},

@@ -173,7 +173,7 @@ TEST(Help, ShowsTypesRangesAndDefaults) {
   const auto options = Entries(HelpOf("vocab"), "Options");
   EXPECT_THAT(options.at("--size"), HasSubstr("Range: 16 to 10000000. Default: 8192."));
   EXPECT_THAT(options.at("--out"), HasSubstr(" Required."));
-  EXPECT_THAT(HelpOf("vocab"), HasSubstr("--kind wordpiece|bpe "));
+  EXPECT_THAT(HelpOf("vocab"), HasSubstr("--kind wordpiece|bpe|unigram\n"));
   EXPECT_THAT(HelpOf("vocab"), HasSubstr("\nExamples:\n  cloze vocab "));
   EXPECT_THAT(HelpOf("vocab"), Not(HasSubstr("Excludes")));
 }

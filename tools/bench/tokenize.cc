@@ -119,9 +119,9 @@ absl::Status Tokenize(const Options& o) {
   for (const int vocab : o.vocab > 0 ? std::vector<int>{o.vocab} : std::vector<int>{8192, 30522}) {
     VocabOptions options;
     options.size = vocab;
-    const Timing timing =
-        TimeSteps([&](int) { result = TrainVocab({path}, options, [](int64_t, int64_t) {}); },
-            std::max(5, o.steps), 0);
+    const Timing timing = TimeSteps(
+        [&](int) { result = TrainVocab({path}, options, [](const char*, int64_t, int64_t) {}); },
+        std::max(5, o.steps), 0);
     RETURN_IF_ERROR(result.status());
     RETURN_IF_ERROR(
         WriteLine(o, Line(o, "wordpiece_train", "", absl::StrCat("v", vocab), lines.size(), 0),

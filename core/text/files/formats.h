@@ -18,6 +18,8 @@ class JsonFile {
  public:
   // Reads a file of at most 512 MB with ParseJson.
   static absl::StatusOr<JsonFile> Read(const std::string& path);
+  // Reads `text`; messages call it `path`.
+  static absl::StatusOr<JsonFile> Parse(const std::string& path, std::string text);
 
   const std::string& path() const { return path_; }
   // The text of the file.
@@ -57,6 +59,9 @@ absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextStep
 // Sets data->templates and the names of the class and separator tokens, the first and the last
 // token around a single text. Requires all of data->tokens.
 absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data);
+
+// Reads a tokenizer.json.
+absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file);
 
 struct VocabFile {
   const char* name;

@@ -15,8 +15,12 @@ namespace cloze {
 
 absl::StatusOr<JsonFile> JsonFile::Read(const std::string& path) {
   constexpr int64_t kMaxBytes = int64_t{512} << 20;
-  constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for each merge
   ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxBytes));
+  return Parse(path, std::move(text));
+}
+
+absl::StatusOr<JsonFile> JsonFile::Parse(const std::string& path, std::string text) {
+  constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for each merge
   ASSIGN_OR_RETURN(Json json, ParseJson(text, path, kMaxValues));
   return JsonFile(path, std::move(text), std::move(json));
 }
@@ -134,8 +138,9 @@ void KeepFile(const JsonFile& file, TokenizerData* data) {
       absl::string_view(scores, data->scores.size() * sizeof(double)));
 }
 
-absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
-  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
+}  // namespace
+
+absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
   if (!file.Get("/<s>").is_null() || !file.Get("/[CLS]").is_null())
     return file.Wrong("a vocabulary without a tokenizer: expected tokenizer.json or its folder");
   std::string type = file.String("/model/type");
@@ -157,6 +162,8 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const std::string& path) {
   }
   return file.Wrong("model: type ", Quote(type), ": expected WordPiece, BPE or Unigram");
 }
+
+namespace {
 
 // The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
 std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names) {
@@ -235,7 +242,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
   TokenOrigin origin{folder ? JoinPath(path, "tokenizer.json") : path};
   const bool from_json = folder ? PathExists(origin.file) : absl::EndsWith(path, ".json");
   if (from_json) {
-    ASSIGN_OR_RETURN(data, ReadTokenizerJson(origin.file));
+    ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(origin.file));
+    ASSIGN_OR_RETURN(data, ReadTokenizerJson(file));
     const auto check = FormatOf(data.kind).check_folder;
     if (folder && check != nullptr) RETURN_IF_ERROR(check(path, data));
   } else if (folder) {

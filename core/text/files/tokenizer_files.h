@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/text/tokenizer/tokenizer.h"
@@ -19,6 +21,12 @@ namespace cloze {
 // kMismatch if merges.txt and tokenizer.json differ; kLimit for more than 10 million
 // tokens or 128 MB of them.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase);
+
+// Returns a Unigram tokenizer like XLM-R's: <s> <pad> </s> <unk> <mask>, then `pieces` with their
+// scores, rounded to six decimals. Normalises texts by NFKC, drops accents and lower-cases as
+// `options` say, and cuts words at white space.
+absl::StatusOr<TokenizerData> NewUnigram(
+    const std::vector<std::pair<std::string, double>>& pieces, const NormalizerOptions& options);
 
 // Writes tokenizer.json (one with components that only it can describe: unchanged),
 // tokenizer_config.json, special_tokens_map.json and the vocabulary files of BERT and RoBERTa

@@ -1,6 +1,10 @@
 // SentencePiece's Unigram with Metaspace: XLM-R, ALBERT, DeBERTa-v3. Only in tokenizer.json.
+#include <cmath>
+
 #include "absl/strings/match.h"
 #include "core/text/files/formats.h"
+#include "core/text/files/tokenizer_files.h"
+#include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
 namespace {
@@ -72,7 +76,70 @@ absl::Status ReadUnigram(const JsonFile& file, TokenizerData* data) {
   return absl::OkStatus();
 }
 
+OrderedJson AddedToken(const std::string& token, int64_t id) {
+  return {{"id", id}, {"content", token}, {"single_word", false}, {"lstrip", token == "<mask>"},
+      {"rstrip", false}, {"normalized", false}, {"special", true}};
+}
+
+OrderedJson TypedSequence(const char* list, OrderedJson components) {
+  return {{"type", "Sequence"}, {list, std::move(components)}};
+}
+
+OrderedJson NormalizerJson(const NormalizerOptions& options) {
+  OrderedJson steps = OrderedJson::array();
+  const auto add = [&](const char* type) { steps.push_back({{"type", type}}); };
+  add(options.strip_accents ? "NFKD" : "NFKC");
+  if (options.strip_accents) add("StripAccents");
+  if (options.lowercase) add("Lowercase");
+  if (options.strip_accents) add("NFC");
+  return TypedSequence("normalizers", std::move(steps));
+}
+
+// Puts <s> A </s> around a text, and <s> A </s></s> B </s> around a pair.
+OrderedJson TemplateJson() {
+  const auto items = [](std::initializer_list<const char*> names) {
+    OrderedJson list = OrderedJson::array();
+    for (const std::string name : names) {
+      const char* kind = name.size() == 1 ? "Sequence" : "SpecialToken";
+      list.push_back({{kind, {{"id", name}, {"type_id", 0}}}});
+    }
+    return list;
+  };
+  OrderedJson specials;
+  for (const auto& [token, id] : {std::pair("<s>", 0), std::pair("</s>", 2)}) {
+    specials[token] = {
+        {"id", token}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({token})}};
+  }
+  return {{"type", "TemplateProcessing"}, {"single", items({"<s>", "A", "</s>"})},
+      {"pair", items({"<s>", "A", "</s>", "</s>", "B", "</s>"})},
+      {"special_tokens", std::move(specials)}};
+}
+
 }  // namespace
+
+absl::StatusOr<TokenizerData> NewUnigram(
+    const std::vector<std::pair<std::string, double>>& pieces, const NormalizerOptions& options) {
+  constexpr int kUnknown = 3;
+  OrderedJson added = OrderedJson::array(), vocab = OrderedJson::array();
+  for (const char* token : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) {
+    added.push_back(AddedToken(token, static_cast<int64_t>(added.size())));
+    vocab.push_back(OrderedJson::array({token, 0.0}));
+  }
+  // Hugging Face's JSON parser reads numbers of more than 15 digits inexactly, which breaks ties.
+  for (const auto& [piece, score] : pieces)
+    vocab.push_back(OrderedJson::array({piece, std::round(score * 1e6) / 1e6}));
+  const OrderedJson metaspace = {{"type", "Metaspace"}, {"replacement", kMetaspace},
+      {"prepend_scheme", "always"}, {"split", true}};
+  const OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr},
+      {"added_tokens", std::move(added)}, {"normalizer", NormalizerJson(options)},
+      {"pre_tokenizer", TypedSequence("pretokenizers",
+                            OrderedJson::array({{{"type", "WhitespaceSplit"}}, metaspace}))},
+      {"post_processor", TemplateJson()}, {"decoder", metaspace},
+      {"model", {{"type", "Unigram"}, {"unk_id", kUnknown}, {"vocab", std::move(vocab)},
+                    {"byte_fallback", false}}}};
+  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Parse("the new vocabulary", ToJsonText(json)));
+  return ReadTokenizerJson(file);
+}
 
 constinit const TokenizerFormat kUnigramFormat = {
     .kind = SubwordKind::kUnigram, .model = "Unigram", .read = ReadUnigram};

@@ -4,11 +4,14 @@
 #include <functional>
 #include <unordered_map>
 
+#include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
+#include "core/text/files/tokenizer_files.h"
 #include "core/text/learning/merge_learner.h"
+#include "core/text/learning/unigram_learner.h"
 #include "core/text/tokenizer/pipeline.h"
 
 namespace cloze {
@@ -26,7 +29,25 @@ struct Recipe {
   std::function<bool(absl::string_view raw, std::string* word)> normalize;
 };
 
-Recipe RecipeOf(const VocabOptions& options) {
+absl::StatusOr<Recipe> UnigramRecipe(const NormalizerOptions& options) {
+  Recipe recipe;
+  ASSIGN_OR_RETURN(recipe.data, NewUnigram({}, options));
+  SetMetaspaceText(recipe.data.metaspace, &recipe.text);
+  const Normalizer* normalizer = recipe.text.normalizer.get();
+  recipe.normalize = [normalizer, steps = recipe.data.steps](
+                         absl::string_view raw, std::string* word) {
+    NormalText text;
+    text.Set(raw, false);
+    for (const auto& step : steps) step->Apply(&text);
+    if (!absl::StartsWith(text.text, kMetaspace)) absl::StrAppend(word, kMetaspace);
+    normalizer->Append(text.text, text.text.size(), word, nullptr);
+    return true;
+  };
+  return recipe;
+}
+
+absl::StatusOr<Recipe> RecipeOf(const VocabOptions& options) {
+  if (options.kind == SubwordKind::kUnigram) return UnigramRecipe(options.normalizer);
   Recipe recipe;
   recipe.data.kind = options.kind;
   if (options.kind == SubwordKind::kWordPiece) {
@@ -190,9 +211,9 @@ class WordCounter {
 
 }  // namespace
 
-absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
-    const VocabOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress) {
-  const Recipe recipe = RecipeOf(options);
+absl::StatusOr<VocabResult> TrainVocab(
+    const std::vector<std::string>& files, const VocabOptions& options, VocabProgress progress) {
+  ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(options));
   const bool bytes = options.kind == SubwordKind::kByteBpe;
   const size_t least = recipe.data.tokens.size() + (bytes ? 256 : 0);
   if (options.size <= static_cast<int32_t>(least)) {
@@ -207,8 +228,8 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
   VocabResult result;
   WordCounter counter(recipe, options.memory_limit, &result);
   for (const std::string& file : files) {
-    RETURN_IF_ERROR(
-        counter.AddFile(file, [&](int64_t done) { progress(done, std::max(done, total)); }));
+    RETURN_IF_ERROR(counter.AddFile(
+        file, [&](int64_t done) { progress("reading", done, std::max(done, total)); }));
   }
   const CountedWords words = counter.Take();
   if (words.empty()) {
@@ -218,7 +239,13 @@ absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
   result.data = recipe.data;
   result.distinct_words = words.size();
   for (const auto& [word, count] : words) result.words += count;
-  LearnMerges(words, options, &result.data);
+  if (options.kind != SubwordKind::kUnigram) {
+    LearnMerges(words, options, &result.data);
+    return result;
+  }
+  const auto pieces = LearnUnigram(words, options.size - static_cast<int64_t>(least), options,
+      [&](int64_t done, int64_t all) { progress("learning", done, all); });
+  ASSIGN_OR_RETURN(result.data, NewUnigram(pieces, options.normalizer));
   return result;
 }
 

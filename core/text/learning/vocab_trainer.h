@@ -1,4 +1,5 @@
-// Learns a vocabulary from text like Hugging Face's trainers: byte-pair merges over word counts.
+// Learns a vocabulary from text like Hugging Face's trainers: byte-pair merges over word counts, or
+// SentencePiece's Unigram.
 #ifndef CLOZE_CORE_TEXT_LEARNING_VOCAB_TRAINER_H_
 #define CLOZE_CORE_TEXT_LEARNING_VOCAB_TRAINER_H_
 
@@ -15,16 +16,16 @@ namespace cloze {
 struct VocabOptions {
   SubwordKind kind = SubwordKind::kWordPiece;
   int32_t size = 8192;                      // tokens, special ones included
-  int64_t min_count = 2;                    // pairs that are rarer are not merged
+  int64_t min_count = 2;                    // rarer pairs are not merged, rarer pieces not tried
   int32_t max_alphabet = 1000;              // WordPiece: characters kept; rarer ones become <unk>
   int64_t memory_limit = int64_t{2} << 30;  // bytes of word counts; beyond it, drops rare words
-  NormalizerOptions normalizer;             // WordPiece
+  NormalizerOptions normalizer;             // WordPiece; Unigram: lowercase and strip_accents
 };
 
 struct VocabResult {
   // Tokens of a WordPiece vocabulary: <pad> <unk> <class> <sep> <mask>, characters by code point,
   // "##" characters by frequency, merges. Byte-level: <s> <pad> </s> <unk> <mask>, bytes by their
-  // character, merges.
+  // character, merges. Unigram: as NewUnigram, pieces by falling score.
   TokenizerData data;
   std::string not_utf8;        // where the first line is that is not UTF-8; or empty
   int64_t bytes = 0;           // read
@@ -33,12 +34,15 @@ struct VocabResult {
   int64_t dropped_words = 0;   // over 100 characters (always <unk>), or rare beyond memory_limit
 };
 
+using VocabProgress = absl::FunctionRef<void(const char* stage, int64_t done, int64_t total)>;
+
 // Reads `files` ("-" is standard input) line by line, in parallel, in bounded memory. The result
-// depends only on the content, not on the number of threads. Calls `progress` now and then with the
-// bytes read so far and in all. Returns fewer tokens than `size` if no pair is frequent enough,
-// kSpec if `size` cannot hold the special tokens and bytes, kData if the files have no words.
-absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
-    const VocabOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress);
+// depends only on the content, not on the number of threads. Calls `progress` now and then with
+// "reading" and the bytes read so far and in all, or "learning" and steps. Returns fewer tokens
+// than `size` if no pair is frequent enough, kSpec if `size` cannot hold the special tokens and
+// bytes, kData if the files have no words.
+absl::StatusOr<VocabResult> TrainVocab(
+    const std::vector<std::string>& files, const VocabOptions& options, VocabProgress progress);
 
 }  // namespace cloze
 

@@ -169,7 +169,8 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
   VocabOptions options;
   options.size = 600;
   options.kind = SubwordKind::kByteBpe;
-  const auto result = TrainVocab({kGolden + "/text.txt"}, options, [](int64_t, int64_t) {});
+  const auto result =
+      TrainVocab({kGolden + "/text.txt"}, options, [](const char*, int64_t, int64_t) {});
   ASSERT_TRUE(result.ok()) << result.status();
   const Json vocab = Golden("vocab.json");
   ASSERT_EQ(result->data.tokens.size(), vocab.size());
@@ -182,7 +183,9 @@ TEST_F(ByteLevel, LearnsTheMergesOfHuggingFace) {
   EXPECT_EQ(Golden("tokenizer.json")["model"]["merges"],
       Json::parse(Read(folder_ + "/tokenizer.json"))["model"]["merges"]);
   options.size = 261;
-  EXPECT_EQ(ExitOf(TrainVocab({kGolden + "/text.txt"}, options, [](int64_t, int64_t) {}).status()),
+  EXPECT_EQ(ExitOf(TrainVocab({kGolden + "/text.txt"}, options,
+                [](const char*, int64_t, int64_t) {
+                }).status()),
       Exit::kSpec);
 }
 

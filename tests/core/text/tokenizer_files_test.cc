@@ -224,7 +224,7 @@ TEST_F(Files, ExportForHuggingFace) {
   trained.size = 3000;
   trained.normalizer = {true, true, false, false};
   const auto vocab =
-      TrainVocab({shared + "/text/books_valid.txt"}, trained, [](int64_t, int64_t) {});
+      TrainVocab({shared + "/text/books_valid.txt"}, trained, [](const char*, int64_t, int64_t) {});
   ASSERT_TRUE(vocab.ok()) << vocab.status();
   std::vector<std::pair<std::string, std::unique_ptr<Tokenizer>>> all;
   all.emplace_back("own_cased",
@@ -232,6 +232,14 @@ TEST_F(Files, ExportForHuggingFace) {
   all.emplace_back("own_uncased", *Tokenizer::Create({.tokens = vocab->data.tokens}));
   all.emplace_back("own_accents",
       *Tokenizer::Create({.tokens = vocab->data.tokens, .options = {true, false, false, true}}));
+  trained.kind = SubwordKind::kUnigram;
+  for (const bool lowercase : {false, true}) {
+    trained.normalizer.lowercase = trained.normalizer.strip_accents = lowercase;
+    const auto unigram = TrainVocab(
+        {shared + "/tokenizer/uncased.cases.jsonl"}, trained, [](const char*, int64_t, int64_t) {});
+    ASSERT_TRUE(unigram.ok()) << unigram.status();
+    all.emplace_back(lowercase ? "unigram_uncased" : "unigram", *Tokenizer::Create(unigram->data));
+  }
   for (const std::string name : {"bert-base-uncased", "bert-base-multilingual_cased"}) {
     all.emplace_back(name, *LoadTokenizer(shared + "/tokenizer/vocab/" + name, true));
   }

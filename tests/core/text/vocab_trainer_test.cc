@@ -25,8 +25,8 @@ class VocabTrainer : public testing::Test {
 
   VocabResult Train(const std::string& text, const VocabOptions& options) {
     EXPECT_TRUE(WriteFileAtomically(path_, text).ok());
-    const auto result = TrainVocab(
-        {path_}, options, [&](int64_t done, int64_t total) { done_ = done, total_ = total; });
+    const auto result = TrainVocab({path_}, options,
+        [&](const char*, int64_t done, int64_t total) { done_ = done, total_ = total; });
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result : VocabResult();
   }
@@ -135,7 +135,7 @@ TEST_F(VocabTrainer, LongWordsAndBadBytes) {
 
 TEST_F(VocabTrainer, Errors) {
   VocabOptions options;
-  const auto none = [](int64_t, int64_t) {};
+  const auto none = [](const char*, int64_t, int64_t) {};
   EXPECT_EQ(ExitOf(TrainVocab({path_}, options, none).status()), Exit::kNoInput);
   ASSERT_TRUE(WriteFileAtomically(path_, " \n\n").ok());
   EXPECT_EQ(ExitOf(TrainVocab({path_}, options, none).status()), Exit::kData);

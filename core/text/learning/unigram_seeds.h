@@ -1,0 +1,28 @@
+// What the Unigram learner starts from: runs of characters, and the pieces that are frequent in
+// them.
+#ifndef CLOZE_CORE_TEXT_LEARNING_UNIGRAM_SEEDS_H_
+#define CLOZE_CORE_TEXT_LEARNING_UNIGRAM_SEEDS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/text/learning/merge_learner.h"
+
+namespace cloze {
+
+using Pieces = std::vector<std::pair<std::string, double>>;  // with scores
+
+// Cuts words into runs, which pieces do not cross: before U+2581, between numbers, punctuation and
+// letters of scripts with and without blanks, and at the rarest characters, 0.05 % of the text.
+// Returns the distinct runs by falling count, of at most `max_chars` characters in all.
+CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars);
+
+// Returns the characters of `runs` with their counts, then the million substrings of 2 to 16
+// characters with the greatest count times length. Leaves out those that are rarer than `min_count`
+// or always followed by the same character. Does not depend on the number of threads.
+Pieces UnigramSeeds(const CountedWords& runs, int64_t min_count);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_TEXT_LEARNING_UNIGRAM_SEEDS_H_
