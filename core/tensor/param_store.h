@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -139,6 +140,8 @@ class ParamStore {
     return {at(values_), static_cast<size_t>(values_size_)};
   }
   absl::Span<float> grads() const { return {at(grads_), static_cast<size_t>(grads_size_)}; }
+  // Exchanges the buffer of the gradients with one of the same size.
+  void SwapGrads(LargeMemory* other) { std::swap(grads_, *other); }
 
   // Version of the values, which packed copies compare. Call Changed() after writing values, or
   // TrainableChanged() if no frozen ones were written.

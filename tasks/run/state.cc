@@ -14,6 +14,7 @@
 namespace cloze {
 namespace {
 
+constexpr int kFormat = 2;
 constexpr int64_t kMaxState = 64 << 20;          // bytes of the file
 constexpr int64_t kMaxCount = int64_t{1} << 60;  // of steps and examples; leaves room to count on
 
@@ -83,10 +84,9 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
   TrainerState state;
   if (!parser.ParseFromString(text, &state))
     return Error(Exit::kData, QuotePath(path), ":", Quote(error.text()));
-  const int known = TrainerState().format_version();
-  if (state.format_version() > known) {
+  if (state.format_version() > kFormat) {
     return Error(Exit::kMismatch, QuotePath(path), ": format_version ", state.format_version(),
-        " of a newer program: expected at most ", known);
+        " of a newer program: expected at most ", kFormat);
   }
   if (const std::string field = OutOfRange(state); !field.empty())
     return Error(Exit::kData, QuotePath(path), ": ", field, ": impossible number");
@@ -95,6 +95,7 @@ absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder) {
 
 void DescribeRun(
     const TaskSpec& spec, const BuiltStore& train, DType compute, TrainerState* state) {
+  state->set_format_version(kFormat);
   state->set_seed(spec.seed());
   state->set_spec(PrintEffective(spec));
   state->set_data_fingerprint(Fingerprint(train));
@@ -142,10 +143,14 @@ absl::Status CheckSameData(
   return changed("the training data or the vocabulary");
 }
 
-std::string CodeWarning(const TrainerState& state, DType compute) {
+std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass) {
   const std::string then =
       absl::StrCat(state.isa(), ", ", state.matmul_version(), ", ", state.compute());
   const std::string now = absl::StrCat(KernelsName(), ", ", MatmulLibrary(), ", ", NameOf(compute));
+  if (then == now && !one_pass && state.format_version() < 2)
+    return "warning: the checkpoint was written by a version that added up the gradients of "
+           "several "
+           "passes in another order: the results will not have that version's bits";
   if (then == now) return "";
   return absl::StrCat("warning: the checkpoint was written with ", then, "; this run uses ", now,
       ": its results will not have the same bits");

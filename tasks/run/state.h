@@ -36,9 +36,9 @@ absl::Status CheckSameSpec(
 absl::Status CheckSameData(
     const TrainerState& state, const BuiltStore& train, const std::string& checkpoint);
 
-// A warning if kernels, matmul library or compute type differ from the recorded ones, so that
-// results will not have the same bits; else empty.
-std::string CodeWarning(const TrainerState& state, DType compute);
+// A warning if kernels, matmul library, compute type or, unless a step is one pass, the order of
+// sums differ from the recorded ones, so that results will not have the same bits; else empty.
+std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass);
 
 }  // namespace cloze
 

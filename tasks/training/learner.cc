@@ -68,7 +68,8 @@ absl::Status ReadMoments(const std::string& path, const ParamStore& params, Opti
 }  // namespace
 
 Learner::Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need)
-    : spec_(spec), setup_(setup), compute_(compute), model_(setup.config, true, spec.trainable()) {
+    : spec_(spec), setup_(setup), compute_(compute), model_(setup.config, true, spec.trainable()),
+      sum_(&model_.params()) {
   model_.arena().Reserve(need.arena);
   model_.matmul().SharePacked(need.one_pass);
 }
@@ -116,10 +117,13 @@ double Learner::ForwardBackward(const StepData& data) {
   double weight = 0, loss = 0;
   for (const Batch& batch : data.micro) weight += setup_.task->LossWeight(batch);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
-  for (const Batch& batch : data.micro) {
-    loss += TrainingPass(
-        model_, *setup_.task, batch, {compute_, spec_.seed(), scale, spec_.runtime().recompute()});
+  for (size_t i = 0; i < data.micro.size(); ++i) {
+    sum_.Add(i, [&] {
+      loss += TrainingPass(model_, *setup_.task, data.micro[i],
+          {compute_, spec_.seed(), scale, spec_.runtime().recompute()});
+    });
   }
+  sum_.Finish();
   return loss * scale;
 }
 

@@ -13,6 +13,7 @@
 #include "proto/state.pb.h"
 #include "tasks/batcher.h"
 #include "tasks/metrics.h"
+#include "tasks/training/gradient_sum.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"
@@ -28,8 +29,8 @@ class Learner {
   // Appends lines for the user to `notes`. Errors of Model::Load.
   absl::Status Initialize(std::vector<std::string>* notes);
 
-  // First half of a step. Adds up the gradients of the micro-batches, in their order; returns the
-  // mean loss over all targets.
+  // First half of a step. Adds up the gradients of the micro-batches, in the order of GradientSum;
+  // returns the mean loss over all targets.
   double ForwardBackward(const StepData& data);
 
   struct StepResult {
@@ -75,6 +76,7 @@ class Learner {
   const Setup& setup_;
   const DType compute_;
   mutable Model model_;  // samples are computed with it
+  GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 

@@ -7,6 +7,7 @@
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "encoder/model.h"
+#include "tasks/training/gradient_sum.h"
 #include "tasks/training/step.h"
 
 namespace cloze {
@@ -68,10 +69,18 @@ MemoryPlan::MemoryPlan(
   parameters_ = count.all, trained_ = count.trained;
 }
 
-int64_t MemoryPlan::MostTokens() const {
-  const BatchSpec& batch = spec_.batch();
-  const int64_t longest = task_->max_tokens();
+int64_t MostTokens(const TaskSpec& spec, const Task& task) {
+  const BatchSpec& batch = spec.batch();
+  const int64_t longest = task.max_tokens();
   return std::max(longest, batch.examples() > 0 ? batch.examples() * longest : batch.tokens());
+}
+
+int64_t MemoryPlan::MostPasses(int64_t micro_tokens) const {
+  const int64_t tokens = MostTokens(), longest = task_->max_tokens();
+  if (tokens <= micro_tokens) return 1;
+  // All but the last have no room for a longest sequence, any two consecutive ones exceed a pass.
+  return 1 + std::min((tokens - 1) / std::max<int64_t>(micro_tokens - longest + 1, 1),
+                 2 * tokens / micro_tokens);
 }
 
 void MemoryPlan::RunEvaluation(const Batch& batch) const {
@@ -109,8 +118,9 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   need.packed = products.packed;
   need.scratch = need.arena - need.activations + kProductScratch * Threads() + products.scratch;
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
-  need.optimizer = kFloat * static_cast<int64_t>(model_->params().grads().size()) *
-                   (spec_.optimizer().ema_decay() > 0 ? 4 : 3);
+  need.optimizer =
+      kFloat * static_cast<int64_t>(model_->params().grads().size()) *
+      (GradientBuffers(MostPasses(micro_tokens)) + (spec_.optimizer().ema_decay() > 0 ? 4 : 3));
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

@@ -15,9 +15,9 @@ namespace cloze {
 
 // Bytes, by purpose.
 struct TrainingNeed {
-  int64_t weights = 0;      // f32
-  int64_t optimizer = 0;    // gradients, two moments and, if used, the average of trained weights
-  int64_t packed = 0;       // copies of the weights in the layouts of matrix products
+  int64_t weights = 0;    // f32
+  int64_t optimizer = 0;  // gradients and their partial sums, two moments and, if used, the average
+  int64_t packed = 0;     // copies of the weights in the layouts of matrix products
   int64_t activations = 0;  // saved by the forward pass for the backward pass
   int64_t scratch = 0;      // temporary buffers at the peak of a pass, and of products per thread
   int64_t other = 0;        // program, generated kernels, vocabulary, prefetched batches
@@ -28,6 +28,9 @@ struct TrainingNeed {
   int64_t total() const { return weights + optimizer + packed + activations + scratch + other; }
 };
 
+// Returns the number of tokens in the largest pass that the spec allows.
+int64_t MostTokens(const TaskSpec& spec, const Task& task);
+
 // Upper bounds for the memory of a spec's runs. They hold for batches whose share of labelled rows
 // is at most the average of the data plus a margin.
 class MemoryPlan {
@@ -36,8 +39,9 @@ class MemoryPlan {
 
   // Returns the memory needed for passes of `micro_tokens` tokens with the current threads.
   TrainingNeed Need(int64_t micro_tokens) const;
-  // Returns the number of tokens in the largest pass that the spec allows.
-  int64_t MostTokens() const;
+  // Returns an upper bound of the number of passes in a step.
+  int64_t MostPasses(int64_t micro_tokens) const;
+  int64_t MostTokens() const { return cloze::MostTokens(spec_, *task_); }
   // Returns the largest micro-batch that needs at most `bytes`: the smaller of MostTokens() and the
   // field's default, or 64 times 2^n or 3 * 2^n, but at least one longest sequence. 0 if none fits.
   int64_t Largest(int64_t bytes) const;

@@ -143,7 +143,8 @@ absl::Status Trainer::Resume(const std::string& checkpoint) {
   RETURN_IF_ERROR(learner_->Resume(checkpoint, state_));
   setup_.notes.push_back(
       absl::StrCat("resumed at ", pace_->Describe(state_.step()), " from ", checkpoint));
-  if (std::string warning = CodeWarning(state_, compute_); !warning.empty())
+  const bool one_pass = MostTokens(spec_, *setup_.task) <= spec_.batch().micro_tokens();
+  if (std::string warning = CodeWarning(state_, compute_, one_pass); !warning.empty())
     setup_.notes.push_back(std::move(warning));
   return absl::OkStatus();
 }

@@ -182,17 +182,12 @@ TEST_F(CompatibilityTest, AStoppedRunEndsLikeOneThatWasNot) {
   EXPECT_THAT(r.err, testing::HasSubstr("step-00000020"));  // resumed, not begun again
   EXPECT_EQ(FilesOf(run + "cache"), cached);                // the token stores still fit
 
-  // The last bits depend on the kernels, which the samples name.
-  const std::string samples = "samples.safetensors";
-  const json was = Tensors(Path("finished/" + samples)).header["__metadata__"],
-             is = Tensors(run + samples).header["__metadata__"];
-  const bool same_bits = was["kernels"] == is["kernels"] && was["matmul"] == is["matmul"];
+  // Its steps have two passes, whose gradients release 0.1 added in another order.
+  EXPECT_THAT(r.err, testing::HasSubstr("warning: the checkpoint was written "));
   const std::pair<const char*, std::string> kFiles[] = {{"model.safetensors", "model.safetensors"},
       {"last.safetensors", "step-00000060/model.safetensors"},
       {"optimizer.safetensors", "step-00000060/optimizer.safetensors"}};
-  for (const auto& [name, path] : kFiles) {
-    ExpectNear(Path("finished/") + name, run + path, same_bits ? 0 : 1e-5);
-  }
+  for (const auto& [name, path] : kFiles) ExpectNear(Path("finished/") + name, run + path, 1e-5);
   const RunResult verify = Run("verify runs/post_norm");
   EXPECT_EQ(verify.exit, 0) << verify.err;
   const json finished = json::parse(Content(Path("finished/metrics.json")));

@@ -31,10 +31,10 @@ TEST(TrainerStateTest, StateComesBackWithAllItsBits) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->SerializeAsString(), state.SerializeAsString());
   const std::string path = JoinPath(folder.path(), kStateName);
-  std::ofstream(path) << "format_version: 2 step: 5 something_new { x: 1 }";
+  std::ofstream(path) << "format_version: 3 step: 5 something_new { x: 1 }";
   EXPECT_EQ(ExitOf(ReadTrainerState(folder.path()).status()), Exit::kMismatch);
   EXPECT_THAT(std::string(ReadTrainerState(folder.path()).status().message()),
-      HasSubstr("format_version 2"));
+      HasSubstr("format_version 3"));
   std::ofstream(path) << "step: 5\nseed: -1";
   EXPECT_EQ(ExitOf(ReadTrainerState(folder.path()).status()), Exit::kData);
   EXPECT_THAT(std::string(ReadTrainerState(folder.path()).status().message()), HasSubstr(":2:"));

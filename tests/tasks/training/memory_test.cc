@@ -53,11 +53,14 @@ TEST(MemoryPlan, CountsWeightsAndWhatLearns) {
   for (const LoadedSpec& loaded : {whole, head, last, average}) {
     const Model model(Config(64, 3), true, loaded.spec.trainable());
     Optimizer optimizer(const_cast<ParamStore*>(&model.params()), loaded.spec.optimizer());
-    const TrainingNeed need = PlanOf(loaded).Need(512);
+    const TrainingNeed need = PlanOf(loaded).Need(8192);
     EXPECT_EQ(need.weights, 4 * static_cast<int64_t>(model.params().values().size()));
     EXPECT_EQ(need.optimizer,
         4 * static_cast<int64_t>(model.params().grads().size() + 2 * optimizer.m().size() +
                                  optimizer.average().size()));
+    EXPECT_EQ(PlanOf(loaded).Need(4160).optimizer,
+        need.optimizer + 4 * static_cast<int64_t>(model.params().grads().size()))
+        << "three passes at most: one partial sum";
   }
   const TrainingNeed all = PlanOf(whole).Need(512), some = PlanOf(head).Need(512);
   EXPECT_LT(some.activations, all.activations);

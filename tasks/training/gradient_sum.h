@@ -1,0 +1,48 @@
+// The gradient of a step: the sum over its micro-batches, in an order that only their numbers
+// decide.
+#ifndef CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
+#define CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/tensor/param_store.h"
+
+namespace cloze {
+
+// Adds up gradients in the binary tree over the numbers 0 ... n - 1 whose left subtrees have a
+// power of two of leaves: ((0 + 1) + (2 + 3)) + 4. Any consecutive part of the sum can thus be
+// computed anywhere. Holds at most floor(log2 n) buffers besides the gradients of the store.
+class GradientSum {
+ public:
+  // `store` must outlive the sum.
+  explicit GradientSum(ParamStore* store) : store_(store) {}
+
+  // Calls `pass`, which adds the gradients of micro-batch `number` to those of the store; these are
+  // zero at the first call. Numbers are consecutive from 0.
+  void Add(int64_t number, absl::FunctionRef<void()> pass);
+  // Leaves the sum in the store. The next step may begin when its gradients are zero again.
+  void Finish();
+
+ private:
+  // The sum of micro-batches [first, first + size).
+  struct Block {
+    int64_t first = 0, size = 0;
+    LargeMemory gradients = {};  // empty: in the store
+  };
+  // Adds the newest block to the one before it.
+  void Merge();
+
+  ParamStore* store_;
+  Block newest_;                    // in the store
+  std::vector<Block> blocks_;       // those before it
+  std::vector<LargeMemory> spare_;  // zero
+};
+
+// Returns the number of buffers that the sum of `n` micro-batches needs.
+int GradientBuffers(int64_t n);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
