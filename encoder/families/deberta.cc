@@ -127,14 +127,9 @@ void Read(JsonFields& fields, ModelConfig* config) {
   float dropout = 0;
   fields.Number("pooler_dropout", 0, 0, &dropout);
   fields.Integer("hidden_size", true, 1, 16384, &config->hidden);
-  fields.Integer("num_attention_heads", true, 1, 1024, &config->heads);
-  if (!fields.status().ok()) return;
-  const std::pair<const char*, int32_t> sizes[] = {{"embedding_size", config->hidden},
-      {"pooler_hidden_size", config->hidden},
-      {"attention_head_size", config->hidden / config->heads}};
-  for (const auto& [key, size] : sizes) {
-    int32_t read = size;
-    fields.Integer(key, false, size, size, &read);
+  for (const char* key : {"embedding_size", "pooler_hidden_size"}) {
+    int32_t read = config->hidden;
+    fields.Integer(key, false, config->hidden, config->hidden, &read);
   }
 }
 

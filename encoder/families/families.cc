@@ -84,6 +84,7 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
     fields.Fail("position_embedding_type", Quote(positions),
         ": expected \"absolute\"; others cannot be computed");
   }
+  if (fields.Find("rope_scaling") != nullptr) fields.Fail("rope_scaling", "expected null");
   if (config->family->keys.token_types == nullptr) config->token_types = 0;
   if (config->family->read != nullptr) config->family->read(fields, config);
 }
@@ -114,8 +115,13 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
     fields.Fail(family.keys.heads, config->heads, " does not divide ", family.keys.hidden, " ",
         config->hidden);
   }
-  if (config->positions == Positions::kRotary && config->hidden / config->heads % 2 != 0) {
-    fields.Fail(family.keys.heads, config->heads, ": heads of ", config->hidden / config->heads,
+  const int32_t head = config->hidden / config->heads;
+  for (const char* key : {"head_dim", "attention_head_size"}) {
+    int32_t read = head;
+    fields.Integer(key, false, head, head, &read);
+  }
+  if (config->positions == Positions::kRotary && head % 2 != 0) {
+    fields.Fail(family.keys.heads, config->heads, ": heads of ", head,
         " dimensions: expected an even number for rotary positions");
   }
   if (config->groups > 0 && config->layers % config->groups != 0) {
@@ -236,6 +242,8 @@ void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* 
   if (const std::string type = own.String("rope_type"); !type.empty() && type != "default")
     own.Fail("rope_type", Quote(type), ": expected \"default\"");
   own.Number("rope_theta", 2, 1e9, base);
+  float part = 1;
+  own.Number("partial_rotary_factor", 1, 1, &part);
   if (!own.status().ok()) fields.Fail(field, own.status().message());
 }
 

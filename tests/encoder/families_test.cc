@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+
 #include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "encoder/modules/relative.h"
 
 namespace cloze {
@@ -214,6 +218,47 @@ TEST(Families, BucketsOfDistances) {
     EXPECT_EQ(BucketOf(small, distance), 4 + std::clamp(distance, -3, 3)) << distance;
     EXPECT_EQ(BucketOf(exact, distance), 4 + std::clamp(distance, -4, 3)) << distance;
   }
+}
+
+// What no family computes is refused by its name: in the reference models, and in the two families
+// without one that have RoBERTa's config.json.
+TEST(Families, RefuseWhatNoneComputes) {
+  std::vector<Json> configs;
+  for (const auto& folder : std::filesystem::directory_iterator(CLOZE_SOURCE_DIR "/tests/golden")) {
+    const auto text = ReadFile(folder.path() / "config.json", 1 << 20);
+    if (text.ok()) configs.push_back(Json::parse(*text));
+    if (!text.ok() || configs.back()["model_type"] != "roberta") continue;
+    for (const char* like : {"camembert", "roberta-prelayernorm"}) {
+      configs.push_back(Json::parse(*text));
+      configs.back()["model_type"] = like;
+    }
+  }
+  std::set<std::string> seen;
+  for (const Json& config : configs) {
+    const auto parsed = ParseConfig(config.dump(), "x");
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    const Family& family = *parsed->family;
+    seen.insert(family.model_type);
+    for (const auto& [key, value] : {std::pair<const char*, Json>{family.keys.activation, "mish"},
+             {family.keys.activation, 3}, {"position_embedding_type", "relative_key"},
+             {"position_embedding_type", "relative_key_query"}, {"is_decoder", true},
+             {"is_decoder", "yes"}, {"add_cross_attention", true}, {"head_dim", 4096},
+             {"attention_head_size", 3}, {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}) {
+      Json wrong = config;
+      wrong[key] = value;
+      const absl::Status status = ParseConfig(wrong.dump(), "x").status();
+      EXPECT_EQ(ExitOf(status), Exit::kData) << family.model_type << key;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("x: ", key, ": ")));
+    }
+    if (!config.contains("rope_parameters")) continue;
+    Json partial = config;
+    Json& rope = partial["rope_parameters"];
+    (rope.contains("full_attention") ? rope["full_attention"] : rope)["partial_rotary_factor"] =
+        0.5;
+    EXPECT_THAT(std::string(ParseConfig(partial.dump(), "x").status().message()),
+        HasSubstr("partial_rotary_factor: "));
+  }
+  EXPECT_EQ(seen.size(), std::size(kFamilies));
 }
 
 TEST(Families, AreListedForAnUnknownOne) {
