@@ -50,8 +50,12 @@ void CountSpans(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& 
   }
 }
 
-std::optional<SpanTags> TagsOf(const std::vector<std::string>& labels) {
-  return IsBio(labels) ? std::optional<SpanTags>(labels) : std::nullopt;
+// Unseen labels of another scheme count as O.
+std::optional<SpanTags> TagsOf(
+    std::vector<std::string> labels, const std::vector<std::string>& unseen) {
+  if (!IsBio(labels)) return std::nullopt;
+  for (const std::string& label : unseen) labels.push_back(IsBioTag(label) ? label : "O");
+  return SpanTags(labels);
 }
 
 }  // namespace
@@ -80,6 +84,9 @@ std::string MetricResults::ToLine() const {
   std::vector<std::string> parts;
   for (const auto& [name, value] : values) {
     if (!std::isnan(value)) parts.push_back(absl::StrFormat("%s %.4g", name, value));
+  }
+  for (const auto& [name, json] : tables) {
+    if (name == "unseen_labels") parts.push_back(absl::StrCat(name, " ", json));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -177,9 +184,10 @@ MetricResults ClassificationMetric::Results() const {
   return results;
 }
 
-void MultiLabelMetric::Add(absl::Span<const float> labels, const std::vector<bool>& predicted) {
+void MultiLabelMetric::Add(
+    absl::Span<const float> labels, const std::vector<bool>& predicted, bool unseen) {
   CLOZE_CHECK(labels.size() == classes_.names.size() && predicted.size() == labels.size());
-  bool all = true;
+  bool all = !unseen;
   for (size_t i = 0; i < labels.size(); ++i) {
     const bool label = labels[i] > 0;
     ClassCount& count = classes_.counts[i];
@@ -190,12 +198,17 @@ void MultiLabelMetric::Add(absl::Span<const float> labels, const std::vector<boo
   }
   ++texts_;
   right_ += all;
+  unseen_ += unseen;
 }
 
 MetricResults MultiLabelMetric::Results() const {
-  return {{{"micro_f1", classes_.Sum().F1(kNaN)}, {"macro_f1", classes_.MacroF1()},
-              {"accuracy", Ratio(right_, texts_)}},
+  ClassCount sum = classes_.Sum();
+  sum.labelled += unseen_;
+  MetricResults results = {{{"micro_f1", sum.F1(kNaN)}, {"macro_f1", classes_.MacroF1()},
+                               {"accuracy", Ratio(right_, texts_)}},
       {{"per_class", classes_.ToJson("label")}}};
+  if (unseen_ > 0) results.tables.emplace_back("unseen_labels", absl::StrCat(unseen_));
+  return results;
 }
 
 void RegressionMetric::Add(double value, double predicted) {
@@ -235,8 +248,9 @@ MetricResults MaskedLmMetric::Results() const {
       {{"masked_tokens", absl::StrCat(count_)}}};
 }
 
-TaggingMetric::TaggingMetric(const std::vector<std::string>& labels)
-    : words_(labels), tags_(TagsOf(labels)),
+TaggingMetric::TaggingMetric(
+    const std::vector<std::string>& labels, const std::vector<std::string>& unseen)
+    : labels_(static_cast<int>(labels.size())), words_(labels), tags_(TagsOf(labels, unseen)),
       lenient_(tags_.has_value() ? tags_->types() : std::vector<std::string>()),
       strict_(lenient_.names) {}
 
@@ -244,7 +258,7 @@ void TaggingMetric::Add(
     absl::Span<const int> labels, absl::Span<const int> predicted, absl::Span<const int> further) {
   CLOZE_CHECK(labels.size() == predicted.size() && further.size() == labels.size());
   for (size_t i = 0; i < labels.size(); ++i) {
-    words_.Add(labels[i], predicted[i]);
+    words_.Add(std::min(labels[i], labels_), predicted[i]);
     multi_piece_ += further[i] > 0;
     multi_piece_right_ += further[i] > 0 && labels[i] == predicted[i];
   }

@@ -29,7 +29,8 @@ struct MetricResults {
   absl::StatusOr<double> Value(const std::string& name) const;
   // One JSON object: the values, then the tables. NaN becomes null. Without line breaks.
   std::string ToJson() const;
-  // "accuracy 0.912, macro_f1 0.903": the values, for a line of progress.
+  // "accuracy 0.912, macro_f1 0.903": the values, and unseen_labels if there are any, for a line of
+  // progress.
   std::string ToLine() const;
 };
 
@@ -79,17 +80,18 @@ class ClassificationMetric {
 };
 
 // sequence_classification of several labels: micro_f1 of all (text, label) pairs, macro_f1,
-// accuracy (texts whose labels are all right); table per_class.
+// accuracy (texts whose labels are all right); tables per_class and unseen_labels, the texts with
+// labels that the model does not have (each counts as one missed label).
 class MultiLabelMetric {
  public:
   explicit MultiLabelMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
-  // Of a text; [labels] each.
-  void Add(absl::Span<const float> labels, const std::vector<bool>& predicted);
+  // Of a text; [labels] each. `unseen`: the text has a label that the model does not have.
+  void Add(absl::Span<const float> labels, const std::vector<bool>& predicted, bool unseen = false);
   MetricResults Results() const;
 
  private:
   ClassCounts classes_;
-  int64_t texts_ = 0, right_ = 0;
+  int64_t texts_ = 0, right_ = 0, unseen_ = 0;
 };
 
 // sequence_classification of a number: Pearson's and Spearman's correlation (ties have their mean
@@ -127,10 +129,13 @@ class MaskedLmMetric {
 // token_tagging: accuracy, accuracy_multi_piece (of words of more than one piece, if there are any;
 // their number is the table multi_piece_words), macro_f1, mcc of words; when IsBio(labels) also
 // span_f1 (first), span_precision and span_recall, read leniently as conlleval and seqeval do, and
-// strict_span_f1. Tables per_class, per_type (lenient), confusion.
+// strict_span_f1. Tables per_class, per_type (lenient), confusion, and unseen_labels, the words
+// whose label the model does not have (wrong in all values).
 class TaggingMetric {
  public:
-  explicit TaggingMetric(const std::vector<std::string>& labels);
+  // `unseen`: further labels of the data, which the model does not have; their ids follow.
+  explicit TaggingMetric(
+      const std::vector<std::string>& labels, const std::vector<std::string>& unseen = {});
   // Labels and predictions of a sentence's words, one each, and the numbers of their pieces besides
   // one.
   void Add(
@@ -138,8 +143,9 @@ class TaggingMetric {
   MetricResults Results() const;
 
  private:
+  const int labels_;  // of the model
   ClassificationMetric words_;
-  std::optional<SpanTags> tags_;
+  std::optional<SpanTags> tags_;  // of all labels
   ClassCounts lenient_, strict_;  // of types
   int64_t multi_piece_ = 0, multi_piece_right_ = 0;
 };

@@ -114,7 +114,7 @@ class SequenceClassification : public Task {
     // Only what is not the default, so that caches of old runs keep their names.
     if (spec_.long_texts() != Spec::HEAD) kind.key.AddNumber(spec_.long_texts());
     // One more label stands for all that the model does not have.
-    const bool unseen = use == DataUse::kEvaluation && spec_.kind() == Spec::SINGLE_LABEL;
+    const bool unseen = use == DataUse::kEvaluation && spec_.kind() != Spec::REGRESSION;
     if (unseen) {
       ++kind.labels;
       kind.key.AddText("unseen labels");
@@ -203,8 +203,12 @@ absl::Status SequenceClassification::SetTarget(
       break;
     }
     case Spec::MULTI_LABEL:
-      item->target.values.assign(ids.size(), 0);
+      item->target.values.assign(ids.size() + unseen, 0);
       for (const std::string& label : LabelsOf(item->text, spec_.label_separator())) {
+        if (unseen && !ids.Has(label)) {
+          item->target.values.back() = 1;
+          continue;
+        }
         ASSIGN_OR_RETURN(const int32_t id, id_of(label));
         item->target.values[id] = 1;
       }

@@ -15,13 +15,6 @@ bool HasType(absl::string_view label) { return label.size() > 2 && label[1] == '
 
 std::string TypeOf(const std::string& label) { return HasType(label) ? label.substr(2) : "_"; }
 
-// True if `label` can be a tag of a scheme. L and U alone cannot.
-bool IsTag(absl::string_view label) {
-  if (label == "O") return true;
-  if (HasType(label)) return kPrefixes.find(label[0]) != absl::string_view::npos;
-  return label.size() == 1 && kPrefixes.substr(0, 4).find(label[0]) != absl::string_view::npos;
-}
-
 // True for B and I, alone or with "-".
 bool IsIobTag(absl::string_view tag) {
   return !tag.empty() && (tag[0] == 'B' || tag[0] == 'I') && (tag.size() == 1 || tag[1] == '-');
@@ -35,9 +28,15 @@ bool FollowsItsType(const std::vector<std::string>& tags, size_t i) {
 
 }  // namespace
 
+bool IsBioTag(const std::string& label) {
+  if (label == "O") return true;
+  if (HasType(label)) return kPrefixes.find(label[0]) != absl::string_view::npos;
+  return label.size() == 1 && kPrefixes.substr(0, 4).find(label[0]) != absl::string_view::npos;
+}
+
 bool IsBio(absl::Span<const std::string> labels) {
   const auto opens = [](const std::string& label) { return label[0] == 'B' || label[0] == 'I'; };
-  return std::all_of(labels.begin(), labels.end(), IsTag) &&
+  return std::all_of(labels.begin(), labels.end(), IsBioTag) &&
          std::any_of(labels.begin(), labels.end(), opens);
 }
 

@@ -18,8 +18,10 @@ struct TagSpan {
   bool operator==(const TagSpan&) const = default;
 };
 
-// True if these are tags of a span scheme: each is "O", or one of B I E S (L U) followed by "-type"
-// (or B I E S alone), and B or I occurs.
+// True for a tag of a span scheme: "O", or one of B I E S (L U) followed by "-type" (or B I E S
+// alone).
+bool IsBioTag(const std::string& label);
+// True if all labels are such tags, and B or I occurs.
 bool IsBio(absl::Span<const std::string> labels);
 
 // Extracts spans from tags, which are indices into the labels of the constructor. Const and

@@ -46,13 +46,16 @@ class TextMetrics : public TextEvaluation {
     ++texts_;
     if (decision_.kind == Spec::REGRESSION) return number_.Add(example.values[0], mean[0]);
     if (single()) KeepIfWrong(example, mean);
+    std::vector<float> values = example.values;
+    const int32_t target = single() ? example.labels[0] : values.back() > 0;
+    if (several()) values.pop_back();
     if (scored_ > 0 || logits_.size() + mean.size() > kMostLogits) {
       ScoreKept();
-      return Score(mean, single() ? example.labels[0] : 0, example.values);
+      return Score(mean, target, values);
     }
     logits_.insert(logits_.end(), mean.begin(), mean.end());
-    targets_.insert(targets_.end(), example.labels.begin(), example.labels.end());
-    values_.insert(values_.end(), example.values.begin(), example.values.end());
+    targets_.push_back(target);
+    values_.insert(values_.end(), values.begin(), values.end());
   }
 
   // Fits what the spec asks for to the texts that are kept, then scores them.
@@ -64,8 +67,7 @@ class TextMetrics : public TextEvaluation {
       const auto row = [&](const std::vector<float>& all) {
         return std::vector<float>(all.begin() + at, all.begin() + at + n);
       };
-      Score(row(logits_), single() ? targets_[at / n] : 0,
-          several() ? row(values_) : std::vector<float>());
+      Score(row(logits_), targets_[at / n], several() ? row(values_) : std::vector<float>());
     }
   }
   void Fit() {
@@ -83,7 +85,7 @@ class TextMetrics : public TextEvaluation {
     }
   }
 
-  void Score(std::vector<float> mean, int32_t label, const std::vector<float>& values) {
+  void Score(std::vector<float> mean, int32_t target, const std::vector<float>& values) {
     const int64_t n = mean.size();
     std::vector<float> scaled = mean;
     for (float& x : scaled) x /= decision_.temperature;
@@ -92,18 +94,18 @@ class TextMetrics : public TextEvaluation {
     if (several()) {
       ++with_loss_;
       loss_ += BinaryCrossEntropy(logits, values.data(), 0, arena_).loss;
-    } else if (label < n) {  // else a label that the model does not have
+    } else if (target < n) {  // else a label that the model does not have
       ++with_loss_;
-      loss_ += SoftmaxCrossEntropy(logits, &label, 0, arena_).loss;
+      loss_ += SoftmaxCrossEntropy(logits, &target, 0, arena_).loss;
     }
     decision_.ToProbabilities(&mean);
     if (several()) {
-      several_.Add(values, decision_.Chosen(mean));
+      several_.Add(values, decision_.Chosen(mean), target > 0);
       for (int64_t l = 0; l < n; ++l) calibration_.Add(mean[l], values[l] > 0);
     } else {
       const int best = static_cast<int>(BestIndex(mean));
-      single_.Add(label, best);
-      calibration_.Add(mean[best], best == label);
+      single_.Add(target, best);
+      calibration_.Add(mean[best], best == target);
     }
   }
 
@@ -200,7 +202,7 @@ class TextMetrics : public TextEvaluation {
   RegressionMetric number_;
   Calibration calibration_;
   std::vector<float> logits_, values_;  // of the texts that are kept, [texts, labels]
-  std::vector<int32_t> targets_;        // one label: [texts]
+  std::vector<int32_t> targets_;        // [texts] labels; of several: 1 if one is unseen
   std::vector<WrongText> wrong_;        // the most confident first
   Arena arena_;
   double loss_ = 0;

@@ -1,10 +1,12 @@
 // Token tagging: one label for each word, read off one of its pieces or the mean of all; spans of
 // BIO and IOBES labels.
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
 #include "tasks/build.h"
+#include "tasks/data/format.h"
 #include "tasks/data/readers.h"
 #include "tasks/labels.h"
 #include "tasks/tags.h"
@@ -18,22 +20,35 @@ struct LabelledWords {
   std::vector<int32_t> labels;
 };
 
-// True if the tags are IOB1 although the labels have the B of IOB2.
-absl::StatusOr<bool> IsIob1(
-    const DataSpec& data, const std::vector<std::string>& labels, const BuildOptions& options) {
-  const auto begins = [](const std::string& label) {
-    return label == "B" || label.compare(0, 2, "B-") == 0;
-  };
-  if (std::none_of(labels.begin(), labels.end(), begins)) return false;
+// The tags of data that is read with given labels.
+struct TagsOfData {
+  bool iob1 = false;                // IOB1, although the labels have the B of IOB2
+  std::vector<std::string> unseen;  // sorted; those that are no labels
+};
+
+absl::StatusOr<TagsOfData> FindTags(
+    const DataSpec& data, const LabelIds& ids, bool iob2, const BuildOptions& options) {
   ASSIGN_OR_RETURN(TaggedReader reader, TaggedReader::Open(data, Labels::kRequired));
   Iob1Finder finder;
   TaggedSentence sentence;
+  std::set<std::string> unseen, unseen_iob2;
+  const auto collect = [&](std::set<std::string>* set) {
+    for (const std::string& tag : sentence.tags) {
+      if (!ids.Has(tag) && set->size() < kMaxLabels) set->insert(tag);
+    }
+  };
   while (true) {
     RETURN_IF_ERROR(CheckStop(options));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
-    if (!more) return finder.Found(false);
+    if (!more) break;
     finder.Add(sentence.tags);
+    collect(&unseen);
+    Iob1ToIob2(&sentence.tags);
+    collect(&unseen_iob2);
   }
+  const bool iob1 = iob2 && finder.Found(false);
+  const std::set<std::string>& found = iob1 ? unseen_iob2 : unseen;
+  return TagsOfData{iob1, {found.begin(), found.end()}};
 }
 
 absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelIds& ids, bool iob1,
@@ -66,17 +81,34 @@ absl::Status FillTagging(const DataSpec& data, int32_t max_tokens, const LabelId
 
 class TagMetrics : public TextEvaluation {
  public:
-  TagMetrics(const Task& task, const Model& model, bool viterbi)
-      : TextEvaluation(model), task_(task), decoder_(model, viterbi),
-        metric_(model.config().labels) {}
+  TagMetrics(const Model& model, const std::vector<std::string>& unseen, bool viterbi)
+      : TextEvaluation(model), decoder_(model, viterbi), metric_(model.config().labels, unseen) {}
 
  private:
-  // The mean of words, without weights of labels; with a CRF that of windows.
-  void AddLoss(const Pass& pass, ConstMat hidden, Mat logits) override {
-    loss_ += model_.head().has_crf()
-                 ? HeadLoss(task_, model_.head(), pass, hidden, 0, {}).loss
-                 : SoftmaxCrossEntropy(logits, pass.batch.targets.data(), 0, pass.arena).loss;
-    words_ += logits.rows;
+  // The mean of words, without weights of labels; with a CRF that of windows. Words whose label the
+  // model does not have, and with a CRF their windows, have no loss.
+  void AddLoss(const Pass& pass, ConstMat, Mat logits) override {
+    const bool crf = model_.head().has_crf();
+    const Batch& batch = pass.batch;
+    Batch known;
+    known.cu_seqlens = batch.cu_seqlens;
+    const auto has = [&](int32_t target) { return target < logits.cols; };
+    const auto first = batch.targets.begin();
+    for (int64_t s = 0, row = 0, end; s < batch.sequences(); ++s, row = end) {
+      for (end = row; end < logits.rows && batch.rows[end] < batch.cu_seqlens[s + 1];) ++end;
+      if (crf && !std::all_of(first + row, first + end, has)) continue;
+      for (int64_t r = row; r < end; ++r) {
+        if (!has(batch.targets[r])) continue;
+        std::copy_n(logits.f32(r), logits.cols, logits.f32(known.rows.size()));
+        known.rows.push_back(batch.rows[r]);
+        known.targets.push_back(batch.targets[r]);
+      }
+    }
+    const Pass kept = {pass.params, pass.matmul, pass.arena, known};
+    const Mat rows = Rows(logits, 0, known.rows.size());
+    loss_ += crf ? model_.head().CrfLoss(kept, rows, 0).loss
+                 : SoftmaxCrossEntropy(rows, known.targets.data(), 0, pass.arena).loss;
+    words_ += rows.rows;
   }
   void AddText(const TextLogits& text) override {
     std::vector<int> labels, predicted, further;
@@ -93,7 +125,6 @@ class TagMetrics : public TextEvaluation {
     return results;
   }
 
-  const Task& task_;
   TagDecoder decoder_;
   TaggingMetric metric_;
   double loss_ = 0;
@@ -219,23 +250,38 @@ class TokenTagging : public Task {
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.unk = true}));
-    ASSIGN_OR_RETURN(const LabelIds ids, LabelIds::Create(labels()));
-    ASSIGN_OR_RETURN(const bool iob1, IsIob1(data, labels(), options));
+    ASSIGN_OR_RETURN(LabelIds ids, LabelIds::Create(labels()));
+    const bool evaluates = use == DataUse::kEvaluation;
+    const bool iob2 = std::any_of(labels().begin(), labels().end(),
+        [](const std::string& label) { return label == "B" || label.compare(0, 2, "B-") == 0; });
+    TagsOfData tags;
+    std::vector<std::string> all = labels();
+    if (evaluates || iob2) {
+      ASSIGN_OR_RETURN(tags, FindTags(data, ids, iob2, options));
+    }
+    if (evaluates) {
+      unseen_ = tags.unseen;
+      all.insert(all.end(), unseen_.begin(), unseen_.end());
+      ASSIGN_OR_RETURN(ids, LabelIds::Create(all));
+    }
     // Evaluation reads sentences as inference does.
-    const Overlap overlap = use == DataUse::kEvaluation ? Overlap::kHalf : Overlap::kNone;
-    StoreKind kind = StoreKindOf("tagging", tokenizer, labels(), spec_.max_tokens(), true);
+    const Overlap overlap = evaluates ? Overlap::kHalf : Overlap::kNone;
+    StoreKind kind = StoreKindOf("tagging", tokenizer, all, spec_.max_tokens(), true);
     kind.key.AddText("further pieces");
-    if (iob1) kind.key.AddText("iob1");
+    if (tags.iob1) kind.key.AddText("iob1");
     if (overlap == Overlap::kHalf) kind.key.AddText("overlap");
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
       return FillTagging(
-          data, spec_.max_tokens(), ids, iob1, overlap, tokenizer, options, writer, stats);
+          data, spec_.max_tokens(), ids, tags.iob1, overlap, tokenizer, options, writer, stats);
     };
     ASSIGN_OR_RETURN(
         BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
-    if (iob1)
-      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
-          "the tags are IOB1 (spans begin with I); they are read as IOB2");
+    const auto add = [&](const auto&... note) {
+      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ", note...);
+    };
+    if (tags.iob1) add("the tags are IOB1 (spans begin with I); they are read as IOB2");
+    if (evaluates && !unseen_.empty())
+      add("tags that the model does not have count as wrong: ", ListNames(unseen_));
     return built;
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
@@ -263,7 +309,7 @@ class TokenTagging : public Task {
 
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions& options) const override {
-    return std::make_unique<TagMetrics>(*this, model, options.viterbi.value_or(spec_.viterbi()));
+    return std::make_unique<TagMetrics>(model, unseen_, options.viterbi.value_or(spec_.viterbi()));
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
@@ -275,6 +321,7 @@ class TokenTagging : public Task {
 
  private:
   TokenTaggingSpec spec_;
+  std::vector<std::string> unseen_;  // labels of the evaluation data that the model does not have
 };
 
 absl::StatusOr<std::vector<Example>> TokenTagging::Encode(

@@ -229,6 +229,27 @@ TEST(TaggingMetric, SpanMustAgreeInTypeAndBothBorders) {
   EXPECT_EQ(Get(metric.Results(), "span_f1"), 0);
 }
 
+TEST(MultiLabelMetric, LabelsThatTheModelLacksAreMissed) {
+  MultiLabelMetric metric({"a", "b"});
+  metric.Add(std::vector<float>{1, 0}, {true, false});
+  metric.Add(std::vector<float>{1, 0}, {true, false}, true);
+  const MetricResults results = metric.Results();
+  EXPECT_NEAR(Get(results, "accuracy"), 0.5, 1e-12);
+  EXPECT_NEAR(Get(results, "micro_f1"), 2 * 2.0 / (2 + 3), 1e-12);
+  EXPECT_THAT(results.ToJson(), HasSubstr("\"unseen_labels\":1"));
+  EXPECT_THAT(results.ToLine(), HasSubstr("unseen_labels 1"));
+}
+
+TEST(TaggingMetric, LabelsThatTheModelLacksAreWrong) {
+  // The gold spans: A of words 0 to 1, whose I the model lacks; C, which it does not know; B.
+  TaggingMetric metric({"O", "B-A", "B-B"}, {"B-C", "I-A", "odd"});
+  metric.Add({1, 4, 3, 2, 5}, {1, 0, 0, 2, 0}, {0, 0, 0, 0, 0});
+  const MetricResults results = metric.Results();
+  EXPECT_NEAR(Get(results, "accuracy"), 2.0 / 5, 1e-12);
+  EXPECT_NEAR(Get(results, "span_f1"), 2 * 1.0 / (3 + 2), 1e-12);
+  EXPECT_THAT(results.ToJson(), HasSubstr("\"unseen_labels\":3"));
+}
+
 TEST(TaggingMetric, SpansDoNotCrossSentences) {
   TaggingMetric metric({"O", "B-A", "I-A"});
   metric.Add({0, 1}, {0, 1}, {0, 0});

@@ -108,6 +108,29 @@ TEST_F(TrainerTest, LabelsThatTrainingLacksAreWrongInValidation) {
       HasSubstr("unknown label \"q\""));
 }
 
+TEST_F(TrainerTest, SetsOfLabelsAndTagsThatTrainingLacksAreWrongInValidation) {
+  Write("train.tsv", "text\tlabel\nthe cat\tx\na dog\ty\nthe cat\tx\na dog\tx,y\n");
+  Write("dev.tsv", "text\tlabel\nthe cat\tx\na dog\tq,y\na dog\tr\n");
+  Write("train.conll", "the O\ncat B-A\n\na O\ndog O\n");
+  Write("dev.conll", "the O\ncat B-A\ndog I-A\n\na O\ndog B-C\n\na O\ncat B-A\n");
+  const auto results = [&](const std::string& task, const std::string& kind) {
+    LoadedSpec spec = Spec(NewEncoder() + task, "train." + kind, "run" + task.substr(0, 30), 1);
+    spec.spec.mutable_validation()->add_files(Path("dev." + kind));
+    const auto summary = Train(spec);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary.ok() ? summary->best : MetricResults();
+  };
+  const std::string several = " sequence_classification { max_tokens: 24 kind: MULTI_LABEL }";
+  EXPECT_THAT(results(several, "tsv").ToLine(), HasSubstr("unseen_labels 2"));
+  for (const bool crf : {false, true}) {
+    const MetricResults tags =
+        results(absl::StrCat(" token_tagging { crf: ", crf, " max_tokens: 24 }"), "conll");
+    EXPECT_THAT(tags.ToLine(), HasSubstr("unseen_labels 2"));
+    EXPECT_THAT(*tags.Value("loss"), testing::AllOf(testing::Gt(0), testing::Lt(5)));
+    EXPECT_THAT(progress_, HasSubstr("count as wrong: \"B-C\", \"I-A\""));
+  }
+}
+
 // Returns the values of a file's tensors, by name.
 std::map<std::string, std::vector<float>> TensorsOf(const std::string& path) {
   std::map<std::string, std::vector<float>> values;
