@@ -22,13 +22,28 @@ double SumSquares(absl::Span<const float> x) {
   return sum;
 }
 
-void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, int64_t n) {
+// The corrections of step a.step, without memory.
+static AdamArgs Corrected(const AdamW& a) {
   const double correction1 = a.bias_correction ? 1 - std::pow(double{a.beta1}, a.step) : 1;
   const double correction2 = a.bias_correction ? 1 - std::pow(double{a.beta2}, a.step) : 1;
-  const float first = correction1, second_root = std::sqrt(correction2);
+  return {.options = a,
+      .correction1 = static_cast<float>(correction1),
+      .correction2_root = static_cast<float>(std::sqrt(correction2))};
+}
+
+double SumUpdateRatios(const AdamW& a, const float* grad, const float* v, int64_t n) {
+  AdamArgs args = Corrected(a);
+  args.n = n, args.grad = const_cast<float*>(grad), args.v = const_cast<float*>(v);
+  return GetKernels().sum_update_ratios(args);
+}
+
+void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, int64_t n) {
+  const AdamArgs all = Corrected(a);
   ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
-    GetKernels().adamw(
-        {a, first, second_root, end - begin, value + begin, grad + begin, m + begin, v + begin});
+    AdamArgs args = all;
+    args.n = end - begin;
+    args.value = value + begin, args.grad = grad + begin, args.m = m + begin, args.v = v + begin;
+    GetKernels().adamw(args);
   });
 }
 

@@ -10,6 +10,11 @@ namespace cloze {
 // Returns the sum of squares in double, added in a fixed order.
 double SumSquares(absl::Span<const float> x);
 
+// Returns the sum over n values of g^2 / max(v, epsilon^2), where g is the scaled gradient and v
+// the bias-corrected second moment of the step to come; in a fixed order. StableAdamW (Wortsman et
+// al. 2023, algorithm 2) divides a tensor's rate by the root of its mean if that is above 1.
+double SumUpdateRatios(const AdamW& a, const float* grad, const float* v, int64_t n);
+
 // One AdamW step over n values; gradients become zero.
 void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, int64_t n);
 

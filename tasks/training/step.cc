@@ -33,7 +33,7 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)
     const float rate = std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
     for (int64_t i = 0; i < p.size(); i += kPiece)
       pieces_.push_back({p.offset + i, p.grad_offset + i, std::min(kPiece, p.size() - i), p.decay,
-          p.rate * rate});
+          p.rate * rate, id});
   }
   if (spec_.ema_decay() > 0) average_ = LargeMemory(m_.bytes());
   StartAverage();
@@ -54,13 +54,11 @@ void Optimizer::Step(double rate, double norm) {
       .step = ++steps_};
   const Op op("adamw", [&] { return OpCost{.bytes = 8.0 * m_.bytes()}; });
   float *values = store_->values().data(), *grads = store_->grads().data();
+  const std::vector<AdamW> settings = PieceSettings(all);
   ParallelFor(pieces_.size(), [&](int64_t i) {
     const Piece& p = pieces_[i];
-    AdamW mine = all;
-    mine.rate *= p.rate;
-    mine.decay = p.decay ? spec_.weight_decay() : 0;
-    AdamWStep(
-        mine, values + p.value, grads + p.grad, m().data() + p.grad, v().data() + p.grad, p.n);
+    AdamWStep(settings[i], values + p.value, grads + p.grad, m().data() + p.grad,
+        v().data() + p.grad, p.n);
   });
   const auto mix =
       static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
@@ -68,6 +66,27 @@ void Optimizer::Step(double rate, double norm) {
     for (int64_t j = 0; j < n; ++j) average[j] += mix * (weights[j] - average[j]);
   });
   store_->TrainableChanged();
+}
+
+std::vector<AdamW> Optimizer::PieceSettings(const AdamW& all) {
+  std::vector<AdamW> settings(pieces_.size(), all);
+  std::vector<double> ratios(pieces_.size());
+  ParallelFor(pieces_.size(), [&](int64_t i) {
+    const Piece& p = pieces_[i];
+    settings[i].rate *= p.rate;
+    settings[i].decay = p.decay ? spec_.weight_decay() : 0;
+    if (spec_.clip_updates())
+      ratios[i] = SumUpdateRatios(all, store_->grads().data() + p.grad, v().data() + p.grad, p.n);
+  });
+  if (!spec_.clip_updates()) return settings;
+  std::vector<double> of_params(store_->size());
+  for (size_t i = 0; i < pieces_.size(); ++i) of_params[pieces_[i].param] += ratios[i];
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const ParamId id = pieces_[i].param;
+    const double rms = std::sqrt(of_params[id] / store_->param(id).size());
+    settings[i].rate = static_cast<float>(settings[i].rate / std::max(rms, 1.0));
+  }
+  return settings;
 }
 
 void Optimizer::ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f) {

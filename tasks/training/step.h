@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/ops/kernels/adamw.h"
 #include "core/tensor/param_store.h"
 #include "proto/task.pb.h"
 #include "tasks/task.h"
@@ -54,7 +55,11 @@ class Optimizer {
     int64_t value, grad, n;
     bool decay;
     float rate;  // multiplies the learning rate
+    ParamId param;
   };
+  // Returns the settings of each piece for a step. With clip_updates the rate of a tensor is
+  // divided by the root mean square of g / sqrt(v) if that is above 1 (StableAdamW).
+  std::vector<AdamW> PieceSettings(const AdamW& all);
   // Calls f(weights, average, n) in parallel for parts of the weights, if there is an average.
   void ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f);
 

@@ -371,6 +371,19 @@ inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vec
   }
 }
 
+// Wortsman et al. 2023, algorithm 2: the sum of g^2 / max(u, epsilon^2), with the u of this step.
+inline double SumUpdateRatios(
+    const AdamW& a, const std::vector<double>& grad, const std::vector<double>& v) {
+  double sum = 0;
+  for (size_t i = 0; i < v.size(); ++i) {
+    const double g = grad[i] * a.grad_scale, beta2 = a.beta2, epsilon = a.epsilon;
+    double u = beta2 * v[i] + (1 - beta2) * g * g;
+    if (a.bias_correction) u /= 1 - std::pow(beta2, a.step);
+    sum += g * g / std::max(u, epsilon * epsilon);
+  }
+  return sum;
+}
+
 inline double SumSquares(const std::vector<double>& x) {
   double sum = 0;
   for (const double value : x) sum += value * value;

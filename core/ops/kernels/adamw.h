@@ -14,8 +14,8 @@ struct AdamW {
 struct AdamArgs {
   AdamW options;
   float correction1, correction2_root;  // of the bias of m and of v
-  int64_t n;
-  float *value, *grad, *m, *v;  // grad becomes zero
+  int64_t n = 0;
+  float *value = nullptr, *grad = nullptr, *m = nullptr, *v = nullptr;  // grad becomes zero
 };
 
 #ifdef CLOZE_ISA
@@ -37,6 +37,23 @@ void AdamWUpdate(const AdamArgs& a) {
     at.Set(a.value, at(a.value) * shrink - step * m / (denominator * root + o.epsilon));
     at.Set(a.grad, VF{});
   });
+}
+
+// Returns the sum of g^2 / max(v, epsilon^2), with the bias-corrected v of the step to come.
+double SumUpdateRatios(const AdamArgs& a) {
+  typedef double VD __attribute__((vector_size(W * 8)));
+  const AdamW o = a.options;
+  const float unbiased = 1.0f / (a.correction2_root * a.correction2_root);
+  VD total = {};
+  Sweep(a.n, [&](auto at) {
+    const VF g = at(a.grad) * o.grad_scale, square = g * g;
+    const VF v = (at(a.v) * o.beta2 + square * (1.0f - o.beta2)) * unbiased;
+    const VF least = VF{} + o.epsilon * o.epsilon;
+    total += __builtin_convertvector(square / (v > least ? v : least), VD);
+  });
+  double sum = 0;
+  for (int i = 0; i < W; ++i) sum += total[i];
+  return sum;
 }
 
 // Returns the sum of squares of n elements.

@@ -60,6 +60,7 @@ struct PerType {
   TYPED(convert, Convert, void(int64_t n, const void* x, bool narrow, void* y))                    \
   TYPED(pack, Pack, void(const PackArgs&))                                                         \
   PLAIN(adamw, AdamWUpdate, void(const AdamArgs&))                                                 \
+  PLAIN(sum_update_ratios, SumUpdateRatios, double(const AdamArgs&))                               \
   PLAIN(sum_squares, SumSquares, double(int64_t n, const float* x))                                \
   AMX_TYPED(product, Product, void(const ProductArgs&))                                            \
   AMX_PLAIN(gradient_panels, Panels, void(const PanelArgs&))                                       \

@@ -356,6 +356,27 @@ Entry AdamWEntry(int64_t n, const AdamW& a) {
   return e;
 }
 
+Entry UpdateRatiosEntry(int64_t n, const AdamW& a) {
+  Entry e;
+  e.name =
+      absl::StrCat("UpdateRatios_", n, "_step", a.step, a.bias_correction ? "" : "_uncorrected");
+  e.path = {n, 4, DType::kF32};
+  e.gradients = false;
+  Table<float> gradient = RandomTable(1, n, 2), v = RandomTable(1, n, 4, 0.3);
+  gradient.v[0] = v.v[0] = 0;  // epsilon is the larger one
+  for (float& x : v.v) x *= x;
+  e.inputs = {{"gradient", Role::kConstant, gradient}, {"v", Role::kConstant, v}};
+  e.reference = [=](const Tables<double>& in) {
+    return Tables<double>{Table<double>(1, 1, {SumUpdateRatios(a, in[0].v, in[1].v)})};
+  };
+  e.run = [=](const Inputs& p) {
+    const double sum =
+        cloze::SumUpdateRatios(a, p.inputs[0].v.data(), p.inputs[1].v.data(), p.inputs[0].v.size());
+    return Result{{Table<float>(1, 1, {static_cast<float>(sum)})}, {}};
+  };
+  return e;
+}
+
 Entry SumSquaresEntry(int64_t n) {
   Entry e;
   e.name = absl::StrCat("SumSquares_", n);
@@ -491,6 +512,8 @@ std::vector<Entry> Entries() {
     all.push_back(AdamWEntry(n, {0.3f, 0.9f, 0.999f, 1e-8f, 0.0f, 1.0f, true, 1}));
     all.push_back(AdamWEntry(n, {0.3f, 0.9f, 0.98f, 1e-6f, 0.1f, 0.37f, true, 100}));
     all.push_back(AdamWEntry(n, {0.3f, 0.9f, 0.999f, 1e-6f, 0.01f, 0.5f, false, 7}));
+    all.push_back(UpdateRatiosEntry(n, {0.3f, 0.9f, 0.98f, 1e-6f, 0.1f, 0.37f, true, 3}));
+    all.push_back(UpdateRatiosEntry(n, {0.3f, 0.9f, 0.999f, 0.1f, 0.01f, 0.5f, false, 7}));
     all.push_back(SumSquaresEntry(n));
   }
   return all;

@@ -4,6 +4,7 @@
 
 #include "encoder/families/families.h"
 #include "tasks/training/step.h"
+#include "tests/reference/reference.h"
 
 namespace cloze {
 namespace {
@@ -49,6 +50,53 @@ TEST(OptimizerTest, OnlyLargeGradientsAreClipped) {
     EXPECT_NEAR(optimizer.GradNorm(), norm, 1e-6 * norm);
     optimizer.Step(0.001, norm);
     EXPECT_NEAR(optimizer.m()[0], 0.1f * std::min(norm, 1.0f), 1e-6) << norm;
+  }
+}
+
+// As StableAdamW: a tensor's own rate also scales its decay.
+TEST(OptimizerTest, ClipsTheUpdatesOfEachTensor) {
+  OptimizerSpec spec;
+  spec.set_weight_decay(0.1f);
+  spec.set_beta2(0.9f);
+  spec.set_epsilon(1e-6f);
+  spec.set_clip_norm(0);
+  spec.set_clip_updates(true);
+  Model model(Config(HeadKind::kTokenTagging), true);
+  Optimizer optimizer(&model.params(), spec);
+  const absl::Span<float> values = model.params().values(), gradients = model.params().grads();
+  AdamW a = {.rate = 0.01f,
+      .beta1 = spec.beta1(),
+      .beta2 = 0.9f,
+      .epsilon = 1e-6f,
+      .decay = 0,
+      .grad_scale = 1,
+      .bias_correction = true,
+      .step = 0};
+  const ParamId jumps = model.params().FindWeight(Role::kIntermediate, 1),
+                calm = model.params().FindWeight(Role::kOutput, 1);
+  for (const ParamId id : {jumps, calm}) {
+    const Param& param = model.params().param(id);
+    std::vector<double> expected(param.size(), 1.0), m(param.size()), v(param.size());
+    std::fill(values.begin(), values.end(), 1.0f);
+    optimizer = Optimizer(&model.params(), spec);
+    double clipped = 1;
+    for (a.step = 1; a.step <= 4; ++a.step) {
+      std::vector<double> g(param.size());
+      for (int64_t i = 0; i < param.size(); ++i) {
+        g[i] = (i % 3 - 1.5) * (a.step == 4 && id == jumps ? 100 : 1);
+        gradients[param.grad_offset + i] = static_cast<float>(g[i]);
+      }
+      const double rms = std::sqrt(reference::SumUpdateRatios(a, g, v) / param.size());
+      clipped = std::max(rms, 1.0);
+      AdamW own = a;
+      own.rate = static_cast<float>(a.rate / clipped);
+      own.decay = spec.weight_decay();
+      reference::AdamWStep(own, &expected, g, &m, &v);
+      optimizer.Step(a.rate, optimizer.GradNorm());
+    }
+    EXPECT_EQ(clipped > 1.5, id == jumps);
+    for (int64_t i = 0; i < param.size(); ++i)
+      ASSERT_NEAR(values[param.offset + i], expected[i], 2e-6) << param.name;
   }
 }
 
