@@ -36,7 +36,7 @@ absl::Status Export(const Options& options) {
                                                 : OnnxPool::kNone;
   if (pool != OnnxPool::kNone && config.head != HeadKind::kNone)
     return Error(Exit::kUsage, "--pool is for models without a head");
-  ASSIGN_OR_RETURN(OnnxGraph graph, ExportOnnx(*model, pool));
+  OnnxGraph graph = ExportOnnx(*model, pool);
   std::string out = options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "encoder/families/families.h"
+#include "encoder/onnx/positions.h"
 
 namespace cloze {
 namespace {
@@ -112,7 +112,7 @@ class Exporter {
           config_.token_types > 1 ? types_ : Binary("Mul", ids_, graph_.Integers({0}, true));
       x = Binary("Add", x, gather(Role::kTokenTypeEmbeddings, types));
     }
-    if (config_.positions != Positions::kRotary) {
+    if (config_.positions == Positions::kLearned || config_.positions == Positions::kSinusoidal) {
       const Value rows = Binary("Add", range_, graph_.Integers({config_.position_offset}, true));
       const Value positions = gather(Role::kPositionEmbeddings, rows);
       graph_.DeclareShape(positions, {kLength, size});
@@ -132,45 +132,22 @@ class Exporter {
     return graph_.Add("Transpose", {heads}, {{"perm", order}});
   }
 
-  // Cosines and sines [S, dim] of the rotation with this base, each half of a row twice.
-  std::pair<Value, Value> Rotations(float base) {
-    const std::string name = absl::StrCat("rotary_", base);
-    const int64_t dim = config_.hidden / config_.heads;
-    if (once_.insert(name).second) {
-      std::vector<float> table[2];
-      for (int64_t position = 0; position < config_.max_positions; ++position) {
-        for (int64_t c = 0; c < dim; ++c) {
-          const double angle = position * std::pow(double{base}, -2.0 * (c % (dim / 2)) / dim);
-          table[0].push_back(static_cast<float>(std::cos(angle)));
-          table[1].push_back(static_cast<float>(std::sin(angle)));
-        }
-      }
-      for (const int i : {0, 1}) {
-        const Value all = graph_.Matrix(absl::StrCat(name, i == 0 ? "_cos_table" : "_sin_table"),
-            View(table[i].data(), config_.max_positions, dim));
-        graph_.Add("Gather", {all, range_}, {}, absl::StrCat(name, i == 0 ? "_cos" : "_sin"));
-      }
-    }
-    return {name + "_cos", name + "_sin"};
-  }
   // Rotates x [B, heads, S, dim].
   Value Rotate(const Value& x, float base) {
-    const auto [cosines, sines] = Rotations(base);
+    const std::string name = absl::StrCat("rotary_", base);
+    if (once_.insert(name).second) AddRotations(name, config_, base, range_, &graph_);
     const auto [first, second] =
         graph_.Halve(x, config_.hidden / config_.heads / 2, x + "_first", x + "_second");
     const Value turned =
         graph_.Add("Concat", {Unary("Neg", second), first}, {{"axis", int64_t{-1}}});
-    return Binary("Add", Binary("Mul", x, cosines), Binary("Mul", turned, sines));
+    return Binary("Add", Binary("Mul", x, name + "_cos"), Binary("Mul", turned, name + "_sin"));
   }
 
   // The mask of a layer [B, 1, 1 or S, S], which is added to scores.
   Value Mask(int layer) {
     if (!config_.is_local(layer)) return mask_;
     if (local_mask_.empty()) {
-      const auto as = [&](int64_t axis) {
-        return graph_.Add("Unsqueeze", {range_, graph_.Integers({axis})});
-      };
-      const Value far = Binary("Greater", Unary("Abs", Binary("Sub", as(0), as(1))),
+      const Value far = Binary("Greater", Unary("Abs", AddDistances(range_, &graph_)),
           graph_.Integers({config_.window / 2}, true));
       const Value hidden = graph_.Add(
           "Where", {far, graph_.Float(std::numeric_limits<float>::lowest()), graph_.Float(0)});
@@ -200,14 +177,75 @@ class Exporter {
       q = Rotate(q, base);
       k = graph_.Add("Transpose", {Rotate(k, base)}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
     }
-    const float scale = std::sqrt(static_cast<float>(config_.hidden / config_.heads));
-    const Value scores = Binary("Div", Binary("MatMul", q, k), graph_.Float(scale));
+    const RelativeConfig& relative = config_.relative;
+    const int products = 1 + relative.query_terms + relative.key_terms;
+    const float scale = std::sqrt(static_cast<float>(products * config_.hidden / config_.heads));
+    Value scores = WithDistances(Binary("MatMul", q, k), q, k, layer);
+    scores = Binary("Div", scores, graph_.Float(scale));
+    if (relative.buckets > 0) scores = Binary("Add", scores, distances_);
     const Value probabilities =
         graph_.Add("Softmax", {Binary("Add", scores, Mask(layer))}, {{"axis", int64_t{-1}}});
     const Value context = graph_.Add("Transpose", {Binary("MatMul", probabilities, v)},
         {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
     return Linear(graph_.Add("Reshape", {context, graph_.Integers({0, 0, config_.hidden})}),
         Role::kAttentionOutput, layer);
+  }
+
+  // Sets rows_ [S, S], the row of the table for query i and key j, and distances_: the biases
+  // [heads, S, S], or the vectors [2 span, H].
+  void Distances() {
+    rows_ = AddDistanceRows(config_, range_, &graph_);
+    const Value table = Weight(Find(Role::kRelativePositions, -1, Part::kWeight), false);
+    if (config_.relative.buckets > 0) {
+      distances_ = graph_.Add(
+          "Transpose", {Binary("Gather", table, rows_)}, {{"perm", std::vector<int64_t>{2, 0, 1}}});
+    } else {
+      distances_ = config_.relative.norm ? Norm(table, Role::kRelativeNorm, -1) : table;
+    }
+  }
+
+  // Adds the products of queries [B, heads, S, dim] and of keys [B, heads, dim, S] with vectors of
+  // distances to `scores` [B, heads, S, S].
+  Value WithDistances(const Value& scores, const Value& queries, const Value& keys, int layer) {
+    const RelativeConfig& relative = config_.relative;
+    if (relative.any() && rows_.empty()) Distances();
+    const std::vector<int64_t> swap = {0, 1, 3, 2};
+    // x [B, heads, S, dim] times the projected vectors; of each product, the one of the distance.
+    const auto pick = [&](const Value& x, Role shared, Role own, const Value& rows) {
+      const Value vectors = Linear(distances_, relative.shared ? shared : own, layer);
+      const Value split = graph_.Add("Reshape",
+          {vectors, graph_.Integers({0, config_.heads, config_.hidden / config_.heads})});
+      const Value product = Binary(
+          "MatMul", x, graph_.Add("Transpose", {split}, {{"perm", std::vector<int64_t>{1, 2, 0}}}));
+      return graph_.Add("GatherElements", {product, Binary("Expand", rows, Unary("Shape", scores))},
+          {{"axis", int64_t{-1}}});
+    };
+    Value sum = scores;
+    if (relative.query_terms)
+      sum = Binary("Add", sum, pick(queries, Role::kKey, Role::kPositionKey, rows_));
+    if (!relative.key_terms) return sum;
+    const Value picked = pick(graph_.Add("Transpose", {keys}, {{"perm", swap}}), Role::kQuery,
+        Role::kPositionQuery, Unary("Transpose", rows_));
+    return Binary("Add", sum, graph_.Add("Transpose", {picked}, {{"perm", swap}}));
+  }
+
+  // The convolution over the tokens of `embeddings`, added to x, the output of block 0.
+  Value Convolve(const Value& embeddings, const Value& x) {
+    const int64_t size = config_.relative.convolution, hidden = config_.hidden;
+    const std::vector<int64_t> swap = {0, 2, 1};
+    const auto swapped = [&](const Value& v) {
+      return graph_.Add("Transpose", {v}, {{"perm", swap}});
+    };
+    const Value tokens = graph_.Add("Unsqueeze", {tokens_, graph_.Integers({2})});
+    const Value weight =
+        graph_.Add("Reshape", {Weight(Find(Role::kConvolution, 0, Part::kWeight), false),
+                                  graph_.Integers({hidden, hidden, size})});
+    const Value y = graph_.Add("Conv",
+        {swapped(Binary("Mul", embeddings, tokens)), weight,
+            Vector(Find(Role::kConvolution, 0, Part::kBias))},
+        {{"pads", std::vector<int64_t>{size / 2, size / 2}}});
+    const Value act = Activation(config_.relative.convolution_activation, swapped(y));
+    return Norm(Binary("Add", x, act), Role::kConvolutionNorm, 0);
   }
 
   Value FeedForward(const Value& x, int layer) {
@@ -224,6 +262,7 @@ class Exporter {
   }
 
   Value Blocks(Value x) {
+    const Value embeddings = x;
     for (int layer = 0; layer < config_.layers; ++layer) {
       if (config_.pre_norm()) {
         const bool norm = layer > 0 || config_.family->first_norm;
@@ -233,6 +272,7 @@ class Exporter {
         x = Norm(Binary("Add", Attention(x, layer), x), Role::kAttentionNorm, layer);
         x = Norm(Binary("Add", FeedForward(x, layer), x), Role::kFeedForwardNorm, layer);
       }
+      if (layer == 0 && config_.relative.convolution > 0) x = Convolve(embeddings, x);
     }
     return config_.pre_norm() ? Norm(x, Role::kFinalNorm, config_.layers - 1) : x;
   }
@@ -320,18 +360,11 @@ class Exporter {
   const ModelConfig& config_;
   OnnxGraph graph_;
   std::set<std::string> once_;  // names of constants that the graph has
-  Value ids_, attention_mask_, types_, range_, tokens_, mask_, local_mask_;
+  Value ids_, attention_mask_, types_, range_, tokens_, mask_, local_mask_, rows_, distances_;
 };
 
 }  // namespace
 
-absl::StatusOr<OnnxGraph> ExportOnnx(const Model& model, OnnxPool pool) {
-  const Family* family = model.config().family;
-  for (const Family* known : {&kBert, &kRoberta, &kRobertaPreLayerNorm, &kXlmRoberta, &kCamembert,
-           &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert}) {
-    if (family == known) return Exporter(model).Run(pool);
-  }
-  return Error(Exit::kMismatch, "models of the family ", family->model_type, " cannot be exported");
-}
+OnnxGraph ExportOnnx(const Model& model, OnnxPool pool) { return Exporter(model).Run(pool); }
 
 }  // namespace cloze

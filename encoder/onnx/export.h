@@ -17,8 +17,7 @@ enum class OnnxPool { kNone, kClass, kMean };
 // model has types. Outputs, f32: logits, of a text [batch_size, labels], of each token [batch_size,
 // sequence_length, labels or vocab]; start_logits and end_logits; or last_hidden_state, with `pool`
 // also sentence_embedding [batch_size, hidden], of length 1. With a CRF, logits are its emissions.
-// kMismatch, with the name of the family, for models that cannot be exported.
-absl::StatusOr<OnnxGraph> ExportOnnx(const Model& model, OnnxPool pool);
+OnnxGraph ExportOnnx(const Model& model, OnnxPool pool);
 
 }  // namespace cloze
 

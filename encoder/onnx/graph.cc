@@ -100,6 +100,10 @@ Value OnnxGraph::Integers(const std::vector<int64_t>& values, bool scalar) {
   for (const TensorProto& known : graph_->initializer()) {
     if (known.name() == name) return name;
   }
+  return List(name, values, scalar);
+}
+
+Value OnnxGraph::List(const std::string& name, const std::vector<int64_t>& values, bool scalar) {
   TensorProto* tensor = Constant(name, TensorProto::INT64);
   if (!scalar) tensor->add_dims(static_cast<int64_t>(values.size()));
   tensor->set_raw_data(values.data(), values.size() * sizeof(int64_t));

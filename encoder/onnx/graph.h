@@ -41,6 +41,8 @@ class OnnxGraph {
 
   // Constants. Equal small ones are shared.
   Value Integers(const std::vector<int64_t>& values, bool scalar = false);
+  // A list of its own name, which must be unique.
+  Value List(const std::string& name, const std::vector<int64_t>& values, bool scalar = false);
   Value Float(float value);
   // The matrix as it is, or transposed; `name` must be unique.
   Value Matrix(const std::string& name, ConstMat m, bool transposed = false);

@@ -15,11 +15,7 @@ for config in "$here"/../golden/*/config.json; do
   name=$(basename "$(dirname "$config")")
   [ -f "$(dirname "$config")/model.safetensors" ] || continue
   cp -r "$(dirname "$config")" "$work/$name"
-  if ! "$cloze" export --model "$work/$name" --out "$work/onnx-$name" > /dev/null 2> "$work/$name.err"; then
-    grep -q 'cannot be exported' "$work/$name.err" || { cat "$work/$name.err"; exit 1; }
-    echo "$name: $(cat "$work/$name.err")"
-    continue
-  fi
+  "$cloze" export --model "$work/$name" --out "$work/onnx-$name" > /dev/null
   folders+=("$sees/$name" "$sees/onnx-$name")
 done
 # An encoder without a head, with its vectors, and with the weights in a file of their own.

@@ -56,7 +56,8 @@ TEST(Export, WritesASoundGraph) {
   const std::pair<const char*, std::vector<std::string>> models[] = {
       {"sequence_classification", {"logits"}},
       {"question_answering", {"start_logits", "end_logits"}}, {"albert_masked_lm", {"logits"}},
-      {"modernbert_token_tagging", {"logits"}}};
+      {"modernbert_token_tagging", {"logits"}}, {"mpnet_masked_lm", {"logits"}},
+      {"deberta_v2_conv", {"logits"}}};
   for (const auto& [name, outputs] : models) {
     const std::string out = folder + "/" + name;
     const RunResult result = RunCloze("export --model " + kGolden + name + " --out " + out);
