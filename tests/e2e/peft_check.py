@@ -84,19 +84,19 @@ if len(sys.argv) > 2:  # the adapter that this script wrote before
     compare("written by Python", folder, os.path.join(work, "python.out.jsonl"), want, ["LABEL_0", "LABEL_1", "LABEL_2"])
     sys.exit()
 
-for norm in ("post", "pre"):
-    for kind in ("default", "every", "output"):
-        name = f"{norm}-{kind}"
-        folder = os.path.join(work, name)
-        labels = [label for _, label in sorted(read(os.path.join(folder, "config.json"))["id2label"].items())]
-        want = probabilities(apply(base_of(folder, name), folder), ids_of(name))
-        compare(f"{name} by PEFT's formula", folder, folder + ".out.jsonl", want, labels)
-        merged = AutoModelForSequenceClassification.from_pretrained(folder + "-merged").eval()
-        compare(f"{name} merged, in transformers", folder, folder + "-merged.out.jsonl", probabilities(merged, ids_of(name)), labels)
-        compare(f"{name} merged, in both", folder, folder + "-merged.out.jsonl", want, labels)
-        if peft is not None:
-            model = peft.PeftModel.from_pretrained(base_of(folder, name), folder).eval()
-            compare(f"{name} in PEFT", folder, folder + ".out.jsonl", probabilities(model, ids_of(name)), labels)
+names = sorted(f[:-len("-merged")] for f in os.listdir(work) if f.endswith("-merged"))
+assert len(names) == 2 * 3 + 7 * 2, names
+for name in names:
+    folder = os.path.join(work, name)
+    labels = [label for _, label in sorted(read(os.path.join(folder, "config.json"))["id2label"].items())]
+    want = probabilities(apply(base_of(folder, name), folder), ids_of(name))
+    compare(f"{name} by PEFT's formula", folder, folder + ".out.jsonl", want, labels)
+    merged = AutoModelForSequenceClassification.from_pretrained(folder + "-merged").eval()
+    compare(f"{name} merged, in transformers", folder, folder + "-merged.out.jsonl", probabilities(merged, ids_of(name)), labels)
+    compare(f"{name} merged, in both", folder, folder + "-merged.out.jsonl", want, labels)
+    if peft is not None:
+        model = peft.PeftModel.from_pretrained(base_of(folder, name), folder).eval()
+        compare(f"{name} in PEFT", folder, folder + ".out.jsonl", probabilities(model, ids_of(name)), labels)
 
 # The other way round: a folder as PEFT writes it, with random A, B and classifier.
 torch.manual_seed(1)
