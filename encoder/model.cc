@@ -213,6 +213,17 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   return absl::OkStatus();
 }
 
+void Model::UseInt8() {
+  constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue,
+      Role::kAttentionOutput, Role::kGate, Role::kIntermediate, Role::kOutput};
+  int8_.assign(params_.size(), false);
+  for (ParamId id = 0; id < params_.size(); ++id) {
+    const Param& p = params_.param(id);
+    int8_[id] = p.part == Part::kWeight && p.cols <= kInt8MostDepth &&
+                absl::c_linear_search(kRoles, p.role);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     const std::string& base, const std::string& adapter) {
   ASSIGN_OR_RETURN(const ModelConfig config, LoadConfig(base));

@@ -56,6 +56,9 @@ class Model {
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
+  // From now on passes multiply the linear layers of the blocks in int8. For inference.
+  void UseInt8();
+
   const ModelConfig& config() const { return config_; }
   ParamStore& params() { return params_; }
   const ParamStore& params() const { return params_; }
@@ -71,8 +74,10 @@ class Model {
   Pass NewPass(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
       int adapter = 0) {
     const bool several = adapter >= 0 && !replaced_.empty();
-    return {params_, matmul_, arena_, batch, seed, training, compute, adapter,
+    Pass pass = {params_, matmul_, arena_, batch, seed, training, compute, adapter,
         several ? &replaced_[adapter] : nullptr};
+    if (!int8_.empty()) pass.int8 = &int8_;
+    return pass;
   }
 
  private:
@@ -84,6 +89,7 @@ class Model {
   Encoder encoder_;
   Head head_;
   std::vector<std::vector<ParamId>> replaced_;  // [adapters][parameters of the base]
+  std::vector<bool> int8_;                      // see Pass; empty: none
   LazyRows words_;
   Arena arena_;
   Matmul matmul_;

@@ -154,6 +154,7 @@ absl::Status EvaluateModel(const Options& options) {
   for (const std::string& line : DescribeStore("data", built))
     std::fprintf(stderr, "%s\n", line.c_str());
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(infer));
+  if (infer.compute == "int8") model->UseInt8();
   ASSIGN_OR_RETURN(const MetricResults results,
       EvaluateStore(options, spec, *task, built.store, *model,
           {.compute = compute, .stop = stop, .decode = {.viterbi = options.viterbi}}));

@@ -43,7 +43,7 @@ void AddViterbi(Command& command, std::optional<bool>* viterbi);
 // The adapters that --adapter names.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// Returns the type of activations that --compute names.
+// Returns the type of activations that --compute names; for int8 that of all but the products.
 absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 
 // Opens the model and sets how the input is read: vocabulary size, the fields of tables as in the

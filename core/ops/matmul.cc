@@ -89,6 +89,7 @@ void PackedWeights::Run() {
 struct Matmul::Rep {
   PackedWeights packed;
   std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed), unit = MakeUnitEngine(&packed);
+  Int8Engine int8{&packed};
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
   int64_t dry_scratch = 0;
@@ -135,6 +136,12 @@ Matmul::~Matmul() = default;
 
 void Matmul::Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate) {
   rep_->RunProduct("matmul", {x, w, true, bias, y, accumulate});
+}
+
+void Matmul::ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y) {
+  CLOZE_CHECK(x.cols == w.w.cols && x.rows == y.rows && y.cols == w.w.rows);
+  const Op op("matmul int8", [&] { return ProductCost(x, w.w, y); });
+  if (!op.dry()) rep_->int8.Multiply({x, w, true, bias, y, false});
 }
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {

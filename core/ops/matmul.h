@@ -17,6 +17,9 @@ struct Weight {
   uint64_t version = 0;
 };
 
+// Largest `in` of ForwardInt8: no sum over so much overflows.
+inline constexpr int64_t kInt8MostDepth = 65536;
+
 // Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16;
 // weights are packed into the type of the activations. Not thread-safe: one per model. Results have
 // the same bits for any number of threads.
@@ -30,6 +33,10 @@ class Matmul {
   // y [n, out] = x [n, in] w^T + bias, bias [out] f32 or null; with `accumulate`, added to y. y may
   // be f32 if x is bf16.
   void Forward(ConstMat x, const Weight& w, const float* bias, Mat y, bool accumulate = false);
+  // Forward in int8, for inference: rows of x as u8 with a scale and a zero point each, rows of w
+  // as s8 with a scale each, exact sums. A row's bits do not depend on other rows. Requires in <=
+  // kInt8MostDepth.
+  void ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y);
   // dx [n, in] = dy [n, out] w; with `accumulate`, added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
   // dw [out, in] f32 += dy^T [out, n] x [n, in].
@@ -62,6 +69,7 @@ std::string MatmulLibrary();
 std::string KernelsName();
 // True if the CPU multiplies bf16, which makes it the faster type.
 bool MultipliesBf16();
+inline DType FastestType() { return MultipliesBf16() ? DType::kBf16 : DType::kF32; }
 
 }  // namespace cloze
 

@@ -113,6 +113,18 @@ bool UnitHasGradient(DType type);
 // Returns the bytes that the gradient allocates; they are kept for the largest product.
 int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type);
 
+// Products of int8, see Matmul::ForwardInt8.
+class Int8Engine {
+ public:
+  explicit Int8Engine(PackedWeights* packed) : packed_(packed) {}
+  // Computes `p`, which is transposed and not accumulated.
+  void Multiply(const Product& p);
+
+ private:
+  PackedWeights* packed_;
+  std::vector<LargeMemory> scratch_;  // quantized rows: of all threads, or of each
+};
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_OPS_MATMUL_ENGINE_H_

@@ -16,8 +16,8 @@
 
 namespace cloze {
 
-extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512, kKernels_avx2,
-    kKernels_baseline;
+extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512vnni, kKernels_avx512,
+    kKernels_avx2vnni, kKernels_avx2, kKernels_baseline;
 
 namespace {
 
@@ -40,6 +40,12 @@ bool HasAmx() {
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+// True if the CPU multiplies bytes in vectors of 256 bits.
+bool HasAvxVnni() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+}
+
 // Returns the best table within CLOZE_MAX_ISA; an unknown name there limits nothing.
 const Kernels& Choose() {
   __builtin_cpu_init();
@@ -48,9 +54,11 @@ const Kernels& Choose() {
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq");
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  const std::pair<const Kernels*, bool> best_first[] = {{&kKernels_amx, bf16},
-      {&kKernels_avx512bf16, bf16}, {&kKernels_avx512, avx512}, {&kKernels_avx2, avx2},
-      {&kKernels_baseline, true}};
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  const std::pair<const Kernels*, bool> best_first[] = {{&kKernels_amx, bf16 && vnni},
+      {&kKernels_avx512bf16, bf16 && vnni}, {&kKernels_avx512vnni, vnni},
+      {&kKernels_avx512, avx512}, {&kKernels_avx2vnni, avx2 && HasAvxVnni()},
+      {&kKernels_avx2, avx2}, {&kKernels_baseline, true}};
   const char* variable = std::getenv("CLOZE_MAX_ISA");
   const std::string_view limit = variable == nullptr ? "" : variable;
   bool allowed = absl::c_none_of(best_first, [&](const auto& e) { return limit == e.first->name; });

@@ -6,10 +6,10 @@
 
 namespace cloze {
 
-// A property of the run, not of the code.
-enum class DType : uint8_t { kF32, kBf16 };
+// A property of the run, not of the code. kS8: of packed weights only.
+enum class DType : uint8_t { kF32, kBf16, kS8 };
 
-inline int64_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
+inline int64_t SizeOf(DType type) { return type == DType::kF32 ? 4 : type == DType::kBf16 ? 2 : 1; }
 
 }  // namespace cloze
 

@@ -115,7 +115,10 @@ bool Linear::requires_grad(const Pass& pass) const {
 }
 
 void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
-  pass.matmul.Forward(x, pass.weight(weight_, count_), pass.vector(bias_), y);
+  const Weight w = pass.weight(weight_, count_);
+  const bool int8 = pass.int8 != nullptr && (*pass.int8)[weight_];
+  if (int8) pass.matmul.ForwardInt8(x, w, pass.vector(bias_), y);
+  if (!int8) pass.matmul.Forward(x, w, pass.vector(bias_), y);
   for (const LoraPart& part : parts_) {
     if (part.adapter == pass.adapter)
       part.lora.Forward(pass, x, Columns(y, part.column, part.cols));

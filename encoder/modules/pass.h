@@ -62,6 +62,7 @@ struct Pass {
   RowCoordinates coordinates = {};       // of the rows to process; empty: all rows of the batch
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
+  const std::vector<bool>* int8 = nullptr;  // [parameters] weights to multiply in int8; null: none
 
   ParamId in_use(ParamId id) const {
     return replaced == nullptr || id >= static_cast<ParamId>(replaced->size()) ? id

@@ -40,7 +40,8 @@ absl::Status InferCase(const Options& o, Model& model, DType type, int count, in
   const int reps =
       once > 2000 ? 5 : std::max(o.steps, static_cast<int>(std::min(200.0, 2000 / once)));
   const Timing timing = TimeSteps(run, reps, o.warmup, 12);
-  Line line(o, "infer_" + o.task, NameOf(type), o.encoder, count, seq);
+  const std::string name = o.compute == "int8" ? "int8" : NameOf(type);
+  Line line(o, "infer_" + o.task, name, o.encoder, count, seq);
   line.AddTiming(timing, double(count) * seq);
   RETURN_IF_ERROR(line.AddFlop(ForwardFlop(config, std::vector<int64_t>(count, seq), rows.size()),
                           timing.Median(), type)
@@ -63,6 +64,7 @@ absl::Status Infer(const Options& o) {
     ForgetPeak();
     Model model(config, false);
     model.Initialize(1);
+    if (o.compute == "int8") model.UseInt8();
     for (const int count : counts) {
       for (const int seq : seqs) RETURN_IF_ERROR(InferCase(o, model, type, count, seq));
     }

@@ -55,6 +55,10 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
 }
 
 absl::StatusOr<std::vector<DType>> TypesOf(const Options& o, bool all) {
+  if (o.compute == "int8") {
+    if (!all) return Error(Exit::kUsage, "--compute int8: only for infer and start");
+    return std::vector<DType>{FastestType()};
+  }
   const RuntimeSpec::Compute compute = o.compute == "bf16"  ? RuntimeSpec::BF16
                                        : o.compute == "f32" ? RuntimeSpec::F32
                                                             : RuntimeSpec::AUTO;

@@ -82,7 +82,7 @@ absl::Status Start(const Options& o) {
   };
   const Timing timing = TimeSteps(once, std::max(5, o.steps), 1);
   RETURN_IF_ERROR(status);
-  Line line(o, "cold_start_cls", o.compute == "bf16" ? "bf16" : "fp32",
+  Line line(o, "cold_start_cls", o.compute == "auto" || o.compute == "f32" ? "fp32" : o.compute,
       absl::StrCat(o.encoder, "/v", config.vocab), 1, 14);
   return line.AddTiming(timing, 0)
       .Set("peak_rss_mb", megabytes)

@@ -11,6 +11,7 @@
 #include "core/ops/kernels/attention.h"
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/embedding.h"
+#include "core/ops/kernels/int8.h"
 #include "core/ops/kernels/loss.h"
 #include "core/ops/kernels/matmul.h"
 #include "core/ops/kernels/norm.h"
@@ -62,6 +63,9 @@ struct PerType {
   PLAIN(adamw, AdamWUpdate, void(const AdamArgs&))                                                 \
   PLAIN(sum_update_ratios, SumUpdateRatios, double(const AdamArgs&))                               \
   PLAIN(sum_squares, SumSquares, double(int64_t n, const float* x))                                \
+  TYPED(quantize_rows, QuantizeRows, void(const QuantizeArgs&))                                    \
+  PLAIN(pack_int8, PackInt8, void(const Int8PackArgs&))                                            \
+  TYPED(int8_product, Int8Product, void(const Int8ProductArgs&))                                   \
   AMX_TYPED(product, Product, void(const ProductArgs&))                                            \
   AMX_PLAIN(gradient_panels, Panels, void(const PanelArgs&))                                       \
   AMX_PLAIN(gradient, Gradient, void(const GradientArgs&))
@@ -79,8 +83,8 @@ struct Kernels {
 #undef CLOZE_PLAIN
 };
 
-// Returns the best table that this CPU can run. CLOZE_MAX_ISA=avx512bf16|avx512|avx2|baseline in
-// the environment lowers it, for tests and mixed clusters.
+// Returns the best table that this CPU can run. CLOZE_MAX_ISA=avx512bf16|avx512vnni|avx512|
+// avx2vnni|avx2|baseline in the environment lowers it, for tests and mixed clusters.
 const Kernels& GetKernels();
 
 }  // namespace cloze

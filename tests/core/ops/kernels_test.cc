@@ -8,29 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/ops/kernels/kernels.h"
+#include "tests/core/ops/runnable.h"
 #include "tests/reference/conformance.h"
 
 namespace cloze {
 
-extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512, kKernels_avx2,
-    kKernels_baseline;
-
 namespace reference {
 namespace {
-
-std::vector<const Kernels*> Runnable() {
-  std::vector<const Kernels*> tables = {&kKernels_baseline};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    tables.push_back(&kKernels_avx2);
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (avx512) tables.push_back(&kKernels_avx512);
-  if (avx512 && __builtin_cpu_supports("avx512bf16")) tables.push_back(&kKernels_avx512bf16);
-  if (&GetKernels() == &kKernels_amx)
-    tables.push_back(&kKernels_amx);  // needs a permission that GetKernels requests
-  return tables;
-}
 
 // Elements at an address aligned to the element only, between canaries that the destructor checks.
 class Guarded {
