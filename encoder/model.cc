@@ -1,5 +1,6 @@
 #include "encoder/model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -48,8 +49,9 @@ void SetSinusoids(const ModelConfig& config, double amplitude, ParamStore* store
 // Multiplies the weights of all queries by `gain` and copies them to the keys.
 void StartKeysAsQueries(const ModelConfig& config, float gain, ParamStore* store) {
   for (int layer = 0; layer < config.layers; ++layer) {
-    const Mat query = store->value(store->FindWeight(Role::kQuery, layer)),
-              key = store->value(store->FindWeight(Role::kKey, layer));
+    const ParamId id = store->FindWeight(Role::kQuery, layer);
+    if (id < 0) continue;  // the layer has the weights of another one
+    const Mat query = store->value(id), key = store->value(store->FindWeight(Role::kKey, layer));
     for (int64_t i = 0; i < query.rows * query.cols; ++i) key.f32()[i] = query.f32()[i] *= gain;
   }
   store->Changed();
@@ -64,6 +66,44 @@ void MakeModern(const EncoderSpec& spec, ModelConfig* config) {
   config->window = spec.window();
   for (int i = 0; i < spec.layers(); ++i) config->local.push_back(i % spec.global_every() != 0);
   if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-5f;
+}
+
+// Sets what ELECTRA and ALBERT encoders have.
+void FactoriseEmbeddings(const EncoderSpec& spec, ModelConfig* config) {
+  const bool albert = spec.architecture() == EncoderSpec::ALBERT;
+  config->family = FindFamily(albert ? "albert" : "electra");
+  config->embedding = spec.has_embedding() ? spec.embedding() : std::min(128, spec.hidden());
+  if (!albert) return;
+  config->groups = 1;
+  if (!spec.has_activation()) config->activation = ActivationKind::kGeluTanh;
+}
+
+// Sets what DEBERTA encoders have: DeBERTa-v3's relative positions, with buckets if there are more
+// positions than buckets.
+void MakeDeberta(const EncoderSpec& spec, ModelConfig* config) {
+  constexpr int32_t kBuckets = 256;
+  config->family = FindFamily("deberta-v2");
+  config->token_types = 0;
+  config->positions = Positions::kNone;
+  const int32_t positions = spec.max_positions();
+  config->relative = {.span = std::min(positions, kBuckets),
+      .furthest = positions > kBuckets ? positions : 0,
+      .query_terms = true,
+      .key_terms = true,
+      .shared = true,
+      .norm = true};
+  if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-7f;
+}
+
+// Sets what encoders of this architecture have instead of BERT's.
+void SetArchitecture(const EncoderSpec& spec, ModelConfig* config) {
+  switch (spec.architecture()) {
+    case EncoderSpec::BERT: return;
+    case EncoderSpec::MODERN: return MakeModern(spec, config);
+    case EncoderSpec::ELECTRA:
+    case EncoderSpec::ALBERT: return FactoriseEmbeddings(spec, config);
+    case EncoderSpec::DEBERTA: return MakeDeberta(spec, config);
+  }
 }
 
 // Returns the standard deviation of the initial values of `param`. As in transformers, smaller for
@@ -106,7 +146,7 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
   config.norm_epsilon = spec.norm_epsilon();
   config.initializer_range = spec.initializer_range();
   config.query_key_start = spec.query_key_start();
-  if (spec.architecture() == EncoderSpec::MODERN) MakeModern(spec, &config);
+  SetArchitecture(spec, &config);
   return config;
 }
 

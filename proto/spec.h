@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
 
@@ -63,9 +64,8 @@ absl::Status SpecError(
 absl::Status AtField(
     const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
 
-// Fields of EncoderSpec that an encoder of architecture MODERN does not have.
-inline constexpr const char* kBertOnly[] = {
-    "token_types", "norm", "positions", "sinusoid_base", "query_key_start"};
+// Fields of EncoderSpec that an encoder of this architecture does not have.
+absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture);
 
 // Returns `encoder` with layers, hidden, heads and intermediate from its preset where they are not
 // set. Heads stay unset if hidden is not a multiple of 64; CUSTOM sets nothing.

@@ -151,19 +151,40 @@ void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
   }
 }
 
-// Clears the fields of a MODERN encoder that are not set and whose defaults are not for it.
-void ClearBertOnly(const ModelSpec& given, ModelSpec* effective) {
+// Clears the fields that are not set and whose defaults are not for the encoder's architecture.
+void ClearOthers(const ModelSpec& given, ModelSpec* effective) {
   const auto clear = [](const pb::Message& given, const char* name, pb::Message* effective) {
     const FieldDescriptor* field = given.GetDescriptor()->FindFieldByName(name);
     if (!given.GetReflection()->HasField(given, field))
       effective->GetReflection()->ClearField(effective, field);
   };
+  const EncoderSpec::Architecture architecture = given.encoder().architecture();
+  const auto clear_in_encoder = [&](const char* name) {
+    clear(given.encoder(), name, effective->mutable_encoder());
+  };
+  for (const char* name : FieldsNotOf(architecture)) clear_in_encoder(name);
+  if (architecture == EncoderSpec::ALBERT) clear_in_encoder("activation");
+  if (architecture == EncoderSpec::MODERN || architecture == EncoderSpec::DEBERTA)
+    clear_in_encoder("norm_epsilon");
+  if (architecture != EncoderSpec::MODERN) return;
   for (const char* name : {"dropout", "attention_dropout"}) clear(given, name, effective);
-  for (const char* name : kBertOnly) clear(given.encoder(), name, effective->mutable_encoder());
-  clear(given.encoder(), "norm_epsilon", effective->mutable_encoder());
 }
 
 }  // namespace
+
+absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture) {
+  static constexpr const char* kFields[] = {
+      "query_key_start", "token_types", "positions", "sinusoid_base", "norm", "embedding"};
+  const auto all = absl::MakeConstSpan(kFields);
+  switch (architecture) {
+    case EncoderSpec::BERT: return all.last(1);
+    case EncoderSpec::MODERN: return all;
+    case EncoderSpec::ELECTRA:
+    case EncoderSpec::ALBERT: return all.subspan(4, 1);
+    case EncoderSpec::DEBERTA: return all.subspan(1);
+  }
+  CLOZE_CHECK(false);
+}
 
 EncoderSpec FillSizes(EncoderSpec encoder) {
   static constexpr struct {
@@ -191,8 +212,8 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
     if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();
     if (!spec.model().has_attention_dropout()) effective.mutable_model()->clear_attention_dropout();
-  } else if (spec.model().encoder().architecture() == EncoderSpec::MODERN) {
-    ClearBertOnly(spec.model(), effective.mutable_model());
+  } else {
+    ClearOthers(spec.model(), effective.mutable_model());
   }
   return effective;
 }

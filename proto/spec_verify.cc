@@ -193,10 +193,11 @@ void CheckEncoder(const EncoderSpec& encoder, Errors* errors) {
   errors->AddIf(filled.heads() > 0 && filled.hidden() % filled.heads() != 0, "model.encoder.heads",
       filled.heads(), " does not divide hidden = ", filled.hidden());
   const bool modern = encoder.architecture() == EncoderSpec::MODERN;
-  for (const char* name : kBertOnly) {
+  for (const char* name : FieldsNotOf(encoder.architecture())) {
     const FieldDescriptor* field = EncoderSpec::descriptor()->FindFieldByName(name);
-    errors->AddIf(modern && encoder.GetReflection()->HasField(encoder, field),
-        absl::StrCat("model.encoder.", name), "is not for architecture MODERN: expected none");
+    errors->AddIf(encoder.GetReflection()->HasField(encoder, field),
+        absl::StrCat("model.encoder.", name), "is not for architecture ",
+        EncoderSpec::Architecture_Name(encoder.architecture()), ": expected none");
   }
   const int64_t size = filled.hidden() / std::max(filled.heads(), 1);
   errors->AddIf(modern && size % 2 != 0, "model.encoder.heads", filled.heads(), ": heads of ", size,

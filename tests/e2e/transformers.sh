@@ -84,6 +84,15 @@ family deberta-v2-xlarge vocab
 family modernbert vocab
 family nomic_bert vocab
 
+# New encoders of other architectures: ELECTRA, ALBERT and DeBERTa-v2.
+for norm in new-electra new-albert new-deberta; do
+  more="architecture: $(tr a-z A-Z <<< "${norm#new-}")"
+  [ $norm = new-deberta ] || more+=" embedding: 24"
+  run mlm text.txt "model { tokenizer: \"$work/vocab\" encoder { preset: CUSTOM layers: 2 hidden: 48 heads: 3 intermediate: 96 max_positions: 32 $more } } masked_lm { max_tokens: 24 }"
+  run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
+  "$cloze" predict --compute f32 --model "$work/$norm-classifier" < "$work/sentences.txt" > "$work/$norm-classifier.out.jsonl"
+done
+
 # A new encoder of architecture MODERN, which loads as ModernBERT.
 norm=modern
 run mlm text.txt "model { tokenizer: \"$work/vocab\" encoder { preset: CUSTOM architecture: MODERN layers: 4 hidden: 48 heads: 3 intermediate: 64 max_positions: 32 window: 6 } } masked_lm { max_tokens: 24 }"

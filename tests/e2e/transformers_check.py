@@ -127,7 +127,7 @@ def check_answers(name, model, tokenizer):
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
-for norm in ("post", "pre", *FAMILIES, "modern"):
+for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta", "modern"):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
         if not os.path.exists(folder) or (norm, kind) == ("nomic_bert", "question"):  # transformers has no such class

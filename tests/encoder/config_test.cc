@@ -81,6 +81,32 @@ TEST(ConfigFromSpecTest, ModernEncoders) {
   EXPECT_EQ(ConfigFromSpec(spec)->intermediate, 2048);
 }
 
+TEST(ConfigFromSpecTest, OtherArchitectures) {
+  for (const auto architecture :
+      {EncoderSpec::ELECTRA, EncoderSpec::ALBERT, EncoderSpec::DEBERTA}) {
+    for (const int positions : {64, 512}) {
+      EncoderSpec spec = Spec(EncoderSpec::MINI);
+      spec.set_architecture(architecture);
+      spec.set_max_positions(positions);
+      auto config = ConfigFromSpec(spec);
+      ASSERT_TRUE(config.ok()) << config.status();
+      const bool deberta = architecture == EncoderSpec::DEBERTA;
+      EXPECT_EQ(config->embedding_size(), deberta ? 256 : 128);
+      EXPECT_EQ(config->own_blocks(), architecture == EncoderSpec::ALBERT ? 1 : 4);
+      EXPECT_EQ(config->relative.span, !deberta ? 0 : positions == 64 ? 64 : 256);
+      EXPECT_EQ(config->token_types, deberta ? 0 : 2);
+      EXPECT_EQ(config->max_tokens(), positions);
+      config->vocab = 30;
+      config->head = HeadKind::kMaskedLm;
+      const auto again = ParseConfig(FormatConfig(*config), "config.json");
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(CompareSizes(*again, *config), "");
+      EXPECT_EQ(again->norm_epsilon, config->norm_epsilon);
+      EXPECT_EQ(again->activation, config->activation);
+    }
+  }
+}
+
 TEST(ConfigFromSpecTest, PreNormCountsPositionsFromPadPlusOne) {
   EncoderSpec spec = Spec(EncoderSpec::TINY);
   spec.set_norm(EncoderSpec::PRE);
