@@ -47,11 +47,17 @@ void SetSinusoids(const ModelConfig& config, double amplitude, ParamStore* store
 }
 
 // Multiplies the weights of all queries by `gain` and copies them to the keys.
-void StartKeysAsQueries(const ModelConfig& config, float gain, ParamStore* store) {
-  for (int layer = 0; layer < config.layers; ++layer) {
-    const ParamId id = store->FindWeight(Role::kQuery, layer);
-    if (id < 0) continue;  // the layer has the weights of another one
-    const Mat query = store->value(id), key = store->value(store->FindWeight(Role::kKey, layer));
+void StartKeysAsQueries(float gain, ParamStore* store) {
+  ParamId id = 0;
+  const auto next = [&](Role role) {
+    const auto is = [&](const Param& p) { return p.role == role && p.part == Part::kWeight; };
+    while (id < store->size() && !is(store->param(id))) ++id;
+    return id < store->size();
+  };
+  while (next(Role::kQuery)) {
+    const Mat query = store->value(id);
+    CLOZE_CHECK(next(Role::kKey));
+    const Mat key = store->value(id);
     for (int64_t i = 0; i < query.rows * query.cols; ++i) key.f32()[i] = query.f32()[i] *= gain;
   }
   store->Changed();
@@ -145,12 +151,46 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
   config.activation = kActivations[spec.activation()];
   config.norm_epsilon = spec.norm_epsilon();
   config.initializer_range = spec.initializer_range();
-  config.query_key_start = spec.query_key_start();
+  config.training.query_key_start = spec.query_key_start();
   SetArchitecture(spec, &config);
   return config;
 }
 
+ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings) {
+  ModelConfig config = discriminator;
+  const auto scaled = [&](int32_t n) {
+    return std::max<int32_t>(8, std::lround(size * static_cast<float>(n)));
+  };
+  config.training.part = "generator.";
+  config.training.shares_embeddings = shares_embeddings;
+  config.training.generator.clear();
+  config.head = HeadKind::kMaskedLm;
+  config.pooler = false;
+  config.embedding = discriminator.embedding_size();
+  config.hidden = scaled(discriminator.hidden);
+  config.intermediate = scaled(discriminator.intermediate);
+  config.heads = std::max(1, config.hidden / 64);
+  while (config.hidden % config.heads != 0) --config.heads;
+  if (!shares_embeddings && config.has_position_table()) config.positions = Positions::kLearned;
+  return config;
+}
+
+LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass, float scale,
+    Head::LossFunction loss) {
+  if (!pass.training) return head.Loss(pass, encoder.Infer(pass), 0, {}, loss);
+  const Encoder::Saved saved = encoder.Forward(pass);
+  const bool trained = encoder.requires_grad(pass);
+  const Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
+  const LossSum sum = head.Loss(pass, saved.y, scale, dy, loss);
+  if (scale != 0 && trained) encoder.Backward(pass, saved, dy);
+  return sum;
+}
+
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config) {
+  if (!config.training.generator.empty() && config.family->Name(Role::kDiscriminator, 0).empty()) {
+    return Error(Exit::kSpec, "masked_lm.replaced_tokens: the model is of the family ",
+        config.family->model_type, ": expected electra (model.encoder { architecture: ELECTRA })");
+  }
   if (spec.last_layers() > config.layers) {
     return Error(Exit::kSpec, "trainable.last_layers is ", spec.last_layers(), ", the model has ",
         config.layers);
@@ -175,7 +215,13 @@ ParamCount CountParams(const ParamStore& store) {
 
 Model::Model(const ModelConfig& config)
     : config_(config), encoder_(&params_, config),
-      head_(&params_, config, encoder_.word_embeddings()) {}
+      head_(&params_, config, encoder_.word_embeddings()) {
+  for (const ModelConfig& own : config.training.generator) {
+    Encoder encoder(&params_, own);
+    Head head(&params_, own, encoder.word_embeddings());
+    generator_.emplace(Generator{std::move(encoder), std::move(head)});
+  }
+}
 
 Model::Model(
     const ModelConfig& config, bool training, const TrainableSpec& trainable, Memory memory)
@@ -231,7 +277,8 @@ void Model::Initialize(uint64_t seed) {
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
   if (config_.positions == Positions::kSinusoidalStart)
     SetSinusoids(config_, std::sqrt(2.0) * config_.initializer_range, &params_);
-  if (config_.query_key_start > 0) StartKeysAsQueries(config_, config_.query_key_start, &params_);
+  if (config_.training.query_key_start > 0)
+    StartKeysAsQueries(config_.training.query_key_start, &params_);
   std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id),
       config_.embedding_size(), 0.0f);
 }
@@ -243,6 +290,11 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
       words == ReadWords::kWhenUsed ? &words_ : nullptr));
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
+  }
+  for (const ModelConfig& generator : config_.training.generator) {
+    LoadReport own;
+    RETURN_IF_ERROR(LoadWeights(folder, generator, &params_, &own, except));
+    report.missing.insert(report.missing.end(), own.missing.begin(), own.missing.end());
   }
   for (const std::string& name : report.missing) {
     const ParamId id = params_.Find(name);

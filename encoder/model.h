@@ -3,6 +3,7 @@
 #define CLOZE_ENCODER_MODEL_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,15 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
 // Returns kSpec if the model lacks parts that `spec` names.
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
+
+// Returns the generator of ELECTRA's pretraining for a discriminator: its layers and embeddings,
+// and `size` times its hidden and intermediate sizes, with heads of 64.
+ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings);
+
+// Forward of `encoder` and `head`, and backward if scale != 0, which adds gradients times scale.
+// Returns the sum of `loss` over the targets. A pass that does not train only infers.
+LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass, float scale,
+    Head::LossFunction loss);
 
 // Numbers of values of a model.
 struct ParamCount {
@@ -64,6 +74,12 @@ class Model {
   const ParamStore& params() const { return params_; }
   const Encoder& encoder() const { return encoder_; }
   const Head& head() const { return head_; }
+  // The second model that replaces tokens, ModelConfig::generator, or null.
+  struct Generator {
+    Encoder encoder;
+    Head head;
+  };
+  const Generator* generator() const { return generator_ ? &*generator_ : nullptr; }
   Arena& arena() { return arena_; }
   Matmul& matmul() { return matmul_; }
 
@@ -88,6 +104,7 @@ class Model {
   ParamStore params_;
   Encoder encoder_;
   Head head_;
+  std::optional<Generator> generator_;
   std::vector<std::vector<ParamId>> replaced_;  // [adapters][parameters of the base]
   std::vector<bool> int8_;                      // see Pass; empty: none
   LazyRows words_;

@@ -208,6 +208,8 @@ TaskSpec EffectiveSpec(const TaskSpec& spec) {
   TaskSpec effective = spec;
   FillDefaults(&effective);
   if (!spec.batch().has_micro_tokens()) effective.mutable_batch()->clear_micro_tokens();
+  if (spec.has_masked_lm() && !spec.masked_lm().has_replaced_tokens())
+    effective.mutable_masked_lm()->clear_replaced_tokens();
   if (!spec.model().start_from().empty()) {
     if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
     if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();

@@ -152,6 +152,17 @@ void CheckMaskedLm(const MaskedLmSpec& task, Errors* errors) {
       from, " is out of range: expected 0, or 8 to max_tokens = ", task.max_tokens());
 }
 
+void CheckReplacedTokens(const TaskSpec& spec, Errors* errors) {
+  const std::string name = "masked_lm.replaced_tokens";
+  const bool made = spec.model().has_encoder();
+  errors->AddIf(made && spec.model().encoder().architecture() != EncoderSpec::ELECTRA,
+      "model.encoder.architecture", "expected ELECTRA with ", name);
+  errors->AddIf(spec.trainable().part_case() != TrainableSpec::PART_NOT_SET, "trainable",
+      "cannot be used with ", name, ", which trains both models whole");
+  errors->AddIf(!spec.evaluation().pairs().empty(), "evaluation.pairs", "cannot be used with ",
+      name, ": expected a masked language model");
+}
+
 void CheckClassification(
     const TaskSpec& spec, const SequenceClassificationSpec& task, Errors* errors) {
   using Spec = SequenceClassificationSpec;
@@ -226,6 +237,7 @@ void CheckTask(const TaskSpec& spec, Errors* errors) {
     return errors->AddIf(true, "task", "is not set: expected one of ", absl::StrJoin(tasks, ", "));
   }
   if (spec.has_masked_lm()) CheckMaskedLm(spec.masked_lm(), errors);
+  if (spec.masked_lm().has_replaced_tokens()) CheckReplacedTokens(spec, errors);
   if (spec.has_sequence_classification())
     CheckClassification(spec, spec.sequence_classification(), errors);
   if (const TokenTaggingSpec& tags = spec.token_tagging(); spec.has_token_tagging()) {

@@ -137,8 +137,8 @@ std::string WithOwnMask(std::string text, const std::string& own) {
 
 class MaskedLm : public Task {
  public:
-  explicit MaskedLm(const MaskedLmSpec& spec)
-      : Task("masked_lm", HeadKind::kMaskedLm, "fill-mask"), spec_(spec) {}
+  explicit MaskedLm(const MaskedLmSpec& spec, HeadKind head = HeadKind::kMaskedLm)
+      : Task("masked_lm", head, "fill-mask"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   bool pretrains() const override { return true; }
@@ -224,14 +224,67 @@ class MaskedLm : public Task {
     };
   }
 
+ protected:
+  const MaskedLmSpec& spec() const { return spec_; }
+
  private:
   MaskedLmSpec spec_;
   std::optional<Masker> masker_;
 };
 
+class ReplacedTokensEvaluation : public Evaluation {
+ public:
+  ReplacedTokensEvaluation(const Model& model, double weight) : model_(model), metric_(weight) {}
+  void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example>) override {
+    const std::vector<float>& replaced = pass.batch.values;
+    const Mat logits = Rows(model_.head().Logits(pass, hidden), 0, replaced.size());
+    metric_.Add(BinaryCrossEntropy(logits, replaced.data(), 0, pass.arena).loss, logits, replaced);
+  }
+  void AddGenerator(const LossSum& loss, int64_t targets) override {
+    metric_.AddGenerator(loss, targets);
+  }
+  MetricResults Results() override { return metric_.Results(); }
+
+ private:
+  const Model& model_;
+  ReplacedTokensMetric metric_;
+};
+
+// Trains a discriminator and its generator; the masked batches are the generator's.
+class ReplacedTokens : public MaskedLm {
+ public:
+  explicit ReplacedTokens(const MaskedLmSpec& spec) : MaskedLm(spec, HeadKind::kReplacedTokens) {}
+
+  void Describe(const DataSpec&, ModelConfig* config) const override {
+    config->head = HeadKind::kReplacedTokens;
+    config->pooler = true;
+    config->training.generator = {
+        GeneratorOf(*config, own().generator_size(), own().share_embeddings())};
+  }
+  LossSum Loss(const Head&, const Pass& pass, Mat logits, int64_t first, float scale,
+      Arena& arena) const override {
+    LossSum sum =
+        BinaryCrossEntropy(logits, pass.batch.values.data() + first, scale * own().weight(), arena);
+    sum.loss *= own().weight();
+    return sum;
+  }
+  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
+    return Task::ChanceLoss(train);
+  }
+  std::unique_ptr<Evaluation> NewEvaluation(
+      const Model& model, const DataStats&, const DecodeOptions&) const override {
+    return std::make_unique<ReplacedTokensEvaluation>(model, own().weight());
+  }
+  bool evaluates_logits() const override { return true; }
+
+ private:
+  const ReplacedTokensSpec& own() const { return spec().replaced_tokens(); }
+};
+
 }  // namespace
 
 std::unique_ptr<Task> MakeMaskedLm(const MaskedLmSpec& spec) {
+  if (spec.has_replaced_tokens()) return std::make_unique<ReplacedTokens>(spec);
   return std::make_unique<MaskedLm>(spec);
 }
 

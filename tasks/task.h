@@ -78,6 +78,8 @@ class Evaluation {
   virtual ~Evaluation() = default;
   // Adds a batch: its pass, hidden states of the rows with a target, and its examples in order.
   virtual void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) = 0;
+  // Adds the loss of the model's generator on the batch that was added before.
+  virtual void AddGenerator(const LossSum& /*loss*/, int64_t /*targets*/) {}
   virtual MetricResults Results() = 0;
   // Called with each whole text in order by tasks that have texts; may be empty.
   std::function<void(const TextLogits&)> on_text;

@@ -36,6 +36,9 @@ struct TaskAndSpec {
 absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config) {
   const std::string path = JoinPath(folder, "spec.textproto");
   TaskAndSpec found;
+  if (MakeTask(config.head) == nullptr)
+    return Error(Exit::kMismatch, QuotePath(folder),
+        " has no head that can be evaluated (the metrics of its training are in metrics.json)");
   if (PathExists(path)) {
     ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
     found.task = MakeTask(found.loaded.spec);
@@ -50,8 +53,7 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
   }
   found.loaded.path = folder;
   ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));
-  if (found.task != nullptr) return found;
-  return Error(Exit::kMismatch, QuotePath(folder), " has no head; there is nothing to evaluate");
+  return found;
 }
 
 // Puts the files to evaluate into the spec's validation.

@@ -9,7 +9,7 @@
 namespace cloze {
 
 // The use of a random number; part of the key. Values never change their meaning.
-enum class Purpose : uint32_t { kInit = 1, kMask = 2, kDropout = 3, kShuffle = 4 };
+enum class Purpose : uint32_t { kInit = 1, kMask = 2, kDropout = 3, kShuffle = 4, kSample = 5 };
 
 class Philox {
  public:

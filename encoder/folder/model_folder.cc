@@ -6,6 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/base/manifest.h"
 #include "core/tensor/safetensors.h"
@@ -31,6 +32,20 @@ Tensors ByOurNames(
           absl::StrCat(Quote(tensor.name), ": the same tensor as ", Quote(known->second->name)));
   }
   return tensors;
+}
+
+// True if the files of `config`, which may be that of a generator, hold the parameter.
+bool Stores(const ModelConfig& config, const Param& param) {
+  if (param.adapter >= 0) return false;
+  const bool own = absl::StartsWith(param.name, config.training.part);
+  const bool of_generator = absl::c_any_of(config.training.generator,
+      [&](const ModelConfig& g) { return absl::StartsWith(param.name, g.training.part); });
+  return (own && !of_generator) || config.shares(param.role);
+}
+
+// Name of a parameter in the files.
+std::string StoredName(const ModelConfig& config, const Param& param) {
+  return std::string(absl::StripPrefix(param.name, config.training.part));
 }
 
 // Returns the tied parameters of a masked-LM head by the names of their copies in folders.
@@ -103,7 +118,7 @@ std::vector<Read> ReadsOf(const ModelConfig& config, const ParamStore& store,
         tensors.find(config.family->Fill(config.family->query_key_value, param.layer));
     const bool in_three = projection && fused != tensors.end();
     if (in_three && param.role != Role::kQuery) continue;
-    const auto found = in_three ? fused : tensors.find(param.name);
+    const auto found = in_three ? fused : tensors.find(StoredName(config, param));
     if (found != tensors.end()) {
       reads.push_back({id, found->second, in_three ? 3 : 1});
       if (std::string line = Disagreement(param, *found->second, reads.back().count); !line.empty())
@@ -150,7 +165,20 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except, LazyRows* words) {
   *report = {};
-  ASSIGN_OR_RETURN(SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
+  const bool generator = *config.training.part != '\0';
+  const auto skipped = [&](const Param& param) {
+    return !Stores(config, param) || (generator && config.shares(param.role)) ||
+           absl::c_linear_search(except, param.name);
+  };
+  const std::string path = JoinPath(folder, kGeneratorWeights);
+  if (generator && !PathExists(path)) {
+    for (ParamId id = 0; id < store->size(); ++id) {
+      if (!skipped(store->param(id))) report->missing.push_back(store->param(id).name);
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(SafetensorsReader files,
+      generator ? SafetensorsReader::Open(path) : SafetensorsReader::OpenFolder(folder));
   std::vector<std::string> wrong;
   Tensors tensors = ByOurNames(files, *config.family, &wrong);
   const std::map<std::string, ParamId> copies = CopiesOf(config, *store);
@@ -159,9 +187,6 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     if (copy != tensors.end() && store->param(id).vector)
       tensors.emplace(store->param(id).name, copy->second);
   }
-  const auto skipped = [&](const Param& param) {
-    return param.adapter >= 0 || absl::c_linear_search(except, param.name);
-  };
   const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);
   if (!wrong.empty()) return Mismatch(folder, wrong);
   std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
@@ -197,12 +222,17 @@ absl::Status SaveWeights(
   std::vector<TensorData> tensors;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
-    if (param.adapter >= 0) continue;
-    tensors.push_back(
-        {param.name, param.shape(), FileType::kF32, store.values().data() + param.offset});
+    if (!Stores(config, param)) continue;
+    tensors.push_back({StoredName(config, param), param.shape(), FileType::kF32,
+        store.values().data() + param.offset});
   }
-  RETURN_IF_ERROR(ReplaceSafetensors(JoinPath(folder, "model.safetensors"), tensors));
-  return WriteFileAtomically(JoinPath(folder, "config.json"), FormatConfig(config));
+  const bool generator = *config.training.part != '\0';
+  RETURN_IF_ERROR(ReplaceSafetensors(
+      JoinPath(folder, generator ? kGeneratorWeights : "model.safetensors"), tensors));
+  for (const ModelConfig& own : config.training.generator)
+    RETURN_IF_ERROR(SaveWeights(folder, own, store));
+  return WriteFileAtomically(
+      JoinPath(folder, generator ? kGeneratorConfig : "config.json"), FormatConfig(config));
 }
 
 }  // namespace cloze

@@ -29,12 +29,20 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 // tied weights must be equal to them. kMismatch lists all missing tensors of the encoder and all
 // tensors with another shape; kData if a value is not finite. After an error the values are
 // undefined. If `words` is not null, it reads the word embeddings later, unless the output layer is
-// tied to them.
+// tied to them. `config` may be that of a generator, whose parameters are all missing if the folder
+// has none.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except = {}, LazyRows* words = nullptr);
 
-// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`;
-// creates the folder and replaces each file atomically. kInternal if a value is not finite.
+// The files of a generator beside those of its model, for transformers: ElectraForMaskedLM.
+// from_pretrained(FOLDER, config=ElectraConfig.from_json_file("FOLDER/generator_config.json"),
+// variant="generator").
+inline constexpr char kGeneratorWeights[] = "model.generator.safetensors",
+                      kGeneratorConfig[] = "generator_config.json";
+
+// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`, and
+// the same of its generator; creates the folder and replaces each file atomically. kInternal if a
+// value is not finite.
 absl::Status SaveWeights(
     const std::string& folder, const ModelConfig& config, const ParamStore& store);
 

@@ -49,7 +49,23 @@ void ModelConfig::SetPad(int32_t id) {
   position_offset = id + 1;
 }
 
+bool ModelConfig::shares(Role role) const {
+  return training.shares_embeddings && role >= Role::kWordEmbeddings &&
+         role <= Role::kEmbeddingsNorm;
+}
+
 ParamKey ModelConfig::Key(Role role, int layer) const {
+  if (*training.part != '\0') {
+    ModelConfig whole = *this;
+    whole.training.part = "";
+    ParamKey key = whole.Key(role, layer);
+    if (shares(role)) {
+      key.shared = true;
+    } else {
+      key.name = training.part + key.name;
+    }
+    return key;
+  }
   const bool head = role == Role::kHeadOutput;
   const bool own = head && !family->transform_always;
   if (own) return {TypeOf(this->head).output, role, layer};

@@ -126,6 +126,16 @@ struct RelativeConfig {
   bool operator==(const RelativeConfig&) const = default;
 };
 
+// What concerns only training and is not stored.
+struct TrainingConfig {
+  float query_key_start = 0;  // see EncoderSpec
+  // At most one: the masked-LM model that replaces tokens while this model learns to find them. Its
+  // parameters are in the same store; their names begin with `part`.
+  std::vector<ModelConfig> generator;
+  const char* part = "";
+  bool shares_embeddings = false;  // a generator with its model
+};
+
 struct ModelConfig {
   const Family* family = nullptr;
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
@@ -146,7 +156,6 @@ struct ModelConfig {
   int32_t window = 0;             // local layers see window / 2 tokens on each side
   std::vector<bool> local;        // [layers] the local layers; or empty: none
   bool mean_pooling = false;      // sequence classifiers read the mean of the hidden states
-  float query_key_start = 0;      // see EncoderSpec; new encoders only, not stored
   float classifier_dropout = -1;  // < 0: same as `dropout`
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // the head has a dense layer before its output layer
@@ -156,6 +165,7 @@ struct ModelConfig {
   // has for classifiers, and members of "cloze".
   std::string problem_type;
   Json task_fields = Json::object();
+  TrainingConfig training;
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
@@ -174,6 +184,8 @@ struct ModelConfig {
   // Returns the key of a module. `layer`: see ParamKey. The key of a shared block has the last
   // layer that uses it.
   ParamKey Key(Role role, int layer) const;
+  // True if the parameters of this role are those of the model that a generator belongs to.
+  bool shares(Role role) const;
 };
 
 }  // namespace cloze

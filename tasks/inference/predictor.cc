@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tasks/batcher.h"
+#include "tasks/generator.h"
 
 namespace cloze {
 namespace {
@@ -117,8 +118,12 @@ absl::StatusOr<MetricResults> Evaluate(
     if (examples.empty()) return;
     batch.Pad();
     model.arena().Reset();
-    const Pass pass = model.NewPass(batch, options.compute);
+    Batch replaced;
+    LossSum generator;
+    const Pass pass = model.NewPass(
+        EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
     evaluation->AddBatch(pass, model.encoder().Infer(pass), examples);
+    evaluation->AddGenerator(generator, batch.targets.size());
     batch.Clear();
     examples.clear();
   };

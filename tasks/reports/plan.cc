@@ -10,6 +10,7 @@
 #include "encoder/model.h"
 #include "tasks/batcher.h"
 #include "tasks/data/readers.h"
+#include "tasks/generator.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/schedule.h"
 #include "tasks/training/setup.h"
@@ -155,7 +156,10 @@ absl::StatusOr<Speed> MeasureSpeed(
     }
     const auto infer = [&] {
       model.arena().Reset();
-      const Pass pass = model.NewPass(batch, compute);
+      Batch replaced;
+      LossSum generator;
+      const Pass pass =
+          model.NewPass(EvaluatedBatch(model, batch, compute, &replaced, &generator), compute);
       HeadLoss(*setup.task, model.head(), pass, model.encoder().Infer(pass), 0, {});
     };
     speed.tokens_per_second = batch.tokens() / last;

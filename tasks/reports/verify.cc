@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
+#include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/run_folder.h"
@@ -49,7 +50,8 @@ absl::Status Check(const std::string& base, Verdict* verdict) {
     verdict->step = manifest.step;
     RETURN_IF_ERROR(CheckFiles(folder, manifest, /*hashes=*/true));
   }
-  for (const char* name : {"model.safetensors", "adapter_model.safetensors", kMomentsName}) {
+  for (const char* name :
+      {"model.safetensors", "adapter_model.safetensors", kGeneratorWeights, kMomentsName}) {
     const std::string path = JoinPath(folder, name);
     if (PathExists(path)) RETURN_IF_ERROR(CheckNumbers(path, &verdict->numbers));
   }

@@ -117,10 +117,11 @@ double Learner::ForwardBackward(const StepData& data) {
   double weight = 0, loss = 0;
   for (const Batch& batch : data.micro) weight += setup_.task->LossWeight(batch);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
+  const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(data.tokens, 1));
   for (size_t i = 0; i < data.micro.size(); ++i) {
     sum_.Add(i, [&] {
       loss += TrainingPass(model_, *setup_.task, data.micro[i],
-          {compute_, spec_.seed(), scale, spec_.runtime().recompute()});
+          {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale});
     });
   }
   sum_.Finish();
@@ -204,7 +205,8 @@ absl::Status Learner::WriteMoments(const std::string& folder) const {
 int64_t Learner::Bytes(bool moments) const {
   const int64_t trained = optimizer_->m().size(), average = optimizer_->average().size();
   const int64_t model = spec_.trainable().has_lora() ? trained : model_.params().values().size();
-  return sizeof(float) * (model + (moments ? 2 * trained + average : 0)) + (1 << 20);
+  const int64_t of_generator = model_.generator() == nullptr ? 0 : model;  // at most
+  return sizeof(float) * (model + of_generator + (moments ? 2 * trained + average : 0)) + (1 << 20);
 }
 
 absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& state) {

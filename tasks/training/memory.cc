@@ -7,6 +7,7 @@
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "encoder/model.h"
+#include "tasks/generator.h"
 #include "tasks/training/gradient_sum.h"
 #include "tasks/training/step.h"
 
@@ -85,7 +86,10 @@ int64_t MemoryPlan::MostPasses(int64_t micro_tokens) const {
 
 void MemoryPlan::RunEvaluation(const Batch& batch) const {
   model_->arena().Reset();
-  const Pass pass = model_->NewPass(batch, compute_);
+  Batch replaced;
+  LossSum generator;
+  const Pass pass =
+      model_->NewPass(EvaluatedBatch(*model_, batch, compute_, &replaced, &generator), compute_);
   const Mat hidden = model_->encoder().Infer(pass);
   if (task_->evaluates_logits()) model_->head().Logits(pass, hidden);
   HeadLoss(*task_, model_->head(), pass, hidden, 0, {});

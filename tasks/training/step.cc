@@ -6,20 +6,31 @@
 #include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/adamw.h"
+#include "tasks/generator.h"
 
 namespace cloze {
 
 double TrainingPass(
     Model& model, const Task& task, const Batch& batch, const PassOptions& options) {
   model.arena().Reset();
-  Pass pass = model.NewPass(batch, options.compute, true, options.seed);
-  pass.recompute = options.recompute;
-  const Encoder::Saved saved = model.encoder().Forward(pass);
-  const bool trained = model.encoder().requires_grad(pass);
-  Mat dy = trained ? pass.New(saved.y.rows, saved.y.cols) : Mat();
-  const double loss = HeadLoss(task, model.head(), pass, saved.y, options.scale, dy).loss;
-  if (options.scale != 0 && trained) model.encoder().Backward(pass, saved, dy);
-  return loss;
+  const auto pass_over = [&](const Batch& input) {
+    Pass pass = model.NewPass(input, options.compute, true, options.seed);
+    pass.recompute = options.recompute;
+    return pass;
+  };
+  const auto train = [&](const Pass& pass, float scale) {
+    const auto loss = [&](Mat logits, int64_t first, float gradient, Arena& arena) {
+      return task.Loss(model.head(), pass, logits, first, gradient, arena);
+    };
+    return TrainingPass(model.encoder(), model.head(), pass, scale, loss).loss;
+  };
+  if (model.generator() == nullptr) return train(pass_over(batch), options.scale);
+  Batch replaced;
+  const double loss =
+      ReplaceTokens(*model.generator(), pass_over(batch), options.scale, &replaced).loss;
+  if (options.scale == 0) return loss;  // the step has no targets
+  return loss +
+         train(pass_over(replaced), options.token_scale) * options.token_scale / options.scale;
 }
 
 Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec)

@@ -18,6 +18,8 @@ struct PassOptions {
   uint64_t seed = 0;       // of dropout
   float scale = 1;         // of the loss; 0: computes no gradients
   bool recompute = false;  // runtime.recompute
+  // With a generator `scale` is of its loss, and this is of the model's loss over all tokens.
+  float token_scale = 1;
 };
 
 // Forward and backward of one micro-batch. Accumulates the gradients of the trainable parameters.

@@ -29,7 +29,7 @@ printf 'The film was dull.\tA great joy!\nA great, great joy! Is it the good mov
 run() {  # name, data, model and task, more about the data
   printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } runtime { threads: 1 } output { directory: "%s" }\n' \
     "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
-  "$cloze" "$([ "$1" = mlm ] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
+  "$cloze" "$([[ $3 = *masked_lm* ]] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
   "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
   "$cloze" encode --compute f32 --model "$work/$norm-$1" --out "$work/$norm-$1.hidden.safetensors" < "$work/sentences.txt"
 }
@@ -84,7 +84,7 @@ family deberta-v2-xlarge vocab
 family modernbert vocab
 family nomic_bert vocab
 
-# New encoders of other architectures: ELECTRA, ALBERT and DeBERTa-v2.
+# New encoders of other architectures: ELECTRA, with a generator too, ALBERT and DeBERTa-v2.
 for norm in new-electra new-albert new-deberta; do
   more="architecture: $(tr a-z A-Z <<< "${norm#new-}")"
   [ $norm = new-deberta ] || more+=" embedding: 24"
@@ -92,6 +92,9 @@ for norm in new-electra new-albert new-deberta; do
   run classifier classes.tsv "model { start_from: \"$work/$norm-mlm\" } sequence_classification { max_tokens: 24 }"
   "$cloze" predict --compute f32 --model "$work/$norm-classifier" < "$work/sentences.txt" > "$work/$norm-classifier.out.jsonl"
 done
+
+norm=new-electra
+run replaced text.txt "model { start_from: \"$work/$norm-mlm\" } masked_lm { max_tokens: 24 replaced_tokens { generator_size: 0.5 } }"
 
 # A new encoder of architecture MODERN, which loads as ModernBERT.
 norm=modern

@@ -3,8 +3,8 @@ import inspect, itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (AutoConfig, AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
-                          AutoModelForTokenClassification, AutoTokenizer)
+from transformers import (AutoConfig, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                          AutoModelForTokenClassification, AutoTokenizer, ElectraConfig, ElectraForMaskedLM)
 
 # Families beside BERT: model_type and its configuration.
 SIZES = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, max_position_embeddings=34, initializer_range=0.2)
@@ -126,7 +126,7 @@ def check_answers(name, model, tokenizer):
 
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
-         "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
+         "replaced": AutoModelForPreTraining, "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
 for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta", "modern"):
     for kind, cls in kinds.items():
         folder = os.path.join(work, f"{norm}-{kind}")
@@ -161,4 +161,10 @@ for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta
             compare(f"{norm}-{kind} scores {i}", torch.tensor(ours), theirs)
             if kind == "several":
                 assert answer["labels"] == [n for n, p in zip(names, theirs) if p >= 0.5], folder
+folder = os.path.join(work, "new-electra-replaced")
+generator, info = ElectraForMaskedLM.from_pretrained(
+    folder, config=ElectraConfig.from_json_file(f"{folder}/generator_config.json"), variant="generator", output_loading_info=True)
+assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
+own = load_file(f"{folder}/model.safetensors")["electra.embeddings.word_embeddings.weight"]
+assert torch.equal(generator.electra.embeddings.word_embeddings.weight, own), "the embeddings are shared"
 print(f"all equal; largest difference {worst:.2g}")

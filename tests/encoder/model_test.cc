@@ -53,7 +53,7 @@ TEST(ModelTest, KeysStartAsQueriesOnRequest) {
   config.family = FindFamily("bert");
   config.vocab = 100, config.hidden = 64, config.layers = 2, config.heads = 2,
   config.intermediate = 128;
-  config.query_key_start = 2;
+  config.training.query_key_start = 2;
   Model model(config, false);
   model.Initialize(7);
   for (const std::string layer : {"0", "1"}) {
