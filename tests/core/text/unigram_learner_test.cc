@@ -159,6 +159,8 @@ TEST(UnigramLearner, SavedAndLoadedWithOptions) {
   const auto loaded = LoadTokenizer(folder, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE((*loaded)->SameIds(**tokenizer));
+  for (const double score : result.data.scores)  // short enough for every parser
+    EXPECT_LT(std::abs(score * 1e6 - std::round(score * 1e6)), 1e-6) << score;
   EXPECT_EQ((*loaded)->Encode("Fin café", true).ids, (*tokenizer)->Encode("Fin café", true).ids);
   EXPECT_EQ((*loaded)->Encode("x").ids.front(), 0);
   EXPECT_EQ((*loaded)->Encode("x").ids.back(), 2);
