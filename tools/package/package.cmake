@@ -9,7 +9,7 @@ configure_file(tools/package/changelog.in ${manual}/changelog.Debian @ONLY)
 # Man pages and completion come from the program.
 install(CODE "
   file(GLOB pages \"${manual}/*.1.gz\")
-  file(REMOVE \${pages})
+  file(REMOVE \"${manual}/cloze.1.gz\" \${pages})
   execute_process(COMMAND \"$<TARGET_FILE:cloze>\" help --write \"${manual}\" COMMAND_ERROR_IS_FATAL ANY)
   file(GLOB pages \"${manual}/*.1\")
   execute_process(COMMAND gzip -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)
