@@ -142,6 +142,9 @@ class MaskedLm : public Task {
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   bool pretrains() const override { return true; }
+  std::vector<std::string> metrics() const override {
+    return {"loss", "perplexity", "accuracy", "bits_per_byte"};
+  }
   bool evaluates_each_epoch() const override { return false; }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {

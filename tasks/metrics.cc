@@ -68,8 +68,8 @@ absl::StatusOr<double> MetricResults::Value(const std::string& name) const {
     if (known == name) return value;
     names.push_back(known);
   }
-  return Error(Exit::kSpec, "evaluation.metric: there is no metric \"", Quote(name),
-      "\"; this task has ", absl::StrJoin(names, ", "), DidYouMean(name, names));
+  return Error(Exit::kSpec, "there is no metric \"", Quote(name), "\"; this task has ",
+      absl::StrJoin(names, ", "), DidYouMean(name, names));
 }
 
 std::string MetricResults::ToJson() const {

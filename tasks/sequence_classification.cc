@@ -58,6 +58,12 @@ class SequenceClassification : public Task {
   bool reads_pairs() const override { return pairs_; }
   int64_t SampleRow(int64_t) const override { return 0; }
 
+  std::vector<std::string> metrics() const override {
+    if (spec_.kind() == Spec::REGRESSION) return {"pearson", "spearman", "mse", "mae"};
+    if (spec_.kind() == Spec::MULTI_LABEL)
+      return {"micro_f1", "macro_f1", "accuracy", "auc", "ece", "loss"};
+    return {"accuracy", "macro_f1", "mcc", "auc", "ece", "loss"};
+  }
   absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
       const ModelConfig& folder, const std::atomic<bool>* stop) const override {
     if (spec_.labels_size() > 0)
@@ -155,7 +161,7 @@ class SequenceClassification : public Task {
 
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions& options) const override {
-    return NewTextMetrics(model, spec_, HowToDecide(), options.fit, labels(), tokenizer());
+    return NewTextMetrics(model, spec_, HowToDecide(), options, labels(), tokenizer());
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;

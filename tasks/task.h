@@ -66,6 +66,7 @@ struct DecodeOptions {
   std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
   int top = 5;                                 // masked_lm: tokens for each mask
   bool fit = false;  // during training: fit what the spec asks for to the evaluated data
+  int errors = 10;   // sequence_classification: wrong texts that an evaluation shows
 };
 
 // Returns the members of an answer, in the order to print. Thread-safe; knows the model's weights
@@ -126,6 +127,8 @@ class Task {
   virtual bool pretrains() const { return false; }
   // True if a run evaluates once an epoch by default, false if a fixed number of times.
   virtual bool evaluates_each_epoch() const { return true; }
+  // Names of the metrics of an evaluation, for all kinds of labels.
+  virtual std::vector<std::string> metrics() const = 0;
 
   // -- Preparing a run or opening a model.
   // Labels of the model: those of the spec, else learned from `train`. `folder` is the model that

@@ -14,7 +14,7 @@ using Spec = SequenceClassificationSpec;
 
 // Logits that are kept for AUC and for fitting; of more texts there is no AUC.
 constexpr size_t kMostLogits = size_t{1} << 24;
-constexpr size_t kMostErrors = 10, kErrorBytes = 200;
+constexpr size_t kErrorBytes = 200;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
@@ -30,9 +30,10 @@ struct WrongText {
 
 class TextMetrics : public TextEvaluation {
  public:
-  TextMetrics(const Model& model, const Spec& spec, const Decision& decision, bool fit,
-      const std::vector<std::string>& labels, const Tokenizer* tokenizer)
-      : TextEvaluation(model), spec_(spec), decision_(decision), fit_(fit), labels_(labels),
+  TextMetrics(const Model& model, const Spec& spec, const Decision& decision,
+      const DecodeOptions& options, const std::vector<std::string>& labels,
+      const Tokenizer* tokenizer)
+      : TextEvaluation(model), spec_(spec), decision_(decision), options_(options), labels_(labels),
         tokenizer_(tokenizer), single_(labels), several_(labels) {}
 
  private:
@@ -61,7 +62,7 @@ class TextMetrics : public TextEvaluation {
   // Fits what the spec asks for to the texts that are kept, then scores them.
   void ScoreKept() {
     if (scored_ > 0) return;
-    if (fit_) Fit();
+    if (options_.fit) Fit();
     const size_t n = labels_.size();
     for (size_t at = 0; at < logits_.size(); at += n) {
       const auto row = [&](const std::vector<float>& all) {
@@ -111,15 +112,16 @@ class TextMetrics : public TextEvaluation {
 
   void KeepIfWrong(const Example& example, const std::vector<float>& mean) {
     const int64_t best = BestIndex(mean);
-    if (best == example.labels[0]) return;
+    const size_t most = options_.errors;
+    if (best == example.labels[0] || most == 0) return;
     std::vector<float> scores = mean;
     decision_.ToProbabilities(&scores);
     const double score = scores[best];
-    if (wrong_.size() == kMostErrors && score <= wrong_.back().score) return;
+    if (wrong_.size() == most && score <= wrong_.back().score) return;
     wrong_.insert(absl::c_upper_bound(wrong_, score,
                       [](double s, const WrongText& text) { return s > text.score; }),
         {texts_, example.labels[0], mean, example.ids, score});
-    if (wrong_.size() > kMostErrors) wrong_.pop_back();
+    if (wrong_.size() > most) wrong_.pop_back();
   }
   std::string Errors() const {
     OrderedJson rows = OrderedJson::array();
@@ -180,21 +182,21 @@ class TextMetrics : public TextEvaluation {
     results.values.emplace_back("auc", Auc());
     results.values.emplace_back("ece", calibration_.Error());
     results.values.emplace_back("loss", loss_ / with_loss_ / (single() ? 1 : labels_.size()));
-    if (fit_ && spec_.calibrate())
+    if (options_.fit && spec_.calibrate())
       results.tables.emplace_back("temperature", JsonNumber(decision_.temperature));
-    if (fit_ && several() && spec_.thresholds() == Spec::BEST) {
+    if (options_.fit && several() && spec_.thresholds() == Spec::BEST) {
       OrderedJson thresholds = OrderedJson::array();
       for (const float threshold : decision_.thresholds) thresholds.push_back(Decimal(threshold));
       results.tables.emplace_back("thresholds", thresholds.dump());
     }
     results.tables.emplace_back("calibration", calibration_.ToJson());
-    if (single()) results.tables.emplace_back("errors", Errors());
+    if (single() && options_.errors > 0) results.tables.emplace_back("errors", Errors());
     return results;
   }
 
   const Spec& spec_;
   Decision decision_;
-  bool fit_;
+  const DecodeOptions options_;
   const std::vector<std::string>& labels_;
   const Tokenizer* tokenizer_;
   ClassificationMetric single_;
@@ -236,9 +238,9 @@ std::vector<float> MeanLogits(const TextLogits& text) {
 }
 
 std::unique_ptr<Evaluation> NewTextMetrics(const Model& model, const Spec& spec,
-    const Decision& decision, bool fit, const std::vector<std::string>& labels,
+    const Decision& decision, const DecodeOptions& options, const std::vector<std::string>& labels,
     const Tokenizer* tokenizer) {
-  return std::make_unique<TextMetrics>(model, spec, decision, fit, labels, tokenizer);
+  return std::make_unique<TextMetrics>(model, spec, decision, options, labels, tokenizer);
 }
 
 }  // namespace cloze

@@ -27,12 +27,12 @@ struct Decision {
 // Returns the mean of the logits of a text's windows.
 std::vector<float> MeanLogits(const TextLogits& text);
 
-// The metrics of texts with this spec. With `fit`, first fits the temperature (`calibrate`) and the
-// thresholds (`thresholds: BEST`) to the evaluated texts and adds them as tables. Examples in the
-// result are named by their number from 1. `spec`, `labels` and `tokenizer` (may be null) must
-// outlive the evaluation.
+// The metrics of texts with this spec. With options.fit, first fits the temperature (`calibrate`)
+// and the thresholds (`thresholds: BEST`) to the evaluated texts and adds them as tables. Texts in
+// the table `errors`, at most options.errors, are named by their number from 1. `spec`, `labels`
+// and `tokenizer` (may be null) must outlive the evaluation.
 std::unique_ptr<Evaluation> NewTextMetrics(const Model& model,
-    const SequenceClassificationSpec& spec, const Decision& decision, bool fit,
+    const SequenceClassificationSpec& spec, const Decision& decision, const DecodeOptions& options,
     const std::vector<std::string>& labels, const Tokenizer* tokenizer);
 
 }  // namespace cloze

@@ -210,6 +210,10 @@ class TokenTagging : public Task {
       : Task("token_tagging", HeadKind::kTokenTagging, "tag"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
+  std::vector<std::string> metrics() const override {
+    return {"span_f1", "span_precision", "span_recall", "strict_span_f1", "accuracy",
+        "accuracy_multi_piece", "macro_f1", "mcc", "loss"};
+  }
 
   absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
       const ModelConfig& folder, const std::atomic<bool>* stop) const override {

@@ -159,7 +159,9 @@ absl::Status EvaluateModel(const Options& options) {
   if (infer.compute == "int8") model->UseInt8();
   ASSIGN_OR_RETURN(const MetricResults results,
       EvaluateStore(options, spec, *task, built.store, *model,
-          {.compute = compute, .stop = stop, .decode = {.viterbi = options.viterbi}}));
+          {.compute = compute,
+              .stop = stop,
+              .decode = {.viterbi = options.viterbi, .errors = spec.evaluation().errors()}}));
   return PrintResults(options, results);
 }
 

@@ -309,6 +309,20 @@ absl::StatusOr<bool> InputReader::NextLine(bool wait, std::string* line, Record*
   return true;
 }
 
+absl::StatusOr<bool> InputReader::NextObjectOrLine(bool wait, std::string* line, Record* record) {
+  if (options_.format != "jsonl") return NextLine(wait, line, record);
+  if (!wait) {
+    ASSIGN_OR_RETURN(const bool ready, lines_->Ready());
+    if (!ready) return false;
+  }
+  const auto next_line = [&](std::string* next) {
+    return NextLine(wait || objects_.in_array(), next, record);
+  };
+  ASSIGN_OR_RETURN(const bool more, objects_.Next(*lines_, next_line, line));
+  record->line = objects_.line();
+  return more;
+}
+
 void InputReader::WarnUnlessUtf8(const Record& record) {
   if (warned_) return;
   const std::string& path = lines_ ? lines_->path() : options_.path;
@@ -330,7 +344,7 @@ absl::StatusOr<bool> InputReader::NextRecord(bool wait, Record* record) {
     return NextRow(record);
   }
   std::string line;
-  ASSIGN_OR_RETURN(const bool more, NextLine(wait, &line, record));
+  ASSIGN_OR_RETURN(const bool more, NextObjectOrLine(wait, &line, record));
   if (!more) return false;
   if (!record->wrong.ok()) return true;
   if (std::exchange(guessed_, false)) RETURN_IF_ERROR(CheckPlainText(line));

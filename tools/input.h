@@ -9,6 +9,7 @@
 
 #include "core/base/file.h"
 #include "core/base/status.h"
+#include "tasks/data/json_objects.h"
 #include "tasks/data/readers.h"
 #include "tasks/record.h"
 
@@ -19,7 +20,7 @@ struct InputOptions {
   // Of the lines; blank ones are skipped.
   //   text: the line is the text; with `pairs`, text TAB second text
   //   jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
-  //     "tokens"), else "ids"; maybe "id", "adapter"
+  //     "tokens"), else "ids"; maybe "id", "adapter". Or the whole file is an array of them
   //   ids: token ids between blanks, or an object with "ids"
   //   csv, tsv: rows of a table
   // Empty: by the extension of the path; text for standard input and other names.
@@ -70,6 +71,8 @@ class InputReader {
   absl::StatusOr<bool> NextRow(Record* record);
   // Reads a line that is not blank. A line that is too long sets record->wrong.
   absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
+  // Reads a line as NextLine, of jsonl an object; waits inside an array.
+  absl::StatusOr<bool> NextObjectOrLine(bool wait, std::string* line, Record* record);
   // Prints a note about the first text that is not UTF-8.
   void WarnUnlessUtf8(const Record& record);
   // Refuses the first line of a file of unknown format if it is not plain text.
@@ -77,6 +80,7 @@ class InputReader {
 
   std::optional<LineReader> lines_;
   std::optional<TextReader> table_;
+  JsonObjects objects_;   // of jsonl
   InputOptions options_;  // with the format
   bool warned_ = false;
   bool guessed_ = false;  // the format is text because nothing else was said

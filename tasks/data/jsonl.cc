@@ -2,9 +2,9 @@
 // kept.
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "core/base/json.h"
 #include "tasks/data/format.h"
+#include "tasks/data/json_objects.h"
 
 namespace cloze {
 namespace {
@@ -95,61 +95,15 @@ class JsonlReader : public FileReader {
 
   // Reads the text of the next object into text_.
   absl::StatusOr<bool> NextText() {
-    while (!in_array_) {
-      ASSIGN_OR_RETURN(const bool more, NextLine(&text_));
-      if (!more) return false;
-      line_ = lines_.line_number();
-      if (IsBlank(text_)) continue;
-      const size_t first = text_.find_first_not_of(" \t");
-      in_array_ = !had_text_ && text_[first] == '[';
-      had_text_ = true;
-      if (!in_array_) return true;
-      rest_ = text_.substr(first + 1);
-      text_.clear();
-    }
-    return NextElement();
-  }
-
-  // Cuts the next object out of an array; ParseJsonLine finds what is wrong inside.
-  absl::StatusOr<bool> NextElement() {
-    text_.clear();
-    bool quoted = false, escaped = false;  // inside a string; behind a backslash
-    for (int64_t depth = 0;; ++at_) {
-      while (at_ >= rest_.size()) {
-        ASSIGN_OR_RETURN(const bool more, NextLine(&rest_));
-        at_ = 0;
-        if (!more && *next_ == '\0') return false;
-        if (!more) return Fail(line_, "the array that begins the file is not closed: expected ]");
-        if (depth > 0) text_ += ' ';
-      }
-      const char c = rest_[at_];
-      if (depth == 0) {
-        if (c == ' ' || c == '\t' || c == '\r') continue;
-        line_ = lines_.line_number();
-        if (!absl::StrContains(next_, c))
-          return Fail(line_, "expected an array of objects with commas between them");
-        next_ = c == '{' ? ",]" : c == ',' ? "{" : "";
-        if (c != '{') continue;
-      }
-      text_ += c;
-      if (static_cast<int64_t>(text_.size()) > kRowBytes)
-        return Fail(line_, "the object is longer than ", kRowBytes, " bytes");
-      depth += quoted ? 0 : (c == '{' || c == '[') - (c == '}' || c == ']');
-      quoted = quoted != (c == '"' && !escaped);
-      escaped = quoted && c == '\\' && !escaped;
-      if (depth > 0) continue;
-      ++at_;
-      return true;
-    }
+    absl::StatusOr<bool> more = objects_.Next(
+        lines_, [&](std::string* line) { return NextLine(line); }, &text_);
+    line_ = objects_.line();
+    return more;
   }
 
   std::string text_;
   int64_t line_ = 0;  // where text_ begins
-  bool had_text_ = false, in_array_ = false;
-  // Of an array: the line that is read, where, and what may come next between objects.
-  std::string rest_;
-  size_t at_ = 0;
-  const char* next_ = "{]";
+  JsonObjects objects_;
 };
 
 }  // namespace

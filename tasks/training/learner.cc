@@ -167,12 +167,13 @@ absl::Status CheckSkipped(const TrainerState& state) {
 absl::StatusOr<MetricResults> Learner::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop) {
   const int64_t tokens = spec_.batch().micro_tokens();
-  ASSIGN_OR_RETURN(MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
-                                              {.batch_tokens = tokens,
-                                                  .max_examples = max_examples,
-                                                  .compute = compute_,
-                                                  .stop = stop,
-                                                  .decode = {.fit = true}}));
+  ASSIGN_OR_RETURN(MetricResults results,
+      cloze::Evaluate(model_, *setup_.task, store,
+          {.batch_tokens = tokens,
+              .max_examples = max_examples,
+              .compute = compute_,
+              .stop = stop,
+              .decode = {.fit = true, .errors = spec_.evaluation().errors()}}));
   if (setup_.pairs.empty()) return results;
   PairCount count;
   RETURN_IF_ERROR(ScorePairs(model_, setup_.tokenizer->special().mask,

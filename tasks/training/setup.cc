@@ -85,6 +85,11 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
     const auto config = EncoderConfig(loaded, **tokenizer);
     if (check(config.status())) check(CheckFit(loaded, *task, *config, **tokenizer));
   }
+  MetricResults metrics;
+  for (const std::string& name : task->metrics()) metrics.values.emplace_back(name, 0);
+  if (spec.evaluation().pairs_size() > 0) metrics.values.emplace_back("pair_accuracy", 0);
+  const absl::Status metric = metrics.Value(spec.evaluation().metric()).status();
+  if (!metric.ok()) check(AtField(loaded, "evaluation.metric", metric));
   check(AtData(loaded, "train", task->CheckData(spec.train())));
   if (spec.validation().files_size() > 0)
     check(AtData(loaded, "validation", task->CheckData(spec.validation())));

@@ -99,12 +99,32 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
   EXPECT_EQ(
       ErrorOf("{\"text_pair\":\"a\"}", json), "input:1: \"text_pair\" is given without \"text\"");
   EXPECT_EQ(ErrorOf("{\"txt\":\"a\"}", json), "input:1: no member \"text\", \"words\" or \"ids\"");
-  EXPECT_EQ(ErrorOf("[\"text\"]", json), "input:1: expected a JSON object");
+  EXPECT_EQ(ErrorOf("[\"text\"]", json),
+      "input:1: expected an array of objects with commas between them");
   EXPECT_EQ(ErrorOf("\"text\"", json), "input:1: expected a JSON object");
   EXPECT_THAT(ErrorOf("{\"text\":\"a\"", json), HasSubstr("input:1: not valid JSON at byte"));
   EXPECT_THAT(ErrorOf("{\"text\":\"\xFF\"}", json), HasSubstr("not valid JSON at byte"));
   EXPECT_THAT(
       ErrorOf("{\"x\":" + std::string(1000000, '['), json), HasSubstr("nested deeper than 64"));
+}
+
+TEST(InputReader, ReadsArraysOfObjects) {
+  InputOptions options = {.format = "jsonl"};
+  const auto records = ReadAll(
+      "[{\"text\": \"a\"}, {\"text\":\n \"b ]}\"},\n\n{\"words\": [\"c\", \"d\"]}\n, {\"text\": "
+      "\"e\"}]\n",
+      options);
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->size(), 4);
+  EXPECT_EQ((*records)[1].text, "b ]}");
+  EXPECT_EQ((*records)[1].line, 1);
+  EXPECT_THAT((*records)[2].words, ElementsAre("c", "d"));
+  EXPECT_EQ((*records)[3].line, 5);
+  EXPECT_THAT(std::string(ReadAll("[{\"text\": \"a\"}", options).status().message()),
+      HasSubstr("input:1: the array that begins the file is not closed"));
+  EXPECT_THAT(
+      std::string(ReadAll("[{\"text\": \"a\"},\n{\"text\": 1}]", options).status().message()),
+      HasSubstr("input:2: \"text\": expected a string"));
 }
 
 TEST(InputReader, ReadsIds) {

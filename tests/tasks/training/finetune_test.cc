@@ -102,6 +102,12 @@ TEST_F(TrainerTest, LabelsThatTrainingLacksAreWrongInValidation) {
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_THAT(summary->best.ToJson(), HasSubstr("\"unseen_labels\":2"));
+  EXPECT_THAT(summary->best.ToJson(), HasSubstr("a dog"));
+  spec.spec.mutable_evaluation()->set_errors(0);
+  spec.spec.mutable_output()->set_directory(Path("private"));
+  ASSERT_TRUE(Train(spec).ok());
+  EXPECT_THAT(Read(Path("private/log.jsonl")) + Read(Path("private/metrics.json")),
+      testing::AllOf(HasSubstr("calibration"), testing::Not(HasSubstr("a dog"))));
   // In training they stay an error.
   EXPECT_THAT(
       Train(Spec(task + "labels: \"x\" labels: \"y\" }", "dev.tsv", "other", 1)).status().message(),

@@ -72,6 +72,12 @@ class TrainerTest : public FilesTest {
                                              .fork = fork});
     absl::StatusOr<Trainer::Summary> summary = trainer.ok() ? (*trainer)->Run() : trainer.status();
     progress_ = testing::internal::GetCapturedStderr();
+    if (summary.ok()) {
+      std::vector<std::string> known = MakeTask(spec.spec)->metrics();
+      known.push_back("pair_accuracy");
+      for (const auto& [name, value] : summary->best.values)
+        EXPECT_THAT(known, testing::Contains(name));
+    }
     return summary;
   }
   // All weights of a model folder.
