@@ -31,6 +31,7 @@ a { color: inherit; }
   border: 1px solid var(--line); border-radius: 3px; font-family: ui-monospace, monospace;
   white-space: pre-wrap; overflow-wrap: anywhere; }
 .tokens .second { color: var(--second); border-color: var(--second); }
+.legend i { font-style: normal; white-space: nowrap; }
 .legend span { display: inline-block; width: 1.1em; height: 1.1em; margin: 0 .3em 0 .9em;
   border: 1px solid var(--line); vertical-align: -.2em; }
 .grid { display: grid; gap: 5px; max-width: 1500px; align-items: center; }
@@ -220,7 +221,7 @@ std::string Head(const AttentionMaps& maps) {
       "to 1. Click a map to enlarge it; there, point at a cell to see its value.");
   for (const auto& [p, name] : {std::pair(0.01f, "1\u00a0%"), std::pair(0.05f, "5\u00a0%"),
            std::pair(0.25f, "25\u00a0%"), std::pair(1.0f, "100\u00a0%")})
-    absl::StrAppend(&out, "<span class=\"c", LevelOf(p), "\"></span>", name);
+    absl::StrAppend(&out, " <i><span class=\"c", LevelOf(p), "\"></span>", name, "</i>");
   return out + "</p>\n";
 }
 

@@ -17,7 +17,7 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kMaxLog = 256 << 20;
-constexpr int kWidth = 640, kHeight = 260, kLeft = 70, kRight = 12, kTop = 12, kBottom = 30;
+constexpr int kWidth = 640, kHeight = 260, kLeft = 98, kRight = 16, kTop = 12, kBottom = 34;
 constexpr int kColours = 6;  // runs beyond them share colours
 constexpr size_t kMaxPoints = 600;
 constexpr char kStyle[] = R"(
@@ -34,6 +34,7 @@ h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin: 1.6em 0 .5em; }
 figure { margin: 0; } figcaption { font-weight: 600; }
 svg { width: 100%; height: auto; display: block; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
+.charts svg text { font-size: 16px; }
 .grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.8; stroke-linecap: round; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -41,6 +42,7 @@ th, td { white-space: nowrap; padding: .25em .7em; border-bottom: 1px solid var(
   text-align: right; }
 th:first-child, td:first-child { text-align: left; }
 td .bar { display: block; height: .7em; background: var(--s0); }
+@media (max-width: 600px) { body { padding: 0 .8em; } th, td { padding: .25em .35em; } }
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
 pre { overflow-x: auto; padding: .8em; border: 1px solid var(--line); border-radius: 4px; }
 )";
