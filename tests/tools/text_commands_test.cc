@@ -100,6 +100,9 @@ TEST(Vocab, RefusesWhatHoldsNoText) {
   EXPECT_EQ(
       RunCloze("vocab --size 30 --text " + folder + "/text --out " + folder + "/vocab").exit, 65);
   EXPECT_FALSE(std::filesystem::exists(folder + "/vocab"));
+  std::ofstream(folder + "/koi8") << "\xF0\xD2\xC9\n";
+  EXPECT_THAT(RunCloze("vocab --size 30 --text " + folder + "/koi8 --out " + folder + "/koi").err,
+      HasSubstr("/koi8: no words to learn a vocabulary from (" + folder + "/koi8:1: not UTF-8"));
   EXPECT_EQ(RunCloze("vocab --size 30 --text /nonexistent --out " + folder + "/vocab").exit, 66);
   EXPECT_EQ(RunCloze("vocab --size 3 --text x --out y").exit, 2);
 }

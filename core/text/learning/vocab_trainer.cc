@@ -234,7 +234,8 @@ absl::StatusOr<VocabResult> TrainVocab(
   const CountedWords words = counter.Take();
   if (words.empty()) {
     return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
-        ": no words to learn a vocabulary from");
+        ": no words to learn a vocabulary from",
+        result.not_utf8.empty() ? "" : absl::StrCat(" (", result.not_utf8, ")"));
   }
   result.data = recipe.data;
   result.distinct_words = words.size();
