@@ -145,7 +145,6 @@ class MaskedLm : public Task {
   std::vector<std::string> metrics() const override {
     return {"loss", "perplexity", "accuracy", "bits_per_byte"};
   }
-  bool evaluates_each_epoch() const override { return false; }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kMaskedLm;
@@ -257,6 +256,10 @@ class ReplacedTokensEvaluation : public Evaluation {
 class ReplacedTokens : public MaskedLm {
  public:
   explicit ReplacedTokens(const MaskedLmSpec& spec) : MaskedLm(spec, HeadKind::kReplacedTokens) {}
+  std::vector<std::string> metrics() const override {
+    return {"loss", "generator_loss", "replaced_loss", "accuracy", "precision", "recall", "f1",
+        "generator_accuracy"};
+  }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kReplacedTokens;

@@ -123,10 +123,9 @@ class Task {
   const std::string& command() const { return command_; }
   // Longest sequence, special tokens included.
   virtual int32_t max_tokens() const = 0;
-  // True if `cloze pretrain` trains it, false if `cloze finetune` does.
+  // True if `cloze pretrain` trains it, and evaluates a fixed number of times by default; false if
+  // `cloze finetune` does, and evaluates once an epoch.
   virtual bool pretrains() const { return false; }
-  // True if a run evaluates once an epoch by default, false if a fixed number of times.
-  virtual bool evaluates_each_epoch() const { return true; }
   // Names of the metrics of an evaluation, for all kinds of labels.
   virtual std::vector<std::string> metrics() const = 0;
 
