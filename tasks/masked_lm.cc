@@ -97,9 +97,12 @@ class MaskedLmEvaluation : public Evaluation {
       : task_(task), head_(model.head()) {
     metric_.AddText(stats.text_tokens, stats.bytes);
   }
-  void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example>) override {
-    const LossSum loss = HeadLoss(task_, head_, pass, hidden, 0, {});
-    metric_.Add(loss.loss, loss.correct, pass.batch.rows.size());
+  Output Compute(const Pass& pass, ConstMat hidden) const override {
+    return {.sum = HeadLoss(task_, head_, pass, hidden, 0, {}),
+        .targets = static_cast<int64_t>(pass.batch.rows.size())};
+  }
+  void Add(Output output, absl::Span<const Example>) override {
+    metric_.Add(output.sum.loss, output.sum.correct, output.targets);
   }
   MetricResults Results() override { return metric_.Results(); }
 
@@ -237,10 +240,20 @@ class MaskedLm : public Task {
 class ReplacedTokensEvaluation : public Evaluation {
  public:
   ReplacedTokensEvaluation(const Model& model, double weight) : model_(model), metric_(weight) {}
-  void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example>) override {
+  // The logits, then 1 for each token that is replaced, else 0.
+  Output Compute(const Pass& pass, ConstMat hidden) const override {
     const std::vector<float>& replaced = pass.batch.values;
     const Mat logits = Rows(model_.head().Logits(pass, hidden), 0, replaced.size());
-    metric_.Add(BinaryCrossEntropy(logits, replaced.data(), 0, pass.arena).loss, logits, replaced);
+    Output output;
+    for (int64_t r = 0; r < logits.rows; ++r) output.logits.push_back(*logits.f32(r));
+    output.logits.insert(output.logits.end(), replaced.begin(), replaced.end());
+    output.sum = BinaryCrossEntropy(logits, replaced.data(), 0, pass.arena);
+    return output;
+  }
+  void Add(Output output, absl::Span<const Example>) override {
+    const auto middle = output.logits.begin() + output.logits.size() / 2;
+    const std::vector<float> replaced(middle, output.logits.end());
+    metric_.Add(output.sum.loss, View(output.logits.data(), replaced.size(), 1), replaced);
   }
   void AddGenerator(const LossSum& loss, int64_t targets) override {
     metric_.AddGenerator(loss, targets);

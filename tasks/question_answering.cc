@@ -148,9 +148,11 @@ class AnswerMetrics : public TextEvaluation {
         questions_(questions) {}
 
  private:
-  void AddLoss(const Pass& pass, ConstMat, Mat logits) override {
-    loss_ += task_.Loss(model_.head(), pass, logits, 0, 0, pass.arena).loss;
-    windows_ += pass.batch.sequences();
+  LossSum Loss(const Pass& pass, Mat logits, int64_t*) const override {
+    return task_.Loss(model_.head(), pass, logits, 0, 0, pass.arena);
+  }
+  void AddLoss(double loss, int64_t, int64_t windows) override {
+    loss_ += loss, windows_ += windows;
   }
   void AddText(const TextLogits& text) override {
     const Question& question = questions_[count_++];

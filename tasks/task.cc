@@ -73,16 +73,26 @@ TextEvaluation::TextEvaluation(const Model& model)
         if (on_text != nullptr) on_text(text);
       }) {}
 
-void TextEvaluation::AddBatch(
-    const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) {
-  const Mat logits = model_.head().Logits(pass, hidden);
-  int64_t row = 0;
+Evaluation::Output TextEvaluation::Compute(const Pass& pass, ConstMat hidden) const {
+  const int64_t rows = pass.batch.rows.size();
+  const Mat logits = Rows(model_.head().Logits(pass, hidden), 0, rows);
+  Output output;
+  for (int64_t r = 0; r < rows; ++r)
+    output.logits.insert(output.logits.end(), logits.f32(r), logits.f32(r) + logits.cols);
+  output.sum = Loss(pass, logits, &output.targets);
+  return output;
+}
+
+void TextEvaluation::Add(Output output, absl::Span<const Example> examples) {
+  int64_t rows = 0, row = 0;
+  for (const Example& example : examples) rows += example.rows.size();
+  const int64_t labels = rows > 0 ? output.logits.size() / rows : 0;
+  const ConstMat logits = View(output.logits.data(), rows, labels);
   for (const Example& example : examples) {
-    const int64_t rows = example.rows.size();
-    joiner_.Add(example, Rows(ConstMat(logits), row, rows));
-    row += rows;
+    joiner_.Add(example, Rows(logits, row, example.rows.size()));
+    row += example.rows.size();
   }
-  AddLoss(pass, hidden, Rows(logits, 0, row));
+  AddLoss(output.sum.loss, output.targets, examples.size());
 }
 
 MetricResults TextEvaluation::Results() {

@@ -77,8 +77,17 @@ using Decoder = std::function<OrderedJson(const Record& record, const TextLogits
 class Evaluation {
  public:
   virtual ~Evaluation() = default;
-  // Adds a batch: its pass, hidden states of the rows with a target, and its examples in order.
-  virtual void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) = 0;
+  // What Add needs to know of a batch.
+  struct Output {
+    LossSum sum = {};
+    int64_t targets = 0;             // that have a loss
+    LossSum generator = {};          // loss of the model's generator
+    std::vector<float> logits = {};  // [rows with a target, labels]; may be empty
+  };
+  // Runs the head on a batch: its pass and the hidden states of the rows with a target.
+  virtual Output Compute(const Pass& pass, ConstMat hidden) const = 0;
+  // Adds a batch, whose output may come from another rank; its examples in order.
+  virtual void Add(Output output, absl::Span<const Example> examples) = 0;
   // Adds the loss of the model's generator on the batch that was added before.
   virtual void AddGenerator(const LossSum& /*loss*/, int64_t /*targets*/) {}
   virtual MetricResults Results() = 0;
@@ -90,12 +99,14 @@ class Evaluation {
 class TextEvaluation : public Evaluation {
  public:
   explicit TextEvaluation(const Model& model);
-  void AddBatch(const Pass& pass, ConstMat hidden, absl::Span<const Example> examples) override;
+  Output Compute(const Pass& pass, ConstMat hidden) const final;
+  void Add(Output output, absl::Span<const Example> examples) final;
   MetricResults Results() final;
 
  protected:
-  // Adds the loss of a batch with these logits.
-  virtual void AddLoss(const Pass& pass, ConstMat hidden, Mat logits) = 0;
+  // The loss of a batch with these logits, which it may overwrite; sets the number of targets.
+  virtual LossSum Loss(const Pass&, Mat /*logits*/, int64_t* /*targets*/) const { return {}; }
+  virtual void AddLoss(double /*loss*/, int64_t /*targets*/, int64_t /*windows*/) {}
   virtual void AddText(const TextLogits& text) = 0;
   virtual MetricResults Count() = 0;
   const Model& model_;

@@ -40,7 +40,6 @@ class TextMetrics : public TextEvaluation {
   bool single() const { return decision_.kind == Spec::SINGLE_LABEL; }
   bool several() const { return decision_.kind == Spec::MULTI_LABEL; }
 
-  void AddLoss(const Pass&, ConstMat, Mat) override {}
   void AddText(const TextLogits& text) override {
     const Example& example = text.windows.front();
     const std::vector<float> mean = MeanLogits(text);

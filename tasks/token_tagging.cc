@@ -87,7 +87,7 @@ class TagMetrics : public TextEvaluation {
  private:
   // The mean of words, without weights of labels; with a CRF that of windows. Words whose label the
   // model does not have, and with a CRF their windows, have no loss.
-  void AddLoss(const Pass& pass, ConstMat, Mat logits) override {
+  LossSum Loss(const Pass& pass, Mat logits, int64_t* targets) const override {
     const bool crf = model_.head().has_crf();
     const Batch& batch = pass.batch;
     Batch known;
@@ -106,10 +106,11 @@ class TagMetrics : public TextEvaluation {
     }
     const Pass kept = {pass.params, pass.matmul, pass.arena, known};
     const Mat rows = Rows(logits, 0, known.rows.size());
-    loss_ += crf ? model_.head().CrfLoss(kept, rows, 0).loss
-                 : SoftmaxCrossEntropy(rows, known.targets.data(), 0, pass.arena).loss;
-    words_ += rows.rows;
+    *targets = rows.rows;
+    return crf ? model_.head().CrfLoss(kept, rows, 0)
+               : SoftmaxCrossEntropy(rows, known.targets.data(), 0, pass.arena);
   }
+  void AddLoss(double loss, int64_t targets, int64_t) override { loss_ += loss, words_ += targets; }
   void AddText(const TextLogits& text) override {
     std::vector<int> labels, predicted, further;
     for (const Example& window : text.windows) {

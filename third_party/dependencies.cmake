@@ -4,6 +4,10 @@ find_package(Protobuf 3.21 REQUIRED)
 find_package(absl REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+if(CLOZE_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+endif()
 
 set(CLOZE_ONEDNN_ROOT "" CACHE PATH "Folder with the include and lib of a oneDNN to use instead of the system's")
 

@@ -12,6 +12,7 @@
 #include "tasks/inference/predictor.h"
 #include "tools/infer.h"
 #include "tools/predictions.h"
+#include "tools/ranks.h"
 #include "tools/text_table.h"
 
 namespace cloze {
@@ -87,7 +88,8 @@ absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
 // Evaluates `store`, the spec's validation, and writes the predictions if that is wanted.
 absl::StatusOr<MetricResults> EvaluateStore(const Options& options, const TaskSpec& spec,
     const Task& task, const ExampleStore& store, Model& model, EvaluateOptions how) {
-  if (options.predictions.empty()) return Evaluate(model, task, store, how);
+  how.ranks = &ProgramRanks();
+  if (options.predictions.empty() || !how.ranks->first()) return Evaluate(model, task, store, how);
   ASSIGN_OR_RETURN(const std::string format, PredictionsFormat(options.predictions));
   absl::StatusOr<MetricResults> results;
   RETURN_IF_ERROR(
@@ -107,6 +109,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const Options& options, const TaskSp
 
 // Prints tables on a terminal, else JSON; on standard error if the predictions take the output.
 absl::Status PrintResults(const Options& options, const MetricResults& results) {
+  if (!ProgramRanks().first()) return absl::OkStatus();
   const bool beside = options.predictions == "-";
   if (options.json || ::isatty(beside ? 2 : 1) != 1) {
     if (!beside) return WriteStdout(results.ToJson() + "\n");
@@ -153,8 +156,9 @@ absl::Status EvaluateModel(const Options& options) {
   ASSIGN_OR_RETURN(
       const BuiltStore built, BuildStore(loaded, *task, spec.validation(), config, *tokenizer,
                                   {.cache_dir = cache.path(), .progress = nullptr, .stop = stop}));
+  RETURN_IF_ERROR(ProgramRanks().CheckSame("the data", built.name()));
   for (const std::string& line : DescribeStore("data", built))
-    std::fprintf(stderr, "%s\n", line.c_str());
+    if (ProgramRanks().first()) std::fprintf(stderr, "%s\n", line.c_str());
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(infer));
   if (infer.compute == "int8") model->UseInt8();
   ASSIGN_OR_RETURN(const MetricResults results,

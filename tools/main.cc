@@ -14,6 +14,7 @@
 #include "core/base/threads.h"
 #include "tools/command.h"
 #include "tools/process.h"
+#include "tools/ranks.h"
 
 namespace cloze {
 namespace {
@@ -61,22 +62,31 @@ void OnTerminate() {
   std::abort();
 }
 
-int Fail(const char* prefix, const absl::Status& status) {
-  std::fprintf(stderr, "%s%s\n", prefix, std::string(status.message()).c_str());
-  return static_cast<int>(ExitOf(status));
+// Several ranks can only train and evaluate together.
+absl::Status CheckCommand(absl::Span<const std::string> words) {
+  const std::string command = words.empty() ? "" : words[0];
+  if (ProgramRanks().size() == 1 || command == "pretrain" || command == "finetune" ||
+      command == "evaluate")
+    return absl::OkStatus();
+  return Error(Exit::kUsage, "cloze: ", Quote(command),
+      ": expected pretrain, finetune or evaluate for several ranks");
+}
+
+absl::Status RunLine(const std::vector<std::string>& words) {
+  RETURN_IF_ERROR(CheckCommand(words));
+  ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(words));
+  absl::Status status = CheckStack();
+  SetThreads(line.threads);
+  if (status.ok()) status = RunCaught(line.run);
+  return IsReaderGone(status) ? absl::OkStatus() : Annotate(status, "cloze");
 }
 
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond ulimit -f fails instead
   OccupyStandardStreams();
-  const absl::StatusOr<CommandLine> line =
-      ParseCommandLine({argv + std::min(argc, 1), argv + argc});
-  if (!line.ok()) return Fail("", line.status());
-  if (const absl::Status stack = CheckStack(); !stack.ok()) return Fail("cloze: ", stack);
-  SetThreads(line->threads);
-  const absl::Status status = RunCaught(line->run);
-  return status.ok() || IsReaderGone(status) ? 0 : Fail("cloze: ", status);
+  ProgramRanks();
+  return LeaveRanks(RunLine({argv + std::min(argc, 1), argv + argc}));
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ absl::Status WriteOutput(
 }
 
 const std::atomic<bool>* StopOnSignals() {
-  for (const int signal : {SIGINT, SIGTERM})
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1})
     std::signal(signal, OnSignal);  // also if ignored, as SIGINT in background jobs of a shell
   struct sigaction before;
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)

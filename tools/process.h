@@ -46,8 +46,8 @@ absl::Status WriteOutput(
 // Returns kCannotCreate if `out` exists and is not a file that `force` replaces.
 absl::Status CheckOutput(const std::string& out, bool force);
 
-// Returns a flag that the first SIGINT, SIGTERM or SIGHUP sets. The second signal ends the process
-// at once with 128 + its number. SIGHUP stays ignored if it was (nohup).
+// Returns a flag that the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP sets. The second signal ends the
+// process at once with 128 + its number. SIGHUP stays ignored if it was (nohup).
 const std::atomic<bool>* StopOnSignals();
 
 // A temporary folder that its object deletes.

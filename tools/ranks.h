@@ -1,4 +1,4 @@
-// How a program joins and leaves the ranks that train with it: `cloze` is alone (tools/main.cc),
+// How a program joins and leaves the ranks that work with it: `cloze` is alone (tools/one_rank.cc),
 // `cloze-mpi` uses MPI (tools/mpi).
 #ifndef CLOZE_TOOLS_RANKS_H_
 #define CLOZE_TOOLS_RANKS_H_
@@ -7,12 +7,11 @@
 
 namespace cloze {
 
-// The ranks of this program.
+// The ranks of this program; joins them at the first call.
 Ranks& ProgramRanks();
 
-// Runs the command line. Returns the exit code, and the error of the command, which it does not
-// print, in *status.
-int RunProgram(int argc, char** argv, absl::Status* status);
+// Prints the error of the program, once for all ranks, and leaves them. Returns the exit code.
+int LeaveRanks(const absl::Status& status);
 
 }  // namespace cloze
 

@@ -12,6 +12,7 @@
 #include "tasks/reports/sweep.h"
 #include "tools/command.h"
 #include "tools/process.h"
+#include "tools/ranks.h"
 #include "tools/text_table.h"
 
 namespace cloze {
@@ -110,6 +111,7 @@ bool PrintsTables(const Options& options) { return !options.json && ::isatty(1) 
 // Prints tables on a terminal, else one line of JSON. `validation` may be null.
 absl::Status PrintResult(
     const Options& options, const OrderedJson& json, const MetricResults* validation) {
+  if (!ProgramRanks().first()) return absl::OkStatus();
   std::string line = ToJsonLine(json);
   if (!PrintsTables(options)) {
     line.pop_back();
@@ -165,14 +167,18 @@ absl::Status Train(const Options& options, bool pretrain) {
   if (task->pretrains() != pretrain)
     return SpecError(loaded, task->name(),
         absl::StrCat("is a task for `cloze ", pretrain ? "finetune" : "pretrain", "`"));
+  Ranks& ranks = ProgramRanks();
+  if (ranks.size() > 1 && (options.plan || !options.sweeps.empty() || loaded.spec.repeat() > 1))
+    return UsageError("--plan, --sweep and repeat are for one rank");
   const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
   if (options.plan && !options.sweeps.empty())
     return UsageError("--plan: is for one run: expected no --sweep");
   if (options.plan) return PrintPlan(loaded, stop);
-  const Trainer::Options how = {.preparing = ShowPreparing,
+  const Trainer::Options how = {.preparing = ranks.first() ? ShowPreparing : nullptr,
       .stop = stop,
       .after_step = nullptr,
       .fork = options.fork,
+      .ranks = &ranks,
       .program = absl::StrCat("cloze ", Version())};
   if (!options.sweeps.empty()) return Sweep(options, loaded, how);
   OrderedJson json = {{"model", loaded.spec.output().directory()}};

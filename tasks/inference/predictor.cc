@@ -12,6 +12,42 @@ namespace {
 // Numbers of held-out examples start here, so that their masks differ from those of training.
 constexpr uint64_t kHeldOut = uint64_t{1} << 62;
 
+struct RoundBatch {
+  Batch batch;
+  std::vector<Example> examples;
+};
+
+// Returns the outputs of all ranks; none if one of them is `stopped`.
+std::vector<Evaluation::Output> Collect(Ranks& ranks, Evaluation::Output mine, bool stopped) {
+  const int me = ranks.rank(), size = ranks.size();
+  std::vector<double> numbers(1 + 6 * size);
+  double* own = &numbers[1 + 6 * me];
+  own[0] = mine.sum.loss, own[1] = static_cast<double>(mine.sum.correct);
+  own[2] = static_cast<double>(mine.targets), own[3] = static_cast<double>(mine.logits.size());
+  own[4] = mine.generator.loss, own[5] = static_cast<double>(mine.generator.correct);
+  numbers[0] = stopped && size > 1;
+  ranks.Sum(absl::MakeSpan(numbers));
+  std::vector<Evaluation::Output> outputs(size);
+  std::vector<Ranks::Message> send, receive;
+  for (int r = 0; r < size; ++r) {
+    const double* theirs = &numbers[1 + 6 * r];
+    outputs[r].sum = {theirs[0], static_cast<int64_t>(theirs[1])};
+    outputs[r].targets = static_cast<int64_t>(theirs[2]);
+    outputs[r].generator = {theirs[4], static_cast<int64_t>(theirs[5])};
+    outputs[r].logits.resize(r == me ? 0 : static_cast<size_t>(theirs[3]));
+    const auto message = [&](std::vector<float>& logits) {
+      return Ranks::Message{r, reinterpret_cast<char*>(logits.data()),
+          static_cast<int64_t>(logits.size() * sizeof(float))};
+    };
+    if (r != me)
+      send.push_back(message(mine.logits)), receive.push_back(message(outputs[r].logits));
+  }
+  if (numbers[0] > 0) return {};
+  ranks.Exchange(send, receive);
+  outputs[me].logits = std::move(mine.logits);
+  return outputs;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, Options options) {
@@ -112,32 +148,46 @@ absl::StatusOr<MetricResults> Evaluate(
   evaluation->on_text = options.on_text;
   const int64_t count =
       options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
-  Batch batch;
-  std::vector<Example> examples;
-  const auto run = [&] {
-    if (examples.empty()) return;
-    batch.Pad();
-    model.arena().Reset();
-    Batch replaced;
-    LossSum generator;
-    const Pass pass = model.NewPass(
-        EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
-    evaluation->AddBatch(pass, model.encoder().Infer(pass), examples);
-    evaluation->AddGenerator(generator, batch.targets.size());
-    batch.Clear();
-    examples.clear();
+  const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
+  const absl::Status interrupted = Error(Exit::kInterrupted, "stopped while evaluating");
+  std::vector<RoundBatch> round;  // one batch for each rank
+  const auto run = [&]() -> absl::Status {
+    Evaluation::Output mine;
+    if (const size_t rank = options.ranks->rank(); rank < round.size()) {
+      Batch& batch = round[rank].batch;
+      batch.Pad();
+      model.arena().Reset();
+      Batch replaced;
+      LossSum generator;
+      const Pass pass = model.NewPass(
+          EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
+      mine = evaluation->Compute(pass, model.encoder().Infer(pass));
+      mine.generator = generator;
+    }
+    std::vector<Evaluation::Output> outputs = Collect(*options.ranks, std::move(mine), stopped());
+    if (outputs.empty()) return interrupted;
+    for (size_t i = 0; i < round.size(); ++i) {
+      const LossSum generator = outputs[i].generator;
+      evaluation->Add(std::move(outputs[i]), round[i].examples);
+      evaluation->AddGenerator(generator, round[i].batch.targets.size());
+    }
+    round.clear();
+    return absl::OkStatus();
   };
   for (int64_t i = 0; i < count; ++i) {
-    if (options.stop != nullptr && *options.stop)
-      return Error(Exit::kInterrupted, "stopped while evaluating");
+    if (options.ranks->size() == 1 && stopped()) return interrupted;
     Example example;
     RETURN_IF_ERROR(store.Read(i, &example));
     task.Draw(kHeldOut + i, /*done=*/1, &example);
-    if (batch.tokens() + static_cast<int64_t>(example.ids.size()) > options.batch_tokens) run();
-    AddExample(example, kHeldOut + i, &batch);
-    examples.push_back(std::move(example));
+    const int64_t tokens = example.ids.size();
+    if (round.empty() || round.back().batch.tokens() + tokens > options.batch_tokens) {
+      if (static_cast<int>(round.size()) == options.ranks->size()) RETURN_IF_ERROR(run());
+      round.emplace_back();
+    }
+    AddExample(example, kHeldOut + i, &round.back().batch);
+    round.back().examples.push_back(std::move(example));
   }
-  run();
+  if (!round.empty()) RETURN_IF_ERROR(run());
   return evaluation->Results();
 }
 

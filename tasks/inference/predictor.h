@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/ranks.h"
 #include "tasks/inference/session.h"
 #include "tasks/task.h"
 
@@ -64,6 +65,7 @@ struct EvaluateOptions {
   const std::atomic<bool>* stop = nullptr;  // set to true: ends with kInterrupted
   DecodeOptions decode = {};
   std::function<void(const TextLogits&)> on_text = {};  // Evaluation::on_text
+  Ranks* ranks = &OneRank();  // each computes some batches and gets the results of all
 };
 
 // Runs the model without dropout over the examples of the store, in order, and returns the metrics

@@ -71,13 +71,18 @@ void RunLock::Undo() {
   fd_ = Fd();
 }
 
-RunFolder::RunFolder(const TaskSpec& spec, RunLock lock)
+RunFolder::RunFolder(const TaskSpec& spec, Ranks* ranks)
     : directory_(spec.output().directory()), cache_(CacheFolder(spec)),
-      keep_(spec.output().keep_checkpoints()), cache_is_new_(!PathExists(cache_)),
-      lock_(std::move(lock)) {}
+      keep_(spec.output().keep_checkpoints()), cache_is_new_(!PathExists(cache_)), ranks_(ranks) {}
 
-absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec) {
-  const std::string& directory = spec.output().directory();
+absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec, Ranks* ranks) {
+  RunFolder folder(spec, ranks);
+  RETURN_IF_ERROR(ranks->OnFirst([&] { return folder.Lock(spec); }));
+  return folder;
+}
+
+absl::Status RunFolder::Lock(const TaskSpec& spec) {
+  const std::string& directory = directory_;
   const auto holds = [&](absl::string_view name) { return PathExists(JoinPath(directory, name)); };
   const auto refuse = [&](absl::string_view problem) {
     return Error(Exit::kCannotCreate, QuotePath(directory), ": ", problem);
@@ -88,11 +93,12 @@ absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec) {
     return refuse(
         "holds runs of a spec with `repeat` (choose another output.directory, or repeat them)");
   if (holds(kSweepName)) return refuse("holds runs of a sweep (choose another output.directory)");
-  ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
-  return RunFolder(spec, std::move(lock));
+  ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
+  return absl::OkStatus();
 }
 
 void RunFolder::Undo(Exit why) {
+  if (!lock_.has_value()) return;
   const auto stores = ListDirectory(cache_);
   if (cache_is_new_ && stores.ok()) {
     for (const std::string& store : *stores) {
@@ -100,11 +106,12 @@ void RunFolder::Undo(Exit why) {
     }
     ::rmdir(cache_.c_str());
   }
-  lock_.Undo();
+  lock_->Undo();
 }
 
 absl::Status RunFolder::Save(int64_t step, WriteFiles write, int64_t expected_bytes) {
-  const absl::Status status = SaveCheckpoint(directory_, step, write, keep_, expected_bytes);
+  const absl::Status status = ranks_->OnFirst(
+      [&] { return SaveCheckpoint(directory_, step, write, keep_, expected_bytes); });
   failed_saves_ = status.ok() ? 0 : failed_saves_ + 1;
   if (status.ok()) saved_step_ = step;
   return status;

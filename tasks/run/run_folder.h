@@ -4,10 +4,12 @@
 #ifndef CLOZE_TASKS_RUN_RUN_FOLDER_H_
 #define CLOZE_TASKS_RUN_RUN_FOLDER_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/ranks.h"
 #include "proto/spec.h"
 #include "tasks/run/checkpoint.h"
 
@@ -44,12 +46,13 @@ class RunLock {
   std::vector<std::string> made_;  // directories, the outermost first
 };
 
-// Holds the directory's lock.
+// Holds the directory's lock. Only rank 0 locks, writes and deletes.
 class RunFolder {
  public:
   // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, or
   // if it holds a model or runs that are not a run of this kind.
-  static absl::StatusOr<RunFolder> Open(const TaskSpec& spec);
+  // `ranks` must outlive the folder.
+  static absl::StatusOr<RunFolder> Open(const TaskSpec& spec, Ranks* ranks = &OneRank());
 
   // For a run that could not begin, for the reason `why`: removes what it created. An interrupted
   // run keeps the finished parts of its token cache.
@@ -67,12 +70,14 @@ class RunFolder {
   int failed_saves() const { return failed_saves_; }
 
  private:
-  RunFolder(const TaskSpec& spec, RunLock lock);
+  RunFolder(const TaskSpec& spec, Ranks* ranks);
+  absl::Status Lock(const TaskSpec& spec);
 
   std::string directory_, cache_;
   int keep_;
   bool cache_is_new_;
-  RunLock lock_;
+  Ranks* ranks_;
+  std::optional<RunLock> lock_;
   int64_t saved_step_ = 0;
   int failed_saves_ = 0;
 };

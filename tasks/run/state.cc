@@ -53,13 +53,8 @@ TaskSpec Essence(const TaskSpec& spec) {
   essence.mutable_runtime()->clear_threads();
   essence.mutable_runtime()->clear_memory_limit_mb();
   essence.mutable_runtime()->clear_recompute();
+  essence.mutable_distributed()->clear_timeout_seconds();
   return essence;
-}
-
-// A store's folder name ends with the hash of its content.
-std::string Fingerprint(const BuiltStore& built) {
-  const std::string& folder = built.store.folder();
-  return folder.substr(folder.rfind('/') + 1);
 }
 
 const char* NameOf(DType compute) { return compute == DType::kF32 ? "f32" : "bf16"; }
@@ -98,7 +93,7 @@ void DescribeRun(
   state->set_format_version(kFormat);
   state->set_seed(spec.seed());
   state->set_spec(PrintEffective(spec));
-  state->set_data_fingerprint(Fingerprint(train));
+  state->set_data_fingerprint(train.name());
   state->clear_source();
   for (const SourceFile& file : train.sources) {
     TrainerState::Source* source = state->add_source();
@@ -127,7 +122,7 @@ absl::Status CheckSameSpec(
 
 absl::Status CheckSameData(
     const TrainerState& state, const BuiltStore& train, const std::string& checkpoint) {
-  if (state.data_fingerprint() == Fingerprint(train)) return absl::OkStatus();
+  if (state.data_fingerprint() == train.name()) return absl::OkStatus();
   const auto changed = [&](absl::string_view what) {
     return Error(Exit::kMismatch, what, " changed since ", QuotePath(checkpoint),
         " was written; choose another output.directory");
@@ -154,6 +149,20 @@ std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass)
   if (then == now) return "";
   return absl::StrCat("warning: the checkpoint was written with ", then, "; this run uses ", now,
       ": its results will not have the same bits");
+}
+
+MetricResults BestOf(const TrainerState& state) {
+  MetricResults best;
+  for (const auto& metric : state.best()) best.values.emplace_back(metric.name(), metric.value());
+  for (const auto& table : state.best_table()) best.tables.emplace_back(table.name(), table.json());
+  return best;
+}
+
+void ForgetBest(TrainerState* state) {
+  state->clear_best_value();
+  state->set_best_step(0);
+  state->clear_best();
+  state->clear_best_table();
 }
 
 }  // namespace cloze

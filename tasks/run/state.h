@@ -10,6 +10,7 @@
 #include "proto/spec.h"
 #include "proto/state.pb.h"
 #include "tasks/data/cache.h"
+#include "tasks/metrics.h"
 
 namespace cloze {
 
@@ -39,6 +40,11 @@ absl::Status CheckSameData(
 // A warning if kernels, matmul library, compute type or, unless a step is one pass, the order of
 // sums differ from the recorded ones, so that results will not have the same bits; else empty.
 std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass);
+
+// The best results of a run, empty without one.
+MetricResults BestOf(const TrainerState& state);
+// Forgets them, so that the next finite ones are the best; patience goes on.
+void ForgetBest(TrainerState* state);
 
 }  // namespace cloze
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "core/base/ranks.h"
 #include "core/tensor/param_store.h"
 
 namespace cloze {
@@ -22,8 +24,9 @@ class GradientSum {
   // Calls `pass`, which adds the gradients of micro-batch `number` to those of the store; these are
   // zero at the first call. Numbers are consecutive from 0.
   void Add(int64_t number, absl::FunctionRef<void()> pass);
-  // Leaves the sum in the store. The next step may begin when its gradients are zero again.
-  void Finish();
+  // Leaves the sum over all ranks in the store of each. Rank r has added the micro-batches from
+  // starts[r] to starts[r + 1]. The next step may begin when the gradients are zero again.
+  void Finish(Ranks& ranks, absl::Span<const int64_t> starts);
 
  private:
   // The sum of micro-batches [first, first + size).
@@ -33,6 +36,8 @@ class GradientSum {
   };
   // Adds the newest block to the one before it.
   void Merge();
+  // Computes the sums of this rank's range of the gradients from the blocks of all ranks.
+  void Reduce(Ranks& ranks, absl::Span<const int64_t> starts);
 
   ParamStore* store_;
   Block newest_;                    // in the store

@@ -7,6 +7,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/system.h"
 #include "core/tensor/safetensors.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
@@ -65,11 +67,26 @@ absl::Status ReadMoments(const std::string& path, const ParamStore& params, Opti
   return absl::OkStatus();
 }
 
+// Returns the first micro-batch of each rank, and the end: a rank computes those whose middle lies
+// in its share of the tokens.
+std::vector<int64_t> ShareOut(absl::Span<const Batch> micro, int64_t ranks) {
+  int64_t total = 0, before = 0;
+  for (const Batch& batch : micro) total += batch.tokens();
+  std::vector<int64_t> starts(ranks + 1);
+  for (const Batch& batch : micro) {
+    const int64_t rank = (2 * before + batch.tokens()) * ranks / (2 * total);
+    for (int64_t r = rank + 1; r <= ranks; ++r) ++starts[r];
+    before += batch.tokens();
+  }
+  return starts;
+}
+
 }  // namespace
 
-Learner::Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need)
-    : spec_(spec), setup_(setup), compute_(compute), model_(setup.config, true, spec.trainable()),
-      sum_(&model_.params()) {
+Learner::Learner(
+    const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need, Ranks* ranks)
+    : spec_(spec), setup_(setup), compute_(compute), ranks_(*ranks), work_(ranks->size()),
+      model_(setup.config, true, spec.trainable()), sum_(&model_.params()) {
   model_.arena().Reserve(need.arena);
   model_.matmul().SharePacked(need.one_pass);
 }
@@ -114,17 +131,26 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
 }
 
 double Learner::ForwardBackward(const StepData& data) {
+  const size_t n = data.micro.size(), ranks = ranks_.size();
   double weight = 0, loss = 0;
   for (const Batch& batch : data.micro) weight += setup_.task->LossWeight(batch);
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(data.tokens, 1));
-  for (size_t i = 0; i < data.micro.size(); ++i) {
+  const std::vector<int64_t> starts = ShareOut(data.micro, ranks);
+  std::vector<double> numbers(n + 2 * ranks);  // losses, and the work of each rank
+  const double start = SteadySeconds();
+  for (int64_t i = starts[ranks_.rank()]; i < starts[ranks_.rank() + 1]; ++i) {
     sum_.Add(i, [&] {
-      loss += TrainingPass(model_, *setup_.task, data.micro[i],
+      numbers[i] = TrainingPass(model_, *setup_.task, data.micro[i],
           {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale});
     });
+    numbers[n + ranks_.rank()] += static_cast<double>(data.micro[i].tokens());
   }
-  sum_.Finish();
+  numbers[n + ranks + ranks_.rank()] = SteadySeconds() - start;
+  ranks_.Sum(absl::MakeSpan(numbers));
+  sum_.Finish(ranks_, starts);
+  for (size_t i = 0; i < n; ++i) loss += numbers[i];
+  for (size_t r = 0; r < ranks; ++r) work_[r] = {numbers[n + r], numbers[n + ranks + r]};
   return loss * scale;
 }
 
@@ -167,18 +193,21 @@ absl::Status CheckSkipped(const TrainerState& state) {
 absl::StatusOr<MetricResults> Learner::Evaluate(
     const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop) {
   const int64_t tokens = spec_.batch().micro_tokens();
-  ASSIGN_OR_RETURN(MetricResults results,
-      cloze::Evaluate(model_, *setup_.task, store,
-          {.batch_tokens = tokens,
-              .max_examples = max_examples,
-              .compute = compute_,
-              .stop = stop,
-              .decode = {.fit = true, .errors = spec_.evaluation().errors()}}));
+  ASSIGN_OR_RETURN(
+      MetricResults results, cloze::Evaluate(model_, *setup_.task, store,
+                                 {.batch_tokens = tokens,
+                                     .max_examples = max_examples,
+                                     .compute = compute_,
+                                     .stop = stop,
+                                     .decode = {.fit = true, .errors = spec_.evaluation().errors()},
+                                     .ranks = &ranks_}));
   if (setup_.pairs.empty()) return results;
   PairCount count;
   RETURN_IF_ERROR(ScorePairs(model_, setup_.tokenizer->special().mask,
       max_examples == 1 ? absl::MakeSpan(setup_.pairs).first(1) : setup_.pairs,
-      {.batch_tokens = tokens, .compute = compute_, .stop = stop},
+      {.batch_tokens = tokens,
+          .compute = compute_,
+          .stop = ranks_.size() == 1 ? stop : nullptr},  // all ranks compute all
       [&](const TextPair&, double good, double bad) { count.Add(good, bad); }));
   results.values.emplace_back("pair_accuracy", count.Accuracy());
   return results;
@@ -201,6 +230,13 @@ absl::Status Learner::WriteModel(
 
 absl::Status Learner::WriteMoments(const std::string& folder) const {
   return WriteSafetensors(JoinPath(folder, kMomentsName), Moments(model_.params(), *optimizer_));
+}
+
+std::string Learner::HashWeights() const {
+  Hasher hasher;
+  const absl::Span<const float> values = model_.params().values();
+  hasher.Add(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
+  return hasher.Hex();
 }
 
 int64_t Learner::Bytes(bool moments) const {

@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/types/span.h"
+#include "core/base/ranks.h"
 #include "encoder/model.h"
 #include "proto/state.pb.h"
 #include "tasks/batcher.h"
 #include "tasks/metrics.h"
 #include "tasks/training/gradient_sum.h"
 #include "tasks/training/memory.h"
+#include "tasks/training/progress.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"
 
@@ -22,16 +25,19 @@ namespace cloze {
 
 class Learner {
  public:
-  // Allocates the model with zero weights. `spec` and `setup` must outlive the learner.
-  Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need);
+  // Allocates the model with zero weights. `spec`, `setup` and `ranks` must outlive the learner.
+  Learner(const TaskSpec& spec, const Setup& setup, DType compute, const TrainingNeed& need,
+      Ranks* ranks);
 
   // Sets the start weights, from model.start_from or from the seed, and creates the optimizer.
   // Appends lines for the user to `notes`. Errors of Model::Load.
   absl::Status Initialize(std::vector<std::string>* notes);
 
-  // First half of a step. Adds up the gradients of the micro-batches, in the order of GradientSum;
-  // returns the mean loss over all targets.
+  // First half of a step. Each rank computes its share of the micro-batches. Adds up their
+  // gradients in the order of GradientSum; returns the mean loss over all targets.
   double ForwardBackward(const StepData& data);
+  // What each rank did in the last step.
+  absl::Span<const RankWork> work() const { return work_; }
 
   struct StepResult {
     double grad_norm;     // before clipping
@@ -59,6 +65,8 @@ class Learner {
       const std::string& folder, const std::string& home, const MetricResults& results) const;
   // Writes the optimizer's moments.
   absl::Status WriteMoments(const std::string& folder) const;
+  // Returns a hash of all weights.
+  std::string HashWeights() const;
   // Returns an upper bound of the bytes written by WriteModel and, if asked, WriteMoments.
   int64_t Bytes(bool moments) const;
 
@@ -75,6 +83,8 @@ class Learner {
   const TaskSpec& spec_;
   const Setup& setup_;
   const DType compute_;
+  Ranks& ranks_;
+  std::vector<RankWork> work_;
   mutable Model model_;  // samples are computed with it
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;

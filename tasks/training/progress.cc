@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -110,6 +111,14 @@ void Progress::Step(const StepStats& stats) {
       {"memory_bytes", stats.memory_bytes}};
   if (options_.total_steps == 0) json.erase("steps"), json["done"] = stats.done;
   if (stats.skipped) json["skipped"] = true;
+  double slowest = 0;
+  for (const RankWork& rank : stats.ranks) slowest = std::max(slowest, rank.seconds);
+  for (const RankWork& rank : stats.ranks) {
+    if (stats.ranks.size() == 1 || slowest <= 0) break;
+    json["ranks"].push_back(
+        {{"tokens_per_second", rank.seconds > 0 ? rank.tokens / rank.seconds : 0},
+            {"waiting_share", 1 - rank.seconds / slowest}});
+  }
   json["time"] = Now();
   AppendLog(json.dump());
   AddEvents(stats.step, {{"train/loss", stats.loss}, {"train/learning_rate", stats.learning_rate},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "tasks/metrics.h"
@@ -18,6 +19,11 @@
 #include "tasks/training/screen.h"
 
 namespace cloze {
+
+// What a rank did in a step.
+struct RankWork {
+  double tokens = 0, seconds = 0;  // in its passes
+};
 
 // One optimizer step.
 struct StepStats {
@@ -29,6 +35,7 @@ struct StepStats {
   double data_wait = 0;               // seconds spent waiting for data
   int64_t memory_bytes = 0;           // peak of the arena
   bool skipped = false;               // loss or gradient was not finite; always recorded
+  absl::Span<const RankWork> ranks = {};
 };
 
 // Not thread-safe. Never fails a run: warns once if the log cannot be written.

@@ -6,7 +6,7 @@
 
 #include "core/base/system.h"
 #include "core/base/text.h"
-#include "core/text/files/tokenizer_files.h"
+#include "core/ops/matmul.h"
 #include "encoder/model.h"
 #include "tasks/run/state.h"
 #include "tasks/training/about.h"
@@ -18,21 +18,6 @@ namespace cloze {
 namespace {
 
 constexpr int kMaxFailedSaves = 3;
-
-MetricResults BestOf(const TrainerState& state) {
-  MetricResults best;
-  for (const auto& metric : state.best()) best.values.emplace_back(metric.name(), metric.value());
-  for (const auto& table : state.best_table()) best.tables.emplace_back(table.name(), table.json());
-  return best;
-}
-
-// Forgets the best results, so that the next finite ones are the best; patience goes on.
-void ForgetBest(TrainerState* state) {
-  state->clear_best_value();
-  state->set_best_step(0);
-  state->clear_best();
-  state->clear_best_table();
-}
 
 void SetBest(double value, const MetricResults& results, TrainerState* state) {
   ForgetBest(state);
@@ -56,14 +41,27 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     const LoadedSpec& loaded, const Options& options) {
   auto trainer = std::unique_ptr<Trainer>(new Trainer(loaded, options));
   ASSIGN_OR_RETURN(trainer->compute_, ConfigureCompute(loaded));
+  RETURN_IF_ERROR(trainer->CheckRanks());
   const absl::Status status = trainer->Start();
   if (status.ok()) return trainer;
   if (trainer->folder_.has_value()) trainer->folder_->Undo(ExitOf(status));
   return status;
 }
 
+absl::Status Trainer::CheckRanks() {
+  TaskSpec same = spec_;
+  same.mutable_runtime()->clear_threads();
+  same.mutable_runtime()->clear_memory_limit_mb();
+  ranks().set_timeout(spec_.distributed().timeout_seconds());
+  RETURN_IF_ERROR(ranks().CheckSame("the program", options_.program));
+  RETURN_IF_ERROR(ranks().CheckSame("the spec", PrintEffective(same)));
+  RETURN_IF_ERROR(ranks().CheckSame("the matmul library", MatmulLibrary()));
+  RETURN_IF_ERROR(ranks().CheckSame("the kernels", KernelsName()));
+  return ranks().CheckSame("runtime.compute", compute_ == DType::kF32 ? "f32" : "bf16");
+}
+
 absl::Status Trainer::Start() {
-  ASSIGN_OR_RETURN(folder_, RunFolder::Open(spec_));
+  ASSIGN_OR_RETURN(folder_, RunFolder::Open(spec_, &ranks()));
   BuildOptions build = {
       .cache_dir = CacheFolder(spec_), .progress = nullptr, .stop = options_.stop};
   if (options_.preparing != nullptr) {
@@ -71,37 +69,50 @@ absl::Status Trainer::Start() {
       options_.preparing("tokenising", done, total);
     };
   }
-  ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build));
-  ASSIGN_OR_RETURN(const std::string checkpoint, FindRun());
+  std::string checkpoint;
+  RETURN_IF_ERROR(ranks().FirstThenOthers([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(setup_, Prepare(loaded_, build));
+    ASSIGN_OR_RETURN(checkpoint, FindRun());
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ranks().CheckSame("the training data", setup_.train->name()));
+  if (setup_.validation.has_value())
+    RETURN_IF_ERROR(ranks().CheckSame("the validation data", setup_.validation->name()));
+  RETURN_IF_ERROR(ranks().CheckSame("the checkpoint", checkpoint));
   RETURN_IF_ERROR(CreateLearner());
   PlanSteps();
   RETURN_IF_ERROR(CheckMetric());
-  if (!checkpoint.empty()) return Resume(checkpoint);
-  return options_.fork.empty() ? absl::OkStatus() : Fork();
-}
-
-absl::StatusOr<std::string> Trainer::FindRun() {
-  RemoveLeftovers(folder_->directory());
-  ASSIGN_OR_RETURN(std::string path, FindCheckpoint(folder_->directory(), &setup_.notes));
-  if (path.empty()) return path;
-  ASSIGN_OR_RETURN(state_, ReadTrainerState(path));
-  ASSIGN_OR_RETURN(const LoadedSpec before, ParseSpec(state_.spec(), JoinPath(path, kStateName)));
-  if (!spec_.batch().has_micro_tokens())
-    loaded_.spec.mutable_batch()->set_micro_tokens(before.spec.batch().micro_tokens());
-  RETURN_IF_ERROR(CheckSameSpec(before.spec, spec_, folder_->directory()));
-  RETURN_IF_ERROR(VerifySpec(loaded_));
-  RETURN_IF_ERROR(CheckSameData(state_, *setup_.train, path));
-  return path;
+  if (!checkpoint.empty()) {
+    RETURN_IF_ERROR(Resume(checkpoint));
+  } else if (!options_.fork.empty()) {
+    RETURN_IF_ERROR(Fork());
+  }
+  return ranks().size() == 1 ? absl::OkStatus()
+                             : ranks().CheckSame("the weights", learner_->HashWeights());
 }
 
 absl::Status Trainer::CreateLearner() {
   RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
   const MemoryPlan plan(spec_, setup_.config, compute_, ShapeOfData(setup_.train->store.stats()));
   std::string note;
-  ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
-  if (!note.empty()) setup_.notes.push_back(note);
+  const auto choose = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
+    loaded_.spec.mutable_batch()->set_micro_tokens(tokens);
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(ranks().OnFirst(choose));
+  double first = ranks().first() ? static_cast<double>(spec_.batch().micro_tokens()) : 0;
+  ranks().Sum({&first, 1});
+  const auto tokens = static_cast<int64_t>(first);
   loaded_.spec.mutable_batch()->set_micro_tokens(tokens);
-  learner_ = std::make_unique<Learner>(spec_, setup_, compute_, plan.Need(tokens));
+  RETURN_IF_ERROR(ranks().Agree(ranks().first() ? absl::OkStatus() : choose()));
+  if (!note.empty()) setup_.notes.push_back(note);
+  if (plan.MostTokens() / tokens < ranks().size()) {
+    setup_.notes.push_back(absl::StrCat("batch.micro_tokens: a step of ", plan.MostTokens(),
+        " tokens has few passes of ", tokens, " for ", ranks().size(), " ranks, of which some wait",
+        " (set it to ", plan.MostTokens() / ranks().size(), " or less)"));
+  }
+  learner_ = std::make_unique<Learner>(spec_, setup_, compute_, plan.Need(tokens), &ranks());
   return learner_->Initialize(&setup_.notes);
 }
 
@@ -109,8 +120,8 @@ void Trainer::PlanSteps() {
   batcher_ =
       std::make_unique<Batcher>(setup_.train->store, *setup_.task, spec_.batch(), spec_.seed());
   const double per_epoch = batcher_->StepsPerEpoch();
-  pace_ = std::make_unique<Pace>(
-      spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch), options_.clock);
+  pace_ = std::make_unique<Pace>(spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch),
+      [this] { return ranks().size() == 1 ? options_.clock() : seconds_; });
   evaluate_every_ = EvaluationInterval(spec_, per_epoch, pace_->total_steps());
   save_every_ = SaveInterval(spec_, pace_->total_steps());
   if (pace_->timed())
@@ -134,74 +145,23 @@ absl::Status Trainer::CheckMetric() {
           "or start a new run from its weights: --fork)"));
 }
 
-absl::Status Trainer::Resume(const std::string& checkpoint) {
-  if (!options_.fork.empty())
-    setup_.notes.push_back("the run directory has a run already: it is resumed, --fork is ignored");
-  pace_->Resume(state_.seconds());
-  folder_->set_saved_step(state_.step());
-  if (!setup_.validation.has_value()) state_.set_evaluation_due(false);
-  RETURN_IF_ERROR(RestoreBest());
-  RETURN_IF_ERROR(learner_->Resume(checkpoint, state_));
-  setup_.notes.push_back(
-      absl::StrCat("resumed at ", pace_->Describe(state_.step()), " from ", checkpoint));
-  const bool one_pass = MostTokens(spec_, *setup_.task) <= spec_.batch().micro_tokens();
-  if (std::string warning = CodeWarning(state_, compute_, one_pass); !warning.empty())
-    setup_.notes.push_back(std::move(warning));
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::RestoreBest() {
-  if (!state_.has_best_value()) return absl::OkStatus();
-  const int64_t step = state_.best_step();
-  const absl::Status sound = VerifyModel(folder_->directory(), step);
-  if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
-  const std::string checkpoint = folder_->Path(CheckpointName(step)),
-                    lost = absl::StrCat(
-                        "the best model, of step ", step, ", is incomplete or overwritten");
-  if (VerifyCheckpoint(checkpoint).ok()) {
-    ASSIGN_OR_RETURN(const TrainerState then, ReadTrainerState(checkpoint));
-    RETURN_IF_ERROR(learner_->Resume(checkpoint, then));
-    const auto average = learner_->UseAverage();
-    setup_.notes.push_back(absl::StrCat(lost, ": restored from ", checkpoint));
-    return SaveBest(then.step(), BestOf(state_));
-  }
-  const bool finished =
-      !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
-  if (finished) return absl::OkStatus();  // FinishModel reports it
-  setup_.notes.push_back(absl::StrCat(lost, ": the next evaluation saves another"));
-  ForgetBest(&state_);
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::Fork() {
-  ASSIGN_OR_RETURN(const std::string found, FindCheckpoint(options_.fork, &setup_.notes));
-  if (found.empty()) {
-    return Error(Exit::kNoInput, "--fork: ", QuotePath(options_.fork),
-        ": has no checkpoint (model.start_from takes model folders)");
-  }
-  ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found, true));
-  if (!tokenizer->SameIds(*setup_.tokenizer)) {
-    return Error(Exit::kMismatch, "--fork: ", QuotePath(found),
-        ": its vocabulary is not the vocabulary of this run");
-  }
-  RETURN_IF_ERROR(learner_->LoadWeights(found, &setup_.notes));
-  state_.set_forked_from(found);
-  folder_->set_saved_step(-1);  // saves step 0: the other run may be deleted
-  setup_.notes.push_back(absl::StrCat("a new run with the weights of ", found));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
-  progress_ = std::make_unique<Progress>(Progress::Options{.log_path = folder_->Path("log.jsonl"),
-      .events_path = spec_.output().tensorboard() ? folder_->Path(kEventsName) : "",
-      .step = state_.step(),
-      .total_steps = pace_->total_steps(),
-      .log_every_steps = spec_.output().log_every_steps(),
-      .tokens = state_.tokens(),
-      .seconds = state_.seconds()});
+  const bool first = ranks().first();
+  progress_ = std::make_unique<Progress>(
+      Progress::Options{.log_path = first ? folder_->Path("log.jsonl") : "",
+          .events_path = first && spec_.output().tensorboard() ? folder_->Path(kEventsName) : "",
+          .step = state_.step(),
+          .total_steps = pace_->total_steps(),
+          .log_every_steps = spec_.output().log_every_steps(),
+          .tokens = state_.tokens(),
+          .seconds = state_.seconds(),
+          .fd = first ? 2 : -1});
   for (const std::string& note : setup_.notes) progress_->Note(note);
-  RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
-  RETURN_IF_ERROR(WriteAbout(folder_->Path("about.json"), setup_, compute_, options_.program));
+  RETURN_IF_ERROR(ranks().OnFirst([&]() -> absl::Status {
+    RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
+    return WriteAbout(folder_->Path("about.json"), setup_, compute_, options_.program);
+  }));
+  Synchronize();
   pace_->Start(state_.step());
   const auto fetch = [this](int64_t example, double done) {  // by another thread
     return std::async(
@@ -209,15 +169,17 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   };
   auto next = fetch(state_.next_example(), pace_->done());
   while (true) {
-    if (state_.evaluation_due() && !Stopped()) {
+    Synchronize();
+    if (state_.evaluation_due() && !stopped_) {
       const absl::Status status = Evaluate();
+      Synchronize();
       progress_->SkipTime();
       if (!status.ok() && ExitOf(status) != Exit::kInterrupted) return SaveBefore(status);
     }
     const bool finished = Finished();
-    if (finished || Stopped() || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
+    if (finished || stopped_ || pace_->Due(save_every_)) RETURN_IF_ERROR(Save());
     if (finished) break;
-    if (Stopped() && folder_->saved_step() == state_.step()) {
+    if (stopped_ && folder_->saved_step() == state_.step()) {
       return Error(Exit::kInterrupted, "stopped after ", pace_->Describe(state_.step()),
           "; run the same command again to continue");
     }
@@ -237,6 +199,13 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   RETURN_IF_ERROR(FinishModel());
   return Summary{state_.step(), state_.last_loss(),
       setup_.validation.has_value() ? state_.metric() : "", BestOf(state_)};
+}
+
+void Trainer::Synchronize() {
+  double now[] = {ranks().first() ? options_.clock() : 0,
+      options_.stop != nullptr && *options_.stop ? 1.0 : 0.0};
+  ranks().Sum(absl::MakeSpan(now));
+  seconds_ = now[0], stopped_ = now[1] > 0;
 }
 
 absl::Status Trainer::Step(const StepData& data, double waited) {
@@ -261,7 +230,8 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
       .tokens = data.tokens,
       .data_wait = waited,
       .memory_bytes = learner_->peak_bytes(),
-      .skipped = !result.skipped.empty()});
+      .skipped = !result.skipped.empty(),
+      .ranks = learner_->work()});
   if (options_.after_step != nullptr) options_.after_step(step);
   return absl::OkStatus();
 }
@@ -321,7 +291,8 @@ absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };
-  return SaveModel(folder_->directory(), step, write, learner_->Bytes(false));
+  return ranks().OnFirst(
+      [&] { return SaveModel(folder_->directory(), step, write, learner_->Bytes(false)); });
 }
 
 absl::Status Trainer::Save() {
@@ -337,7 +308,7 @@ absl::Status Trainer::Save() {
     return status;
   }
   const bool hopeless = ExitOf(status) == Exit::kInternal;  // numbers that are not finite stay so
-  if (hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || Stopped())
+  if (hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || stopped_)
     return Annotate(status, "cannot save");
   const std::string next = save_every_ > 0 ? absl::StrCat("in ", Counted(save_every_, "step"))
                                            : "after a tenth of the run";
@@ -374,7 +345,8 @@ void Trainer::WatchSources() {
 absl::Status Trainer::FinishModel() {
   if (state_.has_best_value()) {
     const int64_t step = state_.best_step();
-    const absl::Status sound = VerifyModel(folder_->directory(), step);
+    const absl::Status sound =
+        ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
     if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
     if (step != state_.step()) {
       return Error(Exit::kMismatch, sound.message(), "\nthe best model, of step ", step,

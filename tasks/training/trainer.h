@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/ranks.h"
 #include "proto/spec.h"
 #include "tasks/batcher.h"
 #include "tasks/run/run_folder.h"
@@ -32,6 +33,8 @@ class Trainer {
     std::function<double()> clock = SteadySeconds;
     // Run directory whose newest checkpoint gives the start weights; ignored by a run that resumes.
     std::string fork = {};
+    // The processes that train together.
+    Ranks* ranks = &OneRank();
     // Name and version of the program, for about.json.
     std::string program = {};
   };
@@ -57,6 +60,8 @@ class Trainer {
  private:
   Trainer(const LoadedSpec& loaded, const Options& options) : loaded_(loaded), options_(options) {}
 
+  // kMismatch, naming the rank, if ranks differ in program, spec or instruction set.
+  absl::Status CheckRanks();
   absl::Status Start();
   // Reads the state of the newest checkpoint, takes over its micro-batch and returns its path; ""
   // if there is none. kMismatch if it belongs to another spec or other data.
@@ -74,6 +79,8 @@ class Trainer {
   // Starts with the weights of the newest checkpoint in options_.fork.
   absl::Status Fork();
 
+  // Sets the time, which is that of rank 0, and whether a rank is to stop.
+  void Synchronize();
   // `waited`: seconds that the step waited for its data.
   absl::Status Step(const StepData& data, double waited);
   // After twice the warm-up, once a run: says so if the loss is still that of a model that ignores
@@ -97,7 +104,7 @@ class Trainer {
   // Makes sure that the run directory holds the best model; without validation, the last one.
   absl::Status FinishModel();
 
-  bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
+  Ranks& ranks() const { return *options_.ranks; }
   // True after evaluation.patience evaluations without a better one.
   bool OutOfPatience() const;
 
@@ -113,7 +120,8 @@ class Trainer {
   std::unique_ptr<Pace> pace_;
   std::unique_ptr<Progress> progress_;
   int64_t evaluate_every_ = 0, save_every_ = 0;  // steps; 0: ten times a run
-  bool sources_changed_ = false;
+  bool sources_changed_ = false, stopped_ = false;
+  double seconds_ = 0;  // by the clock
 };
 
 }  // namespace cloze

@@ -66,6 +66,7 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"tasks/reports", "tasks/training"},
     {"tools", "core/text/learning encoder/onnx tasks/reports"},
     {"tools/bench", "tools"},
+    {"tools/mpi", "tools"},
 };
 
 // Each room and all rooms it may include: itself, the rooms below it, and whatever they may

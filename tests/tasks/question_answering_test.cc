@@ -309,7 +309,8 @@ TEST_F(QuestionsTest, MetricsAreThoseOfSquad) {
     const Pass pass = golden.model_->NewPass(batch, DType::kF32);
     std::vector<float> states(batch.padded_rows() * hidden);
     states[4 * hidden] = 20;  // the token "cat"
-    evaluation->AddBatch(pass, View(states.data(), batch.padded_rows(), hidden), {&e, 1});
+    evaluation->Add(
+        evaluation->Compute(pass, View(states.data(), batch.padded_rows(), hidden)), {&e, 1});
   }
   const MetricResults results = evaluation->Results();
   // "cat" is exactly "The cat"; of "cat sat on" it is one word of three: F1 is 2 / 4.

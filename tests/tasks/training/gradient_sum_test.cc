@@ -28,12 +28,13 @@ class GradientSumTest : public testing::Test {
     store_.Allocate(true);
   }
   void Step(GradientSum& sum, int64_t n) {
+    const int64_t starts[] = {0, n};
     for (int64_t number = 0; number < n; ++number) {
       sum.Add(number, [&] {
         for (int64_t i = 0; i < 100; ++i) store_.grads()[i] += Gradient(number, i);
       });
     }
-    sum.Finish();
+    sum.Finish(OneRank(), starts);
   }
   ParamStore store_;
 };

@@ -1,0 +1,64 @@
+// The processes that train one model together. `cloze` has one; tools/mpi joins several over MPI.
+#ifndef CLOZE_CORE_BASE_RANKS_H_
+#define CLOZE_CORE_BASE_RANKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/base/status.h"
+
+namespace cloze {
+
+// All ranks must call the same methods in the same order, each from its main thread. A rank that
+// loses another one ends the job. This base class is one rank.
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  virtual int rank() const { return 0; }
+  virtual int size() const { return 1; }
+  bool first() const { return rank() == 0; }
+  // "rank 2 on node-7".
+  virtual std::string name() const { return "rank 0"; }
+
+  // Replaces each number by its sum over the ranks. Exact if all but one rank have 0.
+  virtual void Sum(absl::Span<double> /*numbers*/) {}
+  // Replaces `bytes` by those of rank 0.
+  virtual void Broadcast(std::string* /*bytes*/) {}
+
+  // Bytes that go to or come from a rank.
+  struct Message {
+    int rank;
+    char* data;
+    int64_t bytes;
+  };
+  // Sends and receives. Messages between two ranks arrive in order.
+  virtual void Exchange(absl::Span<const Message> /*send*/, absl::Span<const Message> /*receive*/) {
+  }
+  // Seconds that a rank waits for the others before it ends the job; 0: any time.
+  void set_timeout(double seconds) { timeout_ = seconds; }
+  // Seconds that this rank has waited for the others so far.
+  double waited() const { return waited_; }
+
+  // Returns the error of the lowest rank that has one, on every rank.
+  absl::Status Agree(const absl::Status& status);
+  // Calls f on rank 0 only, for which the others wait any time. Returns its status on every rank.
+  absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);
+  // Calls f on rank 0 and then on the others, so that these find the files that it made.
+  absl::Status FirstThenOthers(absl::FunctionRef<absl::Status()> f);
+  // kMismatch that names the rank if `value` is not that of rank 0. `what`: "the spec".
+  absl::Status CheckSame(absl::string_view what, absl::string_view value);
+
+ protected:
+  double timeout_ = 300, waited_ = 0;
+};
+
+// The only rank of its process.
+Ranks& OneRank();
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_BASE_RANKS_H_

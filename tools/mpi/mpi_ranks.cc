@@ -1,0 +1,211 @@
+#include "tools/mpi/mpi_ranks.h"
+
+#include <sched.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "absl/strings/str_join.h"
+#include "core/base/system.h"
+#include "tools/ranks.h"
+
+namespace cloze {
+namespace {
+
+constexpr int kLost = static_cast<int>(Exit::kInterrupted);
+constexpr double kSpin = 0.02;          // seconds before a waiting rank leaves the core to others
+constexpr double kNotice = 1;           // seconds before a waiting rank tells so
+constexpr double kLeave = 5;            // seconds that a rank with an error waits for the others
+constexpr int64_t kMessage = 64 << 20;  // bytes of an MPI message
+
+// Ends the process in ten seconds.
+void EndSoon() {
+  ::signal(SIGALRM, [](int) { ::_exit(kLost); });
+  ::alarm(10);
+}
+
+void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+}  // namespace
+
+MpiRanks::MpiRanks() {
+  int provided = 0;
+  Check(::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+  Check(::MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+  Check(::MPI_Comm_size(MPI_COMM_WORLD, &size_));
+  for (MPI_Comm* comm : {&work_, &notices_, &end_}) {
+    Check(::MPI_Comm_dup(MPI_COMM_WORLD, comm));
+    Check(::MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN));
+  }
+  char host[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  Check(::MPI_Get_processor_name(host, &length));
+  std::vector<char> hosts(size_ * sizeof(host));
+  Check(::MPI_Allgather(host, sizeof(host), MPI_CHAR, hosts.data(), sizeof(host), MPI_CHAR, work_));
+  for (int r = 0; r < size_; ++r) hosts_.emplace_back(&hosts[r * sizeof(host)]);
+  noticed_.resize(size_);
+}
+
+std::string MpiRanks::NameOf(int rank) const {
+  return absl::StrCat("rank ", rank, " on ", hosts_[rank]);
+}
+
+void MpiRanks::Check(int error) {
+  if (error == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  ::MPI_Error_string(error, text, &length);
+  Say(absl::StrCat(
+      "cloze-mpi: rank ", rank_, " has lost another rank: ", text, "; the same command resumes"));
+  Abort(kLost);
+}
+
+void MpiRanks::CheckLauncher() const {
+  if (::getppid() == launcher_) return;
+  Say(absl::StrCat("cloze-mpi: ", name(), ": mpirun is gone; the same command resumes"));
+  ::_exit(kLost);
+}
+
+void MpiRanks::Abort(int code) {
+  EndSoon();  // a broken network may hold MPI_Abort
+  ::MPI_Abort(MPI_COMM_WORLD, code);
+  ::_exit(code);
+}
+
+void MpiRanks::Wait(std::vector<MPI_Request> requests) {
+  ++waits_;
+  CheckLauncher();
+  const double start = SteadySeconds();
+  double told = kNotice;
+  for (int done = 0;;) {
+    Check(::MPI_Testall(requests.size(), requests.data(), &done, MPI_STATUSES_IGNORE));
+    const double waited = SteadySeconds() - start;
+    if (done != 0) {
+      waited_ += waited;
+      return;
+    }
+    if (waited > told) {
+      SendNotices();
+      told = kUnlimited;
+    }
+    if (timeout_ > 0 && waited > timeout_) GiveUp();
+    if (waited > kSpin) CheckLauncher();
+    waited > kSpin ? ::usleep(200) : ::sched_yield();
+  }
+}
+
+void MpiRanks::SendNotices() {
+  ReceiveNotices();
+  noticed_[rank_] = waits_;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    Check(
+        ::MPI_Isend(&noticed_[rank_], 1, MPI_INT64_T, r, 0, notices_, &unfinished_.emplace_back()));
+  }
+}
+
+void MpiRanks::ReceiveNotices() {
+  for (int there = 1; there != 0;) {
+    MPI_Status status;
+    Check(::MPI_Iprobe(MPI_ANY_SOURCE, 0, notices_, &there, &status));
+    if (there == 0) break;
+    Check(::MPI_Recv(&noticed_[status.MPI_SOURCE], 1, MPI_INT64_T, status.MPI_SOURCE, 0, notices_,
+        MPI_STATUS_IGNORE));
+  }
+  std::erase_if(unfinished_, [](MPI_Request& request) {
+    int done = 0;
+    return ::MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+  });
+}
+
+void MpiRanks::GiveUp() {
+  const double end = SteadySeconds() + 1;
+  while (SteadySeconds() < end) ReceiveNotices();
+  std::vector<std::string> silent;
+  int speaker = rank_;  // the lowest one that waits
+  for (int r = 0; r < size_; ++r) {
+    if (noticed_[r] < waits_) silent.push_back(NameOf(r));
+    if (noticed_[r] >= waits_) speaker = std::min(speaker, r);
+  }
+  if (speaker == rank_) {
+    Say(absl::StrCat("cloze-mpi: no answer for ", timeout_, " s from ",
+        silent.empty() ? "the network" : absl::StrJoin(silent, ", "),
+        ": the job ends; the same command resumes (distributed.timeout_seconds)"));
+  } else {
+    ::sleep(2);
+  }
+  Abort(kLost);
+}
+
+void MpiRanks::Sum(absl::Span<double> numbers) {
+  std::vector<MPI_Request> requests(1);
+  Check(::MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE,
+      MPI_SUM, work_, requests.data()));
+  Wait(std::move(requests));
+}
+
+void MpiRanks::Broadcast(std::string* bytes) {
+  auto size = static_cast<double>(rank_ == 0 ? bytes->size() : 0);
+  Sum({&size, 1});
+  bytes->resize(static_cast<size_t>(size));
+  std::vector<Message> send, receive;
+  const auto length = static_cast<int64_t>(bytes->size());
+  for (int r = 1; r < size_ && rank_ == 0; ++r) send.push_back({r, bytes->data(), length});
+  if (rank_ != 0) receive.push_back({0, bytes->data(), length});
+  Exchange(send, receive);
+}
+
+void MpiRanks::Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) {
+  std::vector<MPI_Request> requests;
+  const auto each = [&](absl::Span<const Message> messages, auto start) {
+    for (const Message& message : messages) {
+      for (int64_t at = 0; at < message.bytes; at += kMessage)
+        Check(start(message.data + at, static_cast<int>(std::min(kMessage, message.bytes - at)),
+            message.rank, &requests.emplace_back()));
+    }
+  };
+  each(receive, [&](char* data, int bytes, int rank, MPI_Request* request) {
+    return ::MPI_Irecv(data, bytes, MPI_BYTE, rank, 0, work_, request);
+  });
+  each(send, [&](char* data, int bytes, int rank, MPI_Request* request) {
+    return ::MPI_Isend(data, bytes, MPI_BYTE, rank, 0, work_, request);
+  });
+  Wait(std::move(requests));
+}
+
+int MpiRanks::Leave(const absl::Status& status) {
+  const auto code = static_cast<int>(ExitOf(status));
+  std::vector<double> failed(size_);
+  failed[rank_] = status.ok() ? 0 : 1;
+  MPI_Request request;
+  Check(::MPI_Iallreduce(MPI_IN_PLACE, failed.data(), size_, MPI_DOUBLE, MPI_SUM, end_, &request));
+  const double most = status.ok() ? timeout_ : kLeave, start = SteadySeconds();
+  for (int done = 0; done == 0; ::usleep(200)) {
+    CheckLauncher();
+    Check(::MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    if (done != 0) break;
+    if (SteadySeconds() - start < most) continue;
+    Say(absl::StrCat("cloze-mpi: ", name(), ": ",
+        status.ok() ? "no answer from other ranks at the end" : status.message()));
+    Abort(status.ok() ? kLost : code);
+  }
+  const auto lowest = std::find(failed.begin(), failed.end(), 1.0);
+  if (lowest - failed.begin() == rank_) Say(std::string(status.message()));
+  EndSoon();  // MPI_Finalize waits for the other ranks and for mpirun
+  ::MPI_Finalize();
+  return code;
+}
+
+Ranks& ProgramRanks() {
+  static MpiRanks ranks;
+  return ranks;
+}
+
+int LeaveRanks(const absl::Status& status) {
+  return static_cast<MpiRanks&>(ProgramRanks()).Leave(status);
+}
+
+}  // namespace cloze

@@ -1,0 +1,58 @@
+// The ranks of an MPI job. Only this room uses MPI.
+#ifndef CLOZE_TOOLS_MPI_MPI_RANKS_H_
+#define CLOZE_TOOLS_MPI_MPI_RANKS_H_
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/ranks.h"
+
+namespace cloze {
+
+// Waits by polling, so that a rank that does not answer is found and named.
+class MpiRanks : public Ranks {
+ public:
+  // Initializes MPI. Ends the process on failure.
+  MpiRanks();
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string name() const override { return NameOf(rank_); }
+  void Sum(absl::Span<double> numbers) override;
+  void Broadcast(std::string* bytes) override;
+  void Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) override;
+
+  // Finalizes MPI when all ranks have come here, and prints the error of the lowest rank that has
+  // one. A rank that comes alone with an error ends the job. Returns the exit code.
+  int Leave(const absl::Status& status);
+
+ private:
+  std::string NameOf(int rank) const;
+  // Ends the job if an MPI call failed: another rank is lost.
+  void Check(int error);
+  void Wait(std::vector<MPI_Request> requests);
+  // Ends the process if mpirun has died: nothing would end it then.
+  void CheckLauncher() const;
+  // Tells the other ranks that this one waits.
+  void SendNotices();
+  // Takes the notices that have arrived.
+  void ReceiveNotices();
+  // Ends the job, naming the ranks that have not come to where this one waits.
+  [[noreturn]] void GiveUp();
+  [[noreturn]] void Abort(int code);
+
+  const pid_t launcher_ = ::getppid();
+  int rank_ = 0, size_ = 1;
+  MPI_Comm work_ = MPI_COMM_NULL, notices_ = MPI_COMM_NULL, end_ = MPI_COMM_NULL;
+  std::vector<std::string> hosts_;       // of each rank
+  int64_t waits_ = 0;                    // so far; the same number on every rank
+  std::vector<int64_t> noticed_;         // of each rank, the last wait that it has told
+  std::vector<MPI_Request> unfinished_;  // notices
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TOOLS_MPI_MPI_RANKS_H_
