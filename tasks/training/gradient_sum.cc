@@ -31,8 +31,8 @@ Ranks::Message MessageOf(int rank, float* data, int64_t n) {
   return {rank, reinterpret_cast<char*>(data), n * static_cast<int64_t>(sizeof(float))};
 }
 
-// Piece of the sum of micro-batches [first, first + size).
-struct Piece {
+// Partial of the sum of micro-batches [first, first + size).
+struct Partial {
   int64_t first, size;
   float* data = nullptr;
 };
@@ -42,8 +42,8 @@ bool AreSiblings(int64_t first, int64_t size, int64_t next_size) {
 }
 
 // The blocks into which Add gathers micro-batches [begin, end).
-std::vector<Piece> BlocksOf(int64_t begin, int64_t end) {
-  std::vector<Piece> blocks;
+std::vector<Partial> BlocksOf(int64_t begin, int64_t end) {
+  std::vector<Partial> blocks;
   while (begin < end) {
     int64_t size = begin == 0 ? std::bit_floor(static_cast<uint64_t>(end)) : begin & -begin;
     while (begin + size > end) size /= 2;
@@ -54,16 +54,16 @@ std::vector<Piece> BlocksOf(int64_t begin, int64_t end) {
 }
 
 // Adds up n floats of consecutive pieces. Returns the sum, which is in one of them.
-const float* AddPieces(std::vector<Piece> pieces, int64_t n) {
-  std::vector<Piece> sums;
+const float* AddPieces(std::vector<Partial> pieces, int64_t n) {
+  std::vector<Partial> sums;
   const auto merge = [&] {
-    const Piece right = sums.back();
+    const Partial right = sums.back();
     sums.pop_back();
     float* left = sums.back().data;
     for (int64_t i = 0; i < n; ++i) left[i] += right.data[i];
     sums.back().size += right.size;
   };
-  for (const Piece& piece : pieces) {
+  for (const Partial& piece : pieces) {
     sums.push_back(piece);
     while (sums.size() > 1 &&
            AreSiblings((sums.end() - 2)->first, (sums.end() - 2)->size, sums.back().size))
@@ -153,7 +153,7 @@ void GradientSum::Reduce(Ranks& ranks, absl::Span<const int64_t> starts) {
   std::vector<std::vector<float>> buffers;
   for (int64_t offset = 0; offset < most; offset += kRound) {
     std::vector<Ranks::Message> send, receive;
-    std::vector<Piece> pieces;
+    std::vector<Partial> pieces;
     size_t used = 0;
     for (int r = 0; r < ranks.size(); ++r) {
       const Range theirs = RangeOf(r, ranks.size(), grads.size()).From(offset);
@@ -161,7 +161,7 @@ void GradientSum::Reduce(Ranks& ranks, absl::Span<const int64_t> starts) {
         if (r != me && theirs.n > 0) send.push_back(MessageOf(r, block + theirs.begin, theirs.n));
       }
       const Range wanted = own.From(offset);
-      const std::vector<Piece> blocks = BlocksOf(starts[r], starts[r + 1]);
+      const std::vector<Partial> blocks = BlocksOf(starts[r], starts[r + 1]);
       for (size_t i = 0; i < blocks.size() && wanted.n > 0; ++i) {
         pieces.push_back(blocks[i]);
         if (r == me) {
