@@ -68,7 +68,7 @@ void MakeModern(const EncoderSpec& spec, ModelConfig* config) {
   config->family = FindFamily("modernbert");
   config->token_types = 0;
   config->positions = Positions::kRotary;
-  config->rotary_base = 160000;
+  config->rotary_base[0] = 160000;
   config->window = spec.window();
   for (int i = 0; i < spec.layers(); ++i) config->local.push_back(i % spec.global_every() != 0);
   if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-5f;
@@ -101,6 +101,14 @@ void MakeDeberta(const EncoderSpec& spec, ModelConfig* config) {
   if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-7f;
 }
 
+// Sets what GPT2 decoders have.
+void MakeGpt2(const EncoderSpec& spec, ModelConfig* config) {
+  config->family = FindFamily("gpt2");
+  config->token_types = 0;
+  if (!spec.has_activation()) config->activation = ActivationKind::kGeluTanh;
+  if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-5f;
+}
+
 // Sets what encoders of this architecture have instead of BERT's.
 void SetArchitecture(const EncoderSpec& spec, ModelConfig* config) {
   switch (spec.architecture()) {
@@ -109,11 +117,12 @@ void SetArchitecture(const EncoderSpec& spec, ModelConfig* config) {
     case EncoderSpec::ELECTRA:
     case EncoderSpec::ALBERT: return FactoriseEmbeddings(spec, config);
     case EncoderSpec::DEBERTA: return MakeDeberta(spec, config);
+    case EncoderSpec::GPT2: return MakeGpt2(spec, config);
   }
 }
 
 // Returns the standard deviation of the initial values of `param`. As in transformers, smaller for
-// ModernBERT's layers that add to the residual sum.
+// the layers of ModernBERT and GPT-2 that add to the residual sum.
 float Deviation(const Param& param, const ModelConfig& config) {
   const bool adds = param.role == Role::kAttentionOutput || param.role == Role::kOutput ||
                     param.role == Role::kTransform;

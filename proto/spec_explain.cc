@@ -163,8 +163,9 @@ void ClearOthers(const ModelSpec& given, ModelSpec* effective) {
     clear(given.encoder(), name, effective->mutable_encoder());
   };
   for (const char* name : FieldsNotOf(architecture)) clear_in_encoder(name);
-  if (architecture == EncoderSpec::ALBERT) clear_in_encoder("activation");
-  if (architecture == EncoderSpec::MODERN || architecture == EncoderSpec::DEBERTA)
+  const bool gpt2 = architecture == EncoderSpec::GPT2;
+  if (architecture == EncoderSpec::ALBERT || gpt2) clear_in_encoder("activation");
+  if (architecture == EncoderSpec::MODERN || architecture == EncoderSpec::DEBERTA || gpt2)
     clear_in_encoder("norm_epsilon");
   if (architecture != EncoderSpec::MODERN) return;
   for (const char* name : {"dropout", "attention_dropout"}) clear(given, name, effective);
@@ -178,7 +179,8 @@ absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture
   const auto all = absl::MakeConstSpan(kFields);
   switch (architecture) {
     case EncoderSpec::BERT: return all.last(1);
-    case EncoderSpec::MODERN: return all;
+    case EncoderSpec::MODERN:
+    case EncoderSpec::GPT2: return all;
     case EncoderSpec::ELECTRA:
     case EncoderSpec::ALBERT: return all.subspan(4, 1);
     case EncoderSpec::DEBERTA: return all.subspan(1);

@@ -59,9 +59,14 @@ struct Plan {
   // head.
   double Flop(int products) const {
     double pairs = 0;
-    for (int64_t s = 0; s < sequences; ++s)
-      pairs += static_cast<double>(Tokens(shape, s)) *
-               std::min(Tokens(shape, s), shape.visible.before + shape.visible.after + 1);
+    for (int64_t s = 0; s < sequences; ++s) {
+      const int64_t tokens = Tokens(shape, s);
+      for (const int64_t reach : {shape.visible.before, shape.visible.after}) {
+        const double seen = std::min(tokens - 1, reach);  // on one side, but for those at the end
+        pairs += seen * (tokens - (seen + 1) / 2);
+      }
+      pairs += static_cast<double>(tokens);
+    }
     return 2.0 * products * pairs * shape.heads * dim;
   }
 

@@ -11,6 +11,9 @@
 
 namespace cloze {
 
+// A decoder's: a query sees its own token and those before it.
+inline constexpr Visibility kCausal = {kAllKeys, 0};
+
 // Sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]).
 struct AttentionShape {
   absl::Span<const int32_t> cu_seqlens;

@@ -87,9 +87,11 @@ struct Param : ParamKey {
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
   int64_t innermost = 1;     // in files the matrix is [rows, cols / innermost, innermost]
+  bool transposed = false;   // in files the matrix is [cols, rows]
   int64_t size() const { return rows * cols; }
   std::vector<int64_t> shape() const {
     if (vector) return {cols};
+    if (transposed) return {cols, rows};
     if (innermost > 1) return {rows, cols / innermost, innermost};
     return {rows, cols};
   }
@@ -105,6 +107,7 @@ class ParamStore {
       Init init = Init::kNormal);                                                   // decays
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
   void SetInnermost(ParamId id, int64_t size) { params_[id].innermost = size; }
+  void SetTransposed(ParamId id) { params_[id].transposed = true; }
   void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }

@@ -38,8 +38,8 @@ std::vector<Size> SizesOf(const Family& family) {
       {keys.hidden, &ModelConfig::hidden, 1, 16384},
       {keys.layers, &ModelConfig::layers, 1, kMaxLayers},
       {keys.heads, &ModelConfig::heads, 1, 1024},
-      {keys.intermediate, &ModelConfig::intermediate, 1, 262144},
-      {"max_position_embeddings", &ModelConfig::max_positions, 1, 1'000'000},
+      {keys.intermediate, &ModelConfig::intermediate, 1, 262144, !family.causal},
+      {keys.positions, &ModelConfig::max_positions, 1, 1'000'000},
       {keys.token_types, &ModelConfig::token_types, 1, 1024, false},
       {keys.embedding, &ModelConfig::embedding, 1, 16384, false},
       {keys.groups, &ModelConfig::groups, 1, 1024, false},
@@ -77,7 +77,7 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
     return;
   }
   for (const char* decoder : {"is_decoder", "add_cross_attention"}) {
-    if (fields.Bool(decoder, false)) fields.Fail(decoder, "true: only encoders can be loaded");
+    if (fields.Bool(decoder, false)) fields.Fail(decoder, "true: expected false (not supported)");
   }
   const std::string positions = fields.String("position_embedding_type");
   if (!positions.empty() && positions != "absolute") {
@@ -134,7 +134,7 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
   if (config->pad_id >= config->vocab)
     fields.Fail("pad_token_id", config->pad_id, ", vocab_size is ", config->vocab);
   if (config->max_tokens() < 3) {
-    fields.Fail("max_position_embeddings", config->max_positions, ": expected at least ",
+    fields.Fail(family.keys.positions, config->max_positions, ": expected at least ",
         config->position_offset + 3,
         config->position_offset > 0 ? "; positions start at pad_token_id + 1" : "");
   }
@@ -150,6 +150,8 @@ void ReadHead(JsonFields& fields, ModelConfig* config) {
   for (const HeadType& type : HeadTypes()) {
     if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
   }
+  if ((config->head == HeadKind::kCausalLm) != config->family->causal)
+    config->head = HeadKind::kNone;
   // Only ELECTRA's class of this name has a discriminator, the others have a masked-LM head.
   const bool tells = !config->family->Name(Role::kDiscriminator, 0).empty();
   if (config->head == HeadKind::kReplacedTokens && !tells) config->head = HeadKind::kMaskedLm;
@@ -332,6 +334,8 @@ std::string CanonicalName(const std::string& tensor, const Family& family) {
     }
   }
   if (absl::EndsWith(name, "embeddings.position_ids")) return "";
+  const bool mask = absl::EndsWith(name, ".attn.bias") || absl::EndsWith(name, ".masked_bias");
+  if (family.causal && mask) return "";
   if (absl::EndsWith(name, "LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
   if (absl::EndsWith(name, "LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
   return name;

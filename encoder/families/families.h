@@ -9,10 +9,10 @@
 namespace cloze {
 
 extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kXlmRoberta, kCamembert, kDistilBert,
-    kElectra, kAlbert, kModernBert, kNomicBert, kMpnet, kDeberta;
+    kElectra, kAlbert, kModernBert, kNomicBert, kMpnet, kDeberta, kGpt2;
 inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm,
     &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert,
-    &kMpnet, &kDeberta};
+    &kMpnet, &kDeberta, &kGpt2};
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];

@@ -59,7 +59,7 @@ void Read(JsonFields& fields, ModelConfig* config) {
   config->dropout = config->attention_dropout = config->classifier_dropout = 0;
   config->norm_epsilon = 1e-5f;
   config->positions = Positions::kRotary;
-  config->rotary_base = 160000, config->local_rotary_base = 10000, config->window = 128;
+  config->rotary_base[0] = 160000, config->rotary_base[1] = 10000, config->window = 128;
   for (const char* biases : {"attention_bias", "mlp_bias", "norm_bias", "classifier_bias"}) {
     if (fields.Bool(biases, false)) fields.Fail(biases, "true: expected false (not supported)");
   }
@@ -73,8 +73,8 @@ void Read(JsonFields& fields, ModelConfig* config) {
     fields.Fail("classifier_pooling", Quote(pooling), ": expected \"cls\" or \"mean\"");
   fields.Integer("local_attention", false, 2, 1'000'000, &config->window);
   ReadLayers(fields, config);
-  ReadBase(fields, kGlobal, "global_rope_theta", &config->rotary_base);
-  ReadBase(fields, kLocal, "local_rope_theta", &config->local_rotary_base);
+  ReadBase(fields, kGlobal, "global_rope_theta", &config->rotary_base[0]);
+  ReadBase(fields, kLocal, "local_rope_theta", &config->rotary_base[1]);
 }
 
 void Write(const ModelConfig& config, Json* json) {
@@ -83,8 +83,8 @@ void Write(const ModelConfig& config, Json* json) {
   for (const bool local : config.local) types.push_back(local ? kLocal : kGlobal);
   out["layer_types"] = std::move(types);
   out["local_attention"] = config.window;
-  rotary[kGlobal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base)}};
-  rotary[kLocal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.local_rotary_base)}};
+  rotary[kGlobal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[0])}};
+  rotary[kLocal] = {{"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[1])}};
   out["rope_parameters"] = std::move(rotary);
   out["classifier_pooling"] = config.mean_pooling ? "mean" : "cls";
   out["embedding_dropout"] = Decimal(config.dropout);

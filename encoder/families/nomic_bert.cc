@@ -44,7 +44,7 @@ void Read(JsonFields& fields, ModelConfig* config) {
   config->dropout = config->attention_dropout = 0;
   config->activation = ActivationKind::kSilu;
   config->positions = Positions::kRotary;
-  config->rotary_base = 1000;
+  config->rotary_base[0] = 1000;
   for (const char* option : {"prenorm", "parallel_block", "use_rms_norm", "qkv_proj_bias",
            "mlp_fc1_bias", "mlp_fc2_bias", "causal", "rotary_emb_interleaved"}) {
     if (fields.Bool(option, false)) fields.Fail(option, "true: expected false (not supported)");
@@ -58,14 +58,14 @@ void Read(JsonFields& fields, ModelConfig* config) {
   fields.Integer("moe_every_n_layers", false, 0, 0, &experts);
   if (const std::string act = fields.String("activation_function"); act != "swiglu" && !act.empty())
     fields.Fail("activation_function", Quote(act), ": expected \"swiglu\"");
-  fields.Number("rotary_emb_base", 2, 1e9, &config->rotary_base);
+  fields.Number("rotary_emb_base", 2, 1e9, &config->rotary_base[0]);
   const Json* rope = fields.Find("rope_parameters");
-  ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope, &config->rotary_base);
+  ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope, &config->rotary_base[0]);
 }
 
 void Write(const ModelConfig& config, Json* json) {
   (*json)["rope_parameters"] = {
-      {"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base)}};
+      {"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[0])}};
 }
 
 }  // namespace

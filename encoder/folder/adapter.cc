@@ -37,7 +37,7 @@ absl::Status CheckSupported(const Json& json, const std::string& path) {
   const auto quoted = [](const Json& value) { return Quote(value.dump(-1, ' ', true)); };
   const Json &type = JsonMember(json, "peft_type"), &bias = JsonMember(json, "bias");
   if (type != "LORA") return wrong("peft_type: ", quoted(type), ": expected \"LORA\"");
-  for (const char* name : {"use_dora", "lora_bias", "fan_in_fan_out"}) {
+  for (const char* name : {"use_dora", "lora_bias"}) {
     if (JsonMember(json, name) == true) return wrong(name, ": expected false (not supported)");
   }
   for (const char* name : {"rank_pattern", "alpha_pattern"}) {
@@ -121,13 +121,13 @@ std::string ModuleOf(const Param& param, const ModelConfig& config) {
 Json AdapterJson(const ModelConfig& config, const LoraSpec& spec, const std::string& base) {
   const float alpha = spec.alpha();
   Json json = {{"alpha_pattern", Json::object()}, {"auto_mapping", nullptr},
-      {"base_model_name_or_path", base}, {"bias", "none"}, {"fan_in_fan_out", false},
-      {"inference_mode", true}, {"init_lora_weights", true}, {"layers_pattern", nullptr},
-      {"layers_to_transform", nullptr}, {"lora_alpha", Decimal(alpha)},
-      {"lora_dropout", Decimal(spec.dropout())}, {"peft_type", "LORA"}, {"r", spec.rank()},
-      {"rank_pattern", Json::object()}, {"revision", nullptr},
-      {"target_modules", TargetModules(spec, config)}, {"task_type", nullptr}, {"use_dora", false},
-      {"use_rslora", spec.rslora()}};
+      {"base_model_name_or_path", base}, {"bias", "none"},
+      {"fan_in_fan_out", config.family->transposed}, {"inference_mode", true},
+      {"init_lora_weights", true}, {"layers_pattern", nullptr}, {"layers_to_transform", nullptr},
+      {"lora_alpha", Decimal(alpha)}, {"lora_dropout", Decimal(spec.dropout())},
+      {"peft_type", "LORA"}, {"r", spec.rank()}, {"rank_pattern", Json::object()},
+      {"revision", nullptr}, {"target_modules", TargetModules(spec, config)},
+      {"task_type", nullptr}, {"use_dora", false}, {"use_rslora", spec.rslora()}};
   if (alpha == std::floor(alpha)) json["lora_alpha"] = static_cast<int64_t>(alpha);
   const std::string task = TypeOf(config.head).peft_task;
   if (!task.empty()) json["task_type"] = task;

@@ -54,8 +54,11 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
   const auto name = [&](Role role, Part part) {
     return config.Key(role, config.layers).Of(part).name;
   };
-  return {{name(Role::kDecoder, Part::kWeight), store.FindWeight(Role::kWordEmbeddings, -1)},
-      {name(Role::kDecoder, Part::kBias), store.Find(name(Role::kDecoderBias, Part::kBias))}};
+  std::map<std::string, ParamId> copies = {
+      {name(Role::kDecoder, Part::kWeight), store.FindWeight(Role::kWordEmbeddings, -1)}};
+  if (const ParamId bias = store.Find(name(Role::kDecoderBias, Part::kBias)); bias >= 0)
+    copies[name(Role::kDecoder, Part::kBias)] = bias;
+  return copies;
 }
 
 // Returns why `tensor` cannot be read into `param` and, of `count`, the next parameters of the same
@@ -94,6 +97,14 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
     return absl::OkStatus();
   return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name),
                               "; models whose output layer is not tied cannot be computed")});
+}
+
+// Returns m^T [cols, rows] of m [rows, cols].
+std::vector<float> Transposed(const float* m, int64_t rows, int64_t cols) {
+  std::vector<float> t(rows * cols);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c) t[c * rows + r] = m[r * cols + c];
+  return t;
 }
 
 // A tensor to read into parameter `id` and the `count` - 1 after it, which are adjacent.
@@ -195,8 +206,9 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     if (words != nullptr && copies.empty() && param.role == Role::kWordEmbeddings) {
       later = {id, tensor};
     } else {
-      RETURN_IF_ERROR(
-          files.ReadF32(tensor->name, store->values().subspan(param.offset, count * param.size())));
+      const absl::Span<float> to = store->values().subspan(param.offset, count * param.size());
+      RETURN_IF_ERROR(files.ReadF32(tensor->name, to));
+      if (param.transposed) absl::c_copy(Transposed(to.data(), param.cols, param.rows), to.begin());
     }
   }
   store->Changed();
@@ -220,11 +232,14 @@ absl::Status SaveWeights(
     const std::string& folder, const ModelConfig& config, const ParamStore& store) {
   RETURN_IF_ERROR(MakeDirectories(folder));
   std::vector<TensorData> tensors;
+  std::vector<std::vector<float>> copies;
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
     if (!Stores(config, param)) continue;
-    tensors.push_back({StoredName(config, param), param.shape(), FileType::kF32,
-        store.values().data() + param.offset});
+    const float* values = store.values().data() + param.offset;
+    if (param.transposed)
+      values = copies.emplace_back(Transposed(values, param.rows, param.cols)).data();
+    tensors.push_back({StoredName(config, param), param.shape(), FileType::kF32, values});
   }
   const bool generator = *config.training.part != '\0';
   RETURN_IF_ERROR(ReplaceSafetensors(

@@ -15,6 +15,7 @@ constexpr HeadType kTypes[] = {
     {HeadKind::kQuestionAnswering, "ForQuestionAnswering", "QUESTION_ANS", false, false,
         "qa_outputs", 2, false},
     {HeadKind::kReplacedTokens, "ForPreTraining", "", false, true, "", 1, false},
+    {HeadKind::kCausalLm, "LMHeadModel", "CAUSAL_LM", true, false, "", 0, false},
 };
 
 }  // namespace

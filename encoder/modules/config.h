@@ -2,6 +2,7 @@
 #ifndef CLOZE_ENCODER_MODULES_CONFIG_H_
 #define CLOZE_ENCODER_MODULES_CONFIG_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ struct ConfigKeys {
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
   const char* intermediate = "intermediate_size";
+  const char* positions = "max_position_embeddings";
   const char* token_types = "type_vocab_size";
   const char* activation = "hidden_act";
   const char* norm_epsilon = "layer_norm_eps";
@@ -49,9 +51,11 @@ struct Family {
     const char *other, *name;
   };
 
-  const char* model_type;  // in config.json
-  const char* classes;     // prefix of class names, for example "Bert"
-  const char* prefix;      // prefix of the encoder's parameters, for example "bert."
+  const char* model_type;   // in config.json
+  const char* classes;      // prefix of class names, for example "Bert"
+  const char* prefix;       // prefix of the encoder's parameters, for example "bert."
+  bool causal = false;      // a decoder: tokens see those before them; its head is kCausalLm
+  bool transposed = false;  // folders hold the weights of linear layers as [in, out]
   bool pre_norm = false;
   bool first_norm = true;    // pre-norm: there is a norm before the first attention
   bool gated = false;        // MLP: output(act(first half) * second half of the intermediate layer)
@@ -89,7 +93,8 @@ enum class HeadKind : uint8_t {
   kSequenceClassification,
   kTokenTagging,
   kQuestionAnswering,
-  kReplacedTokens  // ELECTRA's discriminator
+  kReplacedTokens,  // ELECTRA's discriminator
+  kCausalLm         // the next token, of decoders
 };
 
 struct HeadType {
@@ -146,12 +151,13 @@ struct ModelConfig {
   int32_t max_positions = 512;  // rows of the position table, unused ones included
   int32_t position_offset = 0;  // first row of the position table that is used
   int32_t pad_id = 0;
+  int32_t end_id = -1;                        // the token that ends a text, of decoders; -1: none
   Positions positions = Positions::kLearned;  // kSinusoidalStart becomes kLearned in folders
   ActivationKind activation = ActivationKind::kGelu;
   float sinusoid_base = 10000, dropout = 0.1, attention_dropout = 0.1, norm_epsilon = 1e-12,
         initializer_range = 0.02;
   // Rotary positions: bases of layers that see all tokens, and of local layers.
-  float rotary_base = 10000, local_rotary_base = 10000;
+  std::array<float, 2> rotary_base = {10000, 10000};
   RelativeConfig relative;
   int32_t window = 0;             // local layers see window / 2 tokens on each side
   std::vector<bool> local;        // [layers] the local layers; or empty: none
@@ -171,6 +177,8 @@ struct ModelConfig {
   int32_t max_tokens() const { return max_positions - position_offset; }
   float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
+  // True if the model has the module.
+  bool has(Role role) const { return !family->Name(role, 0).empty(); }
   bool has_position_table() const {
     return positions != Positions::kRotary && positions != Positions::kNone;
   }

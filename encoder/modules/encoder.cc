@@ -32,7 +32,8 @@ Encoder::Encoder(ParamStore* store, const ModelConfig& config)
   const auto norm = [&](const ParamKey& module, int64_t size) {
     return Norm(store, module, size, config.norm_epsilon, config.family->other_biases);
   };
-  embedding_norm_ = norm(config.Key(Role::kEmbeddingsNorm, -1), embedding);
+  if (config.has(Role::kEmbeddingsNorm))
+    embedding_norm_ = norm(config.Key(Role::kEmbeddingsNorm, -1), embedding);
   if (config.projects_embeddings()) {
     projection_ =
         Linear(store, {config.Key(Role::kEmbeddingsProjection, -1)}, embedding, config.hidden);
@@ -77,9 +78,9 @@ Pass Encoder::WithPositions(const Pass& pass, bool training, Distances* distance
   const auto& positions = pass.batch.positions;
   const int64_t count = positions.empty() ? 1 : *absl::c_max_element(positions) + 1,
                 dim = config_.hidden / config_.heads;
-  with.rotary[0] = RotaryTable(count, dim, config_.rotary_base, pass.arena);
+  with.rotary[0] = RotaryTable(count, dim, config_.rotary_base[0], pass.arena);
   if (!config_.local.empty())
-    with.rotary[1] = RotaryTable(count, dim, config_.local_rotary_base, pass.arena);
+    with.rotary[1] = RotaryTable(count, dim, config_.rotary_base[1], pass.arena);
   return with;
 }
 
@@ -118,8 +119,12 @@ void Encoder::Embed(const Pass& pass, const BlockState& out, Saved* saved) const
       table(types_), TypeRows(pass).data(), z);
   const bool projects = config_.projects_embeddings();
   saved->embedded = projects ? pass.New(z.rows, z.cols) : out.residual;
-  saved->embeddings = embedding_norm_.Forward(pass, {}, z, {},
-      pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings)), z, saved->embedded);
+  const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
+  if (embedding_norm_.empty()) {
+    Dropout(z, dropout, saved->embedded);
+  } else {
+    saved->embeddings = embedding_norm_.Forward(pass, {}, z, {}, dropout, z, saved->embedded);
+  }
   if (projects) projection_.Forward(pass, saved->embedded, out.residual);
   if (pre_ && config_.family->first_norm)
     saved->first = first_norm_.Forward(pass, {}, out.residual, {}, {}, out.residual, out.y);
@@ -235,7 +240,11 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
     AddColumnSums(d.y, pass.arena, projection_.bias_grad(pass));
     projection_.Backward(pass, saved.embedded, d.y, dz);
   }
-  embedding_norm_.Backward(pass, saved.embeddings, dz, {}, {}, dropout, nullptr, dz, {});
+  if (embedding_norm_.empty()) {
+    Dropout(dz, dropout, dz);
+  } else {
+    embedding_norm_.Backward(pass, saved.embeddings, dz, {}, {}, dropout, nullptr, dz, {});
+  }
   const Batch& b = pass.batch;
   EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
   if (positions_ >= 0) {

@@ -31,10 +31,11 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
                                 : static_cast<int64_t>(config.labels.size());
   const bool pooler = type_.pooler && config.pooler, biases = config.family->other_biases,
              tells = config.head == HeadKind::kReplacedTokens;
-  transform_ = type_.tied || (config.family->transform_always && (pooler || !type_.pooler));
+  transform_ = (type_.tied && config.has(Role::kTransform)) ||
+               (config.family->transform_always && (pooler || !type_.pooler));
+  if (type_.tied) width_ = config.embedding_size();
   if (transform_) {
     activation_ = config.family->transform_activation.value_or(config.activation);
-    if (type_.tied) width_ = config.embedding_size();
     dense_ = Linear(store, {key(Role::kTransform)}, hidden, width_, biases);
     norm_ = Norm(store, key(Role::kTransformNorm), width_, config.norm_epsilon, biases);
   } else if (pooler) {
@@ -44,7 +45,8 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   dense_on_ = transform_ || pooler;
   if (type_.tied) {
     decoder_ = word_embeddings;
-    bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
+    if (config.has(Role::kDecoderBias))
+      bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
     return;
   }
   const ParamKey output = key(!pooler ? Role::kHeadOutput

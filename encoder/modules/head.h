@@ -11,9 +11,9 @@
 
 namespace cloze {
 
-// Tied output matrix: logits = norm(act(dense(x))) E^T + b. Otherwise: a linear layer after an
-// optional act(dense(x)) or norm(act(dense(x))), with dropout in the places of transformers, and an
-// optional CRF over the labels. See HeadType for the kinds.
+// Tied output matrix: logits = norm(act(dense(x))) E^T + b; a decoder's are x E^T. Otherwise: a
+// linear layer after an optional act(dense(x)) or norm(act(dense(x))), with dropout in the places
+// of transformers, and an optional CRF over the labels. See HeadType for the kinds.
 class Head {
  public:
   // With HeadKind::kNone the head is empty and must not be used.

@@ -84,11 +84,12 @@ void Lora::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx) const {
   pass.arena.Rewind(mark);
 }
 
-Linear::Linear(
-    ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out, bool bias)
+Linear::Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out,
+    bool bias, bool transposed)
     : modules_(modules), count_(modules.size()), in_(in), out_(modules.size() * out) {
   for (const ParamKey& module : modules) {
     const ParamId id = store->AddMatrix(module.Of(Part::kWeight), out, in, weight_ >= 0);
+    if (transposed) store->SetTransposed(id);
     if (weight_ < 0) weight_ = id;
   }
   if (!bias) return;

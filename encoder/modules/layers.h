@@ -55,9 +55,10 @@ class Lora {
 class Linear {
  public:
   Linear() = default;
-  // Adds the weight [out, in] and, with `bias`, the bias [out] of each module.
+  // Adds the weight [out, in] and, with `bias`, the bias [out] of each module. transposed: see
+  // Param.
   Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t in, int64_t out,
-      bool bias = true);
+      bool bias = true, bool transposed = false);
 
   // Adds a LoRA to each layer that the plan selects, with dropout sites from `site` on.
   void AddLora(ParamStore* store, const LoraPlan& plan, uint32_t site);
@@ -102,6 +103,7 @@ class Norm {
   // Adds the module's weight and, with `bias`, its bias [size].
   Norm(ParamStore* store, const ParamKey& module, int64_t size, float epsilon, bool bias = true);
 
+  bool empty() const { return gain_ < 0; }
   bool requires_grad(const Pass& pass) const {
     return pass.requires_grad(gain_) || pass.requires_grad(bias_);
   }

@@ -173,7 +173,7 @@ class Exporter {
     const bool rotary = config_.positions == Positions::kRotary;
     q = SplitHeads(q, false), k = SplitHeads(k, !rotary), v = SplitHeads(v, false);
     if (rotary) {
-      const float base = config_.is_local(layer) ? config_.local_rotary_base : config_.rotary_base;
+      const float base = config_.is_local(layer) ? config_.rotary_base[1] : config_.rotary_base[0];
       q = Rotate(q, base);
       k = graph_.Add("Transpose", {Rotate(k, base)}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
     }

@@ -167,6 +167,28 @@ TEST(ParseConfigTest, ReadsOldAndOptionalSpellings) {
       HeadKind::kMaskedLm);
 }
 
+TEST(ParseConfigTest, ReadsGpt2) {
+  const auto parse = [](const char* members) {
+    return ParseConfig(
+        absl::StrCat(R"({"model_type":"gpt2","vocab_size":90,"n_embd":16,"n_layer":2,)",
+            R"("n_head":2,"n_positions":32,"architectures":["GPT2LMHeadModel"])", members, "}"),
+        "c");
+  };
+  const auto config = parse(R"(,"n_inner":null,"eos_token_id":5,"resid_pdrop":0.2)");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->head, HeadKind::kCausalLm);
+  EXPECT_EQ(config->intermediate, 64);
+  EXPECT_EQ(config->end_id, 5);
+  EXPECT_EQ(config->activation, ActivationKind::kGeluTanh);
+  EXPECT_FLOAT_EQ(config->dropout, 0.2f);
+  EXPECT_EQ(parse(R"(,"n_inner":48)")->intermediate, 48);
+  for (const char* other : {R"(,"scale_attn_by_inverse_layer_idx":true)",
+           R"(,"scale_attn_weights":false)", R"(,"add_cross_attention":true)"})
+    EXPECT_FALSE(parse(other).ok()) << other;
+  EXPECT_EQ(
+      ParseConfig(With(R"({"architectures":["BertLMHeadModel"]})"), "c")->head, HeadKind::kNone);
+}
+
 TEST(ParseConfigTest, ReadsLabelsByTheirIds) {
   const auto config = ParseConfig(
       With(
@@ -185,7 +207,7 @@ TEST(ParseConfigTest, RefusesByField) {
   const struct {
     const char *changes, *message;
   } cases[] = {
-      {R"({"model_type":"gpt2"})", "model_type: gpt2"},
+      {R"({"model_type":"t5"})", "model_type: t5"},
       {R"({"model_type":"REMOVE"})", "model_type: missing"},
       {R"({"hidden_act":"selu"})", "hidden_act: selu"},
       {R"({"hidden_act":5})", "hidden_act: expected a string"},
@@ -379,8 +401,8 @@ TEST(FormatConfigTest, KeepsModernBert) {
   ASSERT_TRUE(old.ok()) << old.status();
   EXPECT_THAT(old->local, ElementsAre(false, true, false, true));
   EXPECT_EQ(old->window, 8);
-  EXPECT_EQ(old->rotary_base, 5000);
-  EXPECT_EQ(old->local_rotary_base, 10000);
+  EXPECT_EQ(old->rotary_base[0], 5000);
+  EXPECT_EQ(old->rotary_base[1], 10000);
   EXPECT_EQ(old->dropout, 0);
   EXPECT_EQ(old->norm_epsilon, 1e-5f);
   EXPECT_TRUE(old->mean_pooling);
@@ -396,7 +418,7 @@ TEST(FormatConfigTest, KeepsModernBert) {
   EXPECT_EQ(old->Key(Role::kQueryKeyValue, 1).name, "model.layers.1.attn.Wqkv");
   const auto plain = ParseConfig(Modern(""), "c");
   EXPECT_THAT(plain->local, ElementsAre(false, true, true, false));
-  EXPECT_EQ(plain->rotary_base, 160000);
+  EXPECT_EQ(plain->rotary_base[0], 160000);
   EXPECT_EQ(plain->window, 128);
   EXPECT_FALSE(plain->mean_pooling);
 }
@@ -446,7 +468,7 @@ TEST(FormatConfigTest, KeepsNomicBertOfTheHub) {
   EXPECT_EQ(config->norm_epsilon, 1e-7f);
   EXPECT_EQ(config->dropout, 0.5f);
   EXPECT_EQ(config->attention_dropout, 0);
-  EXPECT_EQ(config->rotary_base, 500);
+  EXPECT_EQ(config->rotary_base[0], 500);
   EXPECT_EQ(config->activation, ActivationKind::kSilu);
   const auto json = nlohmann::json::parse(FormatConfig(*config));
   EXPECT_EQ(json["hidden_size"], 16);

@@ -279,5 +279,28 @@ TEST(GoldenFolders, LoadWithoutRest) {
   }
 }
 
+// Folders of GPT-2 hold weights of linear layers transposed.
+TEST_F(ModelFolderTest, Gpt2ComesBackAsItWas) {
+  const std::string golden = CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm";
+  const auto config = LoadConfig(golden);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->end_id, 3);
+  Params params(*config);
+  LoadReport report;
+  ASSERT_TRUE(LoadWeights(golden, *config, &params.store, &report).ok());
+  ASSERT_TRUE(SaveWeights(folder_, *config, params.store).ok());
+  EXPECT_EQ(FormatConfig(*LoadConfig(folder_)), FormatConfig(*config));
+  const auto before = SafetensorsReader::OpenFolder(golden),
+             after = SafetensorsReader::OpenFolder(folder_);
+  ASSERT_EQ(before->tensors().size(), after->tensors().size());
+  for (const TensorInfo& tensor : before->tensors()) {
+    ASSERT_EQ(after->Find(tensor.name)->shape, tensor.shape) << tensor.name;
+    std::vector<float> a(tensor.elements()), b(tensor.elements());
+    ASSERT_TRUE(before->ReadF32(tensor.name, absl::MakeSpan(a)).ok());
+    ASSERT_TRUE(after->ReadF32(tensor.name, absl::MakeSpan(b)).ok());
+    EXPECT_EQ(a, b) << tensor.name;
+  }
+}
+
 }  // namespace
 }  // namespace cloze

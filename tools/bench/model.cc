@@ -45,6 +45,7 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   const double encoder = 2 * linear + 4.0 * pairs * hidden;
   switch (c.head) {
     case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
+    case HeadKind::kCausalLm: return encoder + 2 * rows * hidden * c.vocab;
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
     case HeadKind::kTokenTagging:
     case HeadKind::kQuestionAnswering:

@@ -116,9 +116,13 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
     data->templates = make(names.cls, names.sep);
     return absl::OkStatus();
   }
+  if (type == "ByteLevel" && data->kind == SubwordKind::kByteBpe) {
+    data->templates = BareTemplates();
+    return absl::OkStatus();
+  }
   if (type != "TemplateProcessing") {
     return file.Wrong("post_processor: type ", type.empty() ? "missing" : Quote(type),
-        ": expected TemplateProcessing, BertProcessing or RobertaProcessing");
+        ": expected TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel");
   }
   Templates& templates = data->templates;
   RETURN_IF_ERROR(ReadTemplate(file, at + "/single", false, data->tokens, &templates.single));

@@ -1,4 +1,5 @@
-// RoBERTa: ByteLevel, BPE and <s> A </s></s> B </s>; vocab.json and merges.txt.
+// RoBERTa: ByteLevel, BPE and <s> A </s></s> B </s>; vocab.json and merges.txt. GPT-2: the same
+// without special tokens around texts.
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
@@ -91,9 +92,12 @@ void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
   (*json)["normalizer"] = nullptr;
   (*json)["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", data.add_prefix_space},
       {"trim_offsets", true}, {"use_regex", true}};
+  const OrderedJson bare = {{"type", "ByteLevel"}, {"add_prefix_space", true},
+      {"trim_offsets", false}, {"use_regex", true}};
   (*json)["post_processor"] = {{"type", "RobertaProcessing"}, {"sep", named(data.names.sep)},
       {"cls", named(data.names.cls)}, {"trim_offsets", data.trim_offsets},
       {"add_prefix_space", data.trim_keeps_first}};
+  if (data.templates == BareTemplates()) (*json)["post_processor"] = bare;
   (*json)["decoder"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true},
       {"use_regex", true}};
   (*json)["model"] = {{"type", "BPE"}, {"dropout", nullptr},
@@ -106,7 +110,8 @@ void WriteRoberta(const Tokenizer& tokenizer, OrderedJson* json) {
 OrderedJson RobertaConfig(const TokenizerData& data, int64_t max_length) {
   return {{"add_prefix_space", data.add_prefix_space}, {"backend", "tokenizers"},
       {"bos_token", data.names.cls}, {"eos_token", data.names.sep}, {"errors", "replace"},
-      {"model_max_length", max_length}, {"tokenizer_class", "RobertaTokenizer"},
+      {"model_max_length", max_length},
+      {"tokenizer_class", data.templates == BareTemplates() ? "GPT2Tokenizer" : "RobertaTokenizer"},
       {"trim_offsets", data.trim_offsets}};
 }
 

@@ -23,9 +23,9 @@ absl::Status FindSpecials(const std::string& file, const TokenIds& ids, SpecialN
     std::string* name;
   };
   for (const auto& [role, spellings, required, name] :
-      {Role{"unknown", {"[UNK]", "<unk>"}, true, &names->unk},
-          Role{"class", {"[CLS]", "<class>", "<s>"}, true, &names->cls},
-          Role{"separator", {"[SEP]", "<sep>", "</s>"}, true, &names->sep},
+      {Role{"unknown", {"[UNK]", "<unk>", kEndOfText}, true, &names->unk},
+          Role{"class", {"[CLS]", "<class>", "<s>", kEndOfText}, true, &names->cls},
+          Role{"separator", {"[SEP]", "<sep>", "</s>", kEndOfText}, true, &names->sep},
           Role{"padding", {"[PAD]", "<pad>"}, false, &names->pad},
           Role{"mask", {"[MASK]", "<mask>"}, false, &names->mask}}) {
     if (!name->empty() && ids.Find(*name) < 0) {
@@ -92,6 +92,11 @@ absl::Status CheckScores(const std::string& file, const TokenizerData& data) {
 }
 
 }  // namespace
+
+Templates BareTemplates() {
+  const TemplateItem a{.text = 0}, b{.text = 1};
+  return {{a}, {a, b}};
+}
 
 Templates BertTemplates(const std::string& cls, const std::string& sep) {
   const TemplateItem a{.text = 0}, b{.text = 1, .type = 1};
@@ -172,7 +177,8 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
   RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
   if (data->templates.single.empty()) {
     const auto make = data->kind == SubwordKind::kWordPiece ? BertTemplates : RobertaTemplates;
-    data->templates = make(data->names.cls, data->names.sep);
+    const SpecialNames& names = data->names;
+    data->templates = names.cls == kEndOfText ? BareTemplates() : make(names.cls, names.sep);
   }
   RETURN_IF_ERROR(CheckTemplates(origin.file, ids, data->templates));
   RETURN_IF_ERROR(CheckScores(origin.file, *data));

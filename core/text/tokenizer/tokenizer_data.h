@@ -55,6 +55,10 @@ struct Templates {
 // Return BERT's [CLS] A [SEP] B [SEP], and RoBERTa's <s> A </s></s> B </s>.
 Templates BertTemplates(const std::string& cls, const std::string& sep);
 Templates RobertaTemplates(const std::string& cls, const std::string& sep);
+// Returns GPT-2's A B, without special tokens.
+Templates BareTemplates();
+// GPT-2's only special token.
+inline constexpr char kEndOfText[] = "<|endoftext|>";
 
 struct TokenizerData {
   SubwordKind kind = SubwordKind::kWordPiece;

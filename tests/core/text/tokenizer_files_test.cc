@@ -116,6 +116,23 @@ TEST_F(Files, VocabErrorsNameTheLine) {
   ExpectError(path, Exit::kLimit, "at most 10000000 tokens");
 }
 
+TEST_F(Files, Gpt2HasNothingAroundTexts) {
+  Write("vocab.json", R"({"l": 0, "o": 1, "w": 2, "lo": 3, "low": 4, "<|endoftext|>": 5})");
+  Write("merges.txt", "#version: 0.2\nl o\nlo w\n");
+  const auto first = LoadTokenizer(directory_, true);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(MakeDirectories(directory_ + "/saved").ok());
+  ASSERT_TRUE(SaveTokenizer(**first, directory_ + "/saved", 16).ok());
+  const auto saved = LoadTokenizer(directory_ + "/saved", true);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  for (const Tokenizer* t : {first->get(), saved->get()}) {
+    EXPECT_EQ(t->Encode("lowlo").ids, std::vector<int32_t>({4, 3}));
+    EXPECT_EQ(t->special().cls, 5);
+    EXPECT_EQ(t->special().sep, 5);
+    EXPECT_EQ(t->Decode(std::vector<int32_t>{4, 5, 3}), "lowlo");
+  }
+}
+
 TEST_F(Files, RefusesOtherTokenizersByName) {
   const auto made =
       Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"}});

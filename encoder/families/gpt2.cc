@@ -1,0 +1,70 @@
+// GPT-2 (Radford et al. 2019), a decoder: tokens see those before them. Norms before attention and
+// MLP, and no norm of the embeddings. Folders hold the weights of linear layers transposed.
+#include "core/base/text.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kNames[] = {
+    {Role::kWordEmbeddings, "@wte"},
+    {Role::kPositionEmbeddings, "@wpe"},
+    {Role::kAttentionNorm, "@h.#.ln_1"},
+    {Role::kQueryKeyValue, "@h.#.attn.c_attn"},
+    {Role::kAttentionOutput, "@h.#.attn.c_proj"},
+    {Role::kFeedForwardNorm, "@h.#.ln_2"},
+    {Role::kIntermediate, "@h.#.mlp.c_fc"},
+    {Role::kOutput, "@h.#.mlp.c_proj"},
+    {Role::kFinalNorm, "@ln_f"},
+    {Role::kDecoder, "lm_head"},
+};
+
+void Read(JsonFields& fields, ModelConfig* config) {
+  // The defaults of transformers.
+  config->norm_epsilon = 1e-5f;
+  config->activation = ActivationKind::kGeluTanh;
+  config->max_positions = 1024;
+  config->end_id = 50256;
+  if (!fields.Bool("scale_attn_weights", true))
+    fields.Fail("scale_attn_weights", "false: expected true (not supported)");
+  if (fields.Bool("scale_attn_by_inverse_layer_idx", false))
+    fields.Fail("scale_attn_by_inverse_layer_idx", "true: expected false (not supported)");
+  fields.Integer("n_embd", true, 1, 16384, &config->hidden);
+  config->intermediate = 4 * config->hidden;  // unless n_inner says otherwise
+  fields.Integer("eos_token_id", false, 0, 100'000'000, &config->end_id);
+}
+
+void Write(const ModelConfig& config, Json* json) {
+  Json& out = *json;
+  out["embd_pdrop"] = Decimal(config.dropout);
+  out["bos_token_id"] = out["eos_token_id"] = nullptr;
+  if (config.end_id >= 0) out["bos_token_id"] = out["eos_token_id"] = config.end_id;
+}
+
+}  // namespace
+
+constinit const Family kGpt2 = {
+    .model_type = "gpt2",
+    .classes = "GPT2",
+    .prefix = "transformer.",
+    .causal = true,
+    .transposed = true,
+    .pre_norm = true,
+    .scaled_outputs = true,
+    .keys = {.hidden = "n_embd",
+        .layers = "n_layer",
+        .heads = "n_head",
+        .intermediate = "n_inner",
+        .positions = "n_positions",
+        .token_types = nullptr,
+        .activation = "activation_function",
+        .norm_epsilon = "layer_norm_epsilon",
+        .dropout = "resid_pdrop",
+        .attention_dropout = "attn_pdrop",
+        .classifier_dropout = nullptr},
+    .names = {kNames},
+    .read = Read,
+    .write = Write,
+};
+
+}  // namespace cloze
