@@ -14,6 +14,13 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
         Error(Exit::kMismatch, "the tokenizer has ", tokenizer.vocab_size(),
             " tokens, the model knows ", config.vocab));
   }
+  const bool causal = config.family->causal;
+  if (causal != (task.head() == HeadKind::kCausalLm)) {
+    return SpecError(loaded, task.name(),
+        causal ? "the model is a decoder: expected causal_lm"
+               : "the model is an encoder: expected model.encoder.architecture GPT2 or a gpt2 "
+                 "folder");
+  }
   if (task.max_tokens() <= config.max_tokens()) return absl::OkStatus();
   return SpecError(loaded, task.name() + ".max_tokens",
       absl::StrCat(task.max_tokens(), ", but the model has ", config.max_tokens(), " positions"));

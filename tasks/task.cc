@@ -184,6 +184,7 @@ std::unique_ptr<Task> MakeMaskedLm(const MaskedLmSpec& spec);
 std::unique_ptr<Task> MakeSequenceClassification(const SequenceClassificationSpec& spec);
 std::unique_ptr<Task> MakeTokenTagging(const TokenTaggingSpec& spec);
 std::unique_ptr<Task> MakeQuestionAnswering(const QuestionAnsweringSpec& spec);
+std::unique_ptr<Task> MakeCausalLm(const CausalLmSpec& spec);
 
 std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
   switch (spec.task_case()) {
@@ -192,6 +193,7 @@ std::unique_ptr<Task> MakeTask(const TaskSpec& spec) {
       return MakeSequenceClassification(spec.sequence_classification());
     case TaskSpec::kTokenTagging: return MakeTokenTagging(spec.token_tagging());
     case TaskSpec::kQuestionAnswering: return MakeQuestionAnswering(spec.question_answering());
+    case TaskSpec::kCausalLm: return MakeCausalLm(spec.causal_lm());
     case TaskSpec::TASK_NOT_SET: break;
   }
   CLOZE_CHECK(false);

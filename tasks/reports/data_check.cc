@@ -55,7 +55,7 @@ absl::StatusOr<OrderedJson> CheckData(
                       !absl::StrContains(note, "earlier");
     if (!size) warnings.push_back(note);
   }
-  if (loaded.spec.has_masked_lm()) {
+  if (setup.task->pretrains()) {
     for (const std::string& line : Describe(found, {})) warnings.push_back(line);
   }
   for (const auto& label : only)

@@ -18,6 +18,7 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
     ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(model.encoder()));
     config.vocab = tokenizer.vocab_size();
     config.SetPad(std::max(tokenizer.special().pad, 0));
+    config.end_id = tokenizer.special().sep;
     const bool modern = model.encoder().architecture() == EncoderSpec::MODERN;
     config.dropout = modern && !model.has_dropout() ? 0 : model.dropout();
     config.attention_dropout =
