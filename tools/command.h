@@ -25,6 +25,7 @@
   X(Predict)              \
   X(Tag)                  \
   X(FillMask)             \
+  X(Generate)             \
   X(Score)                \
   X(Encode)               \
   X(Neighbors)            \

@@ -1,5 +1,6 @@
 #include "encoder/modules/block.h"
 
+#include "core/ops/decode.h"
 #include "core/ops/rotary.h"
 #include "core/ops/rows.h"
 
@@ -19,7 +20,8 @@ Block::Block(ParamStore* store, const ModelConfig& config, int index)
     for (const Role role : roles) {
       if (!config.family->Name(role, index).empty()) modules.push_back(key(role));
     }
-    return Linear(store, modules, in, out / modules.size(), config.family->biases);
+    return Linear(
+        store, modules, in, out / modules.size(), config.family->biases, config.family->transposed);
   };
   const auto norm = [&](const ParamKey& module) {
     return Norm(store, module, hidden, config.norm_epsilon, config.family->other_biases);
@@ -51,6 +53,7 @@ DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
 AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative) const {
   AttentionShape shape = {pass.batch.cu_seqlens, config_.heads};
   if (pass.distances != nullptr) shape.relative = &relative;
+  if (config_.family->causal) shape.visible = kCausal;
   if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
   return shape;
 }
@@ -74,8 +77,15 @@ Block::Saved Block::Forward(const Pass& pass, const BlockState& in, const BlockS
   }
   s.context = s.picked = pass.New(rows, hidden);
   s.lse = pass.arena.NewArray<float>(rows * config_.heads);
-  AttentionForward(s.qkv, Shape(pass, relative), Site(pass, DropoutPlace::kAttention), pass.arena,
-      s.context, s.lse, probs);
+  if (pass.decoding != nullptr)
+    KeepRows(Columns(s.qkv, hidden, 2 * hidden), pass.decoding->rows, pass.decoding->cache[index_]);
+  if (pass.decoding != nullptr && !pass.decoding->seen.empty()) {
+    DecodeAttention(Columns(s.qkv, 0, hidden), pass.decoding->cache[index_], pass.decoding->seen,
+        pass.decoding->ends, config_.heads, pass.arena, s.context);
+  } else {
+    AttentionForward(s.qkv, Shape(pass, relative), Site(pass, DropoutPlace::kAttention), pass.arena,
+        s.context, s.lse, probs);
+  }
   if (convolution_.has_value()) {
     CLOZE_CHECK(!targets.has_value() && !pre_);
     const Mat y = pass.New(rows, hidden);

@@ -45,6 +45,15 @@ struct Batch {
 
 struct Distances;
 
+// A pass of a decoder that keeps keys and values, for generation.
+struct Decoding {
+  absl::Span<const Mat> cache;     // for each block [., 2 hidden] keys and values
+  absl::Span<const int32_t> rows;  // [tokens] rows of the cache for the batch's tokens
+  // The rows of the cache that each token sees, see DecodeAttention. Empty: the sequences of the
+  // batch are complete.
+  absl::Span<const int32_t> seen, ends;
+};
+
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
 struct Pass {
   const ParamStore& params;
@@ -59,6 +68,7 @@ struct Pass {
   std::array<ConstMat, 2> rotary =
       {};  // RotaryTable of layers that see all tokens, and of local ones
   const Distances* distances = nullptr;  // null: no relative positions
+  const Decoding* decoding = nullptr;    // null: keys and values are not kept
   RowCoordinates coordinates = {};       // of the rows to process; empty: all rows of the batch
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits

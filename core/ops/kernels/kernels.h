@@ -9,6 +9,7 @@
 #include "core/ops/kernels/activation.h"
 #include "core/ops/kernels/adamw.h"
 #include "core/ops/kernels/attention.h"
+#include "core/ops/kernels/decode.h"
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/embedding.h"
 #include "core/ops/kernels/int8.h"
@@ -55,6 +56,7 @@ struct PerType {
       void(int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool add)) \
   TYPED(attention, AttentionForward, void(const AttentionArgs&))                                   \
   TYPED(attention_grad, AttentionBackward, void(const AttentionGradArgs&))                         \
+  TYPED(decode_attention, DecodeAttention, void(const DecodeArgs&))                                \
   TYPED(pack_relative, PackRelative, void(const RelativePackArgs&))                                \
   TYPED(softmax_loss, SoftmaxLoss, LossRow(int64_t n, void* x, int32_t target, float scale))       \
   TYPED(axpby, Axpby, void(int64_t n, float a, const void* x, float b, void* y))                   \

@@ -1,0 +1,74 @@
+// Texts that a decoder generates, with a cache of keys and values.
+#ifndef CLOZE_TASKS_INFERENCE_GENERATOR_H_
+#define CLOZE_TASKS_INFERENCE_GENERATOR_H_
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "tasks/inference/beams.h"
+#include "tasks/inference/session.h"
+
+namespace cloze {
+
+struct GenerateOptions {
+  int64_t max_new_tokens = 50;
+  SamplingRule rule = {};
+  double repetition_penalty = 1;
+  int beams = 1;
+  double length_penalty = 1;
+  uint64_t seed = 1;
+  int32_t end_token = -1;              // -1: the model's
+  std::vector<std::string> stop = {};  // texts that end generation; the tokenizer must be there
+  const std::atomic<bool>* stop_flag = nullptr;  // may be null
+};
+
+// Not thread-safe.
+class Generator {
+ public:
+  // kMismatch unless the session has a decoder; kUsage for options that exclude each other or do
+  // not fit the vocabulary. `session` must outlive this.
+  static absl::StatusOr<Generator> Create(Session& session, GenerateOptions options);
+
+  // Returns for each prompt its ids and those that follow. Prompts have the numbers from `first`
+  // on, which with the seed and the position determine random choices. The result for a prompt
+  // depends neither on the other prompts nor on threads. Requires prompts with 1 to max_tokens - 1
+  // ids below the vocabulary. on_token, unless there are beams: called with the number of a prompt
+  // and its ids so far after each step. kInterrupted if *stop_flag.
+  absl::StatusOr<std::vector<std::vector<int32_t>>> Generate(
+      absl::Span<const std::vector<int32_t>> prompts, uint64_t first,
+      absl::FunctionRef<void(size_t prompt, absl::Span<const int32_t> ids)> on_token);
+
+  // Returns the text after the first `prompt` of `ids`, up to the end token or a stop text.
+  // Requires a tokenizer.
+  std::string Continuation(absl::Span<const int32_t> ids, size_t prompt) const;
+
+ private:
+  struct Running;
+  Generator(Session& session, GenerateOptions options)
+      : session_(session), options_(std::move(options)) {}
+  bool Ends(const Hypothesis& hypothesis, size_t prompt) const;
+  // Allocates the cache for these prompts and what follows them, and empties it.
+  void Reserve(absl::Span<const std::vector<int32_t>> prompts);
+  // Generate for prompts that pass through the model together; appends to *results.
+  absl::Status GenerateGroup(absl::Span<const std::vector<int32_t>> prompts, uint64_t first,
+      absl::FunctionRef<void(size_t prompt, absl::Span<const int32_t> ids)> on_token,
+      std::vector<std::vector<int32_t>>* results);
+  // Returns logits [rows, vocab] f32 of the hypotheses' last tokens, after those tokens, or the
+  // whole prompt, have passed the model.
+  ConstMat Logits(absl::Span<Hypothesis* const> hypotheses);
+  // Continues one prompt by the logits of its hypotheses.
+  void Advance(Running& running, absl::Span<const absl::Span<float>> logits) const;
+
+  Session& session_;
+  GenerateOptions options_;
+  // For each block keys and values [rows, 2 hidden]. The first `used_` rows are in use.
+  LargeMemory memory_;
+  std::vector<Mat> cache_;
+  int32_t used_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_INFERENCE_GENERATOR_H_

@@ -1,0 +1,164 @@
+// Generated ids and probabilities against those of transformers, in tests/golden/gpt2_causal_lm.
+#include "tasks/inference/generator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/base/threads.h"
+#include "core/tensor/safetensors.h"
+#include "tasks/inference/sampling.h"
+
+namespace cloze {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+const std::string kFolder = CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm";
+
+class GeneratorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Session::Open(kFolder, DType::kF32);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    session_ = *std::move(opened);
+    options_.max_new_tokens = 20;
+  }
+  Ids Reference(const std::string& name) const {
+    Ids ids(reference_.Find(name)->elements());
+    EXPECT_TRUE(reference_.ReadI32(name, absl::MakeSpan(ids)).ok());
+    return ids;
+  }
+  std::vector<float> Floats(const std::string& name) const {
+    std::vector<float> values(reference_.Find(name)->elements());
+    EXPECT_TRUE(reference_.ReadF32(name, absl::MakeSpan(values)).ok());
+    return values;
+  }
+  std::vector<Ids> Generate(const std::vector<Ids>& prompts, uint64_t first = 0) {
+    auto generator = Generator::Create(*session_, options_);
+    EXPECT_TRUE(generator.ok()) << generator.status();
+    auto results = generator->Generate(prompts, first, [](size_t, absl::Span<const int32_t>) {});
+    EXPECT_TRUE(results.ok()) << results.status();
+    return *std::move(results);
+  }
+  std::string ErrorOf(const std::string& folder = kFolder) {
+    auto session = Session::Open(folder, DType::kF32);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return std::string(Generator::Create(**session, options_).status().message());
+  }
+
+  SafetensorsReader reference_ = *SafetensorsReader::Open(kFolder + "/reference.safetensors");
+  std::unique_ptr<Session> session_;
+  GenerateOptions options_;
+};
+
+TEST_F(GeneratorTest, Greedy) {
+  const Ids prompt = Reference("prompt");
+  EXPECT_EQ(Generate({prompt})[0], Reference("greedy"));
+  options_.end_token = Reference("end_token")[0];
+  EXPECT_EQ(Generate({prompt})[0], Reference("greedy_until_end"));
+}
+
+TEST_F(GeneratorTest, Beams) {
+  const Ids prompt = Reference("prompt"), end = Reference("end_token");
+  const auto expect = [&](int beams, double penalty, int32_t end, const std::string& name) {
+    options_.beams = beams, options_.length_penalty = penalty, options_.end_token = end;
+    EXPECT_EQ(Generate({prompt})[0], Reference(name)) << name;
+  };
+  expect(4, 1, -1, "beams_4_length_penalty_1.0");
+  expect(5, 0, -1, "beams_5_length_penalty_0.0");
+  expect(3, 2, -1, "beams_3_length_penalty_2.0");
+  expect(4, 0, end[0], "beams_4_until_end_length_penalty_0.0");
+  expect(4, 1, end[0], "beams_4_until_end_length_penalty_1.0");
+  expect(4, 2, end[0], "beams_4_until_end_length_penalty_2.0");
+}
+
+TEST_F(GeneratorTest, ProbabilitiesOfTheNextToken) {
+  const std::vector<std::pair<std::string, SamplingRule>> rules = {{"temperature_0.7", {0.7}},
+      {"top_k_5", {1, 5}}, {"top_p_0.8", {1, 0, 0.8}},
+      {"temperature_1.3_top_k_20_top_p_0.9", {1.3, 20, 0.9}}};
+  for (const auto& [name, rule] : rules) {
+    std::vector<float> p = Floats("next_logits");
+    NextProbabilities(rule, absl::MakeSpan(p));
+    const std::vector<float> expected = Floats("next_probability." + name);
+    for (size_t i = 0; i < p.size(); ++i) {
+      EXPECT_NEAR(p[i], expected[i], 1e-6) << name << " " << i;
+      EXPECT_EQ(p[i] == 0, expected[i] == 0) << name << " " << i;
+    }
+  }
+}
+
+TEST_F(GeneratorTest, ResultsDependNeitherOnTheBatchNorOnThreads) {
+  std::vector<Ids> prompts;
+  for (int i = 0; i < 40; ++i) {
+    Ids& prompt = prompts.emplace_back();
+    for (int t = 0; t < 1 + i * 7 % 30; ++t) prompt.push_back(5 + (i * 13 + t * t) % 110);
+  }
+  for (const DType compute : {DType::kF32, DType::kBf16}) {
+    if (compute == DType::kBf16 && !MultipliesBf16()) continue;
+    session_ = *Session::Open(kFolder, compute);
+    for (const int beams : {1, 3}) {
+      options_.beams = beams, options_.rule = {beams == 1 ? 1.0 : 0.0, 0, 1};
+      const std::vector<Ids> all = Generate(prompts);
+      const int threads = Threads();
+      for (const int count : {1, 3}) {
+        SetThreads(count);
+        for (const size_t i : {0u, 7u, 33u}) EXPECT_EQ(Generate({prompts[i]}, i)[0], all[i]) << i;
+        EXPECT_EQ(Generate(prompts), all);
+      }
+      SetThreads(threads);
+    }
+  }
+}
+
+TEST_F(GeneratorTest, SeedAndPromptNumberDecideDraws) {
+  const Ids prompt = Reference("prompt");
+  options_.rule.temperature = 1;
+  const std::vector<Ids> two = Generate({prompt, prompt});
+  EXPECT_NE(two[0], two[1]);
+  EXPECT_EQ(Generate({prompt}, 1)[0], two[1]);
+  options_.seed = 2;
+  EXPECT_NE(Generate({prompt})[0], two[0]);
+}
+
+TEST_F(GeneratorTest, PenalizesRepetition) {
+  options_.repetition_penalty = 100;
+  const Ids ids = Generate({Reference("prompt")})[0];
+  EXPECT_EQ(std::set<int32_t>(ids.begin(), ids.end()).size(), ids.size());
+  std::vector<float> scores = {2, -2, 3, 0};
+  PenalizeRepetition({0, 1, 1}, 2, absl::MakeSpan(scores));
+  EXPECT_THAT(scores, testing::ElementsAre(1, -4, 3, 0));
+}
+
+TEST_F(GeneratorTest, EndsAtTheLastPosition) {
+  options_.max_new_tokens = 1000;
+  options_.end_token = 119;
+  const Ids ids = Generate({Reference("prompt")})[0];
+  EXPECT_TRUE(ids.size() == 48 || ids.back() == 119);
+}
+
+TEST_F(GeneratorTest, PicksByProbability) {
+  EXPECT_EQ(PickToken({0, 0.25, 0.75, 0}, 0), 1);
+  EXPECT_EQ(PickToken({0, 0.25, 0.75, 0}, 0.24), 1);
+  EXPECT_EQ(PickToken({0, 0.25, 0.75, 0}, 0.26), 2);
+  EXPECT_EQ(PickToken({0, 0.25, 0.75, 0}, 0.999999), 2);
+}
+
+TEST_F(GeneratorTest, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(
+      ErrorOf(CLOZE_SOURCE_DIR "/tests/golden/masked_lm"), HasSubstr("no head for causal_lm"));
+  options_.beams = 121;
+  EXPECT_THAT(ErrorOf(), HasSubstr("--beams 121: expected at most 120"));
+  options_.beams = 2, options_.rule.temperature = 1;
+  EXPECT_THAT(ErrorOf(), HasSubstr("--beams excludes --temperature"));
+  options_ = {.end_token = 120};
+  EXPECT_THAT(ErrorOf(), HasSubstr("--end-token 120: expected an id below 120"));
+  options_ = {.stop = {"."}};
+  EXPECT_THAT(ErrorOf(), HasSubstr("expected a tokenizer"));
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,124 @@
+// Trains decoders with `cloze pretrain` and continues texts with them.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kGolden = CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm";
+
+class GenerateTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new std::string(TemporaryFolder());
+    std::ofstream text(Path("text.txt"));
+    for (int i = 0; i < 60; ++i) text << "the cat sat on the mat\n\nthe dog ran to the sea\n\n";
+    text.close();
+    std::ofstream(Path("spec")) << R"(
+      model { encoder { architecture: GPT2 preset: CUSTOM layers: 2 hidden: 32 heads: 2
+              intermediate: 64 max_positions: 32 } tokenizer: ")"
+                                << Path("vocab") << R"(" }
+      causal_lm { max_tokens: 32 } train { files: ")"
+                                << Path("text.txt") << R"(" } validation { files: ")"
+                                << Path("text.txt") << R"(" }
+      batch { tokens: 256 } schedule { steps: 60 } optimizer { learning_rate: 1e-2 }
+      output { directory: ")" << Path("run")
+                                << "\" }\n";
+    ASSERT_EQ(RunCloze("vocab --kind bpe --size 290 --min-count 1 --text " + Path("text.txt") +
+                       " --out " + Path("vocab"))
+                  .exit,
+        0);
+    const RunResult trained = RunCloze("pretrain " + Path("spec"));
+    ASSERT_EQ(trained.exit, 0) << trained.err;
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static std::string Path(const std::string& name) { return *folder_ + "/" + name; }
+  static RunResult Generate(const std::string& options, const std::string& before = "") {
+    return RunCloze("generate --model " + Path("run") + " " + options, before);
+  }
+
+  static inline std::string* folder_ = nullptr;
+};
+
+TEST_F(GenerateTest, ContinuesWhatItHasLearned) {
+  EXPECT_EQ(Generate("'the cat'").out, "the cat sat on the mat\n");
+  EXPECT_EQ(Generate("--beams 3", "printf 'the dog\\nthe cat\\n' | ").out,
+      "the dog ran to the sea\nthe cat sat on the mat\n");
+  const json line = json::parse(Generate("--output-format jsonl 'the dog'").out);
+  EXPECT_EQ(line["generated"], " ran to the sea");
+  EXPECT_EQ(line["text"], "the dog");
+  EXPECT_EQ(Generate("--stop ' to' 'the dog'").out, "the dog ran\n");
+  std::ofstream(Path("prompts.txt")) << "the dog\n";
+  EXPECT_EQ(
+      Generate("--input " + Path("prompts.txt") + " --stop sea --stop to").out, "the dog ran \n");
+}
+
+TEST_F(GenerateTest, DrawsTheSameTextWithAnyNumberOfThreads) {
+  const std::string draw = "--temperature 2 --top-k 50 --top-p 0.9 --seed 3 --threads ";
+  const RunResult one = Generate(draw + "1 the 'the cat'"),
+                  four = Generate(draw + "4 the 'the cat'");
+  EXPECT_EQ(one.out, four.out);
+  EXPECT_THAT(one.out, StartsWith("the"));
+}
+
+TEST_F(GenerateTest, RunsAreVerifiedEvaluatedAndTrainedOn) {
+  EXPECT_EQ(RunCloze("verify " + Path("run")).exit, 0);
+  const RunResult evaluated =
+      RunCloze("evaluate --model " + Path("run") + " --data " + Path("text.txt"));
+  EXPECT_EQ(evaluated.exit, 0) << evaluated.err;
+  EXPECT_LT(json::parse(evaluated.out)["perplexity"], 3);
+  EXPECT_THAT(RunCloze("pretrain --plan " + Path("spec")).out, HasSubstr("parameters"));
+  std::ofstream(Path("lora.spec")) << "model { start_from: \"" << Path("run")
+                                   << "\" } causal_lm { max_tokens: 32 } train { files: \""
+                                   << Path("text.txt") << "\" } batch { tokens: 256 }"
+                                   << " schedule { steps: 3 } trainable { lora {} } output {"
+                                   << " directory: \"" << Path("lora") << "\" }\n";
+  const RunResult trained = RunCloze("pretrain " + Path("lora.spec"));
+  ASSERT_EQ(trained.exit, 0) << trained.err;
+  EXPECT_THAT(
+      RunCloze("generate --model " + Path("lora") + " 'the cat'").out, StartsWith("the cat"));
+}
+
+TEST_F(GenerateTest, TellsWhatIsWrong) {
+  const auto error = [](const std::string& options, const std::string& before = "") {
+    const RunResult result = RunCloze("generate " + options, before);
+    EXPECT_NE(result.exit, 0);
+    return result.err;
+  };
+  const std::string model = "--model " + Path("run") + " ";
+  EXPECT_THAT(error(model + "''"), HasSubstr("an empty prompt: expected at least one token"));
+  EXPECT_THAT(error(model, "yes the cat | head -n 40 | tr '\\n' ' ' | "),
+      HasSubstr("standard input:1: a prompt of "));
+  EXPECT_THAT(error(model + "--beams 1000 a"), HasSubstr("the tokens of the vocabulary"));
+  EXPECT_THAT(error("--model " CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/post_norm a"),
+      HasSubstr("has no head for causal_lm"));
+  EXPECT_THAT(error("--model " + kGolden + " a"), HasSubstr("expected a tokenizer"));
+  EXPECT_THAT(RunCloze("predict --model " + Path("run"), "echo a | ").err,
+      HasSubstr("use `cloze generate`"));
+  EXPECT_THAT(RunCloze("pretrain " + Path("spec") + " --set model.encoder.architecture=BERT").err,
+      HasSubstr("the model is an encoder: expected model.encoder.architecture GPT2"));
+}
+
+TEST_F(GenerateTest, ContinuesIds) {
+  const RunResult result = RunCloze("generate --model " + kGolden +
+                                        " --input-format ids --output-format ids --end-token 119 "
+                                        "--max-new-tokens 2",
+      "echo 5 7 9 | ");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("5 7 9 "));
+}
+
+}  // namespace
+}  // namespace cloze

@@ -1,0 +1,173 @@
+// `cloze generate`: continues texts with a decoder.
+#include <unistd.h>
+
+#include "absl/strings/str_join.h"
+#include "core/base/text.h"
+#include "tasks/inference/generator.h"
+#include "tools/infer.h"
+
+namespace cloze {
+namespace {
+
+struct Options {
+  InferOptions infer;
+  std::vector<std::string> prompts;
+  GenerateOptions generate;
+  int64_t seed = 1;
+  int end_token = -1;
+  std::string output = "text";
+};
+
+// Prompts, and what is printed for them.
+class Prompts {
+ public:
+  Prompts(Session& session, Generator generator, const Options& options)
+      : session_(session), generator_(std::move(generator)), options_(options),
+        task_(MakeTask(HeadKind::kCausalLm)),
+        streams_(options.output == "text" && options.generate.beams == 1 && ::isatty(1) == 1) {}
+
+  // Answers records in order.
+  absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
+    std::vector<std::vector<int32_t>> prompts;
+    for (const Record& record : records) {
+      CutCounts cut;
+      auto examples = task_->Encode(record, session_.input(), &cut);
+      if (!examples.ok() && record.line > 0)
+        return Annotate(examples.status(), SourceOf(options_.infer.input), ":", record.line);
+      RETURN_IF_ERROR(examples.status());
+      prompts.push_back(std::move(examples->front().ids));
+    }
+    // On a terminal a text appears while it grows, so prompts are continued one by one.
+    const size_t at_once = streams_ ? 1 : prompts.size();
+    for (size_t i = 0; i < prompts.size(); i += at_once)
+      RETURN_IF_ERROR(Generate(absl::MakeSpan(records).subspan(i, at_once),
+          absl::MakeSpan(prompts).subspan(i, at_once), writer));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Generate(absl::Span<const Record> records,
+      absl::Span<const std::vector<int32_t>> prompts, LineWriter& writer) {
+    absl::Status status = streams_ ? WriteStdout(records[0].text) : absl::OkStatus();
+    size_t shown = 0;
+    const auto stream = [&](size_t, absl::Span<const int32_t> ids) {
+      if (!streams_ || !status.ok()) return;
+      std::string text = generator_.Continuation(ids, prompts[0].size());
+      // A replacement character at the end may be the beginning of another one.
+      while (text.ends_with("\uFFFD")) text.resize(text.size() - 3);
+      if (text.size() <= shown) return;
+      status = WriteStdout(text.substr(shown));
+      shown = text.size();
+    };
+    ASSIGN_OR_RETURN(const auto results, generator_.Generate(prompts, next_, stream));
+    next_ += prompts.size();
+    RETURN_IF_ERROR(status);
+    for (size_t i = 0; i < results.size(); ++i)
+      RETURN_IF_ERROR(Write(records[i], prompts[i].size(), results[i], shown, writer));
+    return absl::OkStatus();
+  }
+
+  absl::Status Write(const Record& record, size_t prompt, const std::vector<int32_t>& ids,
+      size_t shown, LineWriter& writer) const {
+    if (options_.output == "ids") return writer.Write(absl::StrJoin(ids, " "));
+    const std::string text = generator_.Continuation(ids, prompt);
+    if (streams_) return WriteStdout(text.substr(std::min(shown, text.size())) + "\n");
+    if (options_.output == "text") return writer.Write(record.text + text);
+    OrderedJson json = OrderedJson::object();
+    if (!record.id.empty()) json["id"] = OrderedJson::parse(record.id);
+    json.update({{"text", record.text}, {"generated", text},
+        {"ids", std::vector<int32_t>(ids.begin() + static_cast<int64_t>(prompt), ids.end())}});
+    return writer.Write(ToJsonLine(json));
+  }
+
+  Session& session_;
+  Generator generator_;
+  const Options& options_;
+  std::unique_ptr<Task> task_;
+  const bool streams_;
+  uint64_t next_ = 0;  // number of the next prompt
+};
+
+absl::Status Generate(Options options) {
+  GenerateOptions& generate = options.generate;
+  SamplingRule& rule = generate.rule;
+  if (rule.temperature == 0 && (rule.top_k > 0 || rule.top_p < 1)) rule.temperature = 1;
+  generate.seed = static_cast<uint64_t>(options.seed);
+  generate.end_token = options.end_token;
+  generate.stop_flag = StopOnSignals();
+  ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
+  ASSIGN_OR_RETURN(Generator generator, Generator::Create(*session, generate));
+  if (options.output != "ids") RETURN_IF_ERROR(session->TokenizerOr().status());
+  Prompts prompts(*session, std::move(generator), options);
+  return WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
+    if (!options.prompts.empty()) {
+      std::vector<Record> records;
+      for (const std::string& text : options.prompts) records.emplace_back().text = text;
+      const absl::Status status = prompts.Answer(records, writer);
+      return status.ok() ? writer.Flush() : status;
+    }
+    auto reader = InputReader::Open(options.infer.input);
+    if (!reader.ok()) return reader.status();
+    return ForEachRecords(*reader, writer,
+        [&](const std::vector<Record>& records) { return prompts.Answer(records, writer); });
+  });
+}
+
+void DeclareChoice(Command& command, GenerateOptions* options) {
+  command.Add("--beams", &options->beams,
+      "Beam search: the number of hypotheses that are kept. 1: greedy search, or sampling.",
+      {.min = 1, .max = 1024});
+  command.Add("--length-penalty", &options->length_penalty,
+      "Beam search: hypotheses are ranked by log probability / new tokens ^ this.",
+      {.min = -100, .max = 100});
+  command.Add("--temperature", &options->rule.temperature,
+      "Draw tokens from the softmax of logits / this. 0: the likeliest token.",
+      {.min = 0, .max = 1000});
+  command.Add("--top-k", &options->rule.top_k,
+      "Draw from the k likeliest tokens only. 0: from all.", {.min = 0, .max = 1e9});
+  command.Add("--top-p", &options->rule.top_p,
+      "Draw from the fewest likeliest tokens that have at least this probability together.",
+      {.min = 0, .max = 1});
+  command.Add("--repetition-penalty", &options->repetition_penalty,
+      "Divide positive logits of tokens that occurred by this, and multiply negative ones. 1: "
+      "none.",
+      {.min = 0.01, .max = 100});
+}
+
+}  // namespace
+
+void AddGenerate(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    AddInferOptions(command, &options.infer, false);
+    command.Add("prompt", &options.prompts, "Texts to continue. Default: those of --input.");
+    command.Add("--input", &options.infer.input.path,
+        "File with prompts, one per line; - is standard input.", {.type = "FILE"});
+    AddInputFormat(command, &options.infer.input);
+    command.Add("--output-format", &options.output,
+        "text: the prompt and its continuation. jsonl: {\"text\": prompt, \"generated\": text, "
+        "\"ids\": new ids}. ids: all ids, between blanks.",
+        {.choices = {"text", "jsonl", "ids"}});
+    command.Add("--out", &options.infer.out,
+        "File for the answers, which appears when all are there. Default: standard output.",
+        {.type = "FILE"});
+    command.Add("--force", &options.infer.force, "Replace an existing file.");
+    command.Add("--max-new-tokens", &options.generate.max_new_tokens,
+        "Most tokens to generate for a prompt; generation also ends at the model's last position.",
+        {.min = 1, .max = 1e9});
+    DeclareChoice(command, &options.generate);
+    command.Add("--seed", &options.seed,
+        "Seed of the draws. The same seed, prompt and number of the prompt give the same text.",
+        {.min = 0, .max = 9e18});
+    command.Add("--end-token", &options.end_token, "Id that ends a text. -1: the model's.",
+        {.min = -1, .max = 1e9});
+    command.Add("--stop", &options.generate.stop,
+        "Text that ends generation and is not printed. Repeatable.",
+        {.type = "TEXT", .repeatable = true});
+  };
+  app.AddCommand<Options>("generate", "Continue texts with a causal language model.",
+      "  cloze generate --model models/gpt2 --temperature 0.8 --top-p 0.95 'Once upon a time'\n"
+      "  cloze generate --model models/gpt2 --beams 4 --output-format jsonl < prompts.txt",
+      declare, Generate);
+}
+
+}  // namespace cloze
