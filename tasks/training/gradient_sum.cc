@@ -31,7 +31,7 @@ Ranks::Message MessageOf(int rank, float* data, int64_t n) {
   return {rank, reinterpret_cast<char*>(data), n * static_cast<int64_t>(sizeof(float))};
 }
 
-// Partial of the sum of micro-batches [first, first + size).
+// The sum of micro-batches [first, first + size).
 struct Partial {
   int64_t first, size;
   float* data = nullptr;
