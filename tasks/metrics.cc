@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
@@ -15,7 +14,6 @@ namespace cloze {
 namespace {
 
 constexpr size_t kMostLabelsOfConfusion = 100;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // All in ASCII, so that a terminal is safe from the labels.
 std::string Dump(const OrderedJson& json) {
@@ -251,7 +249,7 @@ MetricResults RegressionMetric::Results() const {
   }
   const double n = values_.size();
   return {{{"pearson", Correlation(values_, predicted_)},
-              {"spearman", Correlation(Ranks(values_), Ranks(predicted_))},
+              {"spearman", Correlation(MeanRanks(values_), MeanRanks(predicted_))},
               {"mse", Ratio(squares, n)}, {"mae", Ratio(distances, n)}},
       {}};
 }

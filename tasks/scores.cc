@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,7 +12,6 @@
 namespace cloze {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLeastTemperature = 0.2, kMostTemperature = 20;
 
 // Returns the temperature at which `slope`, an increasing function of 1/T, is 0.
@@ -28,7 +26,7 @@ float Bisect(const std::function<double(double)>& slope) {
 
 }  // namespace
 
-std::vector<double> Ranks(absl::Span<const double> values) {
+std::vector<double> MeanRanks(absl::Span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
@@ -45,7 +43,7 @@ double AreaUnderCurve(absl::Span<const double> scores, const std::vector<bool>& 
   const double positives = std::count(positive.begin(), positive.end(), true),
                others = scores.size() - positives;
   if (positives == 0 || others == 0) return kNaN;
-  const std::vector<double> ranks = Ranks(scores);
+  const std::vector<double> ranks = MeanRanks(scores);
   double sum = 0;
   for (size_t i = 0; i < ranks.size(); ++i) sum += positive[i] ? ranks[i] : 0;
   return (sum - positives * (positives + 1) / 2) / (positives * others);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,10 @@
 
 namespace cloze {
 
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
 // Returns the rank of each value, from 1; equal values share the mean of theirs.
-std::vector<double> Ranks(absl::Span<const double> values);
+std::vector<double> MeanRanks(absl::Span<const double> values);
 
 // Returns the area under the ROC curve: the share of pairs of a positive and another example in
 // which the positive has the higher score; equal scores count half. Computed from the rank sum of

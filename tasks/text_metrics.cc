@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/algorithm/container.h"
 #include "tasks/scores.h"
@@ -15,7 +14,6 @@ using Spec = SequenceClassificationSpec;
 // Logits that are kept for AUC and for fitting; of more texts there is no AUC.
 constexpr size_t kMostLogits = size_t{1} << 24;
 constexpr size_t kErrorBytes = 200;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
 

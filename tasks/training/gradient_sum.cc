@@ -54,7 +54,7 @@ std::vector<Partial> BlocksOf(int64_t begin, int64_t end) {
 }
 
 // Adds up n floats of consecutive pieces. Returns the sum, which is in one of them.
-const float* AddPieces(std::vector<Partial> pieces, int64_t n) {
+const float* AddPieces(const std::vector<Partial>& pieces, int64_t n) {
   std::vector<Partial> sums;
   const auto merge = [&] {
     const Partial right = sums.back();
