@@ -14,7 +14,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const std::string kGolden = CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm";
+const std::string kDecoder = CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm";
 
 class GenerateTest : public testing::Test {
  protected:
@@ -104,7 +104,7 @@ TEST_F(GenerateTest, TellsWhatIsWrong) {
   EXPECT_THAT(error(model + "--beams 1000 a"), HasSubstr("the tokens of the vocabulary"));
   EXPECT_THAT(error("--model " CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/post_norm a"),
       HasSubstr("has no head for causal_lm"));
-  EXPECT_THAT(error("--model " + kGolden + " a"), HasSubstr("expected a tokenizer"));
+  EXPECT_THAT(error("--model " + kDecoder + " a"), HasSubstr("expected a tokenizer"));
   EXPECT_THAT(RunCloze("predict --model " + Path("run"), "echo a | ").err,
       HasSubstr("use `cloze generate`"));
   EXPECT_THAT(RunCloze("pretrain " + Path("spec") + " --set model.encoder.architecture=BERT").err,
@@ -112,7 +112,7 @@ TEST_F(GenerateTest, TellsWhatIsWrong) {
 }
 
 TEST_F(GenerateTest, ContinuesIds) {
-  const RunResult result = RunCloze("generate --model " + kGolden +
+  const RunResult result = RunCloze("generate --model " + kDecoder +
                                         " --input-format ids --output-format ids --end-token 119 "
                                         "--max-new-tokens 2",
       "echo 5 7 9 | ");

@@ -89,7 +89,7 @@ void MpiRanks::Wait(std::vector<MPI_Request> requests) {
     }
     if (waited > told) {
       SendNotices();
-      told = kUnlimited;
+      told = static_cast<double>(kUnlimited);
     }
     if (timeout_ > 0 && waited > timeout_) GiveUp();
     if (waited > kSpin) CheckLauncher();
