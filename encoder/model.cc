@@ -314,14 +314,10 @@ absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<s
   return absl::OkStatus();
 }
 
-void Model::UseInt8() {
-  constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue,
-      Role::kAttentionOutput, Role::kGate, Role::kIntermediate, Role::kOutput};
+void Model::UseInt8(absl::FunctionRef<bool(const Param&)> wanted) {
   int8_.assign(params_.size(), false);
   for (ParamId id = 0; id < params_.size(); ++id) {
-    const Param& p = params_.param(id);
-    int8_[id] = p.part == Part::kWeight && p.cols <= kInt8MostDepth &&
-                absl::c_linear_search(kRoles, p.role);
+    int8_[id] = IsInt8Layer(params_.param(id), config_) && wanted(params_.param(id));
   }
 }
 
@@ -338,7 +334,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     for (const Param& param : opened.whole()) whole.push_back(param.name);
     model = std::make_unique<Model>(opened);
     RETURN_IF_ERROR(model->Load(base, 0, &fresh, whole));
-    RETURN_IF_ERROR(opened.CheckBase(HashParams(model->params(), config)));
+    if (!config.int8) RETURN_IF_ERROR(opened.CheckBase(HashParams(model->params(), config)));
     RETURN_IF_ERROR(opened.Load(0, &model->params()));
   }
   if (fresh.empty()) return model;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/modules/encoder.h"
@@ -66,8 +67,9 @@ class Model {
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
-  // From now on passes multiply the linear layers of the blocks in int8. For inference.
-  void UseInt8();
+  // From now on passes multiply the layers of IsInt8Layer, or those of them that are `wanted`, in
+  // int8. For inference.
+  void UseInt8(absl::FunctionRef<bool(const Param&)> wanted = [](const Param&) { return true; });
 
   const ModelConfig& config() const { return config_; }
   ParamStore& params() { return params_; }

@@ -33,6 +33,7 @@
   X(Attention)            \
   X(Merge)                \
   X(Export)               \
+  X(Quantize)             \
   X(Verify)               \
   X(Report)               \
   X(Bench)                \

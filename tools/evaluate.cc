@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
-#include "absl/algorithm/container.h"
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
-#include "encoder/folder/model_folder.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
 #include "tasks/inference/predictor.h"
+#include "tools/evaluation.h"
 #include "tools/infer.h"
 #include "tools/predictions.h"
 #include "tools/ranks.h"
@@ -25,56 +24,6 @@ struct Options {
   std::string predictions;
   bool force = false, json = false;
 };
-
-// What the model was trained on: the task, and how its data are read.
-struct TaskAndSpec {
-  std::unique_ptr<Task> task;
-  LoadedSpec loaded;
-};
-
-// From the run's own spec.textproto; without one (a folder from elsewhere), from the model folder
-// with default fields.
-absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config) {
-  const std::string path = JoinPath(folder, "spec.textproto");
-  TaskAndSpec found;
-  if (MakeTask(config.head) == nullptr)
-    return Error(Exit::kMismatch, QuotePath(folder),
-        " has no head that can be evaluated (the metrics of its training are in metrics.json)");
-  if (PathExists(path)) {
-    ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
-    found.task = MakeTask(found.loaded.spec);
-    if (found.task->head() != config.head)
-      return Error(
-          Exit::kMismatch, QuotePath(path), ": its task is not that of the config.json beside it");
-    // What training has fitted.
-    JsonFields fields(config.task_fields, JoinPath(folder, "config.json"));
-    found.task->Restore(config, fields, found.task->max_tokens());
-    RETURN_IF_ERROR(fields.status());
-    return found;
-  }
-  found.loaded.path = folder;
-  ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));
-  return found;
-}
-
-// Puts the files to evaluate into the spec's validation.
-absl::Status SetData(const Options& options, LoadedSpec* loaded) {
-  DataSpec data =
-      loaded->spec.validation().files_size() > 0 ? loaded->spec.validation() : loaded->spec.train();
-  data.clear_max_examples();
-  data.clear_share();
-  data.clear_leave_out();
-  data.clear_files();
-  data.clear_format();  // by the extension of the new files
-  for (const std::string& file : options.data) data.add_files(file);
-  *loaded->spec.mutable_validation() = data;
-  for (const std::string& assignment : options.overrides)
-    RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat("validation.", assignment)));
-  const DataSpec& read = loaded->spec.validation();
-  if (!absl::c_equal(read.files(), options.data))
-    return Error(Exit::kUsage, "--set files: --data names the files");
-  return VerifyRanges(*loaded);
-}
 
 // The format of --predictions.
 absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
@@ -144,7 +93,7 @@ absl::Status EvaluateModel(const Options& options) {
   const ModelConfig& config = model->config();
   ASSIGN_OR_RETURN(TaskAndSpec found, TaskOf(folder, config));
   auto& [task, loaded] = found;
-  RETURN_IF_ERROR(SetData(options, &loaded));
+  RETURN_IF_ERROR(SetData(options.data, options.overrides, &loaded));
   const TaskSpec& spec = loaded.spec;
   auto loading = LoadTokenizer(folder, spec.model().lowercase());
   if (ExitOf(loading.status()) == Exit::kNoInput)
@@ -159,8 +108,8 @@ absl::Status EvaluateModel(const Options& options) {
   RETURN_IF_ERROR(ProgramRanks().CheckSame("the data", built.name()));
   for (const std::string& line : DescribeStore("data", built))
     if (ProgramRanks().first()) std::fprintf(stderr, "%s\n", line.c_str());
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(infer));
-  if (infer.compute == "int8") model->UseInt8();
+  ASSIGN_OR_RETURN(DType compute, ComputeOf(infer));
+  if (UsesInt8(infer, *model)) model->UseInt8(), compute = FastestType();
   ASSIGN_OR_RETURN(const MetricResults results,
       EvaluateStore(options, spec, *task, built.store, *model,
           {.compute = compute,

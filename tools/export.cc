@@ -31,6 +31,8 @@ absl::Status Export(const Options& options) {
         Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();
+  ModelConfig plain = config;  // ONNX files hold f32
+  plain.int8 = false;
   const OnnxPool pool = options.pool == "mean"  ? OnnxPool::kMean
                         : options.pool == "cls" ? OnnxPool::kClass
                                                 : OnnxPool::kNone;
@@ -43,7 +45,7 @@ absl::Status Export(const Options& options) {
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
   RETURN_IF_ERROR(options.external_data ? graph.Write(folder.path(), options.opset, 0)
                                         : graph.Write(folder.path(), options.opset));
-  RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(config)));
+  RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
   RETURN_IF_ERROR(CopyTokenizer(options.model, folder.path(), config.max_tokens()));
   RETURN_IF_ERROR(folder.Commit());
   if (config.crf)

@@ -43,7 +43,10 @@ void AddViterbi(Command& command, std::optional<bool>* viterbi);
 // The adapters that --adapter names.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// Returns the type of activations that --compute names; for int8 that of all but the products.
+// True if --compute asks for int8, or is auto and the folder is quantized.
+bool UsesInt8(const InferOptions& options, const Model& model);
+
+// Returns the type of activations that --compute names, except for int8.
 absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 
 // Opens the model and sets how the input is read: vocabulary size, the fields of tables as in the

@@ -185,6 +185,7 @@ absl::Status SafetensorsReader::ReadPartF32(
         return x > kMax ? HUGE_VALF : x < -kMax ? -HUGE_VALF : static_cast<float>(x);
       }));
       break;
+    case FileType::kI8: RETURN_IF_ERROR(ReadScaled(*tensor, first, out)); break;
     default:
       return Wrong(
           *tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected F32, F16, BF16 or F64"));
@@ -194,6 +195,27 @@ absl::Status SafetensorsReader::ReadPartF32(
   return Wrong(*tensor, absl::StrCat("element ", first + (odd - out.begin()), " is ",
                             std::isnan(*odd) ? "NaN" : "infinite or too large",
                             "; the file is damaged or training diverged"));
+}
+
+absl::Status SafetensorsReader::ReadScaled(
+    const TensorInfo& tensor, int64_t first, absl::Span<float> out) const {
+  const std::string name = tensor.name + "_scale";
+  const TensorInfo* scale = Find(name);
+  if (tensor.shape.size() != 2)
+    return Wrong(tensor, absl::StrCat("I8 of shape ", ShapeString(tensor.shape), ": expected 2-D"));
+  const int64_t rows = tensor.shape[0], cols = tensor.shape[1];
+  if (scale == nullptr || scale->type == FileType::kI8 ||
+      scale->shape != std::vector<int64_t>{rows, 1}) {
+    return Wrong(tensor, absl::StrCat("type I8: expected floating-point scales ", Quote(name),
+                             " of shape ", ShapeString({rows, 1}), ", found ",
+                             scale == nullptr ? "none" : ShapeString(scale->shape)));
+  }
+  CLOZE_CHECK(cols > 0 && first % cols == 0 && out.size() % cols == 0);
+  std::vector<float> scales(out.size() / cols);
+  RETURN_IF_ERROR(ReadPartF32(name, first / cols, absl::MakeSpan(scales)));
+  size_t i = 0;
+  return ReadConverted<int8_t>(
+      tensor, first, out, [&](int8_t q) { return static_cast<float>(q) * scales[i++ / cols]; });
 }
 
 absl::Status SafetensorsReader::ReadI32(absl::string_view name, absl::Span<int32_t> out) const {

@@ -19,7 +19,7 @@
 namespace cloze {
 
 // Element types that have a use here. The other types of the format have the values after these.
-enum class FileType : uint8_t { kF32, kF16, kBf16, kF64, kI32, kI64 };
+enum class FileType : uint8_t { kF32, kF16, kBf16, kF64, kI32, kI64, kI8 };
 int64_t SizeOf(FileType type);
 absl::string_view NameOf(FileType type);
 
@@ -72,11 +72,12 @@ class SafetensorsReader {
   // Returns nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
 
-  // Reads a tensor of type F32, F16, BF16 or F64 into `out`. kData when it is missing, has another
+  // Reads a tensor of type F32, F16, BF16 or F64 into `out`; or of type I8 [rows, cols], times the
+  // scale of its row in the tensor `name`_scale [rows, 1]. kData when it is missing, has another
   // type or not out.size() elements, or holds a NaN or an infinity (also a double too large for
   // f32).
   absl::Status ReadF32(absl::string_view name, absl::Span<float> out) const;
-  // Reads out.size() elements from `first`. Requires that the tensor has them.
+  // Reads out.size() elements from `first`. Requires that the tensor has them; of I8 whole rows.
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
@@ -89,6 +90,7 @@ class SafetensorsReader {
   absl::Status Add(const std::string& path);
   absl::Status AddShards(const std::string& index_path);
   absl::StatusOr<const TensorInfo*> Need(absl::string_view name, int64_t elements) const;
+  absl::Status ReadScaled(const TensorInfo& tensor, int64_t first, absl::Span<float> out) const;
   absl::Status Wrong(const TensorInfo& tensor, absl::string_view what) const;
   template <typename T, typename Out, typename Convert>
   absl::Status ReadConverted(

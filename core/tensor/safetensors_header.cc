@@ -15,7 +15,7 @@ struct TypeName {
 };
 // In the order of FileType.
 constexpr TypeName kTypes[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I32", 4},
-    {"I64", 8}, {"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2},
+    {"I64", 8}, {"I8", 1}, {"BOOL", 1}, {"U8", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2},
     {"U16", 2}, {"U32", 4}, {"U64", 8}};
 
 template <typename... Parts>

@@ -271,6 +271,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   ReadSizes(fields, &config);
   ReadHead(fields, &config);
   ReadOwn(fields, path, &config);
+  ReadQuantization(fields, &config);
   ReadLabels(fields, &config);
   if (!fields.status().ok()) return fields.status();
   return config;
@@ -301,6 +302,7 @@ std::string FormatConfig(const ModelConfig& config) {
                                                         : "single_label_classification";
   }
   if (family.write != nullptr) family.write(config, &json);
+  if (config.int8) json["quantization_config"] = QuantizationJson(config);
   const Json own = OwnFields(config);
   if (!own.empty()) json["cloze"] = own;
   return ToJsonText(json);

@@ -29,8 +29,15 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 // types of rotary positions than "default" are an error of `field`.
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base);
 
-// Returns config.json for transformers. The member "cloze" has what transformers cannot express:
-// how texts are read, a sequence classifier without pooler, a CRF, fixed sinusoids.
+// Reads quantization_config as compressed-tensors writes it: weights int8 per channel, activations
+// int8 per token. Other schemes are an error of the field.
+void ReadQuantization(JsonFields& fields, ModelConfig* config);
+// Returns the quantization_config of a model whose config.int8 is true.
+Json QuantizationJson(const ModelConfig& config);
+
+// Returns config.json for transformers. With config.int8 it describes a quantized folder. The
+// member "cloze" has what transformers cannot express: how texts are read, a sequence classifier
+// without pooler, a CRF, fixed sinusoids.
 std::string FormatConfig(const ModelConfig& config);
 
 // Returns the first difference of sizes, for example "hidden_size is 8, expected 16", or "".

@@ -1,5 +1,7 @@
 #include "encoder/folder/model_folder.h"
 
+#include <cmath>
+#include <list>
 #include <map>
 
 #include "absl/algorithm/container.h"
@@ -17,6 +19,31 @@ namespace {
 
 constexpr int64_t kMaxConfig = 64 << 20;
 
+// A matrix whose row r is scale[r] q[r].
+struct Int8Matrix {
+  std::vector<int8_t> q;
+  std::vector<float> scale;
+};
+
+Int8Matrix QuantizeMatrix(ConstMat m) {
+  Int8Matrix to = {std::vector<int8_t>(m.rows * m.cols), std::vector<float>(m.rows)};
+  for (int64_t r = 0; r < m.rows; ++r) {
+    const float* from = m.f32(r);
+    float most = 0;
+    for (int64_t c = 0; c < m.cols; ++c) most = std::max(most, std::fabs(from[c]));
+    to.scale[r] = most / 127;
+    for (int64_t c = 0; most > 1e-35f && c < m.cols; ++c)
+      to.q[r * m.cols + c] = static_cast<int8_t>(std::lrint(from[c] / most * 127));
+  }
+  return to;
+}
+
+// True for what a quantized folder stores as int8. Few rows of tables are used, so that those cost
+// disk and not time.
+bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
+  return !param.transposed && (param.role == Role::kWordEmbeddings || IsInt8Layer(param, config));
+}
+
 // The tensors of a folder by the name of our parameter.
 using Tensors = std::map<std::string, const TensorInfo*>;
 
@@ -25,7 +52,7 @@ Tensors ByOurNames(
   Tensors tensors;
   for (const TensorInfo& tensor : files.tensors()) {
     const std::string name = CanonicalName(tensor.name, family);
-    if (name.empty()) continue;
+    if (name.empty() || absl::EndsWith(name, ".weight_scale")) continue;  // read with the weight
     const auto [known, added] = tensors.emplace(name, &tensor);
     if (!added)
       wrong->push_back(
@@ -64,7 +91,8 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
 // Returns why `tensor` cannot be read into `param` and, of `count`, the next parameters of the same
 // shape, or "".
 std::string Disagreement(const Param& param, const TensorInfo& tensor, int64_t count = 1) {
-  constexpr FileType kFloats[] = {FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64};
+  constexpr FileType kFloats[] = {
+      FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64, FileType::kI8};
   std::vector<int64_t> shape = param.shape();
   shape[0] *= count;
   if (tensor.shape != shape) {
@@ -233,13 +261,21 @@ absl::Status SaveWeights(
   RETURN_IF_ERROR(MakeDirectories(folder));
   std::vector<TensorData> tensors;
   std::vector<std::vector<float>> copies;
+  std::list<Int8Matrix> quantized;  // both live until they are written
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
     if (!Stores(config, param)) continue;
+    const std::string name = StoredName(config, param);
+    if (config.int8 && IsStoredAsInt8(param, config)) {
+      const Int8Matrix& m = quantized.emplace_back(QuantizeMatrix(store.value(id)));
+      tensors.push_back({name, param.shape(), FileType::kI8, m.q.data()});
+      tensors.push_back({name + "_scale", {param.rows, 1}, FileType::kF32, m.scale.data()});
+      continue;
+    }
     const float* values = store.values().data() + param.offset;
     if (param.transposed)
       values = copies.emplace_back(Transposed(values, param.rows, param.cols)).data();
-    tensors.push_back({StoredName(config, param), param.shape(), FileType::kF32, values});
+    tensors.push_back({name, param.shape(), FileType::kF32, values});
   }
   const bool generator = *config.training.part != '\0';
   RETURN_IF_ERROR(ReplaceSafetensors(

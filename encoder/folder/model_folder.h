@@ -40,9 +40,9 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
 inline constexpr char kGeneratorWeights[] = "model.generator.safetensors",
                       kGeneratorConfig[] = "generator_config.json";
 
-// Writes config.json and model.safetensors (f32, without parameters of adapters) into `folder`, and
-// the same of its generator; creates the folder and replaces each file atomically. kInternal if a
-// value is not finite.
+// Writes config.json and model.safetensors (f32, or with config.int8 int8 where IsInt8Layer and for
+// word embeddings; without parameters of adapters) into `folder`, and the same of its generator;
+// creates the folder and replaces each file atomically. kInternal if a value is not finite.
 absl::Status SaveWeights(
     const std::string& folder, const ModelConfig& config, const ParamStore& store);
 

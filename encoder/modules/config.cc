@@ -1,5 +1,8 @@
 #include "encoder/modules/config.h"
 
+#include "absl/algorithm/container.h"
+#include "core/ops/matmul.h"
+
 #include "absl/strings/str_replace.h"
 
 namespace cloze {
@@ -77,6 +80,15 @@ ParamKey ModelConfig::Key(Role role, int layer) const {
       .role = role,
       .layer = (group + 1) * size - inner + block,
       .shared = layer % size >= inner};
+}
+
+bool IsInt8Layer(const Param& param, const ModelConfig& config) {
+  constexpr Role kRoles[] = {Role::kQuery, Role::kKey, Role::kValue, Role::kQueryKeyValue,
+      Role::kAttentionOutput, Role::kGate, Role::kIntermediate, Role::kOutput};
+  return param.part == Part::kWeight && !param.vector && param.adapter < 0 &&
+         param.cols <= kInt8MostDepth && absl::c_linear_search(kRoles, param.role) &&
+         absl::c_none_of(config.unquantized,
+             [&](const std::string& module) { return param.name == module + ".weight"; });
 }
 
 }  // namespace cloze

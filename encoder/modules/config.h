@@ -141,7 +141,13 @@ struct TrainingConfig {
   bool shares_embeddings = false;  // a generator with its model
 };
 
-struct ModelConfig {
+// What a quantized folder says: linear layers of the blocks have int8 weights.
+struct QuantizedLayers {
+  bool int8 = false;
+  std::vector<std::string> unquantized;  // names of modules that do not
+};
+
+struct ModelConfig : QuantizedLayers {
   const Family* family = nullptr;
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
   int32_t embedding = 0;    // size of the embeddings; 0: hidden
@@ -195,6 +201,10 @@ struct ModelConfig {
   // True if the parameters of this role are those of the model that a generator belongs to.
   bool shares(Role role) const;
 };
+
+// True if `param` is a weight that passes multiply in int8: of a linear layer of a block, except
+// for those of config.unquantized.
+bool IsInt8Layer(const Param& param, const ModelConfig& config);
 
 }  // namespace cloze
 

@@ -118,7 +118,7 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
         return Error(Exit::kMismatch, QuotePath(adapters[i].folder()), ": lacks ", name,
             ", and so does its base");
     }
-    RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
+    if (!config.int8) RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
     RETURN_IF_ERROR(adapters[i].Load(static_cast<int>(i), &model_->params()));
   }
   return absl::OkStatus();

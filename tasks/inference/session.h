@@ -48,6 +48,12 @@ class Session {
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   DType compute() const { return compute_; }
+  // From now on products are computed in int8, and the rest in the fastest type of this CPU.
+  // See Model::UseInt8.
+  void UseInt8(absl::FunctionRef<bool(const Param&)> wanted = [](const Param&) { return true; }) {
+    model_->UseInt8(wanted);
+    compute_ = FastestType();
+  }
   // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
   absl::StatusOr<ConstMat> WordEmbeddings();
   // Of queries that name no adapter.

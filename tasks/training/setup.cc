@@ -28,6 +28,12 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
   auto config_or = LoadConfig(model.start_from());
   if (!config_or.ok()) return AtField(loaded, "model.start_from", config_or.status());
   ModelConfig config = *std::move(config_or);
+  if (config.int8) {
+    return AtField(loaded, "model.start_from",
+        Error(Exit::kMismatch, QuotePath(model.start_from()),
+            ": is quantized: expected a model with floating-point weights (train that one, then "
+            "quantize the result)"));
+  }
   if (model.has_dropout()) config.dropout = model.dropout(), config.classifier_dropout = -1;
   if (model.has_attention_dropout()) config.attention_dropout = model.attention_dropout();
   return config;

@@ -1,0 +1,65 @@
+// The member quantization_config of config.json.
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr char kQuantization[] = "quantization_config";
+
+// Members of the group of linear layers that must have these values.
+struct GroupMember {
+  const char *part, *member;
+  Json value;
+};
+std::vector<GroupMember> GroupMembers() {
+  return {{"weights", "num_bits", 8}, {"weights", "type", "int"},
+      {"weights", "strategy", "channel"}, {"weights", "symmetric", true},
+      {"input_activations", "num_bits", 8}, {"input_activations", "type", "int"},
+      {"input_activations", "strategy", "token"}, {"input_activations", "dynamic", true}};
+}
+
+std::vector<std::pair<const char*, Json>> QuantizationMembers() {
+  return {{"quant_method", "compressed-tensors"}, {"format", "int-quantized"},
+      {"quantization_status", "compressed"}};
+}
+
+}  // namespace
+
+void ReadQuantization(JsonFields& fields, ModelConfig* config) {
+  const Json* json = fields.Find(kQuantization);
+  if (json == nullptr) return;
+  const auto fail = [&](const std::string& member, const Json& expected) {
+    fields.Fail(kQuantization, member, ": expected ", expected.dump(),
+        "; other schemes cannot be computed (quantize the original with `cloze quantize`)");
+  };
+  for (const auto& [member, value] : QuantizationMembers()) {
+    if (JsonMember(*json, member) != value) return fail(member, value);
+  }
+  const Json& group = JsonMember(JsonMember(*json, "config_groups"), "group_0");
+  for (const auto& [part, member, value] : GroupMembers()) {
+    if (JsonMember(JsonMember(group, part), member) != value)
+      return fail(absl::StrCat("group_0.", part, ".", member), value);
+  }
+  const Json& ignore = JsonMember(*json, "ignore");
+  if (!ignore.is_array()) return fail("ignore", Json::array());
+  for (const Json& name : ignore) {
+    if (!name.is_string()) return fail("ignore", Json::array({"module"}));
+    config->unquantized.push_back(name.get<std::string>());
+  }
+  config->int8 = true;
+}
+
+Json QuantizationJson(const ModelConfig& config) {
+  Json weights = {{"dynamic", false}}, activations = {{"symmetric", false}};
+  for (const auto& [part, member, value] : GroupMembers())
+    (absl::string_view(part) == "weights" ? weights : activations)[member] = value;
+  Json json = {{"ignore", config.unquantized}};
+  for (const auto& [member, value] : QuantizationMembers()) json[member] = value;
+  // Tables of embeddings are stored as int8, and used as floating-point numbers.
+  json["config_groups"] = {{"group_0", {{"targets", {"Linear"}}, {"weights", weights},
+                                           {"input_activations", activations}}},
+      {"group_1", {{"targets", {"Embedding"}}, {"weights", weights}}}};
+  return json;
+}
+
+}  // namespace cloze

@@ -1,0 +1,53 @@
+#include "tools/evaluation.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "core/base/text.h"
+#include "tools/infer.h"
+
+namespace cloze {
+
+absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config) {
+  const std::string path = JoinPath(folder, "spec.textproto");
+  TaskAndSpec found;
+  if (MakeTask(config.head) == nullptr)
+    return Error(Exit::kMismatch, QuotePath(folder),
+        " has no head that can be evaluated (the metrics of its training are in metrics.json)");
+  if (PathExists(path)) {
+    ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
+    found.task = MakeTask(found.loaded.spec);
+    if (found.task->head() != config.head)
+      return Error(
+          Exit::kMismatch, QuotePath(path), ": its task is not that of the config.json beside it");
+    // What training has fitted.
+    JsonFields fields(config.task_fields, JoinPath(folder, "config.json"));
+    found.task->Restore(config, fields, found.task->max_tokens());
+    RETURN_IF_ERROR(fields.status());
+    return found;
+  }
+  found.loaded.path = folder;
+  ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));
+  return found;
+}
+
+absl::Status SetData(const std::vector<std::string>& files,
+    const std::vector<std::string>& overrides, LoadedSpec* loaded) {
+  DataSpec data =
+      loaded->spec.validation().files_size() > 0 ? loaded->spec.validation() : loaded->spec.train();
+  data.clear_max_examples();
+  data.clear_share();
+  data.clear_leave_out();
+  data.clear_files();
+  data.clear_format();  // by the extension of the new files
+  for (const std::string& file : files) data.add_files(file);
+  *loaded->spec.mutable_validation() = data;
+  for (const std::string& assignment : overrides)
+    RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat("validation.", assignment)));
+  const DataSpec& read = loaded->spec.validation();
+  if (!absl::c_equal(read.files(), files))
+    return Error(Exit::kUsage, "--set files: --data names the files");
+  return VerifyRanges(*loaded);
+}
+
+}  // namespace cloze

@@ -1,0 +1,162 @@
+#include "tools/gauge.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "tasks/build.h"
+#include "tasks/inference/predictor.h"
+#include "tools/evaluation.h"
+#include "tools/input.h"
+#include "tools/process.h"
+
+namespace cloze {
+namespace {
+
+class LabelledGauge : public Gauge {
+ public:
+  absl::Status Open(const std::string& folder, const GaugeOptions& options, Session& session) {
+    ASSIGN_OR_RETURN(found_, TaskOf(folder, session.config()));
+    auto& [task, loaded] = found_;
+    RETURN_IF_ERROR(SetData(options.data, options.overrides, &loaded));
+    ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session.TokenizerOr());
+    RETURN_IF_ERROR(task->Bind(session.config(), tokenizer, loaded.spec.seed()));
+    ASSIGN_OR_RETURN(TemporaryFolder cache, TemporaryFolder::Create());
+    cache_.emplace(std::move(cache));
+    ASSIGN_OR_RETURN(
+        built_, BuildStore(loaded, *task, loaded.spec.validation(), session.config(), *tokenizer,
+                    {.cache_dir = cache_->path(), .progress = nullptr, .stop = StopOnSignals()}));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Measured> Measure(Session& session) override {
+    RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
+    Measured m;
+    const auto on_text = [&](const TextLogits& text) {
+      std::string& answer = m.answers.emplace_back();
+      for (int64_t r = 0; r < text.logits.rows; ++r)
+        absl::StrAppend(&answer, BestIndex({text.logits.f32(r), size_t(text.logits.cols)}), " ");
+    };
+    ASSIGN_OR_RETURN(const MetricResults results,
+        Evaluate(session.model(), *found_.task, built_->store,
+            {.compute = session.compute(), .stop = StopOnSignals(), .on_text = on_text}));
+    const std::string& wanted = found_.loaded.spec.evaluation().metric();
+    m.metric = wanted.empty() ? results.values.front().first : wanted;
+    ASSIGN_OR_RETURN(m.value, results.Value(m.metric));
+    return m;
+  }
+
+ private:
+  TaskAndSpec found_;
+  std::optional<TemporaryFolder> cache_;
+  std::optional<BuiltStore> built_;
+};
+
+// Replaces all numbers by 0, so that answers with other scores are equal.
+void DropNumbers(OrderedJson* json) {
+  if (json->is_number()) *json = 0;
+  if (!json->is_structured()) return;
+  for (OrderedJson& member : *json) DropNumbers(&member);
+}
+
+class TextGauge : public Gauge {
+ public:
+  absl::Status Open(const std::string& folder, const GaugeOptions& options, Session& session) {
+    file_ = options.texts;
+    ASSIGN_OR_RETURN(const auto task, RestoreTask(folder, session.config(), 512));
+    if (task != nullptr) command_ = task->command();
+    InputOptions input;
+    input.path = options.texts;
+    input.vocab_size = session.config().vocab;
+    ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
+    std::vector<Record> records;
+    do {
+      RETURN_IF_ERROR(reader.Next(&records));
+      records_.insert(records_.end(), records.begin(), records.end());
+    } while (!records.empty());
+    if (!records_.empty()) return absl::OkStatus();
+    return Error(Exit::kData, QuotePath(file_), ": no texts: expected one per line");
+  }
+
+  absl::StatusOr<Measured> Measure(Session& session) override {
+    Measured m;
+    m.metric = command_.empty() ? "cosine" : "equal_answers";
+    m.value = 1;
+    if (command_.empty()) {
+      RETURN_IF_ERROR(AddVectors(session, &m));
+      return m;
+    }
+    ASSIGN_OR_RETURN(const auto predictor,
+        Predictor::Create(session, {.command = command_, .source = QuotePath(file_)}));
+    RETURN_IF_ERROR(predictor->Answer(records_, [&](const Record&, const OrderedJson& answer) {
+      OrderedJson words = answer;
+      DropNumbers(&words);
+      m.answers.push_back(words.dump());
+      return absl::OkStatus();
+    }));
+    return m;
+  }
+
+ private:
+  absl::Status AddVectors(Session& session, Measured* m) {
+    CutCounts cut;
+    std::vector<Query> queries;
+    for (const Record& record : records_) {
+      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, session.input(), &cut));
+      queries.push_back({std::move(example)});
+    }
+    return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
+      std::vector<float>& mean = m->vectors.emplace_back(hidden.cols);
+      for (int64_t r = 0; r < hidden.rows; ++r) {
+        for (int64_t c = 0; c < hidden.cols; ++c) mean[c] += hidden.f32(r)[c];
+      }
+    });
+  }
+
+  std::string file_, command_;  // no command: the model has no head
+  std::vector<Record> records_;
+};
+
+double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    ab += double{a[i]} * b[i], aa += double{a[i]} * a[i], bb += double{b[i]} * b[i];
+  return ab / std::sqrt(aa * bb);
+}
+
+template <typename T>
+absl::StatusOr<std::unique_ptr<Gauge>> Opened(
+    const std::string& folder, const GaugeOptions& options, Session& session) {
+  auto gauge = std::make_unique<T>();
+  RETURN_IF_ERROR(gauge->Open(folder, options, session));
+  return gauge;
+}
+
+}  // namespace
+
+double EqualShare(const Measured& before, const Measured& after) {
+  if (before.answers.empty()) return std::numeric_limits<double>::quiet_NaN();
+  double equal = 0;
+  for (size_t i = 0; i < before.answers.size(); ++i) equal += before.answers[i] == after.answers[i];
+  return equal / static_cast<double>(before.answers.size());
+}
+
+double LossInPoints(const Measured& before, const Measured& after) {
+  if (before.metric == "equal_answers") return 100 * (1 - EqualShare(before, after));
+  if (before.metric == "cosine") {
+    double sum = 0;
+    for (size_t i = 0; i < before.vectors.size(); ++i)
+      sum += Cosine(before.vectors[i], after.vectors[i]);
+    return 100 * (1 - sum / static_cast<double>(before.vectors.size()));
+  }
+  if (IsBetter(before.metric, 1, 0)) return 100 * (before.value - after.value);
+  return 100 * (after.value - before.value) / before.value;
+}
+
+absl::StatusOr<std::unique_ptr<Gauge>> OpenGauge(
+    const std::string& folder, const GaugeOptions& options, Session& session) {
+  return options.texts.empty() ? Opened<LabelledGauge>(folder, options, session)
+                               : Opened<TextGauge>(folder, options, session);
+}
+
+}  // namespace cloze

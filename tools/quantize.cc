@@ -1,0 +1,149 @@
+// `cloze quantize`: writes a model with int8 weights, unless it loses too much.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/algorithm/container.h"
+#include "core/base/file.h"
+#include "core/base/manifest.h"
+#include "core/text/files/tokenizer_files.h"
+#include "encoder/folder/model_folder.h"
+#include "tasks/run/checkpoint.h"
+#include "tools/gauge.h"
+#include "tools/infer.h"
+
+namespace cloze {
+namespace {
+
+struct Options {
+  std::string model, out;
+  GaugeOptions gauge;
+  double max_loss = 0.5;
+};
+
+// The blocks whose layers stay in floating point, and what that costs.
+struct Plan {
+  std::vector<int> kept;
+  OrderedJson loss_by_layer = OrderedJson::array();
+};
+
+bool Keeps(const Plan& plan, const Param& param) {
+  return absl::c_linear_search(plan.kept, param.layer);
+}
+
+// Measures each block alone in int8, and keeps those that lose most until the others lose at most
+// `most` points.
+absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& session, double most) {
+  Plan plan;
+  std::vector<std::pair<double, int>> blocks;
+  const auto loss = [&](absl::FunctionRef<bool(const Param&)> wanted) -> absl::StatusOr<double> {
+    session.UseInt8(wanted);
+    ASSIGN_OR_RETURN(const Measured after, gauge.Measure(session));
+    return LossInPoints(before, after);
+  };
+  for (int layer = 0; layer < session.config().layers; ++layer) {
+    ASSIGN_OR_RETURN(const double lost, loss([&](const Param& p) { return p.layer == layer; }));
+    plan.loss_by_layer.push_back(lost);
+    blocks.push_back({-lost, layer});
+  }
+  absl::c_sort(blocks);
+  for (const auto& [lost, layer] : blocks) {
+    ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
+    if (all <= most) break;
+    plan.kept.push_back(layer);
+  }
+  return plan;
+}
+
+// Writes the folder with all that a run's folder has to tell about the model.
+absl::Status WriteFolder(
+    const Options& options, const Plan& plan, Session& session, const std::string& folder) {
+  RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
+  ModelConfig config = session.config();
+  const ParamStore& params = session.model().params();
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const Param& p = params.param(id);
+    if (IsInt8Layer(p, session.config()) && Keeps(plan, p))
+      config.unquantized.push_back(p.name.substr(0, p.name.rfind('.')));
+  }
+  config.int8 = true;
+  RETURN_IF_ERROR(SaveWeights(folder, config, params));
+  if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
+    RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, config.max_tokens()));
+  const std::string spec = JoinPath(options.model, kSpecName);
+  if (PathExists(spec)) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(spec, 1 << 20));
+    RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kSpecName), text));
+  }
+  return AddManifest(folder, 0).status();
+}
+
+absl::Status CheckOptions(const Options& options) {
+  if (options.gauge.data.empty() == options.gauge.texts.empty())
+    return UsageError("expected --data (labelled) or --texts (without labels)");
+  if (IsAdapter(options.model)) {
+    return Error(Exit::kMismatch, QuotePath(options.model),
+        ": is an adapter: expected a model folder (write one with `cloze merge`)");
+  }
+  if (!PathExists(options.out)) return absl::OkStatus();
+  return Error(
+      Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
+}
+
+absl::Status Quantize(const Options& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
+  if (session->config().int8)
+    return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
+  ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
+  ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
+  ASSIGN_OR_RETURN(const Plan plan, MakePlan(*gauge, before, *session, options.max_loss));
+  std::string out = options.out;
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
+  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
+  RETURN_IF_ERROR(WriteFolder(options, plan, *session, folder.path()));
+  ASSIGN_OR_RETURN(const auto written, Session::Open(folder.path(), DType::kF32));
+  written->UseInt8();
+  ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
+  const double loss = LossInPoints(before, after);
+  const OrderedJson result = {{"model", out}, {"metric", before.metric}, {"before", before.value},
+      {"after", after.value}, {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
+      {"loss_by_layer", plan.loss_by_layer}, {"kept_layers", plan.kept}};
+  if (!(loss <= options.max_loss)) {
+    return Error(Exit::kLimit, QuotePath(options.model), ": int8 loses ", loss, " points of ",
+        before.metric, ": expected at most ", options.max_loss,
+        " (--max-loss); nothing is written");
+  }
+  RETURN_IF_ERROR(folder.Commit());
+  return WriteStdout(result.dump() + "\n");
+}
+
+}  // namespace
+
+void AddQuantize(Command& app) {
+  const auto declare = [](Command& command, Options& options) {
+    command.Add("--model", &options.model, "Model folder: a run, or a Hugging Face folder.",
+        {.required = true});
+    command.Add("--data", &options.gauge.data,
+        "Labelled data, with the columns or fields of the run's spec.");
+    command.Add("--set", &options.gauge.overrides,
+        "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
+        {.repeatable = true});
+    command.Add("--texts", &options.gauge.texts,
+        "Texts without labels, one per line. The loss is then the share of answers that differ, or "
+        "of a model without a head 1 - the mean cosine of the texts' mean vectors.",
+        {.type = "FILE"});
+    command.Add("--max-loss", &options.max_loss,
+        "Most points of the metric to lose (0.01 = 1 point; of losses, percent). Blocks stay in "
+        "floating point as needed; exit code 77 if that does not suffice.",
+        {.max = 100});
+    command.Add("--out", &options.out, "Folder to write; must not exist.", {.required = true});
+  };
+  app.AddCommand<Options>("quantize",
+      "Write a model with int8 weights, for inference, unless it loses too much.",
+      "  cloze quantize --model runs/sst2 --data data/sst2/dev.tsv --out sst2_int8\n"
+      "  cloze quantize --model models/minilm --texts texts.txt --max-loss 1 --out minilm_int8",
+      declare, Quantize);
+}
+
+}  // namespace cloze
