@@ -18,6 +18,7 @@
   X(Spec)                 \
   X(Data)                 \
   X(Vocab)                \
+  X(Vectors)              \
   X(Tokenize)             \
   X(Pretrain)             \
   X(Finetune)             \

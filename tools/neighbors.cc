@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/text.h"
+#include "core/text/files/word_vectors.h"
 #include "tools/infer.h"
 #include "tools/text_table.h"
 
@@ -19,12 +20,18 @@ struct Options {
   bool json = false;
 };
 
-// The token embeddings of a model.
+// The token embeddings of a model, or word vectors from a file.
 class Embeddings {
  public:
-  static absl::StatusOr<Embeddings> Open(const std::string& folder) {
+  static absl::StatusOr<Embeddings> Open(const std::string& path) {
     Embeddings e;
-    ASSIGN_OR_RETURN(e.session_, Session::Open(folder, DType::kF32));
+    if (IsWordVectors(path)) {
+      ASSIGN_OR_RETURN(e.vectors_, ReadWordVectors(path));
+      e.table_ = View(
+          std::as_const(e.vectors_.values).data(), std::ssize(e.vectors_.words), e.vectors_.dim);
+      return e;
+    }
+    ASSIGN_OR_RETURN(e.session_, Session::Open(path, DType::kF32));
     ASSIGN_OR_RETURN(e.tokenizer_, e.session_->TokenizerOr());
     ASSIGN_OR_RETURN(e.table_, e.session_->WordEmbeddings());
     return e;
@@ -32,6 +39,12 @@ class Embeddings {
 
   // Returns the id of a word. kData if it is unknown or several tokens.
   absl::StatusOr<int32_t> IdOf(const std::string& word) const {
+    if (tokenizer_ == nullptr) {
+      const auto at = vectors_.index.find(word);
+      if (at != vectors_.index.end()) return at->second;
+      return Error(Exit::kData, "\"", Quote(word), "\" has no vector in the file",
+          DidYouMean(word, vectors_.words));
+    }
     const Encoding encoding = tokenizer_->Encode(absl::StrCat(" ", word), false);
     if (encoding.ids.size() == 1 && encoding.ids[0] != tokenizer_->special().unk)
       return encoding.ids[0];
@@ -48,18 +61,21 @@ class Embeddings {
         Quote(pieces), pieces.empty() ? "" : ")", DidYouMean(word, whole));
   }
 
-  const std::string& token(int32_t id) const { return tokenizer_->token(id); }
+  const std::string& token(int32_t id) const {
+    return tokenizer_ == nullptr ? vectors_.words[id] : tokenizer_->token(id);
+  }
   absl::Span<const float> row(int32_t id) const {
     return {table_.f32(id), static_cast<size_t>(table_.cols)};
   }
 
   // Returns the `top` tokens with the highest cosine to `v`, except special tokens and `without`.
   OrderedJson Nearest(absl::Span<const float> v, absl::Span<const int32_t> without, int top) const {
-    std::vector<float> cosine(tokenizer_->vocab_size());
+    const int64_t ids = tokenizer_ == nullptr ? table_.rows : tokenizer_->vocab_size();
+    std::vector<float> cosine(ids);
     std::vector<int32_t> order;
     const double length = Norm(v);
-    for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id) {
-      if (tokenizer_->is_special(id) ||
+    for (int32_t id = 0; id < ids; ++id) {
+      if ((tokenizer_ != nullptr && tokenizer_->is_special(id)) ||
           std::find(without.begin(), without.end(), id) != without.end())
         continue;
       const double lengths = length * Norm(row(id));
@@ -85,7 +101,8 @@ class Embeddings {
   static double Norm(absl::Span<const float> a) { return std::sqrt(Dot(a, a)); }
 
   std::unique_ptr<Session> session_;
-  const Tokenizer* tokenizer_ = nullptr;
+  const Tokenizer* tokenizer_ = nullptr;  // null: the words are those of vectors_
+  WordVectors vectors_;
   ConstMat table_;  // [vocab, hidden]
 };
 
@@ -125,7 +142,8 @@ absl::Status Analogy(const Options& options) {
 }
 
 void DeclareCommon(Command& command, Options& options) {
-  command.Add("--model", &options.model, "Model folder, a run or a Hugging Face folder.",
+  command.Add("--model", &options.model,
+      "Model folder, a run or a Hugging Face folder; or word vectors, FILE.vec.",
       {.required = true});
   command.Add("--top", &options.top, "Number of tokens to print.", {.min = 1, .max = 1000});
   command.Add("--json", &options.json, "Print JSON on a terminal too.");
@@ -142,7 +160,8 @@ void AddNeighbors(Command& app) {
   app.AddCommand<Options>("neighbors",
       "Print the tokens with the embeddings most similar to a word's.",
       "  cloze neighbors --model runs/pretrain_mini paris monday\n"
-      "  cloze neighbors --model models/bert --top 20 green",
+      "  cloze neighbors --model models/bert --top 20 green\n"
+      "  cloze neighbors --model books.vec green",
       declare, Neighbors);
 }
 

@@ -9,7 +9,14 @@
 namespace cloze {
 
 // The use of a random number; part of the key. Values never change their meaning.
-enum class Purpose : uint32_t { kInit = 1, kMask = 2, kDropout = 3, kShuffle = 4, kSample = 5 };
+enum class Purpose : uint32_t {
+  kInit = 1,
+  kMask = 2,
+  kDropout = 3,
+  kShuffle = 4,
+  kSample = 5,
+  kWordVectors = 6
+};
 
 class Philox {
  public:

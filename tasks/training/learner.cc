@@ -94,6 +94,8 @@ Learner::Learner(
 absl::Status Learner::Initialize(std::vector<std::string>* notes) {
   if (spec_.model().start_from().empty()) {
     model_.Initialize(spec_.seed());
+    setup_.start.CopyTo(model_.params().value(model_.encoder().word_embeddings()));
+    model_.params().Changed();
   } else {
     RETURN_IF_ERROR(LoadWeights(spec_.model().start_from(), notes));
   }

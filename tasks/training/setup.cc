@@ -90,7 +90,10 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
   const auto tokenizer = LoadTokenizerOf(loaded);
   if (check(tokenizer.status())) {
     const auto config = EncoderConfig(loaded, **tokenizer);
-    if (check(config.status())) check(CheckFit(loaded, *task, *config, **tokenizer));
+    if (check(config.status())) {
+      check(CheckFit(loaded, *task, *config, **tokenizer));
+      check(ReadStartVectors(loaded, *config, **tokenizer).status());
+    }
   }
   MetricResults metrics;
   for (const std::string& name : task->metrics()) metrics.values.emplace_back(name, 0);
@@ -111,6 +114,8 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   Task& task = *setup.task;
   ModelConfig& config = setup.config;
   ASSIGN_OR_RETURN(config, EncoderConfig(loaded, *setup.tokenizer));
+  ASSIGN_OR_RETURN(setup.start, ReadStartVectors(loaded, config, *setup.tokenizer));
+  if (!setup.start.ids.empty()) setup.notes.push_back(setup.start.Describe(config.vocab));
   auto labels = task.LearnLabels(spec.train(), config, options.stop);
   if (!labels.ok()) return AtData(loaded, "train", labels.status());
   config.labels = *std::move(labels);

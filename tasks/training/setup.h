@@ -11,6 +11,7 @@
 #include "proto/spec.h"
 #include "tasks/build.h"
 #include "tasks/inference/scorer.h"
+#include "tasks/training/start_vectors.h"
 
 namespace cloze {
 
@@ -20,6 +21,7 @@ struct Setup {
   ModelConfig config;
   std::optional<BuiltStore> train, validation;
   std::vector<TextPair> pairs;     // of evaluation.pairs
+  StartVectors start;              // of model.encoder.word_vectors
   std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
 };
 

@@ -52,6 +52,7 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"core/tensor", "core/base"},
     {"core/ops/kernels", "core/tensor"},
     {"core/ops", "core/ops/kernels"},
+    {"core/vectors", "core/text/learning core/ops"},
     {"proto", "core/base"},
     {"encoder/modules", "core/ops proto"},
     {"encoder/families", "encoder/modules"},
@@ -64,7 +65,7 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"tasks/run", "tasks/inference"},
     {"tasks/training", "tasks/run"},
     {"tasks/reports", "tasks/training"},
-    {"tools", "core/text/learning encoder/onnx tasks/reports"},
+    {"tools", "core/vectors encoder/onnx tasks/reports"},
     {"tools/bench", "tools"},
     {"tools/mpi", "tools"},
 };

@@ -19,6 +19,7 @@
 #include "core/ops/kernels/relative.h"
 #include "core/ops/kernels/rotary.h"
 #include "core/ops/kernels/rows.h"
+#include "core/ops/kernels/word_vectors.h"
 #include "core/tensor/dtype.h"
 
 namespace cloze {
@@ -65,6 +66,9 @@ struct PerType {
   PLAIN(adamw, AdamWUpdate, void(const AdamArgs&))                                                 \
   PLAIN(sum_update_ratios, SumUpdateRatios, double(const AdamArgs&))                               \
   PLAIN(sum_squares, SumSquares, double(int64_t n, const float* x))                                \
+  PLAIN(negative_sampling, NegativeSampling, double(const NegativeSamplingArgs&))                  \
+  PLAIN(add_rows, AddRows,                                                                         \
+      void(int64_t n, const RowUpdate*, int64_t cols, const float* x, float* table))               \
   TYPED(quantize_rows, QuantizeRows, void(const QuantizeArgs&))                                    \
   PLAIN(pack_int8, PackInt8, void(const Int8PackArgs&))                                            \
   TYPED(int8_product, Int8Product, void(const Int8ProductArgs&))                                   \

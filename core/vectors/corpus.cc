@@ -1,0 +1,162 @@
+#include "core/vectors/corpus.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+
+#include "core/base/encoding.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/text/tokenizer/pipeline.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMaxSentence = 1000;  // words
+constexpr size_t kMaxWordBytes = 400;   // longer words are left out
+constexpr absl::string_view kBlanks("\0\t\n\v\f\r ", 7);
+
+// Numbers distinct words in the order of their first occurrence.
+class Numbers {
+ public:
+  // Returns the number of `word`, a new one if it has none.
+  int32_t Of(absl::string_view word) {
+    const auto at = numbers_.find(word);
+    if (at != numbers_.end()) return at->second;
+    words.emplace_back(word);
+    return numbers_.emplace(word, static_cast<int32_t>(words.size()) - 1).first->second;
+  }
+
+  std::vector<std::string> words;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(absl::string_view word) const { return Hash64(word.data(), word.size(), 0); }
+  };
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> numbers_;
+};
+
+class CorpusReader {
+ public:
+  explicit CorpusReader(const CorpusOptions& options) : options_(options) {
+    NormalizerOptions normal;
+    normal.lowercase = normal.strip_accents = options.lowercase;
+    SetBertText(normal, &pipeline_);
+  }
+
+  absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress,
+      absl::FunctionRef<bool()> stop) {
+    ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path));
+    std::string line;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
+      if (!more) break;
+      if (corpus_.not_utf8.empty()) corpus_.not_utf8 = NotUtf8(path, reader.line_number(), line);
+      AddLine(line);
+      if (reader.line_number() % 1000 != 1) continue;
+      progress(stored_ + reader.stored_position());
+      if (stop()) return Error(Exit::kInterrupted, "stopped; nothing was written");
+    }
+    stored_ += reader.stored_position();
+    return absl::OkStatus();
+  }
+
+  // Merges words of equal normal form, sorts them and leaves out rare ones.
+  Corpus Take() {
+    Numbers normal;
+    std::vector<int32_t> number(raw_.words.size());  // of the normal form
+    std::string word;
+    for (size_t i = 0; i < number.size(); ++i) {
+      word = options_.blanks ? raw_.words[i] : "";
+      if (!options_.blanks)
+        pipeline_.normalizer->Append(raw_.words[i], kMaxWordBytes, &word, nullptr);
+      number[i] = normal.Of(word.size() > kMaxWordBytes ? "" : word);
+    }
+    std::vector<int64_t> counts(normal.words.size());
+    for (const int32_t id : corpus_.text) ++counts[number[id]];
+    std::vector<int32_t> order(counts.size()), rank(counts.size(), -1);
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return counts[a] != counts[b] ? counts[a] > counts[b] : normal.words[a] < normal.words[b];
+    });
+    for (const int32_t id : order) {
+      if (counts[id] < options_.min_count || normal.words[id].empty()) continue;
+      rank[id] = static_cast<int32_t>(corpus_.words.size());
+      corpus_.words.push_back(normal.words[id]);
+      corpus_.counts.push_back(counts[id]);
+    }
+    for (int32_t& id : number) id = rank[id];
+    Renumber(number);
+    return std::move(corpus_);
+  }
+
+ private:
+  void AddLine(absl::string_view line) {
+    int64_t words = 0;
+    const auto add = [&](size_t begin, size_t end, bool) {
+      corpus_.text.push_back(raw_.Of(line.substr(begin, end - begin)));
+      if (++words % kMaxSentence == 0) corpus_.ends.push_back(std::ssize(corpus_.text));
+    };
+    if (options_.blanks) {
+      for (size_t end = 0, begin;
+           begin = line.find_first_not_of(kBlanks, end), begin < line.size();) {
+        end = std::min(line.find_first_of(kBlanks, begin), line.size());
+        add(begin, end, false);
+      }
+    } else {
+      pipeline_.pre_tokenizer->Split(line, Place::kStart, add);
+    }
+    corpus_.ends.push_back(std::ssize(corpus_.text));
+  }
+
+  // Replaces each id of the text by number[id], and removes those with -1 and empty sentences.
+  void Renumber(const std::vector<int32_t>& number) {
+    int64_t kept = 0, from = 0;
+    size_t sentences = 0;
+    for (const int64_t end : corpus_.ends) {
+      const int64_t begin = kept;
+      for (; from < end; ++from) {
+        const int32_t id = number[corpus_.text[from]];
+        if (id >= 0) corpus_.text[kept++] = id;
+      }
+      if (kept > begin) corpus_.ends[sentences++] = kept;
+    }
+    corpus_.text.resize(kept);
+    corpus_.ends.resize(sentences);
+  }
+
+  const CorpusOptions options_;
+  Pipeline pipeline_;
+  Numbers raw_;
+  Corpus corpus_;
+  int64_t stored_ = 0;  // bytes of the files before, as they are stored
+};
+
+}  // namespace
+
+absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
+    const CorpusOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress,
+    absl::FunctionRef<bool()> stop) {
+  int64_t total = 0;
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const int64_t size, InputSize(file));
+    total += size;
+  }
+  CorpusReader reader(options);
+  for (const std::string& file : files) {
+    RETURN_IF_ERROR(reader.AddFile(
+        file, [&](int64_t done) { progress(done, std::max(done, total)); }, stop));
+  }
+  Corpus corpus = reader.Take();
+  if (corpus.words.size() < 2) {
+    return Error(Exit::kData, files.empty() ? "no files" : QuotePath(files[0]),
+        ": too few words: expected two that occur at least ", options.min_count,
+        " times (lower --min-count)");
+  }
+  return corpus;
+}
+
+}  // namespace cloze

@@ -1,0 +1,40 @@
+// Text as numbers of words, from which word vectors are learned.
+#ifndef CLOZE_CORE_VECTORS_CORPUS_H_
+#define CLOZE_CORE_VECTORS_CORPUS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/status.h"
+
+namespace cloze {
+
+struct CorpusOptions {
+  bool blanks = false;    // words are what is between white space, unchanged, as in fastText
+  bool lowercase = true;  // else BERT's words: punctuation apart; without accents if lower-cased
+  int64_t min_count = 5;  // rarer words are left out
+};
+
+struct Corpus {
+  // Words by falling count, then in the order of bytes; and their counts.
+  std::vector<std::string> words;
+  std::vector<int64_t> counts;
+  // The text, as indices of `words`: 4 bytes per word.
+  std::vector<int32_t> text;
+  // Where the sentences end in `text`, in order. A sentence is a line, cut after 1000 words.
+  std::vector<int64_t> ends;
+  std::string not_utf8;  // where the first line is that is not UTF-8; or empty
+};
+
+// Reads `files` ("-" is standard input) line by line. Calls `progress` now and then with the bytes
+// read so far and in all. kData if fewer than two words are frequent enough, kInterrupted when
+// `stop()` is true.
+absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
+    const CorpusOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress,
+    absl::FunctionRef<bool()> stop);
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_VECTORS_CORPUS_H_
