@@ -89,6 +89,8 @@ absl::Status Vectors(Options options) {
     return UsageError(
         absl::StrCat("--min-n ", subwords.min_n, ": expected at most --max-n, ", subwords.max_n));
   RETURN_IF_ERROR(CheckOutput(options.out, options.force));
+  if (const std::string folder = DirectoryOf(options.out); !IsDirectory(folder))
+    return Error(Exit::kCannotCreate, QuotePath(folder), ": expected a folder, for --out");
   options.vectors.cbow = options.method == "cbow";
   options.corpus.blanks = options.blanks;
   options.corpus.lowercase = options.lowercase.value_or(true);

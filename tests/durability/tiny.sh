@@ -22,9 +22,9 @@ make_data() {
   "$CLOZE" vocab --text text.txt --size 60 --out vocab > /dev/null 2>&1 || fail "no vocabulary"
 }
 
-# The kinds of runs. Each is 40 steps, but `vocab` and `unigram` learn a vocabulary, and `lora` starts from the model that
-# `finetune` has left in $WORK/straight-finetune.
-kinds="pretrain finetune ema recompute whole_batch multi_label crf lora repeat vocab unigram"
+# The kinds of runs. Each is 40 steps, but `vocab` and `unigram` learn a vocabulary. `lora` and `causal_lora` start from the
+# models that `finetune` and `causal_lm` have left in $WORK/straight-finetune and $WORK/straight-causal_lm.
+kinds="pretrain finetune ema recompute whole_batch multi_label crf lora causal_lm causal_lora repeat vocab unigram"
 
 # spec KIND: prints the spec of a run.
 spec() {
@@ -38,6 +38,9 @@ spec() {
     multi_label) task='sequence_classification { max_tokens: 24 kind: MULTI_LABEL }' ;;
     crf) task='token_tagging { max_tokens: 24 crf: true }' data=tags.conll ;;
     lora) model="start_from: \"$WORK/straight-finetune/run\"" more='trainable { lora { rank: 4 } }' ;;
+    causal_lm) task='causal_lm { max_tokens: 24 }' data=text.txt model="${model/CUSTOM/CUSTOM architecture: GPT2}" ;;
+    causal_lora) task='causal_lm { max_tokens: 24 }' data=text.txt more='trainable { lora { rank: 4 } }'
+      model="start_from: \"$WORK/straight-causal_lm/run\"" ;;
     repeat) more='repeat: 2' ;;
   esac
   cat << END
@@ -59,7 +62,7 @@ run() {
   case $1 in
     vocab) set -- vocab --text "$WORK/text.txt" --size 60 --out run ;;
     unigram) set -- vocab --kind unigram --text "$WORK/text.txt" --size 60 --out run ;;
-    pretrain) set -- pretrain "$WORK/$1.textproto" ;;
+    pretrain | causal_*) set -- pretrain "$WORK/$1.textproto" ;;
     *) set -- finetune "$WORK/$1.textproto" ;;
   esac
   exec "$CLOZE" "$@" >> out 2>> err

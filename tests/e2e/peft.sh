@@ -53,6 +53,15 @@ for family in mpnet:bpe distilbert:vocab electra:vocab albert-groups:vocab deber
   cp "$work/$vocab/"* "$work/$base-base/"
   adapters default every
 done
+# GPT-2, whose folders hold linear layers transposed (fan_in_fan_out), with query, key and value in one.
+base=gpt2
+$python "$sees/transformers_check.py" "$sees" make gpt2 bpe
+mv "$work/gpt2-start" "$work/gpt2-base"
+cp "$work/bpe/"* "$work/gpt2-base/"
+train pretrain lora text.txt "model { start_from: \"$work/gpt2-base\" } causal_lm { max_tokens: 24 }
+  trainable { lora { rank: 3 targets: [QUERY, ATTENTION_OUTPUT, INTERMEDIATE, OUTPUT] } }"
+"$cloze" tokenize --model "$work/gpt2-lora" < "$work/sentences.txt" > "$work/gpt2-lora.ids.jsonl"
+"$cloze" encode --compute f32 --model "$work/gpt2-lora" --out "$work/gpt2-lora.hidden.safetensors" < "$work/sentences.txt"
 $python "$sees/peft_check.py" "$sees"
 "$cloze" predict --compute f32 --model "$work/post-base" --adapter "$work/python" < "$work/sentences.txt" > "$work/python.out.jsonl"
 $python "$sees/peft_check.py" "$sees" python

@@ -4,7 +4,8 @@ W' = W + s B A with s = alpha / r, or alpha / sqrt(r) for rsLoRA, in the modules
 import json, math, os, re, sys
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers.pytorch_utils import Conv1D
 
 try:
     import peft
@@ -41,10 +42,12 @@ def apply(model, folder):
     largest = 0.0
     with torch.no_grad():
         for name, module in model.named_modules():
-            if isinstance(module, torch.nn.Linear) and is_target(name, config["target_modules"]):
+            if isinstance(module, (torch.nn.Linear, Conv1D)) and is_target(name, config["target_modules"]):
                 a, b = (tensors[f"{PREFIX}{name}.lora_{x}.weight"] for x in "AB")
-                assert a.shape == (config["r"], module.in_features) and b.shape == (module.out_features, config["r"]), name
-                module.weight += scale * (b @ a)
+                assert config["fan_in_fan_out"] == isinstance(module, Conv1D) if "fan_in_fan_out" in config else isinstance(module, torch.nn.Linear), name
+                weight = module.weight.T if isinstance(module, Conv1D) else module.weight  # [out, in]
+                assert a.shape == (config["r"], weight.shape[1]) and b.shape == (weight.shape[0], config["r"]), name
+                weight += scale * (b @ a)
                 largest = max(largest, float((scale * (b @ a)).abs().max()))
                 unused -= {f"{PREFIX}{name}.lora_{x}.weight" for x in "AB"}
         for name, parameter in model.named_parameters():
@@ -97,6 +100,21 @@ for name in names:
     if peft is not None:
         model = peft.PeftModel.from_pretrained(base_of(folder, name), folder).eval()
         compare(f"{name} in PEFT", folder, folder + ".out.jsonl", probabilities(model, ids_of(name)), labels)
+
+# A decoder: hidden states.
+folder = os.path.join(work, "gpt2-lora")
+assert {t.split(".")[-1] for t in read(os.path.join(folder, "adapter_config.json"))["target_modules"]} == {"c_attn", "c_proj", "c_fc"}
+models = [apply(AutoModelForCausalLM.from_pretrained(os.path.join(work, "gpt2-base")).eval(), folder).transformer]
+if peft is not None:
+    models.append(peft.PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(os.path.join(work, "gpt2-base")).eval(), folder).eval().base_model.model.transformer)
+hidden = load_file(folder + ".hidden.safetensors")
+for i, ids in enumerate(ids_of("gpt2-lora")):
+    for model in models:
+        with torch.no_grad():
+            error = float((model(torch.tensor([ids])).last_hidden_state[0] - hidden[str(i)]).abs().max())
+        worst = max(worst, error)
+        assert error <= 1e-5, (i, error)
+print("gpt2-lora by PEFT's formula: equal")
 
 # The other way round: a folder as PEFT writes it, with random A, B and classifier.
 torch.manual_seed(1)

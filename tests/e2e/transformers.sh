@@ -29,7 +29,7 @@ printf 'The film was dull.\tA great joy!\nA great, great joy! Is it the good mov
 run() {  # name, data, model and task, more about the data
   printf '%s train { files: "%s" '"${4:-}"' } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } runtime { threads: 1 } output { directory: "%s" }\n' \
     "$3" "$work/$2" "$work/$norm-$1" > "$work/$norm-$1.textproto"
-  "$cloze" "$([[ $3 = *masked_lm* ]] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
+  "$cloze" "$([[ $3 = *_lm\ * ]] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
   "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
   "$cloze" encode --compute f32 --model "$work/$norm-$1" --out "$work/$norm-$1.hidden.safetensors" < "$work/sentences.txt"
 }
@@ -103,4 +103,23 @@ run classifier classes.tsv "model { start_from: \"$work/modern-mlm\" } sequence_
 run question questions.json "model { start_from: \"$work/modern-mlm\" } question_answering { max_tokens: 24 }"
 "$cloze" predict --compute f32 --model "$work/modern-classifier" < "$work/sentences.txt" > "$work/modern-classifier.out.jsonl"
 "$cloze" predict --compute f32 --model "$work/modern-question" < "$work/questions.txt" > "$work/modern-question.out.jsonl"
+# Decoders: a folder written by transformers, which training and an adapter continue, and a new one.
+norm=gpt2
+$python "$sees/transformers_check.py" "$sees" make gpt2 bpe
+cp "$work/bpe/"* "$work/gpt2-start/"
+"$cloze" encode --compute f32 --model "$work/gpt2-start" --out "$work/gpt2-start.hidden.safetensors" < "$work/sentences.txt"
+"$cloze" tokenize --model "$work/gpt2-start" < "$work/sentences.txt" > "$work/gpt2-start.ids.jsonl"
+run causal text.txt "model { start_from: \"$work/gpt2-start\" } causal_lm { max_tokens: 24 }"
+run lora text.txt "model { start_from: \"$work/gpt2-causal\" } trainable { lora { rank: 3 targets: [QUERY, ATTENTION_OUTPUT, INTERMEDIATE, OUTPUT] } } causal_lm { max_tokens: 24 }"
+"$cloze" merge --adapter "$work/gpt2-lora" --out "$work/gpt2-merged" > /dev/null
+for file in ids.jsonl hidden.safetensors; do cp "$work/gpt2-lora.$file" "$work/gpt2-merged.$file"; done
+norm=new-gpt2
+run causal text.txt "model { tokenizer: \"$work/bpe\" encoder { architecture: GPT2 preset: CUSTOM layers: 2 hidden: 48 heads: 3 intermediate: 96 max_positions: 32 } } causal_lm { max_tokens: 24 }"
+printf '5 7 9\n12\n40 41 5 6 7 8 9 10\n' > "$work/prompts.ids"
+for name in gpt2-start gpt2-causal gpt2-merged new-gpt2-causal; do
+  for beams in 1 3; do
+    "$cloze" generate --model "$work/$name" --input "$work/prompts.ids" --input-format ids --output-format ids --end-token 2 --max-new-tokens 15 \
+      --beams $beams > "$work/$name.generated-$beams"
+  done
+done
 $python "$sees/transformers_check.py" "$sees" check

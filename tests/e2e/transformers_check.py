@@ -3,7 +3,7 @@ import inspect, itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (AutoConfig, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
                           AutoModelForTokenClassification, AutoTokenizer, ElectraConfig, ElectraForMaskedLM)
 
 # Families beside BERT: model_type and its configuration.
@@ -21,6 +21,7 @@ FAMILIES = {
     "mpnet": ("mpnet", SIZES),
     "deberta-v2": ("deberta-v2", SIZES | DEBERTA | dict(share_att_key=True)),
     "deberta-v2-xlarge": ("deberta-v2", SIZES | DEBERTA | dict(type_vocab_size=2, position_biased_input=True, conv_kernel_size=3, conv_act="gelu")),
+    "gpt2": ("gpt2", dict(n_embd=48, n_layer=2, n_head=3, n_positions=32, initializer_range=0.2, bos_token_id=0, eos_token_id=2)),
     "albert-groups": ("albert", SIZES | dict(embedding_size=48, num_hidden_groups=2, inner_group_num=2)),
 }
 work = sys.argv[1]
@@ -29,7 +30,7 @@ if sys.argv[2] == "make":
     torch.manual_seed(1)
     words = Tokenizer.from_file(os.path.join(work, vocabulary, "tokenizer.json")).get_vocab_size()
     kind, config = FAMILIES[name]
-    AutoModelForMaskedLM.from_config(AutoConfig.for_model(kind, vocab_size=words, **config)).save_pretrained(os.path.join(work, f"{name}-start"))
+    (AutoModelForCausalLM if kind == "gpt2" else AutoModelForMaskedLM).from_config(AutoConfig.for_model(kind, vocab_size=words, **config)).save_pretrained(os.path.join(work, f"{name}-start"))
     sys.exit(0)
 worst = 0.0
 
@@ -124,11 +125,23 @@ def check_answers(name, model, tokenizer):
         compare(f"{name} answer {i}", torch.tensor(answer["score"]), start.softmax(0)[first] * end.softmax(0)[last])
 
 
+def check_generated(name, model):
+    """Greedy search and beams give the same tokens."""
+    for beams in (1, 3):
+        for prompt, ours in zip(lines("prompts.ids"), lines(f"{name}.generated-{beams}"), strict=True):
+            ids = torch.tensor([[int(word) for word in prompt.split()]])
+            theirs = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=15, num_beams=beams, do_sample=False, eos_token_id=2, pad_token_id=2)[0].tolist()
+            while theirs[-2:] == [2, 2]:  # padding
+                theirs.pop()
+            assert [int(word) for word in ours.split()] == theirs, (name, beams, ours, theirs)
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
-kinds = {"start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
+kinds = {"causal": AutoModelForCausalLM, "merged": AutoModelForCausalLM, "start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "replaced": AutoModelForPreTraining, "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
-for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta", "modern"):
+for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta", "modern", "new-gpt2"):
     for kind, cls in kinds.items():
+        cls = AutoModelForCausalLM if norm == "gpt2" else cls
         folder = os.path.join(work, f"{norm}-{kind}")
         if not os.path.exists(folder) or (norm, kind) == ("nomic_bert", "question"):  # transformers has no such class
             continue
@@ -140,6 +153,8 @@ for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta
             with torch.no_grad():
                 base = getattr(model, model.base_model_prefix)(torch.tensor([ids])).last_hidden_state[0]
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
+        if cls is AutoModelForCausalLM:
+            check_generated(f"{norm}-{kind}", model)
         if cls is AutoModelForTokenClassification and norm in ("post", "pre"):
             check_tags(f"{norm}-{kind}", folder, model, tokenizer)
         if cls is AutoModelForQuestionAnswering and norm in ("post", "pre"):

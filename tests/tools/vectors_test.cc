@@ -71,7 +71,7 @@ TEST_F(VectorsTest, ExplainsWrongUse) {
   EXPECT_EQ(RunCloze("vectors --text " + folder_ + "/none --out " + out_).exit, 66);
   EXPECT_EQ(Vectors("--min-n 4 --max-n 3 --out " + out_).exit, 2);
   EXPECT_EQ(Vectors("--blanks --lowercase --out " + out_).exit, 2);
-  EXPECT_EQ(Vectors("--out " + folder_ + "/none/a.vec").exit, 73);
+  EXPECT_EQ(Vectors("--epochs 10000 --out " + folder_ + "/none/a.vec").exit, 73) << "at once";
   const RunResult rare = Vectors("--min-count 9999 --out " + out_);
   EXPECT_EQ(rare.exit, 65);
   EXPECT_THAT(rare.err, HasSubstr("lower --min-count"));
