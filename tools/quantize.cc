@@ -20,6 +20,8 @@ struct Options {
   double max_loss = 0.5;
 };
 
+constexpr double kRounding = 1e-9;  // of shares of answers, such as 1 / 200
+
 // The blocks whose layers stay in floating point, and what that costs.
 struct Plan {
   std::vector<int> kept;
@@ -48,7 +50,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
   absl::c_sort(blocks);
   for (const auto& [lost, layer] : blocks) {
     ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
-    if (all <= most) break;
+    if (all <= most + kRounding) break;
     plan.kept.push_back(layer);
   }
   return plan;
@@ -109,7 +111,7 @@ absl::Status Quantize(const Options& options) {
   const OrderedJson result = {{"model", out}, {"metric", before.metric}, {"before", before.value},
       {"after", after.value}, {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
       {"loss_by_layer", plan.loss_by_layer}, {"kept_layers", plan.kept}};
-  if (!(loss <= options.max_loss)) {
+  if (!(loss <= options.max_loss + kRounding)) {
     return Error(Exit::kLimit, QuotePath(options.model), ": int8 loses ", loss, " points of ",
         before.metric, ": expected at most ", options.max_loss,
         " (--max-loss); nothing is written");

@@ -262,6 +262,8 @@ absl::Status SaveWeights(
   std::vector<TensorData> tensors;
   std::vector<std::vector<float>> copies;
   std::list<Int8Matrix> quantized;  // both live until they are written
+  ModelConfig stored = config;
+  stored.unquantized.clear();
   for (ParamId id = 0; id < store.size(); ++id) {
     const Param& param = store.param(id);
     if (!Stores(config, param)) continue;
@@ -272,6 +274,8 @@ absl::Status SaveWeights(
       tensors.push_back({name + "_scale", {param.rows, 1}, FileType::kF32, m.scale.data()});
       continue;
     }
+    if (config.int8 && !param.vector)
+      stored.unquantized.emplace_back(absl::StripSuffix(name, ".weight"));
     const float* values = store.values().data() + param.offset;
     if (param.transposed)
       values = copies.emplace_back(Transposed(values, param.rows, param.cols)).data();
@@ -283,7 +287,7 @@ absl::Status SaveWeights(
   for (const ModelConfig& own : config.training.generator)
     RETURN_IF_ERROR(SaveWeights(folder, own, store));
   return WriteFileAtomically(
-      JoinPath(folder, generator ? kGeneratorConfig : "config.json"), FormatConfig(config));
+      JoinPath(folder, generator ? kGeneratorConfig : "config.json"), FormatConfig(stored));
 }
 
 }  // namespace cloze

@@ -35,6 +35,8 @@ TEST_F(Quantize, WritesAFolderThatAllCommandsRead) {
   EXPECT_GE(result["equal_answers"], 0.5);
   EXPECT_EQ(result["loss_by_layer"].size(), Config()["num_hidden_layers"]);
   EXPECT_EQ(Config()["quantization_config"]["quant_method"], "compressed-tensors");
+  EXPECT_THAT(
+      Config()["quantization_config"]["ignore"], ::testing::Contains("classifier.out_proj"));
   EXPECT_LT(fs::file_size(out_ + "/model.safetensors"),
       fs::file_size(kRuns + "classifier/model.safetensors") * 3 / 4);
   const std::string in = " < " + texts_;
