@@ -334,7 +334,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(
     for (const Param& param : opened.whole()) whole.push_back(param.name);
     model = std::make_unique<Model>(opened);
     RETURN_IF_ERROR(model->Load(base, 0, &fresh, whole));
-    if (!config.int8) RETURN_IF_ERROR(opened.CheckBase(HashParams(model->params(), config)));
+    RETURN_IF_ERROR(opened.CheckBase(HashBase(model->params(), config)));
     RETURN_IF_ERROR(opened.Load(0, &model->params()));
   }
   if (fresh.empty()) return model;

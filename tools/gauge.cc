@@ -13,6 +13,26 @@
 namespace cloze {
 namespace {
 
+// The best label of each row.
+std::string BestColumns(ConstMat logits) {
+  std::string best;
+  for (int64_t r = 0; r < logits.rows; ++r)
+    absl::StrAppend(&best, BestIndex({logits.f32(r), size_t(logits.cols)}), " ");
+  return best;
+}
+
+// The best token of each column: the start and the end of an answer.
+std::string BestRows(ConstMat logits) {
+  std::string best;
+  for (int64_t c = 0; c < logits.cols; ++c) {
+    int64_t row = 0;
+    for (int64_t r = 1; r < logits.rows; ++r)
+      if (logits.f32(r)[c] > logits.f32(row)[c]) row = r;
+    absl::StrAppend(&best, row, " ");
+  }
+  return best;
+}
+
 class LabelledGauge : public Gauge {
  public:
   absl::Status Open(const std::string& folder, const GaugeOptions& options, Session& session) {
@@ -33,9 +53,9 @@ class LabelledGauge : public Gauge {
     RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
     Measured m;
     const auto on_text = [&](const TextLogits& text) {
-      std::string& answer = m.answers.emplace_back();
-      for (int64_t r = 0; r < text.logits.rows; ++r)
-        absl::StrAppend(&answer, BestIndex({text.logits.f32(r), size_t(text.logits.cols)}), " ");
+      m.answers.push_back(session.config().head == HeadKind::kQuestionAnswering
+                              ? BestRows(text.logits)
+                              : BestColumns(text.logits));
     };
     ASSIGN_OR_RETURN(const MetricResults results,
         Evaluate(session.model(), *found_.task, built_->store,
@@ -64,7 +84,10 @@ class TextGauge : public Gauge {
   absl::Status Open(const std::string& folder, const GaugeOptions& options, Session& session) {
     file_ = options.texts;
     ASSIGN_OR_RETURN(const auto task, RestoreTask(folder, session.config(), 512));
-    if (task != nullptr) command_ = task->command();
+    // Numbers and texts with a masked token have no answers to count.
+    if (task != nullptr && (task->command() == "predict" || task->command() == "tag") &&
+        session.config().labels.size() != 1)
+      command_ = task->command();
     InputOptions input;
     input.path = options.texts;
     input.vocab_size = session.config().vocab;
@@ -113,7 +136,7 @@ class TextGauge : public Gauge {
     });
   }
 
-  std::string file_, command_;  // no command: the model has no head
+  std::string file_, command_;  // no command: vectors are compared
   std::vector<Record> records_;
 };
 

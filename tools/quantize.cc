@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/base/manifest.h"
 #include "core/text/files/tokenizer_files.h"
+#include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/run/checkpoint.h"
 #include "tools/gauge.h"
@@ -68,6 +69,7 @@ absl::Status WriteFolder(
       config.unquantized.push_back(p.name.substr(0, p.name.rfind('.')));
   }
   config.int8 = true;
+  config.original = HashParams(params, session.config());
   RETURN_IF_ERROR(SaveWeights(folder, config, params));
   if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
     RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, config.max_tokens()));
@@ -132,8 +134,8 @@ void AddQuantize(Command& app) {
         "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
         {.repeatable = true});
     command.Add("--texts", &options.gauge.texts,
-        "Texts without labels, one per line. The loss is then the share of answers that differ, or "
-        "of a model without a head 1 - the mean cosine of the texts' mean vectors.",
+        "Texts without labels, one per line. The loss is then the share of answers that differ; of "
+        "models that do not classify, 1 - the mean cosine of the texts' mean vectors.",
         {.type = "FILE"});
     command.Add("--max-loss", &options.max_loss,
         "Most points of the metric to lose (0.01 = 1 point; of losses, percent). Blocks stay in "

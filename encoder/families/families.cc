@@ -302,7 +302,7 @@ std::string FormatConfig(const ModelConfig& config) {
                                                         : "single_label_classification";
   }
   if (family.write != nullptr) family.write(config, &json);
-  if (config.int8) json["quantization_config"] = QuantizationJson(config);
+  if (config.int8) WriteQuantization(config, &json);
   const Json own = OwnFields(config);
   if (!own.empty()) json["cloze"] = own;
   return ToJsonText(json);

@@ -30,10 +30,10 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base);
 
 // Reads quantization_config as compressed-tensors writes it: weights int8 per channel, activations
-// int8 per token. Other schemes are an error of the field.
+// int8 per token. Other schemes are an error of the field. Also reads config->original.
 void ReadQuantization(JsonFields& fields, ModelConfig* config);
-// Returns the quantization_config of a model whose config.int8 is true.
-Json QuantizationJson(const ModelConfig& config);
+// Writes the same into *to. Requires config.int8.
+void WriteQuantization(const ModelConfig& config, Json* to);
 
 // Returns config.json for transformers. With config.int8 it describes a quantized folder. The
 // member "cloze" has what transformers cannot express: how texts are read, a sequence classifier

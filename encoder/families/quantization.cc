@@ -1,10 +1,10 @@
-// The member quantization_config of config.json.
+// What config.json says about int8 weights.
 #include "encoder/families/families.h"
 
 namespace cloze {
 namespace {
 
-constexpr char kQuantization[] = "quantization_config";
+constexpr char kQuantization[] = "quantization_config", kOriginal[] = "quantized_from";
 
 // Members of the group of linear layers that must have these values.
 struct GroupMember {
@@ -47,9 +47,16 @@ void ReadQuantization(JsonFields& fields, ModelConfig* config) {
     config->unquantized.push_back(name.get<std::string>());
   }
   config->int8 = true;
+  const Json* original = fields.Find(kOriginal);
+  if (original == nullptr) return;
+  if (!original->is_object()) return fields.Fail(kOriginal, "expected an object");
+  for (const auto& [name, hash] : original->items()) {
+    if (!hash.is_number_unsigned()) return fields.Fail(kOriginal, name, ": expected a hash");
+    config->original[name] = hash.get<uint64_t>();
+  }
 }
 
-Json QuantizationJson(const ModelConfig& config) {
+void WriteQuantization(const ModelConfig& config, Json* to) {
   Json weights = {{"dynamic", false}}, activations = {{"symmetric", false}};
   for (const auto& [part, member, value] : GroupMembers())
     (absl::string_view(part) == "weights" ? weights : activations)[member] = value;
@@ -59,7 +66,8 @@ Json QuantizationJson(const ModelConfig& config) {
   json["config_groups"] = {{"group_0", {{"targets", {"Linear"}}, {"weights", weights},
                                            {"input_activations", activations}}},
       {"group_1", {{"targets", {"Embedding"}}, {"weights", weights}}}};
-  return json;
+  (*to)[kQuantization] = json;
+  if (!config.original.empty()) (*to)[kOriginal] = config.original;
 }
 
 }  // namespace cloze

@@ -188,6 +188,10 @@ ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
   return hashes;
 }
 
+ParamHashes HashBase(const ParamStore& store, const ModelConfig& config) {
+  return config.int8 ? config.original : HashParams(store, config);
+}
+
 absl::StatusOr<Adapter> Adapter::Open(const std::string& folder, const ModelConfig& base) {
   RETURN_IF_ERROR(CheckFolder(folder));
   ASSIGN_OR_RETURN(AdapterConfig file, ReadAdapterConfig(folder));
@@ -297,8 +301,8 @@ absl::Status Adapter::CheckBase(const ParamHashes& base) const {
   const auto known = reader_.metadata().find(kFingerprint);
   std::set<std::string> except;
   for (const Param& param : whole_) except.insert(param.name);
-  if (known == reader_.metadata().end() || known->second == Fingerprint(base, except))
-    return absl::OkStatus();
+  const bool unknown = base.empty() || known == reader_.metadata().end();
+  if (unknown || known->second == Fingerprint(base, except)) return absl::OkStatus();
   return Wrong("is an adapter for another base: the weights are not those that it was trained on",
       file_.base.empty() ? "" : absl::StrCat(", in ", QuotePath(file_.base)));
 }

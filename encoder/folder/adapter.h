@@ -34,6 +34,9 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder);
 // Returns the hashes of all parameters of the encoder, by name.
 using ParamHashes = std::map<std::string, uint64_t>;
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);
+// The same of a base for adapters: of a quantized folder, those before it was quantized; empty if
+// it does not say.
+ParamHashes HashBase(const ParamStore& store, const ModelConfig& config);
 
 // An opened adapter whose names and shapes fit its base.
 class Adapter {
@@ -50,7 +53,7 @@ class Adapter {
   // The parameters that it replaces: the head and possibly the embeddings.
   const std::vector<Param>& whole() const { return whole_; }
 
-  // kMismatch if the adapter was trained on a base with other values.
+  // kMismatch if the adapter was trained on a base with other values. `base`: of HashBase.
   absl::Status CheckBase(const ParamHashes& base) const;
   // Reads all tensors into the parameters of adapter `number`, or of the model where the adapter
   // has none.

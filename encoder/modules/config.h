@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -145,6 +146,9 @@ struct TrainingConfig {
 struct QuantizedLayers {
   bool int8 = false;
   std::vector<std::string> unquantized;  // names of modules that do not
+  // Hashes of the parameters before they were quantized (HashParams), to recognise adapters for
+  // them. Empty: unknown.
+  std::map<std::string, uint64_t> original;
 };
 
 struct ModelConfig : QuantizedLayers {

@@ -109,8 +109,7 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
   }
   base_usable_ &= fresh.empty();
   fresh.insert(fresh.end(), except.begin(), except.end());
-  const ParamHashes hashes =
-      adapters.empty() ? ParamHashes() : HashParams(model_->params(), config);
+  const ParamHashes hashes = adapters.empty() ? ParamHashes() : HashBase(model_->params(), config);
   for (size_t i = 0; i < adapters.size(); ++i) {
     for (const std::string& name : fresh) {
       const ParamId id = model_->params().Find(name);
@@ -118,7 +117,7 @@ absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapte
         return Error(Exit::kMismatch, QuotePath(adapters[i].folder()), ": lacks ", name,
             ", and so does its base");
     }
-    if (!config.int8) RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
+    RETURN_IF_ERROR(adapters[i].CheckBase(hashes));
     RETURN_IF_ERROR(adapters[i].Load(static_cast<int>(i), &model_->params()));
   }
   return absl::OkStatus();

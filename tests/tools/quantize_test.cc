@@ -53,6 +53,39 @@ TEST_F(Quantize, WritesAFolderThatAllCommandsRead) {
   EXPECT_EQ(RunCloze("verify " + out_).exit, 0);
 }
 
+// A tagger with a CRF, several labels, numbers, pairs, windows and masked tokens.
+TEST_F(Quantize, TakesModelsOfAllTasks) {
+  const auto quantize = [&](const std::string& run, const std::string& texts) {
+    fs::remove_all(out_);
+    const RunResult result = Run(run, "--max-loss 5 --texts " + texts);
+    EXPECT_EQ(result.exit, 0) << run << ": " << result.err;
+    return result.exit == 0 ? json::parse(result.out)["metric"].get<std::string>() : "";
+  };
+  const std::string pair = folder_ + "/pair.jsonl";
+  std::ofstream(pair) << "{\"text\": \"a good day\", \"text_pair\": \"no one\"}\n";
+  EXPECT_EQ(quantize("pairs", pair), "equal_answers");
+  for (const char* run : {"tagger", "several", "windows", "roberta_classifier"})
+    EXPECT_EQ(quantize(run, texts_), "equal_answers") << run;
+  for (const char* run : {"regression", "post_norm"})
+    EXPECT_EQ(quantize(run, texts_), "cosine") << run;
+}
+
+TEST_F(Quantize, AdaptersWorkOnTheirOwnBase) {
+  const std::string adapter = " --adapter " + kRuns + "lora < " + texts_;
+  ASSERT_EQ(Run("pre_norm", "--texts " + texts_).exit, 0);
+  const RunResult int8 = RunCloze("predict --model " + out_ + adapter);
+  ASSERT_EQ(int8.exit, 0) << int8.err;
+  const RunResult f32 = RunCloze("predict --model " + kRuns + "pre_norm" + adapter);
+  std::istringstream a(int8.out), b(f32.out);
+  for (std::string left, right; std::getline(a, left) && std::getline(b, right);)
+    EXPECT_NEAR(json::parse(left)["score"], json::parse(right)["score"], 0.02);
+  fs::remove_all(out_);
+  ASSERT_EQ(Run("classifier", "--texts " + texts_).exit, 0);
+  const RunResult other = RunCloze("predict --model " + out_ + adapter);
+  EXPECT_EQ(other.exit, 76);
+  EXPECT_THAT(other.err, HasSubstr("is an adapter for another base"));
+}
+
 TEST_F(Quantize, RefusesToTrainOrQuantizeAgain) {
   ASSERT_EQ(Run("classifier", "--max-loss 100 --texts " + texts_).exit, 0);
   const RunResult again =
