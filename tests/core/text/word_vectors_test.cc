@@ -38,6 +38,7 @@ TEST(WordVectors, TakesBlanksAtTheEndAndTheFirstOfEqualWords) {
   ASSERT_TRUE(vectors.ok()) << vectors.status();
   EXPECT_THAT(vectors->words, ElementsAre("a", "b"));
   EXPECT_THAT(vectors->values, ElementsAre(1, 2));
+  EXPECT_EQ(vectors->index.at("a"), 0);
 }
 
 TEST(WordVectors, RefusesOtherContent) {
