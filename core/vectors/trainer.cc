@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/threads.h"
 #include "core/ops/word_vectors.h"
@@ -62,9 +61,9 @@ VectorTrainer::~VectorTrainer() = default;
 VectorTrainer::VectorTrainer(const Corpus& corpus, const VectorOptions& options)
     : corpus_(corpus), options_(options), subwords_(corpus.words, options.subwords),
       philox_(options.seed, Purpose::kWordVectors), stride_(RoundUp(options.dim, 16)),
-      input_(subwords_.rows() * stride_ * 4), output_(std::ssize(corpus.words) * stride_ * 4) {
+      input_(subwords_.rows() * stride_ * 4), output_(std::ssize(corpus.words) * stride_ * 4),
+      negatives_(corpus.counts) {
   InitializeTables();
-  MakeAliases();
   PlanBatches();
 }
 
@@ -105,26 +104,6 @@ void VectorTrainer::InitializeTables() {
         to[c + i] = (2 * Philox::Uniform(block[i]) - 1) / static_cast<float>(options_.dim);
     }
   });
-}
-
-void VectorTrainer::MakeAliases() {
-  const auto n = static_cast<int32_t>(corpus_.counts.size());
-  std::vector<double> weight(n);
-  for (int32_t i = 0; i < n; ++i) weight[i] = std::sqrt(static_cast<double>(corpus_.counts[i]));
-  const double mean = std::accumulate(weight.begin(), weight.end(), 0.0) / n;
-  std::vector<int32_t> small, large;
-  for (int32_t i = 0; i < n; ++i) ((weight[i] /= mean) < 1 ? small : large).push_back(i);
-  share_.assign(n, 1);
-  other_.resize(n);
-  while (!small.empty() && !large.empty()) {
-    const int32_t i = small.back(), j = large.back();
-    small.pop_back();
-    share_[i] = static_cast<float>(weight[i]);
-    other_[i] = j;
-    if ((weight[j] -= 1 - weight[i]) >= 1) continue;
-    large.pop_back();
-    small.push_back(j);
-  }
 }
 
 bool VectorTrainer::Run(const std::function<bool(const VectorProgress&)>& progress) {
@@ -255,14 +234,10 @@ void VectorTrainer::LearnWord(Chunk& chunk, int64_t at, double rate) const {
 
 // Adds a target and its negatives to chunk.rows.
 void VectorTrainer::AddTarget(Chunk& chunk, int32_t target, Source* source) const {
-  const auto words = static_cast<uint32_t>(corpus_.words.size());
   chunk.rows.push_back(target);
   ++chunk.targets;
   for (int i = 0; i < options_.negatives;) {
-    const uint64_t draw = uint64_t{source->Next()} * words;
-    const auto cell = static_cast<int32_t>(draw >> 32);
-    const float rest = Philox::Uniform(static_cast<uint32_t>(draw));
-    const int32_t negative = rest < share_[cell] ? cell : other_[cell];
+    const int32_t negative = negatives_.Word(source->Next());
     if (negative == target) continue;
     chunk.rows.push_back(negative);
     ++i;

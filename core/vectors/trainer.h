@@ -12,6 +12,7 @@
 #include "core/tensor/arena.h"
 #include "core/vectors/corpus.h"
 #include "core/vectors/subwords.h"
+#include "core/vectors/word_sampler.h"
 
 namespace cloze {
 
@@ -53,7 +54,6 @@ class VectorTrainer {
   struct Source;  // random numbers of a word
 
   void InitializeTables();
-  void MakeAliases();
   void PlanBatches();
   void Read(Chunk& chunk, int epoch) const;
   void AddSentence(Chunk& chunk, int64_t begin, int64_t end, int epoch) const;
@@ -69,10 +69,7 @@ class VectorTrainer {
   const int64_t stride_;  // columns of all matrices: dim rounded up to a multiple of 16
   LargeMemory input_, output_;
   std::vector<float> keep_;  // [words] probability of a word to be kept
-  // Draws words by counts^0.5 (Vose 1991): in cell i, word i with probability share_[i], else
-  // other_[i].
-  std::vector<float> share_;
-  std::vector<int32_t> other_;
+  const WordSampler negatives_;
   int64_t batch_words_ = 0;  // of the text, kept or not; a batch ends with a sentence
   std::vector<Chunk> chunks_;
 };
