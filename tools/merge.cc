@@ -37,6 +37,11 @@ absl::Status Merge(const Options& options) {
     return Error(
         Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
+  if (model->config().int8) {
+    return Error(Exit::kMismatch, QuotePath(base),
+        ": is quantized: expected a model with floating-point weights (merge with that one, then "
+        "quantize the result)");
+  }
   MergeLora(file.lora, &model->params());
   std::string out = options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();

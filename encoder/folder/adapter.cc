@@ -214,6 +214,7 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   if (const std::string other = CompareSizes(own, base); !other.empty())
     return Wrong("is an adapter for another base: ", other);
   config_ = own;
+  static_cast<QuantizedLayers&>(config_) = base;
   config_.activation = base.activation;
   config_.norm_epsilon = base.norm_epsilon;
   config_.pad_id = base.pad_id;

@@ -97,6 +97,14 @@ TEST_P(FamiliesProgramTest, TrainsAndShowsInEveryWay) {
     EXPECT_THAT(
         Out("predict --model " + Path(name), "echo a great film | "), HasSubstr("\"scores\""));
   }
+  std::ofstream(Path("texts.txt")) << "a great film\n";
+  Out("quantize --max-loss 100 --model " + Path("all") + " --texts " + Path("texts.txt") +
+      " --out " + Path("int8"));
+  const auto score = [&](const std::string& name) {
+    const std::string answer = Out("predict --model " + Path(name) + " " + Path("texts.txt"));
+    return nlohmann::json::parse(answer)["score"].get<double>();
+  };
+  EXPECT_NEAR(score("int8"), score("all"), 0.05);
   const auto base = Encoder("base"), all = Encoder("all"), head = Encoder("head"),
              last = Encoder("last");
   EXPECT_EQ(all, Encoder("recompute"));
