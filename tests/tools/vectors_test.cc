@@ -81,7 +81,7 @@ TEST_F(VectorsTest, ExplainsWrongUse) {
 TEST_F(VectorsTest, AnInterruptLeavesNothing) {
   const RunResult stopped =
       RunCloze("vectors --text " + folder_ + "/text.txt --epochs 10000 --out " + out_,
-          "timeout --preserve-status -s INT 1 ");
+          "timeout --foreground --preserve-status -s INT 1 ");
   EXPECT_EQ(stopped.exit, 75) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("stopped; nothing was written"));
   EXPECT_FALSE(std::filesystem::exists(out_));
