@@ -12,7 +12,7 @@ namespace {
 struct Options {
   std::string model, out, pool = "none";
   int opset = 17;
-  bool external_data = false;
+  bool external_data = false, int8 = false;
 };
 
 absl::Status CopyTokenizer(const std::string& from, const std::string& to, int64_t max_tokens) {
@@ -31,6 +31,10 @@ absl::Status Export(const Options& options) {
         Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();
+  if (config.family->causal) {
+    return Error(Exit::kMismatch, QuotePath(options.model),
+        ": is a decoder: expected an encoder (`cloze generate` runs decoders)");
+  }
   ModelConfig plain = config;  // ONNX files hold f32
   plain.int8 = false;
   const OnnxPool pool = options.pool == "mean"  ? OnnxPool::kMean
@@ -38,7 +42,7 @@ absl::Status Export(const Options& options) {
                                                 : OnnxPool::kNone;
   if (pool != OnnxPool::kNone && config.head != HeadKind::kNone)
     return Error(Exit::kUsage, "--pool is for models without a head");
-  OnnxGraph graph = ExportOnnx(*model, pool);
+  OnnxGraph graph = ExportOnnx(*model, pool, options.int8);
   std::string out = options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
@@ -69,10 +73,16 @@ void AddExport(Command& app) {
     command.Add("--opset", &options.opset, "Version of ONNX's operators.", {.min = 17, .max = 25});
     command.Add("--external-data", &options.external_data,
         "Write the weights to model.onnx_data, as is always done above 1.8 GB.");
+    command.Add("--int8", &options.int8,
+        "Multiply the linear layers of the blocks in int8, with a scale for each output of a "
+        "weight "
+        "and one for each tensor of activations. That loses more than `cloze quantize`, which has "
+        "one for each token; and sums may saturate on CPUs without VNNI.");
   };
-  app.AddCommand<Options>("export", "Write a model as ONNX, in f32, for ONNX Runtime and others.",
+  app.AddCommand<Options>("export",
+      "Write a model as ONNX, in f32 or int8, for ONNX Runtime and others.",
       "  cloze export --model runs/sst2 --out sst2_onnx\n"
-      "  cloze export --model models/minilm --pool mean --out minilm_onnx",
+      "  cloze export --model models/minilm --pool mean --int8 --out minilm_onnx",
       declare, Export);
 }
 

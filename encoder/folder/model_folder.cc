@@ -19,25 +19,6 @@ namespace {
 
 constexpr int64_t kMaxConfig = 64 << 20;
 
-// A matrix whose row r is scale[r] q[r].
-struct Int8Matrix {
-  std::vector<int8_t> q;
-  std::vector<float> scale;
-};
-
-Int8Matrix QuantizeMatrix(ConstMat m) {
-  Int8Matrix to = {std::vector<int8_t>(m.rows * m.cols), std::vector<float>(m.rows)};
-  for (int64_t r = 0; r < m.rows; ++r) {
-    const float* from = m.f32(r);
-    float most = 0;
-    for (int64_t c = 0; c < m.cols; ++c) most = std::max(most, std::fabs(from[c]));
-    to.scale[r] = most / 127;
-    for (int64_t c = 0; most > 1e-35f && c < m.cols; ++c)
-      to.q[r * m.cols + c] = static_cast<int8_t>(std::lrint(from[c] / most * 127));
-  }
-  return to;
-}
-
 // True for what a quantized folder stores as int8. Few rows of tables are used, so that those cost
 // disk and not time.
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
@@ -181,6 +162,19 @@ double EncoderSize(const ModelConfig& c) {
 }
 
 }  // namespace
+
+Int8Matrix QuantizeMatrix(ConstMat m) {
+  Int8Matrix to = {std::vector<int8_t>(m.rows * m.cols), std::vector<float>(m.rows)};
+  for (int64_t r = 0; r < m.rows; ++r) {
+    const float* from = m.f32(r);
+    float most = 0;
+    for (int64_t c = 0; c < m.cols; ++c) most = std::max(most, std::fabs(from[c]));
+    to.scale[r] = most / 127;
+    for (int64_t c = 0; most > 1e-35f && c < m.cols; ++c)
+      to.q[r * m.cols + c] = static_cast<int8_t>(std::lrint(from[c] / most * 127));
+  }
+  return to;
+}
 
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, "config.json");

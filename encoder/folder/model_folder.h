@@ -2,6 +2,7 @@
 #ifndef CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
 #define CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,14 @@
 #include "encoder/families/families.h"
 
 namespace cloze {
+
+// A matrix [rows, cols] whose row r is scale[r] q[r].
+struct Int8Matrix {
+  std::vector<int8_t> q;
+  std::vector<float> scale;
+};
+// Rounds to int8, ties to even; the largest value of a row becomes 127 or -127.
+Int8Matrix QuantizeMatrix(ConstMat m);
 
 // Differences between a folder and a model.
 struct LoadReport {

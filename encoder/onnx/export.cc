@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "encoder/folder/model_folder.h"
 #include "encoder/onnx/positions.h"
 
 namespace cloze {
@@ -17,7 +19,7 @@ const char kBatch[] = "batch_size", kLength[] = "sequence_length";
 // Adds the nodes of a model. Shapes are those of values: B sequences of S tokens, H hidden.
 class Exporter {
  public:
-  explicit Exporter(const Model& model) : model_(model), config_(model.config()) {}
+  Exporter(const Model& model, bool int8) : model_(model), config_(model.config()), int8_(int8) {}
 
   OnnxGraph Run(OnnxPool pool) {
     Inputs();
@@ -51,9 +53,26 @@ class Exporter {
     return graph_.Add(type, {x, y});
   }
 
+  // x [..., in] times the transposed weight [out, in]. ONNX Runtime fuses these nodes.
+  Value Product(const Value& x, ParamId id) {
+    if (!int8_ || !IsInt8Layer(model_.params().param(id), config_))
+      return Binary("MatMul", x, Weight(id, true));
+    const Value scale = NameOf(id) + "_scale";
+    if (once_.insert(NameOf(id)).second) {
+      const ConstMat w = model_.params().value(id);
+      const Int8Matrix q = QuantizeMatrix(w);
+      graph_.Bytes(NameOf(id), q.q.data(), w.rows, w.cols);
+      graph_.Vector(scale, q.scale.data(), w.rows);
+    }
+    if (quantized_.count(x) == 0) quantized_[x] = graph_.Quantize(x);
+    const auto& [bytes, x_scale, zero] = quantized_[x];
+    const Value sums = graph_.Add("MatMulInteger", {bytes, NameOf(id), zero});
+    return Binary(
+        "Mul", graph_.Add("Cast", {sums}, {{"to", int64_t{1}}}), Binary("Mul", x_scale, scale));
+  }
   // x [..., in] -> [..., out].
   Value Linear(const Value& x, Role role, int layer) {
-    const Value product = Binary("MatMul", x, Weight(Find(role, layer, Part::kWeight), true));
+    const Value product = Product(x, Find(role, layer, Part::kWeight));
     const ParamId bias = Find(role, layer, Part::kBias);
     return bias < 0 ? product : Binary("Add", product, Vector(bias));
   }
@@ -358,13 +377,17 @@ class Exporter {
 
   const Model& model_;
   const ModelConfig& config_;
+  const bool int8_;
   OnnxGraph graph_;
+  std::map<Value, std::array<Value, 3>> quantized_;
   std::set<std::string> once_;  // names of constants that the graph has
   Value ids_, attention_mask_, types_, range_, tokens_, mask_, local_mask_, rows_, distances_;
 };
 
 }  // namespace
 
-OnnxGraph ExportOnnx(const Model& model, OnnxPool pool) { return Exporter(model).Run(pool); }
+OnnxGraph ExportOnnx(const Model& model, OnnxPool pool, bool int8) {
+  return Exporter(model, int8).Run(pool);
+}
 
 }  // namespace cloze

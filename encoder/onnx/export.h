@@ -1,4 +1,4 @@
-// Models as ONNX graphs, with the arithmetic of the forward pass in f32.
+// Models as ONNX graphs, with the arithmetic of the forward pass in f32 or partly in int8.
 #ifndef CLOZE_ENCODER_ONNX_EXPORT_H_
 #define CLOZE_ENCODER_ONNX_EXPORT_H_
 
@@ -17,7 +17,9 @@ enum class OnnxPool { kNone, kClass, kMean };
 // model has types. Outputs, f32: logits, of a text [batch_size, labels], of each token [batch_size,
 // sequence_length, labels or vocab]; start_logits and end_logits; or last_hidden_state, with `pool`
 // also sentence_embedding [batch_size, hidden], of length 1. With a CRF, logits are its emissions.
-OnnxGraph ExportOnnx(const Model& model, OnnxPool pool);
+// With `int8`, the linear layers of the blocks (IsInt8Layer) are products of int8: weights with a
+// scale per output, activations with a scale and a zero point per tensor, which change with it.
+OnnxGraph ExportOnnx(const Model& model, OnnxPool pool, bool int8);
 
 }  // namespace cloze
 

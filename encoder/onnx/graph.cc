@@ -87,6 +87,15 @@ std::pair<Value, Value> OnnxGraph::Halve(
   return {first, second};
 }
 
+std::array<Value, 3> OnnxGraph::Quantize(const Value& x) {
+  const std::array<Value, 3> outputs = {x + "_int8", x + "_scale", x + "_zero"};
+  Add("DynamicQuantizeLinear", {x}, {}, outputs[0]);
+  auto* node = graph_->mutable_node(graph_->node_size() - 1);
+  node->add_output(outputs[1]);
+  node->add_output(outputs[2]);
+  return outputs;
+}
+
 TensorProto* OnnxGraph::Constant(const std::string& name, int type) {
   TensorProto* tensor = graph_->add_initializer();
   tensor->set_name(name);
@@ -135,6 +144,20 @@ Value OnnxGraph::Matrix(const std::string& name, ConstMat m, bool transposed) {
   return name;
 }
 
+Value OnnxGraph::Bytes(const std::string& name, const int8_t* values, int64_t rows, int64_t cols) {
+  TensorProto* tensor = Constant(name, TensorProto::INT8);
+  tensor->add_dims(cols);
+  tensor->add_dims(rows);
+  std::string* raw = tensor->mutable_raw_data();
+  raw->resize(rows * cols);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c)
+      (*raw)[c * rows + r] = static_cast<char>(values[r * cols + c]);
+  }
+  bytes_ += rows * cols;
+  return name;
+}
+
 Value OnnxGraph::Vector(const std::string& name, const float* values, int64_t size) {
   TensorProto* tensor = Constant(name, TensorProto::FLOAT);
   tensor->add_dims(size);
@@ -153,7 +176,7 @@ absl::Status OnnxGraph::Write(const std::string& folder, int64_t opset, int64_t 
     RETURN_IF_ERROR(CreateFile(path, [&](const Fd& fd) -> absl::Status {
       int64_t offset = 0;
       for (TensorProto& tensor : *graph_->mutable_initializer()) {
-        if (tensor.data_type() != TensorProto::FLOAT || tensor.dims().empty()) continue;
+        if (tensor.data_type() == TensorProto::INT64 || tensor.dims().empty()) continue;
         std::string raw = std::move(*tensor.mutable_raw_data());
         tensor.clear_raw_data();
         const int64_t length = static_cast<int64_t>(raw.size());

@@ -2,6 +2,7 @@
 #ifndef CLOZE_ENCODER_ONNX_GRAPH_H_
 #define CLOZE_ENCODER_ONNX_GRAPH_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -39,6 +40,9 @@ class OnnxGraph {
   std::pair<Value, Value> Halve(
       const Value& input, int64_t size, const Value& first, const Value& second);
 
+  // Adds the node that quantizes x to u8. Returns the bytes, their scale and their zero point.
+  std::array<Value, 3> Quantize(const Value& x);
+
   // Constants. Equal small ones are shared.
   Value Integers(const std::vector<int64_t>& values, bool scalar = false);
   // A list of its own name, which must be unique.
@@ -46,6 +50,8 @@ class OnnxGraph {
   Value Float(float value);
   // The matrix as it is, or transposed; `name` must be unique.
   Value Matrix(const std::string& name, ConstMat m, bool transposed = false);
+  // The bytes [rows, cols], transposed.
+  Value Bytes(const std::string& name, const int8_t* values, int64_t rows, int64_t cols);
   Value Vector(const std::string& name, const float* values, int64_t size);
 
   // Writes folder/model.onnx. If matrices and vectors are larger than `most` bytes, they go to

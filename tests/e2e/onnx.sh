@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# onnx.sh CLOZE: exports the reference models of each family and compares ONNX Runtime's results with transformers'. Exits
-# with 77 (skipped) if Python lacks either. CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES: see transformers.sh.
+# onnx.sh CLOZE: exports the reference models of each family, in f32 and int8, and compares ONNX Runtime's results with
+# transformers'. Exits with 77 (skipped) if Python lacks either. CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES: see transformers.sh.
 set -euo pipefail
 cloze=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,14 +14,17 @@ folders=()
 for config in "$here"/../golden/*/config.json; do
   name=$(basename "$(dirname "$config")")
   [ -f "$(dirname "$config")/model.safetensors" ] || continue
+  grep -q '"gpt2"' "$config" && continue  # decoders are not exported
   cp -r "$(dirname "$config")" "$work/$name"
   "$cloze" export --model "$work/$name" --out "$work/onnx-$name" > /dev/null
+  "$cloze" export --int8 --model "$work/$name" --out "$work/onnx-$name-int8" > /dev/null
   folders+=("$sees/$name" "$sees/onnx-$name")
 done
 # An encoder without a head, with its vectors, and with the weights in a file of their own.
 cp -r "$work/masked_lm" "$work/bare"
 sed -i 's/BertForMaskedLM/BertModel/' "$work/bare/config.json"
 "$cloze" export --model "$work/bare" --out "$work/onnx-bare" --pool mean --external-data > /dev/null
+"$cloze" export --model "$work/bare" --out "$work/onnx-bare-int8" --pool mean --external-data --int8 > /dev/null
 folders+=("$sees/bare" "$sees/onnx-bare")
 cp "$here/onnx_check.py" "$work"
 $python "$sees/onnx_check.py" "${folders[@]}"

@@ -1,4 +1,4 @@
-"""Compares exported models with transformers, on a padded batch of random ids. Called by onnx.sh: pairs of a model folder and an exported folder."""
+"""Compares exported models, FOLDER in f32 and FOLDER-int8, with transformers, on a padded batch of random ids. Called by onnx.sh: pairs of a model folder and an exported folder."""
 import json, os, sys
 import numpy as np, onnxruntime, torch, transformers
 
@@ -17,8 +17,9 @@ for folder, exported in zip(sys.argv[1::2], sys.argv[2::2]):
         inputs["token_type_ids"] = np.array([[int(i > 4 and i < n) for i in range(max(lengths))] for n in lengths])
     with torch.no_grad():
         theirs = model(**{key: torch.tensor(value) for key, value in inputs.items()})
-    ours = dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
-    for key, value in ours.items():
+    int8 = onnxruntime.InferenceSession(os.path.join(exported + "-int8", "model.onnx"), providers=["CPUExecutionProvider"])
+    ours = dict(zip([o.name for o in session.get_outputs()], zip(session.run(None, inputs), int8.run(None, inputs))))
+    for key, (value, quantized) in ours.items():
         if key == "sentence_embedding":
             hidden = theirs["last_hidden_state"].numpy()
             wanted = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
@@ -26,10 +27,14 @@ for folder, exported in zip(sys.argv[1::2], sys.argv[2::2]):
         else:
             wanted = theirs[key].numpy()
         assert value.shape == wanted.shape, (name, key, value.shape, wanted.shape)
-        error = np.abs(value - wanted)
         if value.ndim > 1 and value.shape[1] == mask.shape[1] and key != "sentence_embedding":
-            error = error[mask == 1]
-        print(f"{name} {key}: largest difference {error.max():.2g}")
+            value, wanted, quantized = value[mask == 1], wanted[mask == 1], quantized[mask == 1]
+        error = np.abs(value - wanted)
+        loss = np.abs(quantized - wanted).max()
+        assert loss <= 0.01 * max(1, np.abs(wanted).max()), (name, key, loss)
+        if "logits" in key and wanted.ndim > 1 and wanted.shape[-1] < 100:
+            assert (quantized.argmax(-1) == wanted.argmax(-1)).all(), (name, key)
+        print(f"{name} {key}: largest difference {error.max():.2g}, int8 {loss:.2g}")
         worst = max(worst, float(error.max()))
         assert error.max() <= 1e-5, (name, key)
 print(f"all equal; largest difference {worst:.2g}")

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "gmock/gmock.h"
@@ -50,6 +51,16 @@ std::vector<std::string> Undefined(const cloze_onnx::GraphProto& graph) {
   return undefined;
 }
 
+void ExpectWholeConstants(const cloze_onnx::GraphProto& graph) {
+  using cloze_onnx::TensorProto;
+  for (const auto& tensor : graph.initializer()) {
+    const int type = tensor.data_type();
+    int64_t bytes = type == TensorProto::INT8 ? 1 : type == TensorProto::INT64 ? 8 : 4;
+    for (const int64_t dim : tensor.dims()) bytes *= dim;
+    EXPECT_EQ(tensor.raw_data().size(), bytes) << tensor.name();
+  }
+}
+
 // tests/e2e/onnx.sh compares the results of all of them with transformers'.
 TEST(Export, WritesASoundGraph) {
   const std::string folder = TemporaryFolder();
@@ -66,15 +77,36 @@ TEST(Export, WritesASoundGraph) {
     EXPECT_EQ(model.opset_import(0).version(), 17);
     EXPECT_THAT(Undefined(model.graph()), IsEmpty()) << name;
     EXPECT_EQ(Names(model.graph().output()), outputs);
-    for (const auto& tensor : model.graph().initializer()) {
-      int64_t bytes = tensor.data_type() == cloze_onnx::TensorProto::INT64 ? 8 : 4;
-      for (const int64_t dim : tensor.dims()) bytes *= dim;
-      EXPECT_EQ(tensor.raw_data().size(), bytes) << tensor.name();
-    }
+    ExpectWholeConstants(model.graph());
     EXPECT_TRUE(std::filesystem::exists(out + "/config.json"));
   }
   EXPECT_THAT(Names(Parse(folder + "/sequence_classification").graph().input()),
       ElementsAre("input_ids", "attention_mask", "token_type_ids"));
+}
+
+// Two blocks of six layers, of which three share their input.
+TEST(Export, WritesProductsOfInt8) {
+  const std::string out = TemporaryFolder() + "/out",
+                    options = "export --int8 --model " + kGolden + "sequence_classification";
+  ASSERT_EQ(RunCloze(options + " --out " + out).exit, 0);
+  const cloze_onnx::ModelProto model = Parse(out);
+  EXPECT_THAT(Undefined(model.graph()), IsEmpty());
+  ExpectWholeConstants(model.graph());
+  std::map<std::string, int> nodes;
+  for (const auto& node : model.graph().node()) ++nodes[node.op_type()];
+  EXPECT_EQ(nodes["DynamicQuantizeLinear"], 8);
+  EXPECT_EQ(nodes["MatMulInteger"], 12);
+  for (const auto& tensor : model.graph().initializer()) {
+    if (tensor.data_type() != cloze_onnx::TensorProto::INT8) continue;
+    EXPECT_THAT(tensor.name(), HasSubstr("encoder.layer."));
+    const bool full = tensor.raw_data().find('\x7f') != std::string::npos ||
+                      tensor.raw_data().find('\x81') != std::string::npos;
+    EXPECT_TRUE(full) << tensor.name();
+  }
+  ASSERT_EQ(RunCloze(options + " --external-data --out " + out + "2").exit, 0);
+  const cloze_onnx::ModelProto apart = Parse(out + "2");
+  for (const auto& tensor : apart.graph().initializer())
+    EXPECT_TRUE(tensor.name().find(".weight") == std::string::npos || tensor.raw_data().empty());
 }
 
 TEST(Export, PutsWeightsIntoAFileOfTheirOwn) {
@@ -105,6 +137,7 @@ TEST(Export, RefusesWhatItCannotWrite) {
   };
   const std::string model = "--model " + kGolden, out = " --out " + folder + "/out";
   fails(model + "release_0.1/runs/lora" + out, 76, "cloze merge");
+  fails(model + "gpt2_causal_lm" + out, 76, "is a decoder");
   fails(model + "masked_lm --out " + folder, 73, "exists already");
   fails(model + "masked_lm --pool mean" + out, 2, "--pool is for models without a head");
   fails(model + "masked_lm --opset 3" + out, 2, "--opset");
