@@ -201,8 +201,9 @@ absl::Status SafetensorsReader::ReadScaled(
     const TensorInfo& tensor, int64_t first, absl::Span<float> out) const {
   const std::string name = tensor.name + "_scale";
   const TensorInfo* scale = Find(name);
-  if (tensor.shape.size() != 2)
-    return Wrong(tensor, absl::StrCat("I8 of shape ", ShapeString(tensor.shape), ": expected 2-D"));
+  if (tensor.shape.size() != 2 || tensor.shape[1] == 0)
+    return Wrong(tensor,
+        absl::StrCat("I8 of shape ", ShapeString(tensor.shape), ": expected 2-D, not empty"));
   const int64_t rows = tensor.shape[0], cols = tensor.shape[1];
   if (scale == nullptr || scale->type == FileType::kI8 ||
       scale->shape != std::vector<int64_t>{rows, 1}) {
@@ -210,7 +211,7 @@ absl::Status SafetensorsReader::ReadScaled(
                              " of shape ", ShapeString({rows, 1}), ", found ",
                              scale == nullptr ? "none" : ShapeString(scale->shape)));
   }
-  CLOZE_CHECK(cols > 0 && first % cols == 0 && out.size() % cols == 0);
+  CLOZE_CHECK(first % cols == 0 && out.size() % cols == 0);
   std::vector<float> scales(out.size() / cols);
   RETURN_IF_ERROR(ReadPartF32(name, first / cols, absl::MakeSpan(scales)));
   size_t i = 0;

@@ -56,5 +56,18 @@ TEST_F(Int8Tensors, NeedOneSoundScaleForEachRow) {
   expect(Read({1, 2e38f}, {2, 1}), "infinite or too large");
 }
 
+TEST_F(Int8Tensors, OfOtherShapesAreRefused) {
+  const int8_t q[] = {1, 2};
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2}, {2, 0}, {1, 1, 2}}) {
+    const std::string path = JoinPath(folder_.path(), "model.safetensors");
+    ASSERT_TRUE(ReplaceSafetensors(path, {{"w", shape, FileType::kI8, q}}).ok());
+    const auto reader = SafetensorsReader::Open(path);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    out_.resize(reader->tensors()[0].elements());
+    EXPECT_THAT(std::string(reader->ReadF32("w", absl::MakeSpan(out_)).message()),
+        HasSubstr(": expected 2-D"));
+  }
+}
+
 }  // namespace
 }  // namespace cloze
