@@ -98,6 +98,10 @@ absl::Status Quantize(const Options& options) {
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
     return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
+  if (session->config().family->transposed) {
+    return Error(Exit::kMismatch, QuotePath(options.model),
+        ": is a decoder: expected an encoder (--compute int8 quantizes decoders as they are read)");
+  }
   ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
   ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
   ASSIGN_OR_RETURN(const Plan plan, MakePlan(*gauge, before, *session, options.max_loss));

@@ -180,6 +180,11 @@ TEST_F(Quantize, SaysWhatIsWrong) {
   expect("", 2, "expected --data (labelled) or --texts (without labels)");
   std::ofstream(folder_ + "/unlabelled.tsv") << "text\na\nb\n";
   expect("--data " + folder_ + "/unlabelled.tsv", 65, "label");
+  const RunResult decoder =
+      RunCloze("quantize --model " CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm --out " + out_ +
+               " --texts " + texts_);
+  EXPECT_EQ(decoder.exit, 76);
+  EXPECT_THAT(decoder.err, HasSubstr("is a decoder: expected an encoder"));
   std::ofstream(folder_ + "/empty.txt") << "";
   expect("--texts " + folder_ + "/empty.txt", 65, "no texts");
 }
