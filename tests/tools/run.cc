@@ -16,15 +16,12 @@
 #include "tests/test_folder.h"
 
 namespace cloze {
-namespace {
 
 std::string Content(const std::string& path) {
   std::ostringstream out;
   out << std::ifstream(path, std::ios::binary).rdbuf();
   return out.str();
 }
-
-}  // namespace
 
 std::string TemporaryFolder() {
   static const TestFolder folder;

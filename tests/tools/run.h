@@ -39,6 +39,9 @@ class Conversation {
   std::string heard_;
 };
 
+// Returns the bytes of a file; empty if it cannot be read.
+std::string Content(const std::string& path);
+
 // Creates a folder that is removed at the end of the program.
 std::string TemporaryFolder();
 

@@ -12,8 +12,8 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-const std::string kRuns = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
-const std::string kScore = "score --model " + kRuns + "post_norm ";
+const std::string kFolders = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
+const std::string kScore = "score --model " + kFolders + "post_norm ";
 
 std::vector<json> Lines(const RunResult& result) {
   EXPECT_EQ(result.exit, 0) << result.err;
@@ -64,7 +64,7 @@ TEST(Score, RefusesWhatItCannotScore) {
     EXPECT_EQ(result.out, "");
     EXPECT_THAT(result.err, HasSubstr(says));
   };
-  fails("score --model " + kRuns + "classifier", 76, "no head for masked_lm");
+  fails("score --model " + kFolders + "classifier", 76, "no head for masked_lm");
   fails(kScore + "--by kind", 2, "--by needs --pairs");
   fails(kScore + "--pairs --tokens", 2, "--tokens is for texts");
   fails(kScore + "--pairs", 65, "no pairs");

@@ -12,11 +12,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-std::string Content(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 class VectorsTest : public testing::Test {
  protected:
   VectorsTest() {
@@ -80,7 +75,7 @@ TEST_F(VectorsTest, ExplainsWrongUse) {
 
 TEST_F(VectorsTest, AnInterruptLeavesNothing) {
   const RunResult stopped =
-      RunCloze("vectors --text " + folder_ + "/text.txt --epochs 10000 --out " + out_,
+      RunCloze("vectors --text " + folder_ + "/text.txt --subsample 0 --epochs 10000 --out " + out_,
           "timeout --foreground --preserve-status -s INT 1 ");
   EXPECT_EQ(stopped.exit, 75) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("stopped; nothing was written"));
