@@ -1,5 +1,6 @@
 #include "core/base/encoding.h"
 
+#include "absl/strings/ascii.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 
@@ -15,12 +16,32 @@ constexpr char32_t kWindows[32] = {0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x
 bool IsHigh(char32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
 bool IsLow(char32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
+constexpr absl::string_view kLatin = "Windows-1252 or Latin-1";
+
+// Guesses the encoding of text that is not UTF-8 by the places of its bytes above 127: few of them
+// in Latin scripts; in Russian the small letters are the upper half of Windows-1251, the lower of
+// KOI8-R.
+absl::string_view LikelyEncoding(absl::string_view text) {
+  int64_t ascii = 0, high = 0, symbols = 0, koi8 = 0;
+  for (const unsigned char c : text) {
+    ascii += absl::ascii_isalpha(c);
+    high += c >= 0x80;
+    symbols += c >= 0x80 && c < 0xC0;
+    koi8 += c >= 0xC0 && c < 0xE0;
+  }
+  if (high <= ascii) return kLatin;
+  if (symbols * 5 > high) return "GBK, Big5, Shift JIS or EUC";
+  return koi8 * 2 > high ? "KOI8-R" : "Windows-1251";
+}
+
 }  // namespace
 
 std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text) {
   if (IsUtf8(text)) return "";
-  return absl::StrCat(QuotePath(path), ":", line,
-      ": not UTF-8, perhaps Windows-1252 or Latin-1: expected UTF-8 (set encoding: WINDOWS1252, or "
+  const absl::string_view likely = LikelyEncoding(text);
+  const bool latin = likely == kLatin;
+  return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely,
+      ": expected UTF-8 (", latin ? "set encoding: WINDOWS1252, or " : "",
       "convert the file with iconv)");
 }
 
