@@ -1,6 +1,7 @@
 // `cloze quantize`: writes a model with int8 weights, unless it loses too much.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
@@ -45,12 +46,15 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
   };
   for (int layer = 0; layer < session.config().layers; ++layer) {
     ASSIGN_OR_RETURN(const double lost, loss([&](const Param& p) { return p.layer == layer; }));
+    std::fprintf(stderr, "layer %d of %d alone in int8: %.2f points of %s lost\n", layer + 1,
+        session.config().layers, lost, before.metric.c_str());
     plan.loss_by_layer.push_back(lost);
     blocks.push_back({-lost, layer});
   }
   absl::c_sort(blocks);
   for (const auto& [lost, layer] : blocks) {
     ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
+    std::fprintf(stderr, "int8 with %zu layers kept: %.2f points lost\n", plan.kept.size(), all);
     if (all <= most + kRounding) break;
     plan.kept.push_back(layer);
   }
