@@ -39,8 +39,10 @@ struct ParamCount {
 };
 ParamCount CountParams(const ParamStore& store);
 
-// Read the word embeddings of a folder at once, or row by row before the passes that need them.
-enum class ReadWords { kNow, kWhenUsed };
+// What to read of a folder: all values; for passes the word embeddings row by row, when they are
+// used; for passes after UseInt8() of all layers, these are also packed at once, and their f32
+// values stay 0.
+enum class ReadFor { kAll, kPasses, kInt8Passes };
 
 // Not thread-safe: one pass at a time.
 class Model {
@@ -61,8 +63,8 @@ class Model {
   // Loads the weights of a folder. Initializes parameters of the head that it lacks, which are
   // added to `fresh`, and LoRAs. Parameters in `except` keep their values. Errors of LoadWeights.
   absl::Status Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
-      const std::vector<std::string>& except = {}, ReadWords words = ReadWords::kNow);
-  // Read the embeddings of `ids` (< vocab), or all, if Load with kWhenUsed has not read them yet.
+      const std::vector<std::string>& except = {}, ReadFor use = ReadFor::kAll);
+  // Read the embeddings of `ids` (< vocab), or all, if Load for passes has not read them yet.
   // Errors of LazyRows::Read.
   absl::Status ReadEmbeddings(absl::Span<const int32_t> ids) { return words_.Read(ids); }
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }

@@ -109,7 +109,7 @@ absl::Status EvaluateModel(const Options& options) {
   for (const std::string& line : DescribeStore("data", built))
     if (ProgramRanks().first()) std::fprintf(stderr, "%s\n", line.c_str());
   ASSIGN_OR_RETURN(DType compute, ComputeOf(infer));
-  if (UsesInt8(infer, *model)) model->UseInt8(), compute = FastestType();
+  if (Uses(Int8Of(infer), config)) model->UseInt8(), compute = FastestType();
   ASSIGN_OR_RETURN(const MetricResults results,
       EvaluateStore(options, spec, *task, built.store, *model,
           {.compute = compute,

@@ -112,14 +112,16 @@ absl::StatusOr<DType> ComputeOf(const InferOptions& options) {
   return ComputeOf(compute, Use::kInference);
 }
 
-bool UsesInt8(const InferOptions& options, const Model& model) {
-  return options.compute == "int8" || (options.compute == "auto" && model.config().int8);
+Int8 Int8Of(const InferOptions& options) {
+  return options.compute == "int8"   ? Int8::kAlways
+         : options.compute == "auto" ? Int8::kIfQuantized
+                                     : Int8::kNever;
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   ASSIGN_OR_RETURN(const DType compute, ComputeOf(*options));
-  ASSIGN_OR_RETURN(auto session, Session::Open(options->model, compute, AdaptersOf(*options)));
-  if (UsesInt8(*options, session->model())) session->UseInt8();
+  ASSIGN_OR_RETURN(
+      auto session, Session::Open(options->model, compute, AdaptersOf(*options), Int8Of(*options)));
   InputOptions& input = options->input;
   input.vocab_size = session->config().vocab;
   input.skip_bad = options->on_error == "line";

@@ -43,8 +43,8 @@ void AddViterbi(Command& command, std::optional<bool>* viterbi);
 // The adapters that --adapter names.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// True if --compute asks for int8, or is auto and the folder is quantized.
-bool UsesInt8(const InferOptions& options, const Model& model);
+// Returns when --compute asks for int8.
+Int8 Int8Of(const InferOptions& options);
 
 // Returns the type of activations that --compute names, except for int8.
 absl::StatusOr<DType> ComputeOf(const InferOptions& options);

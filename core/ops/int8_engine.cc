@@ -42,18 +42,21 @@ void Quantize(ConstMat x, const Int8Rows& to) {
 
 }  // namespace
 
+void* Int8Engine::Pack(const Weight& w, ConstMat values) {
+  const int64_t depth = RoundUp(w.w.cols, kInt8Depth), cols = RoundUp(w.w.rows, kInt8Cols);
+  const WeightLayout layout = {
+      .type = DType::kS8, .depth = depth, .cols = cols, .bytes = Packed::Bytes(depth, cols)};
+  return const_cast<void*>(packed_->Get({{}, w, true, nullptr, {}, false}, 0, layout,
+      [&](void* to) { PackWeight(values, depth, Packed(to, depth, cols)); }));
+}
+
 // If there are rows enough for all threads, a task quantizes some and multiplies them with the
 // whole weight; else all rows are quantized first, and tasks are ranges of columns.
 void Int8Engine::Multiply(const Product& p) {
-  const int64_t n = p.src.rows, depth = RoundUp(p.src.cols, kInt8Depth),
-                cols = RoundUp(p.dst.cols, kInt8Cols), threads = Threads();
+  const int64_t n = p.src.rows, depth = RoundUp(p.src.cols, kInt8Depth), threads = Threads();
   CLOZE_CHECK(p.src.cols <= kInt8MostDepth && p.transposed && !p.accumulate);
   if (n == 0) return;
-  const WeightLayout layout = {
-      .type = DType::kS8, .depth = depth, .cols = cols, .bytes = Packed::Bytes(depth, cols)};
-  const Packed w(const_cast<void*>(packed_->Get(p, 0, layout,
-                     [&](void* to) { PackWeight(p.w.w, depth, Packed(to, depth, cols)); })),
-      depth, cols);
+  const Packed w(Pack(p.w, p.w.w), depth, RoundUp(p.dst.cols, kInt8Cols));
   if (scratch_.size() < static_cast<size_t>(threads)) scratch_.resize(threads);
   const auto multiply = [&](const Int8Rows& rows, const Product& part, int64_t col) {
     GetKernels().int8_product[part.dst.type]({part.dst.cols, part.dst.stride, rows,

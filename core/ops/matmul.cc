@@ -55,7 +55,8 @@ const void* PackedWeights::Get(const Product& p, int64_t col, const WeightLayout
   if (copy == copies.end())
     copy = copies.insert(copy, {.layout = layout, .to = memory_.NewArray<char>(layout.bytes)});
   char* const to = copy->to;
-  if (copy->source == w.data && copy->version == p.w.version) return to;
+  if (copy->source == w.data && (copy->version == p.w.version || copy->version == Weight::kAlways))
+    return to;
   copy->source = w.data, copy->version = p.w.version;
   const PackBlocks& blocks = layout.blocks;
   if (blocks.depth == 0) return pack(to), to;
@@ -142,6 +143,11 @@ void Matmul::ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y) 
   CLOZE_CHECK(x.cols == w.w.cols && x.rows == y.rows && y.cols == w.w.rows);
   const Op op("matmul int8", [&] { return ProductCost(x, w.w, y); });
   if (!op.dry()) rep_->int8.Multiply({x, w, true, bias, y, false});
+}
+
+void Matmul::PackInt8(ConstMat w, ConstMat values) {
+  CLOZE_CHECK(w.rows == values.rows && w.cols == values.cols);
+  rep_->int8.Pack({w, Weight::kAlways}, values);
 }
 
 void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate) {

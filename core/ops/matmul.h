@@ -13,6 +13,9 @@ namespace cloze {
 // A weight matrix w [out, in], f32, and the version of its content: a new version makes the packed
 // copies stale.
 struct Weight {
+  // The version of packed copies that are never stale, see Matmul::PackInt8.
+  static constexpr uint64_t kAlways = ~uint64_t{0};
+
   ConstMat w;
   uint64_t version = 0;
 };
@@ -37,6 +40,9 @@ class Matmul {
   // as s8 with a scale each, exact sums. A row's bits do not depend on other rows. Requires in <=
   // kInt8MostDepth.
   void ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y);
+  // From now on ForwardInt8 uses `values` [out, in] f32 for the weight at w [out, in], whatever its
+  // version; w itself is not read.
+  void PackInt8(ConstMat w, ConstMat values);
   // dx [n, in] = dy [n, out] w; with `accumulate`, added to dx.
   void BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate = false);
   // dw [out, in] f32 += dy^T [out, n] x [n, in].

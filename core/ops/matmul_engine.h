@@ -119,6 +119,8 @@ class Int8Engine {
   explicit Int8Engine(PackedWeights* packed) : packed_(packed) {}
   // Computes `p`, which is transposed and not accumulated.
   void Multiply(const Product& p);
+  // Returns the packed copy of w [out, in], made of `values` if it is stale.
+  void* Pack(const Weight& w, ConstMat values);
 
  private:
   PackedWeights* packed_;

@@ -42,6 +42,10 @@ LargeMemory::LargeMemory(int64_t bytes, int64_t sparse) {
   if (data_ == nullptr) throw std::bad_alloc();
 }
 
+void LargeMemory::UseSmallPages() {
+  if (bytes() >= kHugePage) ::madvise(data_.get(), bytes(), MADV_NOHUGEPAGE);
+}
+
 void LargeMemory::Free::operator()(char* p) const {
   if (bytes >= kHugePage) {
     ::munmap(p, RoundUp(bytes, kPage));

@@ -22,6 +22,8 @@ class LargeMemory {
 
   int64_t bytes() const { return data_.get_deleter().bytes; }
   char* get() const { return data_.get(); }
+  // From now on pages that have not been accessed yet are small ones.
+  void UseSmallPages();
   template <typename T>
   absl::Span<T> as() const {
     return {reinterpret_cast<T*>(data_.get()), bytes() / sizeof(T)};

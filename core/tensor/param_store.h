@@ -118,6 +118,8 @@ class ParamStore {
   void LayOut(bool training);
   // Calls LayOut and allocates the buffers, zeroed.
   void Allocate(bool training);
+  // To be called before values are read, if few of them will be.
+  void ExpectFewValues() { values_.UseSmallPages(); }
   // Initializes parameter `id`: from Normal(0, stddev) or another distribution, or with 0 or 1.
   // Depends only on seed and name.
   void Initialize(ParamId id, uint64_t seed, float stddev);

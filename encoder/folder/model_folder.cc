@@ -153,6 +153,49 @@ std::vector<Read> ReadsOf(const ModelConfig& config, const ParamStore& store,
   return reads;
 }
 
+// Reads the first of `reads` and those of the matrices adjacent to it, calls f with the values of
+// them all, and returns how many they are.
+absl::StatusOr<size_t> ReadLayer(const SafetensorsReader& files, const ParamStore& store,
+    absl::Span<const Read> reads, const std::function<void(ParamId, ConstMat)>& f) {
+  const Param& first = store.param(reads[0].id);
+  std::vector<float> values;
+  size_t i = 0;
+  do {
+    const size_t begin = values.size(), size = reads[i].count * store.param(reads[i].id).size();
+    values.resize(begin + size);
+    RETURN_IF_ERROR(
+        files.ReadF32(reads[i].tensor->name, absl::MakeSpan(values).subspan(begin, size)));
+    ++i;
+  } while (
+      i < reads.size() && store.param(reads[i].id).adjacent && !store.param(reads[i].id).vector);
+  f(reads[0].id, View(values.data(), values.size() / first.cols, first.cols));
+  return i;
+}
+
+// Reads the values of `reads`, except for those that are kept `apart` (may be null). Sets *words to
+// the read of word embeddings that are.
+absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& config,
+    absl::Span<const Read> reads, KeptApart* apart, ParamStore* store, const Read** words) {
+  const bool tied = TypeOf(config.head).tied;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    const auto& [id, tensor, count] = reads[i];
+    const Param& param = store->param(id);
+    const bool int8 = IsInt8Layer(param, config) && !param.adjacent && !param.transposed;
+    if (apart != nullptr && param.role == Role::kWordEmbeddings && !tied) {
+      *words = &reads[i];
+    } else if (apart != nullptr && apart->int8 != nullptr && int8) {
+      ASSIGN_OR_RETURN(const size_t all, ReadLayer(files, *store, reads.subspan(i), apart->int8));
+      i += all - 1;
+    } else {
+      const absl::Span<float> to = store->values().subspan(param.offset, count * param.size());
+      RETURN_IF_ERROR(files.ReadF32(tensor->name, to));
+      if (param.transposed) absl::c_copy(Transposed(to.data(), param.cols, param.rows), to.begin());
+    }
+  }
+  store->Changed();
+  return absl::OkStatus();
+}
+
 // Returns about the number of parameters of the encoder.
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
@@ -196,7 +239,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
 }
 
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
-    LoadReport* report, const std::vector<std::string>& except, LazyRows* words) {
+    LoadReport* report, const std::vector<std::string>& except, KeptApart* apart) {
   *report = {};
   const bool generator = *config.training.part != '\0';
   const auto skipped = [&](const Param& param) {
@@ -222,18 +265,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   }
   const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);
   if (!wrong.empty()) return Mismatch(folder, wrong);
-  std::pair<ParamId, const TensorInfo*> later = {-1, nullptr};
-  for (const auto& [id, tensor, count] : reads) {
-    const Param& param = store->param(id);
-    if (words != nullptr && copies.empty() && param.role == Role::kWordEmbeddings) {
-      later = {id, tensor};
-    } else {
-      const absl::Span<float> to = store->values().subspan(param.offset, count * param.size());
-      RETURN_IF_ERROR(files.ReadF32(tensor->name, to));
-      if (param.transposed) absl::c_copy(Transposed(to.data(), param.cols, param.rows), to.begin());
-    }
-  }
-  store->Changed();
+  const Read* words = nullptr;
+  RETURN_IF_ERROR(ReadValues(files, config, reads, apart, store, &words));
   for (const auto& [name, tensor] : tensors) {
     const auto* const whole = tensor;  // clang 14 does not capture structured bindings
     const bool read = absl::c_any_of(reads, [&](const Read& r) { return r.tensor == whole; });
@@ -245,8 +278,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
       RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, copy->second));
     }
   }
-  if (later.second != nullptr)
-    *words = LazyRows(std::move(files), later.second->name, store->value(later.first));
+  if (words != nullptr)
+    apart->words = LazyRows(std::move(files), words->tensor->name, store->value(words->id));
   return absl::OkStatus();
 }
 

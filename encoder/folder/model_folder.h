@@ -3,6 +3,7 @@
 #define CLOZE_ENCODER_FOLDER_MODEL_FOLDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,15 @@ struct LoadReport {
   std::vector<std::string> ignored;  // tensors that the model does not use
 };
 
+// What inference does not keep as f32 values; the store holds zeros instead.
+struct KeptApart {
+  // Becomes the word embeddings, which are read later, unless the output layer is tied to them.
+  LazyRows words;
+  // Is called with the values [rows, cols] of each layer of IsInt8Layer: of the matrix `id` and of
+  // those adjacent to it. Null: the layers are not kept apart.
+  std::function<void(ParamId id, ConstMat values)> int8;
+};
+
 // Reads config.json of a folder. Errors of ParseConfig; kNoInput if config.json or the weights are
 // missing; kMismatch for an adapter, or if the weights are far smaller than the described model, so
 // that no memory is reserved for it.
@@ -37,11 +47,10 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 // except for those of adapters and those in `except`. Names as in CanonicalName; stored copies of
 // tied weights must be equal to them. kMismatch lists all missing tensors of the encoder and all
 // tensors with another shape; kData if a value is not finite. After an error the values are
-// undefined. If `words` is not null, it reads the word embeddings later, unless the output layer is
-// tied to them. `config` may be that of a generator, whose parameters are all missing if the folder
-// has none.
+// undefined. `config` may be that of a generator, whose parameters are all missing if the folder
+// has none. `apart` may be null.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
-    LoadReport* report, const std::vector<std::string>& except = {}, LazyRows* words = nullptr);
+    LoadReport* report, const std::vector<std::string>& except = {}, KeptApart* apart = nullptr);
 
 // The files of a generator beside those of its model, for transformers: ElectraForMaskedLM.
 // from_pretrained(FOLDER, config=ElectraConfig.from_json_file("FOLDER/generator_config.json"),

@@ -47,7 +47,7 @@ bool HasSoundRows(const Example& e) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(
-    const std::string& folder, DType compute, std::vector<NamedAdapter> adapters) {
+    const std::string& folder, DType compute, std::vector<NamedAdapter> adapters, Int8 int8) {
   if (!IsDirectory(folder))
     return Error(Exit::kNoInput, QuotePath(folder), ": no such model folder");
   auto session = std::unique_ptr<Session>(new Session());
@@ -61,14 +61,16 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
   if (adapters.size() == 1 && adapters[0].name.empty()) {
     ASSIGN_OR_RETURN(session->model_, LoadModel(base, adapters[0].folder));
   } else {
-    RETURN_IF_ERROR(session->LoadBeside(base, std::move(adapters)));
+    RETURN_IF_ERROR(session->LoadBeside(base, std::move(adapters), int8));
   }
+  if (Uses(int8, session->model_->config())) session->UseInt8();
   RETURN_IF_ERROR(session->LoadTokenizer(base));
   return session;
 }
 
 // The base with all adapters beside it.
-absl::Status Session::LoadBeside(const std::string& base, std::vector<NamedAdapter> named) {
+absl::Status Session::LoadBeside(
+    const std::string& base, std::vector<NamedAdapter> named, Int8 int8) {
   for (size_t i = 0; i < named.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (named[i].name != named[j].name) continue;
@@ -90,19 +92,20 @@ absl::Status Session::LoadBeside(const std::string& base, std::vector<NamedAdapt
   }
   adapters_ = std::move(named);
   model_ = std::make_unique<Model>(config, adapters);
-  return LoadBase(base, adapters);
+  return LoadBase(base, adapters, int8);
 }
 
-absl::Status Session::LoadBase(const std::string& base, const std::vector<Adapter>& adapters) {
+absl::Status Session::LoadBase(
+    const std::string& base, const std::vector<Adapter>& adapters, Int8 int8) {
   std::vector<std::string> fresh, except;
   if (!base_usable_) {
     for (const Param& param : adapters[0].whole()) except.push_back(param.name);
   }
-  const ReadWords words = adapters.empty()
-                              ? ReadWords::kWhenUsed
-                              : ReadWords::kNow;  // adapters check all weights of their base
-  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, words));
   const ModelConfig& config = model_->config();
+  const ReadFor use = !adapters.empty()    ? ReadFor::kAll  // they check all weights of their base
+                      : Uses(int8, config) ? ReadFor::kInt8Passes
+                                           : ReadFor::kPasses;
+  RETURN_IF_ERROR(model_->Load(base, 0, &fresh, except, use));
   if (adapters.empty() && !fresh.empty()) {
     return Error(Exit::kMismatch, QuotePath(base), ": the weights lack ", fresh.front(),
         ", a part of the head that config.json describes");

@@ -16,6 +16,12 @@ namespace cloze {
 
 inline constexpr int kDefaultAdapter = -2;
 
+// When a session computes in int8.
+enum class Int8 { kNever, kIfQuantized, kAlways };
+inline bool Uses(Int8 int8, const ModelConfig& config) {
+  return int8 == Int8::kAlways || (int8 == Int8::kIfQuantized && config.int8);
+}
+
 // A sequence; `rows` are the tokens whose logits are wanted, `adapter` comes from
 // Session::AdapterNamed.
 struct Query : Example {
@@ -32,9 +38,9 @@ class Session {
  public:
   // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and
   // kMismatch for a folder that is missing, broken or lacks the head that it claims, and for
-  // adapters that do not fit.
-  static absl::StatusOr<std::unique_ptr<Session>> Open(
-      const std::string& folder, DType compute, std::vector<NamedAdapter> adapters = {});
+  // adapters that do not fit. If `int8` says so, products are computed in int8, see UseInt8.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute,
+      std::vector<NamedAdapter> adapters = {}, Int8 int8 = Int8::kNever);
 
   // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
@@ -49,7 +55,7 @@ class Session {
   Model& model() { return *model_; }
   DType compute() const { return compute_; }
   // From now on products are computed in int8, and the rest in the fastest type of this CPU.
-  // See Model::UseInt8.
+  // See Model::UseInt8. Not if Open did so.
   void UseInt8(absl::FunctionRef<bool(const Param&)> wanted = [](const Param&) { return true; }) {
     model_->UseInt8(wanted);
     compute_ = FastestType();
@@ -85,8 +91,8 @@ class Session {
  private:
   Session() = default;
   int Resolve(int adapter) const { return adapter == kDefaultAdapter ? default_ : adapter; }
-  absl::Status LoadBeside(const std::string& base, std::vector<NamedAdapter> named);
-  absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters);
+  absl::Status LoadBeside(const std::string& base, std::vector<NamedAdapter> named, Int8 int8);
+  absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters, Int8 int8);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries, bool needs_rows) const;
   // f(members, pass) for each batch of queries with these indices, which have one adapter, and with

@@ -124,6 +124,18 @@ TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
   SetThreads(1);
 }
 
+TEST_P(Int8Matmul, UsesThePackedValuesWhateverTheVersion) {
+  Workspace s(GetParam());
+  const Mat x = s.Put(RandomTable(5, 70, 1)), w = s.Put(RandomTable(40, 70, 2), DType::kF32),
+            zero = s.Put(Table<float>(40, 70), DType::kF32), y = s.New(5, 40), z = s.New(5, 40);
+  s.matmul.PackInt8(zero, w);
+  s.matmul.ForwardInt8(x, {w, 1}, nullptr, y);
+  for (const uint64_t version : {1, 2}) {
+    s.matmul.ForwardInt8(x, {zero, version}, nullptr, z);
+    EXPECT_EQ(Workspace::Get(z).v, Workspace::Get(y).v);
+  }
+}
+
 TEST_P(Int8Matmul, IsNearTheProductOfTheValues) {
   Workspace s(GetParam());
   const Table<float> x = RandomTable(50, 256, 1), w = RandomTable(64, 256, 2);

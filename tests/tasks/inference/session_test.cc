@@ -79,6 +79,34 @@ TEST_F(SessionTest, GivesEachQueryItsOwnResultsInOrder) {
   }
 }
 
+// Whether the layers are packed as they are read, or from their f32 values by the first pass.
+TEST_F(SessionTest, PacksInt8LayersOfAllFamiliesWithTheSameBits) {
+  for (const char* name : {"masked_lm", "masked_lm_pre_norm", "distilbert_masked_lm",
+           "modernbert_masked_lm", "nomic_bert_masked_lm", "albert_masked_lm", "mpnet_masked_lm",
+           "deberta_v3_masked_lm", "deberta_v2_conv", "electra_discriminator", "gpt2_causal_lm"}) {
+    const std::string folder = absl::StrCat(CLOZE_SOURCE_DIR "/tests/golden/", name);
+    auto packed = Session::Open(folder, DType::kF32, {}, Int8::kAlways),
+         lazy = Session::Open(folder, DType::kF32), f32 = Session::Open(folder, DType::kF32);
+    ASSERT_TRUE(packed.ok() && lazy.ok() && f32.ok()) << packed.status();
+    (*lazy)->UseInt8();
+    Query query;
+    query.ids = {3, 7, 1, 5, 9}, query.second = 5;
+    const auto expected = Results(**lazy, {query, query}, true);
+    EXPECT_EQ(Results(**packed, {query, query}, true), expected) << name;
+    EXPECT_NE(Results(**f32, {query, query}, true), expected) << name;
+    const ParamStore& params = (*packed)->model().params();
+    for (ParamId id = 0; id < params.size(); ++id) {
+      const ConstMat m = params.value(id);
+      const bool apart =
+          IsInt8Layer(params.param(id), (*packed)->config()) && !params.param(id).transposed;
+      EXPECT_EQ(
+          apart, std::all_of(m.f32(), m.f32() + m.rows * m.cols, [](float x) { return x == 0; }))
+          << name << ", " << params.param(id).name;
+      if (apart) break;
+    }
+  }
+}
+
 TEST_F(SessionTest, RefusesIdsThatAreNotInTheVocabulary) {
   const auto session = Open();
   for (const int32_t id : {300, 301, -1}) {
