@@ -214,9 +214,11 @@ absl::Status SafetensorsReader::ReadScaled(
   CLOZE_CHECK(first % cols == 0 && out.size() % cols == 0);
   std::vector<float> scales(out.size() / cols);
   RETURN_IF_ERROR(ReadPartF32(name, first / cols, absl::MakeSpan(scales)));
-  size_t i = 0;
-  return ReadConverted<int8_t>(
-      tensor, first, out, [&](int8_t q) { return static_cast<float>(q) * scales[i++ / cols]; });
+  RETURN_IF_ERROR(
+      ReadConverted<int8_t>(tensor, first, out, [](int8_t q) { return static_cast<float>(q); }));
+  for (size_t r = 0; r < scales.size(); ++r)
+    for (float& x : out.subspan(r * cols, cols)) x *= scales[r];
+  return absl::OkStatus();
 }
 
 absl::Status SafetensorsReader::ReadI32(absl::string_view name, absl::Span<int32_t> out) const {

@@ -50,6 +50,17 @@ struct Int8ProductArgs {
 #ifdef CLOZE_ISA
 namespace {
 
+CLOZE_INLINE void StoreBytes(uint8_t* to, VI v) {
+#ifdef __AVX512F__
+  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(-1, (__m512i)v);
+  __builtin_memcpy(to, &bytes, sizeof(bytes));
+#else
+  typedef uint8_t VB __attribute__((vector_size(W)));
+  const VB bytes = __builtin_convertvector(v, VB);
+  __builtin_memcpy(to, &bytes, sizeof(bytes));
+#endif
+}
+
 // Panels of one column at a time; called once for each weight.
 void PackInt8(const Int8PackArgs& p) {
   constexpr int64_t kPanelRow = kInt8Cols * kInt8Unit;
@@ -64,31 +75,24 @@ void PackInt8(const Int8PackArgs& p) {
     });
     const float scale = MaxLane(most) / 127;
     const float inverse = scale > 1e-35f ? 1 / scale : 0;
-    int32_t sum = 0;
-    for (int64_t k = 0; k < p.padded; ++k) {
-      const float scaled = k < depth ? from[k] * inverse : 0;
+    VI sums = {};
+    int64_t end = 0;
+    Sweep(depth, [&](auto at) {
       // Adding 1.5 * 2^23 rounds to an integer, ties to even.
-      const float shifted = scaled + 12582912.0f;
-      int32_t bits;
-      __builtin_memcpy(&bits, &shifted, sizeof(bits));
-      const int32_t q = bits - 0x4B400000;
-      to[k / kInt8Unit * kPanelRow + k % kInt8Unit] = static_cast<int8_t>(q);
-      sum += q;
-    }
+      const VI q = AsInt(at(from) * inverse + 12582912.0f) - 0x4B400000;
+      uint8_t bytes[W];
+      StoreBytes(bytes, q);
+      for (int64_t i = 0; i < W; i += kInt8Unit)
+        __builtin_memcpy(to + (at.c + i) / kInt8Unit * kPanelRow, bytes + i, kInt8Unit);
+      sums += q;
+      end = at.c + W;
+    });
+    for (; end < p.padded; end += kInt8Unit)
+      __builtin_memset(to + end / kInt8Unit * kPanelRow, 0, kInt8Unit);
     p.scale[n] = scale;
-    p.sum[n] = sum;
+    p.sum[n] = 0;
+    for (int i = 0; i < W; ++i) p.sum[n] += sums[i];
   }
-}
-
-CLOZE_INLINE void StoreBytes(uint8_t* to, VI v) {
-#ifdef __AVX512F__
-  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(-1, (__m512i)v);
-  __builtin_memcpy(to, &bytes, sizeof(bytes));
-#else
-  typedef uint8_t VB __attribute__((vector_size(W)));
-  const VB bytes = __builtin_convertvector(v, VB);
-  __builtin_memcpy(to, &bytes, sizeof(bytes));
-#endif
 }
 
 // Each row has its own scale and zero point, so that its bits do not depend on other rows.
