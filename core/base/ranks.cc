@@ -46,8 +46,12 @@ absl::Status Ranks::Agree(const absl::Status& status) {
 }
 
 absl::Status Ranks::OnFirst(absl::FunctionRef<absl::Status()> f) {
+  return Together([&] { return first() ? f() : absl::OkStatus(); });
+}
+
+absl::Status Ranks::Together(absl::FunctionRef<absl::Status()> f) {
   const double timeout = std::exchange(timeout_, 0);
-  absl::Status status = Agree(first() ? f() : absl::OkStatus());
+  absl::Status status = Agree(f());
   timeout_ = timeout;
   return status;
 }
@@ -55,10 +59,7 @@ absl::Status Ranks::OnFirst(absl::FunctionRef<absl::Status()> f) {
 absl::Status Ranks::FirstThenOthers(absl::FunctionRef<absl::Status()> f) {
   RETURN_IF_ERROR(OnFirst(f));
   if (size() == 1) return absl::OkStatus();
-  const double timeout = std::exchange(timeout_, 0);
-  absl::Status status = Agree(first() ? absl::OkStatus() : f());
-  timeout_ = timeout;
-  return status;
+  return Together([&] { return first() ? absl::OkStatus() : f(); });
 }
 
 absl::Status Ranks::CheckSame(absl::string_view what, absl::string_view value) {

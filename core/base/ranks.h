@@ -45,6 +45,9 @@ class Ranks {
 
   // Returns the error of the lowest rank that has one, on every rank.
   absl::Status Agree(const absl::Status& status);
+  // Calls f on every rank, without a limit of the time that they wait for each other. Returns the
+  // error of the lowest rank that has one.
+  absl::Status Together(absl::FunctionRef<absl::Status()> f);
   // Calls f on rank 0 only, for which the others wait any time. Returns its status on every rank.
   absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);
   // Calls f on rank 0 and then on the others, so that these find the files that it made.

@@ -1,26 +1,26 @@
 #include "core/ops/adamw.h"
 
 #include <cmath>
-#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "core/ops/op.h"
 
 namespace cloze {
 
 static constexpr int64_t kChunk = 1 << 16;
 
-double SumSquares(absl::Span<const float> x) {
+std::vector<double> SquareSums(absl::Span<const float> x) {
   const int64_t n = x.size();
   const Op op("gradient norm", [&] { return OpCost{.bytes = 4.0 * n}; });
-  if (op.dry()) return 0;
-  std::vector<double> partial(CeilDiv(n, kChunk));
-  ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
-    partial[begin / kChunk] = GetKernels().sum_squares(end - begin, x.data() + begin);
+  std::vector<double> sums(CeilDiv(n, kSquaresChunk));
+  if (op.dry()) return sums;
+  ParallelChunks(n, kSquaresChunk, [&](int64_t begin, int64_t end) {
+    sums[begin / kSquaresChunk] = GetKernels().sum_squares(end - begin, x.data() + begin);
   });
-  double sum = 0;
-  for (const double p : partial) sum += p;
-  return sum;
+  return sums;
 }
+
+double SumSquares(absl::Span<const float> x) { return absl::c_accumulate(SquareSums(x), 0.0); }
 
 // The corrections of step a.step, without memory.
 static AdamArgs Corrected(const AdamW& a) {

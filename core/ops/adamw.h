@@ -2,12 +2,18 @@
 #ifndef CLOZE_CORE_OPS_ADAMW_H_
 #define CLOZE_CORE_OPS_ADAMW_H_
 
+#include <vector>
+
 #include "absl/types/span.h"
 #include "core/ops/kernels/adamw.h"
 
 namespace cloze {
 
-// Returns the sum of squares in double, added in a fixed order.
+// Returns the sums of squares of every kSquaresChunk values; the last chunk may be shorter.
+inline constexpr int64_t kSquaresChunk = 1 << 16;
+std::vector<double> SquareSums(absl::Span<const float> x);
+
+// Returns the sum of squares in double, added in a fixed order: that of SquareSums.
 double SumSquares(absl::Span<const float> x);
 
 // Returns the sum over n values of g^2 / max(v, epsilon^2), where g is the scaled gradient and v

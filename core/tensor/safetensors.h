@@ -4,6 +4,7 @@
 #define CLOZE_CORE_TENSOR_SAFETENSORS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -72,6 +73,8 @@ class SafetensorsReader {
   // Returns nullptr when there is none.
   const TensorInfo* Find(absl::string_view name) const;
 
+  // Returns a tensor; kData when it is missing or does not have this number of elements.
+  absl::StatusOr<const TensorInfo*> Need(absl::string_view name, int64_t elements) const;
   // Reads a tensor of type F32, F16, BF16 or F64 into `out`; or of type I8 [rows, cols], times the
   // scale of its row in the tensor `name`_scale [rows, 1]. kData when it is missing, has another
   // type or not out.size() elements, or holds a NaN or an infinity (also a double too large for
@@ -89,7 +92,6 @@ class SafetensorsReader {
   };
   absl::Status Add(const std::string& path);
   absl::Status AddShards(const std::string& index_path);
-  absl::StatusOr<const TensorInfo*> Need(absl::string_view name, int64_t elements) const;
   absl::Status ReadScaled(const TensorInfo& tensor, int64_t first, absl::Span<float> out) const;
   absl::Status Wrong(const TensorInfo& tensor, absl::string_view what) const;
   template <typename T, typename Out, typename Convert>
@@ -127,12 +129,14 @@ class LazyRows {
   std::vector<bool> there_;  // of each row
 };
 
-// One tensor to write; `data` points to its elements, which outlive the call.
+// One tensor to write. `data` points to its elements, which outlive the call; `next`, for F32 in
+// place of `data`, returns them part by part when they are written.
 struct TensorData {
   std::string name;
   std::vector<int64_t> shape;
   FileType type = FileType::kF32;
   const void* data = nullptr;
+  std::function<absl::Span<const float>()> next = nullptr;
 };
 
 // Metadata that transformers requires.

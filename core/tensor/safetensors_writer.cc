@@ -32,11 +32,12 @@ std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata&
   return std::string(reinterpret_cast<const char*>(&length), 8) + json;
 }
 
-absl::Status CheckFinite(absl::string_view name, absl::Span<const float> data) {
+// `data`: the elements from `first`.
+absl::Status CheckFinite(absl::string_view name, int64_t first, absl::Span<const float> data) {
   const auto odd = absl::c_find_if(data, [](float x) { return !std::isfinite(x); });
   if (odd == data.end()) return absl::OkStatus();
-  return Error(Exit::kInternal, "tensor ", Quote(name), ": element ", odd - data.begin(), " is ",
-      std::isnan(*odd) ? "NaN" : "infinite", "; not written");
+  return Error(Exit::kInternal, "tensor ", Quote(name), ": element ", first + (odd - data.begin()),
+      " is ", std::isnan(*odd) ? "NaN" : "infinite", "; not written");
 }
 
 absl::Status CheckName(const std::string& name) {
@@ -67,11 +68,17 @@ absl::Status WriteSafetensors(
     RETURN_IF_ERROR(WriteAll(fd, path, header.data(), header.size()));
     for (size_t i = 0; i < sorted.size(); ++i) {
       const TensorData& t = sorted[i];
-      if (t.type == FileType::kF32) {
-        const auto* data = static_cast<const float*>(t.data);
-        RETURN_IF_ERROR(CheckFinite(t.name, {data, static_cast<size_t>(infos[i].elements())}));
+      if (t.type != FileType::kF32) {
+        RETURN_IF_ERROR(WriteAll(fd, path, t.data, infos[i].bytes));
+        continue;
       }
-      RETURN_IF_ERROR(WriteAll(fd, path, t.data, infos[i].bytes));
+      const int64_t n = infos[i].elements();
+      absl::Span<const float> part(static_cast<const float*>(t.data), t.next == nullptr ? n : 0);
+      for (int64_t done = 0; done < n; done += part.size()) {
+        if (t.next != nullptr) part = t.next();
+        RETURN_IF_ERROR(CheckFinite(t.name, done, part));
+        RETURN_IF_ERROR(WriteAll(fd, path, part.data(), part.size() * sizeof(float)));
+      }
     }
     return absl::OkStatus();
   });
@@ -117,7 +124,7 @@ absl::Status SafetensorsStream::Add(
       return Error(Exit::kData, QuotePath(path_), ": two tensors would be called ", Quote(name));
     tensors_.push_back({name, FileType::kF32, {shape.begin(), shape.end()}, size_, bytes});
   }
-  RETURN_IF_ERROR(CheckFinite(name, data));
+  RETURN_IF_ERROR(CheckFinite(name, 0, data));
   size_ += bytes;
   return WriteAll(data_, path_, data.data(), bytes);
 }

@@ -12,6 +12,7 @@
 #include "tasks/data/readers.h"
 #include "tasks/generator.h"
 #include "tasks/run/run_folder.h"
+#include "tasks/training/optimizer.h"
 #include "tasks/training/schedule.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"

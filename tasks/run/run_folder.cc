@@ -109,9 +109,14 @@ void RunFolder::Undo(Exit why) {
   lock_->Undo();
 }
 
-absl::Status RunFolder::Save(int64_t step, WriteFiles write, int64_t expected_bytes) {
-  const absl::Status status = ranks_->OnFirst(
-      [&] { return SaveCheckpoint(directory_, step, write, keep_, expected_bytes); });
+absl::Status RunFolder::Save(
+    int64_t step, WriteFiles write, int64_t expected_bytes, absl::FunctionRef<void()> finish) {
+  const absl::Status status = ranks_->Together([&] {
+    absl::Status saved = absl::OkStatus();
+    if (ranks_->first()) saved = SaveCheckpoint(directory_, step, write, keep_, expected_bytes);
+    finish();
+    return saved;
+  });
   failed_saves_ = status.ok() ? 0 : failed_saves_ + 1;
   if (status.ok()) saved_step_ = step;
   return status;

@@ -61,8 +61,11 @@ class RunFolder {
   std::string Path(absl::string_view name) const { return JoinPath(directory_, name); }
   const std::string& directory() const { return directory_; }
 
-  // Saves the checkpoint of `step` as SaveCheckpoint.
-  absl::Status Save(int64_t step, WriteFiles write, int64_t expected_bytes);
+  // Saves the checkpoint of `step` as SaveCheckpoint on rank 0. Calls `finish` on every rank, on
+  // rank 0 after it.
+  absl::Status Save(
+      int64_t step, WriteFiles write, int64_t expected_bytes,
+      absl::FunctionRef<void()> finish = [] {});
   // Step of the last checkpoint, 0 before the first; set_saved_step after a resume.
   int64_t saved_step() const { return saved_step_; }
   void set_saved_step(int64_t step) { saved_step_ = step; }

@@ -6,25 +6,17 @@
 
 #include "core/base/profile.h"
 #include "core/base/threads.h"
+#include "tasks/training/shard.h"
 
 namespace cloze {
 namespace {
 
-constexpr int64_t kChunk = 1 << 16;  // floats of a unit of work, and of a rank's range
+constexpr int64_t kChunk = 1 << 16;  // floats of a unit of work
 constexpr int64_t kRound = 1 << 18;  // floats that a rank sums at once
 
-struct Range {
-  int64_t begin, n;
-  // The part of it that is summed in the round at `offset`.
-  Range From(int64_t offset) const { return {begin + offset, std::min(kRound, n - offset)}; }
-};
-
-// The gradients that a rank sums, of `n`.
-Range RangeOf(int rank, int ranks, int64_t n) {
-  const auto begin = [&](int64_t r) {
-    return std::min(n, (n + kChunk - 1) / kChunk * r / ranks * kChunk);
-  };
-  return {begin(rank), begin(rank + 1) - begin(rank)};
+// The part of a shard that is summed in the round at `offset`.
+Shard RoundOf(const Shard& shard, int64_t offset) {
+  return {shard.begin + offset, std::min(kRound, shard.n - offset)};
 }
 
 Ranks::Message MessageOf(int rank, float* data, int64_t n) {
@@ -73,17 +65,9 @@ const float* AddPieces(const std::vector<Partial>& pieces, int64_t n) {
   return sums.front().data;
 }
 
-// Every rank gets the ranges that the others have summed.
-void Gather(Ranks& ranks, absl::Span<float> grads) {
-  std::vector<Ranks::Message> send, receive;
-  const auto range = [&](int r) { return RangeOf(r, ranks.size(), grads.size()); };
-  const Range own = range(ranks.rank());
-  for (int r = 0; r < ranks.size(); ++r) {
-    if (r == ranks.rank()) continue;
-    send.push_back(MessageOf(r, &grads[0] + own.begin, own.n));
-    receive.push_back(MessageOf(r, &grads[0] + range(r).begin, range(r).n));
-  }
-  ranks.Exchange(send, receive);
+void SetZero(absl::Span<float> x) {
+  ParallelChunks(x.size(), kChunk,
+      [&](int64_t begin, int64_t end) { std::fill(x.begin() + begin, x.begin() + end, 0.0f); });
 }
 
 // *sum += *more; *more = 0.
@@ -97,7 +81,14 @@ void MoveInto(absl::Span<float> sum, absl::Span<float> more) {
 
 }  // namespace
 
-int GradientBuffers(int64_t n) { return std::bit_width(static_cast<uint64_t>(n)) - 1; }
+int GradientBuffers(int64_t n, bool anywhere) {
+  const auto log2 = [](uint64_t k) { return static_cast<int>(std::bit_width(k)) - 1; };
+  int most = log2(n);
+  // `left` of them may end at a multiple of a power of two that is larger than both parts.
+  for (int64_t left = 1; left < n && anywhere; ++left)
+    most = std::max(most, std::popcount(static_cast<uint64_t>(left)) + log2(n - left));
+  return most;
+}
 
 void GradientSum::Add(int64_t number, absl::FunctionRef<void()> pass) {
   if (newest_.size > 0) {
@@ -130,14 +121,14 @@ void GradientSum::Finish(Ranks& ranks, absl::Span<const int64_t> starts) {
   } else {
     Reduce(ranks, starts);
     for (Block& block : blocks_) {
-      const absl::Span<float> used = block.gradients.as<float>();
-      ParallelChunks(used.size(), kChunk, [&](int64_t begin, int64_t end) {
-        std::fill(used.begin() + begin, used.begin() + end, 0.0f);
-      });
+      SetZero(block.gradients.as<float>());
       spare_.push_back(std::move(block.gradients));
     }
     blocks_.clear();
-    Gather(ranks, store_->grads());
+    const absl::Span<float> grads = store_->grads();
+    const Shard shard = ShardOf(ranks.rank(), ranks.size(), grads.size());
+    SetZero(grads.first(shard.begin));
+    SetZero(grads.subspan(shard.begin + shard.n));
   }
   newest_ = {};
 }
@@ -148,19 +139,19 @@ void GradientSum::Reduce(Ranks& ranks, absl::Span<const int64_t> starts) {
   for (const Block& block : blocks_) mine.push_back(block.gradients.as<float>().data());
   if (newest_.size > 0) mine.push_back(grads.data());
   const int me = ranks.rank();
-  const Range own = RangeOf(me, ranks.size(), grads.size());
-  const int64_t most = grads.size() / ranks.size() + kChunk;
+  const Shard own = ShardOf(me, ranks.size(), grads.size());
+  const int64_t most = grads.size() / ranks.size() + kPiece;
   std::vector<std::vector<float>> buffers;
   for (int64_t offset = 0; offset < most; offset += kRound) {
     std::vector<Ranks::Message> send, receive;
     std::vector<Partial> pieces;
     size_t used = 0;
     for (int r = 0; r < ranks.size(); ++r) {
-      const Range theirs = RangeOf(r, ranks.size(), grads.size()).From(offset);
+      const Shard theirs = RoundOf(ShardOf(r, ranks.size(), grads.size()), offset);
       for (float* block : mine) {
         if (r != me && theirs.n > 0) send.push_back(MessageOf(r, block + theirs.begin, theirs.n));
       }
-      const Range wanted = own.From(offset);
+      const Shard wanted = RoundOf(own, offset);
       const std::vector<Partial> blocks = BlocksOf(starts[r], starts[r + 1]);
       for (size_t i = 0; i < blocks.size() && wanted.n > 0; ++i) {
         pieces.push_back(blocks[i]);
@@ -174,7 +165,7 @@ void GradientSum::Reduce(Ranks& ranks, absl::Span<const int64_t> starts) {
       }
     }
     ranks.Exchange(send, receive);
-    const Range wanted = own.From(offset);
+    const Shard wanted = RoundOf(own, offset);
     if (wanted.n <= 0 || pieces.empty()) continue;
     const float* sum = AddPieces(std::move(pieces), wanted.n);
     if (sum != grads.data() + wanted.begin) std::copy_n(sum, wanted.n, &grads[wanted.begin]);

@@ -24,7 +24,8 @@ class GradientSum {
   // Calls `pass`, which adds the gradients of micro-batch `number` to those of the store; these are
   // zero at the first call. Numbers are consecutive from 0.
   void Add(int64_t number, absl::FunctionRef<void()> pass);
-  // Leaves the sum over all ranks in the store of each. Rank r has added the micro-batches from
+  // Leaves the sum over all ranks, of the gradients in the shard of each rank, in its store, and
+  // sets the other gradients to zero. Rank r has added the micro-batches from
   // starts[r] to starts[r + 1]. The next step may begin when the gradients are zero again.
   void Finish(Ranks& ranks, absl::Span<const int64_t> starts);
 
@@ -36,7 +37,7 @@ class GradientSum {
   };
   // Adds the newest block to the one before it.
   void Merge();
-  // Computes the sums of this rank's range of the gradients from the blocks of all ranks.
+  // Computes the sums of this rank's shard from the blocks of all ranks.
   void Reduce(Ranks& ranks, absl::Span<const int64_t> starts);
 
   ParamStore* store_;
@@ -45,8 +46,9 @@ class GradientSum {
   std::vector<LargeMemory> spare_;  // zero
 };
 
-// Returns the number of buffers that the sum of `n` micro-batches needs.
-int GradientBuffers(int64_t n);
+// Returns the number of buffers that the sum of `n` micro-batches needs, of those from 0 or, if
+// `anywhere`, of any consecutive ones.
+int GradientBuffers(int64_t n, bool anywhere = false);
 
 }  // namespace cloze
 

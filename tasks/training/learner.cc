@@ -39,34 +39,6 @@ absl::Status CheckFinite(const ParamStore& params) {
   return absl::OkStatus();
 }
 
-// Views of the optimizer's memory for every trainable parameter: moments "m.NAME" and "v.NAME", and
-// the moving average of the weights, "ema.NAME".
-std::vector<TensorData> Moments(const ParamStore& params, Optimizer& optimizer) {
-  std::vector<TensorData> tensors;
-  for (ParamId id = 0; id < params.size(); ++id) {
-    const Param& p = params.param(id);
-    if (!p.trainable) continue;
-    for (const auto& [prefix, data] : {std::pair("m.", optimizer.m()),
-             std::pair("v.", optimizer.v()), std::pair("ema.", optimizer.average())}) {
-      if (data.empty()) continue;
-      tensors.push_back({.name = prefix + p.name,
-          .shape = {p.rows, p.cols},
-          .type = FileType::kF32,
-          .data = data.data() + p.grad_offset});
-    }
-  }
-  return tensors;
-}
-
-absl::Status ReadMoments(const std::string& path, const ParamStore& params, Optimizer* optimizer) {
-  ASSIGN_OR_RETURN(const SafetensorsReader reader, SafetensorsReader::Open(path));
-  for (const TensorData& t : Moments(params, *optimizer)) {
-    float* data = const_cast<float*>(static_cast<const float*>(t.data));
-    RETURN_IF_ERROR(reader.ReadF32(t.name, absl::MakeSpan(data, t.shape[0] * t.shape[1])));
-  }
-  return absl::OkStatus();
-}
-
 // Returns the first micro-batch of each rank, and the end: a rank computes those whose middle lies
 // in its share of the tokens.
 std::vector<int64_t> ShareOut(absl::Span<const Batch> micro, int64_t ranks) {
@@ -103,7 +75,8 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
     const ParamCount count = CountParams(model_.params());
     notes->push_back(absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
   }
-  optimizer_ = std::make_unique<Optimizer>(&model_.params(), spec_.optimizer());
+  optimizer_ = std::make_unique<Optimizer>(&model_.params(), spec_.optimizer(), &ranks_);
+  moments_ = std::make_unique<Moments>(model_.params(), optimizer_.get(), &ranks_);
   return absl::OkStatus();
 }
 
@@ -230,10 +203,6 @@ absl::Status Learner::WriteModel(
   return WriteSamples(model_, compute_, folder);
 }
 
-absl::Status Learner::WriteMoments(const std::string& folder) const {
-  return WriteSafetensors(JoinPath(folder, kMomentsName), Moments(model_.params(), *optimizer_));
-}
-
 std::string Learner::HashWeights() const {
   Hasher hasher;
   const absl::Span<const float> values = model_.params().values();
@@ -242,10 +211,11 @@ std::string Learner::HashWeights() const {
 }
 
 int64_t Learner::Bytes(bool moments) const {
-  const int64_t trained = optimizer_->m().size(), average = optimizer_->average().size();
+  const int64_t trained = model_.params().grads().size();
+  const int arrays = moments ? static_cast<int>(optimizer_->arrays().size()) : 0;
   const int64_t model = spec_.trainable().has_lora() ? trained : model_.params().values().size();
   const int64_t of_generator = model_.generator() == nullptr ? 0 : model;  // at most
-  return sizeof(float) * (model + of_generator + (moments ? 2 * trained + average : 0)) + (1 << 20);
+  return sizeof(float) * (model + of_generator + arrays * trained) + (1 << 20);
 }
 
 absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& state) {
@@ -259,8 +229,7 @@ absl::Status Learner::Resume(const std::string& checkpoint, const TrainerState& 
     if (!fresh.empty())
       return Error(Exit::kMismatch, QuotePath(checkpoint), ": lacks ", fresh.front());
   }
-  RETURN_IF_ERROR(
-      ReadMoments(JoinPath(checkpoint, kMomentsName), model_.params(), optimizer_.get()));
+  RETURN_IF_ERROR(moments_->Read(JoinPath(checkpoint, kMomentsName)));
   optimizer_->set_steps(state.step() - state.skipped_steps());
   return absl::OkStatus();
 }

@@ -17,6 +17,8 @@
 #include "tasks/metrics.h"
 #include "tasks/training/gradient_sum.h"
 #include "tasks/training/memory.h"
+#include "tasks/training/moments.h"
+#include "tasks/training/optimizer.h"
 #include "tasks/training/progress.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"
@@ -63,11 +65,9 @@ class Learner {
   // kInternal if a weight is not finite.
   absl::Status WriteModel(
       const std::string& folder, const std::string& home, const MetricResults& results) const;
-  // Writes the optimizer's moments.
-  absl::Status WriteMoments(const std::string& folder) const;
   // Returns a hash of all weights.
   std::string HashWeights() const;
-  // Returns an upper bound of the bytes written by WriteModel and, if asked, WriteMoments.
+  // Returns an upper bound of the bytes written by WriteModel and, if asked, of the moments.
   int64_t Bytes(bool moments) const;
 
   // Reads weights and moments of a checkpoint of this run, in `state`. kMismatch if something is
@@ -77,6 +77,7 @@ class Learner {
   absl::Status LoadWeights(const std::string& checkpoint, std::vector<std::string>* notes);
 
   absl::Span<float> gradients() { return model_.params().grads(); }
+  Moments& moments() { return *moments_; }
   int64_t peak_bytes() { return model_.arena().peak(); }
 
  private:
@@ -88,6 +89,7 @@ class Learner {
   mutable Model model_;  // samples are computed with it
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Moments> moments_;
 };
 
 // Counts the last step of `state` as skipped.

@@ -9,6 +9,7 @@
 #include "encoder/model.h"
 #include "tasks/generator.h"
 #include "tasks/training/gradient_sum.h"
+#include "tasks/training/shard.h"
 #include "tasks/training/step.h"
 
 namespace cloze {
@@ -62,9 +63,9 @@ std::string Megabytes(int64_t bytes) {
   return absl::StrCat((bytes + kMegabyte - 1) / kMegabyte, " MB");
 }
 
-MemoryPlan::MemoryPlan(
-    const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data)
-    : spec_(spec), task_(MakeTask(spec)), compute_(compute), data_(data),
+MemoryPlan::MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute,
+    const DataShape& data, int ranks)
+    : spec_(spec), task_(MakeTask(spec)), compute_(compute), data_(data), ranks_(ranks),
       model_(std::make_unique<Model>(config, true, spec.trainable(), Model::Memory::kNone)) {
   const ParamCount count = CountParams(model_->params());
   parameters_ = count.all, trained_ = count.trained;
@@ -122,9 +123,11 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   need.packed = products.packed;
   need.scratch = need.arena - need.activations + kProductScratch * Threads() + products.scratch;
   need.weights = kFloat * static_cast<int64_t>(model_->params().values().size());
-  need.optimizer =
-      kFloat * static_cast<int64_t>(model_->params().grads().size()) *
-      (GradientBuffers(MostPasses(micro_tokens)) + (spec_.optimizer().ema_decay() > 0 ? 4 : 3));
+  const int64_t gradients = model_->params().grads().size(),
+                shard = std::min(gradients, CeilDiv(CeilDiv(gradients, kPiece), ranks_) * kPiece);
+  const int64_t passes = CeilDiv(MostPasses(micro_tokens), ranks_);
+  need.optimizer = kFloat * (gradients * (1 + GradientBuffers(passes, ranks_ > 1)) +
+                                shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2));
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

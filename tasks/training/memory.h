@@ -35,7 +35,9 @@ int64_t MostTokens(const TaskSpec& spec, const Task& task);
 // is at most the average of the data plus a margin.
 class MemoryPlan {
  public:
-  MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data);
+  // The memory is that of each of `ranks` ranks.
+  MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType compute, const DataShape& data,
+      int ranks = 1);
 
   // Returns the memory needed for passes of `micro_tokens` tokens with the current threads.
   TrainingNeed Need(int64_t micro_tokens) const;
@@ -57,6 +59,7 @@ class MemoryPlan {
   std::unique_ptr<Task> task_;
   DType compute_;
   DataShape data_;
+  int ranks_;
   std::unique_ptr<Model> model_;  // laid out only
   int64_t parameters_ = 0, trained_ = 0;
 };

@@ -93,7 +93,8 @@ absl::Status Trainer::Start() {
 
 absl::Status Trainer::CreateLearner() {
   RETURN_IF_ERROR(CheckTrainable(spec_.trainable(), setup_.config));
-  const MemoryPlan plan(spec_, setup_.config, compute_, ShapeOfData(setup_.train->store.stats()));
+  const MemoryPlan plan(
+      spec_, setup_.config, compute_, ShapeOfData(setup_.train->store.stats()), ranks().size());
   std::string note;
   const auto choose = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const int64_t tokens, ChooseMicroTokens(loaded_, plan, &note));
@@ -299,8 +300,8 @@ absl::Status Trainer::Save() {
   const int64_t step = state_.step();
   if (folder_->saved_step() == step) return absl::OkStatus();
   const absl::Status status = folder_->Save(
-      step, [this](const std::string& folder) { return WriteState(folder); },
-      learner_->Bytes(true));
+      step, [this](const std::string& folder) { return WriteState(folder); }, learner_->Bytes(true),
+      [this] { learner_->moments().FinishWrite(); });
   progress_->SkipTime();
   if (status.ok()) {
     progress_->MinorNote(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
@@ -319,7 +320,7 @@ absl::Status Trainer::Save() {
 
 absl::Status Trainer::WriteState(const std::string& folder) {
   RETURN_IF_ERROR(learner_->WriteModel(folder, folder, {}));  // its name changes, not its place
-  RETURN_IF_ERROR(learner_->WriteMoments(folder));
+  RETURN_IF_ERROR(learner_->moments().Write(JoinPath(folder, kMomentsName)));
   state_.set_total_steps(pace_->total_steps());
   state_.set_seconds(pace_->Seconds());
   DescribeRun(spec_, *setup_.train, compute_, &state_);

@@ -17,11 +17,11 @@ export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_defau
 cat "$root"/docs/*.md > text.txt
 { printf 'text\tlabel\n'; for i in $(seq 120); do printf 'the %s sat on mat %d\t%s\n' "$((i % 3))" "$i" "l$((i % 3))"; done; } > classes.tsv
 for i in $(seq 60); do printf 'the\tO\ncat\tB-ANIMAL\nsat\tO\n%d\tO\n\n' "$i"; done > tags.conll
-encoder="tokenizer: '$root/tests/golden/release_0.1/vocab' encoder { preset: CUSTOM layers: 2 hidden: 32 heads: 2 intermediate: 64 max_positions: 64 }"
+encoder="tokenizer: '$root/tests/golden/release_0.1/vocab' encoder { preset: CUSTOM layers: 3 hidden: 128 heads: 2 intermediate: 512 max_positions: 64 }"
 common="runtime { threads: 1 } distributed { timeout_seconds: 20 } output { directory: 'run' checkpoint_every_steps: 4 log_every_steps: 1 }"
 cat > lm.textproto << END
 model { $encoder } masked_lm { max_tokens: 64 } train { files: 'text.txt' } validation { share: 0.05 }
-batch { tokens: 1024 micro_tokens: 192 } schedule { steps: 12 } optimizer { ema_decay: 0.9 } $common
+batch { tokens: 1024 micro_tokens: 192 } schedule { steps: 12 } optimizer { ema_decay: 0.9 clip_updates: true } $common
 END
 cat > class.textproto << END
 model { $encoder } sequence_classification { max_tokens: 32 } train { files: 'classes.tsv' } validation { files: 'classes.tsv' }

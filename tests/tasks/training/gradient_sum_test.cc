@@ -51,6 +51,8 @@ TEST_F(GradientSumTest, IsATreeOverTheNumbers) {
 TEST_F(GradientSumTest, NeedsTheLogarithmOfBuffers) {
   for (const auto& [n, buffers] : {std::pair(1, 0), {2, 1}, {3, 1}, {4, 2}, {7, 2}, {8, 3}})
     EXPECT_EQ(GradientBuffers(n), buffers) << n;
+  for (const auto& [n, buffers] : {std::pair(1, 0), {2, 1}, {3, 2}, {4, 2}, {5, 3}, {7, 4}})
+    EXPECT_EQ(GradientBuffers(n, true), buffers) << n;
 }
 
 }  // namespace

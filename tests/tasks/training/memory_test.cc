@@ -8,6 +8,7 @@
 
 #include "core/base/threads.h"
 #include "encoder/families/families.h"
+#include "tasks/training/optimizer.h"
 #include "tasks/training/step.h"
 
 namespace cloze {

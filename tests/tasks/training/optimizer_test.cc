@@ -1,9 +1,11 @@
 // The optimizer over the parameters of a whole model.
+#include "tasks/training/optimizer.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "encoder/families/families.h"
-#include "tasks/training/step.h"
+#include "encoder/model.h"
 #include "tests/reference/reference.h"
 
 namespace cloze {

@@ -1,0 +1,51 @@
+// The file of a checkpoint with the optimizer's state: moments "m.NAME" and "v.NAME" of every
+// trainable parameter and, with optimizer.ema_decay, its average "ema.NAME". It does not depend on
+// the number of ranks.
+#ifndef CLOZE_TASKS_TRAINING_MOMENTS_H_
+#define CLOZE_TASKS_TRAINING_MOMENTS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/ranks.h"
+#include "core/base/status.h"
+#include "tasks/training/optimizer.h"
+
+namespace cloze {
+
+class Moments {
+ public:
+  // The arguments must outlive this.
+  Moments(const ParamStore& params, Optimizer* optimizer, Ranks* ranks)
+      : params_(params), optimizer_(*optimizer), ranks_(*ranks) {}
+
+  // Creates the file; only for rank 0, to which the others send their shards in FinishWrite.
+  absl::Status Write(const std::string& path);
+  // Every rank must call it when rank 0 has called Write, has failed in it or will not call it.
+  void FinishWrite();
+  // Reads the shard of this rank. Errors of SafetensorsReader.
+  absl::Status Read(const std::string& path);
+
+ private:
+  // A piece of one of the arrays, in the order of the file.
+  struct Part {
+    std::string name;  // of the tensor
+    const Optimizer::Piece* piece;
+    absl::Span<float> data;  // empty if another rank owns it
+  };
+  std::vector<Part> Parts() const;
+  // Takes the next part to rank 0.
+  absl::Span<const float> Next();
+
+  const ParamStore& params_;
+  Optimizer& optimizer_;
+  Ranks& ranks_;
+  std::vector<Part> parts_;  // of the file that is written
+  size_t next_ = 0;
+  std::vector<float> received_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_MOMENTS_H_

@@ -1,0 +1,150 @@
+#include "tasks/training/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/algorithm/container.h"
+#include "core/base/profile.h"
+#include "core/base/threads.h"
+#include "core/ops/adamw.h"
+
+namespace cloze {
+
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
+    : store_(store), spec_(spec), ranks_(ranks),
+      shard_(ShardOf(ranks->rank(), ranks->size(), store->grads().size())),
+      m_(shard_.n * sizeof(float)), v_(m_.bytes()) {
+  int top = 0, owner = 0;
+  for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
+  for (ParamId id = 0; id < store->size(); ++id) {
+    const Param& p = store->param(id);
+    if (!p.trainable) continue;
+    const float rate = std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
+    for (int64_t i = 0, n = 0; i < p.size(); i += n) {
+      const int64_t grad = p.grad_offset + i;
+      n = std::min(kPiece - grad % kPiece, p.size() - i);
+      while (!ShardOf(owner, ranks->size(), store->grads().size()).Has(grad)) ++owner;
+      pieces_.push_back({id, p.offset + i, grad, n, p.decay, p.rate * rate, owner});
+    }
+  }
+  if (spec_.ema_decay() > 0) average_ = LargeMemory(m_.bytes());
+  StartAverage();
+}
+
+std::vector<std::pair<std::string, absl::Span<float>>> Optimizer::arrays() {
+  std::vector<std::pair<std::string, absl::Span<float>>> all = {{"m.", m()}, {"v.", v()}};
+  if (spec_.ema_decay() > 0) all.emplace_back("ema.", average());
+  return all;
+}
+
+double Optimizer::GradNorm() const {
+  std::vector<double> sums(CeilDiv(store_->grads().size(), kSquaresChunk));
+  const std::vector<double> own = SquareSums(store_->grads().subspan(shard_.begin, shard_.n));
+  absl::c_copy(own, sums.begin() + shard_.begin / kSquaresChunk);
+  ranks_->Sum(absl::MakeSpan(sums));
+  return std::sqrt(absl::c_accumulate(sums, 0.0));
+}
+
+void Optimizer::Step(double rate, double norm) {
+  const AdamW all = {.rate = static_cast<float>(rate),
+      .beta1 = spec_.beta1(),
+      .beta2 = spec_.beta2(),
+      .epsilon = spec_.epsilon(),
+      .decay = 0,
+      .grad_scale = spec_.clip_norm() > 0
+                        ? static_cast<float>(std::min(1.0, spec_.clip_norm() / (norm + 1e-6)))
+                        : 1.0f,
+      .bias_correction = spec_.bias_correction(),
+      .step = ++steps_};
+  {
+    const Op op("adamw", [&] { return OpCost{.bytes = 8.0 * m_.bytes()}; });
+    float *values = store_->values().data(), *grads = store_->grads().data();
+    const std::vector<AdamW> settings = PieceSettings(all);
+    ForPieces([&](int64_t i, int64_t place) {
+      const Piece& p = pieces_[i];
+      AdamWStep(settings[i], values + p.value, grads + p.grad, &m()[place], &v()[place], p.n);
+    });
+    const auto mix = static_cast<float>(
+        1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
+    ForAverage([&](const float* weights, float* average, int64_t n) {
+      for (int64_t j = 0; j < n; ++j) average[j] += mix * (weights[j] - average[j]);
+    });
+  }
+  ShareWeights();
+}
+
+std::vector<AdamW> Optimizer::PieceSettings(const AdamW& all) {
+  std::vector<AdamW> settings(pieces_.size(), all);
+  std::vector<double> ratios(pieces_.size());
+  ForPieces([&](int64_t i, int64_t place) {
+    const Piece& p = pieces_[i];
+    settings[i].rate *= p.rate;
+    settings[i].decay = p.decay ? spec_.weight_decay() : 0;
+    if (spec_.clip_updates())
+      ratios[i] = SumUpdateRatios(all, store_->grads().data() + p.grad, &v()[place], p.n);
+  });
+  if (!spec_.clip_updates()) return settings;
+  ranks_->Sum(absl::MakeSpan(ratios));
+  std::vector<double> of_params(store_->size());
+  for (size_t i = 0; i < pieces_.size(); ++i) of_params[pieces_[i].param] += ratios[i];
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const ParamId id = pieces_[i].param;
+    const double rms = std::sqrt(of_params[id] / store_->param(id).size());
+    settings[i].rate = static_cast<float>(settings[i].rate / std::max(rms, 1.0));
+  }
+  return settings;
+}
+
+void Optimizer::ForPieces(absl::FunctionRef<void(int64_t i, int64_t place)> f) const {
+  const auto is_before = [](const Piece& p, int rank) { return p.owner < rank; };
+  const auto first = [&](int rank) {
+    return std::lower_bound(pieces_.begin(), pieces_.end(), rank, is_before) - pieces_.begin();
+  };
+  const int64_t begin = first(ranks_->rank()), end = first(ranks_->rank() + 1);
+  ParallelFor(
+      end - begin, [&](int64_t i) { f(begin + i, pieces_[begin + i].grad - shard_.begin); });
+}
+
+void Optimizer::ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f) {
+  if (average().empty()) return;
+  ForPieces([&](int64_t i, int64_t place) {
+    f(store_->values().data() + pieces_[i].value, &average()[place], pieces_[i].n);
+  });
+}
+
+void Optimizer::StartAverage() {
+  ForAverage([](float* weights, float* average, int64_t n) { std::copy_n(weights, n, average); });
+}
+
+void Optimizer::SwapAverage() {
+  if (spec_.ema_decay() <= 0) return;
+  ForAverage([](float* weights, float* average, int64_t n) {
+    std::swap_ranges(weights, weights + n, average);
+  });
+  ShareWeights();
+}
+
+void Optimizer::ShareWeights() {
+  std::vector<Ranks::Message> send, receive;
+  const auto add = [&](int rank, const Piece& p, std::vector<Ranks::Message>* messages) {
+    char* data = reinterpret_cast<char*>(store_->values().data() + p.value);
+    const auto bytes = static_cast<int64_t>(p.n * sizeof(float));
+    Ranks::Message* last = messages->empty() ? nullptr : &messages->back();
+    if (last != nullptr && last->rank == rank && last->data + last->bytes == data) {
+      last->bytes += bytes;
+    } else {
+      messages->push_back({rank, data, bytes});
+    }
+  };
+  const int me = ranks_->rank();
+  for (int r = 0; r < ranks_->size(); ++r) {
+    for (const Piece& p : pieces_) {
+      if (p.owner == r && r != me) add(r, p, &receive);
+      if (p.owner == me && r != me) add(r, p, &send);
+    }
+  }
+  if (ranks_->size() > 1) ranks_->Exchange(send, receive);
+  store_->TrainableChanged();
+}
+
+}  // namespace cloze

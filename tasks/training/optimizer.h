@@ -1,0 +1,81 @@
+// AdamW over the parameters of a model, of which each rank updates its shard.
+#ifndef CLOZE_TASKS_TRAINING_OPTIMIZER_H_
+#define CLOZE_TASKS_TRAINING_OPTIMIZER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/ranks.h"
+#include "core/ops/kernels/adamw.h"
+#include "core/tensor/param_store.h"
+#include "proto/task.pb.h"
+#include "tasks/training/shard.h"
+
+namespace cloze {
+
+// AdamW over a parameter store, with clipping and a moving average of the weights. Holds the
+// moments of the trainable parameters in this rank's shard, in the layout of the store's gradients.
+class Optimizer {
+ public:
+  // A part of a trainable parameter, which one rank updates.
+  struct Piece {
+    ParamId param;
+    int64_t value, grad, n;  // in values(), in grads(), floats
+    bool decay;
+    float rate;  // multiplies the learning rate
+    int owner;   // rank
+  };
+
+  // `store` and `ranks` must outlive the optimizer. With layer_decay, each layer below the store's
+  // highest has a lower rate.
+  Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks = &OneRank());
+
+  // Returns the global norm of the gradients, of which each rank needs its shard.
+  double GradNorm() const;
+  // Takes one step; scales gradients of norm `norm` down to clip_norm if they exceed it. Sets the
+  // gradients of the shard to zero. Gives the new weights to all ranks.
+  void Step(double rate, double norm);
+  // Starts the moving average, if there is one, with the present weights. The constructor does so.
+  void StartAverage();
+  // Exchanges the weights and their moving average, if there is one.
+  void SwapAverage();
+
+  // Sets the number of steps taken: the exponent in the bias correction.
+  void set_steps(int64_t steps) { steps_ = steps; }
+  // The moments of the shard.
+  absl::Span<float> m() { return m_.as<float>(); }
+  absl::Span<float> v() { return v_.as<float>(); }
+  // Moving average of the shard's weights; empty without ema_decay.
+  absl::Span<float> average() { return average_.as<float>(); }
+  // All of these, with the prefixes of their names in a checkpoint.
+  std::vector<std::pair<std::string, absl::Span<float>>> arrays();
+  // The parts of all trainable parameters, in their order.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  const Shard& shard() const { return shard_; }
+
+ private:
+  // Returns the settings of each piece for a step. With clip_updates the rate of a tensor is
+  // divided by the root mean square of g / sqrt(v) if that is above 1 (StableAdamW).
+  std::vector<AdamW> PieceSettings(const AdamW& all);
+  // Calls f(i, place of piece i in the shard) in parallel for the pieces of the shard.
+  void ForPieces(absl::FunctionRef<void(int64_t i, int64_t place)> f) const;
+  // Calls f(weights, average, n) in parallel for parts of the shard, if there is an average.
+  void ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f);
+  // Gives the weights of each shard to all ranks.
+  void ShareWeights();
+
+  ParamStore* store_;
+  OptimizerSpec spec_;
+  Ranks* ranks_;
+  Shard shard_;
+  std::vector<Piece> pieces_;
+  LargeMemory m_, v_, average_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_TRAINING_OPTIMIZER_H_
