@@ -81,11 +81,11 @@ build() {  # worker, log, targets
   timeout -k 10 3600 nice -n 10 ninja -C "$at/build" -j1 "$@" > "$log" 2>&1
 }
 
-# Runs the tests of a row; fails if they do, or if the filter names none.
-run() {  # worker, row, log
-  local at=$tree/$1 program=${programs[$2]} arguments=("--gtest_filter=${filters[$2]}")
+# Runs the tests of a row up to the first that fails; fails if one does, if the filter names none, or after the limit.
+run() {  # worker, row, log, seconds
+  local at=$tree/$1 program=${programs[$2]} arguments=("--gtest_filter=${filters[$2]}" --gtest_fail_fast)
   case $program in *_fuzz) arguments=("$at/tests/fuzz/corpus/${program%_fuzz}") ;; esac
-  timeout -k 10 120 nice -n 10 "$(find "$at/build" -name "$program" -type f -perm -u+x)" "${arguments[@]}" > "$3" 2>&1 &&
+  timeout -k 10 "$4" nice -n 10 "$(find "$at/build" -name "$program" -type f -perm -u+x)" "${arguments[@]}" > "$3" 2>&1 &&
     ! grep -q '^\[==========\] 0 tests' "$3"
 }
 
@@ -97,7 +97,7 @@ mutate() {  # worker, row
   if ! build "$1" "$log" "${programs[$row]}"; then
     verdict="DOES NOT COMPILE"
     grep -m 3 -E 'error|FAILED' "$log" >&2
-  elif run "$1" "$row" "$log"; then
+  elif run "$1" "$row" "$log" "${limits["${programs[$row]} ${filters[$row]}"]}"; then
     verdict=SURVIVED
   else
     verdict=killed
@@ -123,12 +123,13 @@ for ((w = 0; w < jobs; ++w)); do
   (
     read -ra targets <<< "${programs_of[$w]}"
     build $w "$tree/$w.log" "${targets[@]}" || { tail -n 20 "$tree/$w.log" >&2; exit 2; }
-    declare -A checked
+    declare -A limits  # seconds of each row's tests: several times what they take without a mutation
     for row in ${rows_of[$w]}; do
       key="${programs[$row]} ${filters[$row]}"
-      [ -z "${checked[$key]:-}" ] || continue
-      checked[$key]=yes
-      run $w "$row" "$tree/$w.log" || { echo "row $((row + 1)): $key fails without a mutation, or names no test" >&2; tail -n 20 "$tree/$w.log" >&2; exit 2; }
+      [ -z "${limits[$key]:-}" ] || continue
+      began=$SECONDS
+      run $w "$row" "$tree/$w.log" 1200 || { echo "row $((row + 1)): $key fails without a mutation, or names no test" >&2; tail -n 20 "$tree/$w.log" >&2; exit 2; }
+      limits[$key]=$((60 + 4 * (SECONDS - began)))
     done
     for row in ${rows_of[$w]}; do mutate $w "$row"; done
   ) &
