@@ -26,8 +26,11 @@ absl::Status RunAll(const Options& options) {
 }
 
 void AddModelOptions(Command& command, Options* o) {
-  command.Add("--encoder", &o->encoder, "Size of the encoder; modernbert: of ModernBERT-base.",
-      {.choices = {"tiny", "mini", "small", "medium", "base", "modernbert"}});
+  command.Add("--encoder", &o->encoder,
+      "Encoder, with random weights: tiny, mini, small, medium or base (BERT), or the config.json "
+      "of "
+      "a model of any family.",
+      {.type = "NAME|FILE"});
   command.Add("--vocab", &o->vocab,
       "Size of the vocabulary in tokens. Default: 30522; tokenize also learns 8192.",
       {.min = 100, .max = 1000000});

@@ -32,7 +32,7 @@ absl::Status Tokenize(const Options& options);
 absl::Status Start(const Options& options);
 
 // Returns the config of options.encoder with a vocabulary of options.vocab or 30522 tokens. kUsage
-// for an unknown name.
+// for an unknown name; errors of ParseConfig.
 absl::StatusOr<ModelConfig> ConfigOf(const Options& options, HeadKind head);
 // Returns the floating-point operations of a forward pass over sequences of `lengths` with `rows`
 // targets.

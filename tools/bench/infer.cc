@@ -55,7 +55,7 @@ absl::Status InferCase(const Options& o, Model& model, DType type, int count, in
 absl::Status Infer(const Options& o) {
   ASSIGN_OR_RETURN(ModelConfig config,
       ConfigOf(o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
-  config.max_positions = std::max(config.max_positions, o.seq);
+  config.max_positions = std::max(config.max_positions, config.position_offset + o.seq);
   ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, true));
   const std::vector<int> counts = o.batch > 0 ? std::vector<int>{o.batch} : std::vector<int>{1, 32};
   const std::vector<int> seqs =

@@ -3,26 +3,41 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "core/base/file.h"
+#include "encoder/families/families.h"
 #include "proto/spec.h"
 #include "tasks/training/setup.h"
 #include "tools/bench/bench.h"
 
 namespace cloze::bench {
 
-absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
+namespace {
+
+// The sizes of --encoder: of a preset, or of a config.json.
+absl::StatusOr<ModelConfig> SizesOf(const std::string& encoder) {
   EncoderSpec spec;
   if (EncoderSpec::Preset preset;
-      EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(o.encoder), &preset)) {
+      EncoderSpec::Preset_Parse(absl::AsciiStrToUpper(encoder), &preset)) {
     spec.set_preset(preset);
-  } else {  // ModernBERT-base
-    spec.set_architecture(EncoderSpec::MODERN);
-    spec.set_preset(EncoderSpec::BASE);
-    spec.set_layers(22), spec.set_intermediate(1152);
+    return ConfigFromSpec(spec);
   }
-  ASSIGN_OR_RETURN(ModelConfig config, ConfigFromSpec(spec));
+  if (!PathExists(encoder)) {
+    return Error(Exit::kUsage, "--encoder ", Quote(encoder),
+        ": expected tiny, mini, small, medium, base or the path of a config.json");
+  }
+  ASSIGN_OR_RETURN(const std::string json, ReadFile(encoder, 1 << 20));
+  return ParseConfig(json, encoder);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
+  ASSIGN_OR_RETURN(ModelConfig config, SizesOf(o.encoder));
   config.vocab = o.vocab > 0 ? o.vocab : 30522;
+  config.SetPad(0);
   config.head = head;
   config.pooler = head == HeadKind::kSequenceClassification;
+  config.labels.clear();
   if (head == HeadKind::kSequenceClassification) config.labels = {"0", "1"};
   if (head == HeadKind::kTokenTagging)
     config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
@@ -42,9 +57,10 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
       (c.family->gated ? 3 : 2) * hidden * c.intermediate;  // in the last layer only for `rows`
   const double linear = tokens * c.layers * (3 * hidden * hidden + after_attention) -
                         (tokens - rows) * after_attention;
-  const double encoder = 2 * linear + 4.0 * pairs * hidden;
+  const double embedding = c.projects_embeddings() ? tokens * c.embedding_size() * hidden : 0;
+  const double encoder = 2 * (embedding + linear) + 4.0 * pairs * hidden;
   switch (c.head) {
-    case HeadKind::kMaskedLm: return encoder + 2 * rows * (hidden * hidden + hidden * c.vocab);
+    case HeadKind::kMaskedLm: return encoder + 2 * rows * c.embedding_size() * (hidden + c.vocab);
     case HeadKind::kCausalLm: return encoder + 2 * rows * hidden * c.vocab;
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
     case HeadKind::kTokenTagging:

@@ -106,7 +106,7 @@ TrainableSpec TrainableOf(const Options& o) {
 absl::StatusOr<ModelConfig> TrainingConfig(const Options& o, HeadKind head, int count, int seq) {
   ASSIGN_OR_RETURN(ModelConfig config, ConfigOf(o, head));
   config.dropout = config.attention_dropout = o.dropout;
-  config.max_positions = std::max(config.max_positions, seq);
+  config.max_positions = std::max(config.max_positions, config.position_offset + seq);
   LoadedSpec loaded;
   loaded.path = "bench";
   loaded.spec.mutable_masked_lm()->set_max_tokens(seq);
