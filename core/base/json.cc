@@ -73,10 +73,17 @@ bool Parse(absl::string_view text, Sax* sax, std::string* error) {
 // Builds the tree.
 class TreeSax : public Sax {
  public:
-  explicit TreeSax(int64_t max_values) : left_(max_values) {}
+  TreeSax(int64_t max_values, JsonList* list) : left_(max_values), list_(list) {}
   Json& root() { return root_; }
 
   bool key(string_t& name) override {
+    if (open_.back() == listed_) {
+      last_ = &list_->members.emplace_back(std::move(name), nullptr).second;
+      return true;
+    }
+    const size_t before = depth() - 1;  // keys that lead to this object
+    if (list_ != nullptr && before <= equal_ && before < list_->keys.size())
+      equal_ = before + (name == list_->keys[before]);
     const auto [member, added] = open_.back()->emplace(name, nullptr);
     last_ = &*member;
     return added || Fail("member \"", Quote(name), "\" is given twice");
@@ -95,13 +102,18 @@ class TreeSax : public Sax {
     return true;
   }
   bool Open(Json container) override {
-    const bool added = Scalar(std::move(container));
+    const bool object = container.is_object(), added = Scalar(std::move(container));
     open_.push_back(last_);
+    if (object && equal_ > 0 && equal_ == list_->keys.size() && equal_ + 1 == open_.size())
+      listed_ = last_;
     return added;
   }
   void Close() override { open_.pop_back(); }
 
   int64_t left_;
+  JsonList* list_;
+  const Json* listed_ = nullptr;  // the object at its keys
+  size_t equal_ = 0;              // its first keys that lead to the current place
   Json root_;
   Json* last_ = &root_;
   std::vector<Json*> open_;
@@ -159,8 +171,9 @@ class LineSax : public Sax {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path, int64_t max_values) {
-  TreeSax sax(max_values);
+absl::StatusOr<Json> ParseJson(
+    absl::string_view text, absl::string_view path, int64_t max_values, JsonList* list) {
+  TreeSax sax(max_values, list);
   std::string error;
   if (!Parse(text, &sax, &error)) {
     const auto end = text.begin() + std::min(sax.error_at(), text.size());

@@ -19,11 +19,19 @@ using OrderedJson = nlohmann::ordered_json;  // members in the order of insertio
 
 inline constexpr int kMaxJsonDepth = 64;
 
+// Members of one object in the order of the file, which may be many: a tree would sort them.
+struct JsonList {
+  std::vector<std::string> keys;  // lead to the object
+  std::vector<std::pair<std::string, Json>> members;
+};
+
 // Parses a file that holds one object. kData, with `path` and the line of a syntax error, for
 // invalid JSON, another type, a zero byte, a duplicate member, a depth over kMaxJsonDepth or more
-// than max_values values. A byte order mark is allowed.
-absl::StatusOr<Json> ParseJson(
-    absl::string_view text, absl::string_view path, int64_t max_values = 10'000'000);
+// than max_values values. A byte order mark is allowed. If `list` is not null, the object at its
+// keys, of which there is at least one, is empty in the result: it gets the members, also
+// duplicates.
+absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path,
+    int64_t max_values = 10'000'000, JsonList* list = nullptr);
 
 // Returns the member `name` of `object`; a JSON null when there is none or `object` is no object.
 const Json& JsonMember(const Json& object, const char* name);

@@ -43,10 +43,10 @@ class JsonFile {
       const std::string& pointer, const char* what, std::vector<std::string>* tokens) const;
 
  private:
-  JsonFile(std::string path, std::string text, Json json)
-      : path_(std::move(path)), text_(std::move(text)), json_(std::move(json)) {}
+  JsonFile(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
 
   std::string path_, text_;
+  JsonList vocab_ = {{"model", "vocab"}, {}};
   Json json_;
 };
 

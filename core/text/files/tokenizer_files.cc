@@ -21,8 +21,9 @@ absl::StatusOr<JsonFile> JsonFile::Read(const std::string& path) {
 
 absl::StatusOr<JsonFile> JsonFile::Parse(const std::string& path, std::string text) {
   constexpr int64_t kMaxValues = 5 * kMaxTokens;  // tokens, and two halves for each merge
-  ASSIGN_OR_RETURN(Json json, ParseJson(text, path, kMaxValues));
-  return JsonFile(path, std::move(text), std::move(json));
+  JsonFile file(path, std::move(text));
+  ASSIGN_OR_RETURN(file.json_, ParseJson(file.text_, path, kMaxValues, &file.vocab_));
+  return file;
 }
 
 const Json& JsonFile::Get(const std::string& pointer) const {
@@ -52,19 +53,23 @@ absl::Status JsonFile::ReadVocab(
     const std::string& pointer, const char* what, std::vector<std::string>* tokens) const {
   const Json& vocab = Get(pointer);
   if (!vocab.is_object()) return Wrong(what, ": expected an object of tokens and ids");
-  if (vocab.size() > kMaxTokens)
+  const size_t size = vocab_.members.size() + vocab.size();
+  if (size > kMaxTokens)
     return Error(Exit::kLimit, QuotePath(path_), ": more than ", kMaxTokens, " tokens");
-  tokens->assign(vocab.size(), "");
-  for (const auto& [token, id] : vocab.items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
-      return Wrong(what, ": id of ", Quote(token), ": expected a number below ", vocab.size(),
+  tokens->assign(size, "");
+  const auto read = [&](const std::string& token, const Json& id) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= size) {
+      return Wrong(what, ": id of ", Quote(token), ": expected a number below ", size,
           ", the number of tokens (ids must have no gaps)");
     }
     std::string& slot = (*tokens)[id.get<uint64_t>()];
     if (!slot.empty())
       return Wrong(what, ": ", Quote(token), " and ", Quote(slot), " have the same id");
     slot = token;
-  }
+    return absl::OkStatus();
+  };
+  for (const auto& [token, id] : vocab_.members) RETURN_IF_ERROR(read(token, id));
+  for (const auto& [token, id] : vocab.items()) RETURN_IF_ERROR(read(token, id));
   return absl::OkStatus();
 }
 

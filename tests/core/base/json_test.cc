@@ -61,6 +61,32 @@ TEST(ParseJson, BoundsDepthAndValues) {
   EXPECT_EQ(ParseJson("{\"a\": [1, 2, 3]}", "x", 4).status().message(), "x: too many values");
 }
 
+TEST(ParseJson, ListsTheMembersOfOneObject) {
+  const auto members = [](const std::string& text, const std::string& tree) {
+    JsonList list = {{"a", "b"}, {}};
+    const auto json = ParseJson(text, "x", 100, &list);
+    EXPECT_TRUE(json.ok()) << json.status();
+    EXPECT_EQ(json->dump(), tree);
+    std::string all;
+    for (const auto& [name, value] : list.members) absl::StrAppend(&all, name, value.dump(), " ");
+    return all;
+  };
+  EXPECT_EQ(
+      members(
+          R"({"b": {"b": 1}, "a": {"a": {"b": 2}, "b": {"z": 3, "b": {"b": [4, {"a": 5}]}, "a": 6,
+              "z": 7}, "c": {"b": 8}}, "c": 9})",
+          R"({"a":{"a":{"b":2},"b":{},"c":{"b":8}},"b":{"b":1},"c":9})"),
+      R"(z3 b{"b":[4,{"a":5}]} a6 z7 )");
+  EXPECT_EQ(members(R"({"a": {"b": [{"b": 1}]}})", R"({"a":{"b":[{"b":1}]}})"), "");
+  EXPECT_EQ(members(R"({"a": [{"b": {"b": 1}}]})", R"({"a":[{"b":{"b":1}}]})"), "");
+  EXPECT_EQ(members(R"({"b": {"b": {"c": 1}}, "a": 2})", R"({"a":2,"b":{"b":{"c":1}}})"), "");
+  JsonList list = {{"a"}, {}};
+  EXPECT_EQ(ParseJson(R"({"a": {"b": 1, "c": 2}})", "x", 3, &list).status().message(),
+      "x: too many values");
+  EXPECT_EQ(ParseJson(R"({"a": {}, "a": {}})", "x", 9, &list).status().message(),
+      "x: member \"a\" is given twice");
+}
+
 TEST(JsonFields, ReadsMembersAndKeepsTheFirstError) {
   const Json json = {{"i", 7}, {"n", 0.5}, {"s", "x"}, {"b", true}, {"null", nullptr}, {"neg", -1}};
   JsonFields fields(json, "x.json");
