@@ -39,17 +39,26 @@ absl::Status CheckFinite(const ParamStore& params) {
   return absl::OkStatus();
 }
 
-// Returns the first micro-batch of each rank, and the end: a rank computes those whose middle lies
-// in its share of the tokens.
-std::vector<int64_t> ShareOut(absl::Span<const Batch> micro, int64_t ranks) {
-  int64_t total = 0, before = 0;
-  for (const Batch& batch : micro) total += batch.tokens();
-  std::vector<int64_t> starts(ranks + 1);
-  for (const Batch& batch : micro) {
-    const int64_t rank = (2 * before + batch.tokens()) * ranks / (2 * total);
-    for (int64_t r = rank + 1; r <= ranks; ++r) ++starts[r];
-    before += batch.tokens();
-  }
+// Returns the first micro-batch of each rank, and the end, such that the most tokens of a rank are
+// about as few as possible.
+std::vector<int64_t> ShareOut(absl::Span<const Batch> micro, size_t ranks) {
+  std::vector<int64_t> starts;
+  const auto fits = [&](int64_t most) {
+    starts = {0};
+    int64_t tokens = 0;
+    for (size_t i = 0; i < micro.size(); ++i) {
+      tokens += micro[i].tokens();
+      if (tokens <= most) continue;
+      starts.push_back(i);
+      tokens = micro[i].tokens();
+    }
+    return starts.size() <= ranks;
+  };
+  int64_t most = 0, all = 0;
+  for (const Batch& batch : micro) most = std::max(most, batch.tokens()), all += batch.tokens();
+  while (most < all && !fits(most)) most += CeilDiv(most, 64);
+  fits(most);
+  starts.resize(ranks + 1, micro.size());
   return starts;
 }
 
