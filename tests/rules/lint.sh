@@ -72,6 +72,7 @@ for check in "${checks[@]}"; do
     clang) clang || status=1 ;;
     tidy)
       need_14 clang-tidy
+      need git git
       changed | tidy || status=1
       ;;
     tidy-all)

@@ -34,9 +34,9 @@ TEST_F(VectorsTest, WritesTheSameFileWithAnyNumberOfThreads) {
   ASSERT_EQ(Vectors("--threads 3 --out " + folder_ + "/b.vec").exit, 0);
   EXPECT_EQ(Content(out_), Content(folder_ + "/b.vec"));
   EXPECT_EQ(Content(out_).substr(0, 10), "13 12\nthe ");
-  ASSERT_EQ(RunCloze("version", "xz -k " + folder_ + "/text.txt && ").exit, 0);
+  ASSERT_EQ(RunCloze("version", "gzip -k " + folder_ + "/text.txt && ").exit, 0);
   const RunResult packed =
-      RunCloze("vectors --text " + folder_ + "/text.txt.xz --dim 12 --subsample 0 --out " +
+      RunCloze("vectors --text " + folder_ + "/text.txt.gz --dim 12 --subsample 0 --out " +
                folder_ + "/c.vec");
   ASSERT_EQ(packed.exit, 0) << packed.err;
   EXPECT_EQ(Content(out_), Content(folder_ + "/c.vec"));
