@@ -4,6 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "absl/algorithm/container.h"
 
 namespace cloze {
 namespace {
@@ -21,20 +28,52 @@ float Expected(int64_t first, int64_t n, int64_t i) {
   return Expected(first, left, i) + Expected(first + left, n - left, i);
 }
 
+// Messages between threads, each of which stands for a rank.
+struct Mail {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::map<std::pair<int, int>, std::deque<std::string>> messages;  // by sender and receiver
+};
+
+class ThreadRank : public Ranks {
+ public:
+  ThreadRank(Mail* mail, int rank, int size) : mail_(mail), rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) override {
+    std::unique_lock lock(mail_->mutex);
+    for (const Message& m : send)
+      mail_->messages[{rank_, m.rank}].emplace_back(m.data, m.data + m.bytes);
+    mail_->arrived.notify_all();
+    for (const Message& m : receive) {
+      std::deque<std::string>& queue = mail_->messages[{m.rank, rank_}];
+      mail_->arrived.wait(lock, [&] { return !queue.empty(); });
+      absl::c_copy(queue.front(), m.data);
+      queue.pop_front();
+    }
+  }
+
+ private:
+  Mail* mail_;
+  int rank_, size_;
+};
+
 class GradientSumTest : public testing::Test {
  protected:
-  GradientSumTest() {
-    store_.AddVector({.name = "a"}, 100, Init::kZero);
-    store_.Allocate(true);
+  GradientSumTest() { Prepare(&store_); }
+  static void Prepare(ParamStore* store) {
+    store->AddVector({.name = "a"}, 100, Init::kZero);
+    store->Allocate(true);
   }
-  void Step(GradientSum& sum, int64_t n) {
-    const int64_t starts[] = {0, n};
-    for (int64_t number = 0; number < n; ++number) {
+  // Adds the micro-batches of a rank.
+  static void Step(
+      GradientSum& sum, ParamStore& store, Ranks& ranks, const std::vector<int64_t>& starts) {
+    for (int64_t number = starts[ranks.rank()]; number < starts[ranks.rank() + 1]; ++number) {
       sum.Add(number, [&] {
-        for (int64_t i = 0; i < 100; ++i) store_.grads()[i] += Gradient(number, i);
+        for (int64_t i = 0; i < 100; ++i) store.grads()[i] += Gradient(number, i);
       });
     }
-    sum.Finish(OneRank(), starts);
+    sum.Finish(ranks, starts);
   }
   ParamStore store_;
 };
@@ -42,9 +81,33 @@ class GradientSumTest : public testing::Test {
 TEST_F(GradientSumTest, IsATreeOverTheNumbers) {
   GradientSum sum(&store_);
   for (int64_t n = 1; n < 20; ++n) {
-    Step(sum, n);
+    Step(sum, store_, OneRank(), {0, n});
     for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(store_.grads()[i], Expected(0, n, i)) << n;
     for (float& g : store_.grads()) g = 0;
+  }
+}
+
+TEST_F(GradientSumTest, IsTheSameTreeWithAnyShares) {
+  for (const std::vector<int64_t>& starts : std::vector<std::vector<int64_t>>{{0, 3, 7}, {0, 1, 7},
+           {0, 5, 11}, {0, 0, 4}, {0, 3, 4, 9}, {0, 1, 2, 3}, {0, 6, 7, 13}}) {
+    const int size = static_cast<int>(starts.size()) - 1;
+    Mail mail;
+    std::vector<ParamStore> stores(size);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      Prepare(&stores[rank]);
+      threads.emplace_back([&, rank] {
+        ThreadRank ranks(&mail, rank, size);
+        GradientSum sum(&stores[rank]);
+        Step(sum, stores[rank], ranks, starts);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int64_t i = 0; i < 100; ++i) {
+      float sum = 0;  // one rank has it, the others have 0
+      for (ParamStore& store : stores) sum += store.grads()[i];
+      EXPECT_EQ(sum, Expected(0, starts.back(), i)) << testing::PrintToString(starts);
+    }
   }
 }
 
