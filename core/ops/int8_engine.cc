@@ -1,3 +1,4 @@
+#include "core/ops/activation.h"
 #include "core/ops/matmul_engine.h"
 #include "core/ops/op.h"
 
@@ -40,6 +41,35 @@ void Quantize(ConstMat x, const Int8Rows& to) {
   GetKernels().quantize_rows[x.type]({x.cols, x.stride, x.data, to});
 }
 
+Packed PackedOf(void* at, ConstMat w) {
+  return Packed(at, RoundUp(w.cols, kInt8Depth), RoundUp(w.rows, kInt8Cols));
+}
+
+// Computes columns of a product from `col` on.
+void MultiplyColumns(const Packed& w, const Int8Rows& x, const Product& part, int64_t col) {
+  GetKernels().int8_product[part.dst.type]({part.dst.cols, part.dst.stride, x, w.q + col * x.depth,
+      w.scale + col, w.sum + col, part.bias, part.dst.data});
+}
+
+// Computes a product whose quantized rows are in `memory`.
+void MultiplyRows(const Packed& w, const Product& p, LargeMemory& memory) {
+  const Int8Rows rows = RowsIn(p.src.rows, RoundUp(p.src.cols, kInt8Depth), memory);
+  Quantize(p.src, rows);
+  MultiplyColumns(w, rows, p, 0);
+}
+
+// Calls f(row, rows) for tasks of rows; returns false if n are not enough for all threads.
+bool ForRowTasks(int64_t n, absl::FunctionRef<void(int64_t row, int64_t rows)> f) {
+  const int64_t threads = Threads();
+  if (n < kLeastTaskRows * threads) return false;
+  const int64_t tasks = RoundUp(CeilDiv(n, kMostTaskRows), threads);
+  ParallelFor(tasks, [&](int64_t i) {
+    const int64_t row = n * i / tasks;
+    f(row, n * (i + 1) / tasks - row);
+  });
+  return true;
+}
+
 }  // namespace
 
 void* Int8Engine::Pack(const Weight& w, ConstMat values) {
@@ -53,35 +83,50 @@ void* Int8Engine::Pack(const Weight& w, ConstMat values) {
 // If there are rows enough for all threads, a task quantizes some and multiplies them with the
 // whole weight; else all rows are quantized first, and tasks are ranges of columns.
 void Int8Engine::Multiply(const Product& p) {
-  const int64_t n = p.src.rows, depth = RoundUp(p.src.cols, kInt8Depth), threads = Threads();
+  const int64_t n = p.src.rows, threads = Threads();
   CLOZE_CHECK(p.src.cols <= kInt8MostDepth && p.transposed && !p.accumulate);
   if (n == 0) return;
-  const Packed w(Pack(p.w, p.w.w), depth, RoundUp(p.dst.cols, kInt8Cols));
-  if (scratch_.size() < static_cast<size_t>(threads)) scratch_.resize(threads);
-  const auto multiply = [&](const Int8Rows& rows, const Product& part, int64_t col) {
-    GetKernels().int8_product[part.dst.type]({part.dst.cols, part.dst.stride, rows,
-        w.q + col * depth, w.scale + col, w.sum + col, part.bias, part.dst.data});
-  };
-  if (n >= kLeastTaskRows * threads) {
-    const int64_t tasks = RoundUp(CeilDiv(n, kMostTaskRows), threads);
-    for (LargeMemory& scratch : scratch_) RowsIn(CeilDiv(n, tasks), depth, scratch);
-    return ParallelFor(tasks, [&](int64_t i) {
-      const int64_t row = n * i / tasks, count = n * (i + 1) / tasks - row;
-      const Int8Rows rows = RowsIn(count, depth, scratch_[ThreadIndex()]);
-      const Product part = p.Part(row, count, 0, p.dst.cols);
-      Quantize(part.src, rows);
-      multiply(rows, part, 0);
-    });
-  }
-  const Int8Rows all = RowsIn(n, depth, scratch_[0]);
-  const int64_t few = CeilDiv(n, threads);
+  const Packed w = PackedOf(Pack(p.w, p.w.w), p.w.w);
+  scratch_.resize(std::max<size_t>(scratch_.size(), threads));
+  const bool many = ForRowTasks(n, [&](int64_t row, int64_t rows) {
+    MultiplyRows(w, p.Part(row, rows, 0, p.dst.cols), scratch_[ThreadIndex()].quantized);
+  });
+  if (many) return;
+  const int64_t depth = RoundUp(p.src.cols, kInt8Depth), few = CeilDiv(n, threads);
+  const Int8Rows all = RowsIn(n, depth, scratch_[0].quantized);
   ParallelChunks(n, few, [&](int64_t begin, int64_t end) {
     Quantize(Rows(p.src, begin, end - begin),
         {end - begin, depth, all.q + begin * depth, all.scale + begin, all.zero + begin});
   });
   const int64_t width = RoundUp(CeilDiv(p.dst.cols, threads), kInt8Cols);
-  ParallelChunks(p.dst.cols, width,
-      [&](int64_t begin, int64_t end) { multiply(all, p.Part(0, n, begin, end - begin), begin); });
+  ParallelChunks(p.dst.cols, width, [&](int64_t begin, int64_t end) {
+    MultiplyColumns(w, all, p.Part(0, n, begin, end - begin), begin);
+  });
+}
+
+void Int8Engine::Mlp(
+    ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y) {
+  const int64_t inner = up.w.w.rows;
+  const Packed first = PackedOf(Pack(up.w, up.w.w), up.w.w),
+               second = PackedOf(Pack(down.w, down.w.w), down.w.w);
+  scratch_.resize(std::max<size_t>(scratch_.size(), Threads()));
+  const auto between = [&](int64_t rows, Scratch& scratch) {
+    Grow(rows * inner * SizeOf(y.type), scratch.between);
+    return Mat{scratch.between.get(), rows, inner, inner, y.type};
+  };
+  const bool many = ForRowTasks(y.rows, [&](int64_t row, int64_t rows) {
+    Scratch& scratch = scratch_[ThreadIndex()];
+    const Mat u = between(rows, scratch);
+    MultiplyRows(first, {Rows(x, row, rows), up.w, true, up.bias, u, false}, scratch.quantized);
+    GetKernels().activation[u.type](act, rows * inner, u.data, u.data);
+    MultiplyRows(
+        second, {u, down.w, true, down.bias, Rows(y, row, rows), false}, scratch.quantized);
+  });
+  if (many) return;
+  const Mat u = between(y.rows, scratch_[0]);
+  Multiply({x, up.w, true, up.bias, u, false});
+  ActivationForward(act, u, u);
+  Multiply({u, down.w, true, down.bias, y, false});
 }
 
 }  // namespace cloze

@@ -145,6 +145,16 @@ void Matmul::ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y) 
   if (!op.dry()) rep_->int8.Multiply({x, w, true, bias, y, false});
 }
 
+void Matmul::ForwardInt8Mlp(
+    ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y) {
+  const ConstMat &u = up.w.w, &d = down.w.w;
+  CLOZE_CHECK(x.cols == u.cols && u.rows == d.cols && x.rows == y.rows && y.cols == d.rows);
+  const Op op("mlp int8", [&] {
+    return Traffic({x, u, d, y}, 2.0 * x.rows * (u.rows * u.cols + d.rows * d.cols));
+  });
+  if (!op.dry()) rep_->int8.Mlp(x, up, act, down, y);
+}
+
 void Matmul::PackInt8(ConstMat w, ConstMat values) {
   CLOZE_CHECK(w.rows == values.rows && w.cols == values.cols);
   rep_->int8.Pack({w, Weight::kAlways}, values);

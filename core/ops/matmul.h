@@ -20,6 +20,13 @@ struct Weight {
   uint64_t version = 0;
 };
 
+// A linear layer: the bias [out] is f32 or null.
+struct WeightAndBias {
+  Weight w;
+  const float* bias;
+};
+enum class ActivationKind : uint8_t;
+
 // Largest `in` of ForwardInt8: no sum over so much overflows.
 inline constexpr int64_t kInt8MostDepth = 65536;
 
@@ -40,6 +47,10 @@ class Matmul {
   // as s8 with a scale each, exact sums. A row's bits do not depend on other rows. Requires in <=
   // kInt8MostDepth.
   void ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y);
+  // y [n, out] = down(act(up(x))), each layer as in ForwardInt8, with the same bits, but a few rows
+  // at a time: what is between stays in the cache.
+  void ForwardInt8Mlp(
+      ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
   // From now on ForwardInt8 uses `values` [out, in] f32 for the weight at w [out, in], whatever its
   // version; w itself is not read.
   void PackInt8(ConstMat w, ConstMat values);

@@ -119,12 +119,19 @@ class Int8Engine {
   explicit Int8Engine(PackedWeights* packed) : packed_(packed) {}
   // Computes `p`, which is transposed and not accumulated.
   void Multiply(const Product& p);
+  // See Matmul::ForwardInt8Mlp.
+  void Mlp(
+      ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
   // Returns the packed copy of w [out, in], made of `values` if it is stale.
   void* Pack(const Weight& w, ConstMat values);
 
  private:
+  struct Scratch {
+    LargeMemory quantized, between;  // rows: the input of a product, and what is inside an MLP
+  };
+
   PackedWeights* packed_;
-  std::vector<LargeMemory> scratch_;  // quantized rows: of all threads, or of each
+  std::vector<Scratch> scratch_;  // the first of all threads, or one of each
 };
 
 }  // namespace cloze

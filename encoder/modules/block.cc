@@ -108,11 +108,22 @@ void Block::AfterAttention(
   s->y1 = pass.New(rows, hidden);
   s->norm_a = norm_a_.Forward(
       pass, z1, residual, Site(pass, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
-  s->u = pass.New(rows, intermediate_.out());
-  intermediate_.Forward(pass, s->y1, s->u);
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
+  const auto up = intermediate_.Int8(pass), down = output_.Int8(pass);
+  if (up.has_value() && down.has_value() && !config_.family->gated) {
+    pass.matmul.ForwardInt8Mlp(s->y1, *up, config_.activation, *down, z2);
+  } else {
+    FeedForward(pass, z2, s);
+  }
+  s->norm_b = norm_b_.Forward(
+      pass, z2, pre_ ? z1 : s->y1, Site(pass, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
+}
+
+void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
+  s->u = pass.New(z2.rows, intermediate_.out());
+  intermediate_.Forward(pass, s->y1, s->u);
   const Arena::Mark mark = pass.arena.mark();
-  Mat act = pass.New(rows, config_.intermediate);
+  Mat act = pass.New(z2.rows, config_.intermediate);
   if (config_.family->gated) {
     GatedForward(config_.activation, s->u, act);
   } else {
@@ -120,8 +131,6 @@ void Block::AfterAttention(
   }
   output_.Forward(pass, act, z2);
   pass.arena.Rewind(mark);
-  s->norm_b = norm_b_.Forward(
-      pass, z2, pre_ ? z1 : s->y1, Site(pass, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
 }
 
 void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, Mat dy1) const {

@@ -126,6 +126,13 @@ void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
   }
 }
 
+std::optional<WeightAndBias> Linear::Int8(const Pass& pass) const {
+  const bool lora =
+      absl::c_any_of(parts_, [&](const LoraPart& part) { return part.adapter == pass.adapter; });
+  if (lora || pass.int8 == nullptr || !(*pass.int8)[weight_]) return std::nullopt;
+  return WeightAndBias{pass.weight(weight_, count_), pass.vector(bias_)};
+}
+
 void Linear::Backward(const Pass& pass, ConstMat x, ConstMat dy, Mat dx, bool add_dx) const {
   const bool weights = !x.empty() && pass.requires_grad(weight_), data = !dx.empty();
   const Weight w = pass.weight(weight_, count_);

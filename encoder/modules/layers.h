@@ -3,6 +3,7 @@
 #define CLOZE_ENCODER_MODULES_LAYERS_H_
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/ops/norm.h"
@@ -69,6 +70,8 @@ class Linear {
 
   // x [n, in], y [n, modules * out].
   void Forward(const Pass& pass, ConstMat x, Mat y) const;
+  // Returns the layer if the pass computes it in int8 and adds no LoRA.
+  std::optional<WeightAndBias> Int8(const Pass& pass) const;
   // Adds the gradients of the weight and of LoRAs, unless they are frozen or x is empty. The caller
   // adds the gradient of the bias, because it computes the column sums of dy anyway. Overwrites dx
   // [n, in], or adds to it with `add_dx`; dx may be empty.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/ops/activation.h"
 #include "tests/core/ops/runnable.h"
 #include "tests/reference/conformance.h"
 
@@ -119,6 +120,28 @@ TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
       if (first.v.empty()) first = result;
       for (size_t i = 0; i < result.v.size(); ++i)
         ASSERT_EQ(result.v[i], first.v[i]) << threads << " threads, " << rows << " rows, " << i;
+    }
+  }
+  SetThreads(1);
+}
+
+TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
+  const int64_t hidden = 70, inner = 200;
+  const Table<float> up_bias = RandomTable(1, inner, 3), down_bias = RandomTable(1, hidden, 4);
+  for (const int threads : {1, 3}) {
+    SetThreads(threads);
+    for (const int64_t rows : {0, 1, 30, 250}) {
+      Workspace s(GetParam());
+      const Weight up = {s.Put(RandomTable(inner, hidden, 5), DType::kF32), 1},
+                   down = {s.Put(RandomTable(hidden, inner, 6), DType::kF32), 1};
+      const Mat x = s.Put(RandomTable(rows, hidden, 1)), u = s.New(rows, inner),
+                act = s.New(rows, inner), y = s.New(rows, hidden), z = s.New(rows, hidden);
+      s.matmul.ForwardInt8(x, up, up_bias.v.data(), u);
+      ActivationForward(ActivationKind::kGelu, u, act);
+      s.matmul.ForwardInt8(act, down, down_bias.v.data(), y);
+      s.matmul.ForwardInt8Mlp(
+          x, {up, up_bias.v.data()}, ActivationKind::kGelu, {down, down_bias.v.data()}, z);
+      EXPECT_EQ(Workspace::Get(z).v, Workspace::Get(y).v) << threads << ", " << rows;
     }
   }
   SetThreads(1);
