@@ -141,7 +141,7 @@ absl::Status Trainer::CheckMetric() {
   if (!known.ok()) return AtField(loaded_, "evaluation.metric", known);
   if (before.empty() || before == now) return absl::OkStatus();
   return AtField(loaded_, "evaluation.metric",
-      Error(Exit::kMismatch, "is ", now, ": expected ", before,
+      Error(Exit::kMismatch, "is ", now, ": expected ", Quote(before),
           ", by which this run has chosen its best model (undo the change, "
           "or start a new run from its weights: --fork)"));
 }

@@ -54,8 +54,8 @@ done
 grep -q '"ranks":\[{"tokens_per_second"' lm-4/log.jsonl || fail "no ranks in the log"
 
 # Evaluation.
-"$program" evaluate --json --model class-one --data classes.tsv > one.json 2> err
-timeout 60 mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null
+"$program" evaluate --json --model class-one --data classes.tsv > one.json 2> err || fail "evaluation: $(cat err)"
+timeout 60 mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
 cmp one.json three.json || fail "evaluation differs"
 
 # A rank is told to stop, is killed, is stopped; mpirun is killed. The next job, of other size, continues.

@@ -464,7 +464,10 @@ TEST(Bench, SaysWhatIsWrong) {
   EXPECT_EQ(RunCloze("bench").exit, 2);
   EXPECT_EQ(RunCloze("bench trian").exit, 2);
   EXPECT_THAT(RunCloze("bench train --encoder huge").err,
-      HasSubstr("expected tiny, mini, small, medium, base or modernbert, found huge"));
+      HasSubstr("--encoder huge: expected tiny, mini, small, medium, base or the path of a"));
+  const std::string electra = CLOZE_SOURCE_DIR "/tools/bench/configs/electra_small.json";
+  EXPECT_EQ(
+      RunCloze("bench infer --encoder " + electra + " --seq 8 --steps 1 --vocab 100").exit, 0);
   EXPECT_EQ(RunCloze("bench tokenize --text no-such-file").exit, 66);
 }
 
