@@ -266,6 +266,11 @@ void CheckTraining(const TaskSpec& spec, Errors* errors) {
       "schedule.warmup_steps",
       "cannot be used with time_budget_minutes, where the number of steps is unknown: expected "
       "warmup_share");
+  const bool apart = spec.distributed().local_steps() > 1;
+  errors->AddIf(apart && schedule.time_budget_minutes() > 0, "schedule.time_budget_minutes",
+      "cannot be used with distributed.local_steps: expected schedule.steps or epochs");
+  errors->AddIf(apart && spec.optimizer().ema_decay() > 0, "optimizer.ema_decay",
+      "cannot be used with distributed.local_steps, which averages the ranks: expected 0");
   errors->AddIf(spec.trainable().has_lora() && spec.model().start_from().empty(), "trainable.lora",
       "needs an existing model: expected its folder in model.start_from");
   const auto& targets = spec.trainable().lora().targets();

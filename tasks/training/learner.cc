@@ -84,8 +84,18 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
     const ParamCount count = CountParams(model_.params());
     notes->push_back(absl::StrCat("training ", count.trained, " of ", count.all, " parameters"));
   }
-  optimizer_ = std::make_unique<Optimizer>(&model_.params(), spec_.optimizer(), &ranks_);
-  moments_ = std::make_unique<Moments>(model_.params(), optimizer_.get(), &ranks_);
+  const DistributedSpec& distributed = spec_.distributed();
+  const bool apart = distributed.local_steps() > 1;
+  optimizer_ = std::make_unique<Optimizer>(
+      &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_);
+  std::vector<StateArray> arrays = optimizer_->arrays();
+  if (apart) {
+    outer_ =
+        std::make_unique<OuterOptimizer>(&model_.params(), optimizer_.get(), distributed, &ranks_);
+    arrays.push_back(outer_->momentum());
+  }
+  moments_ =
+      std::make_unique<Moments>(model_.params(), optimizer_->pieces(), std::move(arrays), &ranks_);
   return absl::OkStatus();
 }
 
@@ -116,14 +126,21 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
 
 double Learner::ForwardBackward(const StepData& data) {
   const size_t n = data.micro.size(), ranks = ranks_.size();
-  double weight = 0, loss = 0;
-  for (const Batch& batch : data.micro) weight += setup_.task->LossWeight(batch);
-  const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
-  const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(data.tokens, 1));
   const std::vector<int64_t> starts = ShareOut(data.micro, ranks);
+  const int64_t first = starts[ranks_.rank()], end = starts[ranks_.rank() + 1];
+  double weight = 0, all_weight = 0, loss = 0;  // of the gradients that are added, of all ranks
+  int64_t tokens = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const double of_batch = setup_.task->LossWeight(data.micro[i]);
+    all_weight += of_batch;
+    if (outer_ != nullptr && (i < first || i >= end)) continue;
+    weight += of_batch, tokens += data.micro[i].tokens();
+  }
+  const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
+  const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(tokens, 1));
   std::vector<double> numbers(n + 2 * ranks);  // losses, and the work of each rank
   const double start = SteadySeconds();
-  for (int64_t i = starts[ranks_.rank()]; i < starts[ranks_.rank() + 1]; ++i) {
+  for (int64_t i = first; i < end; ++i) {
     sum_.Add(i, [&] {
       numbers[i] = TrainingPass(model_, *setup_.task, data.micro[i],
           {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale});
@@ -132,18 +149,26 @@ double Learner::ForwardBackward(const StepData& data) {
   }
   numbers[n + ranks + ranks_.rank()] = SteadySeconds() - start;
   ranks_.Sum(absl::MakeSpan(numbers));
-  sum_.Finish(ranks_, starts);
+  sum_.Finish(outer_ != nullptr ? OneRank() : ranks_, starts);
   for (size_t i = 0; i < n; ++i) loss += numbers[i];
   for (size_t r = 0; r < ranks; ++r) work_[r] = {numbers[n + r], numbers[n + ranks + r]};
-  return loss * scale;
+  return all_weight > 0 ? loss * (1.0f / static_cast<float>(all_weight)) : 0;
 }
 
 Learner::StepResult Learner::Update(double loss, double rate, TrainerState* state) {
-  const double norm = optimizer_->GradNorm();
+  const double own_norm = optimizer_->GradNorm();
+  double norm = own_norm;
+  if (outer_ != nullptr) {
+    if (state->step() % spec_.distributed().local_steps() == 0) outer_->Begin();
+    std::vector<double> norms(ranks_.size());
+    norms[ranks_.rank()] = own_norm;
+    ranks_.Sum(absl::MakeSpan(norms));
+    norm = absl::c_accumulate(norms, 0.0) / ranks_.size();
+  }
   const int64_t step = state->step() + 1;
   state->set_step(step);
   if (std::isfinite(loss) && norm < kMaxNorm) {
-    optimizer_->Step(rate, norm);
+    optimizer_->Step(rate, own_norm);
     state->set_skipped_in_a_row(0);
     state->set_last_loss(loss);
     return {norm, ""};

@@ -19,6 +19,7 @@
 #include "tasks/training/memory.h"
 #include "tasks/training/moments.h"
 #include "tasks/training/optimizer.h"
+#include "tasks/training/outer_optimizer.h"
 #include "tasks/training/progress.h"
 #include "tasks/training/setup.h"
 #include "tasks/training/step.h"
@@ -36,13 +37,14 @@ class Learner {
   absl::Status Initialize(std::vector<std::string>* notes);
 
   // First half of a step. Each rank computes its share of the micro-batches. Adds up their
-  // gradients in the order of GradientSum; returns the mean loss over all targets.
+  // gradients, with local_steps only its own, in the order of GradientSum; returns the mean loss
+  // over all targets.
   double ForwardBackward(const StepData& data);
   // What each rank did in the last step.
   absl::Span<const RankWork> work() const { return work_; }
 
   struct StepResult {
-    double grad_norm;     // before clipping
+    double grad_norm;     // before clipping; with local_steps the mean of the ranks
     std::string skipped;  // why the weights were not updated; empty if they were
   };
   // Second half: updates the weights with learning rate `rate`, or skips the step if the loss or
@@ -78,6 +80,10 @@ class Learner {
 
   absl::Span<float> gradients() { return model_.params().grads(); }
   Moments& moments() { return *moments_; }
+  // With distributed.local_steps: gives all ranks the same weights and moments.
+  void AverageRanks() {
+    if (outer_ != nullptr) outer_->Step();
+  }
   int64_t peak_bytes() { return model_.arena().peak(); }
 
  private:
@@ -89,6 +95,7 @@ class Learner {
   mutable Model model_;  // samples are computed with it
   GradientSum sum_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<OuterOptimizer> outer_;  // null: the ranks take each step together
   std::unique_ptr<Moments> moments_;
 };
 

@@ -126,8 +126,10 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const int64_t gradients = model_->params().grads().size(),
                 shard = std::min(gradients, CeilDiv(CeilDiv(gradients, kPiece), ranks_) * kPiece);
   const int64_t passes = CeilDiv(MostPasses(micro_tokens), ranks_);
-  need.optimizer = kFloat * (gradients * (1 + GradientBuffers(passes, ranks_ > 1)) +
-                                shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2));
+  const bool apart = spec_.distributed().local_steps() > 1;  // then all have the moments
+  need.optimizer =
+      kFloat * (gradients * (1 + GradientBuffers(passes, ranks_ > 1) + (apart ? 2 : 0)) +
+                   shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2));
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

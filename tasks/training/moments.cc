@@ -6,14 +6,17 @@ namespace cloze {
 
 std::vector<Moments::Part> Moments::Parts() const {
   std::vector<Part> parts;
-  const std::vector<Optimizer::Piece>& pieces = optimizer_.pieces();
-  for (auto first = pieces.begin(), end = first; first != pieces.end(); first = end) {
-    while (end != pieces.end() && end->param == first->param) ++end;
-    for (const auto& [prefix, array] : optimizer_.arrays()) {
+  const auto all = static_cast<int64_t>(params_.grads().size());
+  for (auto first = pieces_.begin(), end = first; first != pieces_.end(); first = end) {
+    while (end != pieces_.end() && end->param == first->param) ++end;
+    for (const StateArray& array : arrays_) {
+      const int ranks = array.ranks->size();
+      const Shard shard = ShardOf(array.ranks->rank(), ranks, all);
       for (auto piece = first; piece != end; ++piece) {
-        parts.push_back({prefix + params_.param(piece->param).name, &*piece, {}});
-        if (piece->owner == ranks_.rank())
-          parts.back().data = array.subspan(piece->grad - optimizer_.shard().begin, piece->n);
+        parts.push_back({array.prefix + params_.param(piece->param).name, &*piece,
+            OwnerOf(piece->grad, ranks, all), {}});
+        if (shard.Has(piece->grad))
+          parts.back().data = array.data.subspan(piece->grad - shard.begin, piece->n);
       }
     }
   }
@@ -34,7 +37,7 @@ absl::Status Moments::Write(const std::string& path) {
 
 absl::Span<const float> Moments::Next() {
   const Part& part = parts_[next_++];
-  const int owner = part.piece->owner;
+  const int owner = part.owner;
   if (ranks_.size() == 1) return part.data;
   const auto message = [](int rank, const float* data, int64_t n) {
     return Ranks::Message{rank, reinterpret_cast<char*>(const_cast<float*>(data)),
@@ -62,6 +65,7 @@ absl::Status Moments::Read(const std::string& path) {
   ASSIGN_OR_RETURN(const SafetensorsReader reader, SafetensorsReader::Open(path));
   for (const Part& part : Parts()) {
     const Param& p = params_.param(part.piece->param);
+    if (part.data.empty()) continue;
     RETURN_IF_ERROR(reader.Need(part.name, p.size()).status());
     RETURN_IF_ERROR(reader.ReadPartF32(part.name, part.piece->value - p.offset, part.data));
   }

@@ -1,6 +1,7 @@
 // The file of a checkpoint with the optimizer's state: moments "m.NAME" and "v.NAME" of every
-// trainable parameter and, with optimizer.ema_decay, its average "ema.NAME". It does not depend on
-// the number of ranks.
+// trainable parameter; with optimizer.ema_decay its average "ema.NAME", and with
+// distributed.local_steps the outer momentum "outer.NAME". Its format does not depend on the number
+// of ranks.
 #ifndef CLOZE_TASKS_TRAINING_MOMENTS_H_
 #define CLOZE_TASKS_TRAINING_MOMENTS_H_
 
@@ -16,9 +17,10 @@ namespace cloze {
 
 class Moments {
  public:
-  // The arguments must outlive this.
-  Moments(const ParamStore& params, Optimizer* optimizer, Ranks* ranks)
-      : params_(params), optimizer_(*optimizer), ranks_(*ranks) {}
+  // `pieces`: of an Optimizer with these arrays. The references must outlive this.
+  Moments(const ParamStore& params, const std::vector<Optimizer::Piece>& pieces,
+      std::vector<StateArray> arrays, Ranks* ranks)
+      : params_(params), pieces_(pieces), arrays_(std::move(arrays)), ranks_(*ranks) {}
 
   // Creates the file; only for rank 0, to which the others send their shards in FinishWrite.
   absl::Status Write(const std::string& path);
@@ -32,14 +34,16 @@ class Moments {
   struct Part {
     std::string name;  // of the tensor
     const Optimizer::Piece* piece;
-    absl::Span<float> data;  // empty if another rank owns it
+    int owner;               // rank that gives it to rank 0
+    absl::Span<float> data;  // empty if this rank does not have it
   };
   std::vector<Part> Parts() const;
   // Takes the next part to rank 0.
   absl::Span<const float> Next();
 
   const ParamStore& params_;
-  Optimizer& optimizer_;
+  const std::vector<Optimizer::Piece>& pieces_;
+  std::vector<StateArray> arrays_;
   Ranks& ranks_;
   std::vector<Part> parts_;  // of the file that is written
   size_t next_ = 0;

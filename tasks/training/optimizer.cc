@@ -14,7 +14,7 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
     : store_(store), spec_(spec), ranks_(ranks),
       shard_(ShardOf(ranks->rank(), ranks->size(), store->grads().size())),
       m_(shard_.n * sizeof(float)), v_(m_.bytes()) {
-  int top = 0, owner = 0;
+  int top = 0;
   for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
@@ -23,7 +23,7 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
     for (int64_t i = 0, n = 0; i < p.size(); i += n) {
       const int64_t grad = p.grad_offset + i;
       n = std::min(kPiece - grad % kPiece, p.size() - i);
-      while (!ShardOf(owner, ranks->size(), store->grads().size()).Has(grad)) ++owner;
+      const int owner = OwnerOf(grad, ranks->size(), store->grads().size());
       pieces_.push_back({id, p.offset + i, grad, n, p.decay, p.rate * rate, owner});
     }
   }
@@ -31,9 +31,9 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
   StartAverage();
 }
 
-std::vector<std::pair<std::string, absl::Span<float>>> Optimizer::arrays() {
-  std::vector<std::pair<std::string, absl::Span<float>>> all = {{"m.", m()}, {"v.", v()}};
-  if (spec_.ema_decay() > 0) all.emplace_back("ema.", average());
+std::vector<StateArray> Optimizer::arrays() {
+  std::vector<StateArray> all = {{"m.", m(), ranks_}, {"v.", v(), ranks_}};
+  if (spec_.ema_decay() > 0) all.push_back({"ema.", average(), ranks_});
   return all;
 }
 

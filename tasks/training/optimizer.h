@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -15,6 +14,13 @@
 #include "tasks/training/shard.h"
 
 namespace cloze {
+
+// Numbers that a checkpoint holds of every trainable parameter.
+struct StateArray {
+  std::string prefix;      // of the names in the file
+  absl::Span<float> data;  // of the shard of this rank
+  Ranks* ranks;            // between which they are divided; one rank: each has all
+};
 
 // AdamW over a parameter store, with clipping and a moving average of the weights. Holds the
 // moments of the trainable parameters in this rank's shard, in the layout of the store's gradients.
@@ -50,11 +56,10 @@ class Optimizer {
   absl::Span<float> v() { return v_.as<float>(); }
   // Moving average of the shard's weights; empty without ema_decay.
   absl::Span<float> average() { return average_.as<float>(); }
-  // All of these, with the prefixes of their names in a checkpoint.
-  std::vector<std::pair<std::string, absl::Span<float>>> arrays();
+  // All of these.
+  std::vector<StateArray> arrays();
   // The parts of all trainable parameters, in their order.
   const std::vector<Piece>& pieces() const { return pieces_; }
-  const Shard& shard() const { return shard_; }
 
  private:
   // Returns the settings of each piece for a step. With clip_updates the rate of a tensor is

@@ -23,6 +23,13 @@ inline Shard ShardOf(int rank, int ranks, int64_t n) {
   return {begin(rank), begin(rank + 1) - begin(rank)};
 }
 
+// The rank whose shard has gradient `i`.
+inline int OwnerOf(int64_t i, int ranks, int64_t n) {
+  int owner = 0;
+  while (!ShardOf(owner, ranks, n).Has(i)) ++owner;
+  return owner;
+}
+
 }  // namespace cloze
 
 #endif  // CLOZE_TASKS_TRAINING_SHARD_H_

@@ -123,8 +123,10 @@ void Trainer::PlanSteps() {
   const double per_epoch = batcher_->StepsPerEpoch();
   pace_ = std::make_unique<Pace>(spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch),
       [this] { return ranks().size() == 1 ? options_.clock() : seconds_; });
-  evaluate_every_ = EvaluationInterval(spec_, per_epoch, pace_->total_steps());
-  save_every_ = SaveInterval(spec_, pace_->total_steps());
+  const int64_t local_steps = spec_.distributed().local_steps();
+  evaluate_every_ =
+      RoundUp(EvaluationInterval(spec_, per_epoch, pace_->total_steps()), local_steps);
+  save_every_ = RoundUp(SaveInterval(spec_, pace_->total_steps()), local_steps);
   if (pace_->timed())
     setup_.notes.push_back(
         "with schedule.time_budget_minutes, repeated runs are not bit-identical");
@@ -192,6 +194,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     RETURN_IF_ERROR(Step(*data, waited));
     const double before = pace_->done();
     pace_->Advance(state_.step());
+    if (!Apart()) learner_->AverageRanks();
     RETURN_IF_ERROR(NoteIfNotLearning(before));
     state_.set_evaluation_due(
         setup_.validation.has_value() && (pace_->over() || pace_->Due(evaluate_every_)));
@@ -206,7 +209,11 @@ void Trainer::Synchronize() {
   double now[] = {ranks().first() ? options_.clock() : 0,
       options_.stop != nullptr && *options_.stop ? 1.0 : 0.0};
   ranks().Sum(absl::MakeSpan(now));
-  seconds_ = now[0], stopped_ = now[1] > 0;
+  seconds_ = now[0], stopped_ = now[1] > 0 && !Apart();
+}
+
+bool Trainer::Apart() const {
+  return state_.step() % spec_.distributed().local_steps() != 0 && !pace_->over();
 }
 
 absl::Status Trainer::Step(const StepData& data, double waited) {
@@ -328,7 +335,7 @@ absl::Status Trainer::WriteState(const std::string& folder) {
 }
 
 absl::Status Trainer::SaveBefore(const absl::Status& error) {
-  const absl::Status saved = Save();
+  const absl::Status saved = Apart() ? absl::OkStatus() : Save();
   return saved.ok() ? error : Error(ExitOf(error), error.message(), "\n", saved.message());
 }
 

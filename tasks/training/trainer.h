@@ -79,6 +79,8 @@ class Trainer {
   // Starts with the weights of the newest checkpoint in options_.fork.
   absl::Status Fork();
 
+  // True between two averages of distributed.local_steps, when no checkpoint can be written.
+  bool Apart() const;
   // Sets the time, which is that of rank 0, and whether a rank is to stop.
   void Synchronize();
   // `waited`: seconds that the step waited for its data.

@@ -53,6 +53,17 @@ for kind in lm:pretrain:00000012 class:finetune:00000012 tag:finetune:00000006 l
 done
 grep -q '"ranks":\[{"tokens_per_second"' lm-4/log.jsonl || fail "no ranks in the log"
 
+# Ranks that train apart: the same bits with any number of threads, and after a resume.
+apart="--set distributed.local_steps=4 --set optimizer.ema_decay=0"
+run=apart
+ranks 3 pretrain lm.textproto $apart || fail "$run: $(cat err)"
+cp -r apart resumed
+rm -r resumed/step-00000012
+run=resumed
+ranks 3 pretrain lm.textproto $apart --set runtime.threads=2 || fail "$run: $(cat err)"
+grep -q 'resumed at step 8' err || fail "$run: $(cat err)"
+same apart 00000012
+
 # Evaluation.
 "$program" evaluate --json --model class-one --data classes.tsv > one.json 2> err || fail "evaluation: $(cat err)"
 timeout 60 mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
