@@ -13,37 +13,34 @@ namespace {
 // Most sums of gradients of relative positions per head: each takes memory, and is one task.
 constexpr int64_t kGradientParts = 8;
 
-int64_t Tokens(const AttentionShape& shape, int64_t sequence) {
-  return shape.cu_seqlens[sequence + 1] - shape.cu_seqlens[sequence];
+using Offsets = absl::Span<const int32_t>;
+
+int64_t Tokens(Offsets cu_seqlens, int64_t sequence) {
+  return cu_seqlens[sequence + 1] - cu_seqlens[sequence];
 }
 
-int64_t Longest(const AttentionShape& shape) {
+int64_t Longest(Offsets cu_seqlens) {
   int64_t longest = 1;
-  for (size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s)
-    longest = std::max(longest, Tokens(shape, s));
+  for (size_t s = 0; s + 1 < cu_seqlens.size(); ++s)
+    longest = std::max(longest, Tokens(cu_seqlens, s));
   return longest;
-}
-
-// Returns the sum of the squared lengths of the first `sequences` sequences.
-int64_t Squares(const AttentionShape& shape, int64_t sequences) {
-  int64_t sum = 0;
-  for (int64_t s = 0; s < sequences; ++s) sum += Tokens(shape, s) * Tokens(shape, s);
-  return sum;
 }
 
 // Shared by all tasks of a call. A task is one head of one sequence.
 struct Plan {
-  ConstMat qkv;
+  ConstMat q, kv;  // kv [., 2 heads dim]
   AttentionShape shape;
+  Offsets keys;  // as shape.cu_seqlens
   DropoutSite dropout;
   int64_t sequences, dim, scratch_size;  // scratch_size: floats of one thread
   float* scratch;
   float scale;
 
-  Plan(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout, Arena& arena)
-      : qkv(qkv), shape(shape), dropout(dropout), sequences(std::ssize(shape.cu_seqlens) - 1),
-        dim(qkv.cols / 3 / shape.heads) {
-    const int64_t longest = Longest(shape);
+  Plan(ConstMat q, ConstMat kv, const AttentionShape& shape, Offsets keys,
+      const DropoutSite& dropout, Arena& arena)
+      : q(q), kv(kv), shape(shape), keys(keys), dropout(dropout),
+        sequences(std::ssize(shape.cu_seqlens) - 1), dim(q.cols / shape.heads) {
+    const int64_t longest = std::max(Longest(shape.cu_seqlens), Longest(keys));
     scratch_size = AttentionScratch(longest, dim, shape.visible);
     int terms = 1;
     if (shape.relative != nullptr) {
@@ -55,12 +52,19 @@ struct Plan {
     scratch = arena.NewArray<float>(scratch_size * Threads());
   }
 
-  // Returns the work of `products` products with the visible part of a [tokens, tokens] matrix per
+  int64_t Queries(int64_t sequence) const { return Tokens(shape.cu_seqlens, sequence); }
+  bool cross() const { return keys.data() != shape.cu_seqlens.data(); }
+
+  // Returns the work of `products` products with the visible part of a [queries, keys] matrix per
   // head.
   double Flop(int products) const {
     double pairs = 0;
     for (int64_t s = 0; s < sequences; ++s) {
-      const int64_t tokens = Tokens(shape, s);
+      const int64_t tokens = Queries(s);
+      if (cross()) {
+        pairs += static_cast<double>(tokens * Tokens(keys, s));
+        continue;
+      }
       for (const int64_t reach : {shape.visible.before, shape.visible.after}) {
         const double seen = std::min(tokens - 1, reach);  // on one side, but for those at the end
         pairs += seen * (tokens - (seen + 1) / 2);
@@ -72,27 +76,36 @@ struct Plan {
 
   // Returns the part of `m` [rows, n heads dim] that belongs to a task, in columns of group
   // `group`.
-  void* Part(ConstMat m, int64_t task, int64_t group = 0) const {
-    const int64_t row = shape.cu_seqlens[task / shape.heads],
+  void* Part(ConstMat m, Offsets cu_seqlens, int64_t task, int64_t group = 0) const {
+    const int64_t row = cu_seqlens[task / shape.heads],
                   column = (group * shape.heads + task % shape.heads) * dim;
     return const_cast<void*>(Columns(Rows(m, row, 0), column, dim).data);
   }
+  void* OfQueries(ConstMat m, int64_t task) const { return Part(m, shape.cu_seqlens, task); }
+  void* OfKeys(ConstMat m, int64_t task) const { return Part(m, keys, task, 0); }
+  void* OfValues(ConstMat m, int64_t task) const { return Part(m, keys, task, 1); }
 
-  AttentionArgs Args(int64_t task, ConstMat out, const float* lse) const {
+  // probs: see AttentionForward.
+  AttentionArgs Args(int64_t task, ConstMat out, const float* lse, float* probs = nullptr) const {
     const int64_t sequence = task / shape.heads, head = task % shape.heads,
-                  row = shape.cu_seqlens[sequence];
+                  row = shape.cu_seqlens[sequence],
+                  square = Queries(sequence) * Tokens(keys, sequence);
+    for (int64_t s = 0; probs != nullptr && s < sequence; ++s)
+      probs += Queries(s) * Tokens(keys, s) * shape.heads;
     DropoutSite site = dropout;
     site.site = dropout.site << 12 | static_cast<uint32_t>(head);
-    return {.tokens = Tokens(shape, sequence),
+    return {.queries = Queries(sequence),
+        .tokens = Tokens(keys, sequence),
         .head_dim = dim,
-        .stride = qkv.stride,
+        .stride = q.stride,
+        .key_stride = kv.stride,
         .out_stride = out.stride,
-        .q = Part(qkv, task, 0),
-        .k = Part(qkv, task, 1),
-        .v = Part(qkv, task, 2),
-        .out = Part(out, task),
-        .lse = const_cast<float*>(lse) + head * qkv.rows + row,
-        .probs = nullptr,
+        .q = OfQueries(q, task),
+        .k = OfKeys(kv, task),
+        .v = OfValues(kv, task),
+        .out = OfQueries(out, task),
+        .lse = const_cast<float*>(lse) + head * q.rows + row,
+        .probs = probs == nullptr ? nullptr : probs + head * square,
         .scale = scale,
         .visible = shape.visible,
         .dropout = RowsFrom(site, row),
@@ -100,53 +113,29 @@ struct Plan {
   }
 };
 
-}  // namespace
-
-void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
-    Arena& arena, Mat out, float* lse, float* probs) {
+// CrossAttentionBackward, with relative positions of self-attention.
+void Backward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout, const float* lse,
+    const AttentionShape& shape, Offsets keys, const DropoutSite& dropout, Arena& arena, Mat dq,
+    Mat dkv, const RelativeGrads& relative_grads) {
+  CLOZE_CHECK(dq.stride == q.stride && dkv.stride == kv.stride && dout.stride == out.stride);
   const Arena::Mark mark = arena.mark();
-  const Plan plan(qkv, shape, dropout, arena);
-  std::optional<RelativeTables> relative;
-  if (shape.relative != nullptr)
-    relative.emplace(*shape.relative, shape.heads, plan.dim, qkv.type, Longest(shape), 0, arena);
-  const Op op("attention", [&] { return Traffic({qkv, out}, plan.Flop(2)); });
-  if (op.dry()) return arena.Rewind(mark);
-  if (relative.has_value()) relative->Pack();
-  ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {
-    AttentionArgs args = plan.Args(task, out, lse);
-    const int64_t sequence = task / shape.heads, square = args.tokens * args.tokens;
-    if (probs != nullptr)
-      args.probs = probs + Squares(shape, sequence) * shape.heads + task % shape.heads * square;
-    const RelativeArgs of_head =
-        relative.has_value() ? relative->Args(task % shape.heads) : RelativeArgs();
-    if (relative.has_value()) args.relative = &of_head;
-    GetKernels().attention[qkv.type](args);
+  const Plan plan(q, kv, shape, keys, dropout, arena);
+  const Op op("attention backward", [&] {
+    return Traffic({q, kv, out, dout, dq, dkv}, plan.Flop(5));
   });
-  ZeroRowsFrom(out, shape.cu_seqlens.back());
-  arena.Rewind(mark);
-}
-
-void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
-    const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv,
-    const RelativeGrads& relative_grads) {
-  CLOZE_CHECK(dqkv.stride == qkv.stride && dout.stride == out.stride);
-  const Arena::Mark mark = arena.mark();
-  const Plan plan(qkv, shape, dropout, arena);
-  const Op op("attention backward", [&] { return Traffic({qkv, out, dout, dqkv}, plan.Flop(5)); });
   const auto run = [&](int64_t task, const RelativeArgs* relative) {
     AttentionArgs args = plan.Args(task, out, lse);
     args.relative = relative;
-    GetKernels().attention_grad[qkv.type]({args, plan.Part(dout, task), plan.Part(dqkv, task, 0),
-        plan.Part(dqkv, task, 1), plan.Part(dqkv, task, 2)});
+    GetKernels().attention_grad[q.type]({args, plan.OfQueries(dout, task), plan.OfQueries(dq, task),
+        plan.OfKeys(dkv, task), plan.OfValues(dkv, task)});
   };
   if (shape.relative == nullptr) {
     if (op.dry()) return arena.Rewind(mark);
     ParallelFor(plan.sequences * shape.heads, [&](int64_t task) { run(task, nullptr); });
   } else {
-    const int64_t longest = Longest(shape),
+    const int64_t longest = Longest(keys),
                   parts = std::clamp<int64_t>(shape.cu_seqlens.back() / longest, 1, kGradientParts);
-    RelativeTables relative(
-        *shape.relative, shape.heads, plan.dim, qkv.type, longest, parts, arena);
+    RelativeTables relative(*shape.relative, shape.heads, plan.dim, q.type, longest, parts, arena);
     if (op.dry()) return arena.Rewind(mark);
     relative.Pack();
     ParallelFor(parts * shape.heads, [&](int64_t task) {
@@ -157,8 +146,54 @@ void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* l
     });
     relative.Reduce(relative_grads);
   }
-  ZeroRowsFrom(dqkv, shape.cu_seqlens.back());
+  ZeroRowsFrom(dq, shape.cu_seqlens.back());
+  ZeroRowsFrom(dkv, keys.back());
   arena.Rewind(mark);
+}
+
+}  // namespace
+
+void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
+    Arena& arena, Mat out, float* lse, float* probs) {
+  const int64_t hidden = qkv.cols / 3;
+  CrossAttentionForward(Columns(qkv, 0, hidden), Columns(qkv, hidden, 2 * hidden), shape,
+      shape.cu_seqlens, dropout, arena, out, lse, probs);
+}
+
+void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape, Offsets keys,
+    const DropoutSite& dropout, Arena& arena, Mat out, float* lse, float* probs) {
+  const Arena::Mark mark = arena.mark();
+  const Plan plan(q, kv, shape, keys, dropout, arena);
+  std::optional<RelativeTables> relative;
+  if (shape.relative != nullptr)
+    relative.emplace(*shape.relative, shape.heads, plan.dim, q.type, Longest(keys), 0, arena);
+  const Op op("attention", [&] { return Traffic({q, kv, out}, plan.Flop(2)); });
+  if (op.dry()) return arena.Rewind(mark);
+  if (relative.has_value()) relative->Pack();
+  ParallelFor(plan.sequences * shape.heads, [&](int64_t task) {
+    AttentionArgs args = plan.Args(task, out, lse, probs);
+    const RelativeArgs of_head =
+        relative.has_value() ? relative->Args(task % shape.heads) : RelativeArgs();
+    if (relative.has_value()) args.relative = &of_head;
+    GetKernels().attention[q.type](args);
+  });
+  ZeroRowsFrom(out, shape.cu_seqlens.back());
+  arena.Rewind(mark);
+}
+
+void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* lse,
+    const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv,
+    const RelativeGrads& relative_grads) {
+  const int64_t hidden = qkv.cols / 3;
+  Backward(Columns(qkv, 0, hidden), Columns(qkv, hidden, 2 * hidden), out, dout, lse, shape,
+      shape.cu_seqlens, dropout, arena, Columns(dqkv, 0, hidden), Columns(dqkv, hidden, 2 * hidden),
+      relative_grads);
+}
+
+void CrossAttentionBackward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout, const float* lse,
+    const AttentionShape& shape, Offsets keys, const DropoutSite& dropout, Arena& arena, Mat dq,
+    Mat dkv) {
+  Backward(q, kv, out, dout, lse, shape, keys, dropout, arena, dq, dkv, {});
 }
 
 }  // namespace cloze

@@ -34,6 +34,19 @@ void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* l
     const AttentionShape& shape, const DropoutSite& dropout, Arena& arena, Mat dqkv,
     const RelativeGrads& relative_grads = {});
 
+// Attention of queries to the keys and values of other sequences (Vaswani et al. 2017, section
+// 3.2.3): out [rows, heads dim] for q [rows, heads dim] and kv [key rows, 2 heads dim], where
+// queries of sequence s, by shape.cu_seqlens, see all rows of sequence s by key_seqlens. Every
+// sequence has a key. Requires shape.visible and shape.relative as they are by default. Rows of out
+// after the last sequence become zero; lse and probs as above.
+void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape,
+    absl::Span<const int32_t> key_seqlens, const DropoutSite& dropout, Arena& arena, Mat out,
+    float* lse, float* probs = nullptr);
+// Overwrites dq and dkv, which are zero after the last sequence and for sequences without a query.
+void CrossAttentionBackward(ConstMat q, ConstMat kv, ConstMat out, ConstMat dout, const float* lse,
+    const AttentionShape& shape, absl::Span<const int32_t> key_seqlens, const DropoutSite& dropout,
+    Arena& arena, Mat dq, Mat dkv);
+
 }  // namespace cloze
 
 #endif  // CLOZE_CORE_OPS_ATTENTION_H_

@@ -261,6 +261,37 @@ Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, 
   return out;
 }
 
+// out [rows, heads dim] of q [rows, heads dim] and kv [key rows, 2 heads dim], where sequence s of
+// the queries sees sequence s of the keys; rows after the last sequence are 0.
+template <typename S>
+Table<S> CrossAttention(const Table<S>& q, const Table<S>& kv, const std::vector<int32_t>& queries,
+    const std::vector<int32_t>& keys, int heads, DropoutSite site) {
+  const int64_t hidden = q.cols, dim = hidden / heads;
+  const uint32_t number = site.site;
+  Table<S> out(q.rows, hidden);
+  for (size_t s = 0; s + 1 < queries.size(); ++s) {
+    const int64_t begin = queries[s], first = keys[s], n = keys[s + 1] - first;
+    for (int64_t i = begin; i < queries[s + 1]; ++i) {
+      for (int head = 0; head < heads; ++head) {
+        site.site = number << 12 | static_cast<uint32_t>(head);
+        Table<S> scores(1, n);
+        for (int64_t j = 0; j < n; ++j) {
+          for (int64_t d = head * dim; d < (head + 1) * dim; ++d)
+            scores(0, j) += q(i, d) * kv(first + j, d);
+          scores(0, j) /= S(std::sqrt(static_cast<double>(dim)));
+        }
+        const std::vector<S> p = Softmax(scores, 0);
+        for (int64_t j = 0; j < n; ++j) {
+          const S weight = p[j] * S(ProbabilityFactor(site, begin, n, i - begin, j));
+          for (int64_t d = head * dim; d < (head + 1) * dim; ++d)
+            out(i, d) += weight * kv(first + j, hidden + d);
+        }
+      }
+    }
+  }
+  return out;
+}
+
 // Sum over rows of -log softmax(logits)[target].
 template <typename S>
 S CrossEntropy(const Table<S>& logits, const std::vector<int32_t>& targets) {

@@ -21,14 +21,16 @@ struct Visibility {
 
 struct RelativeArgs;  // in relative.h
 
-// Attention of one sequence and head; rows of q, k, v, out are `stride` (out_stride) elements
-// apart.
+// Attention of one sequence and head; rows of q and dq are `stride` elements apart, those of k, v
+// and their gradients key_stride, those of out out_stride. Self-attention has as many queries as
+// keys.
 struct AttentionArgs {
-  int64_t tokens, head_dim, stride, out_stride;
-  const void *q, *k, *v;  // T [tokens, head_dim]
-  void* out;              // T [tokens, head_dim]
-  float* lse;             // [tokens] log-sum-exp of the scaled scores
-  float* probs;           // [tokens, tokens] or null: receives the probabilities before dropout
+  int64_t queries, tokens, head_dim, stride, key_stride, out_stride;  // tokens: keys
+  const void* q;                                                      // T [queries, head_dim]
+  const void *k, *v;                                                  // T [tokens, head_dim]
+  void* out;                                                          // T [queries, head_dim]
+  float* lse;    // [queries] log-sum-exp of the scaled scores
+  float* probs;  // [queries, tokens] or null: receives the probabilities before dropout
   float scale;
   Visibility visible;
   // From row 0 of the sequence on; `site` includes the head. Adjacent queries of a short sequence
@@ -41,7 +43,7 @@ struct AttentionArgs {
 struct AttentionGradArgs {
   AttentionArgs forward;
   const void* dout;    // T, out_stride apart
-  void *dq, *dk, *dv;  // T, stride apart; overwritten
+  void *dq, *dk, *dv;  // T; overwritten
 };
 
 // Returns an upper bound of the keys that a block of queries sees, padded to a multiple of `to` and
@@ -51,7 +53,7 @@ inline int64_t AttentionSpan(int64_t tokens, const Visibility& visible, int64_t 
   return ((seen < tokens ? seen : tokens) + to - 1) / to * to;
 }
 
-// Floats of scratch that one thread needs for `tokens`, forward or backward.
+// Floats of scratch that one thread needs for `tokens` queries and keys, forward or backward.
 inline int64_t AttentionScratch(int64_t tokens, int64_t head_dim, const Visibility& visible) {
   const int64_t keys = (tokens + 31) / 32 * 32, width = (head_dim + 15) / 16 * 16,
                 span = AttentionSpan(tokens, visible, 32);
@@ -69,14 +71,16 @@ template <typename T>
 struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
   static constexpr int kKeys = kTiles<kPairs> ? 32 : 16;  // their number is a multiple of this
-  int64_t tokens, dim;
+  int64_t queries, tokens, dim;
   int64_t keys, width;  // tokens and head_dim, rounded up to vectors or tiles
+  int64_t rows;         // the larger of keys and queries, rounded up
   int64_t span;         // keys of a row of scores
   int64_t row;          // units of a packed row of head_dim
   float* next;
 
   explicit AttentionSizes(const AttentionArgs& a)
-      : tokens(a.tokens), dim(a.head_dim), keys(RoundUp(tokens, kKeys)), width(RoundUp(dim, 16)),
+      : queries(a.queries), tokens(a.tokens), dim(a.head_dim), keys(RoundUp(tokens, kKeys)),
+        width(RoundUp(dim, 16)), rows(RoundUp(tokens > queries ? tokens : queries, kKeys)),
         span(AttentionSpan(tokens, a.visible, kKeys)), row(RoundUp(Pairs(dim), 16)),
         next(a.scratch) {}
   static int64_t Pairs(int64_t n) { return (n + kPairs - 1) / kPairs; }
@@ -265,18 +269,18 @@ template <typename T>
 void AttentionForward(const AttentionArgs& a) {
   [[maybe_unused]] const MatrixUnit<kPair<T>> unit;
   AttentionSizes<T> s(a);
-  float *rows = s.Take(s.keys * s.row), *key_t = s.Take(s.row * s.keys),
+  float *rows = s.Take(s.rows * s.row), *key_t = s.Take(s.row * s.keys),
         *value_rows = s.Take(s.keys * s.row), *value_pairs = s.Take(s.keys * s.width),
         *p = s.Take(kAttentionQueries * s.span), *block = s.Take(kAttentionQueries * s.width),
         *factor = s.Take(FactorSize(s.span)), *inverse = s.Take(kAttentionQueries),
         *key_rows = a.relative == nullptr ? rows : s.Take(s.keys * s.row);
-  PackRows(s, s.tokens, a.k, a.stride, key_rows);
+  PackRows(s, s.tokens, a.k, a.key_stride, key_rows);
   Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
-  PackRows(s, s.tokens, a.v, a.stride, value_rows);
+  PackRows(s, s.tokens, a.v, a.key_stride, value_rows);
   const float* value = PackPairs(s, s.tokens, value_rows, value_pairs);
-  PackRows(s, s.tokens, a.q, a.stride, rows);
-  for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
-    const int64_t count = MinI(kAttentionQueries, s.tokens - q);
+  PackRows(s, s.queries, a.q, a.stride, rows);
+  for (int64_t q = 0; q < s.queries; q += kAttentionQueries) {
+    const int64_t count = MinI(kAttentionQueries, s.queries - q);
     const KeyRange k = KeysOf(a, s, q, count);
     const float* query = rows + q * s.row;
     ProductOfRows(s, k, count, query, key_t, p);
@@ -339,7 +343,7 @@ void AttentionBackward(const AttentionGradArgs& g) {
   const AttentionArgs& a = g.forward;
   constexpr int pair = kPair<T>;
   AttentionSizes<T> s(a);
-  float *query = s.Take(s.keys * s.row), *key_rows = s.Take(s.keys * s.row),
+  float *query = s.Take(s.rows * s.row), *key_rows = s.Take(s.keys * s.row),
         *key_pairs = s.Take(s.keys * s.width), *key_t = s.Take(s.row * s.keys),
         *value_t = s.Take(s.row * s.keys), *dkey = s.Take(s.keys * s.width),
         *dvalue = s.Take(s.keys * s.width);
@@ -349,17 +353,18 @@ void AttentionBackward(const AttentionGradArgs& g) {
         *block_pairs = s.Take(kAttentionQueries * s.width),
         *block = s.Take(kAttentionQueries * s.width), *factor = s.Take(2 * FactorSize(s.span)),
         *dot = s.Take(kAttentionQueries);
-  PackRows(s, s.tokens, a.v, a.stride, query);
+  PackRows(s, s.tokens, a.v, a.key_stride, query);
   Transpose(s.tokens, s.row, query, s.row, value_t, s.keys);
-  PackRows(s, s.tokens, a.k, a.stride, key_rows);
+  PackRows(s, s.tokens, a.k, a.key_stride, key_rows);
   Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
   const float* key = PackPairs(s, s.tokens, key_rows, key_pairs);
-  PackRows(s, s.tokens, a.q, a.stride, query);
+  PackRows(s, s.queries, a.q, a.stride, query);
   const bool all = a.visible.before >= s.tokens && a.visible.after >= s.tokens;
   // A block of queries that sees only some keys adds to their gradients.
-  if (!all) __builtin_memset(dkey, 0, 2 * s.keys * s.width * sizeof(float));  // and dvalue
-  for (int64_t q = 0; q < s.tokens; q += kAttentionQueries) {
-    const int64_t count = MinI(kAttentionQueries, s.tokens - q), depth = s.Pairs(count);
+  if (!all || s.queries == 0)
+    __builtin_memset(dkey, 0, 2 * s.keys * s.width * sizeof(float));  // and dvalue
+  for (int64_t q = 0; q < s.queries; q += kAttentionQueries) {
+    const int64_t count = MinI(kAttentionQueries, s.queries - q), depth = s.Pairs(count);
     const KeyRange k = KeysOf(a, s, q, count);
     const bool add = !all || q > 0;
     const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride,
@@ -388,8 +393,8 @@ void AttentionBackward(const AttentionGradArgs& g) {
       RelativeBackward<T>(a, s, q, count, block_query, key_rows, ds, block, dkey);
     StoreRows(s, count, block, nullptr, static_cast<T*>(g.dq) + q * a.stride, a.stride);
   }
-  StoreRows(s, s.tokens, dkey, nullptr, g.dk, a.stride);
-  StoreRows(s, s.tokens, dvalue, nullptr, g.dv, a.stride);
+  StoreRows(s, s.tokens, dkey, nullptr, g.dk, a.key_stride);
+  StoreRows(s, s.tokens, dvalue, nullptr, g.dv, a.key_stride);
 }
 
 }  // namespace

@@ -227,9 +227,10 @@ TEST_P(Isa, Attention) {
     const auto part = [&](Guarded& g, int64_t i) {
       return static_cast<char*>(g.data()) + i * dim * SizeOf(type());
     };
-    const AttentionArgs args = {tokens, dim, 3 * dim, dim, part(qkv, 0), part(qkv, 1), part(qkv, 2),
-        out.data(), lse.f32(), nullptr, static_cast<float>(1 / std::sqrt(double(dim))), visible,
-        keys_.Row(p, 4 << 12), scratch.f32()};
+    const AttentionArgs args = {tokens, tokens, dim, 3 * dim, 3 * dim, dim, part(qkv, 0),
+        part(qkv, 1), part(qkv, 2), out.data(), lse.f32(), nullptr,
+        static_cast<float>(1 / std::sqrt(double(dim))), visible, keys_.Row(p, 4 << 12),
+        scratch.f32()};
     kernels().attention[type()](args);
     const Table<double> expected = f(Widen<double>(inputs));
     ExpectClose(what, dim, out.Get().v, expected.v, path);
