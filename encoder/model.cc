@@ -31,15 +31,23 @@ bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableS
   CLOZE_CHECK(false);
 }
 
+ParamId PositionTable(const ModelConfig& config, const ParamStore& store) {
+  const Role role = Role::kPositionEmbeddings;
+  return store.FindWeight(role, config.Key(role, -1).layer);
+}
+
 // Fills the position table with sinusoids: sin (even columns i) and cos (odd i) of
-// n / base^(i / hidden), times amplitude (Bishop & Bishop, eq. 12.25).
+// n / base^(i / hidden), times amplitude (Bishop & Bishop, eq. 12.25). kSinesFirst: the even
+// columns come before the odd ones.
 void SetSinusoids(const ModelConfig& config, double amplitude, ParamStore* store) {
-  const Mat table = store->value(store->FindWeight(Role::kPositionEmbeddings, -1));
+  for (const ModelConfig& source : config.source) SetSinusoids(source, amplitude, store);
+  const bool halves = config.positions == Positions::kSinesFirst;
+  const Mat table = store->value(PositionTable(config, *store));
   for (int64_t n = 0; n < table.rows; ++n) {
     for (int64_t i = 0; i < table.cols; ++i) {
       const double angle =
           n / std::pow(double{config.sinusoid_base}, double(i - i % 2) / table.cols);
-      table.f32(n)[i] =
+      table.f32(n)[halves ? i / 2 + i % 2 * (table.cols + 1) / 2 : i] =
           static_cast<float>(amplitude * (i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
     }
   }
@@ -200,6 +208,11 @@ absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config
     return Error(Exit::kSpec, "masked_lm.replaced_tokens: the model is of the family ",
         config.family->model_type, ": expected electra (model.encoder { architecture: ELECTRA })");
   }
+  if (spec.has_lora() && !config.source.empty()) {
+    return Error(Exit::kSpec,
+        "trainable.lora: the model is an encoder-decoder: expected head_only, "
+        "last_layers or none");
+  }
   if (spec.last_layers() > config.layers) {
     return Error(Exit::kSpec, "trainable.last_layers is ", spec.last_layers(), ", the model has ",
         config.layers);
@@ -269,8 +282,10 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters) : Mode
 }
 
 void Model::Allocate(bool training, Memory memory) {
-  const bool sinusoids = config_.positions == Positions::kSinusoidal;
-  if (sinusoids) params_.Freeze(params_.FindWeight(Role::kPositionEmbeddings, -1));
+  const bool sinusoids = config_.has_fixed_positions();
+  if (sinusoids) params_.Freeze(PositionTable(config_, params_));
+  for (const ModelConfig& source : config_.source)
+    if (sinusoids) params_.Freeze(PositionTable(source, params_));
   if (memory == Memory::kNone) {
     arena_ = Arena::Counting();
     return params_.LayOut(training);
@@ -282,7 +297,7 @@ void Model::Allocate(bool training, Memory memory) {
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
     params_.Initialize(id, seed, Deviation(params_.param(id), config_));
-  if (config_.positions == Positions::kSinusoidal) SetSinusoids(config_, 1, &params_);
+  if (config_.has_fixed_positions()) SetSinusoids(config_, 1, &params_);
   // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
   if (config_.positions == Positions::kSinusoidalStart)
     SetSinusoids(config_, std::sqrt(2.0) * config_.initializer_range, &params_);

@@ -1,4 +1,4 @@
-// `cloze generate`: continues texts with a decoder.
+// `cloze generate`: continues texts with a decoder, or maps sources to targets with its encoder.
 #include <unistd.h>
 
 #include "absl/strings/str_join.h"
@@ -23,19 +23,18 @@ class Prompts {
  public:
   Prompts(Session& session, Generator generator, const Options& options)
       : session_(session), generator_(std::move(generator)), options_(options),
-        task_(MakeTask(HeadKind::kCausalLm)),
+        task_(MakeTask(HeadKind::kCausalLm)), encodes_(!session.config().source.empty()),
         streams_(options.output == "text" && options.generate.beams == 1 && ::isatty(1) == 1) {}
 
   // Answers records in order.
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     std::vector<std::vector<int32_t>> prompts;
     for (const Record& record : records) {
-      CutCounts cut;
-      auto examples = task_->Encode(record, session_.input(), &cut);
-      if (!examples.ok() && record.line > 0)
-        return Annotate(examples.status(), SourceOf(options_.infer.input), ":", record.line);
-      RETURN_IF_ERROR(examples.status());
-      prompts.push_back(std::move(examples->front().ids));
+      auto prompt = Prompt(record);
+      if (!prompt.ok() && record.line > 0)
+        return Annotate(prompt.status(), SourceOf(options_.infer.input), ":", record.line);
+      RETURN_IF_ERROR(prompt.status());
+      prompts.push_back(*std::move(prompt));
     }
     // On a terminal a text appears while it grows, so prompts are continued one by one.
     const size_t at_once = streams_ ? 1 : prompts.size();
@@ -46,13 +45,31 @@ class Prompts {
   }
 
  private:
+  // Returns the ids of a prompt or, for an encoder, of the source, with its special tokens.
+  absl::StatusOr<std::vector<int32_t>> Prompt(const Record& record) const {
+    CutCounts cut;
+    if (!encodes_) {
+      ASSIGN_OR_RETURN(
+          std::vector<Example> examples, task_->Encode(record, session_.input(), &cut));
+      return std::move(examples.front().ids);
+    }
+    if (record.kind == Record::Kind::kText && record.text.empty())
+      return Error(Exit::kData, "an empty source: expected a text");
+    ModelInput input = session_.input();
+    input.longest = session_.config().source[0].max_tokens();
+    ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, &cut));
+    if (cut.tokens == 0) return std::move(example.ids);
+    return Error(Exit::kData, "a source of ", std::ssize(example.ids) + cut.tokens,
+        " tokens: expected at most ", input.longest, ", the positions of the encoder");
+  }
+
   absl::Status Generate(absl::Span<const Record> records,
       absl::Span<const std::vector<int32_t>> prompts, LineWriter& writer) {
-    absl::Status status = streams_ ? WriteStdout(records[0].text) : absl::OkStatus();
+    absl::Status status = streams_ && !encodes_ ? WriteStdout(records[0].text) : absl::OkStatus();
     size_t shown = 0;
     const auto stream = [&](size_t, absl::Span<const int32_t> ids) {
       if (!streams_ || !status.ok()) return;
-      std::string text = generator_.Continuation(ids, prompts[0].size());
+      std::string text = generator_.Continuation(ids, encodes_ ? 1 : prompts[0].size());
       // A replacement character at the end may be the beginning of another one.
       while (text.ends_with("\uFFFD")) text.resize(text.size() - 3);
       if (text.size() <= shown) return;
@@ -63,7 +80,8 @@ class Prompts {
     next_ += prompts.size();
     RETURN_IF_ERROR(status);
     for (size_t i = 0; i < results.size(); ++i)
-      RETURN_IF_ERROR(Write(records[i], prompts[i].size(), results[i], shown, writer));
+      RETURN_IF_ERROR(
+          Write(records[i], encodes_ ? 1 : prompts[i].size(), results[i], shown, writer));
     return absl::OkStatus();
   }
 
@@ -72,7 +90,7 @@ class Prompts {
     if (options_.output == "ids") return writer.Write(absl::StrJoin(ids, " "));
     const std::string text = generator_.Continuation(ids, prompt);
     if (streams_) return WriteStdout(text.substr(std::min(shown, text.size())) + "\n");
-    if (options_.output == "text") return writer.Write(record.text + text);
+    if (options_.output == "text") return writer.Write(encodes_ ? text : record.text + text);
     OrderedJson json = OrderedJson::object();
     if (!record.id.empty()) json["id"] = OrderedJson::parse(record.id);
     json.update({{"text", record.text}, {"generated", text},
@@ -84,6 +102,7 @@ class Prompts {
   Generator generator_;
   const Options& options_;
   std::unique_ptr<Task> task_;
+  const bool encodes_;  // prompts are sources, which an encoder reads
   const bool streams_;
   uint64_t next_ = 0;  // number of the next prompt
 };
@@ -144,8 +163,9 @@ void AddGenerate(Command& app) {
         "File with prompts, one per line; - is standard input.", {.type = "FILE"});
     AddInputFormat(command, &options.infer.input);
     command.Add("--output-format", &options.output,
-        "text: the prompt and its continuation. jsonl: {\"text\": prompt, \"generated\": text, "
-        "\"ids\": new ids}. ids: all ids, between blanks.",
+        "text: the prompt and its continuation, or the target of a source. jsonl: {\"text\": "
+        "prompt, \"generated\": text, "
+        "\"ids\": new ids}. ids: all ids, between blanks; with an encoder those of the target.",
         {.choices = {"text", "jsonl", "ids"}});
     command.Add("--out", &options.infer.out,
         "File for the answers, which appears when all are there. Default: standard output.",
@@ -164,7 +184,8 @@ void AddGenerate(Command& app) {
         "Text that ends generation and is not printed. Repeatable.",
         {.type = "TEXT", .repeatable = true});
   };
-  app.AddCommand<Options>("generate", "Continue texts with a causal language model.",
+  app.AddCommand<Options>("generate",
+      "Continue texts with a decoder, or map texts to texts with an encoder-decoder.",
       "  cloze generate --model models/gpt2 --temperature 0.8 --top-p 0.95 'Once upon a time'\n"
       "  cloze generate --model models/gpt2 --beams 4 --output-format jsonl < prompts.txt",
       declare, Generate);

@@ -45,7 +45,12 @@ enum class Role : uint8_t {
   kOutput,           // second layer of the MLP
   kFeedForwardNorm,  // after the residual sum of the MLP; in a pre-norm model before the MLP
   kFinalNorm,        // of a pre-norm model, after the last block
-  kTransform,        // of a masked-LM head: the dense layer and the norm before the decoder
+  kCrossQuery,       // of a decoder's attention to its encoder
+  kCrossKey,
+  kCrossValue,
+  kCrossOutput,
+  kCrossNorm,
+  kTransform,  // of a masked-LM head: the dense layer and the norm before the decoder
   kTransformNorm,
   kDecoder,        // of a masked-LM head: weight and bias are tied, the folder may hold copies
   kDecoderBias,    // owns the bias
@@ -64,7 +69,9 @@ enum class Part : uint8_t { kWeight, kBias, kLoraA, kLoraB };
 struct ParamKey {
   std::string name = {};  // as in the model folder
   Role role = Role::kNone;
-  int layer = 0;     // -1: embeddings, 0 ... layers - 1: blocks, layers: head
+  // -1: embeddings, 0 ... layers - 1: blocks, layers: head. Below -1: of a decoder's encoder, whose
+  // last block is -2.
+  int layer = 0;
   int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
   Part part = Part::kWeight;
   bool shared = false;  // an earlier module, whose parameters it uses, has the same key

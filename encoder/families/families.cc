@@ -38,7 +38,8 @@ std::vector<Size> SizesOf(const Family& family) {
       {keys.hidden, &ModelConfig::hidden, 1, 16384},
       {keys.layers, &ModelConfig::layers, 1, kMaxLayers},
       {keys.heads, &ModelConfig::heads, 1, 1024},
-      {keys.intermediate, &ModelConfig::intermediate, 1, 262144, !family.causal},
+      {keys.intermediate, &ModelConfig::intermediate, 1, 262144,
+          !family.causal || family.source != nullptr},
       {keys.positions, &ModelConfig::max_positions, 1, 1'000'000},
       {keys.token_types, &ModelConfig::token_types, 1, 1024, false},
       {keys.embedding, &ModelConfig::embedding, 1, 16384, false},
@@ -109,7 +110,11 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
     fields.Number(f.key, 0, f.most, &(config->*f.value));
   config->pad_id = family.positions_after_pad ? 1 : 0;  // the default of transformers
   fields.Integer("pad_token_id", false, 0, 100'000'000, &config->pad_id);
-  if (family.positions_after_pad) config->position_offset = config->pad_id + 1;
+  if (family.positions_after_pad) {
+    config->position_offset = config->pad_id + 1;
+  } else {
+    config->max_positions += config->position_offset;
+  }
   if (!fields.status().ok()) return;
   if (config->hidden % config->heads != 0) {
     fields.Fail(family.keys.heads, config->heads, " does not divide ", family.keys.hidden, " ",
@@ -140,6 +145,24 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
   }
 }
 
+// The encoder of a decoder.
+void ReadSource(JsonFields& fields, ModelConfig* config) {
+  if (config->family->source == nullptr) return;
+  ModelConfig source = *config;
+  source.family = config->family->source;
+  source.is_source = true;
+  ReadSizes(fields, &source);
+  int32_t vocab = source.vocab;
+  fields.Integer("decoder_vocab_size", false, vocab, vocab, &vocab);
+  const GenerationConfig& generation = config->generation;
+  std::vector<int32_t> ids = generation.banned;
+  ids.insert(ids.end(),
+      {config->end_id, generation.start_id, generation.forced_first_id, generation.forced_last_id});
+  if (const int32_t id = *absl::c_max_element(ids); id >= vocab)
+    fields.Fail("vocab_size", vocab, ": expected more than ", id, ", the id of a token");
+  config->source = {std::move(source)};
+}
+
 void ReadHead(JsonFields& fields, ModelConfig* config) {
   const Json* classes = fields.Find("architectures");
   if (classes == nullptr) return;
@@ -150,8 +173,14 @@ void ReadHead(JsonFields& fields, ModelConfig* config) {
   for (const HeadType& type : HeadTypes()) {
     if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
   }
-  if ((config->head == HeadKind::kCausalLm) != config->family->causal)
-    config->head = HeadKind::kNone;
+  const Family& family = *config->family;
+  HeadKind& head = config->head;
+  if (family.source != nullptr) {
+    head = name == family.source_class ? HeadKind::kSequenceToSequence : HeadKind::kNone;
+  } else if ((head == HeadKind::kCausalLm) != family.causal ||
+             head == HeadKind::kSequenceToSequence) {
+    head = HeadKind::kNone;
+  }
   // Only ELECTRA's class of this name has a discriminator, the others have a masked-LM head.
   const bool tells = !config->family->Name(Role::kDiscriminator, 0).empty();
   if (config->head == HeadKind::kReplacedTokens && !tells) config->head = HeadKind::kMaskedLm;
@@ -219,6 +248,7 @@ void ReadLabels(JsonFields& fields, ModelConfig* config) {
 
 // Name of the class of transformers that computes the same, or of its encoder.
 std::string ClassOf(const ModelConfig& config) {
+  if (config.head == HeadKind::kSequenceToSequence) return config.family->source_class;
   const HeadType& type = TypeOf(config.head);
   const HeadType& known = type.pooler && !config.pooler ? TypeOf(HeadKind::kNone) : type;
   return absl::StrCat(config.family->classes, known.class_suffix);
@@ -268,6 +298,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   ReadFamily(fields, &config);
   if (!fields.status().ok()) return fields.status();
   ReadActivation(fields, &config);
+  ReadSource(fields, &config);
   ReadSizes(fields, &config);
   ReadHead(fields, &config);
   ReadOwn(fields, path, &config);
@@ -284,6 +315,8 @@ std::string FormatConfig(const ModelConfig& config) {
       {"tie_word_embeddings", true}};
   for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
   json[family.keys.layers] = config.layers / config.inner;
+  for (const ModelConfig& source : config.source)
+    for (const Size& size : SizesOf(*source.family)) json[size.key] = source.*size.value;
   for (const Fraction& f : FractionsOf(family)) {
     json[f.key] = nullptr;  // of classifier_dropout: as dropout
     if (config.*f.value >= 0) json[f.key] = Decimal(config.*f.value);
@@ -309,6 +342,10 @@ std::string FormatConfig(const ModelConfig& config) {
 }
 
 std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected) {
+  if (!config.source.empty() && config.family == expected.family) {
+    const std::string different = CompareSizes(config.source[0], expected.source[0]);
+    if (!different.empty()) return different;
+  }
   if (config.family != expected.family) {
     return absl::StrCat(
         "model_type is ", config.family->model_type, ", expected ", expected.family->model_type);

@@ -9,10 +9,10 @@
 namespace cloze {
 
 extern const Family kBert, kRoberta, kRobertaPreLayerNorm, kXlmRoberta, kCamembert, kDistilBert,
-    kElectra, kAlbert, kModernBert, kNomicBert, kMpnet, kDeberta, kGpt2;
+    kElectra, kAlbert, kModernBert, kNomicBert, kMpnet, kDeberta, kGpt2, kBart, kMarian;
 inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLayerNorm,
     &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert,
-    &kMpnet, &kDeberta, &kGpt2};
+    &kMpnet, &kDeberta, &kGpt2, &kBart, &kMarian};
 
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];

@@ -44,7 +44,8 @@ Tensors ByOurNames(
 
 // True if the files of `config`, which may be that of a generator, hold the parameter.
 bool Stores(const ModelConfig& config, const Param& param) {
-  if (param.adapter >= 0) return false;
+  const bool fixed = config.positions == Positions::kSinesFirst;
+  if (param.adapter >= 0 || (fixed && param.role == Role::kPositionEmbeddings)) return false;
   const bool own = absl::StartsWith(param.name, config.training.part);
   const bool of_generator = absl::c_any_of(config.training.generator,
       [&](const ModelConfig& g) { return absl::StartsWith(param.name, g.training.part); });
@@ -200,8 +201,25 @@ absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& confi
 double EncoderSize(const ModelConfig& c) {
   const double hidden = c.hidden, block = 4 * hidden * hidden + 2.0 * hidden * c.intermediate;
   const double positions = c.has_position_table() ? c.max_positions : 0;
-  return c.embedding_size() * (positions + c.vocab + c.token_types) + 2 * hidden * c.relative.span +
-         c.own_blocks() * block;
+  const double source = c.source.empty() ? 0 : EncoderSize(c.source[0]);
+  return source + c.embedding_size() * (positions + c.vocab + c.token_types) +
+         2 * hidden * c.relative.span + c.own_blocks() * block;
+}
+
+// Returns `config`, read from `json`, with the members of generation_config.json, which
+// transformers prefers to those of config.json.
+absl::StatusOr<ModelConfig> WithGenerationConfig(
+    const std::string& folder, const std::string& json, ModelConfig config) {
+  const std::string path = JoinPath(folder, "generation_config.json");
+  if (!PathExists(path)) return config;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(const Json own, ParseJson(text, path));
+  ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
+  for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
+           "forced_eos_token_id", "bad_words_ids"}) {
+    if (const Json& value = JsonMember(own, key); !value.is_null()) all[key] = value;
+  }
+  return ParseConfig(ToJsonText(all), path);
 }
 
 }  // namespace
@@ -227,7 +245,10 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   }
   RETURN_IF_ERROR(CheckFolder(folder));
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
-  ASSIGN_OR_RETURN(const ModelConfig config, ParseConfig(json, path));
+  ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
+  if (config.family->source != nullptr) {
+    ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));
+  }
   ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
   double stored = 0;
   for (const TensorInfo& tensor : files.tensors()) stored += static_cast<double>(tensor.elements());

@@ -30,6 +30,7 @@ Block::Block(ParamStore* store, const ModelConfig& config, int index)
   distances_ = DistanceTerms(store, config, index);
   attention_output_ = linear({Role::kAttentionOutput}, hidden, hidden);
   norm_a_ = norm(norm_a);
+  if (!config.source.empty()) cross_.emplace(store, config, index);
   intermediate_ = linear({Role::kGate, Role::kIntermediate}, hidden,
       config.family->gated ? 2 * config.intermediate : config.intermediate);
   output_ = linear({Role::kOutput}, config.intermediate, hidden);
@@ -108,20 +109,25 @@ void Block::AfterAttention(
   s->y1 = pass.New(rows, hidden);
   s->norm_a = norm_a_.Forward(
       pass, z1, residual, Site(pass, DropoutPlace::kAttentionOutput), {}, z1, s->y1);
+  s->mlp = s->y1;
+  if (cross_.has_value()) {
+    s->mlp = pass.New(rows, hidden);
+    s->cross = cross_->Forward(pass, s->y1, s->mlp);
+  }
   Mat z2 = pre_ ? out.residual : pass.New(rows, hidden);
   const auto up = intermediate_.Int8(pass), down = output_.Int8(pass);
   if (up.has_value() && down.has_value() && !config_.family->gated) {
-    pass.matmul.ForwardInt8Mlp(s->y1, *up, config_.activation, *down, z2);
+    pass.matmul.ForwardInt8Mlp(s->mlp, *up, config_.activation, *down, z2);
   } else {
     FeedForward(pass, z2, s);
   }
   s->norm_b = norm_b_.Forward(
-      pass, z2, pre_ ? z1 : s->y1, Site(pass, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
+      pass, z2, pre_ ? z1 : s->mlp, Site(pass, DropoutPlace::kFeedForwardOutput), {}, z2, out.y);
 }
 
 void Block::FeedForward(const Pass& pass, Mat z2, Saved* s) const {
   s->u = pass.New(z2.rows, intermediate_.out());
-  intermediate_.Forward(pass, s->y1, s->u);
+  intermediate_.Forward(pass, s->mlp, s->u);
   const Arena::Mark mark = pass.arena.mark();
   Mat act = pass.New(z2.rows, config_.intermediate);
   if (config_.family->gated) {
@@ -146,7 +152,7 @@ void Block::FeedForwardBackward(const Pass& pass, const Saved& s, ConstMat dm, M
         config_.activation, s.u, du, intermediate_.bias_grad(pass), pass.arena, act, du);
   }
   output_.Backward(pass, act, dm, {});
-  intermediate_.Backward(pass, s.y1, du, dy1, !pre_);
+  intermediate_.Backward(pass, s.mlp, du, dy1, !pre_);
   pass.arena.Rewind(mark);
 }
 
@@ -199,6 +205,7 @@ void Block::Backward(
   const bool attention = need_dx || attention_requires_grad(pass);
   const ConstMat dm = through(DropoutPlace::kFeedForwardOutput, norm_b_, s.norm_b, output_, d.y);
   if (attention || mlp_requires_grad(pass)) FeedForwardBackward(narrowed, s, dm, d.y);
+  if (attention && cross_.has_value()) cross_->Backward(narrowed, s.cross, d.y);
   if (attention || norm_a_.requires_grad(pass)) {
     const ConstMat da =
         through(DropoutPlace::kAttentionOutput, norm_a_, s.norm_a, attention_output_, d.y);

@@ -8,6 +8,7 @@
 #include "core/ops/attention.h"
 #include "encoder/modules/config.h"
 #include "encoder/modules/convolution.h"
+#include "encoder/modules/cross_attention.h"
 #include "encoder/modules/layers.h"
 #include "encoder/modules/relative.h"
 
@@ -22,6 +23,8 @@ struct BlockState {
 // Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z +
 // attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where norm_b is the norm before the
 // next block or after the last (Bishop & Bishop, section 12.1.7).
+// In a decoder with an encoder, attention to its states is between attention and MLP, see
+// CrossAttention; the model is post-norm.
 // The first block may end with a convolution of its input, see Convolution; then it has no targets
 // and is post-norm.
 class Block {
@@ -30,6 +33,8 @@ class Block {
     std::optional<TargetRows> targets;  // rows of all matrices from `picked` on; null: all rows
     ConstMat x;                         // input of attention
     Mat qkv, context, picked, y1, u;
+    Mat mlp;  // input of the MLP: y1, or the output of attention to the encoder
+    CrossAttention::Saved cross;
     DistanceTerms::Saved distances;
     Convolution::Saved convolution;
     float* lse = nullptr;
@@ -58,7 +63,8 @@ class Block {
  private:
   bool attention_requires_grad(const Pass& pass) const {
     return qkv_.requires_grad(pass) || distances_.requires_grad(pass) ||
-           attention_output_.requires_grad(pass);
+           attention_output_.requires_grad(pass) ||
+           (cross_.has_value() && cross_->requires_grad(pass));
   }
   bool mlp_requires_grad(const Pass& pass) const {
     return norm_a_.requires_grad(pass) || intermediate_.requires_grad(pass) ||
@@ -85,6 +91,7 @@ class Block {
   Linear qkv_, attention_output_, intermediate_, output_;
   Norm norm_a_, norm_b_;
   std::optional<Convolution> convolution_;
+  std::optional<CrossAttention> cross_;
 };
 
 }  // namespace cloze

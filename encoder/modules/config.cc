@@ -19,6 +19,8 @@ constexpr HeadType kTypes[] = {
         "qa_outputs", 2, false},
     {HeadKind::kReplacedTokens, "ForPreTraining", "", false, true, "", 1, false},
     {HeadKind::kCausalLm, "LMHeadModel", "CAUSAL_LM", true, false, "", 0, false},
+    {HeadKind::kSequenceToSequence, "ForConditionalGeneration", "SEQ_2_SEQ_LM", true, false, "", 0,
+        false},
 };
 
 }  // namespace
@@ -59,6 +61,12 @@ bool ModelConfig::shares(Role role) const {
 }
 
 ParamKey ModelConfig::Key(Role role, int layer) const {
+  if (is_source) {
+    return {.name = family->Name(role, layer),
+        .role = role,
+        .layer = layer - layers - 1,
+        .shared = role == Role::kWordEmbeddings};
+  }
   if (*training.part != '\0') {
     ModelConfig whole = *this;
     whole.training.part = "";

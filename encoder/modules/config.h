@@ -52,11 +52,15 @@ struct Family {
     const char *other, *name;
   };
 
-  const char* model_type;   // in config.json
-  const char* classes;      // prefix of class names, for example "Bert"
-  const char* prefix;       // prefix of the encoder's parameters, for example "bert."
-  bool causal = false;      // a decoder: tokens see those before them; its head is kCausalLm
-  bool transposed = false;  // folders hold the weights of linear layers as [in, out]
+  const char* model_type;  // in config.json
+  const char* classes;     // prefix of class names, for example "Bert"
+  const char* prefix;      // prefix of the encoder's parameters, for example "bert."
+  // A decoder: tokens see those before them; its head is kCausalLm or, with an encoder,
+  // kSequenceToSequence.
+  bool causal = false;
+  const Family* source = nullptr;      // of the encoder; null: there is none
+  const char* source_class = nullptr;  // the class in transformers that has encoder and decoder
+  bool transposed = false;             // folders hold the weights of linear layers as [in, out]
   bool pre_norm = false;
   bool first_norm = true;    // pre-norm: there is a norm before the first attention
   bool gated = false;        // MLP: output(act(first half) * second half of the intermediate layer)
@@ -94,8 +98,9 @@ enum class HeadKind : uint8_t {
   kSequenceClassification,
   kTokenTagging,
   kQuestionAnswering,
-  kReplacedTokens,  // ELECTRA's discriminator
-  kCausalLm         // the next token, of decoders
+  kReplacedTokens,     // ELECTRA's discriminator
+  kCausalLm,           // the next token, of decoders
+  kSequenceToSequence  // the same of decoders with an encoder
 };
 
 struct HeadType {
@@ -114,8 +119,16 @@ absl::Span<const HeadType> HeadTypes();
 const HeadType& TypeOf(HeadKind kind);
 
 // The position table: learned, fixed sinusoids, or learned from sinusoids as start values. kRotary:
-// none, queries and keys are rotated. kNone: no table.
-enum class Positions : uint8_t { kLearned, kSinusoidal, kSinusoidalStart, kRotary, kNone };
+// none, queries and keys are rotated. kNone: no table. kSinesFirst: fixed, not in folders, with all
+// sines before the cosines.
+enum class Positions : uint8_t {
+  kLearned,
+  kSinusoidal,
+  kSinusoidalStart,
+  kRotary,
+  kNone,
+  kSinesFirst
+};
 
 // Relative positions of attention: biases by bucket of distances (MPNet), or vectors whose products
 // with queries and keys are added to the scores (DeBERTa).
@@ -130,6 +143,14 @@ struct RelativeConfig {
   ActivationKind convolution_activation = ActivationKind::kTanh;
   bool any() const { return buckets > 0 || span > 0; }
   bool operator==(const RelativeConfig&) const = default;
+};
+
+// How decoders with an encoder begin and end, as in transformers' generation_config.json. -1: none.
+struct GenerationConfig {
+  int32_t start_id = -1;         // before the first token
+  int32_t forced_first_id = -1;  // the first token
+  int32_t forced_last_id = -1;   // the last token where length ends generation
+  std::vector<int32_t> banned;   // never generated
 };
 
 // What concerns only training and is not stored.
@@ -151,7 +172,16 @@ struct QuantizedLayers {
   std::map<std::string, uint64_t> original;
 };
 
-struct ModelConfig : QuantizedLayers {
+// What only encoder-decoders have.
+struct PairConfig {
+  float embedding_scale = 1;  // factor of the word embeddings
+  // Of a decoder, at most one: its encoder, whose word embeddings are the decoder's.
+  std::vector<ModelConfig> source;
+  bool is_source = false;
+  GenerationConfig generation;
+};
+
+struct ModelConfig : QuantizedLayers, PairConfig {
   const Family* family = nullptr;
   int32_t vocab = 0, hidden = 0, layers = 0, heads = 0, intermediate = 0;
   int32_t embedding = 0;    // size of the embeddings; 0: hidden
@@ -191,6 +221,9 @@ struct ModelConfig : QuantizedLayers {
   bool has(Role role) const { return !family->Name(role, 0).empty(); }
   bool has_position_table() const {
     return positions != Positions::kRotary && positions != Positions::kNone;
+  }
+  bool has_fixed_positions() const {
+    return positions == Positions::kSinusoidal || positions == Positions::kSinesFirst;
   }
   bool is_local(int layer) const { return !local.empty() && local[layer]; }
   int32_t embedding_size() const { return embedding > 0 ? embedding : hidden; }

@@ -15,6 +15,14 @@ absl::Span<const int32_t> RowsOfTargets(const Batch& batch) {
   return batch.averages() ? batch.pieces : batch.rows;
 }
 
+// Returns the pass of the encoder, whose dropout differs from the decoder's.
+Pass SourcePass(const Pass& pass, const SplitBatch& split) {
+  Pass source = pass.Over(split.source);
+  source.seed = ~pass.seed;
+  source.decoding = nullptr;
+  return source;
+}
+
 }  // namespace
 
 Encoder::Encoder(ParamStore* store, const ModelConfig& config)
@@ -41,6 +49,7 @@ Encoder::Encoder(ParamStore* store, const ModelConfig& config)
   if (pre_ && config.family->first_norm)
     first_norm_ = norm(config.Key(Role::kAttentionNorm, 0), config.hidden);
   for (int i = 0; i < config.layers; ++i) blocks_.emplace_back(store, config, i);
+  for (const ModelConfig& source : config.source) source_.emplace_back(store, source);
 }
 
 std::vector<int32_t> Encoder::PositionRows(const Pass& pass) const {
@@ -62,7 +71,8 @@ int Encoder::LowestTrainable(const Pass& pass) const {
   const bool tables =
       pass.requires_grad(words_) || pass.requires_grad(positions_) || pass.requires_grad(types_);
   if (tables || relative_.requires_grad(pass) || embedding_norm_.requires_grad(pass) ||
-      projection_.requires_grad(pass) || first_norm_.requires_grad(pass))
+      projection_.requires_grad(pass) || first_norm_.requires_grad(pass) ||
+      absl::c_any_of(source_, [&](const Encoder& e) { return e.requires_grad(pass); }))
     return -1;
   return absl::c_find_if(blocks_, [&](const Block& b) { return b.requires_grad(pass); }) -
          blocks_.begin();
@@ -115,8 +125,15 @@ void Encoder::Embed(const Pass& pass, const BlockState& out, Saved* saved) const
   const Batch& b = pass.batch;
   Mat z = pass.New(out.y.rows, config_.embedding_size());
   const auto table = [&](ParamId id) { return id < 0 ? ConstMat() : pass.value(id); };
-  EmbeddingForward(table(words_), b.ids.data(), table(positions_), PositionRows(pass).data(),
-      table(types_), TypeRows(pass).data(), z);
+  const bool scaled = config_.embedding_scale != 1;
+  EmbeddingForward(table(words_), b.ids.data(), scaled ? ConstMat() : table(positions_),
+      PositionRows(pass).data(), table(types_), TypeRows(pass).data(), z);
+  if (scaled) {
+    const Mat positions = pass.New(z.rows, z.cols);
+    EmbeddingForward(
+        table(positions_), PositionRows(pass).data(), {}, nullptr, {}, nullptr, positions);
+    Axpby(1, positions, config_.embedding_scale, z);
+  }
   const bool projects = config_.projects_embeddings();
   saved->embedded = projects ? pass.New(z.rows, z.cols) : out.residual;
   const DropoutSite dropout = pass.Site(config_.dropout, DropoutSiteId(DropoutPlace::kEmbeddings));
@@ -154,6 +171,17 @@ BlockState Encoder::RunBlocks(const Pass& pass, int count, const std::optional<T
 
 Encoder::Saved Encoder::Forward(const Pass& given) const {
   Saved saved;
+  if (splits(given)) {
+    const auto split = std::make_shared<const SplitBatch>(given.batch);
+    const Saved source = source_[0].Forward(SourcePass(given, *split));
+    const SourceStates states = {source.y, split->source.cu_seqlens};
+    Pass pass = given.Over(split->target);
+    pass.states = &states;
+    saved = Forward(pass);
+    saved.split = split;
+    saved.source = {source};
+    return saved;
+  }
   const Pass pass = WithPositions(given, true, &saved.distances);
   saved.rotary = pass.rotary;
   saved.lowest = LowestTrainable(pass);
@@ -184,6 +212,14 @@ Encoder::Saved Encoder::Forward(const Pass& given) const {
 }
 
 Mat Encoder::Infer(const Pass& pass) const {
+  if (splits(pass)) {
+    const SplitBatch split(pass.batch);
+    SourceStates states = {{}, split.source.cu_seqlens};
+    if (split.source.tokens() > 0) states.y = source_[0].Infer(SourcePass(pass, split));
+    Pass decoder = pass.Over(split.target);
+    decoder.states = &states;
+    return Infer(decoder);
+  }
   const TargetRows targets(pass, RowsOfTargets(pass.batch));
   Distances distances;
   const Pass with = WithPositions(pass, false, &distances);
@@ -196,6 +232,19 @@ void Encoder::Observe(const Pass& pass, Observer observe, const std::vector<floa
 }
 
 void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
+  if (splits(given)) {
+    const Saved& source = saved.source[0];
+    const Pass encoder = SourcePass(given, *saved.split);
+    SourceStates states = {source.y, saved.split->source.cu_seqlens};
+    const bool trained = source_[0].requires_grad(encoder);
+    const Arena::Mark mark = given.arena.mark();
+    if (trained) states.dy = given.arena.NewZero(source.y.rows, source.y.cols, given.compute);
+    Pass pass = given.Over(saved.split->target);
+    pass.states = &states;
+    Backward(pass, saved, dy);
+    if (trained) source_[0].Backward(encoder, source, states.dy);
+    return given.arena.Rewind(mark);
+  }
   Pass pass = given;
   pass.rotary = saved.rotary;
   if (!relative_.empty()) pass.distances = &saved.distances;
@@ -246,13 +295,17 @@ void Encoder::EmbeddingsBackward(const Pass& pass, const Saved& saved, const Blo
     embedding_norm_.Backward(pass, saved.embeddings, dz, {}, {}, dropout, nullptr, dz, {});
   }
   const Batch& b = pass.batch;
-  EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
   if (positions_ >= 0) {
     EmbeddingBackward(
         dz, PositionRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(positions_));
   }
-  if (types_ < 0) return;
-  EmbeddingBackward(dz, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
+  if (types_ >= 0)
+    EmbeddingBackward(dz, TypeRows(pass).data(), b.tokens(), pass.arena, pass.params.grad(types_));
+  if (config_.embedding_scale != 1) Axpby(config_.embedding_scale, dz, 0, dz);
+  // A pad token may start a target. As in PyTorch, its embedding gets no gradient.
+  for (int64_t r = 0; !source_.empty() && r < b.tokens(); ++r)
+    if (b.ids[r] == config_.pad_id) ZeroRowsFrom(Rows(dz, r, 1), 0);
+  EmbeddingBackward(dz, b.ids.data(), b.tokens(), pass.arena, pass.params.grad(words_));
 }
 
 }  // namespace cloze

@@ -3,6 +3,7 @@
 #define CLOZE_ENCODER_MODULES_ENCODER_H_
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -10,6 +11,8 @@
 
 namespace cloze {
 
+// With ModelConfig::source, a decoder and its encoder: a batch has pairs of source (type 0) and
+// target (type 1), see SplitBatch.
 class Encoder {
  public:
   // Data for the backward pass, in the arena of the forward pass.
@@ -19,6 +22,8 @@ class Encoder {
     int lowest = -1;  // lowest trainable block; -1: embeddings; number of blocks: none
     std::vector<Block::Saved> blocks;  // from `lowest` on; empty with Pass::recompute
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
+    std::shared_ptr<const SplitBatch> split;  // of an encoder-decoder
+    std::vector<Saved> source;                // its encoder's
     std::optional<TargetRows> targets;
     std::array<ConstMat, 2> rotary;  // Pass::rotary
     Distances distances;
@@ -46,11 +51,16 @@ class Encoder {
   // Adds to the gradients of all trainable parameters. Overwrites dy [padded targets, hidden].
   void Backward(const Pass& pass, const Saved& saved, Mat dy) const;
 
+  // The encoder of a decoder, or null.
+  const Encoder* source() const { return source_.empty() ? nullptr : source_.data(); }
+
   // Word embeddings [vocab, embedding], tied to the masked-LM decoder.
   ParamId word_embeddings() const { return words_; }
 
  private:
   int LowestTrainable(const Pass& pass) const;
+  // True for an encoder-decoder whose encoder's states are still to be computed.
+  bool splits(const Pass& pass) const { return !source_.empty() && pass.states == nullptr; }
   bool averages(const Batch& batch) const { return mean_ || batch.averages(); }
   // Returns the rows whose mean is a target's output: of its sequence or, among the rows that
   // TargetsOf selects, of its word.
@@ -81,6 +91,7 @@ class Encoder {
   Norm embedding_norm_, first_norm_;
   Linear projection_;  // [hidden, embedding], if projects_embeddings()
   std::vector<Block> blocks_;
+  std::vector<Encoder> source_;  // at most one
 };
 
 }  // namespace cloze

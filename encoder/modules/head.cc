@@ -45,7 +45,12 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   dense_on_ = transform_ || pooler;
   if (type_.tied) {
     decoder_ = word_embeddings;
-    if (config.has(Role::kDecoderBias))
+    if (!config.source.empty()) {  // a fixed row, as in transformers
+      bias_ = store->AddMatrix(
+          {config.family->Name(Role::kDecoderBias, 0), Role::kDecoderBias, config.layers}, 1,
+          labels_, false, Init::kZero);
+      store->Freeze(bias_);
+    } else if (config.has(Role::kDecoderBias))
       bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
     return;
   }

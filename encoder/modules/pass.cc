@@ -1,5 +1,7 @@
 #include "encoder/modules/pass.h"
 
+#include <algorithm>
+
 #include "core/tensor/mat.h"
 
 namespace cloze {
@@ -22,13 +24,27 @@ void Batch::Pad() {
   row_examples.resize(padded, 0);
 }
 
+Pass Pass::Over(const Batch& other) const {
+  Pass pass = {params, matmul, arena, other, seed, training, compute, adapter, replaced};
+  pass.decoding = decoding;
+  pass.states = states;
+  pass.recompute = recompute;
+  pass.int8 = int8;
+  return pass;
+}
+
 TargetRows::TargetRows(const Pass& pass, absl::Span<const int32_t> rows)
     : rows_(rows), padded_(PaddedRows(rows_.size())),
-      coordinates_(GatherCoordinates(pass.batch.coordinates(), rows_, padded_, pass.arena)) {}
+      coordinates_(GatherCoordinates(pass.batch.coordinates(), rows_, padded_, pass.arena)) {
+  for (const int32_t first : pass.batch.cu_seqlens)
+    cu_seqlens_.push_back(
+        static_cast<int32_t>(std::lower_bound(rows_.begin(), rows_.end(), first) - rows_.begin()));
+}
 
 Pass TargetRows::Narrow(const Pass& pass) const {
   Pass narrow = pass;
   narrow.coordinates = coordinates_;
+  narrow.sequences = cu_seqlens_;
   return narrow;
 }
 

@@ -44,14 +44,18 @@ struct Batch {
 };
 
 struct Distances;
+struct SourceStates;
 
 // A pass of a decoder that keeps keys and values, for generation.
 struct Decoding {
-  absl::Span<const Mat> cache;     // for each block [., 2 hidden] keys and values
+  absl::Span<const Mat> cache;     // for each block [., 2 hidden] keys and values; then the same of
+                                   // its attention to the encoder
   absl::Span<const int32_t> rows;  // [tokens] rows of the cache for the batch's tokens
   // The rows of the cache that each token sees, see DecodeAttention. Empty: the sequences of the
   // batch are complete.
   absl::Span<const int32_t> seen, ends;
+  // Rows of the cache for the source's tokens; with `seen`, those that each token sees.
+  absl::Span<const int32_t> source_rows = {}, source_ends = {};
 };
 
 // Modules are const and own no memory: parameters live in the store, activations in the arena.
@@ -67,9 +71,11 @@ struct Pass {
   const std::vector<ParamId>* replaced = nullptr;  // [parameters] the adapter's; null: none
   std::array<ConstMat, 2> rotary =
       {};  // RotaryTable of layers that see all tokens, and of local ones
-  const Distances* distances = nullptr;  // null: no relative positions
-  const Decoding* decoding = nullptr;    // null: keys and values are not kept
-  RowCoordinates coordinates = {};       // of the rows to process; empty: all rows of the batch
+  const Distances* distances = nullptr;      // null: no relative positions
+  const Decoding* decoding = nullptr;        // null: keys and values are not kept
+  const SourceStates* states = nullptr;      // null: no encoder, or its keys and values are cached
+  RowCoordinates coordinates = {};           // of the rows to process; empty: all rows of the batch
+  absl::Span<const int32_t> sequences = {};  // first of these rows of each sequence
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
   const std::vector<bool>* int8 = nullptr;  // [parameters] weights to multiply in int8; null: none
@@ -101,6 +107,12 @@ struct Pass {
         coordinates.example == nullptr ? batch.coordinates() : coordinates};
   }
   Mat New(int64_t rows, int64_t cols) const { return arena.New(rows, cols, compute); }
+  // Returns the first row of each sequence, [sequences + 1].
+  absl::Span<const int32_t> cu_seqlens() const {
+    return sequences.empty() ? absl::MakeConstSpan(batch.cu_seqlens) : sequences;
+  }
+  // Returns the same pass over another batch.
+  Pass Over(const Batch& other) const;
 };
 
 // Numbers of dropout sites: four per block, and four before the first block for embeddings and
@@ -139,7 +151,8 @@ class TargetRows {
  private:
   absl::Span<const int32_t> rows_;
   int64_t padded_;
-  RowCoordinates coordinates_;  // [padded]
+  RowCoordinates coordinates_;       // [padded]
+  std::vector<int32_t> cu_seqlens_;  // [sequences + 1] in these rows
 };
 
 }  // namespace cloze

@@ -14,7 +14,10 @@ namespace cloze {
 struct Hypothesis {
   std::vector<int32_t> ids = {};
   std::vector<int32_t> rows = {};  // of the cache, for the ids that have passed the model
-  float score = 0;                 // sum of the logarithms of the new tokens' probabilities
+  // With an encoder: the source, and the first of its rows in the cache.
+  const std::vector<int32_t>* source = nullptr;
+  int32_t source_row = 0;
+  float score = 0;  // sum of the logarithms of the new tokens' probabilities
 };
 
 // Keeps the best `beams` running hypotheses, and as many ended ones by score / new tokens ^

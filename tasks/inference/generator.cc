@@ -1,6 +1,7 @@
 #include "tasks/inference/generator.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/base/philox.h"
@@ -31,10 +32,10 @@ struct Generator::Running {
 
 absl::StatusOr<Generator> Generator::Create(Session& session, GenerateOptions options) {
   const ModelConfig& config = session.config();
-  if (config.head != HeadKind::kCausalLm) {
+  if (config.head != HeadKind::kCausalLm && config.head != HeadKind::kSequenceToSequence) {
     return Error(Exit::kMismatch, QuotePath(session.folder()),
-        " has no head for causal_lm: expected "
-        "a decoder, such as a gpt2 folder");
+        " has no head for causal_lm or sequence_to_sequence: expected a decoder, such as a gpt2 or "
+        "marian folder");
   }
   if (options.beams > config.vocab) {
     return Error(Exit::kUsage, "--beams ", options.beams, ": expected at most ", config.vocab,
@@ -54,6 +55,7 @@ absl::StatusOr<Generator> Generator::Create(Session& session, GenerateOptions op
 std::string Generator::Continuation(absl::Span<const int32_t> ids, size_t prompt) const {
   const Tokenizer& tokenizer = **session_.TokenizerOr();
   if (ids.size() > prompt && ids.back() == options_.end_token) ids.remove_suffix(1);
+  if (encodes()) ids.remove_prefix(prompt), prompt = 0;
   const size_t before = tokenizer.Decode(ids.subspan(0, prompt)).size();
   std::string text = tokenizer.Decode(ids);
   text.erase(0, std::min(before, text.size()));
@@ -76,7 +78,7 @@ bool Generator::Ends(const Hypothesis& hypothesis, size_t prompt) const {
 
 ConstMat Generator::Logits(absl::Span<Hypothesis* const> hypotheses) {
   Batch batch;
-  std::vector<int32_t> rows, seen, ends;
+  std::vector<int32_t> rows, seen, ends, source, source_ends;
   const bool whole = hypotheses[0]->rows.empty();  // the prompt, which is alone
   for (Hypothesis* h : hypotheses) {
     const auto size = static_cast<int32_t>(h->ids.size());
@@ -84,15 +86,21 @@ ConstMat Generator::Logits(absl::Span<Hypothesis* const> hypotheses) {
       rows.push_back(used_);
       h->rows.push_back(used_++);
     }
-    batch.Add(whole ? absl::MakeSpan(h->ids) : absl::MakeSpan(h->ids).last(1), whole ? size : 1, 0);
+    std::vector<int32_t> ids = whole && encodes() ? *h->source : std::vector<int32_t>();
+    const auto before = static_cast<int32_t>(ids.size());  // of type 0, in a model with an encoder
+    ids.insert(ids.end(), whole ? h->ids.begin() : h->ids.end() - 1, h->ids.end());
+    batch.Add(ids, encodes() ? before : std::ssize(ids), 0);
     batch.rows.push_back(static_cast<int32_t>(batch.tokens() - 1));
-    batch.positions.back() = size - 1;
+    batch.positions.back() = before + size - 1;
+    for (int32_t i = 0; encodes() && i < std::ssize(*h->source); ++i)
+      source.push_back(h->source_row + i);
     if (whole) continue;
     seen.insert(seen.end(), h->rows.begin(), h->rows.end());
     ends.push_back(static_cast<int32_t>(seen.size()));
+    source_ends.push_back(static_cast<int32_t>(source.size()));
   }
   batch.Pad();
-  const Decoding decoding = {cache_, rows, seen, ends};
+  const Decoding decoding = {cache_, rows, seen, ends, source, source_ends};
   Model& model = session_.model();
   model.arena().Reset();
   Pass pass = model.NewPass(batch, session_.compute());
@@ -101,13 +109,27 @@ ConstMat Generator::Logits(absl::Span<Hypothesis* const> hypotheses) {
       ConstMat(model.head().Logits(pass, model.encoder().Infer(pass))), 0, hypotheses.size());
 }
 
+void Generator::Constrain(
+    absl::Span<const int32_t> ids, size_t prompt, absl::Span<float> scores) const {
+  if (options_.repetition_penalty != 1)
+    PenalizeRepetition(ids, options_.repetition_penalty, scores);
+  const GenerationConfig& config = session_.config().generation;
+  for (const int32_t id : config.banned) scores[id] = -std::numeric_limits<float>::infinity();
+  const bool last = std::ssize(ids) + 1 == session_.max_tokens() ||
+                    std::ssize(ids) + 1 - static_cast<int64_t>(prompt) == options_.max_new_tokens;
+  const int32_t forced = ids.size() == prompt ? config.forced_first_id : -1,
+                id = forced < 0 && last ? config.forced_last_id : forced;
+  if (id < 0) return;
+  std::fill(scores.begin(), scores.end(), -std::numeric_limits<float>::infinity());
+  scores[id] = 0;
+}
+
 void Generator::Advance(Running& running, absl::Span<const absl::Span<float>> logits) const {
   std::vector<Hypothesis>& hypotheses = running.hypotheses();
   const bool beams = running.beams.has_value();
   for (size_t i = 0; i < logits.size(); ++i) {
     if (beams) LogSoftmax(logits[i]);
-    if (options_.repetition_penalty != 1)
-      PenalizeRepetition(hypotheses[i].ids, options_.repetition_penalty, logits[i]);
+    Constrain(hypotheses[i].ids, running.prompt, logits[i]);
   }
   if (beams) {
     return running.beams->Advance(
@@ -142,17 +164,22 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> Generator::Generate(
 
 void Generator::Reserve(absl::Span<const std::vector<int32_t>> prompts) {
   const ModelConfig& config = session_.config();
-  int64_t rows = 0;
+  int64_t rows = 0, source_rows = 0;
   for (const auto& prompt : prompts) {
-    const auto size = static_cast<int64_t>(prompt.size());
+    const int64_t size = encodes() ? 1 : std::ssize(prompt);
+    if (encodes()) source_rows += std::ssize(prompt);
     rows += size + options_.beams * std::min(options_.max_new_tokens, config.max_tokens() - size);
   }
   const DType type = session_.compute();
-  const int64_t block = rows * 2 * config.hidden * SizeOf(type);
-  if (block * config.layers > memory_.bytes()) memory_ = LargeMemory(block * config.layers);
+  const int64_t row = 2 * config.hidden * SizeOf(type),
+                bytes = (rows + source_rows) * row * config.layers;
+  if (bytes > memory_.bytes()) memory_ = LargeMemory(bytes);
   cache_.clear();
-  for (int i = 0; i < config.layers; ++i)
-    cache_.push_back({memory_.get() + i * block, rows, 2 * config.hidden, 2 * config.hidden, type});
+  char* next = memory_.get();
+  for (const int64_t count : {rows, source_rows}) {
+    for (int i = 0; i < config.layers; ++i, next += count * row)
+      cache_.push_back({next, count, 2 * config.hidden, 2 * config.hidden, type});
+  }
   used_ = 0;
 }
 
@@ -161,10 +188,17 @@ absl::Status Generator::GenerateGroup(absl::Span<const std::vector<int32_t>> pro
     std::vector<std::vector<int32_t>>* results) {
   Reserve(prompts);
   std::vector<Running> all;
+  int32_t source_row = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const size_t size = prompts[i].size();
+    Hypothesis prompt = {.ids = prompts[i]};
+    if (encodes()) {
+      prompt = {.ids = {session_.config().generation.start_id},
+          .source = &prompts[i],
+          .source_row = source_row};
+      source_row += static_cast<int32_t>(prompts[i].size());
+    }
+    const size_t size = prompt.ids.size();
     Running& running = all.emplace_back(Running{.prompt = size, .number = first + i});
-    const Hypothesis prompt = {.ids = prompts[i]};
     if (options_.beams == 1) running.one = {prompt};
     if (options_.beams > 1)
       running.beams.emplace(prompt, options_.beams, options_.length_penalty,

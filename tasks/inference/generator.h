@@ -1,4 +1,5 @@
-// Texts that a decoder generates, with a cache of keys and values.
+// Texts that a decoder generates, with a cache of keys and values. A prompt is the text to continue
+// or, if the decoder has an encoder, the source.
 #ifndef CLOZE_TASKS_INFERENCE_GENERATOR_H_
 #define CLOZE_TASKS_INFERENCE_GENERATOR_H_
 
@@ -31,7 +32,8 @@ class Generator {
   // not fit the vocabulary. `session` must outlive this.
   static absl::StatusOr<Generator> Create(Session& session, GenerateOptions options);
 
-  // Returns for each prompt its ids and those that follow. Prompts have the numbers from `first`
+  // Returns for each prompt its ids and those that follow or, with an encoder, the start token and
+  // those that follow it. Prompts have the numbers from `first`
   // on, which with the seed and the position determine random choices. The result for a prompt
   // depends neither on the other prompts nor on threads. Requires prompts with 1 to max_tokens - 1
   // ids below the vocabulary. on_token, unless there are beams: called with the number of a prompt
@@ -49,8 +51,13 @@ class Generator {
   Generator(Session& session, GenerateOptions options)
       : session_(session), options_(std::move(options)) {}
   bool Ends(const Hypothesis& hypothesis, size_t prompt) const;
+  // True if the model has an encoder, which reads the prompts.
+  bool encodes() const { return !session_.config().source.empty(); }
   // Allocates the cache for these prompts and what follows them, and empties it.
   void Reserve(absl::Span<const std::vector<int32_t>> prompts);
+  // Applies the repetition penalty and what the model forces or forbids to the scores of what
+  // follows `ids`, of which `prompt` were given.
+  void Constrain(absl::Span<const int32_t> ids, size_t prompt, absl::Span<float> scores) const;
   // Generate for prompts that pass through the model together; appends to *results.
   absl::Status GenerateGroup(absl::Span<const std::vector<int32_t>> prompts, uint64_t first,
       absl::FunctionRef<void(size_t prompt, absl::Span<const int32_t> ids)> on_token,
@@ -63,7 +70,8 @@ class Generator {
 
   Session& session_;
   GenerateOptions options_;
-  // For each block keys and values [rows, 2 hidden]. The first `used_` rows are in use.
+  // For each block keys and values [rows, 2 hidden], then those of the sources. The first `used_`
+  // rows are in use.
   LargeMemory memory_;
   std::vector<Mat> cache_;
   int32_t used_ = 0;

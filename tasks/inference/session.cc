@@ -169,6 +169,10 @@ absl::StatusOr<ConstMat> Session::WordEmbeddings() {
 }
 
 absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) const {
+  if (!config().source.empty()) {
+    return Error(Exit::kMismatch, QuotePath(folder_),
+        ": is an encoder-decoder: expected an encoder (`cloze generate` runs this model)");
+  }
   for (const Query& query : queries) {
     if (query.adapter == kDefaultAdapter) RETURN_IF_ERROR(AdapterNamed("").status());
     const int64_t length = query.ids.size();

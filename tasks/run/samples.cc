@@ -38,7 +38,8 @@ std::vector<float> Outputs(Model& model, DType compute, const Samples& samples) 
   for (const int32_t length : samples.lengths) {
     batch.rows.push_back(static_cast<int32_t>(batch.tokens()) +
                          (task == nullptr ? length / 2 : task->SampleRow(length)));
-    batch.Add({ids, static_cast<size_t>(length)}, length, 0);
+    batch.Add(
+        {ids, static_cast<size_t>(length)}, model.config().source.empty() ? length : length / 2, 0);
     ids += length;
   }
   batch.Pad();

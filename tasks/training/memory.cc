@@ -31,9 +31,13 @@ Batch BatchOf(
   Batch batch;
   const std::vector<int32_t> ids(longest);
   for (int64_t left = rows; left > 0; left -= std::min(longest, left))
-    batch.Add(absl::MakeSpan(ids).first(std::min(longest, left)), longest, 0);
+    batch.Add(absl::MakeSpan(ids).first(std::min(longest, left)),
+        config.source.empty() ? longest : std::min(longest, left) / 2, 0);
   batch.Pad();
-  for (int64_t i = 0; i < targets; ++i) {
+  for (int32_t r = 0; !config.source.empty() && r < rows; ++r)
+    if (batch.types[r] == 1 && std::ssize(batch.rows) < targets) batch.rows.push_back(r);
+  if (!config.source.empty()) targets = std::ssize(batch.rows);
+  for (int64_t i = std::ssize(batch.rows); i < targets; ++i) {
     batch.rows.push_back(static_cast<int32_t>(i * rows / targets));
     if (averages) batch.piece_ends.push_back(static_cast<int32_t>((i + 1) * rows / targets));
   }

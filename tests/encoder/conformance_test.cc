@@ -233,7 +233,8 @@ std::string HeadName(const ModelConfig& config) {
   switch (config.head) {
     case HeadKind::kNone: return "none";
     case HeadKind::kMaskedLm: return "masked_lm";
-    case HeadKind::kCausalLm: return "causal_lm";
+    case HeadKind::kCausalLm:
+    case HeadKind::kSequenceToSequence: return "causal_lm";
     case HeadKind::kSequenceClassification:
       if (config.problem_type == kMultiLabel) return "multi_label";
       if (config.problem_type == kRegression) return "regression";

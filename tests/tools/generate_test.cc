@@ -120,5 +120,30 @@ TEST_F(GenerateTest, ContinuesIds) {
   EXPECT_THAT(result.out, StartsWith("5 7 9 "));
 }
 
+// A folder with an encoder: sources in, targets out.
+TEST_F(GenerateTest, MapsSourcesToTargets) {
+  const auto run = [](const std::string& command, const std::string& options,
+                       const std::string& ids) {
+    return RunCloze(command + " --model " CLOZE_SOURCE_DIR "/tests/golden/bart " + options,
+        "echo " + ids + " | ");
+  };
+  const std::string ids = "--input-format ids --output-format ids --max-new-tokens 3 ",
+                    source = "2 117 113 44 57";
+  EXPECT_EQ(run("generate", ids, source).out, run("generate", ids + "--beams 1", source).out);
+  EXPECT_THAT(run("generate", ids + "--beams 4", source).out, StartsWith("3 "));
+  const auto fails = [&](const std::string& options, const std::string& source,
+                         const std::string& message) {
+    const RunResult result = run("generate", ids + options, source);
+    EXPECT_NE(result.exit, 0);
+    EXPECT_THAT(result.err, HasSubstr(message));
+  };
+  std::string longer = "2";
+  for (int i = 0; i < 48; ++i) longer += " 7";
+  fails("", longer, "ids: 49 tokens, the model takes 1 to 48");
+  fails("--beams 121", source, "--beams 121: expected at most 120");
+  EXPECT_THAT(run("encode", "--input-format ids --out -", source).err,
+      HasSubstr("is an encoder-decoder: expected an encoder (`cloze generate` runs this model)"));
+}
+
 }  // namespace
 }  // namespace cloze

@@ -61,7 +61,8 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   const double encoder = 2 * (embedding + linear) + 4.0 * pairs * hidden;
   switch (c.head) {
     case HeadKind::kMaskedLm: return encoder + 2 * rows * c.embedding_size() * (hidden + c.vocab);
-    case HeadKind::kCausalLm: return encoder + 2 * rows * hidden * c.vocab;
+    case HeadKind::kCausalLm:
+    case HeadKind::kSequenceToSequence: return encoder + 2 * rows * hidden * c.vocab;
     case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
     case HeadKind::kTokenTagging:
     case HeadKind::kQuestionAnswering:

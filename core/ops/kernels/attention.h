@@ -21,16 +21,14 @@ struct Visibility {
 
 struct RelativeArgs;  // in relative.h
 
-// Attention of one sequence and head; rows of q and dq are `stride` elements apart, those of k, v
-// and their gradients key_stride, those of out out_stride. Self-attention has as many queries as
-// keys.
+// Attention of one sequence and head; rows of q are `stride` elements apart, those of k and v
+// key_stride, those of out out_stride. `tokens` are the keys.
 struct AttentionArgs {
-  int64_t queries, tokens, head_dim, stride, key_stride, out_stride;  // tokens: keys
-  const void* q;                                                      // T [queries, head_dim]
-  const void *k, *v;                                                  // T [tokens, head_dim]
-  void* out;                                                          // T [queries, head_dim]
-  float* lse;    // [queries] log-sum-exp of the scaled scores
-  float* probs;  // [queries, tokens] or null: receives the probabilities before dropout
+  int64_t queries, tokens, head_dim, stride, key_stride, out_stride;
+  const void *q, *k, *v;  // T [queries, head_dim], and twice T [tokens, head_dim]
+  void* out;              // T [queries, head_dim]
+  float* lse;             // [queries] log-sum-exp of the scaled scores
+  float* probs;           // [queries, tokens] or null: receives the probabilities before dropout
   float scale;
   Visibility visible;
   // From row 0 of the sequence on; `site` includes the head. Adjacent queries of a short sequence
@@ -72,10 +70,8 @@ struct AttentionSizes {
   static constexpr int kPairs = kPair<T>;
   static constexpr int kKeys = kTiles<kPairs> ? 32 : 16;  // their number is a multiple of this
   int64_t queries, tokens, dim;
-  int64_t keys, width;  // tokens and head_dim, rounded up to vectors or tiles
-  int64_t rows;         // the larger of keys and queries, rounded up
-  int64_t span;         // keys of a row of scores
-  int64_t row;          // units of a packed row of head_dim
+  int64_t keys, width, rows;  // tokens, head_dim, the larger of tokens and queries; rounded up
+  int64_t span, row;          // keys of a row of scores, units of a packed row of head_dim
   float* next;
 
   explicit AttentionSizes(const AttentionArgs& a)
@@ -212,8 +208,7 @@ CLOZE_INLINE int64_t QueriesOfGroup(int64_t tokens) {
 }
 
 // Returns the dropout factors of query q from the first key of `k` on, or null. Adjacent queries of
-// a short sequence share a group of random numbers, drawn for the first of them: call for all
-// queries in order.
+// few keys share a group of random numbers, drawn for the first: call for all queries in order.
 CLOZE_INLINE const float* ProbabilityFactors(
     const AttentionArgs& a, const KeyRange& k, int64_t q, float* buffer) {
   if (a.dropout.threshold == 0) return nullptr;

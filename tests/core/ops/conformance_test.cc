@@ -290,39 +290,6 @@ Entry AttentionEntry(const AttentionCase& c) {
   return e;
 }
 
-// Queries and keys of sequences with these lengths, and three rows behind each.
-Entry CrossAttentionEntry(const std::vector<int32_t>& queries, const std::vector<int32_t>& keys,
-    int heads, int64_t dim, float p, DType type) {
-  const std::vector<int32_t> cu = Offsets(queries), key_cu = Offsets(keys);
-  const int64_t rows = cu.back() + 3, key_rows = key_cu.back() + 3, hidden = heads * dim,
-                longest = *std::max_element(keys.begin(), keys.end());
-  Entry e;
-  e.name = absl::StrCat("CrossAttention_", heads, "x", dim, "_", rows, "to", longest, Suffix(type));
-  e.path = {longest + dim, 4, type};
-  e.live_rows = cu.back();
-  e.inputs = {{"q", Role::kStream, RandomTable(rows, hidden, 1)},
-      {"kv", Role::kStream, RandomTable(key_rows, 2 * hidden, 2)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{CrossAttention(in[0], in[1], cu, key_cu, heads, Coordinates(rows).Site(p, 4))};
-  });
-  e.run = [=](const Inputs& in) {
-    Workspace s(in.type);
-    const Coordinates rows_of(rows);
-    const DropoutSite site = rows_of.Site(p, 4);
-    const AttentionShape shape = {cu, heads};
-    const Mat q = s.Put(in.inputs[0]), kv = s.Put(in.inputs[1]), out = s.New(rows, hidden);
-    float* lse = s.arena.NewArray<float>(rows * heads);
-    CrossAttentionForward(q, kv, shape, key_cu, site, s.arena, out, lse);
-    Result r = {{Workspace::Get(out)}, {}};
-    if (in.dout.empty()) return r;
-    const Mat dout = s.Put(in.dout[0]), dq = s.New(rows, hidden), dkv = s.New(key_rows, 2 * hidden);
-    CrossAttentionBackward(q, kv, out, dout, lse, shape, key_cu, site, s.arena, dq, dkv);
-    r.gradients = {Workspace::Get(dq), Workspace::Get(dkv)};
-    return r;
-  };
-  return e;
-}
-
 Entry GatherEntry(DType type) {
   Entry e;
   const std::vector<int32_t> rows = {0, 3, 4, 9};
@@ -531,9 +498,6 @@ void AddTyped(std::vector<Entry>* all, DType type) {
         .type = type,
         .visible = visible}));
   }
-  all->push_back(CrossAttentionEntry({1, 17, 3}, {9, 1, 20}, 2, 8, 0.2, type));
-  all->push_back(CrossAttentionEntry({70, 0, 2}, {3, 5, 130}, 3, 20, 0.1, type));
-  all->push_back(CrossAttentionEntry({5, 90}, {290, 40}, 1, 20, 0, type));
   all->push_back(GatherEntry(type));
   all->push_back(AverageEntry(type));
 }

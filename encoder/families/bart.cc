@@ -1,0 +1,171 @@
+// BART (Lewis et al. 2020) and Marian (Junczys-Dowmunt et al. 2018): a decoder and its encoder,
+// which share their word embeddings. BART has learned positions, the first two of which are not
+// used, and a norm of the embeddings; Marian has fixed positions and scaled embeddings. Dropout
+// behind activations (activation_dropout) is not computed.
+#include <cmath>
+
+#include "core/base/text.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kEncoderNames[] = {
+    {Role::kWordEmbeddings, "@shared"},
+    {Role::kPositionEmbeddings, "@encoder.embed_positions"},
+    {Role::kQuery, "@encoder.layers.#.self_attn.q_proj"},
+    {Role::kKey, "@encoder.layers.#.self_attn.k_proj"},
+    {Role::kValue, "@encoder.layers.#.self_attn.v_proj"},
+    {Role::kAttentionOutput, "@encoder.layers.#.self_attn.out_proj"},
+    {Role::kAttentionNorm, "@encoder.layers.#.self_attn_layer_norm"},
+    {Role::kIntermediate, "@encoder.layers.#.fc1"},
+    {Role::kOutput, "@encoder.layers.#.fc2"},
+    {Role::kFeedForwardNorm, "@encoder.layers.#.final_layer_norm"},
+};
+constexpr RoleName kDecoderNames[] = {
+    {Role::kWordEmbeddings, "@shared"},
+    {Role::kPositionEmbeddings, "@decoder.embed_positions"},
+    {Role::kQuery, "@decoder.layers.#.self_attn.q_proj"},
+    {Role::kKey, "@decoder.layers.#.self_attn.k_proj"},
+    {Role::kValue, "@decoder.layers.#.self_attn.v_proj"},
+    {Role::kAttentionOutput, "@decoder.layers.#.self_attn.out_proj"},
+    {Role::kAttentionNorm, "@decoder.layers.#.self_attn_layer_norm"},
+    {Role::kCrossQuery, "@decoder.layers.#.encoder_attn.q_proj"},
+    {Role::kCrossKey, "@decoder.layers.#.encoder_attn.k_proj"},
+    {Role::kCrossValue, "@decoder.layers.#.encoder_attn.v_proj"},
+    {Role::kCrossOutput, "@decoder.layers.#.encoder_attn.out_proj"},
+    {Role::kCrossNorm, "@decoder.layers.#.encoder_attn_layer_norm"},
+    {Role::kIntermediate, "@decoder.layers.#.fc1"},
+    {Role::kOutput, "@decoder.layers.#.fc2"},
+    {Role::kFeedForwardNorm, "@decoder.layers.#.final_layer_norm"},
+    {Role::kDecoder, "lm_head"},
+    {Role::kDecoderBias, "final_logits_bias"},
+};
+constexpr RoleName kBartEncoderNorm[] = {{Role::kEmbeddingsNorm, "@encoder.layernorm_embedding"}},
+                   kBartDecoderNorm[] = {{Role::kEmbeddingsNorm, "@decoder.layernorm_embedding"}};
+
+constexpr int64_t kMostId = 100'000'000;
+
+// Single ids of bad_words_ids; longer sequences are an error.
+void ReadBanned(JsonFields& fields, std::vector<int32_t>* banned) {
+  const Json* words = fields.Find("bad_words_ids");
+  if (words == nullptr) return;
+  const auto is_id = [](const Json& word) {
+    return word.is_array() && word.size() == 1 && word.front().is_number_unsigned() &&
+           word.front().get<uint64_t>() < kMostId;
+  };
+  if (!words->is_array()) return fields.Fail("bad_words_ids", "expected a list");
+  for (const Json& word : *words) {
+    if (!is_id(word))
+      return fields.Fail("bad_words_ids", "expected lists of one id (not supported)");
+    banned->push_back(word.front().get<int32_t>());
+  }
+}
+
+void Read(JsonFields& fields, ModelConfig* config) {
+  // The defaults of transformers.
+  config->norm_epsilon = 1e-5f;
+  config->max_positions = 1024;
+  config->end_id = 2;
+  for (const char* other : {"normalize_before", "add_final_layer_norm"}) {
+    if (fields.Bool(other, false)) fields.Fail(other, "true: expected false (not supported)");
+  }
+  for (const char* shared : {"share_encoder_decoder_embeddings", "tie_word_embeddings"}) {
+    if (!fields.Bool(shared, true)) fields.Fail(shared, "false: expected true (not supported)");
+  }
+  fields.Integer("d_model", true, 1, 16384, &config->hidden);
+  fields.Number("init_std", 0, 100, &config->initializer_range);
+  if (fields.Bool("scale_embedding", false))
+    config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
+  GenerationConfig& generation = config->generation;
+  fields.Integer("eos_token_id", false, 0, kMostId, &config->end_id);
+  fields.Integer("decoder_start_token_id", true, 0, kMostId, &generation.start_id);
+  fields.Integer("forced_bos_token_id", false, 0, kMostId, &generation.forced_first_id);
+  fields.Integer("forced_eos_token_id", false, 0, kMostId, &generation.forced_last_id);
+  ReadBanned(fields, &generation.banned);
+}
+
+void ReadBart(JsonFields& fields, ModelConfig* config) {
+  Read(fields, config);
+  config->position_offset = 2;
+}
+void ReadMarian(JsonFields& fields, ModelConfig* config) {
+  Read(fields, config);
+  config->positions = Positions::kSinesFirst;
+}
+
+void Write(const ModelConfig& config, Json* json) {
+  Json& out = *json;
+  const auto id = [](int32_t id) { return id < 0 ? Json() : Json(id); };
+  const GenerationConfig& generation = config.generation;
+  out["is_encoder_decoder"] = true;
+  out["max_position_embeddings"] = config.max_tokens();
+  out["scale_embedding"] = config.embedding_scale != 1;
+  out["init_std"] = Decimal(config.initializer_range);
+  out["activation_dropout"] = 0.0;
+  out["eos_token_id"] = id(config.end_id);
+  out["bos_token_id"] = nullptr;
+  out["decoder_start_token_id"] = id(generation.start_id);
+  out["forced_bos_token_id"] = id(generation.forced_first_id);
+  out["forced_eos_token_id"] = id(generation.forced_last_id);
+  Json banned = Json::array();
+  for (const int32_t token : generation.banned) banned.push_back(Json::array({token}));
+  if (!banned.empty()) out["bad_words_ids"] = std::move(banned);
+}
+
+constexpr ConfigKeys KeysOf(const char* layers, const char* heads, const char* intermediate) {
+  return {.hidden = "d_model",
+      .layers = layers,
+      .heads = heads,
+      .intermediate = intermediate,
+      .token_types = nullptr,
+      .activation = "activation_function",
+      .norm_epsilon = nullptr,
+      .dropout = "dropout",
+      .attention_dropout = "attention_dropout",
+      .classifier_dropout = nullptr};
+}
+constexpr ConfigKeys kEncoderKeys =
+    KeysOf("encoder_layers", "encoder_attention_heads", "encoder_ffn_dim");
+constexpr ConfigKeys kDecoderKeys =
+    KeysOf("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim");
+
+constinit const Family kBartEncoder = {.model_type = "bart",
+    .classes = "Bart",
+    .prefix = "model.",
+    .keys = kEncoderKeys,
+    .names = {kBartEncoderNorm, kEncoderNames}};
+constinit const Family kMarianEncoder = {.model_type = "marian",
+    .classes = "Marian",
+    .prefix = "model.",
+    .keys = kEncoderKeys,
+    .names = {kEncoderNames}};
+
+}  // namespace
+
+constinit const Family kBart = {
+    .model_type = "bart",
+    .classes = "Bart",
+    .prefix = "model.",
+    .causal = true,
+    .source = &kBartEncoder,
+    .source_class = "BartForConditionalGeneration",
+    .keys = kDecoderKeys,
+    .names = {kBartDecoderNorm, kDecoderNames},
+    .read = ReadBart,
+    .write = Write,
+};
+constinit const Family kMarian = {
+    .model_type = "marian",
+    .classes = "Marian",
+    .prefix = "model.",
+    .causal = true,
+    .source = &kMarianEncoder,
+    .source_class = "MarianMTModel",
+    .keys = kDecoderKeys,
+    .names = {kDecoderNames},
+    .read = ReadMarian,
+    .write = Write,
+};
+
+}  // namespace cloze

@@ -1,0 +1,63 @@
+// Attention of a decoder's block to the hidden states of its encoder.
+#ifndef CLOZE_ENCODER_MODULES_CROSS_ATTENTION_H_
+#define CLOZE_ENCODER_MODULES_CROSS_ATTENTION_H_
+
+#include "encoder/modules/config.h"
+#include "encoder/modules/layers.h"
+
+namespace cloze {
+
+// The sources and the targets of a batch for an encoder-decoder: the tokens of type 0 and of type 1
+// of each sequence. All source rows are wanted; the labelled rows are among the targets.
+struct SplitBatch {
+  explicit SplitBatch(const Batch& pairs);
+  Batch source, target;
+};
+
+// The encoder's output for the sources of a batch.
+struct SourceStates {
+  ConstMat y;                            // [rows, hidden]
+  absl::Span<const int32_t> cu_seqlens;  // [sequences + 1] first row of each source
+  Mat dy = {};  // [rows, hidden] gradient of y, which blocks add to; empty: not wanted
+};
+
+// y = norm(x + attention(x, states)), Vaswani et al. 2017, section 3.2.3.
+class CrossAttention {
+ public:
+  struct Saved {
+    ConstMat x;
+    Mat q, key_value, context;
+    float* lse = nullptr;
+    Norm::Saved norm;
+  };
+
+  CrossAttention(ParamStore* store, const ModelConfig& config, int index);
+
+  bool requires_grad(const Pass& pass) const {
+    return query_.requires_grad(pass) || key_value_.requires_grad(pass) ||
+           output_.requires_grad(pass) || norm_.requires_grad(pass);
+  }
+
+  // x, y [rows, hidden]. The states are those of pass.states or, if pass.decoding names rows of the
+  // cache, their cached keys and values.
+  Saved Forward(const Pass& pass, ConstMat x, Mat y) const;
+  // d [rows, hidden]: the gradient of y, replaced by that of x. Adds to pass.states->dy.
+  void Backward(const Pass& pass, const Saved& saved, Mat d) const;
+
+ private:
+  // Sites behind those of the blocks.
+  DropoutSite Site(const Pass& pass, DropoutPlace place) const {
+    return pass.Site(
+        place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,
+        DropoutSiteId(place, config_.layers + index_));
+  }
+
+  ModelConfig config_;
+  int index_;
+  Linear query_, key_value_, output_;
+  Norm norm_;
+};
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_MODULES_CROSS_ATTENTION_H_
