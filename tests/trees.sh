@@ -24,11 +24,12 @@ make_tree() {
   git clone --quiet "$here" "$2/cloze"
 }
 
-# Runs a command in /cloze of a tree, with its own pseudo-terminals. After the time limit, all its processes end.
-# Arguments: folder, command.
+# Runs a command in /cloze of a tree, with its own pseudo-terminals and /sys, without which MPI's UCX writes errors to
+# standard output. After the time limit, all its processes end. Arguments: folder, command.
 run_in() {
   timeout --foreground -s KILL "${minutes}m" unshare --mount --pid --fork --kill-child --mount-proc="$1/proc" \
-    sh -c 'mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts" && shift && exec "$@"' sh "$1" \
+    sh -c 'mount -t sysfs -o ro sysfs "$1/sys" && mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts" &&
+      shift && exec "$@"' sh "$1" \
     chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     CLOZE_PRETRAIN_SECONDS="${CLOZE_PRETRAIN_SECONDS:-240}" CLOZE_FINETUNE_SECONDS="${CLOZE_FINETUNE_SECONDS:-75}" \
     bash -c "cd /cloze && $2"
