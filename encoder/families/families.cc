@@ -343,7 +343,7 @@ std::string FormatConfig(const ModelConfig& config) {
 
 std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected) {
   if (!config.source.empty() && config.family == expected.family) {
-    const std::string different = CompareSizes(config.source[0], expected.source[0]);
+    std::string different = CompareSizes(config.source[0], expected.source[0]);
     if (!different.empty()) return different;
   }
   if (config.family != expected.family) {

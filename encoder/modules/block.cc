@@ -15,7 +15,7 @@ Block::Block(ParamStore* store, const ModelConfig& config, int index)
                  norm_b = !pre_  ? key(Role::kFeedForwardNorm)
                           : last ? key(Role::kFinalNorm)
                                  : config.Key(Role::kAttentionNorm, index + 1);
-  const auto linear = [&](std::vector<Role> roles, int64_t in, int64_t out) {
+  const auto linear = [&](const std::vector<Role>& roles, int64_t in, int64_t out) {
     std::vector<ParamKey> modules;
     for (const Role role : roles) {
       if (!config.family->Name(role, index).empty()) modules.push_back(key(role));
