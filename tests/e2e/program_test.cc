@@ -460,6 +460,14 @@ TEST(Bench, PrintsALineForEachCase) {
     EXPECT_THAT(r.err, HasSubstr(op));
 }
 
+TEST(Bench, TrainsDecoders) {
+  const RunResult r = RunCloze("bench train --encoder " CLOZE_SOURCE_DIR
+                               "/tests/golden/gpt2_causal_lm/config.json --vocab 100 --batch 1 "
+                               "--seq 8 --steps 1 --warmup 0 --json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(Lines(r.out).at(0)["work"], "clm_train");
+}
+
 TEST(Bench, SaysWhatIsWrong) {
   EXPECT_EQ(RunCloze("bench").exit, 2);
   EXPECT_EQ(RunCloze("bench trian").exit, 2);
@@ -468,6 +476,9 @@ TEST(Bench, SaysWhatIsWrong) {
   const std::string electra = CLOZE_SOURCE_DIR "/tools/bench/configs/electra_small.json";
   EXPECT_EQ(
       RunCloze("bench infer --encoder " + electra + " --seq 8 --steps 1 --vocab 100").exit, 0);
+  const std::string gpt2 = CLOZE_SOURCE_DIR "/tools/bench/configs/gpt2.json";
+  EXPECT_THAT(
+      RunCloze("bench infer --encoder " + gpt2).err, HasSubstr("a decoder: only for train"));
   EXPECT_EQ(RunCloze("bench tokenize --text no-such-file").exit, 66);
 }
 

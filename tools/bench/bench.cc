@@ -27,9 +27,8 @@ absl::Status RunAll(const Options& options) {
 
 void AddModelOptions(Command& command, Options* o) {
   command.Add("--encoder", &o->encoder,
-      "Encoder, with random weights: tiny, mini, small, medium or base (BERT), or the config.json "
-      "of "
-      "a model of any family.",
+      "Encoder, or decoder, with random weights: tiny, mini, small, medium or base (BERT), or the "
+      "config.json of a model of any family.",
       {.type = "NAME|FILE"});
   command.Add("--vocab", &o->vocab,
       "Size of the vocabulary in tokens. Default: 30522; tokenize also learns 8192.",
@@ -82,9 +81,9 @@ void AddBench(Command& app) {
     std::vector<std::string> names;
     for (const auto& [name, work] : bench::Works()) names.push_back(name);
     command.Add("work", &options.works,
-        "peak: matrix products. train: masked-LM steps. finetune: classifier steps on texts of "
-        "varying lengths. infer: logits. tokenize: learning a vocabulary, and text to ids. start: "
-        "a new process up to its first answer.",
+        "peak: matrix products. train: masked-LM steps; of a decoder, steps that predict each next "
+        "token. finetune: classifier steps on texts of varying lengths. infer: logits. tokenize: "
+        "learning a vocabulary, and text to ids. start: a new process up to its first answer.",
         {.required = true, .choices = names});
     bench::AddModelOptions(command, &options);
     bench::AddWorkOptions(command, &options);

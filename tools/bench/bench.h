@@ -31,8 +31,9 @@ absl::Status Infer(const Options& options);
 absl::Status Tokenize(const Options& options);
 absl::Status Start(const Options& options);
 
-// Returns the config of options.encoder with a vocabulary of options.vocab or 30522 tokens. kUsage
-// for an unknown name; errors of ParseConfig.
+// Returns the config of options.encoder with a vocabulary of options.vocab or 30522 tokens; a
+// decoder has the head of a causal language model in place of kMaskedLm. kUsage for an unknown
+// name, and for a decoder with another head; errors of ParseConfig.
 absl::StatusOr<ModelConfig> ConfigOf(const Options& options, HeadKind head);
 // Returns the floating-point operations of a forward pass over sequences of `lengths` with `rows`
 // targets.

@@ -33,6 +33,13 @@ absl::StatusOr<ModelConfig> SizesOf(const std::string& encoder) {
 
 absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
   ASSIGN_OR_RETURN(ModelConfig config, SizesOf(o.encoder));
+  if (config.family->causal) {
+    const absl::string_view wrong = !config.source.empty() ? "an encoder-decoder: not supported"
+                                    : head != HeadKind::kMaskedLm ? "a decoder: only for train"
+                                                                  : "";
+    if (!wrong.empty()) return Error(Exit::kUsage, "--encoder ", Quote(o.encoder), ": ", wrong);
+    head = HeadKind::kCausalLm;
+  }
   config.vocab = o.vocab > 0 ? o.vocab : 30522;
   config.SetPad(0);
   config.head = head;
@@ -50,7 +57,9 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   for (const double n : lengths) {
     tokens += n;
     for (int i = 0; i < c.layers; ++i)
-      pairs += n * (c.is_local(i) ? std::min(n, c.window + 1.0) : n);
+      pairs += n * (c.is_local(i)         ? std::min(n, c.window + 1.0)
+                       : c.family->causal ? (n + 1) / 2
+                                          : n);
   }
   const double after_attention =
       hidden * hidden +

@@ -45,6 +45,20 @@ Batch MaskedBatch(const Philox& philox, int step, int count, int length, int voc
   return batch;
 }
 
+// Returns `count` sequences of `length` tokens, each of which predicts the next.
+Batch CausalBatch(const Philox& philox, int step, int count, int length, int vocab) {
+  Batch batch;
+  for (int s = 0; s < count; ++s) {
+    const uint64_t example = uint64_t(step) * count + s;
+    const std::vector<int32_t> ids = RandomIds(philox, example, length, vocab);
+    for (int i = 1; i < length; ++i) batch.rows.push_back(s * length + i - 1);
+    batch.targets.insert(batch.targets.end(), ids.begin() + 1, ids.end());
+    batch.Add(ids, length, example);
+  }
+  batch.Pad();
+  return batch;
+}
+
 // Returns lengths of texts: log-normal, clamped.
 std::vector<int64_t> TextLengths(
     const Philox& philox, const std::string& data, int step, int count) {
@@ -131,12 +145,15 @@ absl::Status Train(const Options& o) {
   ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, false));
   Training training(config, types[0]);
   const Philox philox(1, Purpose::kMask);
-  const auto batch = [&](int i) { return MaskedBatch(philox, i, count, seq, config.vocab); };
+  const bool causal = config.family->causal;
+  const auto batch = [&](int i) {
+    return (causal ? CausalBatch : MaskedBatch)(philox, i, count, seq, config.vocab);
+  };
   const std::vector<Batch> batches = {batch(0), batch(1), batch(2), batch(3)};
   const auto step = [&](int i) { training.Step(batches[i % 4]); };
   const Timing timing = TimeSteps(step, o.steps, o.warmup);
-  Line line(
-      o, "mlm_train", NameOf(types[0]), absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
+  Line line(o, causal ? "clm_train" : "mlm_train", NameOf(types[0]),
+      absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
   line.AddTiming(timing, double(count) * seq).Add("dropout", o.dropout);
   const double flop =
       3 * ForwardFlop(config, std::vector<int64_t>(count, seq), batches[0].rows.size());
