@@ -137,6 +137,9 @@ class Workspace {
   DType type_;
 };
 
+// What the name of an entry of this type ends with.
+inline const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
+
 // True if Matmul supports this type on this CPU: bf16 requires AVX-512.
 inline bool MatmulRuns(DType type) {
   const std::string library = MatmulLibrary();

@@ -13,8 +13,6 @@
 namespace cloze::reference {
 namespace {
 
-const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
-
 // Coordinates of `rows` rows; must outlive the sites made from it.
 struct Coordinates {
   std::vector<uint64_t> example;

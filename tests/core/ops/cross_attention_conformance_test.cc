@@ -34,8 +34,7 @@ Entry CrossAttentionEntry(const std::vector<int32_t>& queries, const std::vector
   const int64_t rows = cu.back() + 3, key_rows = key_cu.back() + 3, hidden = heads * dim,
                 longest = *std::max_element(keys.begin(), keys.end());
   Entry e;
-  e.name = absl::StrCat("CrossAttention_", heads, "x", dim, "_", rows, "to", longest,
-      type == DType::kF32 ? "" : "_bf16");
+  e.name = absl::StrCat("CrossAttention_", heads, "x", dim, "_", rows, "to", longest, Suffix(type));
   e.path = {longest + dim, 4, type};
   e.live_rows = cu.back();
   e.inputs = {{"q", Role::kStream, RandomTable(rows, hidden, 1)},

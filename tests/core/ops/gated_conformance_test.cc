@@ -7,12 +7,10 @@
 namespace cloze::reference {
 namespace {
 
-const char* TypeSuffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
-
 // Gated activation of u = [a; g].
 Entry GatedEntry(const char* name, ActivationKind kind, int64_t rows, int64_t cols, DType type) {
   Entry e;
-  e.name = absl::StrCat("Gated", name, "_", rows, "x", cols, TypeSuffix(type));
+  e.name = absl::StrCat("Gated", name, "_", rows, "x", cols, Suffix(type));
   e.path = {1, 3, type};
   e.inputs = {{"u", Role::kStream, RandomTable(rows, 2 * cols, 1, 2)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Gated(kind, in[0])}; });
@@ -34,7 +32,7 @@ Entry GatedEntry(const char* name, ActivationKind kind, int64_t rows, int64_t co
 // Rotates the first two thirds of the columns, as queries and keys of qkv.
 Entry RotaryEntry(int64_t rows, int64_t heads, int64_t dim, float base, DType type) {
   Entry e;
-  e.name = absl::StrCat("Rotary_", rows, "x", heads, "x", dim, TypeSuffix(type));
+  e.name = absl::StrCat("Rotary_", rows, "x", heads, "x", dim, Suffix(type));
   e.path = {2, 2, type};
   e.inputs = {{"x", Role::kStream, RandomTable(rows, 3 * heads * dim, 1)}};
   std::vector<int32_t> position;

@@ -7,8 +7,6 @@
 namespace cloze::reference {
 namespace {
 
-const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
-
 Entry LossEntry(int64_t rows, int64_t labels, float spread, DType type) {
   Entry e;
   e.name = absl::StrCat(

@@ -9,8 +9,6 @@
 namespace cloze::reference {
 namespace {
 
-const char* TypeSuffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
-
 // Coordinates of `rows` rows; must outlive the sites made from it.
 struct RowNumbers {
   std::vector<uint64_t> example;
@@ -82,7 +80,7 @@ Entry RelativeEntry(RelativeCase c) {
                 hidden = c.heads * c.dim;
   Entry e;
   e.name = absl::StrCat("Relative_", c.heads, "x", c.dim, "_to", longest, c.bias ? "_bias" : "",
-      c.keys ? "_c2p" : "", c.queries ? "_p2c" : "", c.p > 0 ? "_dropout" : "", TypeSuffix(c.type));
+      c.keys ? "_c2p" : "", c.queries ? "_p2c" : "", c.p > 0 ? "_dropout" : "", Suffix(c.type));
   e.path = {longest + c.dim, 4, c.type};
   const auto table = [&](const char* name, bool there, Role role, int64_t cols, uint32_t seed) {
     e.inputs.push_back({name, there ? role : Role::kConstant,

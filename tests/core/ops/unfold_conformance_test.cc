@@ -26,8 +26,7 @@ Entry UnfoldEntry(const std::vector<int32_t>& cu, int64_t cols, int size, DType 
   constexpr int64_t kTail = 3;
   const int64_t rows = cu.back() + kTail;
   Entry e;
-  e.name =
-      absl::StrCat("Unfold_", rows, "x", cols, "_by", size, type == DType::kF32 ? "" : "_bf16");
+  e.name = absl::StrCat("Unfold_", rows, "x", cols, "_by", size, Suffix(type));
   e.path = {size, 2, type};
   e.live_rows = cu.back();
   e.inputs = {{"x", Role::kStream, RandomTable(rows, cols, 1)}};
