@@ -183,11 +183,17 @@ ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool share
   config.training.generator.clear();
   config.head = HeadKind::kMaskedLm;
   config.pooler = false;
-  config.embedding = discriminator.embedding_size();
-  config.hidden = scaled(discriminator.hidden);
-  config.intermediate = scaled(discriminator.intermediate);
-  config.heads = std::max(1, config.hidden / 64);
-  while (config.hidden % config.heads != 0) --config.heads;
+  config.embedding =
+      discriminator.has(Role::kEmbeddingsProjection) ? discriminator.embedding_size() : 0;
+  if (shares_embeddings && !discriminator.has(Role::kEmbeddingsProjection)) {
+    config.layers = std::max<int32_t>(1, std::lround(size * discriminator.layers));
+    if (!config.local.empty()) config.local.resize(config.layers);
+  } else {
+    config.hidden = scaled(discriminator.hidden);
+    config.intermediate = scaled(discriminator.intermediate);
+    config.heads = std::max(1, config.hidden / 64);
+    while (config.hidden % config.heads != 0) --config.heads;
+  }
   if (!shares_embeddings && config.has_position_table()) config.positions = Positions::kLearned;
   return config;
 }
@@ -204,9 +210,10 @@ LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass,
 }
 
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config) {
-  if (!config.training.generator.empty() && config.family->Name(Role::kDiscriminator, 0).empty()) {
+  if (!config.training.generator.empty() && !config.has(Role::kDiscriminatorOutput)) {
     return Error(Exit::kSpec, "masked_lm.replaced_tokens: the model is of the family ",
-        config.family->model_type, ": expected electra (model.encoder { architecture: ELECTRA })");
+        config.family->model_type,
+        ": expected electra or modernbert (model.encoder.architecture ELECTRA or MODERN)");
   }
   if (spec.has_lora() && !config.source.empty()) {
     return Error(Exit::kSpec,

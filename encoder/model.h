@@ -25,7 +25,8 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
 
 // Returns the generator of ELECTRA's pretraining for a discriminator: its layers and embeddings,
-// and `size` times its hidden and intermediate sizes, with heads of 64.
+// and `size` times its hidden and intermediate sizes, with heads of 64. If it shares the embeddings
+// of a family that cannot project them, it has all sizes but `size` times the layers.
 ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings);
 
 // Forward of `encoder` and `head`, and backward if scale != 0, which adds gradients times scale.

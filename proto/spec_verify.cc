@@ -154,9 +154,10 @@ void CheckMaskedLm(const MaskedLmSpec& task, Errors* errors) {
 
 void CheckReplacedTokens(const TaskSpec& spec, Errors* errors) {
   const std::string name = "masked_lm.replaced_tokens";
-  const bool made = spec.model().has_encoder();
-  errors->AddIf(made && spec.model().encoder().architecture() != EncoderSpec::ELECTRA,
-      "model.encoder.architecture", "expected ELECTRA with ", name);
+  const auto architecture = spec.model().encoder().architecture();
+  errors->AddIf(spec.model().has_encoder() && architecture != EncoderSpec::ELECTRA &&
+                    architecture != EncoderSpec::MODERN,
+      "model.encoder.architecture", "expected ELECTRA or MODERN with ", name);
   errors->AddIf(spec.trainable().part_case() != TrainableSpec::PART_NOT_SET, "trainable",
       "cannot be used with ", name, ", which trains both models whole");
   errors->AddIf(!spec.evaluation().pairs().empty(), "evaluation.pairs", "cannot be used with ",

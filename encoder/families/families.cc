@@ -181,9 +181,9 @@ void ReadHead(JsonFields& fields, ModelConfig* config) {
              head == HeadKind::kSequenceToSequence) {
     head = HeadKind::kNone;
   }
-  // Only ELECTRA's class of this name has a discriminator, the others have a masked-LM head.
-  const bool tells = !config->family->Name(Role::kDiscriminator, 0).empty();
-  if (config->head == HeadKind::kReplacedTokens && !tells) config->head = HeadKind::kMaskedLm;
+  // The other classes of this name have a masked-LM head.
+  if (head == HeadKind::kReplacedTokens && !config->has(Role::kDiscriminatorOutput))
+    head = HeadKind::kMaskedLm;
   config->pooler = TypeOf(config->head).pooler;
 }
 

@@ -22,6 +22,7 @@ constexpr RoleName kNames[] = {
     {Role::kDecoder, "decoder"},
     {Role::kDecoderBias, "decoder"},
     {Role::kPooledOutput, "classifier"},
+    {Role::kDiscriminatorOutput, "classifier"},
 };
 
 constexpr char kLocal[] = "sliding_attention", kGlobal[] = "full_attention";

@@ -7,8 +7,9 @@ namespace {
 
 class ReplacedTokensTest : public TrainerTest {
  protected:
-  LoadedSpec Pretraining(const std::string& run, int steps, const std::string& more = "") {
-    LoadedSpec loaded = Spec(NewEncoder("architecture: ELECTRA embedding: 16") +
+  LoadedSpec Pretraining(const std::string& run, int steps, const std::string& more = "",
+      const std::string& encoder = "architecture: ELECTRA embedding: 16") {
+    LoadedSpec loaded = Spec(NewEncoder(encoder) +
                                  " masked_lm { max_tokens: 32 mask_share: 0.4 final_mask_share: "
                                  "0.2 replaced_tokens { generator_size: 0.5 " +
                                  more + "} }",
@@ -61,6 +62,29 @@ TEST_F(ReplacedTokensTest, BothModelsLearn) {
   EXPECT_GT(Value(best, "f1"), 0.9);
   EXPECT_NEAR(
       Value(best, "loss"), Value(best, "generator_loss") + 50 * Value(best, "replaced_loss"), 1e-9);
+}
+
+// A generator that shares embeddings has the sizes of the model and half of its layers; another has
+// half of the sizes.
+TEST_F(ReplacedTokensTest, ModernEncodersLearn) {
+  const std::string modern = "architecture: MODERN";
+  LoadedSpec spec = Pretraining("shared", 400, "", modern);
+  spec.spec.mutable_evaluation()->set_every_steps(200);
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_LT(Value(summary->best, "generator_loss"), 3.0);
+  EXPECT_GT(Value(summary->best, "f1"), 0.8);
+  const auto own = Train(Pretraining("own", 8, "share_embeddings: false", modern));
+  ASSERT_TRUE(own.ok()) << own.status();
+  for (const char* run : {"shared", "own"}) {
+    const auto config = LoadConfig(Path(run));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->head, HeadKind::kReplacedTokens);
+    const auto json = ParseJson(Read(Path(run) + "/" + kGeneratorConfig), "config");
+    ASSERT_TRUE(json.ok()) << json.status();
+    EXPECT_EQ((*json)["num_hidden_layers"], run == std::string("shared") ? 1 : 2);
+    EXPECT_EQ((*json)["hidden_size"], run == std::string("shared") ? 32 : 16);
+  }
 }
 
 // The generator's files are a masked language model with the loss that the run has measured.
