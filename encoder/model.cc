@@ -36,11 +36,20 @@ ParamId PositionTable(const ModelConfig& config, const ParamStore& store) {
   return store.FindWeight(role, config.Key(role, -1).layer);
 }
 
-// Fills the position table with sinusoids: sin (even columns i) and cos (odd i) of
-// n / base^(i / hidden), times amplitude (Bishop & Bishop, eq. 12.25). kSinesFirst: the even
+void FreezeFixedPositions(const ModelConfig& config, ParamStore* store) {
+  for (const ModelConfig& source : config.source) FreezeFixedPositions(source, store);
+  if (config.has_fixed_positions()) store->Freeze(PositionTable(config, *store));
+}
+
+// Fills position tables that are sinusoids, or start as such: sin (even columns i) and cos (odd i)
+// of n / base^(i / hidden), times an amplitude (Bishop & Bishop, eq. 12.25). kSinesFirst: the even
 // columns come before the odd ones.
-void SetSinusoids(const ModelConfig& config, double amplitude, ParamStore* store) {
-  for (const ModelConfig& source : config.source) SetSinusoids(source, amplitude, store);
+void SetSinusoids(const ModelConfig& config, ParamStore* store) {
+  for (const ModelConfig& source : config.source) SetSinusoids(source, store);
+  const bool fixed = config.has_fixed_positions();
+  if (!fixed && config.positions != Positions::kSinusoidalStart) return;
+  // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
+  const double amplitude = fixed ? 1 : std::sqrt(2.0) * config.initializer_range;
   const bool halves = config.positions == Positions::kSinesFirst;
   const Mat table = store->value(PositionTable(config, *store));
   for (int64_t n = 0; n < table.rows; ++n) {
@@ -289,25 +298,19 @@ Model::Model(const ModelConfig& base, absl::Span<const Adapter> adapters) : Mode
 }
 
 void Model::Allocate(bool training, Memory memory) {
-  const bool sinusoids = config_.has_fixed_positions();
-  if (sinusoids) params_.Freeze(PositionTable(config_, params_));
-  for (const ModelConfig& source : config_.source)
-    if (sinusoids) params_.Freeze(PositionTable(source, params_));
+  FreezeFixedPositions(config_, &params_);
   if (memory == Memory::kNone) {
     arena_ = Arena::Counting();
     return params_.LayOut(training);
   }
   params_.Allocate(training);
-  if (sinusoids) SetSinusoids(config_, 1, &params_);
+  SetSinusoids(config_, &params_);
 }
 
 void Model::Initialize(uint64_t seed) {
   for (ParamId id = 0; id < params_.size(); ++id)
     params_.Initialize(id, seed, Deviation(params_.param(id), config_));
-  if (config_.has_fixed_positions()) SetSinusoids(config_, 1, &params_);
-  // A sine's standard deviation is 1 / sqrt(2) of its amplitude.
-  if (config_.positions == Positions::kSinusoidalStart)
-    SetSinusoids(config_, std::sqrt(2.0) * config_.initializer_range, &params_);
+  SetSinusoids(config_, &params_);
   if (config_.training.query_key_start > 0)
     StartKeysAsQueries(config_.training.query_key_start, &params_);
   std::fill_n(params_.value(encoder_.word_embeddings()).f32(config_.pad_id),

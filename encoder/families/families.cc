@@ -73,6 +73,7 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   if (config->family == nullptr) {
     std::vector<std::string> known;
     for (const Family* family : kFamilies) known.push_back(Quote(family->model_type));
+    known.emplace_back(kPairType);
     fields.Fail("model_type", type.empty() ? "missing" : Quote(type), ": expected ",
         absl::StrJoin(known, " or "), "; others cannot be computed");
     return;
@@ -288,6 +289,7 @@ const Family* FindFamily(absl::string_view model_type) {
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path) {
   ASSIGN_OR_RETURN(Json root, ParseJson(json, path));
   const Json& type = JsonMember(root, "model_type");
+  if (type == kPairType) return ParsePair(root, path);
   if (const Family* family = FindFamily(type.is_string() ? type.get<std::string>() : "")) {
     for (const auto& [old, own] : family->old_keys) {
       if (root.contains(old) && !root.contains(own)) root[own] = root[old];
@@ -310,6 +312,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 
 std::string FormatConfig(const ModelConfig& config) {
   const Family& family = *config.family;
+  if (family.plain != nullptr) return ToJsonText(FormatPair(config));
   Json json = {{"architectures", {ClassOf(config)}}, {"dtype", "float32"},
       {"model_type", family.model_type}, {"pad_token_id", config.pad_id},
       {"tie_word_embeddings", true}};
@@ -366,12 +369,13 @@ std::string CanonicalName(const std::string& tensor, const Family& family) {
       return absl::StrCat(alias.name, tensor.substr(absl::string_view(alias.other).size()));
   }
   const std::string top = absl::StrCat("@", name.substr(0, name.find('.')), ".");
-  for (const absl::Span<const RoleName> part : family.names) {
-    for (const RoleName& entry : part) {
-      if (absl::StartsWith(absl::StrCat(entry.name, "."), top))
-        return CanonicalName(absl::StrCat(family.prefix, name), family);
+  if (family.plain == nullptr)
+    for (const absl::Span<const RoleName> part : family.names) {
+      for (const RoleName& entry : part) {
+        if (absl::StartsWith(absl::StrCat(entry.name, "."), top))
+          return CanonicalName(absl::StrCat(family.prefix, name), family);
+      }
     }
-  }
   if (absl::EndsWith(name, "embeddings.position_ids")) return "";
   const bool mask = absl::EndsWith(name, ".attn.bias") || absl::EndsWith(name, ".masked_bias");
   if (family.causal && mask) return "";

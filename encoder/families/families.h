@@ -14,6 +14,16 @@ inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLay
     &kXlmRoberta, &kCamembert, &kDistilBert, &kElectra, &kAlbert, &kModernBert, &kNomicBert,
     &kMpnet, &kDeberta, &kGpt2, &kBart, &kMarian};
 
+// The model_type of pairs of two models.
+inline constexpr const char* kPairType = "encoder-decoder";
+// Returns the pair of an encoder of any family and a decoder that starts as another one of BERT's,
+// RoBERTa's or ELECTRA's names (Rothe et al. 2020), with the head kSequenceToSequence and without
+// GenerationConfig. kMismatch if they cannot be one model.
+absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder);
+// ParseConfig and FormatConfig of a pair.
+absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path);
+Json FormatPair(const ModelConfig& config);
+
 // BERT's names of encoder modules, which other families share.
 extern const RoleName kBertEncoderNames[12];
 

@@ -246,7 +246,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   RETURN_IF_ERROR(CheckFolder(folder));
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
-  if (config.family->source != nullptr) {
+  if (!config.source.empty()) {
     ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));
   }
   ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));

@@ -30,8 +30,8 @@ absl::Span<const HeadType> HeadTypes() { return kTypes; }
 const HeadType& TypeOf(HeadKind kind) { return kTypes[static_cast<int>(kind)]; }
 
 std::string Family::Fill(const char* name, int layer, int inner) const {
-  return absl::StrReplaceAll(
-      name, {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
+  return half + absl::StrReplaceAll(
+                    name, {{"@", prefix}, {"#", absl::StrCat(layer)}, {"&", absl::StrCat(inner)}});
 }
 
 std::string Family::Name(Role role, int layer, int inner) const {
@@ -62,10 +62,12 @@ bool ModelConfig::shares(Role role) const {
 
 ParamKey ModelConfig::Key(Role role, int layer) const {
   if (is_source) {
-    return {.name = family->Name(role, layer),
-        .role = role,
-        .layer = layer - layers - 1,
-        .shared = role == Role::kWordEmbeddings};
+    ModelConfig whole = *this;
+    whole.is_source = false;
+    ParamKey key = whole.Key(role, layer);
+    key.layer -= layers + 1;
+    key.shared |= role == Role::kWordEmbeddings && family->plain == nullptr;
+    return key;
   }
   if (*training.part != '\0') {
     ModelConfig whole = *this;

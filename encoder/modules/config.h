@@ -60,7 +60,12 @@ struct Family {
   bool causal = false;
   const Family* source = nullptr;      // of the encoder; null: there is none
   const char* source_class = nullptr;  // the class in transformers that has encoder and decoder
-  bool transposed = false;             // folders hold the weights of linear layers as [in, out]
+  // Half of a pair of two models, see PairOf: the model's own family, and what its names begin with
+  // in the folder of the pair.
+  const Family* plain = nullptr;
+  const char* half = "";
+  bool fixed_bias = false;  // the bias of the logits is a row that is not trained
+  bool transposed = false;  // folders hold the weights of linear layers as [in, out]
   bool pre_norm = false;
   bool first_norm = true;    // pre-norm: there is a norm before the first attention
   bool gated = false;        // MLP: output(act(first half) * second half of the intermediate layer)

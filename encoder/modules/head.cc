@@ -45,7 +45,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   dense_on_ = transform_ || pooler;
   if (type_.tied) {
     decoder_ = word_embeddings;
-    if (!config.source.empty()) {  // a fixed row, as in transformers
+    if (config.family->fixed_bias) {  // a row, as in transformers
       bias_ = store->AddMatrix(
           {config.family->Name(Role::kDecoderBias, 0), Role::kDecoderBias, config.layers}, 1,
           labels_, false, Init::kZero);

@@ -245,10 +245,10 @@ TEST(Families, RefuseWhatNoneComputes) {
              {"is_decoder", "yes"}, {"add_cross_attention", true}, {"head_dim", 4096},
              {"attention_head_size", 3}, {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}) {
       Json wrong = config;
-      wrong[key] = value;
+      (family.plain == nullptr ? wrong : wrong["encoder"])[key] = value;
       const absl::Status status = ParseConfig(wrong.dump(), "x").status();
       EXPECT_EQ(ExitOf(status), Exit::kData) << family.model_type << key;
-      EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("x: ", key, ": ")));
+      EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(": ", key, ": ")));
     }
     if (!config.contains("rope_parameters")) continue;
     Json partial = config;

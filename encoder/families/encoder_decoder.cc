@@ -1,0 +1,143 @@
+// Pairs of an encoder and a decoder that begin as two encoders (Rothe et al. 2020, "BERT2BERT"), as
+// transformers' EncoderDecoderModel: config.json and the names of tensors hold both models, the
+// decoder with attention to the encoder in each block. The halves share no parameters.
+#include <map>
+
+#include "absl/algorithm/container.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+constexpr RoleName kCrossNames[] = {
+    {Role::kCrossQuery, "@encoder.layer.#.crossattention.self.query"},
+    {Role::kCrossKey, "@encoder.layer.#.crossattention.self.key"},
+    {Role::kCrossValue, "@encoder.layer.#.crossattention.self.value"},
+    {Role::kCrossOutput, "@encoder.layer.#.crossattention.output.dense"},
+    {Role::kCrossNorm, "@encoder.layer.#.crossattention.output.LayerNorm"},
+};
+
+// Families whose decoders have these names in transformers.
+constexpr const Family* kDecoders[] = {&kBert, &kRoberta, &kXlmRoberta, &kCamembert, &kElectra};
+
+struct Halves {
+  Family encoder, decoder;
+};
+
+Halves MakeHalves(const Family& family) {
+  Halves halves = {family, family};
+  halves.encoder.half = "encoder.", halves.encoder.prefix = "";
+  halves.decoder.half = "decoder.";
+  halves.decoder.causal = true;
+  halves.decoder.source_class = "EncoderDecoderModel";
+  *absl::c_find_if(halves.decoder.names, [](const auto& part) { return part.empty(); }) =
+      kCrossNames;
+  for (Family* half : {&halves.encoder, &halves.decoder}) half->plain = &family;
+  return halves;
+}
+
+// Returns the halves of a family, or null if it is a decoder.
+const Halves* HalvesOf(const Family* family) {
+  static const auto& all = *[] {
+    auto* made = new std::map<const Family*, Halves>();
+    for (const Family* each : kFamilies)
+      if (!each->causal) made->emplace(each, MakeHalves(*each));
+    return made;
+  }();
+  const auto found = all.find(family);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+bool CanDecode(const Family* family) { return absl::c_linear_search(kDecoders, family); }
+
+// Makes a half of a model: without head, labels and what a task stores.
+void Strip(const Family& family, HeadKind head, ModelConfig* config) {
+  config->family = &family;
+  config->head = head;
+  config->pooler = config->crf = false;
+  config->labels.clear();
+  config->problem_type.clear();
+  config->task_fields = Json::object();
+}
+
+// config.json of a half as a model of its own.
+Json FormatHalf(const ModelConfig& half, HeadKind head) {
+  ModelConfig config = half;
+  Strip(*half.family->plain, head, &config);
+  config.source.clear();
+  config.int8 = config.is_source = false;
+  return Json::parse(FormatConfig(config));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder) {
+  const auto wrong = [](const auto&... what) { return Error(Exit::kMismatch, what...); };
+  const Halves *first = HalvesOf(encoder.family), *second = HalvesOf(decoder.family);
+  if (first == nullptr)
+    return wrong("the encoder is of the family ", encoder.family->model_type,
+        ": expected an encoder, such as bert");
+  if (!CanDecode(decoder.family))
+    return wrong("the decoder is of the family ", decoder.family->model_type,
+        ": expected bert, roberta, xlm-roberta, camembert or electra");
+  if (encoder.hidden != decoder.hidden || encoder.vocab != decoder.vocab)
+    return wrong("the encoder has hidden ", encoder.hidden, " and ", encoder.vocab,
+        " tokens, the decoder ", decoder.hidden, " and ", decoder.vocab,
+        ": expected the same sizes");
+  if (encoder.int8 || decoder.int8)
+    return wrong("a quantized half: expected floating-point weights");
+  Strip(first->encoder, HeadKind::kNone, &encoder);
+  Strip(second->decoder, HeadKind::kSequenceToSequence, &decoder);
+  encoder.is_source = true;
+  decoder.source = {std::move(encoder)};
+  return decoder;
+}
+
+absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) {
+  JsonFields fields(root, path);
+  std::vector<ModelConfig> halves;
+  for (const char* name : {"encoder", "decoder"}) {
+    Json half = JsonMember(root, name);
+    if (!half.is_object()) fields.Fail(name, "expected an object");
+    RETURN_IF_ERROR(fields.status());
+    for (const char* member : {"is_decoder", "add_cross_attention"}) {
+      const bool decodes = name == absl::string_view("decoder");
+      JsonFields own(half, absl::StrCat(path, ": ", name));
+      if (own.Bool(member, false) != decodes)
+        own.Fail(member, "expected ", decodes ? "true" : "false");
+      RETURN_IF_ERROR(own.status());
+      half.erase(member);
+    }
+    half["architectures"] = Json::array();
+    ASSIGN_OR_RETURN(
+        ModelConfig config, ParseConfig(ToJsonText(half), absl::StrCat(path, ": ", name)));
+    halves.push_back(std::move(config));
+  }
+  auto pair = PairOf(std::move(halves[0]), std::move(halves[1]));
+  if (!pair.ok()) return Error(Exit::kData, QuotePath(path), ": ", pair.status().message());
+  const int32_t most = pair->vocab - 1;
+  fields.Integer("pad_token_id", false, 0, most, &pair->pad_id);
+  fields.Integer("eos_token_id", false, 0, most, &pair->end_id);
+  fields.Integer("decoder_start_token_id", false, 0, most, &pair->generation.start_id);
+  if (const Json* own = fields.Find("cloze"); own != nullptr && own->is_object())
+    pair->task_fields = *own;
+  ReadQuantization(fields, &*pair);
+  RETURN_IF_ERROR(fields.status());
+  return pair;
+}
+
+Json FormatPair(const ModelConfig& config) {
+  Json decoder = FormatHalf(config, HeadKind::kMaskedLm);
+  decoder["is_decoder"] = decoder["add_cross_attention"] = true;
+  Json json = {{"architectures", {config.family->source_class}}, {"dtype", "float32"},
+      {"model_type", kPairType}, {"is_encoder_decoder", true}, {"pad_token_id", config.pad_id},
+      {"tie_word_embeddings", true}, {"vocab_size", config.vocab},
+      {"encoder", FormatHalf(config.source[0], HeadKind::kNone)}, {"decoder", std::move(decoder)}};
+  if (config.end_id >= 0) json["eos_token_id"] = config.end_id;
+  if (config.generation.start_id >= 0) json["decoder_start_token_id"] = config.generation.start_id;
+  if (!config.task_fields.empty()) json["cloze"] = config.task_fields;
+  if (config.int8) WriteQuantization(config, &json);
+  return json;
+}
+
+}  // namespace cloze
