@@ -191,6 +191,22 @@ void CheckClassification(
       train ? "train" : "validation", ".text_pair_field is: expected pairs in both or in none");
 }
 
+void CheckSequenceToSequence(const TaskSpec& spec, Errors* errors) {
+  const std::string name = "sequence_to_sequence.max_target_tokens";
+  const SequenceToSequenceSpec& task = spec.sequence_to_sequence();
+  const int64_t tokens = task.max_target_tokens(), both = task.max_tokens() + tokens,
+                positions = spec.model().encoder().max_positions();
+  errors->AddIf(spec.model().has_encoder() && tokens > positions, name, tokens,
+      " is more than model.encoder.max_positions = ", positions);
+  errors->AddIf(spec.batch().has_micro_tokens() && spec.batch().micro_tokens() < both,
+      "batch.micro_tokens", spec.batch().micro_tokens(),
+      " is less than max_tokens + max_target_tokens = ", both, ": expected room for one pair");
+  for (const auto& [part, data] :
+      {std::pair("train", &spec.train()), std::pair("validation", &spec.validation())})
+    errors->AddIf(data->files_size() > 0 && data->text_pair_field().empty(),
+        absl::StrCat(part, ".text_pair_field"), "is not set: expected the column of the targets");
+}
+
 void CheckEncoder(const EncoderSpec& encoder, Errors* errors) {
   const EncoderSpec filled = FillSizes(encoder);
   for (const char* name : {"layers", "hidden", "heads", "intermediate"}) {
@@ -245,6 +261,11 @@ void CheckTask(const TaskSpec& spec, Errors* errors) {
     CheckLabels(tags, "token_tagging", 2,
         tags.crf() ? "cannot be used with crf, whose loss is that of whole sequences" : "", errors);
   }
+  if (spec.has_sequence_to_sequence()) CheckSequenceToSequence(spec, errors);
+  errors->AddIf(!spec.model().decoder_from().empty() &&
+                    (!spec.has_sequence_to_sequence() || spec.model().start_from().empty()),
+      "model.decoder_from",
+      "is only for sequence_to_sequence with model.start_from, the folder of the encoder");
   const pb::Message& task = spec.GetReflection()->GetMessage(spec, chosen);
   const int64_t tokens =
       task.GetReflection()->GetInt32(task, task.GetDescriptor()->FindFieldByName("max_tokens"));

@@ -14,16 +14,26 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
         Error(Exit::kMismatch, "the tokenizer has ", tokenizer.vocab_size(),
             " tokens, the model knows ", config.vocab));
   }
-  const bool causal = config.family->causal;
-  if (causal != (task.head() == HeadKind::kCausalLm)) {
+  const bool causal = config.family->causal, pairs = !config.source.empty();
+  if (pairs != (task.head() == HeadKind::kSequenceToSequence)) {
+    return SpecError(loaded, task.name(),
+        pairs ? "the model is an encoder-decoder: expected sequence_to_sequence"
+              : "the model is a decoder: expected an encoder or an encoder-decoder");
+  }
+  if (!pairs && causal != (task.head() == HeadKind::kCausalLm)) {
     return SpecError(loaded, task.name(),
         causal ? "the model is a decoder: expected causal_lm"
                : "the model is an encoder: expected model.encoder.architecture GPT2 or a gpt2 "
                  "folder");
   }
-  if (task.max_tokens() <= config.max_tokens()) return absl::OkStatus();
-  return SpecError(loaded, task.name() + ".max_tokens",
-      absl::StrCat(task.max_tokens(), ", but the model has ", config.max_tokens(), " positions"));
+  const auto check = [&](const char* field, int32_t tokens, const ModelConfig& of) {
+    if (tokens <= of.max_tokens()) return absl::OkStatus();
+    return SpecError(loaded, absl::StrCat(task.name(), field),
+        absl::StrCat(tokens, ", but the model has ", of.max_tokens(), " positions"));
+  };
+  const int32_t target = task.max_new_tokens();
+  RETURN_IF_ERROR(check(".max_target_tokens", target, config));
+  return check(".max_tokens", task.max_tokens() - target, pairs ? config.source[0] : config);
 }
 
 std::string TokenizerField(const TaskSpec& spec) {

@@ -54,7 +54,6 @@ class CausalLm : public Task {
       const Model& model, const DataStats& stats, const DecodeOptions&) const override {
     return NewLanguageModelEvaluation(*this, model, stats);
   }
-  bool evaluates_logits() const override { return false; }
 
   // Returns a prompt: what the tokenizer puts before a text, and the text.
   absl::StatusOr<std::vector<Example>> Encode(

@@ -1,5 +1,6 @@
 // Masked language modelling: predicts hidden tokens of unlabelled text; answers fill-mask.
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/text.h"
 #include "tasks/language_model.h"
@@ -80,7 +81,6 @@ class MaskedLm : public Task {
       const Model& model, const DataStats& stats, const DecodeOptions&) const override {
     return NewLanguageModelEvaluation(*this, model, stats);
   }
-  bool evaluates_logits() const override { return false; }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override {
     ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
@@ -165,14 +165,11 @@ class ReplacedTokens : public MaskedLm {
     sum.loss *= own().weight();
     return sum;
   }
-  absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {
-    return Task::ChanceLoss(train);
-  }
+  absl::StatusOr<double> ChanceLoss(const ExampleStore&) const override { return std::nan(""); }
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {
     return std::make_unique<ReplacedTokensEvaluation>(model, own().weight());
   }
-  bool evaluates_logits() const override { return true; }
 
  private:
   const ReplacedTokensSpec& own() const { return spec().replaced_tokens(); }

@@ -83,6 +83,9 @@ class Evaluation {
     int64_t targets = 0;             // that have a loss
     LossSum generator = {};          // loss of the model's generator
     std::vector<float> logits = {};  // [rows with a target, labels]; may be empty
+    // Of tasks with max_new_tokens: for each example the number of tokens that the model generates
+    // for its source, and these tokens.
+    std::vector<int32_t> generated = {};
   };
   // Runs the head on a batch: its pass and the hidden states of the rows with a target.
   virtual Output Compute(const Pass& pass, ConstMat hidden) const = 0;
@@ -134,6 +137,9 @@ class Task {
   const std::string& command() const { return command_; }
   // Longest sequence, special tokens included.
   virtual int32_t max_tokens() const = 0;
+  // Longest target, of tasks whose sequences are a source and a target; evaluations generate the
+  // targets. 0: others.
+  virtual int32_t max_new_tokens() const { return 0; }
   // True if `cloze pretrain` trains it, and evaluates a fixed number of times by default; false if
   // `cloze finetune` does, and evaluates once an epoch.
   virtual bool pretrains() const { return false; }
@@ -200,8 +206,6 @@ class Task {
   // -- Evaluation and inference.
   virtual std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats& stats, const DecodeOptions& options) const = 0;
-  // True if evaluation computes the logits of a whole batch at once.
-  virtual bool evaluates_logits() const { return true; }
   // The windows of a record, with the rows whose logits the answer needs.
   virtual absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const = 0;

@@ -68,8 +68,8 @@ absl::StatusOr<PredictionRows> PredictionRows::Open(
     };
   } else {
     return Error(Exit::kUsage,
-        "--predictions: a masked language model has none: expected a model "
-        "that answers for each text");
+        "--predictions: a language model or encoder-decoder has none: expected a model that "
+        "answers for each text (`cloze generate` writes targets)");
   }
   return PredictionRows(std::move(next), &decoder, writer);
 }

@@ -47,13 +47,25 @@ absl::StatusOr<Generator> Generator::Create(Session& session, GenerateOptions op
     return Error(
         Exit::kUsage, "--end-token ", options.end_token, ": expected an id below ", config.vocab);
   }
-  if (!options.stop.empty()) RETURN_IF_ERROR(session.TokenizerOr().status());
-  if (options.end_token < 0) options.end_token = config.end_id;
-  return Generator(session, std::move(options));
+  if (config.head == HeadKind::kSequenceToSequence && config.generation.start_id < 0) {
+    return Error(Exit::kMismatch, QuotePath(session.folder()),
+        ": config.json has no decoder_start_token_id, with which targets begin");
+  }
+  const auto tokenizer = session.TokenizerOr();
+  if (!options.stop.empty()) RETURN_IF_ERROR(tokenizer.status());
+  return Generator(session.model(), config, tokenizer.ok() ? *tokenizer : nullptr,
+      session.compute(), std::move(options));
+}
+
+Generator::Generator(Model& model, const ModelConfig& config, const Tokenizer* tokenizer,
+    DType compute, GenerateOptions options)
+    : model_(model), config_(config), tokenizer_(tokenizer), compute_(compute),
+      options_(std::move(options)) {
+  if (options_.end_token < 0) options_.end_token = config.end_id;
 }
 
 std::string Generator::Continuation(absl::Span<const int32_t> ids, size_t prompt) const {
-  const Tokenizer& tokenizer = **session_.TokenizerOr();
+  const Tokenizer& tokenizer = *tokenizer_;
   if (ids.size() > prompt && ids.back() == options_.end_token) ids.remove_suffix(1);
   if (encodes()) ids.remove_prefix(prompt), prompt = 0;
   const size_t before = tokenizer.Decode(ids.subspan(0, prompt)).size();
@@ -66,11 +78,11 @@ std::string Generator::Continuation(absl::Span<const int32_t> ids, size_t prompt
 bool Generator::Ends(const Hypothesis& hypothesis, size_t prompt) const {
   const std::vector<int32_t>& ids = hypothesis.ids;
   const auto size = static_cast<int64_t>(ids.size());
-  if (ids.back() == options_.end_token || size == session_.max_tokens() ||
+  if (ids.back() == options_.end_token || size == config_.max_tokens() ||
       size - static_cast<int64_t>(prompt) == options_.max_new_tokens)
     return true;
   if (options_.stop.empty()) return false;
-  const Tokenizer& tokenizer = **session_.TokenizerOr();
+  const Tokenizer& tokenizer = *tokenizer_;
   const std::string text = tokenizer.Decode(absl::MakeSpan(ids).subspan(prompt));
   return std::any_of(options_.stop.begin(), options_.stop.end(),
       [&](const std::string& stop) { return text.find(stop) != std::string::npos; });
@@ -101,24 +113,23 @@ ConstMat Generator::Logits(absl::Span<Hypothesis* const> hypotheses) {
   }
   batch.Pad();
   const Decoding decoding = {cache_, rows, seen, ends, source, source_ends};
-  Model& model = session_.model();
-  model.arena().Reset();
-  Pass pass = model.NewPass(batch, session_.compute());
+  model_.arena().Reset();
+  Pass pass = model_.NewPass(batch, compute_);
   pass.decoding = &decoding;
   return Rows(
-      ConstMat(model.head().Logits(pass, model.encoder().Infer(pass))), 0, hypotheses.size());
+      ConstMat(model_.head().Logits(pass, model_.encoder().Infer(pass))), 0, hypotheses.size());
 }
 
 void Generator::Constrain(
     absl::Span<const int32_t> ids, size_t prompt, absl::Span<float> scores) const {
   if (options_.repetition_penalty != 1)
     PenalizeRepetition(ids, options_.repetition_penalty, scores);
-  const GenerationConfig& config = session_.config().generation;
-  for (const int32_t id : config.banned) scores[id] = -std::numeric_limits<float>::infinity();
-  const bool last = std::ssize(ids) + 1 == session_.max_tokens() ||
+  const GenerationConfig& generation = config_.generation;
+  for (const int32_t id : generation.banned) scores[id] = -std::numeric_limits<float>::infinity();
+  const bool last = std::ssize(ids) + 1 == config_.max_tokens() ||
                     std::ssize(ids) + 1 - static_cast<int64_t>(prompt) == options_.max_new_tokens;
-  const int32_t forced = ids.size() == prompt ? config.forced_first_id : -1,
-                id = forced < 0 && last ? config.forced_last_id : forced;
+  const int32_t forced = ids.size() == prompt ? generation.forced_first_id : -1,
+                id = forced < 0 && last ? generation.forced_last_id : forced;
   if (id < 0) return;
   std::fill(scores.begin(), scores.end(), -std::numeric_limits<float>::infinity());
   scores[id] = 0;
@@ -163,22 +174,21 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> Generator::Generate(
 }
 
 void Generator::Reserve(absl::Span<const std::vector<int32_t>> prompts) {
-  const ModelConfig& config = session_.config();
   int64_t rows = 0, source_rows = 0;
   for (const auto& prompt : prompts) {
     const int64_t size = encodes() ? 1 : std::ssize(prompt);
     if (encodes()) source_rows += std::ssize(prompt);
-    rows += size + options_.beams * std::min(options_.max_new_tokens, config.max_tokens() - size);
+    rows += size + options_.beams * std::min(options_.max_new_tokens, config_.max_tokens() - size);
   }
-  const DType type = session_.compute();
-  const int64_t row = 2 * config.hidden * SizeOf(type),
-                bytes = (rows + source_rows) * row * config.layers;
+  const DType type = compute_;
+  const int64_t row = 2 * config_.hidden * SizeOf(type),
+                bytes = (rows + source_rows) * row * config_.layers;
   if (bytes > memory_.bytes()) memory_ = LargeMemory(bytes);
   cache_.clear();
   char* next = memory_.get();
   for (const int64_t count : {rows, source_rows}) {
-    for (int i = 0; i < config.layers; ++i, next += count * row)
-      cache_.push_back({next, count, 2 * config.hidden, 2 * config.hidden, type});
+    for (int i = 0; i < config_.layers; ++i, next += count * row)
+      cache_.push_back({next, count, 2 * config_.hidden, 2 * config_.hidden, type});
   }
   used_ = 0;
 }
@@ -192,9 +202,8 @@ absl::Status Generator::GenerateGroup(absl::Span<const std::vector<int32_t>> pro
   for (size_t i = 0; i < prompts.size(); ++i) {
     Hypothesis prompt = {.ids = prompts[i]};
     if (encodes()) {
-      prompt = {.ids = {session_.config().generation.start_id},
-          .source = &prompts[i],
-          .source_row = source_row};
+      prompt = {
+          .ids = {config_.generation.start_id}, .source = &prompts[i], .source_row = source_row};
       source_row += static_cast<int32_t>(prompts[i].size());
     }
     const size_t size = prompt.ids.size();
@@ -204,7 +213,7 @@ absl::Status Generator::GenerateGroup(absl::Span<const std::vector<int32_t>> pro
       running.beams.emplace(prompt, options_.beams, options_.length_penalty,
           [this, size](const Hypothesis& h) { return Ends(h, size); });
   }
-  const int64_t vocab = session_.config().vocab;
+  const int64_t vocab = config_.vocab;
   std::vector<float> logits;
   const auto add = [&](absl::Span<Hypothesis* const> hypotheses) {
     const ConstMat rows = Logits(hypotheses);

@@ -31,6 +31,10 @@ class Generator {
   // kMismatch unless the session has a decoder; kUsage for options that exclude each other or do
   // not fit the vocabulary. `session` must outlive this.
   static absl::StatusOr<Generator> Create(Session& session, GenerateOptions options);
+  // The same without checks, for evaluations. `tokenizer` may be null if there are no stop texts;
+  // all must outlive this.
+  Generator(Model& model, const ModelConfig& config, const Tokenizer* tokenizer, DType compute,
+      GenerateOptions options);
 
   // Returns for each prompt its ids and those that follow or, with an encoder, the start token and
   // those that follow it. Prompts have the numbers from `first`
@@ -48,11 +52,9 @@ class Generator {
 
  private:
   struct Running;
-  Generator(Session& session, GenerateOptions options)
-      : session_(session), options_(std::move(options)) {}
   bool Ends(const Hypothesis& hypothesis, size_t prompt) const;
   // True if the model has an encoder, which reads the prompts.
-  bool encodes() const { return !session_.config().source.empty(); }
+  bool encodes() const { return !config_.source.empty(); }
   // Allocates the cache for these prompts and what follows them, and empties it.
   void Reserve(absl::Span<const std::vector<int32_t>> prompts);
   // Applies the repetition penalty and what the model forces or forbids to the scores of what
@@ -68,7 +70,10 @@ class Generator {
   // Continues one prompt by the logits of its hypotheses.
   void Advance(Running& running, absl::Span<const absl::Span<float>> logits) const;
 
-  Session& session_;
+  Model& model_;
+  const ModelConfig& config_;
+  const Tokenizer* tokenizer_;
+  DType compute_;
   GenerateOptions options_;
   // For each block keys and values [rows, 2 hidden], then those of the sources. The first `used_`
   // rows are in use.

@@ -5,6 +5,7 @@
 
 #include "tasks/batcher.h"
 #include "tasks/generator.h"
+#include "tasks/inference/generator.h"
 
 namespace cloze {
 namespace {
@@ -17,34 +18,56 @@ struct RoundBatch {
   std::vector<Example> examples;
 };
 
+// Returns the targets that the model generates for the sources of `examples`, as
+// Evaluation::Output has them.
+absl::StatusOr<std::vector<int32_t>> GenerateTargets(Model& model, const Task& task, DType compute,
+    const std::atomic<bool>* stop, absl::Span<const Example> examples) {
+  std::vector<std::vector<int32_t>> sources;
+  for (const Example& example : examples)
+    sources.emplace_back(example.ids.begin(), example.ids.begin() + example.second);
+  Generator generator(model, model.config(), nullptr, compute,
+      {.max_new_tokens = task.max_new_tokens(), .stop_flag = stop});
+  ASSIGN_OR_RETURN(const auto targets, generator.Generate(sources, 0, [](size_t, auto) {}));
+  std::vector<int32_t> generated;
+  for (const std::vector<int32_t>& target : targets) {
+    generated.push_back(static_cast<int32_t>(target.size()) - 1);  // without the start token
+    generated.insert(generated.end(), target.begin() + 1, target.end());
+  }
+  return generated;
+}
+
 // Returns the outputs of all ranks; none if one of them is `stopped`.
 std::vector<Evaluation::Output> Collect(Ranks& ranks, Evaluation::Output mine, bool stopped) {
   const int me = ranks.rank(), size = ranks.size();
-  std::vector<double> numbers(1 + 6 * size);
-  double* own = &numbers[1 + 6 * me];
+  std::vector<double> numbers(1 + 7 * size);
+  double* own = &numbers[1 + 7 * me];
   own[0] = mine.sum.loss, own[1] = static_cast<double>(mine.sum.correct);
   own[2] = static_cast<double>(mine.targets), own[3] = static_cast<double>(mine.logits.size());
   own[4] = mine.generator.loss, own[5] = static_cast<double>(mine.generator.correct);
+  own[6] = static_cast<double>(mine.generated.size());
   numbers[0] = stopped && size > 1;
   ranks.Sum(absl::MakeSpan(numbers));
   std::vector<Evaluation::Output> outputs(size);
-  std::vector<Ranks::Message> send, receive;
+  std::vector<Ranks::Message> send[2], receive[2];
   for (int r = 0; r < size; ++r) {
-    const double* theirs = &numbers[1 + 6 * r];
+    const double* theirs = &numbers[1 + 7 * r];
     outputs[r].sum = {theirs[0], static_cast<int64_t>(theirs[1])};
     outputs[r].targets = static_cast<int64_t>(theirs[2]);
     outputs[r].generator = {theirs[4], static_cast<int64_t>(theirs[5])};
     outputs[r].logits.resize(r == me ? 0 : static_cast<size_t>(theirs[3]));
-    const auto message = [&](std::vector<float>& logits) {
-      return Ranks::Message{r, reinterpret_cast<char*>(logits.data()),
-          static_cast<int64_t>(logits.size() * sizeof(float))};
+    if (r == me) continue;
+    outputs[r].generated.resize(static_cast<size_t>(theirs[6]));
+    const auto message = [&](auto& values) {
+      return Ranks::Message{r, reinterpret_cast<char*>(values.data()),
+          static_cast<int64_t>(values.size() * sizeof(values[0]))};
     };
-    if (r != me)
-      send.push_back(message(mine.logits)), receive.push_back(message(outputs[r].logits));
+    send[0].push_back(message(mine.logits)), receive[0].push_back(message(outputs[r].logits));
+    send[1].push_back(message(mine.generated)), receive[1].push_back(message(outputs[r].generated));
   }
   if (numbers[0] > 0) return {};
-  ranks.Exchange(send, receive);
+  for (int part = 0; part < 2; ++part) ranks.Exchange(send[part], receive[part]);
   outputs[me].logits = std::move(mine.logits);
+  outputs[me].generated = std::move(mine.generated);
   return outputs;
 }
 
@@ -149,7 +172,7 @@ absl::StatusOr<MetricResults> Evaluate(
   const int64_t count =
       options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
-  const absl::Status interrupted = Error(Exit::kInterrupted, "stopped while evaluating");
+  absl::Status interrupted = Error(Exit::kInterrupted, "stopped while evaluating");
   std::vector<RoundBatch> round;  // one batch for each rank
   const auto run = [&]() -> absl::Status {
     Evaluation::Output mine;
@@ -163,6 +186,11 @@ absl::StatusOr<MetricResults> Evaluate(
           EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
       mine = evaluation->Compute(pass, model.encoder().Infer(pass));
       mine.generator = generator;
+      if (task.max_new_tokens() > 0) {
+        ASSIGN_OR_RETURN(mine.generated,
+            GenerateTargets(model, task, options.compute,
+                options.ranks->size() == 1 ? options.stop : nullptr, round[rank].examples));
+      }
     }
     std::vector<Evaluation::Output> outputs = Collect(*options.ranks, std::move(mine), stopped());
     if (outputs.empty()) return interrupted;

@@ -13,6 +13,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
+#include "encoder/halves.h"
 #include "encoder/model.h"
 #include "tasks/inference/predictor.h"
 #include "tasks/run/checkpoint.h"
@@ -113,7 +114,13 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
       replaced.push_back(param.name);
     }
   }
-  RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh, replaced));
+  if (before.source.empty() && !now.source.empty()) {
+    const std::string& decoder = spec_.model().decoder_from();
+    RETURN_IF_ERROR(
+        LoadHalves(folder, decoder.empty() ? folder : decoder, spec_.seed(), &model_, &fresh));
+  } else {
+    RETURN_IF_ERROR(model_.Load(folder, spec_.seed(), &fresh, replaced));
+  }
   if (before.head == now.head && !replaced.empty())
     notes->push_back(
         "the labels differ from those of model.start_from: its output layer is not used");

@@ -96,7 +96,8 @@ void MemoryPlan::RunEvaluation(const Batch& batch) const {
   const Pass pass =
       model_->NewPass(EvaluatedBatch(*model_, batch, compute_, &replaced, &generator), compute_);
   const Mat hidden = model_->encoder().Infer(pass);
-  if (task_->evaluates_logits()) model_->head().Logits(pass, hidden);
+  // Tasks over the vocabulary compute the loss of some rows at a time.
+  if (!TypeOf(task_->head()).tied) model_->head().Logits(pass, hidden);
   HeadLoss(*task_, model_->head(), pass, hidden, 0, {});
 }
 

@@ -6,11 +6,43 @@
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
+#include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/findings.h"
 
 namespace cloze {
 namespace {
+
+void SetDropout(const ModelSpec& model, ModelConfig* config) {
+  for (ModelConfig& source : config->source) SetDropout(model, &source);
+  if (model.has_dropout()) config->dropout = model.dropout(), config->classifier_dropout = -1;
+  if (model.has_attention_dropout()) config->attention_dropout = model.attention_dropout();
+}
+
+// Returns the encoder-decoder that sequence_to_sequence trains: `config` itself, or two models of
+// its shape, or it and model.decoder_from.
+absl::StatusOr<ModelConfig> WithDecoder(
+    const LoadedSpec& loaded, const Tokenizer& tokenizer, const ModelConfig& config) {
+  const ModelSpec& model = loaded.spec.model();
+  if (!config.source.empty() && !model.decoder_from().empty())
+    return SpecError(loaded, "model.decoder_from",
+        "model.start_from is an encoder-decoder: expected an encoder there, or none here");
+  if (!loaded.spec.has_sequence_to_sequence() || !config.source.empty()) return config;
+  absl::StatusOr<ModelConfig> decoder = config;
+  if (!model.decoder_from().empty()) decoder = LoadConfig(model.decoder_from());
+  auto pair = decoder.ok() ? PairOf(config, *decoder) : decoder;
+  if (!pair.ok()) {
+    return AtField(loaded,
+        model.start_from().empty()     ? "model.encoder"
+        : model.decoder_from().empty() ? "model.start_from"
+                                       : "model.decoder_from",
+        pair.status());
+  }
+  pair->end_id = tokenizer.special().sep;
+  pair->generation.start_id = tokenizer.special().cls;
+  SetDropout(model, &*pair);
+  return pair;
+}
 
 absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokenizer& tokenizer) {
   const ModelSpec& model = loaded.spec.model();
@@ -23,7 +55,7 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
     config.dropout = modern && !model.has_dropout() ? 0 : model.dropout();
     config.attention_dropout =
         modern && !model.has_attention_dropout() ? 0 : model.attention_dropout();
-    return config;
+    return WithDecoder(loaded, tokenizer, config);
   }
   auto config_or = LoadConfig(model.start_from());
   if (!config_or.ok()) return AtField(loaded, "model.start_from", config_or.status());
@@ -34,9 +66,8 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
             ": is quantized: expected a model with floating-point weights (train that one, then "
             "quantize the result)"));
   }
-  if (model.has_dropout()) config.dropout = model.dropout(), config.classifier_dropout = -1;
-  if (model.has_attention_dropout()) config.attention_dropout = model.attention_dropout();
-  return config;
+  SetDropout(model, &config);
+  return WithDecoder(loaded, tokenizer, config);
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loaded) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs.sh PROGRAM [--update]: checks docs/ against the program.
 #   - Runs the tutorials as they are written: of each page, in an empty folder, blocks ```textproto NAME are written to the
-#     file NAME and blocks ```sh are run. Only the time of pretraining is shortened.
+#     file NAME and blocks ```sh are run. Only pretraining and the run of translating.md are shortened.
 #   - Trains on each example file of data-formats.md (blocks ```file NAME).
 #   - Looks for each message of troubleshooting.md in the sources, and for each local link's file.
 #   - Compares spec-fields.md with `cloze spec explain`; --update writes it and does nothing else.
@@ -104,6 +104,8 @@ cat > "$work/bin/cloze" << END
 #!/usr/bin/env bash
 case \$1 in
   pretrain) exec "$program" "\$@" --set schedule.time_budget_minutes=0.15 ;;
+  finetune) [ "\$2" = translate.textproto ] && set -- "\$@" --set schedule.steps=100 --set evaluation.max_examples=50
+            exec "$program" "\$@" ;;
   *) exec "$program" "\$@" ;;
 esac
 END
@@ -154,4 +156,6 @@ grep -q '"label": "billing"' "$work/first-classifier/.out" || fail "first-classi
 (tutorial own-language)
 grep -q $'\tVERB\t' "$work/own-language/tagged.conllu" || fail "own-language.md: nothing tagged"
 (tutorial adapting)
+(tutorial translating)
+grep -q '"exact_match"' "$work/translating/.out" || fail "translating.md: no metrics"
 echo "docs: ok"

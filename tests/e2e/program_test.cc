@@ -192,6 +192,36 @@ TEST_F(ProgramTest, ANumberForEachPairOfTexts) {
   EXPECT_THAT(c.err, HasSubstr("text_field: no column \"a\"; there are \"text\", \"label\""));
 }
 
+// An encoder and a decoder that begin as the pretrained encoder.
+TEST_F(ProgramTest, WritesATargetForEachSource) {
+  std::ofstream pairs(Path("pairs.tsv"));
+  pairs << "text\ttarget\n";
+  for (int i = 0; i < 80; ++i) pairs << "a great film\tgood joy\na dull movie\tbad waste of time\n";
+  pairs.close();
+  Spec("pairs",
+      "model { start_from: \"" + Path("mlm") +
+          "\" } sequence_to_sequence { max_tokens: 24 max_target_tokens: 12 }",
+      "pairs.tsv", 60);
+  const std::string run = "finetune " + Path("pairs.textproto") +
+                          " --set train.text_pair_field=target"
+                          " --set validation.text_pair_field=target";
+  Expect0(run + " --plan");
+  Expect0(run);
+  Expect0("verify " + Path("pairs"));
+  const RunResult r =
+      RunCloze("generate --model " + Path("pairs"), "printf 'a great film\\na dull movie\\n' | ");
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(r.out, "good joy\nbad waste of time\n");
+  const RunResult metrics =
+      RunCloze("evaluate --model " + Path("pairs") + " --data " + Path("pairs.tsv"));
+  ASSERT_EQ(metrics.exit, 0) << metrics.err;
+  EXPECT_EQ(json::parse(metrics.out)["exact_match"], 1.0);
+  EXPECT_THAT(json::parse(metrics.out)["bleu_signature"], HasSubstr("tok:13a"));
+  const RunResult other = RunCloze("predict --model " + Path("pairs"), "echo text | ");
+  EXPECT_NE(other.exit, 0);
+  EXPECT_THAT(other.err, HasSubstr("has a head for sequence_to_sequence: use `cloze generate`"));
+}
+
 TEST_F(ProgramTest, TagsColumnForColumn) {
   const RunResult r =
       RunCloze("tag --format conllu --model " + Path("tagger") + " " + Path("tags.conllu"));

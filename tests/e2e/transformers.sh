@@ -122,4 +122,20 @@ for name in gpt2-start gpt2-causal gpt2-merged new-gpt2-causal; do
       --beams $beams > "$work/$name.generated-$beams"
   done
 done
+# Encoder-decoders: folders written by transformers and a pair of two encoders, which training continues.
+targets() {  # name, the start
+  printf 'model { start_from: "%s" } sequence_to_sequence { max_tokens: 24 max_target_tokens: 24 } train { files: "%s" text_pair_field: "other" } batch { tokens: 256 } optimizer { learning_rate: 0.003 } schedule { steps: 20 } runtime { threads: 1 } output { directory: "%s" }\n' \
+    "$work/$2" "$work/pairs.tsv" "$work/$1" > "$work/$1.textproto"
+  "$cloze" finetune "$work/$1.textproto" > /dev/null 2>&1
+  for beams in 1 3; do
+    "$cloze" generate --model "$work/$1" --input "$work/prompts.ids" --input-format ids --output-format ids --max-new-tokens 15 --beams $beams > "$work/$1.generated-$beams"
+  done
+}
+for name in bart marian; do
+  $python "$sees/transformers_check.py" "$sees" make $name bpe
+  cp "$work/bpe/"* "$work/$name-start/"
+  targets $name-targets $name-start
+done
+targets bert-targets post-mlm
+targets roberta-targets roberta-mlm
 $python "$sees/transformers_check.py" "$sees" check

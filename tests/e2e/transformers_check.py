@@ -3,12 +3,14 @@ import inspect, itertools, json, os, sys
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForQuestionAnswering, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification,
                           AutoModelForTokenClassification, AutoTokenizer, ElectraConfig, ElectraForMaskedLM)
 
 # Families beside BERT: model_type and its configuration.
 SIZES = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, max_position_embeddings=34, initializer_range=0.2)
 DEBERTA = dict(relative_attention=True, position_buckets=8, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm", position_biased_input=False)
+DECODER = dict(d_model=48, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3, decoder_attention_heads=3, encoder_ffn_dim=96, decoder_ffn_dim=96,
+               max_position_embeddings=34, init_std=0.2)
 FAMILIES = {
     "roberta": ("roberta", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
     "xlm-roberta": ("xlm-roberta", SIZES | dict(type_vocab_size=1, layer_norm_eps=1e-5)),
@@ -22,6 +24,8 @@ FAMILIES = {
     "deberta-v2": ("deberta-v2", SIZES | DEBERTA | dict(share_att_key=True)),
     "deberta-v2-xlarge": ("deberta-v2", SIZES | DEBERTA | dict(type_vocab_size=2, position_biased_input=True, conv_kernel_size=3, conv_act="gelu")),
     "gpt2": ("gpt2", dict(n_embd=48, n_layer=2, n_head=3, n_positions=32, initializer_range=0.2, bos_token_id=0, eos_token_id=2)),
+    "bart": ("bart", DECODER | dict(pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2)),
+    "marian": ("marian", DECODER | dict(pad_token_id=1, eos_token_id=2, decoder_start_token_id=1, forced_eos_token_id=2, scale_embedding=True)),
     "albert-groups": ("albert", SIZES | dict(embedding_size=48, num_hidden_groups=2, inner_group_num=2)),
 }
 work = sys.argv[1]
@@ -30,7 +34,8 @@ if sys.argv[2] == "make":
     torch.manual_seed(1)
     words = Tokenizer.from_file(os.path.join(work, vocabulary, "tokenizer.json")).get_vocab_size()
     kind, config = FAMILIES[name]
-    (AutoModelForCausalLM if kind == "gpt2" else AutoModelForMaskedLM).from_config(AutoConfig.for_model(kind, vocab_size=words, **config)).save_pretrained(os.path.join(work, f"{name}-start"))
+    cls = {"gpt2": AutoModelForCausalLM, "bart": AutoModelForSeq2SeqLM, "marian": AutoModelForSeq2SeqLM}.get(kind, AutoModelForMaskedLM)
+    cls.from_config(AutoConfig.for_model(kind, vocab_size=words, **config)).save_pretrained(os.path.join(work, f"{name}-start"))
     sys.exit(0)
 worst = 0.0
 
@@ -136,10 +141,23 @@ def check_generated(name, model):
             assert [int(word) for word in ours.split()] == theirs, (name, beams, ours, theirs)
 
 
+def check_targets(name):
+    """A model of sequence_to_sequence loads and writes the same targets."""
+    model, info = AutoModelForSeq2SeqLM.from_pretrained(os.path.join(work, name), output_loading_info=True)
+    missing = {key for key in info["missing_keys"] if not key.startswith("encoder.pooler.") and "embed_positions" not in key}
+    assert not missing and not info["unexpected_keys"] and not info["mismatched_keys"], (name, info)
+    for beams in (1, 3):
+        for source, ours in zip(lines("prompts.ids"), lines(f"{name}.generated-{beams}"), strict=True):
+            ids = torch.tensor([[int(word) for word in source.split()]])
+            theirs = model.eval().generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=15, num_beams=beams, do_sample=False)[0].tolist()
+            assert [int(word) for word in ours.split()] == theirs, (name, beams, ours, theirs)
+    print(f"{name}: the same targets")
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"causal": AutoModelForCausalLM, "merged": AutoModelForCausalLM, "start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "replaced": AutoModelForPreTraining, "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
-for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta", "modern", "new-gpt2"):
+for norm in ("post", "pre", *(name for name in FAMILIES if name not in ("bart", "marian")), "new-electra", "new-albert", "new-deberta", "modern", "new-gpt2"):
     for kind, cls in kinds.items():
         cls = AutoModelForCausalLM if norm == "gpt2" else cls
         folder = os.path.join(work, f"{norm}-{kind}")
@@ -176,6 +194,8 @@ for norm in ("post", "pre", *FAMILIES, "new-electra", "new-albert", "new-deberta
             compare(f"{norm}-{kind} scores {i}", torch.tensor(ours), theirs)
             if kind == "several":
                 assert answer["labels"] == [n for n, p in zip(names, theirs) if p >= 0.5], folder
+for name in ("bart-targets", "marian-targets", "bert-targets", "roberta-targets"):
+    check_targets(name)
 folder = os.path.join(work, "new-electra-replaced")
 generator, info = ElectraForMaskedLM.from_pretrained(
     folder, config=ElectraConfig.from_json_file(f"{folder}/generator_config.json"), variant="generator", output_loading_info=True)

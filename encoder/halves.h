@@ -1,0 +1,20 @@
+// Starts an encoder-decoder from two encoders.
+#ifndef CLOZE_ENCODER_HALVES_H_
+#define CLOZE_ENCODER_HALVES_H_
+
+#include <string>
+#include <vector>
+
+#include "encoder/model.h"
+
+namespace cloze {
+
+// Reads the halves of `model`, a pair (see PairOf), from the folders of the encoder and of the
+// decoder. Initializes what these lack: the attention to the encoder and, without a masked-LM head,
+// the decoder's head; adds to *fresh what is new. Errors of LoadConfig and Model::Load.
+absl::Status LoadHalves(const std::string& encoder, const std::string& decoder, uint64_t seed,
+    Model* model, std::vector<std::string>* fresh);
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_HALVES_H_
