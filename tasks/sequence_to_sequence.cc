@@ -78,12 +78,11 @@ class SequenceToSequence : public Task {
     config->task_fields["max_target_tokens"] = spec_.max_target_tokens();
   }
   void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
-    int32_t source = std::min<int64_t>(longest, config.source[0].max_tokens()),
-            target = std::min<int64_t>(longest, config.max_tokens());
-    fields.Integer("max_tokens", false, 8, source, &source);
-    fields.Integer("max_target_tokens", false, 2, target, &target);
-    spec_.set_max_tokens(source);
-    spec_.set_max_target_tokens(target);
+    int32_t source = config.source[0].max_tokens(), target = config.max_tokens();
+    fields.Integer("max_tokens", false, 8, 1'000'000, &source);
+    fields.Integer("max_target_tokens", false, 2, 1'000'000, &target);
+    spec_.set_max_tokens(std::min<int64_t>(longest, source));
+    spec_.set_max_target_tokens(std::min<int64_t>(longest, target));
   }
   absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed) override {
     start_ = config.generation.start_id, end_ = config.end_id;

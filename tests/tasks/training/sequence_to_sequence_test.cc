@@ -60,6 +60,13 @@ TEST_F(SequenceToSequenceTest, LearnsToTurnWordsAround) {
   EXPECT_EQ(config->head, HeadKind::kSequenceToSequence);
   EXPECT_EQ(config->generation.start_id, 2);
   EXPECT_EQ(config->end_id, 3);
+  // Without its spec, and with positions for more than is read.
+  EXPECT_EQ((*RestoreTask("x", *config, 64))->max_tokens(), 12 + 8);
+  ModelConfig longer = *config;
+  longer.task_fields["max_tokens"] = 600;
+  const auto task = RestoreTask("x", longer, 64);
+  ASSERT_TRUE(task.ok()) << task.status();
+  EXPECT_EQ((*task)->max_tokens(), 64 + 8);
 }
 
 TEST_F(SequenceToSequenceTest, ResumesWithTheSameBits) {
