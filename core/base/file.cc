@@ -1,5 +1,6 @@
 #include "core/base/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "core/base/text.h"
@@ -91,16 +93,21 @@ bool IsDirectory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// Not std::filesystem::directory_iterator, which terminates the program if memory is short.
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& directory) {
-  std::error_code error;
-  const auto failed = [&](Exit exit, absl::string_view what) {
-    return Error(exit, QuotePath(directory), ": ", what, ": ", error.message());
+  struct Close {
+    void operator()(DIR* open) const { ::closedir(open); }
   };
-  std::filesystem::directory_iterator entry(directory, error);
-  if (error) return failed(Exit::kNoInput, "cannot open the directory");
+  const std::unique_ptr<DIR, Close> open(::opendir(directory.c_str()));
+  if (open == nullptr) return Errno(Exit::kNoInput, "cannot open the directory", directory);
   std::vector<std::string> names;
-  for (; entry != end(entry); entry.increment(error)) names.push_back(entry->path().filename());
-  if (error) return failed(Exit::kIo, "cannot read the directory");
+  errno = 0;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const absl::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return Errno(Exit::kIo, "cannot read the directory", directory);
   std::sort(names.begin(), names.end());
   return names;
 }
