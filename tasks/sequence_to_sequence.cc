@@ -8,8 +8,6 @@
 namespace cloze {
 namespace {
 
-using Spec = SequenceToSequenceSpec;
-
 // Loss after right tokens, and scores of the generated targets against the texts of the data.
 class TargetEvaluation : public Evaluation {
  public:
@@ -63,7 +61,7 @@ class TargetEvaluation : public Evaluation {
 
 class SequenceToSequence : public Task {
  public:
-  explicit SequenceToSequence(const Spec& spec)
+  explicit SequenceToSequence(const SequenceToSequenceSpec& spec)
       : Task("sequence_to_sequence", HeadKind::kSequenceToSequence, "generate"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens() + spec_.max_target_tokens(); }
@@ -169,7 +167,7 @@ class SequenceToSequence : public Task {
   }
   EncodedText SequenceOf(const Tokenizer& tokenizer, const TextExample& item) const;
 
-  Spec spec_;
+  SequenceToSequenceSpec spec_;
   int32_t start_ = -1, end_ = -1;
   std::vector<std::string> references_;  // the targets of the evaluated data
 };
@@ -208,7 +206,7 @@ EncodedText SequenceToSequence::SequenceOf(
 
 }  // namespace
 
-std::unique_ptr<Task> MakeSequenceToSequence(const Spec& spec) {
+std::unique_ptr<Task> MakeSequenceToSequence(const SequenceToSequenceSpec& spec) {
   return std::make_unique<SequenceToSequence>(spec);
 }
 
