@@ -1,10 +1,13 @@
 // `cloze pretrain` and `cloze finetune`: train a model as a spec describes.
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tasks/reports/plan.h"
@@ -19,9 +22,10 @@ namespace cloze {
 namespace {
 
 struct Options {
-  std::string spec, fork;
+  std::string spec, fork, network;
   std::vector<std::string> overrides, sweeps;
   bool plan = false, json = false;
+  int ranks = 1;
 };
 
 struct Row {
@@ -58,7 +62,7 @@ Row DataRow(const char* name, const DataEstimate& data) {
       absl::StrCat("tokens in ", FormatCount(data.sequences), " sequences", share)};
 }
 
-std::vector<Row> TimeRows(const RunPlan& plan, int repeat) {
+std::vector<Row> TimeRows(const RunPlan& plan, const Options& options, int repeat) {
   const Speed& speed = plan.speed;
   std::vector<Row> rows = {DataRow("training data", plan.train)};
   if (plan.validation.tokens > 0) rows.push_back(DataRow("validation data", plan.validation));
@@ -70,6 +74,12 @@ std::vector<Row> TimeRows(const RunPlan& plan, int repeat) {
                       "threads, %s, %.1f s",
           speed.pass_tokens, Threads(), plan.compute == DType::kF32 ? "f32" : "bf16",
           speed.seconds)});
+  if (options.ranks > 1) {
+    rows.push_back({"ranks", absl::StrCat(options.ranks),
+        absl::StrFormat("a step takes %.3g s, %.1f %% of it to communicate%s", plan.step_seconds,
+            100 * plan.network_seconds / plan.step_seconds,
+            options.network.empty() ? "" : absl::StrCat(" at ", options.network, "/s"))});
+  }
   std::vector<std::string> remarks;
   if (plan.evaluations > 0)
     remarks.push_back(absl::StrFormat("%s of it for %.0f evaluations",
@@ -88,14 +98,30 @@ absl::Status PrintRows(const std::vector<Row>& rows) {
   return WriteStdout(text);
 }
 
+// "10Gb" and "500Mb" are bits per second; "": no limit.
+absl::StatusOr<double> BitsPerSecond(absl::string_view text) {
+  absl::string_view number = text;
+  const double unit = absl::ConsumeSuffix(&number, "Gb") ? 1e9 : 1e6;
+  double value = 0;
+  if (text.empty()) return value;
+  if ((unit == 1e9 || absl::ConsumeSuffix(&number, "Mb")) && absl::SimpleAtod(number, &value) &&
+      std::isfinite(value) && value > 0)
+    return value * unit;
+  return UsageError(absl::StrCat(
+      "--network: \"", Quote(text), "\": expected bits per second, for example 10Gb or 500Mb"));
+}
+
 // Prints the memory and time that the run would need. Creates no run directory. kLimit, after
 // printing the part about memory, if the run does not fit.
-absl::Status PrintPlan(const LoadedSpec& loaded, const std::atomic<bool>* stop) {
+absl::Status PrintPlan(
+    const LoadedSpec& loaded, const Options& options, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(const TemporaryFolder scratch, TemporaryFolder::Create());
-  ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(loaded, {.scratch = scratch.path(), .stop = stop}));
+  PlanOptions how = {.scratch = scratch.path(), .stop = stop, .ranks = options.ranks};
+  ASSIGN_OR_RETURN(how.network, BitsPerSecond(options.network));
+  ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(loaded, how));
   RETURN_IF_ERROR(PrintRows(MemoryRows(loaded.spec, plan)));
   RETURN_IF_ERROR(plan.fits);
-  return PrintRows(TimeRows(plan, loaded.spec.repeat()));
+  return PrintRows(TimeRows(plan, options, loaded.spec.repeat()));
 }
 
 void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
@@ -173,7 +199,9 @@ absl::Status Train(const Options& options, bool pretrain) {
   const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
   if (options.plan && !options.sweeps.empty())
     return UsageError("--plan: is for one run: expected no --sweep");
-  if (options.plan) return PrintPlan(loaded, stop);
+  if (!options.plan && (options.ranks > 1 || !options.network.empty()))
+    return UsageError("--ranks and --network: expected --plan; mpirun -n gives the ranks of a run");
+  if (options.plan) return PrintPlan(loaded, options, stop);
   const Trainer::Options how = {.preparing = ranks.first() ? ShowPreparing : nullptr,
       .stop = stop,
       .after_step = nullptr,
@@ -211,6 +239,13 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
         {.type = "FOLDER"});
     command.Add("--plan", &options.plan,
         "Estimate memory and time, from a few real steps, without training.");
+    command.Add("--ranks", &options.ranks,
+        "With --plan: number of ranks of cloze-mpi, each on a machine like this one.",
+        {.min = 1, .max = 4096, .type = "N"});
+    command.Add("--network", &options.network,
+        "With --plan --ranks: bits per second that a rank can send, as 10Gb or 500Mb. Without: no "
+        "limit.",
+        {.type = "RATE"});
     command.Add("--sweep", &options.sweeps,
         "Train a run for each value of a field: --sweep optimizer.learning_rate=1e-4,2e-4. "
         "Repeatable: all combinations. Each run has a folder in output.directory, named "

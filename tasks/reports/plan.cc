@@ -79,16 +79,36 @@ DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const Buil
       examples * share, built.store.tokens() * sample.scale() * share, sample.bytes, sample.read};
 }
 
-void PlanTime(const TaskSpec& spec, double per_epoch, RunPlan* plan) {
-  const double epoch_tokens = plan->train.tokens, step_tokens = epoch_tokens / per_epoch;
-  const double step_seconds =
-      step_tokens / plan->speed.tokens_per_second + plan->speed.step_seconds;
-  plan->tokens_per_second = step_tokens / step_seconds;
+// Returns the seconds per step in which a rank sends and receives: gradients and weights or, with
+// local_steps, weights and moments.
+double NetworkSeconds(const TaskSpec& spec, const PlanOptions& options, int64_t trained) {
+  if (options.network <= 0) return 0;
+  const int64_t local = spec.distributed().local_steps();
+  const double arrays = local > 1 ? 3.0 / local : 1,
+               floats = 2.0 * arrays * trained * (options.ranks - 1) / options.ranks;
+  return 8 * sizeof(float) * floats / options.network;
+}
+
+// A step takes as long as the rank with the most passes.
+void PlanStep(const TaskSpec& spec, const PlanOptions& options, double step_tokens, RunPlan* plan) {
+  const Speed& speed = plan->speed;
+  const double passes = std::ceil(step_tokens / plan->micro_tokens - 0.01),
+               most = std::ceil(passes / options.ranks) / std::max(passes, 1.0);
+  const bool apart = spec.distributed().local_steps() > 1;
+  plan->network_seconds = NetworkSeconds(spec, options, plan->trained);
+  plan->step_seconds = step_tokens * most / speed.tokens_per_second +
+                       speed.update_seconds / (apart ? 1 : options.ranks) + speed.packing_seconds +
+                       plan->network_seconds;
+  plan->tokens_per_second = step_tokens / plan->step_seconds;
+}
+
+void PlanTime(const TaskSpec& spec, int ranks, double per_epoch, RunPlan* plan) {
+  const double step_tokens = plan->train.tokens / per_epoch, step_seconds = plan->step_seconds;
   double evaluated = plan->validation.tokens;
   if (const int64_t most = spec.evaluation().max_examples();
       most > 0 && most < plan->validation.sequences)
     evaluated *= most / plan->validation.sequences;
-  const double evaluation_seconds = evaluated / plan->speed.evaluation_tokens_per_second;
+  const double evaluation_seconds = evaluated / plan->speed.evaluation_tokens_per_second / ranks;
   plan->timed = spec.schedule().time_budget_minutes() > 0;
   if (plan->timed) {
     plan->train_seconds = 60 * spec.schedule().time_budget_minutes();
@@ -152,8 +172,8 @@ absl::StatusOr<Speed> MeasureSpeed(
     pass();  // generates kernels and touches memory
     last = TimeOf(pass);
     if (speed.pass_tokens == 0) {
-      speed.step_seconds = TimeOf([&] { optimizer.Step(1e-6, optimizer.GradNorm()); });
-      speed.step_seconds += std::max(TimeOf(pass) - last, 0.0);  // the next pass packs the weights
+      speed.update_seconds = TimeOf([&] { optimizer.Step(1e-6, optimizer.GradNorm()); });
+      speed.packing_seconds = std::max(TimeOf(pass) - last, 0.0);  // in the next pass
     }
     const auto infer = [&] {
       model.arena().Reset();
@@ -194,7 +214,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
     loaded.spec.mutable_batch()->set_micro_tokens(run->spec.batch().micro_tokens());
   RETURN_IF_ERROR(VerifySpec(loaded));
   const MemoryPlan memory(
-      spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()));
+      spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()), options.ranks);
   plan.parameters = memory.parameters();
   plan.trained = memory.trained();
   plan.limit = MemoryLimit(spec);
@@ -216,7 +236,8 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
       std::llround(step_tokens), int64_t{setup.task->max_tokens()}, plan.micro_tokens);
   ASSIGN_OR_RETURN(
       plan.speed, MeasureSpeed(spec, setup, plan.compute, most, options.probe_seconds));
-  PlanTime(spec, per_epoch, &plan);
+  PlanStep(spec, options, step_tokens, &plan);
+  PlanTime(spec, options.ranks, per_epoch, &plan);
   return plan;
 }
 

@@ -13,6 +13,8 @@ struct PlanOptions {
   std::string scratch;  // an empty folder for temporary files
   const std::atomic<bool>* stop = nullptr;
   double probe_seconds = 3;
+  int ranks = 1;       // of cloze-mpi, on machines like this one
+  double network = 0;  // bits per second between ranks; 0: no limit
 };
 
 // Size of the training or validation data, estimated from its beginning if it is large and not in
@@ -24,8 +26,9 @@ struct DataEstimate {
 
 // How fast this machine trains a model, measured with a few real passes.
 struct Speed {
-  double tokens_per_second = 0;  // of forward and backward passes
-  double step_seconds = 0;       // of each optimizer step: norm, AdamW, packing the weights
+  double tokens_per_second = 0;             // of forward and backward passes
+  double update_seconds = 0;                // of each optimizer step: norm, AdamW
+  double packing_seconds = 0;               // of the weights, after each step
   double evaluation_tokens_per_second = 0;  // of forward passes
   int64_t pass_tokens = 0;                  // in the largest pass
   double seconds = 0;                       // spent measuring
@@ -48,6 +51,7 @@ struct RunPlan {
   // Time.
   bool timed = false;  // the clock ends the run
   Speed speed;
+  double step_seconds = 0, network_seconds = 0;      // of a step; the second is part of the first
   double tokens_per_second = 0;                      // of whole training steps
   double train_seconds = 0, evaluation_seconds = 0;  // if timed, the first includes the second
 };

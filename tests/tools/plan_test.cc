@@ -64,6 +64,28 @@ TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
   EXPECT_EQ(Files(), files) << "neither run directory nor scratch files";
 }
 
+// The model has 20,000 parameters or so: at 1 Mb/s a step of 2 ranks sends 0.6 s, of 4 ranks 1.5
+// times that. local_steps sends three arrays once in that many steps.
+TEST_F(Plan, CountsTheTimeOfTheNetwork) {
+  const auto seconds = [&](const std::string& arguments) {
+    const RunResult plan = Cloze("pretrain --plan m --set batch.micro_tokens=100 " + arguments);
+    EXPECT_EQ(plan.exit, 0) << plan.err;
+    const size_t at = plan.out.find("a step takes ");
+    return at == std::string::npos ? 0 : std::stod(plan.out.substr(at + 13));
+  };
+  const double two = seconds("--ranks 2 --network 1Mb"), four = seconds("--ranks 4 --network 1Mb");
+  EXPECT_NEAR(four / two, 1.5, 0.1);
+  EXPECT_NEAR(seconds("--ranks 2 --network 1Mb --set distributed.local_steps=6") / two, 0.5, 0.1);
+  EXPECT_LT(seconds("--ranks 2 --network 10Gb"), two / 5);
+  EXPECT_EQ(seconds(""), 0);
+  for (const char* wrong : {"10", "Gb", "-1Gb", "1e999Gb", "10GB", "nanGb"}) {
+    const RunResult plan = Cloze(std::string("pretrain --plan m --ranks 2 --network ") + wrong);
+    EXPECT_EQ(plan.exit, 2) << wrong;
+    EXPECT_THAT(plan.err, HasSubstr("expected bits per second, for example 10Gb")) << wrong;
+  }
+  EXPECT_THAT(Cloze("pretrain m --ranks 2").err, HasSubstr("expected --plan"));
+}
+
 TEST_F(Plan, KnowsWhatARunDoes) {
   ASSERT_EQ(Cloze("finetune c --set schedule.epochs=1").exit, 0);
   const RunResult again = Cloze("finetune --plan c --set schedule.epochs=1");
