@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace cloze {
 namespace {
 
@@ -50,9 +52,15 @@ absl::Status Ranks::OnFirst(absl::FunctionRef<absl::Status()> f) {
 }
 
 absl::Status Ranks::Together(absl::FunctionRef<absl::Status()> f) {
-  const double timeout = std::exchange(timeout_, 0);
-  absl::Status status = Agree(f());
-  timeout_ = timeout;
+  const bool before = std::exchange(patient_, true);
+  absl::Status status;
+  {
+    BeginWork();
+    const absl::Cleanup end = [this] { EndWork(); };
+    status = f();
+  }
+  status = Agree(status);
+  patient_ = before;
   return status;
 }
 

@@ -38,15 +38,15 @@ class Ranks {
   // Sends and receives. Messages between two ranks arrive in order.
   virtual void Exchange(absl::Span<const Message> /*send*/, absl::Span<const Message> /*receive*/) {
   }
-  // Seconds that a rank waits for the others before it ends the job; 0: any time.
+  // Seconds that a rank waits for the others before it ends the job.
   void set_timeout(double seconds) { timeout_ = seconds; }
   // Seconds that this rank has waited for the others so far.
   double waited() const { return waited_; }
 
   // Returns the error of the lowest rank that has one, on every rank.
   absl::Status Agree(const absl::Status& status);
-  // Calls f on every rank, without a limit of the time that they wait for each other. Returns the
-  // error of the lowest rank that has one.
+  // Calls f on every rank, which may take any time: a rank ends the job only if it hears nothing of
+  // one that is at work. Returns the error of the lowest rank that has one.
   absl::Status Together(absl::FunctionRef<absl::Status()> f);
   // Calls f on rank 0 only, for which the others wait any time. Returns its status on every rank.
   absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);
@@ -56,7 +56,12 @@ class Ranks {
   absl::Status CheckSame(absl::string_view what, absl::string_view value);
 
  protected:
+  // Called around work that may take any time.
+  virtual void BeginWork() {}
+  virtual void EndWork() {}
+
   double timeout_ = 300, waited_ = 0;
+  bool patient_ = false;  // ranks may be at such work while this one waits
 };
 
 // The only rank of its process.

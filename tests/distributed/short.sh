@@ -9,35 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 fail() { echo "short.sh: $*" >&2; exit 1; }
-# For Open MPI: as root, and more ranks than cores.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
-export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none  # Open MPI 5
-
-cat "$root"/docs/*.md > text.txt
-{ printf 'text\tlabel\n'; for i in $(seq 120); do printf 'the %s sat on mat %d\t%s\n' "$((i % 3))" "$i" "l$((i % 3))"; done; } > classes.tsv
-for i in $(seq 60); do printf 'the\tO\ncat\tB-ANIMAL\nsat\tO\n%d\tO\n\n' "$i"; done > tags.conll
-encoder="tokenizer: '$root/tests/golden/release_0.1/vocab' encoder { preset: CUSTOM layers: 3 hidden: 128 heads: 2 intermediate: 512 max_positions: 64 }"
-common="runtime { threads: 1 } distributed { timeout_seconds: 20 } output { directory: 'run' checkpoint_every_steps: 4 log_every_steps: 1 }"
-cat > lm.textproto << END
-model { $encoder } masked_lm { max_tokens: 64 } train { files: 'text.txt' } validation { share: 0.05 }
-batch { tokens: 1024 micro_tokens: 192 } schedule { steps: 12 } optimizer { ema_decay: 0.9 clip_updates: true } $common
-END
-cat > class.textproto << END
-model { $encoder } sequence_classification { max_tokens: 32 } train { files: 'classes.tsv' } validation { files: 'classes.tsv' }
-batch { examples: 20 micro_tokens: 64 } schedule { steps: 12 } $common
-END
-cat > tag.textproto << END
-model { $encoder } token_tagging { max_tokens: 32 crf: true } train { files: 'tags.conll' } validation { files: 'tags.conll' }
-batch { examples: 20 micro_tokens: 64 } schedule { steps: 6 } $common
-END
-cat > lora.textproto << END
-model { start_from: 'lm-one' } trainable { lora { rank: 2 } } sequence_classification { max_tokens: 32 }
-train { files: 'classes.tsv' } batch { examples: 20 micro_tokens: 64 } schedule { steps: 6 } $common
-END
+. "$root/tests/distributed/specs.sh"
 
 ranks() { timeout 120 mpirun -n "$1" "$mpi_program" "${@:2}" --set output.directory="$run" > out 2> err < /dev/null; }
-bits() { (cd "$1" && cat ./*model.safetensors metrics.json "step-$2"/*model.safetensors "step-$2"/optimizer.safetensors | sha256sum); }
 same() { [ "$(bits "$1" "$2")" = "$(bits "$run" "$2")" ] || fail "$run and $1 differ"; }
 
 # The same bits as one process, for several kinds of runs; every rank writes to no file but its own.
@@ -68,6 +42,23 @@ same apart 00000012
 "$program" evaluate --json --model class-one --data classes.tsv > one.json 2> err || fail "evaluation: $(cat err)"
 timeout 60 mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
 cmp one.json three.json || fail "evaluation differs"
+
+# Rank 0 may tokenise for longer than the timeout, but not be silent: then rank 1 ends the job.
+for i in $(seq 80); do cat text.txt; done > long.txt
+long="pretrain lm.textproto --set train.files=long.txt --set schedule.steps=1 --set distributed.timeout_seconds=1"
+run=patient
+ranks 2 $long || fail "$run: $(cat err)"
+mpirun -n 2 "$mpi_program" $long --set output.directory=silent > out 2> err < /dev/null &
+job=$!
+for _ in $(seq 100); do
+  children=$(pgrep -P $job -f "$mpi_program") && [ -e silent ] && break
+  sleep 0.05
+done
+kill -STOP "$(echo "$children" | head -1)"
+status=0
+wait $job || status=$?
+[ $status = 75 ] || fail "a silent rank 0: exit $status: $(cat err)"
+grep -q 'no answer for 1 s from rank 0 on' err || fail "a silent rank 0: $(cat err)"
 
 # A rank is told to stop, is killed, is stopped; mpirun is killed. The next job, of other size, continues.
 run=stopped longer="--set schedule.steps=80 --set output.checkpoint_every_steps=10"

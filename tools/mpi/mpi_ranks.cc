@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr int kLost = static_cast<int>(Exit::kInterrupted);
 constexpr double kSpin = 0.02;          // seconds before a waiting rank leaves the core to others
 constexpr double kNotice = 1;           // seconds before a waiting rank tells so
+constexpr double kBeat = 5;             // most seconds between notices of a rank at work
 constexpr double kLeave = 5;            // seconds that a rank with an error waits for the others
 constexpr int64_t kMessage = 64 << 20;  // bytes of an MPI message
 
@@ -33,7 +35,7 @@ void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); 
 
 MpiRanks::MpiRanks() {
   int provided = 0;
-  Check(::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+  Check(::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
   Check(::MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   Check(::MPI_Comm_size(MPI_COMM_WORLD, &size_));
   for (MPI_Comm* comm : {&work_, &notices_, &end_}) {
@@ -47,6 +49,7 @@ MpiRanks::MpiRanks() {
   Check(::MPI_Allgather(host, sizeof(host), MPI_CHAR, hosts.data(), sizeof(host), MPI_CHAR, work_));
   for (int r = 0; r < size_; ++r) hosts_.emplace_back(&hosts[r * sizeof(host)]);
   noticed_.resize(size_);
+  heard_.resize(size_);
 }
 
 std::string MpiRanks::NameOf(int rank) const {
@@ -76,25 +79,60 @@ void MpiRanks::Abort(int code) {
 }
 
 void MpiRanks::Wait(std::vector<MPI_Request> requests) {
-  ++waits_;
   CheckLauncher();
-  const double start = SteadySeconds();
   double told = kNotice;
+  std::unique_lock lock(mutex_);
+  ++waits_;
+  since_ = SteadySeconds();
   for (int done = 0;;) {
     Check(::MPI_Testall(requests.size(), requests.data(), &done, MPI_STATUSES_IGNORE));
-    const double waited = SteadySeconds() - start;
+    const double waited = SteadySeconds() - since_;
     if (done != 0) {
       waited_ += waited;
       return;
     }
     if (waited > told) {
       SendNotices();
-      told = static_cast<double>(kUnlimited);
+      told = waited + kNotice;
     }
-    if (timeout_ > 0 && waited > timeout_) GiveUp();
+    if (IsLost(waited)) GiveUp();
+    lock.unlock();
     if (waited > kSpin) CheckLauncher();
     waited > kSpin ? ::usleep(200) : ::sched_yield();
+    lock.lock();
   }
+}
+
+void MpiRanks::BeginWork() {
+  if (working_ || size_ == 1) return;
+  working_ = true;
+  beat_ = std::thread([this] {
+    std::unique_lock lock(mutex_);
+    const std::chrono::duration<double> interval(std::min(timeout_ / 4, kBeat));
+    while (!done_.wait_for(lock, interval, [this] { return !working_; })) SendNotices();
+  });
+}
+
+void MpiRanks::EndWork() {
+  if (!beat_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    working_ = false;
+  }
+  done_.notify_one();
+  beat_.join();
+}
+
+bool MpiRanks::IsMissing(int rank) const {
+  return noticed_[rank] < waits_ &&
+         (!patient_ || SteadySeconds() - std::max(since_, heard_[rank]) > timeout_);
+}
+
+bool MpiRanks::IsLost(double waited) const {
+  if (waited <= timeout_) return false;
+  for (int r = 0; r < size_ && patient_; ++r)
+    if (r != rank_ && IsMissing(r)) return true;
+  return !patient_;
 }
 
 void MpiRanks::SendNotices() {
@@ -114,6 +152,7 @@ void MpiRanks::ReceiveNotices() {
     if (there == 0) break;
     Check(::MPI_Recv(&noticed_[status.MPI_SOURCE], 1, MPI_INT64_T, status.MPI_SOURCE, 0, notices_,
         MPI_STATUS_IGNORE));
+    heard_[status.MPI_SOURCE] = SteadySeconds();
   }
   std::erase_if(unfinished_, [](MPI_Request& request) {
     int done = 0;
@@ -127,7 +166,7 @@ void MpiRanks::GiveUp() {
   std::vector<std::string> silent;
   int speaker = rank_;  // the lowest one that waits
   for (int r = 0; r < size_; ++r) {
-    if (noticed_[r] < waits_) silent.push_back(NameOf(r));
+    if (IsMissing(r)) silent.push_back(NameOf(r));
     if (noticed_[r] >= waits_) speaker = std::min(speaker, r);
   }
   if (speaker == rank_) {
@@ -142,8 +181,11 @@ void MpiRanks::GiveUp() {
 
 void MpiRanks::Sum(absl::Span<double> numbers) {
   std::vector<MPI_Request> requests(1);
-  Check(::MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE,
-      MPI_SUM, work_, requests.data()));
+  {
+    const std::lock_guard lock(mutex_);
+    Check(::MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()),
+        MPI_DOUBLE, MPI_SUM, work_, requests.data()));
+  }
   Wait(std::move(requests));
 }
 
@@ -160,6 +202,7 @@ void MpiRanks::Broadcast(std::string* bytes) {
 
 void MpiRanks::Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) {
   std::vector<MPI_Request> requests;
+  std::unique_lock lock(mutex_);
   const auto each = [&](absl::Span<const Message> messages, auto start) {
     for (const Message& message : messages) {
       for (int64_t at = 0; at < message.bytes; at += kMessage)
@@ -173,6 +216,7 @@ void MpiRanks::Exchange(absl::Span<const Message> send, absl::Span<const Message
   each(send, [&](char* data, int bytes, int rank, MPI_Request* request) {
     return ::MPI_Isend(data, bytes, MPI_BYTE, rank, 0, work_, request);
   });
+  lock.unlock();
   Wait(std::move(requests));
 }
 

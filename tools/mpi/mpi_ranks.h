@@ -5,7 +5,10 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/ranks.h"
@@ -29,6 +32,11 @@ class MpiRanks : public Ranks {
   // one. A rank that comes alone with an error ends the job. Returns the exit code.
   int Leave(const absl::Status& status);
 
+ protected:
+  // A thread tells the other ranks in between that this one is at work.
+  void BeginWork() override;
+  void EndWork() override;
+
  private:
   std::string NameOf(int rank) const;
   // Ends the job if an MPI call failed: another rank is lost.
@@ -36,7 +44,11 @@ class MpiRanks : public Ranks {
   void Wait(std::vector<MPI_Request> requests);
   // Ends the process if mpirun has died: nothing would end it then.
   void CheckLauncher() const;
-  // Tells the other ranks that this one waits.
+  // True if this rank, which has waited for `waited` seconds, must give up.
+  bool IsLost(double waited) const;
+  // True if `rank` has not come to where this one waits; if it may be at work, it is silent too.
+  bool IsMissing(int rank) const;
+  // Tells the other ranks how far this one has come. Takes their notices.
   void SendNotices();
   // Takes the notices that have arrived.
   void ReceiveNotices();
@@ -45,11 +57,17 @@ class MpiRanks : public Ranks {
   [[noreturn]] void Abort(int code);
 
   const pid_t launcher_ = ::getppid();
+  std::mutex mutex_;  // held by all that calls MPI, and guards what follows
+  std::condition_variable done_;
+  bool working_ = false;
+  std::thread beat_;
   int rank_ = 0, size_ = 1;
   MPI_Comm work_ = MPI_COMM_NULL, notices_ = MPI_COMM_NULL, end_ = MPI_COMM_NULL;
   std::vector<std::string> hosts_;       // of each rank
   int64_t waits_ = 0;                    // so far; the same number on every rank
   std::vector<int64_t> noticed_;         // of each rank, the last wait that it has told
+  std::vector<double> heard_;            // of each rank, the time of its last notice
+  double since_ = 0;                     // start of this wait
   std::vector<MPI_Request> unfinished_;  // notices
 };
 
