@@ -132,6 +132,15 @@ ParamId ParamStore::FindWeight(Role role, int layer) const {
   return -1;
 }
 
+int64_t ParamStore::FirstGradientFrom(int layer) const {
+  auto first = static_cast<int64_t>(grads().size());
+  for (auto param = params_.rbegin(); param != params_.rend(); ++param) {
+    if (param->trainable && param->layer < layer) break;
+    if (param->trainable) first = param->grad_offset;
+  }
+  return first;
+}
+
 Mat ParamStore::grad(ParamId id) const {
   const Param& param = params_[id];
   return param.grad_offset < 0 ? Mat()

@@ -137,6 +137,8 @@ class ParamStore {
   ParamId Find(const std::string& name, int adapter = -1) const;
   // Returns the weight of the model's module with this role and layer, or -1.
   ParamId FindWeight(Role role, int layer) const;
+  // Returns the flat gradient from which on all are of this layer or later ones.
+  int64_t FirstGradientFrom(int layer) const;
 
   Mat value(ParamId id) {
     return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);

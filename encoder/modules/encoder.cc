@@ -270,6 +270,8 @@ void Encoder::Backward(const Pass& given, const Saved& saved, Mat dy) const {
         pass.recompute ? blocks_[i].Forward(pass, saved.states[at], saved.states[at + 1], narrow)
                        : saved.blocks[at];
     blocks_[i].Backward(pass, s, d, d_in);
+    // In a pre-norm model block i gives the norm at the start of block i + 1 its gradients.
+    if (pass.complete != nullptr && config_.groups == 0) (*pass.complete)(pre_ ? i + 1 : i);
     pass.arena.Rewind(block);
     d = d_in;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rows.h"
@@ -78,6 +79,9 @@ struct Pass {
   absl::Span<const int32_t> sequences = {};  // first of these rows of each sequence
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
+  // Null, or called in the backward pass when the gradients from this layer on are complete. Never
+  // if blocks are shared.
+  const absl::FunctionRef<void(int layer)>* complete = nullptr;
   const std::vector<bool>* int8 = nullptr;  // [parameters] weights to multiply in int8; null: none
 
   ParamId in_use(ParamId id) const {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "core/base/profile.h"
@@ -12,12 +15,7 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kChunk = 1 << 16;  // floats of a unit of work
-constexpr int64_t kRound = 1 << 18;  // floats that a rank sums at once
-
-// The part of a shard that is summed in the round at `offset`.
-Shard RoundOf(const Shard& shard, int64_t offset) {
-  return {shard.begin + offset, std::min(kRound, shard.n - offset)};
-}
+constexpr int64_t kStripe = 2;       // pieces of each rank that are summed at once
 
 Ranks::Message MessageOf(int rank, float* data, int64_t n) {
   return {rank, reinterpret_cast<char*>(data), n * static_cast<int64_t>(sizeof(float))};
@@ -45,8 +43,8 @@ std::vector<Partial> BlocksOf(int64_t begin, int64_t end) {
   return blocks;
 }
 
-// Adds up n floats of consecutive pieces. Returns the sum, which is in one of them.
-const float* AddPieces(const std::vector<Partial>& pieces, int64_t n) {
+// Adds up n floats of consecutive parts, in one of which each sum is then: siblings, or `all`.
+void Merge(std::vector<Partial>* parts, int64_t n, bool all) {
   std::vector<Partial> sums;
   const auto merge = [&] {
     const Partial right = sums.back();
@@ -55,14 +53,14 @@ const float* AddPieces(const std::vector<Partial>& pieces, int64_t n) {
     for (int64_t i = 0; i < n; ++i) left[i] += right.data[i];
     sums.back().size += right.size;
   };
-  for (const Partial& piece : pieces) {
-    sums.push_back(piece);
+  for (const Partial& part : *parts) {
+    sums.push_back(part);
     while (sums.size() > 1 &&
            AreSiblings((sums.end() - 2)->first, (sums.end() - 2)->size, sums.back().size))
       merge();
   }
-  while (sums.size() > 1) merge();
-  return sums.front().data;
+  while (all && sums.size() > 1) merge();
+  *parts = std::move(sums);
 }
 
 void SetZero(absl::Span<float> x) {
@@ -91,19 +89,46 @@ int GradientBuffers(int64_t n, bool anywhere) {
 }
 
 void GradientSum::Add(int64_t number, absl::FunctionRef<void()> pass) {
-  if (newest_.size > 0) {
-    if (spare_.empty()) spare_.emplace_back(store_->grads().size() * sizeof(float));
-    std::swap(newest_.gradients, spare_.back());
-    spare_.pop_back();
-    store_->SwapGrads(&newest_.gradients);
-    blocks_.push_back(std::move(newest_));
-  }
+  KeepNewest();
   pass();
   newest_ = {number, 1};
   const auto completes = [&](const Block& left) {
     return AreSiblings(left.first, left.size, newest_.size);
   };
   while (!blocks_.empty() && completes(blocks_.back())) Merge();
+}
+
+void GradientSum::AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass, Ranks& ranks,
+    absl::Span<const int64_t> starts) {
+  KeepNewest();
+  newest_ = {number, 1};
+  std::mutex mutex;
+  std::condition_variable changed;
+  int64_t complete = store_->grads().size();
+  std::thread exchange([&] {
+    Reduce(ranks, starts, [&](int64_t from) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return complete <= from; });
+    });
+  });
+  const auto tell = [&](int64_t from) {
+    const std::lock_guard lock(mutex);
+    complete = std::min(complete, from);
+    changed.notify_one();
+  };
+  pass(tell);
+  tell(0);
+  exchange.join();
+  Clear(ranks);
+}
+
+void GradientSum::KeepNewest() {
+  if (newest_.size == 0) return;
+  if (spare_.empty()) spare_.emplace_back(store_->grads().size() * sizeof(float));
+  std::swap(newest_.gradients, spare_.back());
+  spare_.pop_back();
+  store_->SwapGrads(&newest_.gradients);
+  blocks_.push_back(std::move(newest_));
 }
 
 void GradientSum::Merge() {
@@ -116,59 +141,71 @@ void GradientSum::Merge() {
 }
 
 void GradientSum::Finish(Ranks& ranks, absl::Span<const int64_t> starts) {
-  if (ranks.size() == 1) {
-    while (!blocks_.empty()) Merge();
-  } else {
-    Reduce(ranks, starts);
-    for (Block& block : blocks_) {
-      SetZero(block.gradients.as<float>());
-      spare_.push_back(std::move(block.gradients));
-    }
-    blocks_.clear();
-    const absl::Span<float> grads = store_->grads();
-    const Shard shard = ShardOf(ranks.rank(), ranks.size(), grads.size());
-    SetZero(grads.first(shard.begin));
-    SetZero(grads.subspan(shard.begin + shard.n));
-  }
-  newest_ = {};
+  if (ranks.size() > 1) Reduce(ranks, starts, [](int64_t) {});
+  Clear(ranks);
 }
 
-void GradientSum::Reduce(Ranks& ranks, absl::Span<const int64_t> starts) {
+void GradientSum::Clear(const Ranks& ranks) {
+  while (ranks.size() == 1 && !blocks_.empty()) Merge();
+  for (Block& block : blocks_) {
+    SetZero(block.gradients.as<float>());
+    spare_.push_back(std::move(block.gradients));
+  }
+  blocks_.clear();
+  newest_ = {};
   const absl::Span<float> grads = store_->grads();
-  std::vector<float*> mine;
-  for (const Block& block : blocks_) mine.push_back(block.gradients.as<float>().data());
-  if (newest_.size > 0) mine.push_back(grads.data());
-  const int me = ranks.rank();
-  const Shard own = ShardOf(me, ranks.size(), grads.size());
-  const int64_t most = grads.size() / ranks.size() + kPiece;
+  for (int r = 0; r < ranks.size(); ++r) {
+    if (r == ranks.rank()) continue;
+    Shard(r, ranks.size(), grads.size()).ForEach([&](int64_t at, int64_t n) {
+      SetZero(grads.subspan(at, n));
+    });
+  }
+}
+
+void GradientSum::Reduce(
+    Ranks& ranks, absl::Span<const int64_t> starts, absl::FunctionRef<void(int64_t)> wait) {
+  const absl::Span<float> grads = store_->grads();
+  std::vector<Partial> mine;
+  for (const Block& block : blocks_)
+    mine.push_back({block.first, block.size, block.gradients.as<float>().data()});
+  if (newest_.size > 0) mine.push_back({newest_.first, newest_.size, grads.data()});
   std::vector<std::vector<float>> buffers;
-  for (int64_t offset = 0; offset < most; offset += kRound) {
+  const int64_t n = grads.size(), stripe = kStripe * kPiece * ranks.size();
+  for (int64_t begin = (n - 1) / stripe * stripe; begin >= 0; begin -= stripe) {
+    wait(begin);
     std::vector<Ranks::Message> send, receive;
-    std::vector<Partial> pieces;
+    std::vector<std::pair<int64_t, std::vector<Partial>>> sums;  // of this rank, by gradient
     size_t used = 0;
-    for (int r = 0; r < ranks.size(); ++r) {
-      const Shard theirs = RoundOf(ShardOf(r, ranks.size(), grads.size()), offset);
-      for (float* block : mine) {
-        if (r != me && theirs.n > 0) send.push_back(MessageOf(r, block + theirs.begin, theirs.n));
+    for (int64_t at = begin; at < std::min(begin + stripe, n); at += kPiece) {
+      const int64_t count = std::min(kPiece, n - at);
+      std::vector<Partial> own = mine;
+      for (Partial& part : own) part.data += at;
+      cloze::Merge(&own, count, false);
+      const int owner = OwnerOf(at, ranks.size());
+      if (owner != ranks.rank()) {
+        for (const Partial& part : own) send.push_back(MessageOf(owner, part.data, count));
+        continue;
       }
-      const Shard wanted = RoundOf(own, offset);
-      const std::vector<Partial> blocks = BlocksOf(starts[r], starts[r + 1]);
-      for (size_t i = 0; i < blocks.size() && wanted.n > 0; ++i) {
-        pieces.push_back(blocks[i]);
-        if (r == me) {
-          pieces.back().data = mine[i] + wanted.begin;
+      std::vector<Partial>& parts = sums.emplace_back(at, std::vector<Partial>()).second;
+      for (int r = 0; r < ranks.size(); ++r) {
+        if (r == ranks.rank()) {
+          parts.insert(parts.end(), own.begin(), own.end());
           continue;
         }
-        if (used == buffers.size()) buffers.emplace_back(kRound);
-        pieces.back().data = buffers[used++].data();
-        receive.push_back(MessageOf(r, pieces.back().data, wanted.n));
+        for (const Partial& block : BlocksOf(starts[r], starts[r + 1])) {
+          if (used == buffers.size()) buffers.emplace_back(kPiece);
+          parts.push_back({block.first, block.size, buffers[used++].data()});
+          receive.push_back(MessageOf(r, parts.back().data, count));
+        }
       }
     }
     ranks.Exchange(send, receive);
-    const Shard wanted = RoundOf(own, offset);
-    if (wanted.n <= 0 || pieces.empty()) continue;
-    const float* sum = AddPieces(std::move(pieces), wanted.n);
-    if (sum != grads.data() + wanted.begin) std::copy_n(sum, wanted.n, &grads[wanted.begin]);
+    for (auto& [at, parts] : sums) {
+      const int64_t count = std::min(kPiece, n - at);
+      cloze::Merge(&parts, count, true);
+      if (!parts.empty() && parts[0].data != &grads[at])
+        std::copy_n(parts[0].data, count, &grads[at]);
+    }
   }
 }
 

@@ -28,6 +28,12 @@ class GradientSum {
   // sets the other gradients to zero. Rank r has added the micro-batches from
   // starts[r] to starts[r + 1]. The next step may begin when the gradients are zero again.
   void Finish(Ranks& ranks, absl::Span<const int64_t> starts);
+  // Add for the last micro-batch of this rank, and Finish: the ranks exchange gradients, in another
+  // thread, while `pass` computes. It passes i to its argument when the gradients from i on are
+  // complete.
+  using Complete = absl::FunctionRef<void(int64_t i)>;
+  void AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass, Ranks& ranks,
+      absl::Span<const int64_t> starts);
 
  private:
   // The sum of micro-batches [first, first + size).
@@ -35,10 +41,16 @@ class GradientSum {
     int64_t first = 0, size = 0;
     LargeMemory gradients = {};  // empty: in the store
   };
+  // Moves the newest block out of the store.
+  void KeepNewest();
   // Adds the newest block to the one before it.
   void Merge();
-  // Computes the sums of this rank's shard from the blocks of all ranks.
-  void Reduce(Ranks& ranks, absl::Span<const int64_t> starts);
+  // Computes the sums of this rank's shard from the blocks of all ranks, from the last gradient to
+  // the first. Calls wait(i) before it reads those from i on.
+  void Reduce(
+      Ranks& ranks, absl::Span<const int64_t> starts, absl::FunctionRef<void(int64_t i)> wait);
+  // Ends the step.
+  void Clear(const Ranks& ranks);
 
   ParamStore* store_;
   Block newest_;                    // in the store

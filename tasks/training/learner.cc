@@ -146,17 +146,27 @@ double Learner::ForwardBackward(const StepData& data) {
   const float scale = weight > 0 ? 1.0f / static_cast<float>(weight) : 0;
   const float token_scale = 1.0f / static_cast<float>(std::max<int64_t>(tokens, 1));
   std::vector<double> numbers(n + 2 * ranks);  // losses, and the work of each rank
-  const double start = SteadySeconds();
-  for (int64_t i = first; i < end; ++i) {
-    sum_.Add(i, [&] {
-      numbers[i] = TrainingPass(model_, *setup_.task, data.micro[i],
-          {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale});
-    });
+  const auto train = [&](int64_t i, const absl::FunctionRef<void(int)>* complete) {
+    const double start = SteadySeconds();
+    numbers[i] = TrainingPass(model_, *setup_.task, data.micro[i],
+        {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete});
     numbers[n + ranks_.rank()] += static_cast<double>(data.micro[i].tokens());
+    numbers[n + ranks + ranks_.rank()] += SteadySeconds() - start;
+  };
+  const bool together = ranks > 1 && outer_ == nullptr, overlaps = together && first < end;
+  for (int64_t i = first; i < end - (overlaps ? 1 : 0); ++i)
+    sum_.Add(i, [&] { train(i, nullptr); });
+  if (overlaps) {
+    const auto pass = [&](GradientSum::Complete complete) {
+      const auto tell = [&](int layer) { complete(model_.params().FirstGradientFrom(layer)); };
+      const absl::FunctionRef<void(int)> layers = tell;
+      train(end - 1, &layers);
+    };
+    sum_.AddLast(end - 1, pass, ranks_, starts);
+  } else {
+    sum_.Finish(together ? ranks_ : OneRank(), starts);
   }
-  numbers[n + ranks + ranks_.rank()] = SteadySeconds() - start;
   ranks_.Sum(absl::MakeSpan(numbers));
-  sum_.Finish(outer_ != nullptr ? OneRank() : ranks_, starts);
   for (size_t i = 0; i < n; ++i) loss += numbers[i];
   for (size_t r = 0; r < ranks; ++r) work_[r] = {numbers[n + r], numbers[n + ranks + r]};
   return all_weight > 0 ? loss * (1.0f / static_cast<float>(all_weight)) : 0;

@@ -6,17 +6,16 @@ namespace cloze {
 
 std::vector<Moments::Part> Moments::Parts() const {
   std::vector<Part> parts;
-  const auto all = static_cast<int64_t>(params_.grads().size());
   for (auto first = pieces_.begin(), end = first; first != pieces_.end(); first = end) {
     while (end != pieces_.end() && end->param == first->param) ++end;
     for (const StateArray& array : arrays_) {
       const int ranks = array.ranks->size();
-      const Shard shard = ShardOf(array.ranks->rank(), ranks, all);
+      const Shard shard(array.ranks->rank(), ranks, params_.grads().size());
       for (auto piece = first; piece != end; ++piece) {
         parts.push_back({array.prefix + params_.param(piece->param).name, &*piece,
-            OwnerOf(piece->grad, ranks, all), {}});
+            OwnerOf(piece->grad, ranks), {}});
         if (shard.Has(piece->grad))
-          parts.back().data = array.data.subspan(piece->grad - shard.begin, piece->n);
+          parts.back().data = array.data.subspan(shard.Place(piece->grad), piece->n);
       }
     }
   }

@@ -12,8 +12,8 @@ namespace cloze {
 
 Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
     : store_(store), spec_(spec), ranks_(ranks),
-      shard_(ShardOf(ranks->rank(), ranks->size(), store->grads().size())),
-      m_(shard_.n * sizeof(float)), v_(m_.bytes()) {
+      shard_(ranks->rank(), ranks->size(), store->grads().size()),
+      m_(shard_.size() * sizeof(float)), v_(m_.bytes()) {
   int top = 0;
   for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
   for (ParamId id = 0; id < store->size(); ++id) {
@@ -23,7 +23,8 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
     for (int64_t i = 0, n = 0; i < p.size(); i += n) {
       const int64_t grad = p.grad_offset + i;
       n = std::min(kPiece - grad % kPiece, p.size() - i);
-      const int owner = OwnerOf(grad, ranks->size(), store->grads().size());
+      const int owner = OwnerOf(grad, ranks->size());
+      if (owner == ranks->rank()) own_.push_back(std::ssize(pieces_));
       pieces_.push_back({id, p.offset + i, grad, n, p.decay, p.rate * rate, owner});
     }
   }
@@ -39,8 +40,9 @@ std::vector<StateArray> Optimizer::arrays() {
 
 double Optimizer::GradNorm() const {
   std::vector<double> sums(CeilDiv(store_->grads().size(), kSquaresChunk));
-  const std::vector<double> own = SquareSums(store_->grads().subspan(shard_.begin, shard_.n));
-  absl::c_copy(own, sums.begin() + shard_.begin / kSquaresChunk);
+  shard_.ForEach([&](int64_t at, int64_t n) {
+    absl::c_copy(SquareSums(store_->grads().subspan(at, n)), sums.begin() + at / kSquaresChunk);
+  });
   ranks_->Sum(absl::MakeSpan(sums));
   return std::sqrt(absl::c_accumulate(sums, 0.0));
 }
@@ -96,13 +98,7 @@ std::vector<AdamW> Optimizer::PieceSettings(const AdamW& all) {
 }
 
 void Optimizer::ForPieces(absl::FunctionRef<void(int64_t i, int64_t place)> f) const {
-  const auto is_before = [](const Piece& p, int rank) { return p.owner < rank; };
-  const auto first = [&](int rank) {
-    return std::lower_bound(pieces_.begin(), pieces_.end(), rank, is_before) - pieces_.begin();
-  };
-  const int64_t begin = first(ranks_->rank()), end = first(ranks_->rank() + 1);
-  ParallelFor(
-      end - begin, [&](int64_t i) { f(begin + i, pieces_[begin + i].grad - shard_.begin); });
+  ParallelFor(own_.size(), [&](int64_t i) { f(own_[i], shard_.Place(pieces_[own_[i]].grad)); });
 }
 
 void Optimizer::ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f) {

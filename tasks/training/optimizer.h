@@ -77,6 +77,7 @@ class Optimizer {
   Ranks* ranks_;
   Shard shard_;
   std::vector<Piece> pieces_;
+  std::vector<int64_t> own_;  // numbers of the shard's pieces
   LargeMemory m_, v_, average_;
   int64_t steps_ = 0;
 };

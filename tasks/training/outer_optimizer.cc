@@ -9,10 +9,10 @@ namespace cloze {
 OuterOptimizer::OuterOptimizer(
     ParamStore* store, Optimizer* inner, const DistributedSpec& spec, Ranks* ranks)
     : store_(store), inner_(inner), spec_(spec), ranks_(ranks),
-      shard_(ShardOf(ranks->rank(), ranks->size(), store->grads().size())), owned_(ranks->size()),
-      start_(shard_.n * sizeof(float)), momentum_(start_.bytes()) {
+      shard_(ranks->rank(), ranks->size(), store->grads().size()), owned_(ranks->size()),
+      start_(shard_.size() * sizeof(float)), momentum_(start_.bytes()) {
   for (const Piece& piece : inner->pieces())
-    owned_[OwnerOf(piece.grad, ranks->size(), store->grads().size())].push_back(piece);
+    owned_[OwnerOf(piece.grad, ranks->size())].push_back(piece);
 }
 
 OuterOptimizer::Arrays OuterOptimizer::At(const Piece& piece) const {
@@ -22,7 +22,7 @@ OuterOptimizer::Arrays OuterOptimizer::At(const Piece& piece) const {
 
 void OuterOptimizer::Begin() {
   for (const Piece& piece : owned_[ranks_->rank()])
-    std::copy_n(At(piece)[0], piece.n, start_.as<float>().data() + piece.grad - shard_.begin);
+    std::copy_n(At(piece)[0], piece.n, &start_.as<float>()[shard_.Place(piece.grad)]);
 }
 
 void OuterOptimizer::Step() {
@@ -55,7 +55,7 @@ void OuterOptimizer::Step() {
 
 void OuterOptimizer::Update(const Piece& piece, const std::vector<Arrays>& of_ranks) {
   const Arrays own = At(piece);
-  const int64_t place = piece.grad - shard_.begin;
+  const int64_t place = shard_.Place(piece.grad);
   float *start = &start_.as<float>()[place], *momentum = &momentum_.as<float>()[place];
   const float rate = spec_.outer_rate(), keep = spec_.outer_momentum();
   ParallelChunks(piece.n, 1 << 13, [&](int64_t begin, int64_t end) {

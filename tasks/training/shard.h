@@ -7,28 +7,42 @@
 
 namespace cloze {
 
-// Floats of the flat gradients that are never divided between ranks: piece i begins at i * kPiece.
+// Floats of the flat gradients that are never divided between ranks: piece i begins at i * kPiece
+// and belongs to rank i mod ranks, so that each rank has a part of every layer.
 inline constexpr int64_t kPiece = 1 << 17;
 
-struct Shard {
-  int64_t begin, n;
-  bool Has(int64_t i) const { return begin <= i && i < begin + n; }
+inline int OwnerOf(int64_t gradient, int ranks) {
+  return static_cast<int>(gradient / kPiece % ranks);
+}
+
+// The pieces of one rank. Its arrays hold them one after the other.
+class Shard {
+ public:
+  // `n` flat gradients.
+  Shard(int rank, int ranks, int64_t n) : rank_(rank), ranks_(ranks), n_(n) {}
+
+  bool Has(int64_t gradient) const { return OwnerOf(gradient, ranks_) == rank_; }
+  // Returns the index in the rank's arrays of a gradient that it has.
+  int64_t Place(int64_t gradient) const {
+    return gradient / kPiece / ranks_ * kPiece + gradient % kPiece;
+  }
+  // Calls f(first gradient, gradients) for each piece; for the only rank once, for all of them.
+  template <typename F>
+  void ForEach(F f) const {
+    const int64_t n = ranks_ == 1 ? n_ : kPiece;
+    for (int64_t at = rank_ * kPiece; at < n_; at += ranks_ * n) f(at, std::min(n, n_ - at));
+  }
+  // Floats of the arrays.
+  int64_t size() const {
+    int64_t size = 0;
+    ForEach([&](int64_t, int64_t n) { size += n; });
+    return size;
+  }
+
+ private:
+  int rank_, ranks_;
+  int64_t n_;
 };
-
-// The part of `n` flat gradients that belongs to `rank`. May be empty.
-inline Shard ShardOf(int rank, int ranks, int64_t n) {
-  const auto begin = [&](int64_t r) {
-    return std::min(n, (n + kPiece - 1) / kPiece * r / ranks * kPiece);
-  };
-  return {begin(rank), begin(rank + 1) - begin(rank)};
-}
-
-// The rank whose shard has gradient `i`.
-inline int OwnerOf(int64_t i, int ranks, int64_t n) {
-  int owner = 0;
-  while (!ShardOf(owner, ranks, n).Has(i)) ++owner;
-  return owner;
-}
 
 }  // namespace cloze
 

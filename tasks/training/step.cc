@@ -18,7 +18,11 @@ double TrainingPass(
     };
     return TrainingPass(model.encoder(), model.head(), pass, scale, loss).loss;
   };
-  if (model.generator() == nullptr) return train(pass_over(batch), options.scale);
+  if (model.generator() == nullptr) {
+    Pass pass = pass_over(batch);
+    pass.complete = options.complete;
+    return train(pass, options.scale);
+  }
   Batch replaced;
   const double loss =
       ReplaceTokens(*model.generator(), pass_over(batch), options.scale, &replaced).loss;

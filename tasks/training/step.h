@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "tasks/task.h"
 
 namespace cloze {
@@ -15,6 +16,8 @@ struct PassOptions {
   bool recompute = false;  // runtime.recompute
   // With a generator `scale` is of its loss, and this is of the model's loss over all tokens.
   float token_scale = 1;
+  // See Pass. Not with a generator.
+  const absl::FunctionRef<void(int layer)>* complete = nullptr;
 };
 
 // Forward and backward of one micro-batch. Accumulates the gradients of the trainable parameters.

@@ -104,10 +104,12 @@ class Golden : public testing::TestWithParam<const char*> {
   }
 
   // Mean loss of the batch and the gradients of the sum divided by the number of targets.
-  double LossAndGradients(const Batch& batch, bool recompute = false) {
+  double LossAndGradients(const Batch& batch, bool recompute = false,
+      const absl::FunctionRef<void(int)>* complete = nullptr) {
     arena_.Reset();
     Pass pass = NewPass(batch, true);
     pass.recompute = recompute;
+    pass.complete = complete;
     const Encoder::Saved saved = encoder_.Forward(pass);
     Mat dy = pass.New(saved.y.rows, saved.y.cols);
     const LossSum loss = LossOf(head_, config_, pass, saved.y, 1.0f / batch.targets.size(), dy);
@@ -123,6 +125,22 @@ class Golden : public testing::TestWithParam<const char*> {
   Arena arena_;
   Matmul matmul_;
 };
+
+// Ranks exchange them while the backward pass goes on.
+TEST_P(Golden, TellsWhenGradientsAreComplete) {
+  std::vector<std::vector<float>> kept;  // the last gradients
+  const auto keep = [&](int layer) {
+    const int64_t first = params_.FirstGradientFrom(layer);
+    kept.emplace_back(params_.grads().begin() + first, params_.grads().end());
+  };
+  const absl::FunctionRef<void(int)> complete = keep;
+  LossAndGradients(Pack(Open("reference.safetensors"), "").batch, false, &complete);
+  ASSERT_EQ(kept.size(), config_.groups == 0 ? config_.layers : 0);
+  for (const std::vector<float>& some : kept) {
+    const auto all = params_.grads().last(some.size());
+    ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()));
+  }
+}
 
 TEST_P(Golden, HiddenStatesAttentionAndLogits) {
   const SafetensorsReader reference = Open("reference.safetensors");
