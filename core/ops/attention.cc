@@ -41,7 +41,9 @@ struct Plan {
       : q(q), kv(kv), shape(shape), keys(keys), dropout(dropout),
         sequences(std::ssize(shape.cu_seqlens) - 1), dim(q.cols / shape.heads) {
     const int64_t longest = std::max(Longest(shape.cu_seqlens), Longest(keys));
-    scratch_size = AttentionScratch(longest, dim, shape.visible);
+    Visibility widest = shape.visible;
+    for (const int64_t prefix : shape.prefixes) widest.prefix = std::max(widest.prefix, prefix);
+    scratch_size = AttentionScratch(longest, dim, widest);
     int terms = 1;
     if (shape.relative != nullptr) {
       CLOZE_CHECK(shape.visible.before >= longest && shape.visible.after >= longest);
@@ -53,6 +55,11 @@ struct Plan {
   }
 
   int64_t Queries(int64_t sequence) const { return Tokens(shape.cu_seqlens, sequence); }
+  Visibility VisibleIn(int64_t sequence) const {
+    Visibility visible = shape.visible;
+    if (!shape.prefixes.empty()) visible.prefix = shape.prefixes[sequence];
+    return visible;
+  }
   bool cross() const { return keys.data() != shape.cu_seqlens.data(); }
 
   // Returns the work of `products` products with the visible part of a [queries, keys] matrix per
@@ -69,7 +76,9 @@ struct Plan {
         const double seen = std::min(tokens - 1, reach);  // on one side, but for those at the end
         pairs += seen * (tokens - (seen + 1) / 2);
       }
-      pairs += static_cast<double>(tokens);
+      const Visibility visible = VisibleIn(s);
+      const double more = std::max<int64_t>(visible.prefix - 1 - visible.after, 0);
+      pairs += static_cast<double>(tokens) + more * (more + 1) / 2;
     }
     return 2.0 * products * pairs * shape.heads * dim;
   }
@@ -107,7 +116,7 @@ struct Plan {
         .lse = const_cast<float*>(lse) + head * q.rows + row,
         .probs = probs == nullptr ? nullptr : probs + head * square,
         .scale = scale,
-        .visible = shape.visible,
+        .visible = VisibleIn(sequence),
         .dropout = RowsFrom(site, row),
         .scratch = scratch + ThreadIndex() * scratch_size};
   }

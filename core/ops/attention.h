@@ -21,6 +21,9 @@ struct AttentionShape {
   Visibility visible = {};
   // Null: scores do not depend on distances. Requires that all keys are visible.
   const RelativePositions* relative = nullptr;
+  // Visibility::prefix of each sequence, for example of prompts that kCausal queries see whole;
+  // empty: visible.prefix. 0: none.
+  absl::Span<const int32_t> prefixes = {};
 };
 // out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim], where
 // a query sees the keys of its sequence that `visible` names. Rows after the last sequence become

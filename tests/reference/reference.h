@@ -215,7 +215,7 @@ Table<S> AttentionProbabilities(const Table<S>& qkv, int64_t begin, int64_t end,
         sum += qkv(begin + j, k_column + d) * relative.queries(relative.Row(i, j), q_column + d);
       sum /= S(std::sqrt(static_cast<double>(relative.terms() * dim)));
       if (relative.bias.rows > 0) sum += relative.bias(relative.Row(i, j), q_column / dim);
-      const bool seen = j >= i - visible.before && j <= i + visible.after;
+      const bool seen = j >= i - visible.before && (j <= i + visible.after || j < visible.prefix);
       scores(i, j) = seen ? sum : S(-1e300);
     }
     const std::vector<S> p = Softmax(scores, i);
@@ -233,16 +233,17 @@ inline double ProbabilityFactor(
 }
 
 // out [rows, heads dim] of qkv [rows, 3 heads dim]; rows after the last sequence are 0. probs:
-// null, or appended to in the order of AttentionForward.
+// null, or appended to in the order of AttentionForward. prefixes: of the sequences, or empty.
 template <typename S>
 Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
-    DropoutSite site, std::vector<S>* probs = nullptr, const Visibility& visible = {},
-    const Relative<S>& relative = {}) {
+    DropoutSite site, std::vector<S>* probs = nullptr, Visibility visible = {},
+    const Relative<S>& relative = {}, const std::vector<int32_t>& prefixes = {}) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
   const uint32_t number = site.site;
   Table<S> out(qkv.rows, hidden);
   for (size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {
     const int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
+    if (!prefixes.empty()) visible.prefix = prefixes[s];
     for (int head = 0; head < heads; ++head) {
       site.site = number << 12 | static_cast<uint32_t>(head);
       const Table<S> p = AttentionProbabilities(

@@ -13,10 +13,10 @@ namespace cloze {
 // Queries of a block.
 constexpr int64_t kAttentionQueries = 64;
 
-// The keys that a query sees: from `before` rows before it to `after` rows behind it.
+// A query sees keys from `before` rows before it to `after` rows behind it, and on to row `prefix`.
 constexpr int64_t kAllKeys = int64_t{1} << 31;
 struct Visibility {
-  int64_t before = kAllKeys, after = kAllKeys;
+  int64_t before = kAllKeys, after = kAllKeys, prefix = 0;
 };
 
 struct RelativeArgs;  // in relative.h
@@ -47,7 +47,7 @@ struct AttentionGradArgs {
 // Returns an upper bound of the keys that a block of queries sees, padded to a multiple of `to` and
 // starting at one.
 inline int64_t AttentionSpan(int64_t tokens, const Visibility& visible, int64_t to) {
-  const int64_t seen = visible.before + kAttentionQueries + visible.after + to - 1;
+  const int64_t seen = visible.before + kAttentionQueries + visible.after + visible.prefix + to - 1;
   return ((seen < tokens ? seen : tokens) + to - 1) / to * to;
 }
 
@@ -98,7 +98,7 @@ CLOZE_INLINE KeyRange KeysOf(
     const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count) {
   constexpr int64_t to = AttentionSizes<T>::kKeys;
   const int64_t first = q > a.visible.before ? (q - a.visible.before) / to * to : 0,
-                end = MinI(s.tokens, q + count + a.visible.after);
+                end = MinI(s.tokens, MaxI(q + count + a.visible.after, a.visible.prefix));
   const int64_t keys = RoundUp(end - first, to);
   return {first, keys, MinI(keys, s.tokens - first)};
 }
@@ -190,7 +190,7 @@ struct SeenColumns {
 };
 CLOZE_INLINE SeenColumns SeenBy(const AttentionArgs& a, const KeyRange& k, int64_t q) {
   const int64_t begin = q - a.visible.before - k.first,
-                end = MinI(a.tokens, q + a.visible.after + 1) - k.first;
+                end = MinI(a.tokens, MaxI(q + a.visible.after + 1, a.visible.prefix)) - k.first;
   return {begin > 0 ? begin : 0, end};
 }
 

@@ -244,6 +244,7 @@ struct AttentionCase {
   float p = 0;
   DType type = DType::kF32;
   Visibility visible = {};
+  std::vector<int32_t> prefixes = {};
 };
 
 std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
@@ -257,7 +258,7 @@ Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, cons
   Workspace s(p.type);
   const Coordinates rows_of(rows);
   const DropoutSite site = rows_of.Site(c.p, 4);
-  const AttentionShape shape = {cu, c.heads, c.visible};
+  const AttentionShape shape = {cu, c.heads, c.visible, nullptr, c.prefixes};
   const Mat qkv = s.Put(p.inputs[0]), out = s.New(rows, hidden);
   float* lse = s.arena.NewArray<float>(rows * c.heads);
   AttentionForward(qkv, shape, site, s.arena, out, lse);
@@ -275,14 +276,15 @@ Entry AttentionEntry(const AttentionCase& c) {
   Entry e;
   e.name = absl::StrCat(
       "Attention_", c.heads, "x", c.dim, "_to", longest, c.p > 0 ? "_dropout" : "", Suffix(c.type));
-  const auto [before, after] = c.visible;
+  const auto [before, after, prefix] = c.visible;
   if (before < kAllKeys || after < kAllKeys) absl::StrAppend(&e.name, "_sees", before, "_", after);
+  if (!c.prefixes.empty()) absl::StrAppend(&e.name, "_prefixes");
   e.path = {longest + c.dim, 4, c.type};
   e.live_rows = cu.back();
   e.inputs = {{"qkv", Role::kStream, RandomTable(cu.back() + c.tail, 3 * c.heads * c.dim, 1)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{
-        Attention(in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), {}, c.visible)};
+    return Tables<S>{Attention(
+        in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), {}, c.visible, {}, c.prefixes)};
   });
   e.run = [=](const Inputs& p) { return RunAttention(c, cu, p); };
   return e;
@@ -496,6 +498,15 @@ void AddTyped(std::vector<Entry>* all, DType type) {
         .type = type,
         .visible = visible}));
   }
+  // All keys, a causal sequence, prefixes in the first and in a later block of queries.
+  all->push_back(AttentionEntry({.lengths = {2, 290, 33, 150, 70},
+      .tail = 3,
+      .heads = 1,
+      .dim = 20,
+      .p = 0.1,
+      .type = type,
+      .visible = kCausal,
+      .prefixes = {2, 140, 0, 20, 69}}));
   all->push_back(GatherEntry(type));
   all->push_back(AverageEntry(type));
 }

@@ -208,8 +208,9 @@ TEST_P(Isa, Attention) {
     int64_t tokens, dim;
     Visibility visible = {};
   };
-  for (const auto& [tokens, dim, visible] : {Case{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8},
-           {1, 8, {0, 0}}, {70, 20, {2, 2}}, {260, 8, {16, 16}}, {200, 20, {30, 0}}}) {
+  for (const auto& [tokens, dim, visible] :
+      {Case{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8}, {1, 8, {0, 0}}, {70, 20, {2, 2}},
+          {260, 8, {16, 16}}, {200, 20, {30, 0}}, {200, 20, {kAllKeys, 0, 90}}}) {
     const float p = tokens == 2 ? 0 : 0.1;
     const std::string what =
         absl::StrCat("attention over ", tokens, " tokens, head dimension ", dim);
