@@ -12,18 +12,30 @@ struct DecodeArgs {
   const void *q, *k, *v;           // T [head_dim], T [., head_dim], T [., head_dim]
   void* out;                       // T [head_dim]
   float scale;
-  float* scratch;  // keys + head_dim floats
+  float* scratch;  // keys floats
 };
 
 #ifdef CLOZE_ISA
 namespace {
 
+// Rows of a cache are far apart, so the CPU does not foresee them.
+template <typename T>
+CLOZE_INLINE void PrefetchRow(const T* row, int64_t n) {
+  for (int64_t c = 0; c < n; c += 64 / sizeof(T)) __builtin_prefetch(row + c);
+}
+
 template <typename T>
 void DecodeAttention(const DecodeArgs& a) {
+  constexpr int64_t kAhead = 12;  // rows
+  constexpr int kBlock = 4;       // vectors of a row that are summed in registers
   const T *q = static_cast<const T*>(a.q), *keys = static_cast<const T*>(a.k),
           *values = static_cast<const T*>(a.v);
-  float *p = a.scratch, *sum = p + a.keys, top = -3e38f, total = 0;
+  float *p = a.scratch, top = -3e38f, total = 0;
+  for (int64_t j = 0; j < MinI(kAhead, a.keys); ++j)
+    PrefetchRow(keys + a.rows[j] * a.stride, a.head_dim);
   for (int64_t j = 0; j < a.keys; ++j) {
+    if (j + kAhead < a.keys) PrefetchRow(keys + a.rows[j + kAhead] * a.stride, a.head_dim);
+    PrefetchRow(values + a.rows[j] * a.stride, a.head_dim);
     const T* k = keys + a.rows[j] * a.stride;
     VF product = {};
     Sweep(a.head_dim, [&](auto at) { product += at(q) * at(k); });
@@ -31,13 +43,23 @@ void DecodeAttention(const DecodeArgs& a) {
     top = p[j] > top ? p[j] : top;
   }
   Sweep(a.keys, [&](auto at) { at.Set(p, Exp(at(p) - top)); });
-  __builtin_memset(sum, 0, a.head_dim * sizeof(float));
-  for (int64_t j = 0; j < a.keys; ++j) {
-    const T* v = values + a.rows[j] * a.stride;
-    total += p[j];
-    Sweep(a.head_dim, [&](auto at) { at.Set(sum, at(sum) + at(v) * p[j]); });
+  for (int64_t j = 0; j < a.keys; ++j) total += p[j];
+  const float inverse = 1.0f / total;
+  T* out = static_cast<T*>(a.out);
+  int64_t c = 0;
+  for (; c + kBlock * W <= a.head_dim; c += kBlock * W) {
+    VF sum[kBlock] = {};
+    for (int64_t j = 0; j < a.keys; ++j) {
+      const T* v = values + a.rows[j] * a.stride + c;
+      for (int b = 0; b < kBlock; ++b) sum[b] += Load(v + b * W) * p[j];
+    }
+    for (int b = 0; b < kBlock; ++b) Store(out + c + b * W, sum[b] * inverse);
   }
-  Sweep(a.head_dim, [&](auto at) { at.Set(static_cast<T*>(a.out), at(sum) * (1.0f / total)); });
+  Sweep(a.head_dim - c, [&](auto at) {
+    VF sum = {};
+    for (int64_t j = 0; j < a.keys; ++j) sum += at(values + a.rows[j] * a.stride + c) * p[j];
+    at.Set(out + c, sum * inverse);
+  });
 }
 
 }  // namespace
