@@ -21,7 +21,7 @@ void DecodeAttention(ConstMat q, ConstMat cache, absl::Span<const int32_t> seen,
     absl::Span<const int32_t> ends, int heads, Arena& arena, Mat out) {
   CLOZE_CHECK(cache.cols == 2 * q.cols && q.type == cache.type && q.type == out.type);
   const Arena::Mark mark = arena.mark();
-  const int64_t dim = q.cols / heads, queries = ends.size(), size = std::ssize(seen);
+  const int64_t dim = q.cols / heads, queries = ends.size(), size = std::ssize(seen) + dim;
   float* const scratch = arena.NewArray<float>(size * Threads());
   const Op op("attention to cache", [&] {
     const ConstMat read = Rows(cache, 0, seen.size());

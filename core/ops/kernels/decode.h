@@ -12,7 +12,7 @@ struct DecodeArgs {
   const void *q, *k, *v;           // T [head_dim], T [., head_dim], T [., head_dim]
   void* out;                       // T [head_dim]
   float scale;
-  float* scratch;  // keys floats
+  float* scratch;  // keys + head_dim floats
 };
 
 #ifdef CLOZE_ISA
@@ -28,9 +28,9 @@ template <typename T>
 void DecodeAttention(const DecodeArgs& a) {
   constexpr int64_t kAhead = 12;  // rows
   constexpr int kBlock = 4;       // vectors of a row that are summed in registers
-  const T *q = static_cast<const T*>(a.q), *keys = static_cast<const T*>(a.k),
-          *values = static_cast<const T*>(a.v);
-  float *p = a.scratch, top = -3e38f, total = 0;
+  const T *keys = static_cast<const T*>(a.k), *values = static_cast<const T*>(a.v);
+  float *p = a.scratch, *q = p + a.keys, top = -3e38f;
+  Sweep(a.head_dim, [&](auto at) { at.Set(q, at(static_cast<const T*>(a.q)) * a.scale); });
   for (int64_t j = 0; j < MinI(kAhead, a.keys); ++j)
     PrefetchRow(keys + a.rows[j] * a.stride, a.head_dim);
   for (int64_t j = 0; j < a.keys; ++j) {
@@ -39,12 +39,16 @@ void DecodeAttention(const DecodeArgs& a) {
     const T* k = keys + a.rows[j] * a.stride;
     VF product = {};
     Sweep(a.head_dim, [&](auto at) { product += at(q) * at(k); });
-    p[j] = Sum(product) * a.scale;
+    p[j] = Sum(product);
     top = p[j] > top ? p[j] : top;
   }
-  Sweep(a.keys, [&](auto at) { at.Set(p, Exp(at(p) - top)); });
-  for (int64_t j = 0; j < a.keys; ++j) total += p[j];
-  const float inverse = 1.0f / total;
+  VF total = {};
+  Sweep(a.keys, [&](auto at) {
+    const VF e = Exp(at(p) - top);
+    at.Set(p, e);
+    total += at.Only(e);
+  });
+  const float inverse = 1.0f / Sum(total);
   T* out = static_cast<T*>(a.out);
   int64_t c = 0;
   for (; c + kBlock * W <= a.head_dim; c += kBlock * W) {
