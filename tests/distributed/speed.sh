@@ -48,6 +48,19 @@ plan() {
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 row() { printf '%-58s %8s tokens/s %8s s/step %6s MB  %s\n' "$@"; }
 
+# torch RANKS: sets s and t to those of PyTorch with gloo.
+torch() {
+  local rank
+  for rank in $(seq "$1"); do
+    PIN=1 timeout 600 ./agent "node$rank" env RANK=$((rank - 1)) WORLD_SIZE="$1" MASTER_ADDR=10.99.0.1 MASTER_PORT=29500 \
+      GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 "$CLOZE_PYTHON" - < "$self/ddp.py" > "torch-$rank" 2> "torch-$rank.err" &
+  done
+  wait $(jobs -p)
+  s=$(cat torch-1)
+  [ -n "$s" ] || fail "PyTorch: $(tail -n 3 torch-1.err)"
+  t=$(awk -v s="$s" -v n=$((2048 * $1)) 'BEGIN { printf "%.0f", n / s }')
+}
+
 TOKENS=2048
 limit none
 watched taskset -c 0,1 "$program" pretrain base.textproto --set batch.tokens=2048 --set batch.micro_tokens=1024 --set runtime.threads=2 \
@@ -55,6 +68,11 @@ watched taskset -c 0,1 "$program" pretrain base.textproto --set batch.tokens=204
 s=$(step_seconds two-threads)
 t1=$(awk -v s="$s" 'BEGIN { printf "%.0f", 2048 / s }')
 row "1 rank x 2 threads, passes of 8x128" "$t1" "$s" "$m" ""
+OMPI_MCA_btl=self,vader watched taskset -c 0,1 mpirun --bind-to core -n 2 "$mpi_program" pretrain base.textproto --set batch.tokens=2048 \
+  --set batch.micro_tokens=1024 --set output.directory=shared > /dev/null 2> err || fail "$(cat err)"
+s=$(step_seconds shared)
+t=$(awk -v s="$s" 'BEGIN { printf "%.0f", 2048 / s }')
+row "2 ranks x 1 core of one machine, passes of 8x128" "$t" "$s" "$m" "$(ratio "$t" "$t1") of one rank"
 measure two-ranks 2 --set batch.micro_tokens=1024
 row "2 ranks x 1 core, passes of 8x128" "$t" "$s" "$m" "$(ratio "$t" "$t1") of one rank"
 
@@ -68,6 +86,11 @@ row "4 ranks x 1 core, 16x128 each, no limit" "$t" "$s" "$m" "memory $(ratio "$m
 limit 10gbit
 measure ten 4
 row "4 ranks x 1 core, 10 Gb/s" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit; plan $(plan 4 10Gb) s"
+ten=$t
+if [ -n "${CLOZE_PYTHON:-}" ]; then
+  torch 4
+  row "PyTorch with gloo, 10 Gb/s" "$t" "$s" "" "Cloze is $(ratio "$ten" "$t") times as fast"
+fi
 limit 1gbit
 measure one-gb 4 --set schedule.steps=5
 row "4 ranks x 1 core, 1 Gb/s" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit; plan $(plan 4 1Gb) s"
