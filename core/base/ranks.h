@@ -2,6 +2,7 @@
 #ifndef CLOZE_CORE_BASE_RANKS_H_
 #define CLOZE_CORE_BASE_RANKS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,8 +41,8 @@ class Ranks {
   }
   // Seconds that a rank waits for the others before it ends the job.
   void set_timeout(double seconds) { timeout_ = seconds; }
-  // Seconds that this rank has waited for the others so far.
-  double waited() const { return waited_; }
+  // True: another thread computes meanwhile, so waiting must leave it the core.
+  void set_background(bool background) { background_ = background; }
 
   // Returns the error of the lowest rank that has one, on every rank.
   absl::Status Agree(const absl::Status& status);
@@ -60,7 +61,8 @@ class Ranks {
   virtual void BeginWork() {}
   virtual void EndWork() {}
 
-  double timeout_ = 300, waited_ = 0;
+  double timeout_ = 300;
+  std::atomic<bool> background_ = false;
   bool patient_ = false;  // ranks may be at such work while this one waits
 };
 

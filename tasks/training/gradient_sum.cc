@@ -105,6 +105,7 @@ void GradientSum::AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass
   std::mutex mutex;
   std::condition_variable changed;
   int64_t complete = store_->grads().size();
+  ranks.set_background(true);
   std::thread exchange([&] {
     Reduce(ranks, starts, [&](int64_t from) {
       std::unique_lock lock(mutex);
@@ -118,6 +119,7 @@ void GradientSum::AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass
   };
   pass(tell);
   tell(0);
+  ranks.set_background(false);
   exchange.join();
   Clear(ranks);
 }

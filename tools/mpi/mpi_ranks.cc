@@ -86,19 +86,17 @@ void MpiRanks::Wait(std::vector<MPI_Request> requests) {
   since_ = SteadySeconds();
   for (int done = 0;;) {
     Check(::MPI_Testall(requests.size(), requests.data(), &done, MPI_STATUSES_IGNORE));
+    if (done != 0) return;
     const double waited = SteadySeconds() - since_;
-    if (done != 0) {
-      waited_ += waited;
-      return;
-    }
     if (waited > told) {
       SendNotices();
       told = waited + kNotice;
     }
     if (IsLost(waited)) GiveUp();
     lock.unlock();
+    const bool spins = waited <= kSpin && !background_;
     if (waited > kSpin) CheckLauncher();
-    waited > kSpin ? ::usleep(200) : ::sched_yield();
+    spins ? ::sched_yield() : ::usleep(200);
     lock.lock();
   }
 }
