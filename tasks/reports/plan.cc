@@ -79,14 +79,18 @@ DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const Buil
       examples * share, built.store.tokens() * sample.scale() * share, sample.bytes, sample.read};
 }
 
-// Returns the seconds per step in which a rank sends and receives: gradients and weights or, with
-// local_steps, weights and moments.
-double NetworkSeconds(const TaskSpec& spec, const PlanOptions& options, int64_t trained) {
+constexpr double kBackward = 0.6;  // share of a pass that hides the exchange of gradients
+
+// Returns the seconds per step that a rank waits for the network: for gradients, as far as a pass
+// of `pass_seconds` does not hide them, and weights or, with local_steps, for weights and moments.
+double NetworkSeconds(
+    const TaskSpec& spec, const PlanOptions& options, double pass_seconds, int64_t trained) {
   if (options.network <= 0) return 0;
+  const double floats = 1.0 * trained * (options.ranks - 1) / options.ranks,
+               seconds = 8 * sizeof(float) * floats / options.network;
   const int64_t local = spec.distributed().local_steps();
-  const double arrays = local > 1 ? 3.0 / local : 1,
-               floats = 2.0 * arrays * trained * (options.ranks - 1) / options.ranks;
-  return 8 * sizeof(float) * floats / options.network;
+  if (local > 1) return 6 * seconds / local;
+  return seconds + std::max(seconds - kBackward * pass_seconds, 0.0);
 }
 
 // A step takes as long as the rank with the most passes.
@@ -95,7 +99,8 @@ void PlanStep(const TaskSpec& spec, const PlanOptions& options, double step_toke
   const double passes = std::ceil(step_tokens / plan->micro_tokens - 0.01),
                most = std::ceil(passes / options.ranks) / std::max(passes, 1.0);
   const bool apart = spec.distributed().local_steps() > 1;
-  plan->network_seconds = NetworkSeconds(spec, options, plan->trained);
+  plan->network_seconds = NetworkSeconds(
+      spec, options, step_tokens / std::max(passes, 1.0) / speed.tokens_per_second, plan->trained);
   plan->step_seconds = step_tokens * most / speed.tokens_per_second +
                        speed.update_seconds / (apart ? 1 : options.ranks) + speed.packing_seconds +
                        plan->network_seconds;

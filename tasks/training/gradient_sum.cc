@@ -15,11 +15,13 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kChunk = 1 << 16;  // floats of a unit of work
-constexpr int64_t kStripe = 2;       // pieces of each rank that are summed at once
 
 Ranks::Message MessageOf(int rank, float* data, int64_t n) {
   return {rank, reinterpret_cast<char*>(data), n * static_cast<int64_t>(sizeof(float))};
 }
+
+// Pieces of each rank that are summed at once. Fewer wait more often, more need more memory.
+int64_t PiecesAtOnce(int ranks) { return std::clamp(64 / ranks, 1, 4); }
 
 // The sum of micro-batches [first, first + size).
 struct Partial {
@@ -172,7 +174,7 @@ void GradientSum::Reduce(
     mine.push_back({block.first, block.size, block.gradients.as<float>().data()});
   if (newest_.size > 0) mine.push_back({newest_.first, newest_.size, grads.data()});
   std::vector<std::vector<float>> buffers;
-  const int64_t n = grads.size(), stripe = kStripe * kPiece * ranks.size();
+  const int64_t n = grads.size(), stripe = PiecesAtOnce(ranks.size()) * ranks.size() * kPiece;
   for (int64_t begin = (n - 1) / stripe * stripe; begin >= 0; begin -= stripe) {
     wait(begin);
     std::vector<Ranks::Message> send, receive;

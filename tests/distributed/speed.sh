@@ -53,7 +53,7 @@ torch() {
   local rank
   for rank in $(seq "$1"); do
     PIN=1 timeout 600 ./agent "node$rank" env RANK=$((rank - 1)) WORLD_SIZE="$1" MASTER_ADDR=10.99.0.1 MASTER_PORT=29500 \
-      GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 "$CLOZE_PYTHON" - < "$self/ddp.py" > "torch-$rank" 2> "torch-$rank.err" &
+      GLOO_SOCKET_IFNAME=eth0 USE_LIBUV=0 OMP_NUM_THREADS=1 "$CLOZE_PYTHON" - < "$self/ddp.py" > "torch-$rank" 2> "torch-$rank.err" &
   done
   wait $(jobs -p)
   s=$(cat torch-1)

@@ -96,7 +96,7 @@ void MpiRanks::Wait(std::vector<MPI_Request> requests) {
     lock.unlock();
     const bool spins = waited <= kSpin && !background_;
     if (waited > kSpin) CheckLauncher();
-    spins ? ::sched_yield() : ::usleep(200);
+    spins ? ::sched_yield() : ::usleep(background_ ? 500 : 200);
     lock.lock();
   }
 }
