@@ -79,7 +79,9 @@ DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const Buil
       examples * share, built.store.tokens() * sample.scale() * share, sample.bytes, sample.read};
 }
 
-constexpr double kBackward = 0.6;  // share of a pass that hides the exchange of gradients
+// Measured with tests/distributed/run.sh: the share of a link's rate that data get, and the share
+// of a pass that hides the exchange of gradients.
+constexpr double kGoodput = 0.9, kHidden = 0.3;
 
 // Returns the seconds per step that a rank waits for the network: for gradients, as far as a pass
 // of `pass_seconds` does not hide them, and weights or, with local_steps, for weights and moments.
@@ -87,10 +89,10 @@ double NetworkSeconds(
     const TaskSpec& spec, const PlanOptions& options, double pass_seconds, int64_t trained) {
   if (options.network <= 0) return 0;
   const double floats = 1.0 * trained * (options.ranks - 1) / options.ranks,
-               seconds = 8 * sizeof(float) * floats / options.network;
+               seconds = 8 * sizeof(float) * floats / (kGoodput * options.network);
   const int64_t local = spec.distributed().local_steps();
   if (local > 1) return 6 * seconds / local;
-  return seconds + std::max(seconds - kBackward * pass_seconds, 0.0);
+  return seconds + std::max(seconds - kHidden * pass_seconds, 0.0);
 }
 
 // A step takes as long as the rank with the most passes.
