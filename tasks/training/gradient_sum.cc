@@ -46,7 +46,7 @@ std::vector<Partial> BlocksOf(int64_t begin, int64_t end) {
 }
 
 // Adds up n floats of consecutive parts, in one of which each sum is then: siblings, or `all`.
-void Merge(std::vector<Partial>* parts, int64_t n, bool all) {
+void MergeParts(std::vector<Partial>* parts, int64_t n, bool all) {
   std::vector<Partial> sums;
   const auto merge = [&] {
     const Partial right = sums.back();
@@ -184,7 +184,7 @@ void GradientSum::Reduce(
       const int64_t count = std::min(kPiece, n - at);
       std::vector<Partial> own = mine;
       for (Partial& part : own) part.data += at;
-      cloze::Merge(&own, count, false);
+      MergeParts(&own, count, false);
       const int owner = OwnerOf(at, ranks.size());
       if (owner != ranks.rank()) {
         for (const Partial& part : own) send.push_back(MessageOf(owner, part.data, count));
@@ -206,7 +206,7 @@ void GradientSum::Reduce(
     ranks.Exchange(send, receive);
     for (auto& [at, parts] : sums) {
       const int64_t count = std::min(kPiece, n - at);
-      cloze::Merge(&parts, count, true);
+      MergeParts(&parts, count, true);
       if (!parts.empty() && parts[0].data != &grads[at])
         std::copy_n(parts[0].data, count, &grads[at]);
     }

@@ -34,19 +34,8 @@ TEST_F(ReplacedTokensTest, ResumeWithTheSameBits) {
     loaded.spec.mutable_evaluation()->set_every_steps(5);
     return loaded;
   };
-  const auto straight = Train(spec("straight"));
-  ASSERT_TRUE(straight.ok()) << straight.status();
-  const int threads = Threads();
-  for (int i = 0; i < 3; ++i) {
-    SetThreads(i + 1);
-    EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
-  }
-  const auto last = Train(spec("pieces"));
-  SetThreads(threads);
-  ASSERT_TRUE(last.ok()) << last.status();
-  EXPECT_EQ(Weights("straight"), Weights("pieces"));
+  ExpectSameBitsAfterResumes(spec);
   EXPECT_EQ(Generator("straight"), Generator("pieces"));
-  EXPECT_EQ(straight->best.values, last->best.values);
 }
 
 TEST_F(ReplacedTokensTest, BothModelsLearn) {

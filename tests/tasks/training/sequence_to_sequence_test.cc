@@ -76,18 +76,7 @@ TEST_F(SequenceToSequenceTest, ResumesWithTheSameBits) {
     loaded.spec.mutable_evaluation()->set_every_steps(5);
     return loaded;
   };
-  const auto straight = Train(spec("straight"));
-  ASSERT_TRUE(straight.ok()) << straight.status();
-  const int threads = Threads();
-  for (int i = 0; i < 3; ++i) {
-    SetThreads(i + 1);
-    EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
-  }
-  const auto last = Train(spec("pieces"));
-  SetThreads(threads);
-  ASSERT_TRUE(last.ok()) << last.status();
-  EXPECT_EQ(Weights("straight"), Weights("pieces"));
-  EXPECT_EQ(straight->best.values, last->best.values);
+  ExpectSameBitsAfterResumes(spec);
 }
 
 TEST_F(SequenceToSequenceTest, StartsFromEncoders) {

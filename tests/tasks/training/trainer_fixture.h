@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/training/trainer.h"
@@ -79,6 +81,22 @@ class TrainerTest : public FilesTest {
         EXPECT_THAT(known, testing::Contains(name));
     }
     return summary;
+  }
+  // Trains the run "straight" at once, and "pieces" with three stops and different numbers of
+  // threads; expects equal bits. `spec` returns the spec of a run of at least 10 steps.
+  void ExpectSameBitsAfterResumes(const std::function<LoadedSpec(const std::string& run)>& spec) {
+    const auto straight = Train(spec("straight"));
+    ASSERT_TRUE(straight.ok()) << straight.status();
+    const int threads = Threads();
+    for (int i = 0; i < 3; ++i) {
+      SetThreads(i + 1);
+      EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
+    }
+    const auto last = Train(spec("pieces"));
+    SetThreads(threads);
+    ASSERT_TRUE(last.ok()) << last.status();
+    EXPECT_EQ(Weights("straight"), Weights("pieces"));
+    EXPECT_EQ(straight->best.values, last->best.values);
   }
   // All weights of a model folder.
   std::vector<float> Values(const std::string& folder) {

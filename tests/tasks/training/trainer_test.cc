@@ -257,14 +257,7 @@ TEST_F(TrainerTest, RecipesResumeWithTheSameBits) {
     loaded.spec.mutable_evaluation()->set_every_steps(5);
     return loaded;
   };
-  const auto straight = Train(spec("straight"));
-  ASSERT_TRUE(straight.ok()) << straight.status();
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(ExitOf(Train(spec("pieces"), 3).status()), Exit::kInterrupted);
-  const auto last = Train(spec("pieces"));
-  ASSERT_TRUE(last.ok()) << last.status();
-  EXPECT_EQ(Weights("straight"), Weights("pieces"));
-  EXPECT_EQ(straight->best.values, last->best.values);
+  ExpectSameBitsAfterResumes(spec);
 }
 
 TEST_F(TrainerTest, TheAverageOfTheWeightsIsEvaluatedAndSaved) {
