@@ -15,7 +15,8 @@ ranks() { timeout 120 mpirun -n "$1" "$mpi_program" "${@:2}" --set output.direct
 same() { [ "$(bits "$1" "$2")" = "$(bits "$run" "$2")" ] || fail "$run and $1 differ"; }
 
 # The same bits as one process, for several kinds of runs; every rank writes to no file but its own.
-for kind in lm:pretrain:00000012 class:finetune:00000012 tag:finetune:00000006 lora:finetune:00000006; do
+for kind in lm:pretrain:00000012 class:finetune:00000012 tag:finetune:00000006 lora:finetune:00000006 \
+  causal:pretrain:00000006 pairs:finetune:00000006; do
   IFS=: read -r name command steps <<< "$kind"
   "$program" "$command" "$name.textproto" --set output.directory="$name-one" > /dev/null 2> err || fail "$name: $(cat err)"
   for n in 2 3 4 7; do

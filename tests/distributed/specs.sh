@@ -7,6 +7,7 @@ export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_defau
 
 cat "$root"/docs/*.md > text.txt
 { printf 'text\tlabel\n'; for i in $(seq 120); do printf 'the %s sat on mat %d\t%s\n' "$((i % 3))" "$i" "l$((i % 3))"; done; } > classes.tsv
+{ printf 'text\ttarget\n'; for i in $(seq 120); do printf 'the cat %d sat on mat %d\t%d %d\n' "$((i % 7))" "$i" "$i" "$((i % 7))"; done; } > pairs.tsv
 for i in $(seq 60); do printf 'the\tO\ncat\tB-ANIMAL\nsat\tO\n%d\tO\n\n' "$i"; done > tags.conll
 encoder="tokenizer: '$root/tests/golden/release_0.1/vocab' encoder { preset: CUSTOM layers: 3 hidden: 128 heads: 2 intermediate: 512 max_positions: 64 }"
 common="runtime { threads: 1 } distributed { timeout_seconds: 20 } output { directory: 'run' checkpoint_every_steps: 4 log_every_steps: 1 }"
@@ -20,6 +21,14 @@ batch { examples: 20 micro_tokens: 64 } schedule { steps: 12 } $common
 END
 cat > tag.textproto << END
 model { $encoder } token_tagging { max_tokens: 32 crf: true } train { files: 'tags.conll' } validation { files: 'tags.conll' }
+batch { examples: 20 micro_tokens: 64 } schedule { steps: 6 } $common
+END
+cat > causal.textproto << END
+model { ${encoder/preset/architecture: GPT2 preset} } causal_lm { max_tokens: 64 } train { files: 'text.txt' }
+batch { tokens: 512 micro_tokens: 192 } schedule { steps: 6 } $common
+END
+cat > pairs.textproto << END
+model { $encoder } sequence_to_sequence { max_tokens: 32 max_target_tokens: 24 } train { files: 'pairs.tsv' text_pair_field: 'target' } validation { files: 'pairs.tsv' text_pair_field: 'target' }
 batch { examples: 20 micro_tokens: 64 } schedule { steps: 6 } $common
 END
 cat > lora.textproto << END
