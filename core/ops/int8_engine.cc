@@ -31,7 +31,7 @@ void PackWeight(ConstMat w, int64_t depth, const Packed& to) {
 
 // Places the quantized form of `rows` rows in `memory`.
 Int8Rows RowsIn(int64_t rows, int64_t depth, LargeMemory& memory) {
-  Grow(rows * (depth + 8), memory);
+  Grow(RoundUp(rows, kInt8RowBlock) * (depth + 8), memory);
   auto* const q = memory.as<uint8_t>().data();
   auto* const scale = reinterpret_cast<float*>(q + rows * depth);
   return {rows, depth, q, scale, reinterpret_cast<int32_t*>(scale + rows)};
@@ -45,17 +45,19 @@ Packed PackedOf(void* at, ConstMat w) {
   return Packed(at, RoundUp(w.cols, kInt8Depth), RoundUp(w.rows, kInt8Cols));
 }
 
-// Computes columns of a product from `col` on.
-void MultiplyColumns(const Packed& w, const Int8Rows& x, const Product& part, int64_t col) {
+// Computes act(a product), columns from `col` on.
+void MultiplyColumns(const Packed& w, const Int8Rows& x, const Product& part, int64_t col,
+    const ActivationKind* act) {
   GetKernels().int8_product[part.dst.type]({part.dst.cols, part.dst.stride, x, w.q + col * x.depth,
-      w.scale + col, w.sum + col, part.bias, part.dst.data});
+      w.scale + col, w.sum + col, part.bias, part.dst.data, act});
 }
 
-// Computes a product whose quantized rows are in `memory`.
-void MultiplyRows(const Packed& w, const Product& p, LargeMemory& memory) {
+// Computes act(a product) whose quantized rows are in `memory`.
+void MultiplyRows(
+    const Packed& w, const Product& p, const ActivationKind* act, LargeMemory& memory) {
   const Int8Rows rows = RowsIn(p.src.rows, RoundUp(p.src.cols, kInt8Depth), memory);
   Quantize(p.src, rows);
-  MultiplyColumns(w, rows, p, 0);
+  MultiplyColumns(w, rows, p, 0, act);
 }
 
 // Calls f(row, rows) for tasks of rows; returns false if n are not enough for all threads.
@@ -82,14 +84,14 @@ void* Int8Engine::Pack(const Weight& w, ConstMat values) {
 
 // If there are rows enough for all threads, a task quantizes some and multiplies them with the
 // whole weight; else all rows are quantized first, and tasks are ranges of columns.
-void Int8Engine::Multiply(const Product& p) {
+void Int8Engine::Multiply(const Product& p, const ActivationKind* act) {
   const int64_t n = p.src.rows, threads = Threads();
   CLOZE_CHECK(p.src.cols <= kInt8MostDepth && p.transposed && !p.accumulate);
   if (n == 0) return;
   const Packed w = PackedOf(Pack(p.w, p.w.w), p.w.w);
   scratch_.resize(std::max<size_t>(scratch_.size(), threads));
   const bool many = ForRowTasks(n, [&](int64_t row, int64_t rows) {
-    MultiplyRows(w, p.Part(row, rows, 0, p.dst.cols), scratch_[ThreadIndex()].quantized);
+    MultiplyRows(w, p.Part(row, rows, 0, p.dst.cols), act, scratch_[ThreadIndex()].quantized);
   });
   if (many) return;
   const int64_t depth = RoundUp(p.src.cols, kInt8Depth), few = CeilDiv(n, threads);
@@ -100,7 +102,7 @@ void Int8Engine::Multiply(const Product& p) {
   });
   const int64_t width = RoundUp(CeilDiv(p.dst.cols, threads), kInt8Cols);
   ParallelChunks(p.dst.cols, width, [&](int64_t begin, int64_t end) {
-    MultiplyColumns(w, all, p.Part(0, n, begin, end - begin), begin);
+    MultiplyColumns(w, all, p.Part(0, n, begin, end - begin), begin, act);
   });
 }
 
@@ -117,15 +119,14 @@ void Int8Engine::Mlp(
   const bool many = ForRowTasks(y.rows, [&](int64_t row, int64_t rows) {
     Scratch& scratch = scratch_[ThreadIndex()];
     const Mat u = between(rows, scratch);
-    MultiplyRows(first, {Rows(x, row, rows), up.w, true, up.bias, u, false}, scratch.quantized);
-    GetKernels().activation[u.type](act, rows * inner, u.data, u.data);
     MultiplyRows(
-        second, {u, down.w, true, down.bias, Rows(y, row, rows), false}, scratch.quantized);
+        first, {Rows(x, row, rows), up.w, true, up.bias, u, false}, &act, scratch.quantized);
+    MultiplyRows(second, {u, down.w, true, down.bias, Rows(y, row, rows), false}, nullptr,
+        scratch.quantized);
   });
   if (many) return;
   const Mat u = between(y.rows, scratch_[0]);
-  Multiply({x, up.w, true, up.bias, u, false});
-  ActivationForward(act, u, u);
+  Multiply({x, up.w, true, up.bias, u, false}, &act);
   Multiply({u, down.w, true, down.bias, y, false});
 }
 

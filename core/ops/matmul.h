@@ -47,8 +47,8 @@ class Matmul {
   // as s8 with a scale each, exact sums. A row's bits do not depend on other rows. Requires in <=
   // kInt8MostDepth.
   void ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y);
-  // y [n, out] = down(act(up(x))), each layer as in ForwardInt8, with the same bits, but a few rows
-  // at a time: what is between stays in the cache.
+  // y [n, out] = down(act(up(x))), each layer as in ForwardInt8, but a few rows at a time, so that
+  // what is between stays in the cache; act is computed before rounding to the type of y.
   void ForwardInt8Mlp(
       ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
   // From now on ForwardInt8 uses `values` [out, in] f32 for the weight at w [out, in], whatever its

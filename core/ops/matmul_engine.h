@@ -117,8 +117,8 @@ int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type);
 class Int8Engine {
  public:
   explicit Int8Engine(PackedWeights* packed) : packed_(packed) {}
-  // Computes `p`, which is transposed and not accumulated.
-  void Multiply(const Product& p);
+  // Computes `p`, which is transposed and not accumulated, and `act` of it unless null.
+  void Multiply(const Product& p, const ActivationKind* act = nullptr);
   // See Matmul::ForwardInt8Mlp.
   void Mlp(
       ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);

@@ -29,14 +29,13 @@ constexpr char kCompiler[] = __VERSION__;
 constexpr char kCompiler[] = "GCC " __VERSION__;
 #endif
 
-// True if the CPU multiplies tiles of bf16 and the system lets this process use them.
+// True if the CPU multiplies tiles of bf16 and of bytes, and the system lets this process use them.
 bool HasAmx() {
-  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
+  constexpr unsigned kNeeded = 1u << 22 | 1u << 24 | 1u << 25;  // AMX-BF16, -TILE, -INT8
   constexpr int kRequestPermission = 0x1023,
                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   unsigned a, b, c, d;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBf16) == 0 || (d & kTile) == 0)
-    return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kNeeded) != kNeeded) return false;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 

@@ -41,6 +41,11 @@ class AmxTiles {
   AmxTiles& operator=(const AmxTiles&) = delete;
 };
 
+// Tile `sum` += tile `a` times tile `b`; the numbers of tiles are part of the instruction.
+#define CLOZE_TILE_PRODUCT(sum, a, b)            \
+  if constexpr (kBytes) _tile_dpbusd(sum, a, b); \
+  if constexpr (!kBytes) _tile_dpbf16ps(sum, a, b)
+
 // Tiles of an operand: rows of a tile are `row` units apart, the operand's second tile is `other`
 // units after the first, and the tiles of the next step of the sum `next` units.
 struct AmxOperand {
@@ -48,10 +53,16 @@ struct AmxOperand {
   int64_t row, other, next;
 };
 
-// c [16 M, 16 N] (+)= a b, summed over `tiles` tiles. Strides in units.
-template <int M, int N>
-CLOZE_INLINE void AmxBlock(
-    int64_t tiles, AmxOperand a, AmxOperand b, float* c, int64_t c_row, bool add) {
+struct NoOtherWork {
+  void operator()(int64_t) const {}
+};
+
+// c [16 M, 16 N] (+)= a b, summed over `tiles` tiles. Strides in units. A unit is two bf16, or with
+// kBytes four u8 of a and four s8 of b; then c consists of s32. Calls meanwhile(tiles that are
+// left, this one included) after starting each step of the sum, for other work at the same time.
+template <int M, int N, bool kBytes = false, typename F = NoOtherWork>
+CLOZE_INLINE void AmxBlock(int64_t tiles, AmxOperand a, AmxOperand b, float* c, int64_t c_row,
+    bool add, const F& meanwhile = {}) {
   const int64_t left = a.row * 4, right = b.row * 4, sums = c_row * 4;
   float* c1 = c + kTileUnits * c_row;
   __asm__ volatile("" ::: "memory");  // compiler barrier: tile loads are invisible to it
@@ -69,22 +80,27 @@ CLOZE_INLINE void AmxBlock(
   for (; tiles > 0; --tiles, a.at += a.next, b.at += b.next) {
     _tile_loadd(4, a.at, left);
     _tile_loadd(6, b.at, right);
-    _tile_dpbf16ps(0, 4, 6);
+    CLOZE_TILE_PRODUCT(0, 4, 6);
     if constexpr (N == 2) {
       _tile_loadd(7, b.at + b.other, right);
-      _tile_dpbf16ps(1, 4, 7);
+      CLOZE_TILE_PRODUCT(1, 4, 7);
     }
     if constexpr (M == 2) {
       _tile_loadd(5, a.at + a.other, left);
-      _tile_dpbf16ps(2, 5, 6);
-      if constexpr (N == 2) _tile_dpbf16ps(3, 5, 7);
+      CLOZE_TILE_PRODUCT(2, 5, 6);
+      if constexpr (N == 2) {
+        CLOZE_TILE_PRODUCT(3, 5, 7);
+      }
     }
+    meanwhile(tiles);
   }
   _tile_stored(0, c, sums);
   if constexpr (N == 2) _tile_stored(1, c + kTileUnits, sums);
   if constexpr (M == 2) _tile_stored(2, c1, sums);
   if constexpr (M == 2 && N == 2) _tile_stored(3, c1 + kTileUnits, sums);
 }
+
+#undef CLOZE_TILE_PRODUCT
 
 // 16 M rows of c, all columns, over `depth` units (both multiples of 16).
 template <int M>

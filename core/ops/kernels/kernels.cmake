@@ -1,6 +1,6 @@
 # Compiles the kernels once per instruction set. core/ops/op.cc selects one at start, so that one binary
 # runs on any x86-64.
-set(isa_amx -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
+set(isa_amx -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma -mamx-tile -mamx-bf16 -mamx-int8 -mprefer-vector-width=512)
 set(isa_avx512bf16 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma -mprefer-vector-width=512)
 set(isa_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mprefer-vector-width=512)
 set(isa_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512)

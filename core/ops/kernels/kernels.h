@@ -13,6 +13,7 @@
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/embedding.h"
 #include "core/ops/kernels/int8.h"
+#include "core/ops/kernels/int8_product.h"
 #include "core/ops/kernels/loss.h"
 #include "core/ops/kernels/matmul.h"
 #include "core/ops/kernels/norm.h"

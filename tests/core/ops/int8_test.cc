@@ -26,7 +26,7 @@ struct Int8Case {
       : s(type), x(s.Put(left)), w(s.Put(right, DType::kF32)), y(s.New(left.rows, right.rows)),
         depth(RoundUp(left.cols, kInt8Depth)) {
     const int64_t cols = RoundUp(right.rows, kInt8Cols);
-    rows = {left.rows, depth, s.arena.NewArray<uint8_t>(left.rows * depth),
+    rows = {left.rows, depth, s.arena.NewArray<uint8_t>(RoundUp(left.rows, kInt8RowBlock) * depth),
         s.arena.NewArray<float>(left.rows), s.arena.NewArray<int32_t>(left.rows)};
     q = s.arena.NewArray<int8_t>(cols * depth);
     scale = s.arena.NewArray<float>(cols);
@@ -55,7 +55,7 @@ Table<float> Activations(int64_t rows, int64_t cols) {
 
 TEST_P(Int8Kernels, AreExactForTheQuantizedOperands) {
   const auto& [kernels, type] = GetParam();
-  for (const auto& [n, in, out] : {std::tuple{1, 1, 1}, {2, 7, 33}, {13, 70, 45}, {29, 320, 100}}) {
+  for (const auto& [n, in, out] : {std::tuple{1, 1, 1}, {2, 7, 33}, {13, 70, 45}, {49, 320, 100}}) {
     SCOPED_TRACE(absl::StrCat(n, "x", in, "x", out));
     Table<float> weights = RandomTable(out, in, 2), bias = RandomTable(1, out, 3);
     for (int64_t k = 0; k < in; ++k) weights(0, k) = 3;  // sums of pairs exceed 16 bits
@@ -105,6 +105,17 @@ INSTANTIATE_TEST_SUITE_P(All, Int8Kernels,
 
 class Int8Matmul : public testing::TestWithParam<DType> {};
 
+// The norm of the difference by the norm of `expected`.
+template <typename T>
+double RelativeError(const Table<float>& actual, const Table<T>& expected) {
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < actual.v.size(); ++i) {
+    error += std::pow(actual.v[i] - expected.v[i], 2);
+    norm += std::pow(expected.v[i], 2);
+  }
+  return std::sqrt(error / norm);
+}
+
 TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
   const int64_t in = 200, out = 130, most = 300;
   const Table<float> x = RandomTable(most, in, 1), w = RandomTable(out, in, 2),
@@ -125,12 +136,14 @@ TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
   SetThreads(1);
 }
 
-TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
+// In bf16 the parts round what they pass on, the MLP does not.
+TEST_P(Int8Matmul, AnMlpIsItsParts) {
   const int64_t hidden = 70, inner = 200;
   const Table<float> up_bias = RandomTable(1, inner, 3), down_bias = RandomTable(1, hidden, 4);
+  Table<float> first;
   for (const int threads : {1, 3}) {
     SetThreads(threads);
-    for (const int64_t rows : {0, 1, 30, 250}) {
+    for (const int64_t rows : {250, 0, 1, 30}) {
       Workspace s(GetParam());
       const Weight up = {s.Put(RandomTable(inner, hidden, 5), DType::kF32), 1},
                    down = {s.Put(RandomTable(hidden, inner, 6), DType::kF32), 1};
@@ -141,7 +154,12 @@ TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
       s.matmul.ForwardInt8(act, down, down_bias.v.data(), y);
       s.matmul.ForwardInt8Mlp(
           x, {up, up_bias.v.data()}, ActivationKind::kGelu, {down, down_bias.v.data()}, z);
-      EXPECT_EQ(Workspace::Get(z).v, Workspace::Get(y).v) << threads << ", " << rows;
+      const Table<float> result = Workspace::Get(z);
+      if (first.v.empty()) first = result;
+      for (size_t i = 0; i < result.v.size(); ++i)
+        ASSERT_EQ(result.v[i], first.v[i]) << threads << " threads, " << rows << " rows, " << i;
+      if (rows > 0)
+        EXPECT_LE(RelativeError(result, Workspace::Get(y)), GetParam() == DType::kF32 ? 0 : 0.01);
     }
   }
   SetThreads(1);
@@ -165,13 +183,7 @@ TEST_P(Int8Matmul, IsNearTheProductOfTheValues) {
   const Mat y = s.New(50, 64);
   s.matmul.ForwardInt8(s.Put(x), {s.Put(w, DType::kF32), 1}, nullptr, y);
   const Table<double> expected = Linear(Widen<double>(x), Widen<double>(w));
-  const Table<float> actual = Workspace::Get(y);
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < actual.v.size(); ++i) {
-    error += std::pow(actual.v[i] - expected.v[i], 2);
-    norm += expected.v[i] * expected.v[i];
-  }
-  EXPECT_LT(std::sqrt(error / norm), 0.015);
+  EXPECT_LT(RelativeError(Workspace::Get(y), expected), 0.015);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Int8Matmul, testing::Values(DType::kF32, DType::kBf16),

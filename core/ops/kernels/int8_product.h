@@ -1,0 +1,189 @@
+// Products of int8 operands (int8.h).
+#ifndef CLOZE_CORE_OPS_KERNELS_INT8_PRODUCT_H_
+#define CLOZE_CORE_OPS_KERNELS_INT8_PRODUCT_H_
+
+#include "core/ops/kernels/activation.h"
+#include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/int8.h"
+
+namespace cloze {
+
+// y [rows, cols] = act(x w^T + bias).
+struct Int8ProductArgs {
+  int64_t cols, y_stride;
+  Int8Rows x;
+  const int8_t* q;  // as packed
+  const float* scale;
+  const int32_t* sum;
+  const float* bias;                    // or null
+  void* y;                              // T
+  const ActivationKind* act = nullptr;  // null: none
+};
+
+#ifdef CLOZE_ISA
+namespace {
+
+// Sums of a product that belong to rows [row, row + rows) and the panel of columns from `col` on.
+struct Int8Block {
+  int64_t row = 0, rows = 0, col = 0;
+  int32_t* sums = nullptr;  // [rows, 32]
+};
+
+// Computes rows [begin, end) of a block of y from its sums.
+template <typename T>
+CLOZE_INLINE void FinishInt8(
+    const Int8ProductArgs& p, const Int8Block& block, int64_t begin, int64_t end) {
+  const auto finish = [&](auto activate) {
+    for (int64_t r = begin; r < end; ++r) {
+      T* y = static_cast<T*>(p.y) + (block.row + r) * p.y_stride + block.col;
+      const float scale = p.x.scale[block.row + r];
+      const int32_t zero = p.x.zero[block.row + r];
+      Sweep(MinI(kInt8Cols, p.cols - block.col), [&](auto at) {
+        const int64_t col = block.col + at.c;
+        const VI sum = LoadInts(block.sums + r * kInt8Cols + at.c) - zero * LoadInts(p.sum + col);
+        VF v = __builtin_convertvector(sum, VF) * (scale * Load(p.scale + col));
+        if (p.bias != nullptr) v += at(p.bias + block.col);
+        at.Set(y, activate(v));
+      });
+    }
+  };
+  if (p.act == nullptr) return finish([](VF v) { return v; });
+  WithKind(*p.act,
+      [&]<ActivationKind kind>() { finish([](VF v) { return Activate<T, kind>(v).value; }); });
+}
+
+#ifdef __AMX_INT8__
+
+// The matrix unit computes the sums of a block, whose panel has the layout of tiles, while the rows
+// of the block before are finished.
+template <typename T>
+void Int8Product(const Int8ProductArgs& p) {
+  const AmxTiles unit;
+  alignas(64) int32_t sums[2][kInt8RowBlock * kInt8Cols];
+  const int64_t units = p.x.depth / kInt8Unit, tiles = units / kTileUnits;
+  Int8Block before;
+  for (int64_t col = 0; col < p.cols; col += kInt8Cols) {
+    const AmxOperand right = {reinterpret_cast<const float*>(p.q + col * p.x.depth), kInt8Cols,
+        kTileUnits, kTileUnits * kInt8Cols};
+    for (int64_t row = 0; row < p.x.rows; row += kInt8RowBlock) {
+      const Int8Block block = {row, MinI(kInt8RowBlock, p.x.rows - row), col,
+          before.sums == sums[0] ? sums[1] : sums[0]};
+      const AmxOperand left = {reinterpret_cast<const float*>(p.x.q + row * p.x.depth), units,
+          kTileUnits * units, kTileUnits};
+      const auto finish = [&](int64_t left_tiles) {
+        const int64_t done = tiles - left_tiles;
+        FinishInt8<T>(p, before, before.rows * done / tiles, before.rows * (done + 1) / tiles);
+      };
+      float* to = reinterpret_cast<float*>(block.sums);
+      if (block.rows <= kTileUnits)
+        AmxBlock<1, 2, true>(tiles, left, right, to, kInt8Cols, false, finish);
+      else
+        AmxBlock<2, 2, true>(tiles, left, right, to, kInt8Cols, false, finish);
+      before = block;
+    }
+  }
+  TileStoreBarrier();
+  FinishInt8<T>(p, before, 0, before.rows);
+}
+
+#else
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr bool kVnni = true;
+#else
+constexpr bool kVnni = false;
+#endif
+
+#if defined(__AVX512F__)
+constexpr int kInt8TileRows = kVnni ? 12 : 4;
+#else
+constexpr int kInt8TileRows = kVnni ? 6 : 2;
+#endif
+
+// Four products of u8 and s8 to each lane. Without VNNI they are widened to 16 bits first: sums of
+// two products overflow these, and the instruction for bytes saturates.
+CLOZE_INLINE VI DotInt8(VI sum, VI x, VI w) {
+#if defined(__AVX512VNNI__)
+  return (VI)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)x, (__m512i)w);
+#elif defined(__AVXVNNI__)
+  return (VI)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)x, (__m256i)w);
+#else
+  typedef int16_t VS __attribute__((vector_size(W * 4)));
+  const VI even = x & 0x00FF00FF, odd = (VI)((VU)x >> 8) & 0x00FF00FF,
+           w_even = (VI)((VS)w << 8 >> 8), w_odd = (VI)((VS)w >> 8);
+#if defined(__AVX512F__)
+  return sum + (VI)_mm512_madd_epi16((__m512i)even, (__m512i)w_even) +
+         (VI)_mm512_madd_epi16((__m512i)odd, (__m512i)w_odd);
+#elif defined(__AVX2__)
+  return sum + (VI)_mm256_madd_epi16((__m256i)even, (__m256i)w_even) +
+         (VI)_mm256_madd_epi16((__m256i)odd, (__m256i)w_odd);
+#else
+  return sum + (VI)_mm_madd_epi16((__m128i)even, (__m128i)w_even) +
+         (VI)_mm_madd_epi16((__m128i)odd, (__m128i)w_odd);
+#endif
+#endif
+}
+
+CLOZE_INLINE VI SplatInts(const uint8_t* p) {
+  int32_t unit;
+  __builtin_memcpy(&unit, p, sizeof(unit));
+  return unit + VI{};
+}
+
+// sums [M, 32] = x w for columns [2 W half, 2 W half + 2 W) of a panel.
+template <int M>
+void Int8Tile(int64_t depth, const uint8_t* x, const int8_t* w, int32_t* sums) {
+  VI sum[M][2] = {};
+  const int64_t row = depth;
+  for (int64_t k = 0; k < depth; k += kInt8Unit, w += kInt8Cols * kInt8Unit) {
+    const VI left = LoadInts(w), right = LoadInts(w + 4 * W);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const VI unit = SplatInts(x + i * row + k);
+      sum[i][0] = DotInt8(sum[i][0], unit, left);
+      sum[i][1] = DotInt8(sum[i][1], unit, right);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    __builtin_memcpy(sums + i * kInt8Cols, &sum[i][0], sizeof(VI));
+    __builtin_memcpy(sums + i * kInt8Cols + W, &sum[i][1], sizeof(VI));
+  }
+}
+
+// Computes sums [rows, 32] of `rows` rows from row m on, at most kInt8TileRows, and the panel at w.
+CLOZE_INLINE void Int8Sums(
+    const Int8Rows& x, int64_t m, int64_t rows, const int8_t* w, int32_t* sums) {
+  const auto tile = [&]<int M>() {
+    for (int64_t n = 0; n < kInt8Cols; n += 2 * W)
+      Int8Tile<M>(x.depth, x.q + m * x.depth, w + n * kInt8Unit, sums + n);
+  };
+  const auto choose = [&]<int M>(auto next) {
+    if (rows == M) return tile.template operator()<M>();
+    if constexpr (M > 1) next.template operator()<M - 1>(next);
+  };
+  const auto step = [&]<int M>(auto self) { choose.template operator()<M>(self); };
+  step.template operator()<kInt8TileRows>(step);
+}
+
+template <typename T>
+void Int8Product(const Int8ProductArgs& p) {
+  alignas(64) int32_t sums[kInt8TileRows * kInt8Cols];
+  const int64_t tiles = (p.x.rows + kInt8TileRows - 1) / kInt8TileRows;
+  for (int64_t col = 0; col < p.cols; col += kInt8Cols) {
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t row = p.x.rows * i / tiles, rows = p.x.rows * (i + 1) / tiles - row;
+      Int8Sums(p.x, row, rows, p.q + col * p.x.depth, sums);
+      FinishInt8<T>(p, {row, rows, col, sums}, 0, rows);
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+#endif  // CLOZE_ISA
+
+}  // namespace cloze
+
+#endif  // CLOZE_CORE_OPS_KERNELS_INT8_PRODUCT_H_
