@@ -133,15 +133,21 @@ void Pack(const PackArgs& p) {
 // Depth per step of the sum: 32 columns of weights are then 32 KB, which stay in L1.
 constexpr int64_t kProductDepth = 512;
 
-// y (+)= sums + bias for rows [row, row + rows) and columns [col, col + cols).
+// Sums of the rows [row, row + rows) and columns [col, col + cols) of a product.
+struct SumBlock {
+  int64_t row = 0, rows = 0, col = 0, cols = 0;
+  const float* sums = nullptr;  // [rows, kProductBlock]
+};
+
+// y (+)= sums + bias for rows [begin, end) of a block.
 template <typename T>
 CLOZE_INLINE void FinishBlock(
-    const ProductArgs& p, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums) {
-  for (int64_t r = 0; r < rows; ++r) {
-    T* y = static_cast<T*>(p.y) + (row + r) * p.y_stride + col;
-    Sweep(cols, [&](auto place) {
-      VF v = Load(sums + r * kProductBlock + place.c);
-      if (p.bias != nullptr) v += place(p.bias + col);
+    const ProductArgs& p, const SumBlock& block, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    T* y = static_cast<T*>(p.y) + (block.row + r) * p.y_stride + block.col;
+    Sweep(block.cols, [&](auto place) {
+      VF v = Load(block.sums + r * kProductBlock + place.c);
+      if (p.bias != nullptr) v += place(p.bias + block.col);
       if (p.add) v += place(y);
       place.Set(y, v);
     });
@@ -149,6 +155,7 @@ CLOZE_INLINE void FinishBlock(
 }
 
 // A block with fewer rows left than its height begins earlier, and its first rows are discarded.
+// While the matrix unit computes a block, the block before is finished.
 template <typename T>
 void Product(const ProductArgs& p) {
   const AmxTiles unit;
@@ -163,8 +170,9 @@ void Product(const ProductArgs& p) {
       __builtin_memcpy(copy + r * p.depth, x + r * x_stride, p.depth * sizeof(bf16));
     x = copy, x_stride = p.depth;
   }
+  SumBlock before;
   for (int64_t k = 0; k < p.depth; k += kProductDepth) {
-    const int64_t depth = MinI(kProductDepth, p.depth - k);
+    const int64_t depth = MinI(kProductDepth, p.depth - k), tiles = depth / kProductBlock;
     for (int64_t n = 0; n < p.cols; n += kProductBlock) {
       const float* w = static_cast<const float*>(p.w) + n / 2 * p.depth + k / 2 * kProductBlock;
       for (int64_t m = 0; m < p.rows; m += kProductBlock) {
@@ -174,15 +182,20 @@ void Product(const ProductArgs& p) {
         const AmxOperand a = {reinterpret_cast<const float*>(x + begin * x_stride + k),
             x_stride / 2, kTileUnits * x_stride / 2, kTileUnits};
         const AmxOperand b = {w, kProductBlock, kTileUnits, kTileUnits * kProductBlock};
-        if (half) AmxBlock<1, 2>(depth / kProductBlock, a, b, sums, kProductBlock, k > 0);
-        if (!half) AmxBlock<2, 2>(depth / kProductBlock, a, b, sums, kProductBlock, k > 0);
+        const auto finish = [&](int64_t left) {
+          const int64_t done = tiles - left;
+          FinishBlock<T>(p, before, before.rows * done / tiles, before.rows * (done + 1) / tiles);
+        };
+        if (half) AmxBlock<1, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
+        if (!half) AmxBlock<2, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
         if (k + depth < p.depth) continue;
-        TileStoreBarrier();
-        FinishBlock<T>(p, m, MinI(kProductBlock, p.rows - m), n, MinI(kProductBlock, p.cols - n),
-            sums + (m - begin) * kProductBlock);
+        before = {m, MinI(kProductBlock, p.rows - m), n, MinI(kProductBlock, p.cols - n),
+            sums + (m - begin) * kProductBlock};
       }
     }
   }
+  TileStoreBarrier();
+  FinishBlock<T>(p, before, 0, before.rows);
 }
 
 constexpr int64_t kTileFloats = kTileUnits * kTileUnits;
