@@ -158,8 +158,8 @@ TEST_P(Int8Matmul, AnMlpIsItsParts) {
       if (first.v.empty()) first = result;
       for (size_t i = 0; i < result.v.size(); ++i)
         ASSERT_EQ(result.v[i], first.v[i]) << threads << " threads, " << rows << " rows, " << i;
-      if (rows > 0)
-        EXPECT_LE(RelativeError(result, Workspace::Get(y)), GetParam() == DType::kF32 ? 0 : 0.01);
+      if (rows == 0) continue;
+      EXPECT_LE(RelativeError(result, Workspace::Get(y)), GetParam() == DType::kF32 ? 0 : 0.01);
     }
   }
   SetThreads(1);
