@@ -58,8 +58,8 @@ struct NoOtherWork {
 };
 
 // c [16 M, 16 N] (+)= a b, summed over `tiles` tiles. Strides in units. A unit is two bf16, or with
-// kBytes four u8 of a and four s8 of b; then c consists of s32. Calls meanwhile(tiles that are
-// left, this one included) after starting each step of the sum, for other work at the same time.
+// kBytes four u8 of a and four s8 of b; then c consists of s32. Calls meanwhile(i) after
+// starting step i of the sum, for other work at the same time.
 template <int M, int N, bool kBytes = false, typename F = NoOtherWork>
 CLOZE_INLINE void AmxBlock(int64_t tiles, AmxOperand a, AmxOperand b, float* c, int64_t c_row,
     bool add, const F& meanwhile = {}) {
@@ -77,7 +77,7 @@ CLOZE_INLINE void AmxBlock(int64_t tiles, AmxOperand a, AmxOperand b, float* c, 
     if constexpr (M == 2) _tile_zero(2);
     if constexpr (M == 2 && N == 2) _tile_zero(3);
   }
-  for (; tiles > 0; --tiles, a.at += a.next, b.at += b.next) {
+  for (int64_t i = 0; i < tiles; ++i, a.at += a.next, b.at += b.next) {
     _tile_loadd(4, a.at, left);
     _tile_loadd(6, b.at, right);
     CLOZE_TILE_PRODUCT(0, 4, 6);
@@ -92,7 +92,7 @@ CLOZE_INLINE void AmxBlock(int64_t tiles, AmxOperand a, AmxOperand b, float* c, 
         CLOZE_TILE_PRODUCT(3, 5, 7);
       }
     }
-    meanwhile(tiles);
+    meanwhile(i);
   }
   _tile_stored(0, c, sums);
   if constexpr (N == 2) _tile_stored(1, c + kTileUnits, sums);

@@ -52,12 +52,6 @@ CLOZE_INLINE void StoreBytes(uint8_t* to, VI v) {
 #endif
 }
 
-CLOZE_INLINE VI LoadInts(const void* p) {
-  VI v;
-  __builtin_memcpy(&v, p, sizeof(v));
-  return v;
-}
-
 // Panels of one column at a time; called once for each weight.
 void PackInt8(const Int8PackArgs& p) {
   constexpr int64_t kPanelRow = kInt8Cols * kInt8Unit;

@@ -23,6 +23,12 @@ struct Int8ProductArgs {
 #ifdef CLOZE_ISA
 namespace {
 
+CLOZE_INLINE VI LoadInts(const void* p) {
+  VI v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+
 // Sums of a product that belong to rows [row, row + rows) and the panel of columns from `col` on.
 struct Int8Block {
   int64_t row = 0, rows = 0, col = 0;
@@ -70,9 +76,8 @@ void Int8Product(const Int8ProductArgs& p) {
           before.sums == sums[0] ? sums[1] : sums[0]};
       const AmxOperand left = {reinterpret_cast<const float*>(p.x.q + row * p.x.depth), units,
           kTileUnits * units, kTileUnits};
-      const auto finish = [&](int64_t left_tiles) {
-        const int64_t done = tiles - left_tiles;
-        FinishInt8<T>(p, before, before.rows * done / tiles, before.rows * (done + 1) / tiles);
+      const auto finish = [&](int64_t i) {
+        FinishInt8<T>(p, before, before.rows * i / tiles, before.rows * (i + 1) / tiles);
       };
       float* to = reinterpret_cast<float*>(block.sums);
       if (block.rows <= kTileUnits)

@@ -182,9 +182,8 @@ void Product(const ProductArgs& p) {
         const AmxOperand a = {reinterpret_cast<const float*>(x + begin * x_stride + k),
             x_stride / 2, kTileUnits * x_stride / 2, kTileUnits};
         const AmxOperand b = {w, kProductBlock, kTileUnits, kTileUnits * kProductBlock};
-        const auto finish = [&](int64_t left) {
-          const int64_t done = tiles - left;
-          FinishBlock<T>(p, before, before.rows * done / tiles, before.rows * (done + 1) / tiles);
+        const auto finish = [&](int64_t i) {
+          FinishBlock<T>(p, before, before.rows * i / tiles, before.rows * (i + 1) / tiles);
         };
         if (half) AmxBlock<1, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
         if (!half) AmxBlock<2, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
