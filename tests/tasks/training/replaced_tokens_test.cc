@@ -1,5 +1,4 @@
 // ELECTRA's pretraining: a generator and a discriminator in one run.
-#include "core/base/threads.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {

@@ -1,5 +1,4 @@
 // Encoder-decoders in whole runs: from scratch, from one encoder and from two.
-#include "core/base/threads.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {
