@@ -11,13 +11,13 @@ namespace {
 
 constexpr int64_t kMostTokens = 128;  // more are no picture
 
-struct Options {
+struct AttentionOptions {
   InferOptions infer;
   std::string text, pair, out;
   bool force = false;
 };
 
-absl::Status DrawAttention(Options options) {
+absl::Status DrawAttention(AttentionOptions options) {
   if (!options.force && PathExists(options.out)) {
     return Error(Exit::kCannotCreate, QuotePath(options.out), ": exists; --force replaces it");
   }
@@ -61,7 +61,7 @@ absl::Status DrawAttention(Options options) {
 }  // namespace
 
 void AddAttention(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, AttentionOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("text", &options.text, "Text to show.", {.required = true});
     command.Add("text_pair", &options.pair, "Second text, for models of pairs.");
@@ -69,7 +69,7 @@ void AddAttention(Command& app) {
         {.required = true});
     command.Add("--force", &options.force, "Replace an existing file.");
   };
-  app.AddCommand<Options>("attention",
+  app.AddCommand<AttentionOptions>("attention",
       "Draw the attention maps of a text as an HTML page, by layer and head.",
       "  cloze attention --model runs/sst2 --out page.html 'A fine film.'\n"
       "  cloze attention --model runs/pairs --out pair.html 'A man eats.' 'He is hungry.' --force",

@@ -208,7 +208,7 @@ std::string Large(const AttentionMaps& maps, int layer, int head, int margin, bo
       Hovers(maps, maps.probs[layer].data() + head * n * n, cells), "</g></svg></section>\n");
 }
 
-std::string Head(const AttentionMaps& maps) {
+std::string PageHead(const AttentionMaps& maps) {
   std::string out = absl::StrCat("<h1 id=\"top\">Attention of ", HtmlEscape(maps.model),
       "</h1>\n<input type=\"checkbox\" id=\"words\"><label for=\"words\"> without special "
       "tokens</label>\n<p class=\"tokens\">");
@@ -271,7 +271,7 @@ std::string AttentionPage(AttentionMaps maps) {
   int letters = 1;
   for (const std::string& token : maps.tokens)
     letters = std::max<int>(letters, CountCodePoints(Short(token)));
-  std::string body = Head(maps), symbols = Sides(maps), large;
+  std::string body = PageHead(maps), symbols = Sides(maps), large;
   absl::StrAppend(&body, "<div class=\"grid\" style=\"grid-template-columns:2.2em repeat(", heads,
       ",minmax(0,1fr))\">\n<b></b>");
   for (int head = 0; head < maps.heads; ++head) absl::StrAppend(&body, "<b>", head + 1, "</b>");

@@ -13,13 +13,13 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct DataOptions {
   std::string spec;
   std::vector<std::string> overrides;
   bool json = false, strict = false;
 };
 
-absl::Status CheckDataOf(const Options& options) {
+absl::Status CheckDataOf(const DataOptions& options) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   const std::atomic<bool>* stop = StopOnSignals();
   ASSIGN_OR_RETURN(const TemporaryFolder scratch, TemporaryFolder::Create());
@@ -36,7 +36,7 @@ absl::Status CheckDataOf(const Options& options) {
 
 void AddData(Command& app) {
   const auto declare = [](Command& data) -> Run {
-    data.AddCommand<Options>(
+    data.AddCommand<DataOptions>(
         "check",
         "Count what the data of a spec contain and what is unusual: labels, lengths in tokens, "
         "truncated, empty and repeated texts, texts with different labels, validation texts that "
@@ -44,7 +44,7 @@ void AddData(Command& app) {
         "else JSON. Exit codes: 0, also with warnings; 65 with warnings and --strict.",
         "  cloze data check tools/specs/sst2.textproto\n"
         "  cloze data check tools/specs/sst2.textproto --strict --json",
-        [](Command& command, Options& options) {
+        [](Command& command, DataOptions& options) {
           command.Add("spec", &options.spec, "Spec file.", {.required = true});
           AddSetOption(command, &options.overrides);
           command.Add("--json", &options.json, "Print JSON on a terminal too.");

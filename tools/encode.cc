@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct EncodeOptions {
   InferOptions infer;  // with the output
   std::string pool;
   bool all_layers = false, normalize = false;
@@ -41,7 +41,7 @@ std::vector<float> Pooled(ConstMat hidden, const std::string& pool, bool normali
 // Calls f(record, number, layer, hidden [tokens, hidden]) for each record and layer. A wrong record
 // ends it, or with --on-error line is reported and gets one row of zeros.
 using Layer = std::function<absl::Status(const Record&, int64_t, int, ConstMat)>;
-absl::Status ForEachHidden(Options& options, Session& session, const Layer& f) {
+absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
   const std::vector<float> zeros(session.config().hidden);
   LineWriter writer;
@@ -97,7 +97,7 @@ absl::Status ForEachHidden(Options& options, Session& session, const Layer& f) {
 }
 
 // Tensors named by their numbers.
-absl::Status WriteTensors(Options& options, Session& session) {
+absl::Status WriteTensors(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   const auto add = [&](const Record&, int64_t number, int layer, ConstMat hidden) {
@@ -119,7 +119,7 @@ std::string IdList(const std::vector<std::string>& ids) {
 }
 
 // The tensor "vectors" [texts, hidden], and the metadata "ids".
-absl::Status WriteMatrix(Options& options, Session& session) {
+absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
@@ -135,7 +135,7 @@ absl::Status WriteMatrix(Options& options, Session& session) {
 }
 
 // NumPy's format 1.0, float32 in C order; the ids go to FILE.ids.json.
-absl::Status WriteNpy(Options& options, Session& session) {
+absl::Status WriteNpy(EncodeOptions& options, Session& session) {
   constexpr size_t kHeader = 128;
   const std::string& out = options.infer.out;
   RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
@@ -164,7 +164,7 @@ absl::Status WriteNpy(Options& options, Session& session) {
 }
 
 // JSON lines on standard output.
-absl::Status PrintVectors(Options& options, Session& session) {
+absl::Status PrintVectors(EncodeOptions& options, Session& session) {
   LineWriter writer;
   return ForEachHidden(
       options, session, [&](const Record& record, int64_t number, int, ConstMat hidden) {
@@ -178,7 +178,7 @@ absl::Status PrintVectors(Options& options, Session& session) {
       });
 }
 
-absl::Status Encode(Options options) {
+absl::Status Encode(EncodeOptions options) {
   const std::string& out = options.infer.out;
   const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
   if (options.pool.empty()) options.pool = npy || print ? "mean" : "none";
@@ -209,7 +209,7 @@ absl::Status Encode(Options options) {
 }  // namespace
 
 void AddEncode(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, EncodeOptions& options) {
     AddInferOptions(command, &options.infer);
     command.Add("--out", &options.infer.out,
         "File to write. NAME.npy: a matrix for NumPy, with NAME.npy.ids.json if the input has ids. "
@@ -226,7 +226,7 @@ void AddEncode(Command& app) {
     command.Add("--force", &options.infer.force, "Replace an existing file.");
     AddOnError(command, &options.infer);
   };
-  app.AddCommand<Options>("encode",
+  app.AddCommand<EncodeOptions>("encode",
       "Write vectors of texts, one per text or one per token. Texts are lines that are not blank, "
       "or rows of a table.",
       "  cloze encode --model models/bert --pool mean --normalize --out vectors.npy new.csv\n"

@@ -17,7 +17,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct EvaluateCommandOptions {
   InferOptions infer;
   std::vector<std::string> data, overrides;
   std::optional<bool> viterbi;
@@ -35,8 +35,9 @@ absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
 }
 
 // Evaluates `store`, the spec's validation, and writes the predictions if that is wanted.
-absl::StatusOr<MetricResults> EvaluateStore(const Options& options, const TaskSpec& spec,
-    const Task& task, const ExampleStore& store, Model& model, EvaluateOptions how) {
+absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& options,
+    const TaskSpec& spec, const Task& task, const ExampleStore& store, Model& model,
+    EvaluateOptions how) {
   how.ranks = &ProgramRanks();
   if (options.predictions.empty() || !how.ranks->first()) return Evaluate(model, task, store, how);
   ASSIGN_OR_RETURN(const std::string format, PredictionsFormat(options.predictions));
@@ -57,7 +58,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const Options& options, const TaskSp
 }
 
 // Prints tables on a terminal, else JSON; on standard error if the predictions take the output.
-absl::Status PrintResults(const Options& options, const MetricResults& results) {
+absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricResults& results) {
   if (!ProgramRanks().first()) return absl::OkStatus();
   const bool beside = options.predictions == "-";
   if (options.json || ::isatty(beside ? 2 : 1) != 1) {
@@ -72,7 +73,7 @@ absl::Status PrintResults(const Options& options, const MetricResults& results) 
   return absl::OkStatus();
 }
 
-absl::Status EvaluateModel(const Options& options) {
+absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   if (!options.predictions.empty())
     RETURN_IF_ERROR(PredictionsFormat(options.predictions).status());
   if (!options.predictions.empty() && options.predictions != "-")
@@ -121,7 +122,7 @@ absl::Status EvaluateModel(const Options& options) {
 }  // namespace
 
 void AddEvaluate(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, EvaluateCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("--data", &options.data,
         "Data files, with the columns or fields of the run's spec.", {.required = true});
@@ -137,7 +138,7 @@ void AddEvaluate(Command& app) {
     command.Add("--force", &options.force, "Replace an existing file.");
     command.Add("--json", &options.json, "Print JSON on a terminal too.");
   };
-  app.AddCommand<Options>("evaluate",
+  app.AddCommand<EvaluateCommandOptions>("evaluate",
       "Compute the metrics of a model on labelled data. Prints tables on a terminal (metrics, "
       "classes, confusion), and JSON into a pipe.",
       "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv --predictions test.csv\n"

@@ -9,7 +9,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string model, out, pool = "none";
   int opset = 17;
   bool external_data = false, int8 = false;
@@ -21,7 +21,7 @@ absl::Status CopyTokenizer(const std::string& from, const std::string& to, int64
   return ExitOf(tokenizer.status()) == Exit::kNoInput ? absl::OkStatus() : tokenizer.status();
 }
 
-absl::Status Export(const Options& options) {
+absl::Status Export(const ExportOptions& options) {
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         " is an adapter: expected a model folder (write one with `cloze merge`)");
@@ -60,7 +60,7 @@ absl::Status Export(const Options& options) {
 }  // namespace
 
 void AddExport(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, ExportOptions& options) {
     command.Add("--model", &options.model, "Model folder: a run, or a Hugging Face folder.",
         {.required = true});
     command.Add("--out", &options.out,
@@ -79,7 +79,7 @@ void AddExport(Command& app) {
         "and one for each tensor of activations. That loses more than `cloze quantize`, which has "
         "one for each token; and sums may saturate on CPUs without VNNI.");
   };
-  app.AddCommand<Options>("export",
+  app.AddCommand<ExportOptions>("export",
       "Write a model as ONNX, in f32 or int8, for ONNX Runtime and others.",
       "  cloze export --model runs/sst2 --out sst2_onnx\n"
       "  cloze export --model models/minilm --pool mean --int8 --out minilm_onnx",

@@ -6,14 +6,14 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct FillMaskOptions {
   InferOptions infer;
   std::vector<std::string> texts;
   int top = 5;
   bool json = false;
 };
 
-absl::Status FillMask(Options options) {
+absl::Status FillMask(FillMaskOptions options) {
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   RETURN_IF_ERROR(session->TokenizerOr().status());
   ASSIGN_OR_RETURN(const auto predictor,
@@ -29,7 +29,7 @@ absl::Status FillMask(Options options) {
 }  // namespace
 
 void AddFillMask(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, FillMaskOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add(
         "text", &options.texts, "Texts with <mask>. Default: one per line of standard input.");
@@ -39,7 +39,8 @@ void AddFillMask(Command& app) {
         "--top", &options.top, "Number of tokens to print per mask.", {.min = 1, .max = 1000});
     command.Add("--json", &options.json, "Print JSON on a terminal too.");
   };
-  app.AddCommand<Options>("fill-mask", "Print the most likely tokens for each <mask> in a text.",
+  app.AddCommand<FillMaskOptions>("fill-mask",
+      "Print the most likely tokens for each <mask> in a text.",
       "  echo 'The capital of France is <mask>.' | cloze fill-mask --model runs/pretrain_mini\n"
       "  cloze fill-mask --model runs/pretrain_mini 'The <mask> barked.' 'A kind of <mask>.'",
       declare, FillMask);

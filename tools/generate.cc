@@ -9,7 +9,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct GenerateCommandOptions {
   InferOptions infer;
   std::vector<std::string> prompts;
   GenerateOptions generate;
@@ -21,7 +21,7 @@ struct Options {
 // Prompts, and what is printed for them.
 class Prompts {
  public:
-  Prompts(Session& session, Generator generator, const Options& options)
+  Prompts(Session& session, Generator generator, const GenerateCommandOptions& options)
       : session_(session), generator_(std::move(generator)), options_(options),
         task_(MakeTask(HeadKind::kCausalLm)), encodes_(!session.config().source.empty()),
         streams_(options.output == "text" && options.generate.beams == 1 && ::isatty(1) == 1) {}
@@ -100,14 +100,14 @@ class Prompts {
 
   Session& session_;
   Generator generator_;
-  const Options& options_;
+  const GenerateCommandOptions& options_;
   std::unique_ptr<Task> task_;
   const bool encodes_;  // prompts are sources, which an encoder reads
   const bool streams_;
   uint64_t next_ = 0;  // number of the next prompt
 };
 
-absl::Status Generate(Options options) {
+absl::Status Generate(GenerateCommandOptions options) {
   GenerateOptions& generate = options.generate;
   SamplingRule& rule = generate.rule;
   if (rule.temperature == 0 && (rule.top_k > 0 || rule.top_p < 1)) rule.temperature = 1;
@@ -156,7 +156,7 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
 }  // namespace
 
 void AddGenerate(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, GenerateCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("prompt", &options.prompts, "Texts to continue. Default: those of --input.");
     command.Add("--input", &options.infer.input.path,
@@ -184,7 +184,7 @@ void AddGenerate(Command& app) {
         "Text that ends generation and is not printed. Repeatable.",
         {.type = "TEXT", .repeatable = true});
   };
-  app.AddCommand<Options>("generate",
+  app.AddCommand<GenerateCommandOptions>("generate",
       "Continue texts with a decoder, or map texts to texts with an encoder-decoder.",
       "  cloze generate --model models/gpt2 --temperature 0.8 --top-p 0.95 'Once upon a time'\n"
       "  cloze generate --model models/gpt2 --beams 4 --output-format jsonl < prompts.txt",

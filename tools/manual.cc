@@ -15,7 +15,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct ManualOptions {
   std::vector<std::string> command;
   std::string write;
 };
@@ -257,7 +257,7 @@ absl::Status WriteManual(const std::string& folder) {
   return status;
 }
 
-absl::Status Help(const Options& options) {
+absl::Status Help(const ManualOptions& options) {
   if (!options.write.empty()) return WriteManual(options.write);
   std::vector<std::string> words = options.command;
   words.push_back("--help");
@@ -271,13 +271,13 @@ absl::Status Help(const Options& options) {
 }  // namespace
 
 void AddHelp(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, ManualOptions& options) {
     command.Add("command", &options.command, "Command to describe. Default: the list of all.");
     command.Add("--write", &options.write,
         "Write man pages and the completion of bash, zsh and fish to this folder.",
         {.type = "FOLDER"});
   };
-  app.AddCommand<Options>("help", "Describe a command, as `cloze COMMAND --help` does.",
+  app.AddCommand<ManualOptions>("help", "Describe a command, as `cloze COMMAND --help` does.",
       "  cloze help finetune\n  cloze help spec check", declare, Help);
 }
 

@@ -12,13 +12,13 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct MergeOptions {
   std::string model, adapter, out;
 };
 
 // The tokenizer of the adapter's folder, else of the base's; neither may have one.
-absl::Status SaveTokenizer(const Options& options, const std::string& out, const std::string& base,
-    const ModelConfig& config) {
+absl::Status SaveTokenizer(const MergeOptions& options, const std::string& out,
+    const std::string& base, const ModelConfig& config) {
   for (const std::string& folder : {options.adapter, base}) {
     const auto tokenizer = LoadTokenizer(folder, true);
     if (tokenizer.ok()) return SaveTokenizer(**tokenizer, out, config.max_tokens());
@@ -27,7 +27,7 @@ absl::Status SaveTokenizer(const Options& options, const std::string& out, const
   return absl::OkStatus();
 }
 
-absl::Status Merge(const Options& options) {
+absl::Status Merge(const MergeOptions& options) {
   std::string base = options.model;
   if (base.empty()) {
     ASSIGN_OR_RETURN(base, BaseOf(options.adapter));
@@ -61,7 +61,7 @@ absl::Status Merge(const Options& options) {
 }  // namespace
 
 void AddMerge(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, MergeOptions& options) {
     command.Add("--model", &options.model,
         "Model folder of the base model. Default: the one that the adapter names.");
     command.Add("--adapter", &options.adapter, "Adapter folder, from a LoRA run or from PEFT.",
@@ -69,7 +69,7 @@ void AddMerge(Command& app) {
     command.Add(
         "--out", &options.out, "Model folder to write; must not exist.", {.required = true});
   };
-  app.AddCommand<Options>("merge",
+  app.AddCommand<MergeOptions>("merge",
       "Merge a LoRA adapter into its base model, and write a model folder.",
       "  cloze merge --adapter runs/sst2_lora --out models/sst2\n"
       "  cloze merge --model models/bert --adapter adapters/sst2 --out models/sst2",

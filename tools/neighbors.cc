@@ -13,7 +13,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct NeighborsOptions {
   std::string model;
   std::vector<std::string> words;
   int top = 10;
@@ -107,12 +107,12 @@ class Embeddings {
 };
 
 // Writes a table on a terminal, else a line of JSON.
-absl::Status Print(const Options& options, const OrderedJson& answer, LineWriter& writer) {
+absl::Status Print(const NeighborsOptions& options, const OrderedJson& answer, LineWriter& writer) {
   if (options.json || ::isatty(1) != 1) return writer.Write(ToJsonLine(answer));
   return writer.WriteText(TokenTables(answer, StyleOf(1)));
 }
 
-absl::Status Neighbors(const Options& options) {
+absl::Status Neighbors(const NeighborsOptions& options) {
   ASSIGN_OR_RETURN(const Embeddings embeddings, Embeddings::Open(options.model));
   LineWriter writer;
   for (const std::string& word : options.words) {
@@ -125,7 +125,7 @@ absl::Status Neighbors(const Options& options) {
   return writer.Flush();
 }
 
-absl::Status Analogy(const Options& options) {
+absl::Status Analogy(const NeighborsOptions& options) {
   ASSIGN_OR_RETURN(const Embeddings embeddings, Embeddings::Open(options.model));
   std::vector<int32_t> ids;
   for (const std::string& word : options.words) {
@@ -141,7 +141,7 @@ absl::Status Analogy(const Options& options) {
   return writer.Flush();
 }
 
-void DeclareCommon(Command& command, Options& options) {
+void DeclareCommon(Command& command, NeighborsOptions& options) {
   command.Add("--model", &options.model,
       "Model folder, a run or a Hugging Face folder; or word vectors, FILE.vec.",
       {.required = true});
@@ -152,12 +152,12 @@ void DeclareCommon(Command& command, Options& options) {
 }  // namespace
 
 void AddNeighbors(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, NeighborsOptions& options) {
     DeclareCommon(command, options);
     command.Add(
         "word", &options.words, "Words, each a token of the vocabulary.", {.required = true});
   };
-  app.AddCommand<Options>("neighbors",
+  app.AddCommand<NeighborsOptions>("neighbors",
       "Print the tokens with the embeddings most similar to a word's.",
       "  cloze neighbors --model runs/pretrain_mini paris monday\n"
       "  cloze neighbors --model models/bert --top 20 green\n"
@@ -166,12 +166,13 @@ void AddNeighbors(Command& app) {
 }
 
 void AddAnalogy(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, NeighborsOptions& options) {
     DeclareCommon(command, options);
     command.Add("word", &options.words, "Three words A B C, each a token of the vocabulary.",
         {.required = true, .count = 3});
   };
-  app.AddCommand<Options>("analogy", "Complete an analogy: print the tokens nearest to A - B + C.",
+  app.AddCommand<NeighborsOptions>("analogy",
+      "Complete an analogy: print the tokens nearest to A - B + C.",
       "  cloze analogy --model runs/pretrain_mini paris france italy\n"
       "  cloze analogy --model models/bert --top 3 king man woman",
       declare, Analogy);

@@ -16,7 +16,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct QuantizeOptions {
   std::string model, out;
   GaugeOptions gauge;
   double max_loss = 0.5;
@@ -63,7 +63,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
 
 // Writes the folder with all that a run's folder has to tell about the model.
 absl::Status WriteFolder(
-    const Options& options, const Plan& plan, Session& session, const std::string& folder) {
+    const QuantizeOptions& options, const Plan& plan, Session& session, const std::string& folder) {
   RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
   ModelConfig config = session.config();
   const ParamStore& params = session.model().params();
@@ -85,7 +85,7 @@ absl::Status WriteFolder(
   return AddManifest(folder, 0).status();
 }
 
-absl::Status CheckOptions(const Options& options) {
+absl::Status CheckOptions(const QuantizeOptions& options) {
   if (options.gauge.data.empty() == options.gauge.texts.empty())
     return UsageError("expected --data (labelled) or --texts (without labels)");
   if (IsAdapter(options.model)) {
@@ -97,7 +97,7 @@ absl::Status CheckOptions(const Options& options) {
       Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
 }
 
-absl::Status Quantize(const Options& options) {
+absl::Status Quantize(const QuantizeOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
@@ -133,7 +133,7 @@ absl::Status Quantize(const Options& options) {
 }  // namespace
 
 void AddQuantize(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, QuantizeOptions& options) {
     command.Add("--model", &options.model, "Model folder: a run, or a Hugging Face folder.",
         {.required = true});
     command.Add("--data", &options.gauge.data,
@@ -151,7 +151,7 @@ void AddQuantize(Command& app) {
         {.max = 100});
     command.Add("--out", &options.out, "Folder to write; must not exist.", {.required = true});
   };
-  app.AddCommand<Options>("quantize",
+  app.AddCommand<QuantizeOptions>("quantize",
       "Write a model with int8 weights, for inference, unless it loses too much.",
       "  cloze quantize --model runs/sst2 --data data/sst2/dev.tsv --out sst2_int8\n"
       "  cloze quantize --model models/minilm --texts texts.txt --max-loss 1 --out minilm_int8",

@@ -194,12 +194,12 @@ std::string Details(const RunData& run) {
       HtmlEscape(run.spec), "</pre>\n");
 }
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> runs;
   std::string out = "report.html";
 };
 
-absl::Status Report(const Options& options) {
+absl::Status Report(const ReportOptions& options) {
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {
     ASSIGN_OR_RETURN(RunData run, ReadRun(path));
@@ -218,14 +218,14 @@ absl::Status Report(const Options& options) {
 }  // namespace
 
 void AddReport(Command& app) {
-  app.AddCommand<Options>(
+  app.AddCommand<ReportOptions>(
       "report",
       "Write one HTML page about runs: metrics, curves, labels, confusion, calibration, the most "
       "confident errors, data, machine and spec. It needs no network and no scripts, and can be "
       "made at any time, also while a run goes on.",
       "  cloze report runs/sst2\n"
       "  cloze report runs/a runs/b --out compare.html",
-      [](Command& command, Options& options) {
+      [](Command& command, ReportOptions& options) {
         command.Add("run", &options.runs, "Run directories.", {.required = true});
         command.Add("--out", &options.out, "HTML file to write; replaced if it exists.");
       },

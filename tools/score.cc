@@ -9,7 +9,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct ScoreCommandOptions {
   InferOptions infer;
   std::vector<std::string> inputs = {"-"};
   bool pairs = false, tokens = false;
@@ -47,7 +47,7 @@ OrderedJson TokenScores(
 }
 
 // Answers a line for each text.
-absl::Status ScoreLines(Scorer& scorer, const Options& options) {
+absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(infer.input));
   CutCounts cut;
@@ -87,7 +87,7 @@ OrderedJson ToJson(const PairCount& count) {
 }
 
 // Prints the accuracy on all pairs; before it a line for each group.
-absl::Status ScoreAllPairs(Scorer& scorer, const Options& options) {
+absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   constexpr int64_t kAtOnce = 2048;
   ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by));
   CutCounts cut;
@@ -117,7 +117,7 @@ absl::Status ScoreAllPairs(Scorer& scorer, const Options& options) {
   });
 }
 
-absl::Status Score(Options options) {
+absl::Status Score(ScoreCommandOptions options) {
   if (options.pairs && options.tokens)
     return Error(Exit::kUsage, "--tokens is for texts, not for --pairs");
   if (!options.by.empty() && !options.pairs) return Error(Exit::kUsage, "--by needs --pairs");
@@ -132,7 +132,7 @@ absl::Status Score(Options options) {
 }  // namespace
 
 void AddScore(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, ScoreCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("input", &options.inputs,
         "Files to read; - is standard input. Several, patterns and folders with --pairs.");
@@ -148,7 +148,7 @@ void AddScore(Command& app) {
         "field.",
         {.type = "FIELD"});
   };
-  app.AddCommand<Options>("score",
+  app.AddCommand<ScoreCommandOptions>("score",
       "Print how likely a masked language model finds texts: the sum over all tokens of the "
       "logarithm of a token's probability, given the others.",
       "  echo 'The cat sleep.' | cloze score --model runs/pretrain_mini --tokens\n"

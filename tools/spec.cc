@@ -13,13 +13,13 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct SpecOptions {
   std::string file;
   std::vector<std::string> overrides;
   bool spec_only = false;
 };
 
-absl::Status Check(const Options& options) {
+absl::Status Check(const SpecOptions& options) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.file, options.overrides));
   if (!options.spec_only) {
     const std::vector<absl::Status> wrong = CheckInputs(loaded);
@@ -31,7 +31,7 @@ absl::Status Check(const Options& options) {
   return WriteStdout(absl::StrCat(QuotePath(options.file), ": ok\n"));
 }
 
-absl::Status PrintSpec(const Options& options) {
+absl::Status PrintSpec(const SpecOptions& options) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.file, options.overrides));
   return WriteStdout(PrintEffective(loaded.spec));
 }
@@ -41,12 +41,12 @@ absl::Status Explain(const std::string& filter) {
   return WriteStdout(text);
 }
 
-void DeclareFile(Command& command, Options& options) {
+void DeclareFile(Command& command, SpecOptions& options) {
   command.Add("file", &options.file, "Spec file (protobuf text format).", {.required = true});
   AddSetOption(command, &options.overrides);
 }
 
-void DeclareCheck(Command& command, Options& options) {
+void DeclareCheck(Command& command, SpecOptions& options) {
   DeclareFile(command, options);
   command.Add("--spec-only", &options.spec_only,
       "Check the spec alone; do not open the models and files that it names.");
@@ -56,13 +56,13 @@ void DeclareCheck(Command& command, Options& options) {
 
 void AddSpec(Command& app) {
   const auto declare = [](Command& spec) -> Run {
-    spec.AddCommand<Options>("check",
+    spec.AddCommand<SpecOptions>("check",
         "Validate a spec: report the first syntax error, or every invalid field, or what it names "
         "and is not there: models, files, columns.",
         "  cloze spec check run.textproto\n"
         "  cloze spec check run.textproto --set optimizer.learning_rate=1e-4",
         DeclareCheck, Check);
-    spec.AddCommand<Options>("print", "Print a spec with all defaults.",
+    spec.AddCommand<SpecOptions>("print", "Print a spec with all defaults.",
         "  cloze spec print run.textproto\n"
         "  cloze spec print run.textproto --set repeat=5 > five.textproto",
         DeclareFile, PrintSpec);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSentences = 256;
 
-struct Options {
+struct TagOptions {
   InferOptions infer;
   std::string column;
   std::optional<bool> viterbi;
@@ -66,7 +66,7 @@ absl::Status TagConll(Predictor& predictor, const DataSpec& data, LineWriter& wr
 // How to read a CoNLL file of the given format. The columns are those of the run if it was trained
 // on such files.
 DataSpec ConllData(
-    const Options& options, const std::string& format, const std::vector<std::string>& labels) {
+    const TagOptions& options, const std::string& format, const std::vector<std::string>& labels) {
   static const std::set<std::string> kUpos = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ",
       "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X", "_"};
   const InputOptions& input = options.infer.input;
@@ -108,7 +108,7 @@ absl::Status SetFormats(InferOptions* options) {
                                : "--format: conll and conllu need a CoNLL file as input");
 }
 
-absl::Status Tag(Options options) {
+absl::Status Tag(TagOptions options) {
   RETURN_IF_ERROR(SetFormats(&options.infer));
   InputOptions& input = options.infer.input;
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
@@ -136,7 +136,7 @@ absl::Status Tag(Options options) {
 }  // namespace
 
 void AddTag(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, TagOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("input", &options.infer.input.path, "File to read; - is standard input.");
     command.Add("--input-format", &options.infer.input.format,
@@ -155,7 +155,7 @@ void AddTag(Command& app) {
         "the model was trained on, else the last one (conll) or UPOS (conllu).");
     AddViterbi(command, &options.viterbi);
   };
-  app.AddCommand<Options>("tag", "Predict a label for every word of texts or CoNLL files.",
+  app.AddCommand<TagOptions>("tag", "Predict a label for every word of texts or CoNLL files.",
       "  echo 'Anna lives in Berlin.' | cloze tag --model runs/wikiann\n"
       "  cloze tag --model runs/ewt_upos in.conllu > out.conllu\n"
       "  cloze tag --model runs/wikiann --format csv --text-field body mails.csv > tagged.csv",

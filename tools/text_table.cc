@@ -12,7 +12,7 @@
 namespace cloze {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
+using Cells = std::vector<std::vector<std::string>>;
 
 constexpr size_t kMostClasses = 50, kMostConfusions = 10;
 constexpr size_t kLabelBytes = 30;
@@ -20,7 +20,7 @@ constexpr size_t kLabelBytes = 30;
 std::string Label(const OrderedJson& label) { return Quote(label.get<std::string>(), kLabelBytes); }
 
 std::string Metrics(const OrderedJson& results, const TableStyle& style) {
-  Rows rows = {{"metric", "value"}};
+  Cells rows = {{"metric", "value"}};
   for (const auto& [name, value] : results.items()) {
     if (value.is_number() || value.is_null()) rows.push_back({name, MetricText(value)});
   }
@@ -30,7 +30,7 @@ std::string Metrics(const OrderedJson& results, const TableStyle& style) {
 // per_class or per_type; at the end the means over the rows with support, and its sum.
 std::string Classes(const OrderedJson& classes, const TableStyle& style) {
   if (classes.empty()) return "";
-  Rows rows = {{}};
+  Cells rows = {{}};
   for (const auto& [name, value] : classes[0].items()) rows[0].push_back(name);
   std::vector<double> sums(rows[0].size());
   double present = 0;
@@ -73,7 +73,7 @@ std::string Confusions(
   if (pairs.empty()) return "";
   std::stable_sort(
       pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
-  Rows rows = {{"most frequent confusions", "predicted", "count"}};
+  Cells rows = {{"most frequent confusions", "predicted", "count"}};
   for (size_t i = 0; i < std::min(pairs.size(), kMostConfusions); ++i) {
     rows.push_back({Label(labels[pairs[i].label]), Label(labels[pairs[i].predicted]),
         absl::StrCat(pairs[i].count)});
@@ -83,7 +83,7 @@ std::string Confusions(
 
 std::string Confusion(const OrderedJson& confusion, const TableStyle& style) {
   const OrderedJson &labels = confusion["labels"], &counts = confusion["counts"];
-  Rows rows = {{"right \\ predicted"}};
+  Cells rows = {{"right \\ predicted"}};
   size_t width = rows[0][0].size();
   for (const OrderedJson& label : labels) {
     rows[0].push_back(Label(label));
@@ -118,7 +118,7 @@ std::string MetricText(const OrderedJson& value) {
                                    : absl::StrFormat("%.4f", value.get<double>());
 }
 
-std::string AlignedTable(const Rows& rows, const TableStyle& style, size_t best) {
+std::string AlignedTable(const Cells& rows, const TableStyle& style, size_t best) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -150,7 +150,7 @@ std::string TokenTables(const OrderedJson& answer, const TableStyle& style) {
         Label(answer["words"][2]));
   const OrderedJson all = masks ? answer["masks"] : OrderedJson::array({answer["neighbors"]});
   for (const OrderedJson& tokens : all) {
-    Rows rows = {{title, "score"}};
+    Cells rows = {{title, "score"}};
     for (const OrderedJson& token : tokens)
       rows.push_back({Label(token["token"]), MetricText(token["score"])});
     absl::StrAppend(&text, AlignedTable(rows, style), "\n");

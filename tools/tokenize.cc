@@ -8,7 +8,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string model;
   std::optional<bool> lowercase;
   InputOptions input;
@@ -64,7 +64,7 @@ std::string Process(const Tokenizer& tokenizer, const Record& record) {
   return "";
 }
 
-absl::Status Tokenize(Options options) {
+absl::Status Tokenize(TokenizeOptions options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
       LoadTokenizer(options.model, options.lowercase.value_or(true)));
   options.input.vocab_size = tokenizer->vocab_size();
@@ -81,7 +81,7 @@ absl::Status Tokenize(Options options) {
 }  // namespace
 
 void AddTokenize(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, TokenizeOptions& options) {
     command.Add("--model", &options.model,
         "Model folder, tokenizer folder, tokenizer.json or vocab.txt.", {.required = true});
     command.AddSwitch("lowercase", &options.lowercase,
@@ -89,7 +89,7 @@ void AddTokenize(Command& app) {
         "With a vocab.txt file as --model: keep case and accents.");
     AddInputOptions(command, &options.input);
   };
-  app.AddCommand<Options>("tokenize",
+  app.AddCommand<TokenizeOptions>("tokenize",
       "Print the tokens of texts, with ids and offsets, as JSON lines.",
       "  echo 'A first text.' | cloze tokenize --model vocab\n"
       "  echo '101 1037 102' | cloze tokenize --model models/bert --input-format ids",

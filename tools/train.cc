@@ -21,7 +21,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct TrainOptions {
   std::string spec, fork, network;
   std::vector<std::string> overrides, sweeps;
   bool plan = false, json = false;
@@ -62,7 +62,7 @@ Row DataRow(const char* name, const DataEstimate& data) {
       absl::StrCat("tokens in ", FormatCount(data.sequences), " sequences", share)};
 }
 
-std::vector<Row> TimeRows(const RunPlan& plan, const Options& options, int repeat) {
+std::vector<Row> TimeRows(const RunPlan& plan, const TrainOptions& options, int repeat) {
   const Speed& speed = plan.speed;
   std::vector<Row> rows = {DataRow("training data", plan.train)};
   if (plan.validation.tokens > 0) rows.push_back(DataRow("validation data", plan.validation));
@@ -114,7 +114,7 @@ absl::StatusOr<double> BitsPerSecond(absl::string_view text) {
 // Prints the memory and time that the run would need. Creates no run directory. kLimit, after
 // printing the part about memory, if the run does not fit.
 absl::Status PrintPlan(
-    const LoadedSpec& loaded, const Options& options, const std::atomic<bool>* stop) {
+    const LoadedSpec& loaded, const TrainOptions& options, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(const TemporaryFolder scratch, TemporaryFolder::Create());
   PlanOptions how = {.scratch = scratch.path(), .stop = stop, .ranks = options.ranks};
   ASSIGN_OR_RETURN(how.network, BitsPerSecond(options.network));
@@ -132,11 +132,11 @@ void ShowPreparing(absl::string_view stage, int64_t done, int64_t total) {
 }
 
 // True if the result is for a person.
-bool PrintsTables(const Options& options) { return !options.json && ::isatty(1) == 1; }
+bool PrintsTables(const TrainOptions& options) { return !options.json && ::isatty(1) == 1; }
 
 // Prints tables on a terminal, else one line of JSON. `validation` may be null.
 absl::Status PrintResult(
-    const Options& options, const OrderedJson& json, const MetricResults* validation) {
+    const TrainOptions& options, const OrderedJson& json, const MetricResults* validation) {
   if (!ProgramRanks().first()) return absl::OkStatus();
   std::string line = ToJsonLine(json);
   if (!PrintsTables(options)) {
@@ -166,7 +166,8 @@ std::string SweepTable(const SweepSummary& summary) {
   return AlignedTable(rows, StyleOf(1), summary.best + 1);
 }
 
-absl::Status Sweep(const Options& options, const LoadedSpec& loaded, const Trainer::Options& how) {
+absl::Status Sweep(
+    const TrainOptions& options, const LoadedSpec& loaded, const Trainer::Options& how) {
   ASSIGN_OR_RETURN(const SweepSummary summary, TrainSweep(loaded, options.sweeps, how));
   const SweepSummary::Run& best = summary.runs[summary.best];
   if (PrintsTables(options)) {
@@ -187,7 +188,7 @@ absl::Status Sweep(const Options& options, const LoadedSpec& loaded, const Train
   return PrintResult(options, json, &best.results);
 }
 
-absl::Status Train(const Options& options, bool pretrain) {
+absl::Status Train(const TrainOptions& options, bool pretrain) {
   ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(options.spec, options.overrides));
   const auto task = MakeTask(loaded.spec);
   if (task->pretrains() != pretrain)
@@ -229,7 +230,7 @@ absl::Status Train(const Options& options, bool pretrain) {
 
 void AddTrain(Command& app, const std::string& name, const std::string& help,
     const std::string& arguments, bool pretrain) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, TrainOptions& options) {
     command.Add("spec", &options.spec, "Spec file; `cloze spec explain` describes its fields.",
         {.required = true});
     AddSetOption(command, &options.overrides);
@@ -256,10 +257,10 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
     command.Add("--json", &options.json, "Print the result as JSON on a terminal too.");
   };
   const std::string example = absl::StrCat("  cloze ", name, " ", arguments);
-  app.AddCommand<Options>(name, help,
+  app.AddCommand<TrainOptions>(name, help,
       absl::StrCat(example, "\n", example, " --plan\n  cloze ", name, " ",
           arguments.substr(0, arguments.find(' ')), " --sweep optimizer.learning_rate=1e-4,5e-4"),
-      declare, [=](const Options& options) { return Train(options, pretrain); });
+      declare, [=](const TrainOptions& options) { return Train(options, pretrain); });
 }
 
 }  // namespace

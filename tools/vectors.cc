@@ -18,7 +18,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct VectorsOptions {
   std::vector<std::string> text;
   std::string out, method = "skipgram";
   CorpusOptions corpus;
@@ -79,7 +79,7 @@ absl::Status Write(
   });
 }
 
-absl::Status Vectors(Options options) {
+absl::Status Vectors(VectorsOptions options) {
   if (options.blanks && options.lowercase.has_value())
     return UsageError(
         "--blanks leaves words as they are: expected no --lowercase and no "
@@ -145,7 +145,7 @@ void DeclareTraining(Command& command, VectorOptions& vectors) {
 }  // namespace
 
 void AddVectors(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, VectorsOptions& options) {
     command.Add("--text", &options.text, "Text files, UTF-8, also packed. A line is a sentence.",
         {.required = true, .type = "FILE"});
     command.Add("--out", &options.out, "File to write, for example books.vec.",
@@ -164,7 +164,7 @@ void AddVectors(Command& app) {
     DeclareTraining(command, options.vectors);
     command.Add("--force", &options.force, "Replace --out.");
   };
-  app.AddCommand<Options>("vectors",
+  app.AddCommand<VectorsOptions>("vectors",
       "Learn word vectors from text, as word2vec and fastText do, and write a .vec file.",
       "  cloze vectors --text books.txt --out books.vec\n"
       "  cloze vectors --text books.txt --method cbow --max-n 0 --dim 256 --out books.vec",

@@ -21,11 +21,11 @@ std::string Line(const Verdict& verdict) {
   return ToJsonLine(line) + "\n";
 }
 
-struct Options {
+struct VerifyOptions {
   std::string run, base;
 };
 
-absl::Status Verify(const Options& options) {
+absl::Status Verify(const VerifyOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, VerifyRun(options.run, options.base));
   absl::Status worst;
   int bad = 0;
@@ -43,7 +43,7 @@ absl::Status Verify(const Options& options) {
 }  // namespace
 
 void AddVerify(Command& app) {
-  app.AddCommand<Options>(
+  app.AddCommand<VerifyOptions>(
       "verify",
       "Check the model and all checkpoints of a run for damage. Compares sizes and hashes of all "
       "files, checks that all weights and moments are finite, and that the stored sample inputs "
@@ -51,7 +51,7 @@ void AddVerify(Command& app) {
       "nothing found, 74 unreadable, 76 damaged.",
       "  cloze verify runs/sst2\n"
       "  cloze verify runs/sst2/step-00000700",
-      [](Command& command, Options& options) {
+      [](Command& command, VerifyOptions& options) {
         command.Add(
             "run", &options.run, "Run directory, checkpoint or model folder.", {.required = true});
         command.Add("--model", &options.base,

@@ -14,7 +14,7 @@
 namespace cloze {
 namespace {
 
-struct Options {
+struct VocabCommandOptions {
   std::vector<std::string> text;
   std::string out, kind = "wordpiece";
   VocabOptions vocab;
@@ -24,7 +24,7 @@ struct Options {
 };
 
 // Refuses to replace a different vocabulary, because models depend on its ids.
-absl::Status CheckUnchanged(const Options& options, const Tokenizer& tokenizer) {
+absl::Status CheckUnchanged(const VocabCommandOptions& options, const Tokenizer& tokenizer) {
   for (const char* name : {"vocab.txt", "vocab.json", "tokenizer.json"}) {
     const std::string path = JoinPath(options.out, name);
     if (options.force || !PathExists(path)) continue;
@@ -42,7 +42,7 @@ void ShowProgress(const char* stage, int64_t done, int64_t total) {
     std::fprintf(stderr, "\r%-8s %3d %%", stage, static_cast<int>(100.0 * done / total));
 }
 
-absl::Status TrainAndSave(const Options& options) {
+absl::Status TrainAndSave(const VocabCommandOptions& options) {
   ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r              \r");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
@@ -62,7 +62,7 @@ absl::Status TrainAndSave(const Options& options) {
   return WriteStdout(report);
 }
 
-absl::Status Vocab(Options options) {
+absl::Status Vocab(VocabCommandOptions options) {
   if (options.kind == "bpe" && (options.lowercase || options.strip_accents)) {
     return UsageError(
         "--lowercase and --strip-accents cannot be used with --kind bpe, which does not change "
@@ -83,7 +83,7 @@ absl::Status Vocab(Options options) {
 }  // namespace
 
 void AddVocab(Command& app) {
-  const auto declare = [](Command& command, Options& options) {
+  const auto declare = [](Command& command, VocabCommandOptions& options) {
     command.Add("--text", &options.text, "Text files, UTF-8.", {.required = true, .type = "FILE"});
     command.Add("--out", &options.out, "Folder to write; created if missing.",
         {.required = true, .type = "FOLDER"});
@@ -106,7 +106,7 @@ void AddVocab(Command& app) {
         "Strip accents (default with --lowercase). Not with bpe.", "Keep accents.");
     command.Add("--force", &options.force, "Replace a different vocabulary in --out.");
   };
-  app.AddCommand<Options>("vocab",
+  app.AddCommand<VocabCommandOptions>("vocab",
       "Learn a vocabulary from text, and write it as a tokenizer folder.",
       "  cloze vocab --text corpus.txt --size 8192 --out vocab\n"
       "  cloze vocab --text corpus.txt --kind bpe --out vocab\n"

@@ -19,7 +19,7 @@ OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
 
 }  // namespace
 
-int64_t Piece(int64_t n, int64_t most) {
+int64_t PieceSize(int64_t n, int64_t most) {
   return std::min(n, CeilDiv(n, CeilDiv(n, most) * 64) * 64);
 }
 

@@ -25,7 +25,7 @@ void ForTiles(int64_t n, int64_t tile, F f) {
 
 // Returns the size of the fewest equal pieces of [0, n) of at most `most`; all but the last are
 // multiples of 64.
-int64_t Piece(int64_t n, int64_t most);
+int64_t PieceSize(int64_t n, int64_t most);
 
 // Makes `memory` at least `bytes` long; its content is lost.
 void Grow(int64_t bytes, LargeMemory& memory);

@@ -26,8 +26,8 @@ void LayOut(std::initializer_list<PanelArgs> operands) {
 }
 
 void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
-  const int64_t panel = PanelFloats(tokens), height = Piece(dw.rows, kRows),
-                width = Piece(dw.cols, kCols);
+  const int64_t panel = PanelFloats(tokens), height = PieceSize(dw.rows, kRows),
+                width = PieceSize(dw.cols, kCols);
   const int64_t down = CeilDiv(dw.rows, height), across = CeilDiv(dw.cols, width);
   ParallelFor(down * across, [&](int64_t i) {
     const int64_t row = i / across * height, col = i % across * width;

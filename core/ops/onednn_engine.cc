@@ -34,8 +34,8 @@ int64_t TileCols(ConstMat dst, int64_t depth) {
 std::pair<int64_t, int64_t> GradientTile(ConstMat dw, int64_t tokens) {
   const int64_t area =
       std::max<int64_t>(1 << 16, std::min(dw.rows * dw.cols / 8, (int64_t{1} << 29) / tokens));
-  const int64_t cols = Piece(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
-  return {Piece(dw.rows, std::max<int64_t>(128, area / cols)), cols};
+  const int64_t cols = PieceSize(dw.cols, std::max<int64_t>(256, 1.5 * std::sqrt(area)));
+  return {PieceSize(dw.rows, std::max<int64_t>(128, area / cols)), cols};
 }
 
 // Properties that determine a primitive: kind of product, sizes, strides, types, bias, accumulate.

@@ -36,7 +36,7 @@ need_14() {
 commands() {
   sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$build/compile_commands.json" | sed 's/\\\(["\\]\)/\1/g' |
     grep -E -- "-c ($PWD/(core|encoder|proto|tasks|tools)|$build/CMakeFiles/cloze[^ ]*/Unity)/" |
-    sed -E 's/^.*\/(c|g|clang)\+\+[^ ]* /clang++ /; s/ -o [^ ]+ -c / -c /'
+    sed -E 's/^.*\/(c|g|clang)\+\+[^ ]* /clang++ /; s/ -o [^ ]+ -c / -c /; s/ --param=[^ ]+//g'
 }
 
 format() {
@@ -54,7 +54,8 @@ clang() {
 }
 
 tidy() {
-  xargs -r -P "$jobs" -I FILE clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option FILE 2> /dev/null
+  xargs -r -P "$jobs" -I FILE clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option \
+    --extra-arg=-Wno-unused-command-line-argument FILE 2> /dev/null
 }
 
 changed() {

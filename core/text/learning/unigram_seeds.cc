@@ -18,12 +18,12 @@ constexpr double kCoverage = 0.9995;  // of the text by the alphabet
 constexpr char32_t kBlank = 0x2581;
 
 // Characters of different classes are not in one piece. A blank is of the class that follows it.
-enum class Class { kNone, kSpaced, kUnspaced, kNumber, kPunctuation };
+enum class Script { kNone, kSpaced, kUnspaced, kNumber, kPunctuation };
 
-Class ClassOf(char32_t c) {
-  if (IsNumber(c)) return Class::kNumber;
-  if (IsPunctuation(c)) return Class::kPunctuation;
-  return IsUnspaced(c) ? Class::kUnspaced : Class::kSpaced;
+Script ScriptOf(char32_t c) {
+  if (IsNumber(c)) return Script::kNumber;
+  if (IsPunctuation(c)) return Script::kPunctuation;
+  return IsUnspaced(c) ? Script::kUnspaced : Script::kSpaced;
 }
 
 // Calls visit(code point, begin, end) for each character.
@@ -37,7 +37,7 @@ void ForEachChar(absl::string_view text, const Visit& visit) {
 }
 
 // Returns the most frequent characters, which cover the text, with their classes.
-std::map<char32_t, Class> AlphabetOf(const CountedWords& words) {
+std::map<char32_t, Script> AlphabetOf(const CountedWords& words) {
   std::map<char32_t, int64_t> counts;
   int64_t total = 0, covered = 0;
   for (const auto& [word, count] : words) {
@@ -49,10 +49,10 @@ std::map<char32_t, Class> AlphabetOf(const CountedWords& words) {
   std::vector<std::pair<int64_t, char32_t>> sorted;
   for (const auto& [c, count] : counts) sorted.push_back({-count, c});
   std::sort(sorted.begin(), sorted.end());
-  std::map<char32_t, Class> alphabet = {{kBlank, Class::kNone}};
+  std::map<char32_t, Script> alphabet = {{kBlank, Script::kNone}};
   for (const auto& [minus_count, c] : sorted) {
     if (static_cast<double>(covered) >= kCoverage * static_cast<double>(total)) break;
-    if (c != kBlank && c != 0) alphabet[c] = ClassOf(c);  // 0 ends runs
+    if (c != kBlank && c != 0) alphabet[c] = ScriptOf(c);  // 0 ends runs
     covered -= minus_count;
   }
   return alphabet;
@@ -151,11 +151,11 @@ class SeedFinder {
 }  // namespace
 
 CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars) {
-  const std::map<char32_t, Class> alphabet = AlphabetOf(words);
+  const std::map<char32_t, Script> alphabet = AlphabetOf(words);
   std::unordered_map<std::string, int64_t> counts;
   for (const auto& [word, count] : words) {
     size_t begin = 0;
-    Class last = Class::kNone;
+    Script last = Script::kNone;
     const auto cut = [&, text = absl::string_view(word), n = count](size_t end) {
       if (begin < end) counts[std::string(text.substr(begin, end - begin))] += n;
       begin = end;
@@ -163,8 +163,8 @@ CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars) {
     ForEachChar(word, [&](char32_t c, size_t at, size_t end) {
       const auto found = alphabet.find(c);
       const bool known = found != alphabet.end();
-      const Class next = known ? found->second : Class::kNone;
-      if (next == Class::kNone || (last != Class::kNone && last != next)) cut(at);
+      const Script next = known ? found->second : Script::kNone;
+      if (next == Script::kNone || (last != Script::kNone && last != next)) cut(at);
       if (!known) begin = end;
       last = next;
     });
