@@ -21,8 +21,8 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -DINPUT=${descriptors} -DOUTPUT=${embedded} -P ${PROJECT_SOURCE_DIR}/proto/embed.cmake
   DEPENDS ${descriptors} ${PROJECT_SOURCE_DIR}/proto/embed.cmake)
 file(GLOB proto_sources CONFIGURE_DEPENDS proto/*.cc)
-# No warnings for generated code.
-set_source_files_properties(${proto_cc} PROPERTIES COMPILE_OPTIONS "-w")
+# Neither warnings nor UBSan for generated code.
+set_source_files_properties(${proto_cc} PROPERTIES COMPILE_OPTIONS "-w;$<$<BOOL:${CLOZE_SANITIZE}>:-fno-sanitize=undefined>")
 add_library(cloze_proto STATIC ${proto_cc} ${embedded} ${proto_sources})
 target_include_directories(cloze_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR})
 target_link_libraries(cloze_proto PUBLIC cloze_flags cloze_base protobuf::libprotobuf)
