@@ -37,3 +37,7 @@ cloze_find_library(cloze_xxhash xxhash.h xxhash "")
 cloze_find_library(cloze_zlib zlib.h z "")
 cloze_find_library(cloze_lzma lzma.h "liblzma.a;lzma" "")
 cloze_find_library(cloze_zstd zstd.h "libzstd.a;zstd" "")
+
+# ONNX Runtime checks exports. It is opened when it is needed; only its headers are used here.
+find_path(CLOZE_ONNXRUNTIME_INCLUDE onnxruntime_cxx_api.h PATH_SUFFIXES onnxruntime)
+find_library(CLOZE_ONNXRUNTIME_LIBRARY onnxruntime)

@@ -1,8 +1,15 @@
 // `cloze export`: writes a model as ONNX.
 #include "encoder/onnx/export.h"
+
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/file.h"
+#include "core/base/philox.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/model_folder.h"
+#include "encoder/onnx/runtime.h"
+#include "tasks/inference/session.h"
 #include "tools/command.h"
 #include "tools/process.h"
 
@@ -12,8 +19,103 @@ namespace {
 struct ExportOptions {
   std::string model, out, pool = "none";
   int opset = 17;
-  bool external_data = false, int8 = false;
+  bool external_data = false, int8 = false, check = false;
 };
+
+// Results of two programs, for each token, or for <class>.
+struct Comparison {
+  int64_t values = 0, rows = 0, equal_answers = 0;
+  float largest = 0;  // difference, relative to values above 1
+
+  void Add(const float* ours, const float* theirs, int64_t size) {
+    for (int64_t i = 0; i < size; ++i) {
+      const float difference = std::abs(ours[i] - theirs[i]) / std::max(1.0f, std::abs(ours[i]));
+      if (!std::isnan(largest) && !(difference <= largest)) largest = difference;
+    }
+    values += size;
+    ++rows;
+    equal_answers += std::max_element(ours, ours + size) - ours ==
+                     std::max_element(theirs, theirs + size) - theirs;
+  }
+};
+
+// Random tokens, in sequences of several lengths.
+std::vector<Query> CheckQueries(const Session& session) {
+  const ModelConfig& config = session.config();
+  const Philox philox(1, Purpose::kSample);
+  std::vector<Query> queries;
+  for (const int64_t length : {3, 64, 17}) {
+    Query query;
+    for (int64_t i = 0; i < std::min(length, session.max_tokens()); ++i) {
+      int32_t id = Philox::Below(philox(length, i, 0)[0], config.vocab);
+      if (id == config.pad_id) id = (id + 1) % config.vocab;
+      query.ids.push_back(id);
+    }
+    query.second = config.token_types > 1 ? query.ids.size() / 2 : query.ids.size();
+    query.rows = {0};
+    if (config.head != HeadKind::kSequenceClassification) SetAllRows(&query);
+    queries.push_back(std::move(query));
+  }
+  return queries;
+}
+
+OnnxBatch BatchOf(const std::vector<Query>& queries, const ModelConfig& config) {
+  OnnxBatch batch;
+  batch.sequences = queries.size();
+  for (const Query& query : queries)
+    batch.tokens = std::max<int64_t>(batch.tokens, query.ids.size());
+  for (const Query& query : queries) {
+    for (int64_t i = 0; i < batch.tokens; ++i) {
+      const bool token = i < static_cast<int64_t>(query.ids.size());
+      batch.input_ids.push_back(token ? query.ids[i] : config.pad_id);
+      batch.attention_mask.push_back(token);
+      if (config.token_types > 1) batch.token_type_ids.push_back(token && i >= query.second);
+    }
+  }
+  return batch;
+}
+
+// Compares the results of `file` in ONNX Runtime with Cloze's for the model in `folder`, in f32.
+absl::StatusOr<Comparison> CheckExport(const std::string& file, const std::string& folder) {
+  ASSIGN_OR_RETURN(const auto session, Session::Open(folder, DType::kF32));
+  const ModelConfig& config = session->config();
+  const std::vector<Query> queries = CheckQueries(*session);
+  const OnnxBatch batch = BatchOf(queries, config);
+  ASSIGN_OR_RETURN(const std::vector<OnnxOutput> outputs, RunOnnx(file, batch));
+  Comparison comparison;
+  const auto compare = [&](int64_t query, ConstMat ours) {
+    // Start and end logits are two outputs, the columns of ours.
+    const bool two = config.head == HeadKind::kQuestionAnswering;
+    const int64_t rows = outputs[0].values.size() * (two ? 2 : 1) / ours.cols / batch.sequences;
+    std::vector<float> theirs(ours.cols);
+    for (int64_t r = 0; r < ours.rows; ++r) {
+      for (int64_t c = 0; c < ours.cols; ++c) {
+        const int64_t row = query * rows + r;
+        theirs[c] = two ? outputs[c].values[row] : outputs[0].values[row * ours.cols + c];
+      }
+      comparison.Add(ours.f32(r), theirs.data(), ours.cols);
+    }
+  };
+  if (config.head == HeadKind::kNone) {
+    RETURN_IF_ERROR(session->Hidden(queries, /*only_last=*/true,
+        [&](int64_t query, int, ConstMat hidden) { compare(query, hidden); }));
+  } else {
+    RETURN_IF_ERROR(session->Logits(queries, compare));
+  }
+  return comparison;
+}
+
+// Returns the report of CheckExport. kInternal if results in f32 are different.
+absl::StatusOr<std::string> CheckReport(const ExportOptions& options, const std::string& file) {
+  constexpr float kMost = 1e-3f;
+  ASSIGN_OR_RETURN(const Comparison check, CheckExport(file, options.model));
+  if (!options.int8 && !(check.largest <= kMost)) {
+    return Error(Exit::kInternal, "--check: results of ONNX Runtime differ by ", check.largest,
+        ": expected at most ", kMost, " (nothing was written; please report this)");
+  }
+  return absl::StrCat(", \"values\": ", check.values, ", \"largest_difference\": ", check.largest,
+      ", \"equal_answers\": ", 1.0 * check.equal_answers / check.rows);
+}
 
 absl::Status CopyTokenizer(const std::string& from, const std::string& to, int64_t max_tokens) {
   const auto tokenizer = LoadTokenizer(from, true);
@@ -51,10 +153,15 @@ absl::Status Export(const ExportOptions& options) {
                                         : graph.Write(folder.path(), options.opset));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
   RETURN_IF_ERROR(CopyTokenizer(options.model, folder.path(), config.max_tokens()));
+  std::string report;
+  if (options.check) {
+    ASSIGN_OR_RETURN(report, CheckReport(options, JoinPath(folder.path(), "model.onnx")));
+  }
   RETURN_IF_ERROR(folder.Commit());
   if (config.crf)
     std::fputs("cloze: logits are the scores of single tokens; ONNX has no CRF\n", stderr);
-  return WriteStdout(absl::StrCat("{\"model\": ", JsonString(JoinPath(out, "model.onnx")), "}\n"));
+  return WriteStdout(
+      absl::StrCat("{\"model\": ", JsonString(JoinPath(out, "model.onnx")), report, "}\n"));
 }
 
 }  // namespace
@@ -78,6 +185,10 @@ void AddExport(Command& app) {
         "weight "
         "and one for each tensor of activations. That loses more than `cloze quantize`, which has "
         "one for each token; and sums may saturate on CPUs without VNNI.");
+    command.Add("--check", &options.check,
+        "Compare results for random tokens with those of ONNX Runtime, before the folder appears: "
+        "print the largest difference, relative above 1, and the share of rows with the same "
+        "largest value. Needs ONNX Runtime, also when Cloze is built.");
   };
   app.AddCommand<ExportOptions>("export",
       "Write a model as ONNX, in f32 or int8, for ONNX Runtime and others.",

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/onnx.pb.h"
@@ -125,6 +126,24 @@ TEST(Export, PutsWeightsIntoAFileOfTheirOwn) {
   }
   EXPECT_GT(end, 0);
   EXPECT_EQ(std::filesystem::file_size(out + "/model.onnx_data"), end);
+}
+
+// Needs ONNX Runtime; without it, one line says so and nothing is written.
+TEST(Export, ChecksWithOnnxRuntime) {
+  for (const std::string name : {"question_answering", "modernbert_masked_lm", "token_tagging"}) {
+    const std::string out = TemporaryFolder() + "/out";
+    const RunResult result = RunCloze("export --check --model " + kGolden + name + " --out " + out);
+    if (result.exit == 66) {
+      EXPECT_THAT(result.err, HasSubstr("install libonnxruntime"));
+      EXPECT_FALSE(std::filesystem::exists(out));
+      continue;
+    }
+    ASSERT_EQ(result.exit, 0) << result.err;
+    const Json report = *ParseJson(result.out, "report");
+    EXPECT_GT(report["values"].get<int64_t>(), 100);
+    EXPECT_LT(report["largest_difference"].get<double>(), 1e-5);
+    EXPECT_EQ(report["equal_answers"].get<double>(), 1);
+  }
 }
 
 TEST(Export, RefusesWhatItCannotWrite) {
