@@ -354,8 +354,9 @@ constexpr bool kSanitizers = true;
 constexpr bool kSanitizers = false;
 #endif
 
-// Repeats all op tests in processes limited to each lower instruction set. Kernels are compiled without
-// sanitizers, so a build with them, which is slow, tries AVX2 only, for the code around the kernels.
+// Repeats all op tests in processes limited to each lower instruction set. Kernels are compiled
+// without sanitizers, so a build with them, which is slow, tries AVX2 only, for the code around the
+// kernels.
 TEST(Dispatch, EveryIsaConforms) {
   if (std::getenv("CLOZE_MAX_ISA") != nullptr) GTEST_SKIP() << "already held to one";
   std::vector<const Kernels*> lesser = Runnable();
