@@ -6,7 +6,7 @@ namespace cloze {
 namespace {
 
 #define BLOCK "@encoder.albert_layer_groups.#.albert_layers.&."
-constexpr RoleName kNames[] = {
+constexpr RoleName kAlbertNames[] = {
     {Role::kWordEmbeddings, "@embeddings.word_embeddings"},
     {Role::kPositionEmbeddings, "@embeddings.position_embeddings"},
     {Role::kTokenTypeEmbeddings, "@embeddings.token_type_embeddings"},
@@ -30,7 +30,7 @@ constexpr RoleName kNames[] = {
 #undef BLOCK
 
 // The defaults of transformers.
-void Read(JsonFields& /*fields*/, ModelConfig* config) {
+void ReadAlbert(JsonFields& /*fields*/, ModelConfig* config) {
   config->embedding = 128;
   config->groups = 1;
   config->activation = ActivationKind::kGeluTanh;
@@ -38,7 +38,7 @@ void Read(JsonFields& /*fields*/, ModelConfig* config) {
   config->classifier_dropout = 0.1f;
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteAlbert(const ModelConfig& config, Json* json) {
   (*json)["classifier_dropout_prob"] =
       Decimal(config.classifier_dropout < 0 ? config.dropout : config.classifier_dropout);
 }
@@ -54,9 +54,9 @@ constinit const Family kAlbert = {
         .embedding = "embedding_size",
         .groups = "num_hidden_groups",
         .inner = "inner_group_num"},
-    .names = {kNames},
-    .read = Read,
-    .write = Write,
+    .names = {kAlbertNames},
+    .read = ReadAlbert,
+    .write = WriteAlbert,
 };
 
 }  // namespace cloze

@@ -62,7 +62,7 @@ void ReadBanned(JsonFields& fields, std::vector<int32_t>* banned) {
   }
 }
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->norm_epsilon = 1e-5f;
   config->max_positions = 1024;
@@ -86,15 +86,15 @@ void Read(JsonFields& fields, ModelConfig* config) {
 }
 
 void ReadBart(JsonFields& fields, ModelConfig* config) {
-  Read(fields, config);
+  ReadBartOrMarian(fields, config);
   config->position_offset = 2;
 }
 void ReadMarian(JsonFields& fields, ModelConfig* config) {
-  Read(fields, config);
+  ReadBartOrMarian(fields, config);
   config->positions = Positions::kSinesFirst;
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteBartOrMarian(const ModelConfig& config, Json* json) {
   Json& out = *json;
   const auto id = [](int32_t id) { return id < 0 ? Json() : Json(id); };
   const GenerationConfig& generation = config.generation;
@@ -154,7 +154,7 @@ constinit const Family kBart = {
     .keys = kDecoderKeys,
     .names = {kBartDecoderNorm, kDecoderNames},
     .read = ReadBart,
-    .write = Write,
+    .write = WriteBartOrMarian,
 };
 constinit const Family kMarian = {
     .model_type = "marian",
@@ -167,7 +167,7 @@ constinit const Family kMarian = {
     .keys = kDecoderKeys,
     .names = {kDecoderNames},
     .read = ReadMarian,
-    .write = Write,
+    .write = WriteBartOrMarian,
 };
 
 }  // namespace cloze

@@ -20,7 +20,7 @@ constinit const RoleName kBertEncoderNames[12] = {
 
 namespace {
 
-constexpr RoleName kHeadNames[] = {
+constexpr RoleName kBertHeadNames[] = {
     {Role::kTransform, "cls.predictions.transform.dense"},
     {Role::kTransformNorm, "cls.predictions.transform.LayerNorm"},
     {Role::kDecoder, "cls.predictions.decoder"},
@@ -35,7 +35,7 @@ constinit const Family kBert = {
     .model_type = "bert",
     .classes = "Bert",
     .prefix = "bert.",
-    .names = {kHeadNames, kBertEncoderNames},
+    .names = {kBertHeadNames, kBertEncoderNames},
 };
 
 }  // namespace cloze

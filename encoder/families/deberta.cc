@@ -7,7 +7,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kNames[] = {
+constexpr RoleName kDebertaNames[] = {
     {Role::kRelativePositions, "@encoder.rel_embeddings"},
     {Role::kRelativeNorm, "@encoder.LayerNorm"},
     {Role::kQuery, "@encoder.layer.#.attention.self.query_proj"},
@@ -115,7 +115,7 @@ void ReadConvolution(JsonFields& fields, ModelConfig* config) {
   config->relative.convolution_activation = known->kind;
 }
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadDeberta(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   fields.Integer("type_vocab_size", false, 0, 1024, &config->token_types);
   config->norm_epsilon = 1e-7f;
@@ -133,7 +133,7 @@ void Read(JsonFields& fields, ModelConfig* config) {
   }
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteDeberta(const ModelConfig& config, Json* json) {
   const RelativeConfig& relative = config.relative;
   Json& out = *json;
   out["type_vocab_size"] = config.token_types;
@@ -168,10 +168,10 @@ constinit const Family kDeberta = {
     .sequence_dropout_only = true,
     .pooler_activation = ActivationKind::kGelu,
     .keys = {.token_types = nullptr, .classifier_dropout = "cls_dropout"},
-    .names = {kNames, kBertEncoderNames},
+    .names = {kDebertaNames, kBertEncoderNames},
     .aliases = kAliases,
-    .read = Read,
-    .write = Write,
+    .read = ReadDeberta,
+    .write = WriteDeberta,
 };
 
 }  // namespace cloze

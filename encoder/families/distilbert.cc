@@ -5,7 +5,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kNames[] = {
+constexpr RoleName kDistilBertNames[] = {
     {Role::kWordEmbeddings, "@embeddings.word_embeddings"},
     {Role::kPositionEmbeddings, "@embeddings.position_embeddings"},
     {Role::kEmbeddingsNorm, "@embeddings.LayerNorm"},
@@ -25,12 +25,12 @@ constexpr RoleName kNames[] = {
     {Role::kPooledOutput, "classifier"},
 };
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadDistilBert(JsonFields& fields, ModelConfig* config) {
   config->classifier_dropout = 0.2f;  // the default of transformers
   if (fields.Bool("sinusoidal_pos_embds", false)) config->positions = Positions::kSinusoidal;
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteDistilBert(const ModelConfig& config, Json* json) {
   (*json)["sinusoidal_pos_embds"] = config.positions == Positions::kSinusoidal;
   const bool own = config.classifier_dropout >= 0;
   (*json)["seq_classif_dropout"] = Decimal(own ? config.classifier_dropout : config.dropout);
@@ -54,9 +54,9 @@ constinit const Family kDistilBert = {
         .dropout = "dropout",
         .attention_dropout = "attention_dropout",
         .classifier_dropout = "seq_classif_dropout"},
-    .names = {kNames},
-    .read = Read,
-    .write = Write,
+    .names = {kDistilBertNames},
+    .read = ReadDistilBert,
+    .write = WriteDistilBert,
 };
 
 }  // namespace cloze

@@ -4,7 +4,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kHeadNames[] = {
+constexpr RoleName kElectraHeadNames[] = {
     {Role::kEmbeddingsProjection, "@embeddings_project"},
     {Role::kTransform, "generator_predictions.dense"},
     {Role::kTransformNorm, "generator_predictions.LayerNorm"},
@@ -26,7 +26,7 @@ constinit const Family kElectra = {
     .pooler_activation = ActivationKind::kGelu,
     .transform_activation = ActivationKind::kGelu,
     .keys = {.embedding = "embedding_size"},
-    .names = {kHeadNames, kBertEncoderNames},
+    .names = {kElectraHeadNames, kBertEncoderNames},
     .read = [](JsonFields&, ModelConfig* config) { config->embedding = 128; },  // the default
 };
 

@@ -6,7 +6,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kNames[] = {
+constexpr RoleName kGpt2Names[] = {
     {Role::kWordEmbeddings, "@wte"},
     {Role::kPositionEmbeddings, "@wpe"},
     {Role::kAttentionNorm, "@h.#.ln_1"},
@@ -19,7 +19,7 @@ constexpr RoleName kNames[] = {
     {Role::kDecoder, "lm_head"},
 };
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadGpt2(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->norm_epsilon = 1e-5f;
   config->activation = ActivationKind::kGeluTanh;
@@ -34,7 +34,7 @@ void Read(JsonFields& fields, ModelConfig* config) {
   fields.Integer("eos_token_id", false, 0, 100'000'000, &config->end_id);
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteGpt2(const ModelConfig& config, Json* json) {
   Json& out = *json;
   out["embd_pdrop"] = Decimal(config.dropout);
   out["bos_token_id"] = out["eos_token_id"] = nullptr;
@@ -62,9 +62,9 @@ constinit const Family kGpt2 = {
         .dropout = "resid_pdrop",
         .attention_dropout = "attn_pdrop",
         .classifier_dropout = nullptr},
-    .names = {kNames},
-    .read = Read,
-    .write = Write,
+    .names = {kGpt2Names},
+    .read = ReadGpt2,
+    .write = WriteGpt2,
 };
 
 }  // namespace cloze

@@ -7,7 +7,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kNames[] = {
+constexpr RoleName kModernBertNames[] = {
     {Role::kWordEmbeddings, "@embeddings.tok_embeddings"},
     {Role::kEmbeddingsNorm, "@embeddings.norm"},
     {Role::kAttentionNorm, "@layers.#.attn_norm"},
@@ -55,7 +55,7 @@ void ReadBase(JsonFields& fields, const char* layers, const char* old, float* ba
   ReadRotary(fields, "rope_parameters", JsonMember(*all, layers), base);
 }
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadModernBert(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->dropout = config->attention_dropout = config->classifier_dropout = 0;
   config->norm_epsilon = 1e-5f;
@@ -78,7 +78,7 @@ void Read(JsonFields& fields, ModelConfig* config) {
   ReadBase(fields, kLocal, "local_rope_theta", &config->rotary_base[1]);
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteModernBert(const ModelConfig& config, Json* json) {
   Json& out = *json;
   Json types = Json::array(), rotary = Json::object();
   for (const bool local : config.local) types.push_back(local ? kLocal : kGlobal);
@@ -111,9 +111,9 @@ constinit const Family kModernBert = {
         .norm_epsilon = "norm_eps",
         .dropout = "mlp_dropout",
         .attention_dropout = "attention_dropout"},
-    .names = {kNames},
-    .read = Read,
-    .write = Write,
+    .names = {kModernBertNames},
+    .read = ReadModernBert,
+    .write = WriteModernBert,
 };
 
 }  // namespace cloze

@@ -4,7 +4,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kNames[] = {
+constexpr RoleName kMpNetNames[] = {
     {Role::kRelativePositions, "@encoder.relative_attention_bias"},
     {Role::kQuery, "@encoder.layer.#.attention.attn.q"},
     {Role::kKey, "@encoder.layer.#.attention.attn.k"},
@@ -22,13 +22,15 @@ constexpr RoleName kNames[] = {
 constexpr char kBuckets[] = "relative_attention_num_buckets";
 constexpr int32_t kBucketCount = 32;  // transformers computes buckets for no other number
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadMpNet(JsonFields& fields, ModelConfig* config) {
   config->relative.buckets = kBucketCount;
   fields.Integer(kBuckets, false, kBucketCount, kBucketCount, &config->relative.buckets);
   fields.Integer("pad_token_id", false, 1, 1, &config->pad_id);  // positions start at 2
 }
 
-void Write(const ModelConfig& config, Json* json) { (*json)[kBuckets] = config.relative.buckets; }
+void WriteMpNet(const ModelConfig& config, Json* json) {
+  (*json)[kBuckets] = config.relative.buckets;
+}
 
 }  // namespace
 
@@ -40,9 +42,9 @@ constinit const Family kMpnet = {
     .dropout_before_pooler = true,
     .transform_activation = ActivationKind::kGelu,
     .keys = {.token_types = nullptr, .classifier_dropout = nullptr},
-    .names = {kNames, kBertEncoderNames},
-    .read = Read,
-    .write = Write,
+    .names = {kMpNetNames, kBertEncoderNames},
+    .read = ReadMpNet,
+    .write = WriteMpNet,
 };
 
 }  // namespace cloze

@@ -7,7 +7,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kNames[] = {
+constexpr RoleName kNomicBertNames[] = {
     {Role::kWordEmbeddings, "@embeddings.word_embeddings"},
     {Role::kTokenTypeEmbeddings, "@embeddings.token_type_embeddings"},
     {Role::kEmbeddingsNorm, "@embeddings.LayerNorm"},
@@ -39,7 +39,7 @@ constexpr std::pair<const char*, const char*> kOldKeys[] = {{"n_embd", "hidden_s
     {"layer_norm_epsilon", "layer_norm_eps"}, {"resid_pdrop", "hidden_dropout_prob"},
     {"attn_pdrop", "attention_probs_dropout_prob"}};
 
-void Read(JsonFields& fields, ModelConfig* config) {
+void ReadNomicBert(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->dropout = config->attention_dropout = 0;
   config->activation = ActivationKind::kSilu;
@@ -63,7 +63,7 @@ void Read(JsonFields& fields, ModelConfig* config) {
   ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope, &config->rotary_base[0]);
 }
 
-void Write(const ModelConfig& config, Json* json) {
+void WriteNomicBert(const ModelConfig& config, Json* json) {
   (*json)["rope_parameters"] = {
       {"rope_type", "default"}, {"rope_theta", Decimal(config.rotary_base[0])}};
 }
@@ -76,12 +76,12 @@ constinit const Family kNomicBert = {
     .prefix = "nomic_bert.",
     .gated = true,
     .biases = false,
-    .names = {kNames},
+    .names = {kNomicBertNames},
     .old_names = kOldNames,
     .old_keys = kOldKeys,
     .query_key_value = "@layers.#.attn.Wqkv.weight",
-    .read = Read,
-    .write = Write,
+    .read = ReadNomicBert,
+    .write = WriteNomicBert,
 };
 
 }  // namespace cloze

@@ -5,7 +5,7 @@
 namespace cloze {
 namespace {
 
-constexpr RoleName kHeadNames[] = {
+constexpr RoleName kRobertaHeadNames[] = {
     {Role::kTransform, "lm_head.dense"},
     {Role::kTransformNorm, "lm_head.layer_norm"},
     {Role::kDecoder, "lm_head.decoder"},
@@ -29,7 +29,7 @@ constexpr Family RobertaOf(const char* model_type, const char* classes) {
       .positions_after_pad = true,
       .dropout_before_pooler = true,
       .transform_activation = ActivationKind::kGelu,
-      .names = {kHeadNames, kBertEncoderNames},
+      .names = {kRobertaHeadNames, kBertEncoderNames},
   };
 }
 
@@ -47,7 +47,7 @@ constinit const Family kRobertaPreLayerNorm = {
     .positions_after_pad = true,
     .dropout_before_pooler = true,
     .transform_activation = ActivationKind::kGelu,
-    .names = {kPreNormNames, kHeadNames, kBertEncoderNames},
+    .names = {kPreNormNames, kRobertaHeadNames, kBertEncoderNames},
 };
 
 }  // namespace cloze
