@@ -58,6 +58,7 @@ struct Plan {
   Visibility VisibleIn(int64_t sequence) const {
     Visibility visible = shape.visible;
     if (!shape.prefixes.empty()) visible.prefix = shape.prefixes[sequence];
+    if (!shape.causal.empty() && shape.causal[sequence]) visible.after = 0;
     return visible;
   }
   bool cross() const { return keys.data() != shape.cu_seqlens.data(); }
@@ -72,11 +73,11 @@ struct Plan {
         pairs += static_cast<double>(tokens * Tokens(keys, s));
         continue;
       }
-      for (const int64_t reach : {shape.visible.before, shape.visible.after}) {
+      const Visibility visible = VisibleIn(s);
+      for (const int64_t reach : {visible.before, visible.after}) {
         const double seen = std::min(tokens - 1, reach);  // on one side, but for those at the end
         pairs += seen * (tokens - (seen + 1) / 2);
       }
-      const Visibility visible = VisibleIn(s);
       const double more = std::max<int64_t>(visible.prefix - 1 - visible.after, 0);
       pairs += static_cast<double>(tokens) + more * (more + 1) / 2;
     }

@@ -24,6 +24,9 @@ struct AttentionShape {
   // Visibility::prefix of each sequence, for example of prompts that kCausal queries see whole;
   // empty: visible.prefix. 0: none.
   absl::Span<const int32_t> prefixes = {};
+  // True for each sequence whose queries see no later keys but those of a prefix, as with kCausal;
+  // empty: none.
+  absl::Span<const uint8_t> causal = {};
 };
 // out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim], where
 // a query sees the keys of its sequence that `visible` names. Rows after the last sequence become

@@ -53,6 +53,7 @@ DropoutSite Block::Site(const Pass& pass, DropoutPlace place) const {
 
 AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative) const {
   AttentionShape shape = {pass.batch.cu_seqlens, config_.heads};
+  shape.causal = pass.batch.causal;
   if (pass.distances != nullptr) shape.relative = &relative;
   if (config_.family->causal) shape.visible = kCausal;
   if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};

@@ -23,6 +23,7 @@ struct Batch {
   std::vector<int32_t> ids, types, positions;  // positions count from 0 in each sequence
   std::vector<uint64_t> row_examples;          // global example number of each row, for dropout
   std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
+  std::vector<uint8_t> causal;  // [sequences] true if its tokens see no later ones; empty: none
   std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
   // The rows whose mean is the hidden state of a target: those of target i are the pieces before
   // piece_ends[i], from piece_ends[i - 1] (0 for the first) on. Unless averages(), `rows` alone

@@ -233,21 +233,25 @@ inline double ProbabilityFactor(
 }
 
 // out [rows, heads dim] of qkv [rows, 3 heads dim]; rows after the last sequence are 0. probs:
-// null, or appended to in the order of AttentionForward. prefixes: of the sequences, or empty.
+// null, or appended to in the order of AttentionForward. prefixes and causal: of the sequences, or
+// empty.
 template <typename S>
 Table<S> Attention(const Table<S>& qkv, const std::vector<int32_t>& cu_seqlens, int heads,
     DropoutSite site, std::vector<S>* probs = nullptr, Visibility visible = {},
-    const Relative<S>& relative = {}, const std::vector<int32_t>& prefixes = {}) {
+    const Relative<S>& relative = {}, const std::vector<int32_t>& prefixes = {},
+    const std::vector<uint8_t>& causal = {}) {
   const int64_t hidden = qkv.cols / 3, dim = hidden / heads;
   const uint32_t number = site.site;
   Table<S> out(qkv.rows, hidden);
   for (size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {
     const int64_t begin = cu_seqlens[s], end = cu_seqlens[s + 1];
-    if (!prefixes.empty()) visible.prefix = prefixes[s];
+    Visibility seen = visible;
+    if (!prefixes.empty()) seen.prefix = prefixes[s];
+    if (!causal.empty() && causal[s]) seen.after = 0;
     for (int head = 0; head < heads; ++head) {
       site.site = number << 12 | static_cast<uint32_t>(head);
       const Table<S> p = AttentionProbabilities(
-          qkv, begin, end, head * dim, hidden + head * dim, dim, visible, relative);
+          qkv, begin, end, head * dim, hidden + head * dim, dim, seen, relative);
       if (probs != nullptr) probs->insert(probs->end(), p.v.begin(), p.v.end());
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t j = begin; j < end; ++j) {

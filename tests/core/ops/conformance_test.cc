@@ -245,6 +245,7 @@ struct AttentionCase {
   DType type = DType::kF32;
   Visibility visible = {};
   std::vector<int32_t> prefixes = {};
+  std::vector<uint8_t> causal = {};
 };
 
 std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
@@ -258,7 +259,7 @@ Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, cons
   Workspace s(p.type);
   const Coordinates rows_of(rows);
   const DropoutSite site = rows_of.Site(c.p, 4);
-  const AttentionShape shape = {cu, c.heads, c.visible, nullptr, c.prefixes};
+  const AttentionShape shape = {cu, c.heads, c.visible, nullptr, c.prefixes, c.causal};
   const Mat qkv = s.Put(p.inputs[0]), out = s.New(rows, hidden);
   float* lse = s.arena.NewArray<float>(rows * c.heads);
   AttentionForward(qkv, shape, site, s.arena, out, lse);
@@ -279,12 +280,13 @@ Entry AttentionEntry(const AttentionCase& c) {
   const auto [before, after, prefix] = c.visible;
   if (before < kAllKeys || after < kAllKeys) absl::StrAppend(&e.name, "_sees", before, "_", after);
   if (!c.prefixes.empty()) absl::StrAppend(&e.name, "_prefixes");
+  if (!c.causal.empty()) absl::StrAppend(&e.name, "_causal");
   e.path = {longest + c.dim, 4, c.type};
   e.live_rows = cu.back();
   e.inputs = {{"qkv", Role::kStream, RandomTable(cu.back() + c.tail, 3 * c.heads * c.dim, 1)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Attention(
-        in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), {}, c.visible, {}, c.prefixes)};
+    return Tables<S>{Attention(in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), {},
+        c.visible, {}, c.prefixes, c.causal)};
   });
   e.run = [=](const Inputs& p) { return RunAttention(c, cu, p); };
   return e;
@@ -507,6 +509,17 @@ void AddTyped(std::vector<Entry>* all, DType type) {
       .type = type,
       .visible = kCausal,
       .prefixes = {2, 140, 0, 20, 69}}));
+  // Causal sequences beside others.
+  for (const Visibility& visible : {Visibility{}, {40, 20}}) {
+    all->push_back(AttentionEntry({.lengths = {2, 290, 33, 1, 70},
+        .tail = 3,
+        .heads = 1,
+        .dim = 20,
+        .p = 0.1,
+        .type = type,
+        .visible = visible,
+        .causal = {1, 1, 0, 1, 1}}));
+  }
   all->push_back(GatherEntry(type));
   all->push_back(AverageEntry(type));
 }
