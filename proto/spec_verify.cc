@@ -162,6 +162,8 @@ void CheckReplacedTokens(const TaskSpec& spec, Errors* errors) {
       "cannot be used with ", name, ", which trains both models whole");
   errors->AddIf(!spec.evaluation().pairs().empty(), "evaluation.pairs", "cannot be used with ",
       name, ": expected a masked language model");
+  errors->AddIf(spec.masked_lm().causal_share() > 0, "masked_lm.causal_share",
+      "cannot be used with ", name, ", whose discriminator reads whole sequences: expected 0");
 }
 
 void CheckClassification(

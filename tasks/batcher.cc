@@ -27,6 +27,9 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
   batch->targets.insert(batch->targets.end(), example.labels.begin(), example.labels.end());
   batch->values.insert(batch->values.end(), example.values.begin(), example.values.end());
   batch->Add(example.ids, example.second, number);
+  if (!example.causal && batch->causal.empty()) return;
+  batch->causal.resize(batch->sequences() - 1, false);
+  batch->causal.push_back(example.causal);
 }
 
 absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {

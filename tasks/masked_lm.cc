@@ -39,6 +39,10 @@ class MaskedLm : public Task {
 
   absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed) override {
     RETURN_IF_ERROR(Task::Bind(config, tokenizer, seed));
+    if (spec_.causal_share() > 0 && config.relative.any()) {
+      return Error(Exit::kSpec, "masked_lm.causal_share: ", spec_.causal_share(),
+          " cannot be used with a model with relative positions: expected 0");
+    }
     if (tokenizer == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(masker_, Masker::Create(spec_, *tokenizer, seed));
     return absl::OkStatus();
@@ -74,6 +78,7 @@ class MaskedLm : public Task {
     return TokenEntropy(train, *tokenizer());
   }
   int64_t TargetRows(int64_t rows, int64_t, const DataShape&) const override {
+    if (spec_.causal_share() > 0) return rows;
     return ShareOfRows(rows, std::max(MaskShare(spec_, 0), MaskShare(spec_, 1)) + 1.0 / 32);
   }
 

@@ -8,7 +8,7 @@ namespace cloze {
 namespace {
 
 // Streams of the generator: one number a token, and one an attempt to place a span.
-constexpr uint32_t kTokenStream = 0, kSpanStream = 1;
+constexpr uint32_t kTokenStream = 0, kSpanStream = 1, kCausalStream = 2;
 constexpr int64_t kAttemptsPerWord = 8;
 
 // Distribution function of the geometric distribution with this mean, truncated behind `longest`.
@@ -26,6 +26,12 @@ std::vector<float> GeometricCdf(double mean, int longest) {
 float MaskShare(const MaskedLmSpec& spec, double done) {
   if (!spec.has_final_mask_share()) return spec.mask_share();
   return static_cast<float>((1 - done) * spec.mask_share() + done * spec.final_mask_share());
+}
+
+float CausalShare(const MaskedLmSpec& spec, double done) {
+  return done >= spec.causal_until()
+             ? 0
+             : static_cast<float>((1 - done / spec.causal_until()) * spec.causal_share());
 }
 
 absl::StatusOr<Masker> Masker::Create(
@@ -48,6 +54,8 @@ absl::StatusOr<Masker> Masker::Create(
 void Masker::Apply(uint64_t example, double done, Example* e) const {
   e->rows.clear();
   e->labels.clear();
+  e->causal = Philox::Uniform(philox_(example, 0, kCausalStream)[0]) < CausalShare(spec_, done);
+  if (e->causal) return PredictNext(e);
   const int64_t ordinary =
       std::count_if(e->ids.begin(), e->ids.end(), [&](int32_t id) { return !special_[id]; });
   if (ordinary == 0) return;
@@ -65,6 +73,14 @@ void Masker::Apply(uint64_t example, double done, Example* e) const {
     e->ids[row] = u < spec_.keep_share() + spec_.random_share()
                       ? ordinary_[Philox::Below(word, ordinary_.size())]
                       : mask_;
+  }
+}
+
+void Masker::PredictNext(Example* e) const {
+  for (int32_t i = 0; i + 1 < static_cast<int32_t>(e->ids.size()); ++i) {
+    if (special_[e->ids[i + 1]]) continue;
+    e->rows.push_back(i);
+    e->labels.push_back(e->ids[i + 1]);
   }
 }
 

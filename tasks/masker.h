@@ -15,6 +15,9 @@ namespace cloze {
 // Returns the share of the tokens to predict when the share `done` of the run, 0 to 1, is done.
 float MaskShare(const MaskedLmSpec& spec, double done);
 
+// Returns the share of the sequences that are causal when the share `done` of the run is done.
+float CausalShare(const MaskedLmSpec& spec, double done);
+
 // Uses only Philox(seed, example, position): the same example number and share of the run always
 // give the same mask.
 class Masker {
@@ -43,6 +46,8 @@ class Masker {
   };
 
   Masker(const MaskedLmSpec& spec, uint64_t seed) : spec_(spec), philox_(seed, Purpose::kMask) {}
+  // Sets the next ordinary token as the label of each row before one.
+  void PredictNext(Example* e) const;
   // The units to pick: words, or with TOKEN single tokens.
   std::vector<Word> Words(const std::vector<int32_t>& ids) const;
   std::vector<Pick> PickWords(

@@ -46,6 +46,7 @@ struct Example {
   bool averages = false;        // the label is that of the mean of rows[i] ... rows[i] + further[i]
   std::vector<int32_t> labels;  // their labels; empty where there are values
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
+  bool causal = false;          // tokens see no later ones; not stored
   bool continues = false;       // another window of the previous example's sentence
 };
 

@@ -94,6 +94,47 @@ TEST_F(MaskerTest, TheShareMovesToTheFinalOne) {
   }
 }
 
+TEST_F(MaskerTest, CausalSequencesPredictTheNextTokenUntilTheirShareIsZero) {
+  MaskedLmSpec spec = Spec(MaskedLmSpec::TOKEN, 0.15f);
+  const Masker masks = Make(spec);
+  spec.set_causal_share(0.8f);
+  spec.set_causal_until(0.5f);
+  const Masker masker = Make(spec);
+  const Example before = Words(60);
+  constexpr int kExamples = 2000;
+  for (const auto& [done, share] : {std::pair(0.0, 0.8), {0.25, 0.4}, {0.5, 0.0}, {1.0, 0.0}}) {
+    int causal = 0;
+    for (uint64_t number = 0; number < kExamples; ++number) {
+      Example e = before, masked = before;
+      masker.Apply(number, done, &e);
+      masks.Apply(number, done, &masked);
+      causal += e.causal;
+      if (!e.causal) {
+        EXPECT_EQ(e.ids, masked.ids);
+        EXPECT_EQ(e.rows, masked.rows);
+        continue;
+      }
+      EXPECT_EQ(e.ids, before.ids);
+      ASSERT_EQ(e.rows.size(), before.ids.size() - 2);  // not <sep>
+      for (size_t i = 0; i < e.rows.size(); ++i) {
+        EXPECT_EQ(e.rows[i], i);
+        EXPECT_EQ(e.labels[i], before.ids[i + 1]);
+      }
+    }
+    EXPECT_NEAR(double(causal) / kExamples, share, 0.03) << done;
+  }
+}
+
+TEST_F(MaskerTest, ACausalSequenceOfSpecialTokensHasNoTarget) {
+  MaskedLmSpec spec;
+  spec.set_causal_share(1);
+  Example e;
+  e.ids = {tokenizer_->special().cls, tokenizer_->special().sep};
+  Make(spec).Apply(1, 0, &e);
+  EXPECT_TRUE(e.causal);
+  EXPECT_TRUE(e.rows.empty());
+}
+
 // The words of a span are kept together; words on both sides of a special token are no span.
 TEST_F(MaskerTest, SpansEndAtSpecialTokens) {
   MaskedLmSpec spec = Spec(MaskedLmSpec::SPAN, 1);
@@ -324,6 +365,18 @@ TEST_F(BatcherTest, EveryEpochHasItsOwnOrderAndItsOwnMasks) {
     same += first.rows == second.rows;
   }
   EXPECT_LT(same, kTexts / 4) << "texts with the masks of the epoch before";
+}
+
+TEST_F(BatcherTest, BatchesKnowTheirCausalSequences) {
+  Batch batch;
+  Example e;
+  e.ids = {1, 2, 3};
+  for (const bool causal : {false, true, false, true}) {
+    e.causal = causal;
+    AddExample(e, 0, &batch);
+    EXPECT_TRUE(batch.causal.empty() || std::ssize(batch.causal) == batch.sequences());
+  }
+  EXPECT_THAT(batch.causal, testing::ElementsAre(0, 1, 0, 1));
 }
 
 TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {

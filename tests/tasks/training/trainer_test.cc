@@ -248,7 +248,8 @@ TEST_F(TrainerTest, RecipesResumeWithTheSameBits) {
     LoadedSpec loaded = Spec(NewEncoder() +
                                  " masked_lm { max_tokens: 32 warmup_from_tokens: 8 warmup_share: "
                                  "0.7 unit: SPAN keep_share: 0.1 "
-                                 "random_share: 0.1 mask_share: 0.4 final_mask_share: 0.1 }",
+                                 "random_share: 0.1 mask_share: 0.4 final_mask_share: 0.1 "
+                                 "causal_share: 0.7 causal_until: 0.9 }",
         "text.txt", run, 10);
     loaded.spec.mutable_batch()->set_warmup_from(0.25f);
     loaded.spec.mutable_optimizer()->set_ema_decay(0.9f);
