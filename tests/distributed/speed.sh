@@ -1,5 +1,6 @@
 # Sourced by run.sh. Prints tokens/s and memory of BERT base (bf16 if the machine has it) for ranks of one core
-# each. Needs 4 free cores. With CLOZE_PYTHON, which runs Python with PyTorch, also of torchrun.
+# each. Needs $RANKS (default 4) free cores. With CLOZE_PYTHON, which runs Python with PyTorch, also of torchrun.
+ranks=${RANKS:-4}
 awk 'BEGIN { print "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]"; for (i = 5; i < 30522; ++i) print "w" i }' > vocab.txt
 awk 'BEGIN { srand(1); for (i = 0; i < 9000; ++i) { for (j = 0; j < 126; ++j) printf "w%d ", 5 + int(rand() * 30517); print "" } }' > words.txt
 cat > base.textproto << END
@@ -76,26 +77,26 @@ row "2 ranks x 1 core of one machine, passes of 8x128" "$t" "$s" "$m" "$(ratio "
 measure two-ranks 2 --set batch.micro_tokens=1024
 row "2 ranks x 1 core, passes of 8x128" "$t" "$s" "$m" "$(ratio "$t" "$t1") of one rank"
 
-TOKENS=8192
+TOKENS=$((2048 * ranks))
 measure four-passes 1 --set schedule.steps=4
-row "1 rank x 1 core, 4 passes of 16x128" "$t" "$s" "$m" ""
+row "1 rank x 1 core, $ranks passes of 16x128" "$t" "$s" "$m" ""
 one=$m
-measure unlimited 4
+measure unlimited "$ranks"
 free=$t
-row "4 ranks x 1 core, 16x128 each, no limit" "$t" "$s" "$m" "memory $(ratio "$m" "$one") of one rank; plan $(plan 4 '') s"
+row "$ranks ranks x 1 core, 16x128 each, no limit" "$t" "$s" "$m" "memory $(ratio "$m" "$one") of one rank; plan $(plan $ranks '') s"
 limit 10gbit
-measure ten 4
-row "4 ranks x 1 core, 10 Gb/s" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit; plan $(plan 4 10Gb) s"
+measure ten "$ranks"
+row "$ranks ranks x 1 core, 10 Gb/s" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit; plan $(plan $ranks 10Gb) s"
 ten=$t
 if [ -n "${CLOZE_PYTHON:-}" ]; then
-  torch 4
+  torch "$ranks"
   row "PyTorch with gloo, 10 Gb/s" "$t" "$s" "" "Cloze is $(ratio "$ten" "$t") times as fast"
 fi
 limit 1gbit
-measure one-gb 4 --set schedule.steps=5
-row "4 ranks x 1 core, 1 Gb/s" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit; plan $(plan 4 1Gb) s"
-measure apart 4 --set distributed.local_steps=100 --set schedule.steps=101
+measure one-gb "$ranks" --set schedule.steps=5
+row "$ranks ranks x 1 core, 1 Gb/s" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit; plan $(plan $ranks 1Gb) s"
+measure apart "$ranks" --set distributed.local_steps=100 --set schedule.steps=101
 # The mean: one step of a hundred has the average.
 s=$(grep -o '"seconds":[0-9.]*' apart/log.jsonl | cut -d: -f2 | awk 'NR == 1 { a = $1 } NR == 101 { printf "%.3f", ($1 - a) / 100 }')
-t=$(awk -v s="$s" 'BEGIN { printf "%.0f", 8192 / s }')
-row "4 ranks x 1 core, 1 Gb/s, local_steps 100" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit"
+t=$(awk -v s="$s" -v n="$TOKENS" 'BEGIN { printf "%.0f", n / s }')
+row "$ranks ranks x 1 core, 1 Gb/s, local_steps 100" "$t" "$s" "$m" "$(ratio "$t" "$free") of no limit"
