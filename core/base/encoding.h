@@ -13,15 +13,16 @@ namespace cloze {
 // order mark, and is little endian without one.
 enum class Charset { kUtf8, kLatin1, kUtf16, kWindows1252 };
 
-// Returns a note about the line `line` of a file if it is not UTF-8, with a guess; else "".
+// Returns a message that line `line` of a file is not UTF-8, with a guess of its encoding; "" if
+// `text` is UTF-8.
 std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text);
 
 // Converts bytes to UTF-8, in parts of any size.
 class TextDecoder {
  public:
   explicit TextDecoder(Charset encoding) : encoding_(encoding) {}
-  // Appends the UTF-8 form of `bytes` to *out. What is no character becomes U+FFFD; `end`: also an
-  // incomplete character at the end, which otherwise waits for more bytes.
+  // Appends the UTF-8 form of `bytes` to *out; copies UTF-8 unchanged. Invalid characters become
+  // U+FFFD. An incomplete last character waits for the next call or, if `end`, becomes U+FFFD.
   void Append(absl::string_view bytes, bool end, std::string* out);
 
  private:

@@ -68,7 +68,7 @@ absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 
 bool PathExists(const std::string& path);
-// True for what can be read only once: standard input ("-"), pipes such as <(...), terminals.
+// True if `path` can be read only once: standard input ("-"), pipes such as <(...), terminals.
 bool IsStream(const std::string& path);
 bool IsDirectory(const std::string& path);
 
@@ -81,8 +81,8 @@ std::string JoinPath(absl::string_view a, absl::string_view b);
 // Returns the absolute path without "." and "..", or `path` if the working directory is unknown.
 std::string AbsolutePath(const std::string& path);
 
-// Returns the path from the folder `from`, which need not exist, to `path`, with links resolved;
-// the absolute path if there is none.
+// Returns `path` relative to the folder `from`, which need not exist, with links resolved; the
+// absolute path if that fails.
 std::string RelativePath(const std::string& path, const std::string& from);
 
 // Returns the folder of a path: "a/b" for "a/b/c", "." for "c".
@@ -99,8 +99,8 @@ absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(
 // Creates a file with `content` like CreateFile.
 absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 
-// Returns the temporary name of `path` for this process, which does not exist. Removes the files of
-// dead processes under temporary names of `path`.
+// Returns the temporary name of `path` for this process. Removes what has that name, and temporary
+// files of `path` that dead processes left.
 std::string TemporaryName(const std::string& path);
 
 // Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory.
@@ -138,9 +138,9 @@ class AtomicFolder {
   std::string final_, temporary_;
 };
 
-// Removes temporary files and folders of dead processes, or of an earlier process with our number,
-// from `directory`, if `ours` accepts their final name. Requires that this process has not written
-// there yet. Does not follow links or remove nested folders.
+// Removes temporary files and folders from `directory` if `ours` accepts their final name and their
+// process is dead or was an earlier one with our process id. Requires that this process has not
+// written there yet. Does not follow links or remove nested folders.
 void RemoveLeftovers(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours);
 
@@ -171,7 +171,7 @@ class InputFile {
   std::string path_, stored_;
   Fd fd_;
   std::unique_ptr<Unpacker> unpacker_;  // null: not packed
-  size_t begin_ = 0;                    // of what is left of stored_
+  size_t begin_ = 0;                    // start of the unread part of stored_
   int64_t position_ = 0;
   bool decided_ = false, end_ = false;  // unpacker_ is known; the file has ended
 };
@@ -213,7 +213,7 @@ class LineReader {
  private:
   absl::Status Fill();
   absl::Status CheckSignature();
-  // Moves the next `size` bytes, of which the last are `line_end`, to *line without their end.
+  // Moves the next `size` bytes, which end with `line_end`, to *line, and leaves `line_end` out.
   bool Take(std::string* line, size_t size, absl::string_view line_end);
 
   std::string path_, buffer_;

@@ -19,17 +19,17 @@ using OrderedJson = nlohmann::ordered_json;  // members in the order of insertio
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// Members of one object in the order of the file, which may be many: a tree would sort them.
+// The members of one object in the order of the file; Json would sort them. There may be many.
 struct JsonList {
-  std::vector<std::string> keys;  // lead to the object
+  std::vector<std::string> keys;  // path from the root to the object
   std::vector<std::pair<std::string, Json>> members;
 };
 
 // Parses a file that holds one object. kData, with `path` and the line of a syntax error, for
 // invalid JSON, another type, a zero byte, a duplicate member, a depth over kMaxJsonDepth or more
-// than max_values values. A byte order mark is allowed. If `list` is not null, the object at its
-// keys, of which there is at least one, is empty in the result: it gets the members, also
-// duplicates.
+// than max_values values. A byte order mark is allowed. If `list` is not null, the members of the
+// object at list->keys (at least one key), duplicates included, go to list->members, and that
+// object is empty in the result.
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path,
     int64_t max_values = 10'000'000, JsonList* list = nullptr);
 
@@ -66,7 +66,7 @@ class JsonFields {
   absl::Status status_;
 };
 
-// One member of an object of which only scalars and flat lists matter.
+// One member of an object: the content of a scalar or flat list, only the kind of other values.
 struct JsonValue {
   enum Kind { kMissing, kNull, kBoolean, kNumber, kString, kList, kOther };
   static constexpr int64_t kMaxItems = 1'000'000;

@@ -28,8 +28,8 @@ std::string FormatManifest(const Manifest& manifest);
 // Reads MANIFEST of `folder`. kMismatch unless FormatManifest would write the same bytes.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
-// Compares length and, with `hashes`, content of every file; an empty hash fits all. kMismatch
-// names the first that differs; kIo if one cannot be read.
+// Compares length and, with `hashes`, content of every file; an empty hash in `manifest` matches
+// any content. kMismatch names the first that differs; kIo if one cannot be read.
 absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, bool hashes);
 
 // Hashes and fsyncs every file of `folder`, which holds plain files only, and writes its MANIFEST.
@@ -40,8 +40,8 @@ absl::StatusOr<Manifest> AddManifest(const std::string& folder, int64_t step);
 absl::Status MarkReplaced(const std::string& folder);
 
 // Checks the files of `folder` that a model is loaded from: length and hash, but only the length of
-// weights of more than kHashedWeights bytes, so that loading them takes no longer. OK without a
-// MANIFEST; waits for a save that is going on. kMismatch says how to accept changed files; kIo.
+// weights of more than kHashedWeights bytes, which take long to hash. OK without a MANIFEST; waits
+// up to a second for a save in progress. kMismatch says how to accept changed files; kIo.
 inline constexpr int64_t kHashedWeights = 4 << 20;
 absl::Status CheckFolder(const std::string& folder);
 

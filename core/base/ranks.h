@@ -41,19 +41,21 @@ class Ranks {
   }
   // Seconds that a rank waits for the others before it ends the job.
   void set_timeout(double seconds) { timeout_ = seconds; }
-  // True: another thread computes meanwhile, so waiting must leave it the core.
+  // Set to true while another thread computes: waiting then sleeps and leaves the core to it.
   void set_background(bool background) { background_ = background; }
 
   // Returns the error of the lowest rank that has one, on every rank.
   absl::Status Agree(const absl::Status& status);
-  // Calls f on every rank, which may take any time: a rank ends the job only if it hears nothing of
-  // one that is at work. Returns the error of the lowest rank that has one.
+  // Calls f on every rank; f may take any time. A rank that waits ends the job only if it hears
+  // nothing, for the timeout, from one that is at work. Returns the error of the lowest rank that
+  // has one.
   absl::Status Together(absl::FunctionRef<absl::Status()> f);
-  // Calls f on rank 0 only, for which the others wait any time. Returns its status on every rank.
+  // Calls f on rank 0 only; the others wait for any time. Returns its status on every rank.
   absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);
-  // Calls f on rank 0 and then on the others, so that these find the files that it made.
+  // Calls f on rank 0 and then on the others, so that they find the files that rank 0 made.
   absl::Status FirstThenOthers(absl::FunctionRef<absl::Status()> f);
-  // kMismatch that names the rank if `value` is not that of rank 0. `what`: "the spec".
+  // Returns kMismatch, with the name of the rank, if `value` is not that of rank 0. `what` names
+  // the value in the message, such as "the spec".
   absl::Status CheckSame(absl::string_view what, absl::string_view value);
 
  protected:
@@ -63,7 +65,7 @@ class Ranks {
 
   double timeout_ = 300;
   std::atomic<bool> background_ = false;
-  bool patient_ = false;  // ranks may be at such work while this one waits
+  bool patient_ = false;  // in Together: the others may work for any time
 };
 
 // The only rank of its process.

@@ -43,7 +43,7 @@ absl::Status Error(Exit exit, const Parts&... parts) {
 Exit ExitOf(const absl::Status& status);
 
 // Returns `status` with `context`, joined by absl::StrCat, and ": " before its message. Keeps the
-// exit code and Ok.
+// exit code; returns an OK status unchanged.
 template <typename... Parts>
 absl::Status Annotate(const absl::Status& status, const Parts&... context) {
   if (status.ok()) return status;

@@ -16,14 +16,14 @@ class Unpacker {
  public:
   // Returns the unpacker of data that begin with `bytes`; null if they are not packed.
   static std::unique_ptr<Unpacker> For(absl::string_view bytes);
-  // True if more bytes are needed to tell.
+  // True if more bytes are needed to tell whether data are packed.
   static bool Undecided(absl::string_view bytes);
 
   // Unpacks a part of `in` and appends at most `room` bytes to *out. Returns the number of bytes
   // taken from `in`, or -1 for an error, which is in error().
   int64_t Unpack(absl::string_view in, int64_t room, std::string* out);
 
-  // True if the data may end here: between two archives, of which any number may follow each other.
+  // True if the data may end here: at the end of an archive, which another one may follow.
   bool complete() const { return complete_; }
   // True if more may come out without more input.
   bool full() const { return full_; }
@@ -36,14 +36,14 @@ class Unpacker {
   explicit Unpacker(const char* name) : name_(name) {}
 
   struct Part {
-    absl::string_view in;  // what is left
+    absl::string_view in;  // input that is left
     char* out;
     size_t room;
   };
-  // Unpacks from part->in and moves on in both; sets *end behind an archive, after which Reset is
-  // called. Returns null, or what is wrong.
+  // Unpacks from part->in to part->out and advances both. Sets *end at the end of an archive; Reset
+  // is called before the next one. Returns null, or an error message.
   virtual const char* Run(Part* part, bool* end) = 0;
-  // Prepares for the next archive; returns false without memory.
+  // Prepares for the next archive; returns false if out of memory.
   virtual bool Reset() = 0;
 
  private:
