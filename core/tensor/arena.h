@@ -22,7 +22,7 @@ class LargeMemory {
 
   int64_t bytes() const { return data_.get_deleter().bytes; }
   char* get() const { return data_.get(); }
-  // From now on pages that have not been accessed yet are small ones.
+  // Makes pages that are first accessed after this call small ones.
   void UseSmallPages();
   template <typename T>
   absl::Span<T> as() const {
@@ -46,7 +46,7 @@ inline char* NoMemory(int64_t offset = 0) {
 }
 
 // A bump allocator that frees everything at once, or back to a mark. Not thread-safe. Reset() keeps
-// the memory, from the second pass on as one block.
+// the memory and replaces several blocks by one, which later passes use.
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;

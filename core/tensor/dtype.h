@@ -6,7 +6,7 @@
 
 namespace cloze {
 
-// A property of the run, not of the code. kS8: of packed weights only.
+// Chosen for each run, not at compile time. kS8 is for packed weights only.
 enum class DType : uint8_t { kF32, kBf16, kS8 };
 
 inline int64_t SizeOf(DType type) { return type == DType::kF32 ? 4 : type == DType::kBf16 ? 2 : 1; }

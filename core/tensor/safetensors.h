@@ -19,7 +19,7 @@
 
 namespace cloze {
 
-// Element types that have a use here. The other types of the format have the values after these.
+// Element types that can be read. The other types of the format have values after these.
 enum class FileType : uint8_t { kF32, kF16, kBf16, kF64, kI32, kI64, kI8 };
 int64_t SizeOf(FileType type);
 absl::string_view NameOf(FileType type);
@@ -80,7 +80,8 @@ class SafetensorsReader {
   // type or not out.size() elements, or holds a NaN or an infinity (also a double too large for
   // f32).
   absl::Status ReadF32(absl::string_view name, absl::Span<float> out) const;
-  // Reads out.size() elements from `first`. Requires that the tensor has them; of I8 whole rows.
+  // Reads out.size() elements from element `first` on. Requires that the tensor has them and that,
+  // in a tensor of type I8, they are whole rows.
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
@@ -126,11 +127,11 @@ class LazyRows {
   SafetensorsReader files_;
   std::string name_;
   Mat table_;
-  std::vector<bool> there_;  // of each row
+  std::vector<bool> there_;  // [rows] true if the row has been read
 };
 
-// One tensor to write. `data` points to its elements, which outlive the call; `next`, for F32 in
-// place of `data`, returns them part by part when they are written.
+// One tensor to write. `data` points to its elements, which must outlive the call. For F32, `next`
+// may replace `data`: it is called while the tensor is written and returns the elements in parts.
 struct TensorData {
   std::string name;
   std::vector<int64_t> shape;
@@ -158,7 +159,7 @@ class SafetensorsStream {
  public:
   static constexpr size_t kMostTensors = 1'000'000;  // keeps the header below 100 MB
 
-  // kCannotCreate when `path` exists, without `replace`, or its folder is not writable.
+  // kCannotCreate when `path` exists and `replace` is false, or when its folder is not writable.
   static absl::StatusOr<SafetensorsStream> Create(const std::string& path, bool replace = false);
 
   // Adds a tensor. If it has the name of the tensor added last and the same shape except for the
