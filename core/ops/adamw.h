@@ -13,12 +13,13 @@ namespace cloze {
 inline constexpr int64_t kSquaresChunk = 1 << 16;
 std::vector<double> SquareSums(absl::Span<const float> x);
 
-// Returns the sum of squares in double, added in a fixed order: that of SquareSums.
+// Returns the sum of squares in double: SquareSums(x), added in order.
 double SumSquares(absl::Span<const float> x);
 
-// Returns the sum over n values of g^2 / max(v, epsilon^2), where g is the scaled gradient and v
-// the bias-corrected second moment of the step to come; in a fixed order. StableAdamW (Wortsman et
-// al. 2023, algorithm 2) divides a tensor's rate by the root of its mean if that is above 1.
+// Returns the sum over n values of g^2 / max(v, epsilon^2), in a fixed order, where g is the scaled
+// gradient and v the bias-corrected second moment after the next AdamWStep. StableAdamW (Wortsman
+// et al. 2023, algorithm 2) divides the rate of a tensor by the root of the mean of these ratios if
+// that root is above 1.
 double SumUpdateRatios(const AdamW& a, const float* grad, const float* v, int64_t n);
 
 // One AdamW step over n values; gradients become zero.

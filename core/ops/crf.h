@@ -12,7 +12,7 @@ namespace cloze {
 
 // Sequence y of n words scores sum_t logits[t, y_t] + start[y_0] + sum_t between[y_t, y_t+1] +
 // end[y_n-1] (Lafferty et al. 2001); its probability is the softmax of that over all L^n sequences.
-// -infinity forbids.
+// A term of -infinity forbids the sequence.
 struct Crf {
   const float *start, *between, *end;  // [L], [L, L] from row to column, [L]
 };
@@ -31,9 +31,9 @@ LossSum CrfLoss(Mat logits, absl::Span<const int32_t> cu_rows, const int32_t* ta
 // over all sequences.
 void CrfMarginals(ConstMat logits, const Crf& crf, Mat p);
 
-// Finds the sequence with the highest score; of equal ones, that with the lowest labels at the end.
-// Returns false, with best[0, n) unspecified, if every sequence is forbidden or has a NaN. logits
-// [n, L] f32, n > 0.
+// Finds the sequence with the highest score; among equal scores, the one whose labels are lowest,
+// compared from the last word to the first. Returns false, with best[0, n) unspecified, if every
+// sequence is forbidden or has a NaN. logits [n, L] f32, n > 0.
 bool Viterbi(ConstMat logits, const Crf& crf, int* best);
 
 }  // namespace cloze

@@ -1,4 +1,4 @@
-// Attention of a decoder that generates: to keys and values of earlier tokens.
+// Attention of a generating decoder to the cached keys and values of earlier tokens.
 #ifndef CLOZE_CORE_OPS_DECODE_H_
 #define CLOZE_CORE_OPS_DECODE_H_
 

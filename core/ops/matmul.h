@@ -27,7 +27,7 @@ struct WeightAndBias {
 };
 enum class ActivationKind : uint8_t;
 
-// Largest `in` of ForwardInt8: no sum over so much overflows.
+// Largest `in` of ForwardInt8: sums of this many products do not overflow.
 inline constexpr int64_t kInt8MostDepth = 65536;
 
 // Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16;
@@ -48,7 +48,7 @@ class Matmul {
   // kInt8MostDepth.
   void ForwardInt8(ConstMat x, const Weight& w, const float* bias, Mat y);
   // y [n, out] = down(act(up(x))), each layer as in ForwardInt8, but a few rows at a time, so that
-  // what is between stays in the cache; act is computed before rounding to the type of y.
+  // the intermediate values stay in the cache; act is computed before rounding to the type of y.
   void ForwardInt8Mlp(
       ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
   // From now on ForwardInt8 uses `values` [out, in] f32 for the weight at w [out, in], whatever its
@@ -70,7 +70,7 @@ class Matmul {
   // forgets them.
   struct Memory {
     int64_t packed = 0;   // packed weights
-    int64_t scratch = 0;  // of BackwardWeight, without that of each thread
+    int64_t scratch = 0;  // of BackwardWeight, without the scratch of each thread
   };
   Memory TakeDryMemory();
 

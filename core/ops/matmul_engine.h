@@ -23,11 +23,11 @@ void ForTiles(int64_t n, int64_t tile, F f) {
   for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));
 }
 
-// Returns the size of the fewest equal pieces of [0, n) of at most `most`; all but the last are
-// multiples of 64.
+// Divides [0, n) into the fewest equal pieces of at most `most`. Returns their size, rounded up to
+// a multiple of 64 but at most n.
 int64_t PieceSize(int64_t n, int64_t most);
 
-// Makes `memory` at least `bytes` long; its content is lost.
+// Makes `memory` at least `bytes` long; its content is lost if it grows.
 void Grow(int64_t bytes, LargeMemory& memory);
 
 // dst = src w^T (`transposed`) or src w, + bias [cols] f32 or null; with `accumulate` added to dst.
@@ -47,7 +47,7 @@ struct Product {
 struct WeightLayout {
   DType type = DType::kF32;
   int64_t depth = 0, cols = 0;
-  PackBlocks blocks = {};  // blocks.depth 0: layout number `library` of oneDNN
+  PackBlocks blocks = {};  // blocks.depth 0: oneDNN's layout number `library`, or int8
   int library = -1;
   int64_t bytes = 0;
 
@@ -62,8 +62,9 @@ class PackedWeights {
   bool shared() const { return share_; }
   int64_t bytes() const;
 
-  // Returns the copy of the weight of `p` in `layout`. It may be a part, from column `col` of the
-  // operand on. A stale copy is queued, or passed to `pack` if its layout is oneDNN's.
+  // Returns the copy of p.w in `layout`; p.w may be a part of a weight, from column `col` of the
+  // operand on. Queues a stale copy for Run() or, if the layout has no blocks, calls `pack` at
+  // once.
   const void* Get(const Product& p, int64_t col, const WeightLayout& layout,
       absl::FunctionRef<void(void* to)> pack);
   // Packs what is queued.
@@ -77,10 +78,10 @@ class PackedWeights {
     const void* source = nullptr;
     uint64_t version = 0;
   };
-  // By address of the weight or, if shared, the first column. There are several copies if shapes of
-  // products want different layouts.
+  // By address of the weight (if shared: first column), direction and type. A key has several
+  // copies if shapes of products want different layouts.
   std::map<std::tuple<uintptr_t, bool, DType>, std::vector<Copy>> packed_;
-  Arena memory_;  // of the copies; its pages are zero, as the blocks' padding must be
+  Arena memory_;  // holds the copies; zeroed, as the padding of blocks must be
   std::vector<std::pair<PackArgs, DType>> queue_;
   bool share_ = false;
 };
@@ -97,41 +98,41 @@ class MatmulEngine {
   virtual void Run() = 0;
 };
 
-// By oneDNN, in tiles of one thread each. If few rows are cut into columns, a tile has at least
-// kLeastTileCols of them.
+// Returns the engine that uses oneDNN, in tiles of one thread each. Tiles of products with few rows
+// are ranges of columns, at least kLeastTileCols wide.
 inline constexpr int64_t kLeastTileCols = 128;
 std::unique_ptr<MatmulEngine> MakeOneDnnEngine(PackedWeights* packed);
 
-// By our kernels on the CPU's matrix unit (AMX). For the gradients of weights, oneDNN copies both
-// operands again for every tile, which takes longer than multiplying; here each operand is packed
-// once.
+// Returns the engine that uses our kernels for the CPU's matrix unit (AMX). It packs both operands
+// of a weight gradient once; oneDNN copies them again for every tile, which takes longer than
+// multiplying.
 std::unique_ptr<MatmulEngine> MakeUnitEngine(PackedWeights* packed);
 // True if this CPU has a matrix unit that multiplies src [n, depth] with packed weights.
 bool UnitMultiplies(ConstMat src);
 // True if this CPU has a matrix unit that computes gradients from activations of `type`.
 bool UnitHasGradient(DType type);
-// Returns the bytes that the gradient allocates; they are kept for the largest product.
+// Returns the bytes that a gradient needs; the engine keeps them, for the largest product so far.
 int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type);
 
 // Products of int8, see Matmul::ForwardInt8.
 class Int8Engine {
  public:
   explicit Int8Engine(PackedWeights* packed) : packed_(packed) {}
-  // Computes `p`, which is transposed and not accumulated, and `act` of it unless null.
+  // Computes `p`, which must be transposed and not accumulated, or act(p) if `act` is not null.
   void Multiply(const Product& p, const ActivationKind* act = nullptr);
   // See Matmul::ForwardInt8Mlp.
   void Mlp(
       ConstMat x, const WeightAndBias& up, ActivationKind act, const WeightAndBias& down, Mat y);
-  // Returns the packed copy of w [out, in], made of `values` if it is stale.
+  // Returns the packed copy of w [out, in]. Packs `values` into it if it is stale.
   void* Pack(const Weight& w, ConstMat values);
 
  private:
   struct Scratch {
-    LargeMemory quantized, between;  // rows: the input of a product, and what is inside an MLP
+    LargeMemory quantized, between;  // rows: the input of a product, the inner layer of an MLP
   };
 
   PackedWeights* packed_;
-  std::vector<Scratch> scratch_;  // the first of all threads, or one of each
+  std::vector<Scratch> scratch_;  // one per thread; products of few rows share the first
 };
 
 }  // namespace cloze

@@ -16,9 +16,9 @@ inline dnnl::memory::data_type TypeOf(DType type) {
   return type == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-// A plain matrix. oneDNN 3 computes wrong products of vectors if their strides leave open which
-// dimension is contiguous, so Describe writes those of a row-major matrix. Columns with gaps
-// between their elements have none; MakePrimitive refuses them.
+// A plain matrix. oneDNN 3 computes wrong products of vectors if their strides do not tell which
+// dimension is contiguous, so Describe gives vectors the strides of a row-major matrix. That is
+// impossible for a column with gaps between its elements; MakePrimitive refuses it.
 inline dnnl::memory::desc Describe(
     int64_t rows, int64_t cols, DType type, int64_t row_stride, int64_t col_stride) {
   if (rows == 1 && col_stride == 1) row_stride = std::max(row_stride, cols);
@@ -52,15 +52,15 @@ inline dnnl::memory::dims StridesOf(const dnnl::memory::desc& desc) {
 #endif
 }
 
-// True unless it is a vector with other strides than those of a row-major matrix.
+// True unless `desc` is a vector whose strides are not those of a row-major matrix.
 inline bool Unambiguous(const dnnl::memory::desc& desc) {
   const dnnl::memory::dims dims = DimsOf(desc), strides = StridesOf(desc);
   if (strides.empty() || (dims[0] > 1 && dims[1] > 1)) return true;
   return strides[1] == 1 && (dims[1] == 1 ? strides[0] == 1 : strides[0] >= dims[1]);
 }
 
-// Returns the layout of a product's weights [depth, cols]; without blocks unless the kernel Pack
-// writes it.
+// Returns the layout of a product's weights [depth, cols]. Its `blocks` stay empty unless the
+// kernel Pack can write them.
 inline WeightLayout BlocksOf(const dnnl::memory::desc& desc) {
   const dnnl::memory::dims dims = DimsOf(desc);
   WeightLayout layout;

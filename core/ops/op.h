@@ -19,7 +19,7 @@ inline constexpr int64_t kRowChunk = 64;
 // Returns the cost of reading or writing each of `mats` once; empty ones cost nothing.
 OpCost Traffic(std::initializer_list<ConstMat> mats, double flop = 0);
 
-// A whole op: has the cost Traffic(mats) and, except in a dry run, calls f(row) for each row.
+// Runs a whole op with the cost Traffic(mats): calls f(row) for each row, except in a dry run.
 void ForRows(const char* op, std::initializer_list<ConstMat> mats, int64_t rows,
     absl::FunctionRef<void(int64_t row)> f);
 

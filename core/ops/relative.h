@@ -19,8 +19,8 @@ struct RelativePositions {
   ConstMat keys = {}, queries = {};     // [n, heads dim] of the type of qkv, or empty
   int terms() const { return 1 + !keys.empty() + !queries.empty(); }
 };
-// Gradients: of the bias accumulated, of the vectors overwritten. Empty: not computed (bias), or no
-// such table.
+// Gradients: that of the bias is accumulated, those of the vectors are overwritten. Empty: not
+// computed (bias), or there is no such table.
 struct RelativeGrads {
   Mat bias = {}, keys = {}, queries = {};
 };
@@ -35,10 +35,11 @@ class RelativeTables {
       int64_t longest, int64_t parts, Arena& arena);
 
   void Pack();
-  // Returns the arguments for a head. With parts, zeroes its sums of gradients of `part`.
+  // Return the arguments for a head; those of ArgsOfPart include the gradient sums of `part`,
+  // zeroed.
   RelativeArgs Args(int64_t head) const;
   RelativeArgs ArgsOfPart(int64_t head, int64_t part) const;
-  // Adds the parts.
+  // Adds up the parts into `grads`.
   void Reduce(const RelativeGrads& grads) const;
 
  private:
@@ -48,7 +49,7 @@ class RelativeTables {
           *total = nullptr;    // total: [heads, n, dim]
     int32_t* index = nullptr;  // [2 span] row of each column
   };
-  // Returns the row of a distance; of distances that no pair of tokens has, that of another.
+  // Returns the row of a distance, clamped to the distances that pairs of tokens have.
   int32_t RowOf(int64_t distance) const;
   // Calls f(column, row) for the distances that pairs of tokens have.
   template <typename F>

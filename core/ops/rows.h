@@ -21,13 +21,13 @@ void AddColumnSums(ConstMat x, Arena& arena, float* sum);
 void GatherRows(ConstMat x, absl::Span<const int32_t> rows, Mat y);
 // Backward of GatherRows for distinct rows: dx[rows[i]] = dy[i]; all other rows of dx become zero.
 void ScatterRows(ConstMat dy, absl::Span<const int32_t> rows, Mat dx);
-// y[i] = mean of the rows [begin, end) of x that range i names, at least one, summed in f32;
+// y[i] = mean, summed in f32, of rows [begin, end) of x for ranges[i], which must not be empty;
 // further rows of y become zero.
 struct RowRange {
   int32_t begin, end;
 };
 void AverageRows(ConstMat x, absl::Span<const RowRange> ranges, Arena& arena, Mat y);
-// Its backward, for disjoint ranges: overwrites dx; rows that belong to no mean become zero.
+// Backward of AverageRows for disjoint ranges: overwrites dx; rows in no range become zero.
 void AverageRowsBackward(ConstMat dy, absl::Span<const RowRange> ranges, Mat dx);
 // Sets rows [begin, m.rows) to zero.
 void ZeroRowsFrom(Mat m, int64_t begin);

@@ -16,10 +16,10 @@ namespace cloze {
 void SumTableRows(ConstMat table, absl::Span<const int32_t> rows, Mat hidden);
 
 // Forward and backward of one hidden vector [1, cols] against `rows` of table [.., cols], which are
-// groups of `group_size`: a target and its negatives. Returns the loss, the sum over rows of
-// -log sigmoid(score) for targets and -log sigmoid(-score) for negatives, each at most 9.2. Sets
-// factors [rows] to rate (label - sigmoid(score)), by which the caller adds `hidden` to the rows,
-// and adds -rate d loss / d hidden to gradient [1, cols].
+// groups of `group_size`: a target and its negatives. Returns the loss, the sum over rows of -log
+// sigmoid(score) for targets and -log sigmoid(-score) for negatives, each at most 9.2. Sets factors
+// [rows] to rate (label - sigmoid(score)); the caller then adds factors[i] `hidden` to the i-th of
+// the rows. Adds -rate d loss / d hidden to gradient [1, cols].
 double NegativeSampling(ConstMat hidden, ConstMat table, absl::Span<const int32_t> rows,
     int64_t group_size, float rate, absl::Span<float> factors, Mat gradient);
 
