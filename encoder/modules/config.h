@@ -47,7 +47,7 @@ struct ConfigKeys {
 // A model family: the names that transformers gives to its parameters, classes and members of
 // config.json, and the differences of its forward pass. One constant each, in encoder/families.
 struct Family {
-  // Another beginning of the name of a tensor in folders.
+  // A prefix of tensor names in some folders, and the prefix that replaces it.
   struct Alias {
     const char *other, *name;
   };
@@ -58,10 +58,10 @@ struct Family {
   // A decoder: tokens see those before them; its head is kCausalLm or, with an encoder,
   // kSequenceToSequence.
   bool causal = false;
-  const Family* source = nullptr;      // of the encoder; null: there is none
+  const Family* source = nullptr;      // family of its encoder; null: none
   const char* source_class = nullptr;  // the class in transformers that has encoder and decoder
-  // Half of a pair of two models, see PairOf: the model's own family, and what its names begin with
-  // in the folder of the pair.
+  // For a half of a pair (see PairOf): the family of the half as a model of its own (null: not a
+  // half), and the prefix of its parameter names in the folder of the pair.
   const Family* plain = nullptr;
   const char* half = "";
   bool fixed_bias = false;  // the bias of the logits is a row that is not trained
@@ -82,8 +82,9 @@ struct Family {
   ConfigKeys keys = {};
   absl::Span<const RoleName> names[3] = {};  // the first entry of a role is used
   absl::Span<const Alias> aliases = {};
-  // Of folders in another layout: parts of tensor names and of ours, members of config.json and
-  // ours, and the tensor of queries, keys and values ("": none), with '@' and '#'.
+  // For folders in another layout: pairs of a part of a tensor name there and of ours, pairs of a
+  // member of config.json there and of ours, and the name, with '@' and '#', of one tensor that
+  // holds queries, keys and values ("": none).
   absl::Span<const std::pair<const char*, const char*>> old_names = {}, old_keys = {};
   const char* query_key_value = "";
   // Read and write additional members of config.json; may be null. `read` runs before the common
@@ -105,7 +106,7 @@ enum class HeadKind : uint8_t {
   kQuestionAnswering,
   kReplacedTokens,     // ELECTRA's discriminator
   kCausalLm,           // the next token, of decoders
-  kSequenceToSequence  // the same of decoders with an encoder
+  kSequenceToSequence  // the next token, of decoders with an encoder
 };
 
 struct HeadType {
@@ -140,10 +141,10 @@ enum class Positions : uint8_t {
 struct RelativeConfig {
   int32_t buckets = 0;   // rows of biases
   int32_t span = 0;      // of vectors; the table has 2 span rows
-  int32_t furthest = 0;  // vectors: distances share buckets up to this one; 0: each has its own
+  int32_t furthest = 0;  // vectors: end of the logarithmic buckets; 0: a bucket per distance
   bool query_terms = false, key_terms = false;  // products with queries ("c2p"), with keys ("p2c")
-  bool shared = true;       // vectors are projected as the block's queries and keys
-  bool norm = false;        // of the vectors
+  bool shared = true;       // the block's layers of queries and keys project the vectors
+  bool norm = false;        // layer norm of the vectors
   int32_t convolution = 0;  // size of the convolution over tokens after block 0; 0: none
   ActivationKind convolution_activation = ActivationKind::kTanh;
   bool any() const { return buckets > 0 || span > 0; }
@@ -158,29 +159,31 @@ struct GenerationConfig {
   std::vector<int32_t> banned;   // never generated
 };
 
-// What concerns only training and is not stored.
+// Settings that only training uses; folders do not store them.
 struct TrainingConfig {
   float query_key_start = 0;  // see EncoderSpec
-  // At most one: the masked-LM model that replaces tokens while this model learns to find them. Its
-  // parameters are in the same store; their names begin with `part`.
+  // At most one: the masked-LM model that replaces tokens; this model learns to find them. Its
+  // parameters are in the same store.
   std::vector<ModelConfig> generator;
+  // Of a generator: prefix of the names of its parameters; true if it uses its model's embeddings.
   const char* part = "";
-  bool shares_embeddings = false;  // a generator with its model
+  bool shares_embeddings = false;
 };
 
-// What a quantized folder says: linear layers of the blocks have int8 weights.
+// Quantization of a folder. int8: linear layers of the blocks have int8 weights.
 struct QuantizedLayers {
   bool int8 = false;
-  std::vector<std::string> unquantized;  // names of modules that do not
+  std::vector<std::string> unquantized;  // names of modules without int8 weights
   // Hashes of the parameters before they were quantized (HashParams), to recognise adapters for
   // them. Empty: unknown.
   std::map<std::string, uint64_t> original;
 };
 
-// What only encoder-decoders have.
+// Settings of encoder-decoders.
 struct PairConfig {
   float embedding_scale = 1;  // factor of the word embeddings
-  // Of a decoder, at most one: its encoder, whose word embeddings are the decoder's.
+  // Of a decoder, at most one: its encoder. They share the word embeddings, except in pairs
+  // (PairOf).
   std::vector<ModelConfig> source;
   bool is_source = false;
   GenerationConfig generation;
@@ -212,8 +215,8 @@ struct ModelConfig : QuantizedLayers, PairConfig {
   bool pooler = false;              // the head has a dense layer before its output layer
   bool crf = false;                 // the head has a CRF over the labels
   std::vector<std::string> labels;  // in the order of their ids; of a regression the number's name
-  // The task's part of config.json, which the task reads and writes: the member that transformers
-  // has for classifiers, and members of "cloze".
+  // Members of config.json that the task reads and writes: problem_type, which transformers has for
+  // classifiers, and the task's members of "cloze".
   std::string problem_type;
   Json task_fields = Json::object();
   TrainingConfig training;
@@ -240,7 +243,7 @@ struct ModelConfig : QuantizedLayers, PairConfig {
   // Returns the key of a module. `layer`: see ParamKey. The key of a shared block has the last
   // layer that uses it.
   ParamKey Key(Role role, int layer) const;
-  // True if the parameters of this role are those of the model that a generator belongs to.
+  // True if this is a generator that uses the parameters of its model for this role.
   bool shares(Role role) const;
 };
 

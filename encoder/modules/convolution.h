@@ -24,7 +24,7 @@ class Convolution {
 
   // x, residual, y [rows, hidden]. Overwrites residual, which the backward pass needs.
   Saved Forward(const Pass& pass, ConstMat x, Mat residual, Mat y) const;
-  // d: gradient of y; becomes that of the residual. Overwrites dx, which may be empty.
+  // d: gradient of y, replaced by that of the residual. Overwrites dx, which may be empty.
   void Backward(const Pass& pass, const Saved& saved, Mat d, Mat dx) const;
 
  private:

@@ -38,14 +38,14 @@ class CrossAttention {
            output_.requires_grad(pass) || norm_.requires_grad(pass);
   }
 
-  // x, y [rows, hidden]. The states are those of pass.states or, if pass.decoding names rows of the
-  // cache, their cached keys and values.
+  // x, y [rows, hidden]. Attends to pass.states or, if pass.decoding has `seen` rows, to the keys
+  // and values in the cache.
   Saved Forward(const Pass& pass, ConstMat x, Mat y) const;
   // d [rows, hidden]: the gradient of y, replaced by that of x. Adds to pass.states->dy.
   void Backward(const Pass& pass, const Saved& saved, Mat d) const;
 
  private:
-  // Sites behind those of the blocks.
+  // Site numbers follow those of the blocks.
   DropoutSite Site(const Pass& pass, DropoutPlace place) const {
     return pass.Site(
         place == DropoutPlace::kAttention ? config_.attention_dropout : config_.dropout,

@@ -23,7 +23,7 @@ class Encoder {
     std::vector<Block::Saved> blocks;  // from `lowest` on; empty with Pass::recompute
     std::vector<BlockState> states;    // with Pass::recompute: inputs of these blocks, last output
     std::shared_ptr<const SplitBatch> split;  // of an encoder-decoder
-    std::vector<Saved> source;                // its encoder's
+    std::vector<Saved> source;                // at most one: data of its encoder
     std::optional<TargetRows> targets;
     std::array<ConstMat, 2> rotary;  // Pass::rotary
     Distances distances;
@@ -62,8 +62,8 @@ class Encoder {
   // True for an encoder-decoder whose encoder's states are still to be computed.
   bool splits(const Pass& pass) const { return !source_.empty() && pass.states == nullptr; }
   bool averages(const Batch& batch) const { return mean_ || batch.averages(); }
-  // Returns the rows whose mean is a target's output: of its sequence or, among the rows that
-  // TargetsOf selects, of its word.
+  // Returns for each target the range of rows whose mean is its output: those of its sequence if
+  // mean_, else those of its word, counted among the rows of saved.targets.
   std::vector<RowRange> Ranges(const Batch& batch) const;
   // Returns the output of the targets [padded targets, n]: y, or means of its rows.
   Mat Average(const Pass& pass, Mat y) const;

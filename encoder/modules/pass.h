@@ -25,9 +25,9 @@ struct Batch {
   std::vector<int32_t> cu_seqlens = {0};       // [sequences + 1] first row of each sequence
   std::vector<uint8_t> causal;  // [sequences] true if its tokens see no later ones; empty: none
   std::vector<int32_t> rows, targets;  // [targets] labelled rows, ascending, and their labels
-  // The rows whose mean is the hidden state of a target: those of target i are the pieces before
-  // piece_ends[i], from piece_ends[i - 1] (0 for the first) on. Unless averages(), `rows` alone
-  // count, and these may be empty.
+  // If averages(), the hidden state of target i is the mean of the rows pieces[piece_ends[i - 1]]
+  // ... pieces[piece_ends[i] - 1], where piece_ends[-1] is 0. Otherwise it is row rows[i], and
+  // these arrays may be empty.
   std::vector<int32_t> pieces, piece_ends;
   std::vector<float> values;  // [targets, labels] replaces `targets` for multi-label (0 or 1) and
                               // regression
@@ -56,7 +56,8 @@ struct Decoding {
   // The rows of the cache that each token sees, see DecodeAttention. Empty: the sequences of the
   // batch are complete.
   absl::Span<const int32_t> seen, ends;
-  // Rows of the cache for the source's tokens; with `seen`, those that each token sees.
+  // Rows of the cache for the tokens of the sources; with `seen`, the rows that each token sees, in
+  // the same form.
   absl::Span<const int32_t> source_rows = {}, source_ends = {};
 };
 
@@ -70,7 +71,7 @@ struct Pass {
   bool training = false;  // dropout on
   DType compute = DType::kF32;
   int adapter = 0;                                 // adapter whose LoRAs are used
-  const std::vector<ParamId>* replaced = nullptr;  // [parameters] the adapter's; null: none
+  const std::vector<ParamId>* replaced = nullptr;  // [parameters] ids to use instead; null: none
   std::array<ConstMat, 2> rotary =
       {};  // RotaryTable of layers that see all tokens, and of local ones
   const Distances* distances = nullptr;      // null: no relative positions
@@ -80,8 +81,8 @@ struct Pass {
   absl::Span<const int32_t> sequences = {};  // first of these rows of each sequence
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
-  // Null, or called in the backward pass when the gradients from this layer on are complete. Never
-  // if blocks are shared.
+  // Unless null, called in the backward pass when the gradients of `layer` and all later ones are
+  // complete. Never called if blocks are shared.
   const absl::FunctionRef<void(int layer)>* complete = nullptr;
   const std::vector<bool>* int8 = nullptr;  // [parameters] weights to multiply in int8; null: none
 
@@ -90,7 +91,7 @@ struct Pass {
                                                                                : (*replaced)[id];
   }
   ConstMat value(ParamId id) const { return params.value(in_use(id)); }
-  // The parameters of these functions may be -1: there is none, and its pointer is null.
+  // These functions accept -1, which means no parameter: they return false or null.
   bool requires_grad(ParamId id) const { return id >= 0 && params.param(id).grad_offset >= 0; }
   const float* vector(ParamId id) const { return id < 0 ? nullptr : value(id).f32(); }
   float* vector_grad(ParamId id) const {
@@ -136,7 +137,7 @@ inline uint32_t DropoutSiteId(DropoutPlace place, int block = 0) {
   return place == DropoutPlace::kAttention ? number : number << 12;
 }
 
-// The rows of a batch that have a target, or others of it, packed and padded. After the last
+// The rows of a batch that have a target, or other chosen rows, packed and padded. After the last
 // attention only the rows that targets need are computed, because no other hidden states are used.
 // Its arrays belong to the arena of the pass.
 class TargetRows {

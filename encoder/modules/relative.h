@@ -59,12 +59,12 @@ class RelativeTable {
   Norm norm_;
 };
 
-// The part of one block: projects the vectors of distances as queries and keys, with dropout.
+// The distance terms of one block: projects the vectors as queries and keys, with dropout.
 class DistanceTerms {
  public:
   struct Saved {
     ConstMat vectors;  // [n, hidden] after dropout; or empty
-    Mat projected;     // [n, hidden of each module]
+    Mat projected;     // [n, modules hidden] for the modules of the layer
   };
 
   DistanceTerms() = default;
@@ -77,9 +77,10 @@ class DistanceTerms {
   Saved Forward(const Pass& pass, const Linear& qkv) const;
   // Returns what attention adds to the scores.
   RelativePositions Terms(const Pass& pass, const Saved& saved) const;
-  // Returns where attention writes gradients: the bias's, and parts of *dprojected, which is new.
+  // Returns the gradients that attention writes: that of the bias, and views of *dprojected, which
+  // this allocates and sets to zero.
   RelativeGrads NewGrads(const Pass& pass, const Saved& saved, Mat* dprojected) const;
-  // Adds to the gradients of the layer and to dvectors.
+  // Adds to the gradients of the layer that projects the vectors, and to dvectors.
   void Backward(const Pass& pass, const Linear& qkv, const Saved& saved, ConstMat dprojected) const;
 
  private:
