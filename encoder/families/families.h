@@ -16,9 +16,10 @@ inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLay
 
 // The model_type of pairs of two models.
 inline constexpr const char* kPairType = "encoder-decoder";
-// Returns the pair of an encoder of any family and a decoder that starts as another one of BERT's,
-// RoBERTa's or ELECTRA's names (Rothe et al. 2020), with the head kSequenceToSequence and without
-// GenerationConfig. kMismatch if they cannot be one model.
+// Returns the encoder-decoder (Rothe et al. 2020) of two encoders. `encoder` is of any family;
+// `decoder` is of one whose decoder has the same names in transformers: bert, roberta, xlm-roberta,
+// camembert or electra. The result is the decoder's description, with the head kSequenceToSequence,
+// the encoder as `source`, and without GenerationConfig. kMismatch if they cannot be one model.
 absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder);
 // ParseConfig and FormatConfig of a pair.
 absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path);
@@ -31,8 +32,8 @@ extern const RoleName kBertEncoderNames[12];
 const Family* FindFamily(absl::string_view model_type);
 
 // Parses config.json; `path` is for messages. kData, with the member's name, for models that cannot
-// be computed: unknown model_type or activation, relative positions, regression of several numbers,
-// sizes out of range, hidden not divisible by heads.
+// be computed: unknown model_type or activation, position_embedding_type other than absolute, sizes
+// out of range, hidden not divisible by heads.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
 // Reads `rope`, an object of transformers' rotary positions, or null: rope_theta into *base. Other
@@ -40,7 +41,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base);
 
 // Reads quantization_config as compressed-tensors writes it: weights int8 per channel, activations
-// int8 per token. Other schemes are an error of the field. Also reads config->original.
+// int8 per token. For other schemes records an error of that field. Also reads config->original.
 void ReadQuantization(JsonFields& fields, ModelConfig* config);
 // Writes the same into *to. Requires config.int8.
 void WriteQuantization(const ModelConfig& config, Json* to);
@@ -53,8 +54,9 @@ std::string FormatConfig(const ModelConfig& config);
 // Returns the first difference of sizes, for example "hidden_size is 8, expected 16", or "".
 std::string CompareSizes(const ModelConfig& config, const ModelConfig& expected);
 
-// Returns the name of our parameter for a tensor in a folder: adds the prefix that bare encoders
-// lack and replaces LayerNorm.gamma and beta. Returns "" for buffers.
+// Returns the name of our parameter for a tensor in a folder: applies old_names and aliases of the
+// family, adds the prefix that bare encoders lack, and replaces LayerNorm.gamma and beta. Returns
+// "" for buffers.
 std::string CanonicalName(const std::string& tensor, const Family& family);
 
 }  // namespace cloze
