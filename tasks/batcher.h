@@ -19,8 +19,8 @@ struct StepData {
 };
 
 // Examples get global numbers: epoch * size + place in the epoch's order. The order is a keyed
-// permutation, so that a position is one integer and any position is reached in O(1). Const methods
-// are thread-safe.
+// permutation, so one integer states the position in the data, and any position is reached in O(1).
+// Const methods are thread-safe.
 class Batcher {
  public:
   // The store and the task must outlive the batcher.

@@ -28,7 +28,8 @@ std::string TokenizerField(const TaskSpec& spec);
 // about the content of a file have a place already.
 absl::Status AtData(const LoadedSpec& loaded, const std::string& field, const absl::Status& status);
 
-// Returns an error unless tokens and lengths of the data have rows in the model's tables.
+// Returns an error unless the task fits the kind of model, the vocabulary its embedding table, and
+// the longest sequence its positions.
 absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
     const Tokenizer& tokenizer);
 
@@ -40,7 +41,7 @@ absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 
 // -- For tasks.
 
-// Reads the first item of each file; streams and the split of shares are left alone.
+// Reads the first item of each file. Skips streams, and ignores `share` and `leave_out`.
 template <typename Item>
 absl::Status CheckFirst(const DataSpec& data, Labels labels) {
   ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
@@ -81,8 +82,8 @@ auto Ticker(const Reader& reader, const BuildOptions& options) {
 // Adds each number of `stats` to that of *sum.
 void AddStats(const DataStats& stats, DataStats* sum);
 
-// Fills a store with texts: read, encode and tick as in RunPipeline. The statistics of the
-// sequences are complete but for documents and the sizes of the store.
+// Fills a store with texts: read, encode and tick as in RunPipeline. `encode` sets all of
+// EncodedText::stats except for documents, which are counted here, and the sizes of the store.
 template <typename Item, typename Read, typename Encode, typename Tick>
 absl::Status FillWithTexts(
     Read read, Encode encode, Tick tick, ExampleStoreWriter* writer, DataStats* stats) {

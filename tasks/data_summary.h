@@ -13,7 +13,7 @@
 
 namespace cloze {
 
-// Numbers of a store that only its examples tell.
+// Numbers that require reading the examples of a store.
 struct StoreContent {
   std::vector<int64_t> lengths;  // of the sequences, sorted
   std::vector<int64_t> classes;  // texts or words of each label; empty: no labels
@@ -24,7 +24,7 @@ struct StoreContent {
 absl::StatusOr<StoreContent> ContentOf(
     const ExampleStore& store, size_t labels, int64_t most, const std::atomic<bool>* stop);
 
-// Returns the labels whose examples can be counted: none of a regression or of spans.
+// Returns the labels whose examples can be counted; empty for a regression or for spans.
 std::vector<std::string> CountedLabels(const ModelConfig& config);
 
 // Returns {"examples", "tokens", "empty", "truncated", ..., "lengths": {"shortest", "median",

@@ -21,7 +21,7 @@ struct Findings {
   struct Part {
     int64_t examples = 0;
     int64_t repeated = 0;     // sequences that occurred before in the same part
-    int64_t conflicting = 0;  // different sequences that have more than one target
+    int64_t conflicting = 0;  // distinct sequences with more than one target
   };
   Part train, validation;
   int64_t leaked = 0;  // examples of validation that are also in train

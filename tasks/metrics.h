@@ -35,16 +35,17 @@ struct MetricResults {
   std::string ToLine() const;
 };
 
-// True if `value` of metric `name` is better than `best`: smaller for loss, perplexity,
-// bits_per_byte, mse, mae and ece, else larger. NaN never is, and anything is better than NaN.
+// True if `value` of metric `name` is better than `best`: smaller for loss, generator_loss,
+// replaced_loss, perplexity, bits_per_byte, mse, mae and ece, else larger. NaN is never better, and
+// any number is better than NaN.
 bool IsBetter(const std::string& name, double value, double best);
 
-// Items of one class: those found, those there, and those in both.
+// Counts of items for one class: labelled with it, predicted as it, and both (`right`).
 struct ClassCount {
   int64_t right = 0, labelled = 0, predicted = 0;
   double Precision() const;
   double Recall() const;
-  double F1(double otherwise = 0) const;  // `otherwise` when there is nothing
+  double F1(double otherwise = 0) const;  // `otherwise` if no item is labelled or predicted
 };
 
 // Counts of named classes.
@@ -86,7 +87,7 @@ class ClassificationMetric {
 class MultiLabelMetric {
  public:
   explicit MultiLabelMetric(std::vector<std::string> labels) : classes_(std::move(labels)) {}
-  // Of a text; [labels] each. `unseen`: the text has a label that the model does not have.
+  // Adds a text; [labels] each. `unseen`: the text has a label that the model does not have.
   void Add(absl::Span<const float> labels, const std::vector<bool>& predicted, bool unseen = false);
   MetricResults Results() const;
 
@@ -118,7 +119,7 @@ class MaskedLmMetric {
  public:
   // Sum of the losses of `count` masked tokens, `correct` of which were predicted right.
   void Add(double loss_sum, int64_t correct, int64_t count);
-  // A text that is evaluated: all its tokens but special ones, and its bytes.
+  // Adds a text that is evaluated: the number of its tokens but special ones, and of its bytes.
   void AddText(int64_t tokens, int64_t bytes);
   MetricResults Results() const;
 
@@ -134,8 +135,8 @@ class ReplacedTokensMetric {
  public:
   explicit ReplacedTokensMetric(double weight) : weight_(weight) {}
   void AddGenerator(const LossSum& loss, int64_t targets);
-  // Tokens with this logit of having been replaced, and 1 if they were or 0; the sum of their
-  // losses.
+  // Adds tokens: the sum of their losses, the logit [tokens, 1] of each for having been replaced,
+  // and 1 if it was replaced, else 0.
   void Add(double loss_sum, ConstMat logits, absl::Span<const float> replaced);
   MetricResults Results() const;
 
@@ -156,8 +157,8 @@ class TaggingMetric {
   // `unseen`: further labels of the data, which the model does not have; their ids follow.
   explicit TaggingMetric(
       const std::vector<std::string>& labels, const std::vector<std::string>& unseen = {});
-  // Labels and predictions of a sentence's words, one each, and the numbers of their pieces besides
-  // one.
+  // Adds a sentence: for each word its label, its prediction and the number of its pieces after the
+  // first.
   void Add(
       absl::Span<const int> labels, absl::Span<const int> predicted, absl::Span<const int> further);
   MetricResults Results() const;

@@ -1,4 +1,4 @@
-// One thing to run a model on, its sequences, also of long texts, and its words.
+// The input of a model, the sequences of its texts, and its words.
 #ifndef CLOZE_TASKS_RECORD_H_
 #define CLOZE_TASKS_RECORD_H_
 
@@ -24,10 +24,11 @@ struct Record {
   std::string adapter;       // name of an adapter; "" when none is named
   std::string id;            // the user's id as JSON text, passed on to the answer; may be ""
   int64_t line = 0;          // line of the input, from 1; 0: not from a file
-  // The cells of the table's row, or the JSON line itself; empty unless the output repeats them.
+  // The cells of the table's row, or the JSON line as one cell; empty unless the output repeats
+  // them.
   std::vector<std::string> cells;
-  absl::Status
-      wrong;  // the input has a wrong line here; no other member but `line` and `id` counts
+  // Not OK: the input has a wrong line here, and only `line` and `id` are set.
+  absl::Status wrong;
 };
 
 // The tokenizer and the limit of a model.
@@ -54,11 +55,11 @@ absl::StatusOr<Example> EncodeRecord(const Record& record, const ModelInput& inp
 // Returns the sequence of an encoding, cut to max_tokens; *dropped receives the tokens cut off.
 Example ExampleOf(Encoding encoding, int64_t max_tokens, int64_t* dropped, Keep keep = Keep::kHead);
 
-// Sets the rows of a sequence whose logits are all needed.
+// Sets the rows of a sequence to all its tokens, so that the model returns the logits of each.
 void SetAllRows(Example* example);
 
-// The sequences of one text, all but the first with `continues`, and its part of a store's
-// statistics: text_tokens, unknown_tokens, truncated and cut_tokens.
+// The sequences of one text and its part of a store's statistics: text_tokens, unknown_tokens,
+// truncated and cut_tokens. All sequences but the first have `continues`.
 struct EncodedText {
   std::vector<Example> windows;
   DataStats stats;
@@ -76,10 +77,10 @@ EncodedText SequencesOfText(const Tokenizer& tokenizer, absl::string_view text,
 enum class Overlap { kNone, kHalf };
 
 // Returns windows of at most max_tokens (at least 3), <class> pieces <sep>, split between words.
-// Rows are the first pieces of the words that the window owns, `further` counts the others, labels
-// are theirs (none if `labels` is empty). Only words longer than a window are cut; words without
-// pieces become <unk>. Also counts words and empty_words; `truncated` counts words. The tokenizer
-// must have <class>, <sep> and <unk>.
+// Each word that a window owns has a row, its first piece; `further` counts its other pieces, and
+// its label is that of the word (no labels if `labels` is empty). Only words longer than a window
+// are cut; words without pieces become <unk>. Also counts words and empty_words; `truncated` counts
+// words. The tokenizer must have <class>, <sep> and <unk>.
 EncodedText CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::string> words,
     absl::Span<const int32_t> labels, int32_t max_tokens, Overlap overlap);
 
@@ -87,9 +88,9 @@ struct TextWord {
   Span bytes, chars;  // of the original text; chars in code points, as Encoding has them
 };
 
-// Returns the words as the tokenizer splits them, and of each run between white space in which it
-// sees none (control characters, marks without a letter) the whole run. So no run is without a
-// word; words are in order and do not overlap.
+// Returns the words as the tokenizer splits them. A run between white space in which the tokenizer
+// sees no word (control characters, marks without a letter) is one word. Words are in order and do
+// not overlap.
 std::vector<TextWord> WordsOfText(const Tokenizer& tokenizer, absl::string_view text);
 
 // Returns the part of `text` at `bytes`.

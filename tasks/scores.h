@@ -1,4 +1,5 @@
-// Quality of scores: ranking, calibration, and what is fitted to held-out scores.
+// Quality of scores: ranking and calibration; temperatures and thresholds fitted to held-out
+// scores.
 #ifndef CLOZE_TASKS_SCORES_H_
 #define CLOZE_TASKS_SCORES_H_
 

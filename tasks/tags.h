@@ -38,7 +38,8 @@ class SpanTags {
   // have E or S. Drops all others.
   std::vector<TagSpan> Strict(absl::Span<const int> tags) const;
   // True if the scheme allows tag `to` after `from`; -1 is the boundary before the first and after
-  // the last word. I may begin a span only of types without B; with E, spans must be closed.
+  // the last word. I and E may begin a span only of types without B. In types with E, a span that
+  // begins with B or I must end with E.
   bool Follows(int from, int to) const;
   // Sorted names of the types; "_" for tags without one.
   const std::vector<std::string>& types() const { return types_; }
@@ -87,11 +88,11 @@ class TagDecoder {
   // With `viterbi`, labels of a span scheme keep its rules (SpanTags::Follows).
   explicit TagDecoder(const Model& model, bool viterbi = true);
 
-  // logits [words, labels] f32 of one whole sentence. Returns the best sequence of labels; without
-  // rules and CRF, with `alone`, or if the rules leave no sequence (BIES labels without O or S on
-  // one word) the best label of each word. Scores: the softmax probability of the label at its
-  // word; of a sequence with a CRF its marginal probability among the sequences that keep the
-  // rules.
+  // logits [words, labels] f32 of one whole sentence. Returns the best sequence of labels. Returns
+  // the best label of each word instead if there are neither rules nor a CRF, if `alone`, or if the
+  // rules allow no sequence (BIES labels without O or S on one word). The score of a word is the
+  // softmax probability of its label; in a sequence with a CRF, the marginal probability of the
+  // label among the sequences that the rules allow.
   std::vector<WordTag> Decode(ConstMat logits, bool alone = false) const;
 
  private:

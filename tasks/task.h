@@ -61,30 +61,30 @@ DataShape ShapeOfData(const DataStats& stats);
 // How a store will be used.
 enum class DataUse { kTraining, kEvaluation };
 
-// Choices of a user at inference; each concerns one task.
+// Choices of a user at inference. Tasks ignore those that do not concern them.
 struct DecodeOptions {
   std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
-  int top = 5;                                 // masked_lm: tokens for each mask
-  bool fit = false;  // during training: fit what the spec asks for to the evaluated data
+  int top = 5;                                 // masked_lm, causal_lm: tokens in an answer
+  bool fit = false;  // during training: fit temperature and thresholds, if the spec asks for it
   int errors = 10;   // sequence_classification: wrong texts that an evaluation shows
 };
 
-// Returns the members of an answer, in the order to print. Thread-safe; knows the model's weights
-// as they were when it was made, and refers to its task.
+// Returns the members of an answer, in the order to print. Thread-safe. Copies the weights that it
+// needs when it is made; the task must outlive it.
 using Decoder = std::function<OrderedJson(const Record& record, const TextLogits& text)>;
 
 // Counts how good a model is on held-out examples.
 class Evaluation {
  public:
   virtual ~Evaluation() = default;
-  // What Add needs to know of a batch.
+  // The results of a batch, for Add.
   struct Output {
     LossSum sum = {};
-    int64_t targets = 0;             // that have a loss
+    int64_t targets = 0;             // number of targets with a loss
     LossSum generator = {};          // loss of the model's generator
     std::vector<float> logits = {};  // [rows with a target, labels]; may be empty
-    // Of tasks with max_new_tokens: for each example the number of tokens that the model generates
-    // for its source, and these tokens.
+    // In tasks with max_new_tokens: for each example, the number of tokens that the model generates
+    // for its source, then these tokens.
     std::vector<int32_t> generated = {};
   };
   // Runs the head on a batch: its pass and the hidden states of the rows with a target.
@@ -107,7 +107,7 @@ class TextEvaluation : public Evaluation {
   MetricResults Results() final;
 
  protected:
-  // The loss of a batch with these logits, which it may overwrite; sets the number of targets.
+  // Returns the loss of a batch; may overwrite `logits`. Sets the number of targets.
   virtual LossSum Loss(const Pass&, Mat /*logits*/, int64_t* /*targets*/) const { return {}; }
   virtual void AddLoss(double /*loss*/, int64_t /*targets*/, int64_t /*windows*/) {}
   virtual void AddText(const TextLogits& text) = 0;
@@ -157,18 +157,19 @@ class Task {
   virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
   // Writes into *config what an evaluation with DecodeOptions::fit has fitted.
   virtual void DescribeFitted(const MetricResults& /*results*/, ModelConfig* /*config*/) const {}
-  // The reverse of both: sets max_tokens(), at most `longest`, and the rest. `fields` reads
-  // task_fields.
+  // The reverse of Describe and DescribeFitted: sets max_tokens(), at most `longest`, and the other
+  // settings from `config`. `fields` reads task_fields.
   virtual void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) = 0;
-  // Takes over labels and vocabulary; call before all that follows. `tokenizer` may be null for a
-  // model that only takes ids; it must outlive the task. kSpec when the vocabulary does not fit.
+  // Takes over labels and vocabulary; must be called before the methods below. `tokenizer` may be
+  // null for a model that only takes ids; it must outlive the task. kSpec when the vocabulary does
+  // not fit.
   virtual absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed);
-  // Builds or opens the store of `data`. Errors: kData for what is wrong in a file, kMismatch for a
-  // tokenizer that lacks a special token.
+  // Builds or opens the store of `data`. kData if the content of a file is wrong, kMismatch if the
+  // tokenizer lacks a special token.
   virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
       const Tokenizer& tokenizer, const BuildOptions& options) = 0;
-  // Reads the first example of each file of `data`. Returns what is wrong with it, such as a column
-  // that is missing.
+  // Reads the first example of each file of `data`. Returns an error if it is wrong, for example if
+  // a column is missing.
   virtual absl::Status CheckData(const DataSpec& data) const = 0;
   // Learns weights of labels from the training data if the spec says so; adds lines for the user.
   virtual absl::Status WeighLabels(const ExampleStore& /*train*/, std::vector<std::string>*) {
@@ -176,23 +177,24 @@ class Task {
   }
 
   // -- Training.
-  // The sequences that are trained in place of `example` when the share `done` of the run is done.
+  // Returns the sequences to train in place of `example` when the share `done` of the run is done.
   virtual std::vector<Example> Sequences(Example example, double /*done*/) const {
     return {std::move(example)};
   }
-  // Sets rows and labels of example `number` where the store does not have them as they are used,
-  // such as those that are drawn anew each time, when the share `done` of the run is done (1 in
-  // evaluations); a pure function.
+  // Sets rows and labels of example `number` if the store does not hold them in their final form,
+  // for example because they are drawn anew each time. `done` is the share of the run that is done
+  // (1 in evaluations). A pure function.
   virtual void Draw(uint64_t /*number*/, double /*done*/, Example*) const {}
-  // True if targets have the mean of the hidden states of some rows (Batch::averages).
+  // True if the hidden state of a target is the mean of several rows (Batch::averages).
   virtual bool averages() const { return false; }
-  // Summed loss of `logits`, those of the batch's targets from `first` on; with scale != 0, logits
-  // become their gradient times scale. By default the cross entropy with the weights of labels.
+  // Returns the summed loss of `logits`, which belong to the batch's targets from `first` on; with
+  // scale != 0, logits become their gradient times scale. By default the cross entropy with the
+  // weights of labels.
   virtual LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const;
-  // The training loss of a model that has learned only how frequent each label or token is, which
-  // is where the loss stands before a model looks at its input: the entropy of the targets. NaN if
-  // the task has no such loss.
+  // Returns the training loss of a model that has learned only how frequent each label or token is:
+  // the entropy of the targets. The loss stays there until the model uses its input. NaN if the
+  // task has no such loss.
   virtual absl::StatusOr<double> ChanceLoss(const ExampleStore& /*train*/) const {
     return std::numeric_limits<double>::quiet_NaN();
   }

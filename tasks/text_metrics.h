@@ -1,4 +1,4 @@
-// Evaluation of sequence classification, and what turns its logits into answers.
+// Evaluation of sequence classification, and the conversion of logits to decisions.
 #ifndef CLOZE_TASKS_TEXT_METRICS_H_
 #define CLOZE_TASKS_TEXT_METRICS_H_
 
