@@ -91,14 +91,14 @@ struct StoreKind {
 // Fills the store through the writer and completes *stats.
 using FillStore = absl::FunctionRef<absl::Status(ExampleStoreWriter*, DataStats*)>;
 
-// Adds files and tokenizer to the key and opens the store that it names, or builds it with `fill`.
+// Adds files and tokenizer to kind.key. Opens the store named by the key, or builds it with `fill`.
 absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     const Tokenizer& tokenizer, const BuildOptions& options, FillStore fill);
 
 // Returns the current state of the files of `data`.
 absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data);
 
-// kData with the first file that has changed.
+// Returns kData, naming the first file that has changed.
 absl::Status CheckSources(absl::Span<const SourceFile> sources);
 
 }  // namespace cloze

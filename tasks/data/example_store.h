@@ -6,7 +6,7 @@
 //   index    per example {first token u64, first label u64, length u32, second u32, labels u32,
 //            check u32}
 //   header   magic, version, sizes, statistics, XXH3 of the other files, XXH3 of itself;
-//   written last
+//            written last
 // The top bit of `labels` in the index marks an example that continues the previous one. `check` is
 // the XXH3 of the example's tokens and labels.
 #ifndef CLOZE_TASKS_DATA_EXAMPLE_STORE_H_
@@ -31,9 +31,9 @@ namespace cloze {
 inline constexpr int32_t kStoreVersion = 1;
 inline constexpr const char* kStoreFiles[] = {"header", "index", "labels", "tokens"};
 
-// The targets of the examples: one label at each of some rows; any number of labels at row 0 (one
-// record each, after one with the number of labels as its label); a number at row 0 (the record
-// holds its bits).
+// The targets of an example. kLabels: one label at each of some rows. kSet: any number of labels at
+// row 0, stored as one record each after a record with the number of labels of the task. kNumber: a
+// number at row 0, stored as the bits of the record's label.
 enum class Targets : uint32_t { kLabels = 0, kSet = 1, kNumber = 2 };
 
 // One sequence as the model sees it, special tokens included.
@@ -43,7 +43,7 @@ struct Example {
   std::vector<int32_t> rows;  // indexes of the tokens that carry a label
   // Tagging: for each row, the pieces of its word besides the one at the row; else may be empty.
   std::vector<int32_t> further;
-  bool averages = false;        // the label is that of the mean of rows[i] ... rows[i] + further[i]
+  bool averages = false;        // labels[i] is for the mean of rows[i] ... rows[i] + further[i]
   std::vector<int32_t> labels;  // their labels; empty where there are values
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
   bool causal = false;          // tokens see no later ones; not stored

@@ -28,14 +28,14 @@ struct Wanted {
   DataSpec spec;              // with the file's format
   std::vector<Field> fields;  // of texts and documents
   Labels labels = Labels::kIgnored;
-  bool keep_lines = false;  // also of tables: all cells
+  bool keep_lines = false;  // fill Row::cells and TaggedSentence::file_lines
 };
 
 // The values of the wanted fields in their order, and the items of the field that may be a list.
 struct Row {
   std::vector<std::string> values;
   std::optional<std::vector<std::string>> list;
-  std::vector<std::string> cells;  // of all columns, or the line, with keep_lines
+  std::vector<std::string> cells;  // with keep_lines: all columns, or the line
   int64_t line = 0;                // where the row begins
 };
 
@@ -47,7 +47,7 @@ class FileReader {
   virtual ~FileReader() = default;
 
   virtual absl::StatusOr<bool> NextRow(Row*) { CLOZE_CHECK(false); }
-  // Returns the first field of the rows unless a format overrides it.
+  // Reads the next piece of the first field of the rows unless a format overrides it.
   virtual absl::StatusOr<bool> NextPiece(DocumentPiece* piece);
   virtual absl::StatusOr<bool> NextSentence(TaggedSentence*) { CLOZE_CHECK(false); }
   virtual absl::StatusOr<bool> Ready() { return lines_.Ready(); }
@@ -81,7 +81,7 @@ struct Format {
   DataSpec::Format format;
   const char* extension;
   uint32_t holds;  // bits
-  // Returns how many bytes of the beginning of a file are whole records; 0: none.
+  // Returns the length of the whole records in `text`, the beginning of a file; 0: none.
   size_t (*whole)(const std::string& text);
   std::unique_ptr<FileReader> (*open)(LineReader lines, Wanted wanted);
   int64_t line_bytes = kRowBytes;  // longer lines come in parts

@@ -15,9 +15,9 @@ class JsonObjects {
   // Reads a line into its argument; false at the end of the file.
   using NextLine = absl::FunctionRef<absl::StatusOr<bool>(std::string*)>;
 
-  // Reads the text of the next object, or in a file without an array the next line that is not
-  // blank. False at the end. `lines` is where next_line reads. kData if the array is not closed or
-  // holds something else; ParseJsonLine finds what is wrong inside objects.
+  // Reads the text of the next object; in a file without an array, the next line that is not blank.
+  // Returns false at the end. `lines` must be what next_line reads. kData if the array is not
+  // closed or has other elements; ParseJsonLine finds what is wrong inside objects.
   absl::StatusOr<bool> Next(const LineReader& lines, NextLine next_line, std::string* text);
   // True if the file is an array, whose next line may hold the rest of an object.
   bool in_array() const { return in_array_; }
@@ -29,7 +29,7 @@ class JsonObjects {
 
   int64_t line_ = 0;
   bool had_text_ = false, in_array_ = false;
-  // Of an array: the line that is read, where, and what may come next between objects.
+  // In an array: the line being read, the position in it, and the characters allowed next.
   std::string rest_;
   size_t at_ = 0;
   const char* next_ = "{]";

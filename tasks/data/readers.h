@@ -43,19 +43,19 @@ absl::Status RequireFiles(
     const DataSpec& data, absl::string_view why, absl::string_view hint = "save it as a file");
 
 struct DataSample {
-  DataSpec data;  // with the sample's files; the spec's own when they are short
-  std::vector<std::string> originals;  // of the files of `data`; empty when they are the spec's
-  int64_t bytes = 0, read = 0;         // of all files, and of those in the sample
+  DataSpec data;  // with the files of the sample, or the same files if they are short
+  std::vector<std::string> originals;  // the files that were sampled; empty: data is unchanged
+  int64_t bytes = 0, read = 0;         // of all files; of the parts in the sample
   double scale() const { return read > 0 ? double(bytes) / read : 1; }
 };
 
-// Copies the beginnings of the files of `data`, about `most` bytes in total and cut at the ends of
-// records, to the existing `folder`. Copies more of a file whose first record is longer.
+// Copies the beginnings of the files of `data`, cut at the ends of records, to the existing
+// `folder`: about `most` bytes in total, more if the first record of a file is longer.
 absl::StatusOr<DataSample> SampleData(
     const DataSpec& data, const std::string& folder, int64_t most);
 
-// A part of a document. The texts of its pieces, side by side, are the document; they are cut at
-// white space where there is any.
+// A part of a document. A document is the concatenation of its pieces, which are cut at white space
+// where there is any.
 struct DocumentPiece {
   std::string text;  // at most kPieceBytes
   bool first = true, last = true;
@@ -66,7 +66,7 @@ struct DocumentPiece {
 struct TextExample {
   std::string text, text_pair, label;
   std::optional<std::vector<std::string>> list;
-  // With keep_lines: of all columns of a TSV or CSV file; the line of a JSONL file.
+  // With keep_lines: all columns of a TSV or CSV row, or the line of a JSONL or FASTTEXT file.
   std::vector<std::string> cells;
   int64_t line = 0;
 };
@@ -79,20 +79,21 @@ std::vector<std::string> LabelsOf(const TextExample& example, const std::string&
 struct TaggedSentence {
   std::vector<std::string> words, tags;
   std::vector<int64_t> lines;
-  // Only of a CoNLL or CoNLL-U file that is read with keep_lines: all lines with their ends, also
-  // the blank lines and comments before the sentence, skipped rows and the blank line after it; the
-  // index in file_lines of each word; the column of the tags from 0.
+  // Only in CoNLL and CoNLL-U files that are read with keep_lines. file_lines: all lines with their
+  // ends, including blank lines and comments before the sentence, skipped rows, and the blank line
+  // after it. word_lines: index in file_lines of each word. tags_column counts from 0.
   std::vector<std::string> file_lines;
   std::vector<int32_t> word_lines;
   int tags_column = -1;
 };
 
-// Returns file_lines with the tag of word w replaced by values[w], or appended where the column is
-// the first that is missing. All other bytes stay. Control characters, tabs and line ends in values
-// become "_", and so do blanks where columns are separated by blanks.
+// Returns file_lines with the tag of word w replaced by values[w], or values[w] appended to rows in
+// which the column of tags would be the next. Keeps all other bytes. Control characters, tabs and
+// line ends in values become "_", and so do blanks where columns are separated by blanks.
 std::string ReplaceTags(const TaggedSentence& sentence, absl::Span<const std::string> values);
 
-// Whether texts must have a label (training, evaluation), may have several, or are read without.
+// kRequired: each text has one label (training, evaluation). kSeveral: the label field holds any
+// number of labels. kIgnored: labels are not read.
 enum class Labels { kRequired, kSeveral, kIgnored };
 
 // Reads the files of a DataSpec one after the other.
@@ -109,7 +110,7 @@ class DataReader {
   // Returns the names of the columns of the current TSV or CSV file; their numbers if it has no
   // header. Empty before its first row, and for other files.
   std::vector<std::string> columns() const;
-  // True if the next Next would return without waiting for a pipe or terminal. Never waits.
+  // True if Next would return without waiting for a pipe or terminal. Never waits.
   absl::StatusOr<bool> Ready();
 
  protected:
@@ -123,7 +124,7 @@ class DataReader {
  private:
   enum class Content { kDocuments, kTexts, kSentences };
   absl::StatusOr<std::unique_ptr<FileReader>> OpenFile(Content content) const;
-  // Calls next(reader) on the current file, and on the next one where that returns false.
+  // Calls next(reader) on the current file; when that returns false, on the following file.
   absl::StatusOr<bool> FromFiles(
       Content content, absl::FunctionRef<absl::StatusOr<bool>(FileReader&)> next);
   // Reads all texts for a stratified split, if there is one.

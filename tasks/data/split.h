@@ -1,4 +1,4 @@
-// Which texts are held out: `validation { share: 0.1 }`.
+// The choice of the texts that are held out: `validation { share: 0.1 }`.
 #ifndef CLOZE_TASKS_DATA_SPLIT_H_
 #define CLOZE_TASKS_DATA_SPLIT_H_
 
@@ -13,8 +13,8 @@
 
 namespace cloze {
 
-// Returns the hash of a text that decides where it goes; of a pair, or of the words of a sentence,
-// with all parts. Equal texts stay together.
+// Returns the hash of a text, which decides if it is held out. `parts`: the text, the two texts of
+// a pair, or the words of a sentence. Equal texts stay together.
 uint64_t SplitHash(const std::vector<absl::string_view>& parts);
 
 // Returns the share of the texts that `spec` reads or leaves out; 0: no split.
@@ -22,14 +22,15 @@ inline float SplitShare(const DataSpec& spec) {
   return spec.share() > 0 ? spec.share() : spec.leave_out();
 }
 
-// The texts that are held out. By hash alone until Stratify: those with the smallest hashes.
+// The texts that are held out: those with the smallest hashes, or after Stratify those it chose.
 class Split {
  public:
   explicit Split(float share) : share_(share) {}
-  // Adds a text of the data, for Stratify. The label of its first occurrence counts.
+  // Adds a text of the data, for Stratify. If it occurs again, its first label counts.
   void Add(uint64_t hash, const std::string& label);
-  // Takes the share of each label, but leaves one text of each; rare labels are taken together.
-  // Labels that are mostly unique, such as numbers, do not count.
+  // Chooses the share of the texts of each label, but never all of them. Labels with too few texts
+  // for their share are pooled, and give at most one text each. Does nothing if there are more than
+  // half as many labels as texts, as when labels are numbers.
   void Stratify();
   bool Holds(uint64_t hash) const;
 
