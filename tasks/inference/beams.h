@@ -13,15 +13,16 @@ namespace cloze {
 // A prompt and what follows it.
 struct Hypothesis {
   std::vector<int32_t> ids = {};
-  std::vector<int32_t> rows = {};  // of the cache, for the ids that have passed the model
+  std::vector<int32_t> rows = {};  // rows of the cache, for the ids that have passed the model
   // With an encoder: the source, and the first of its rows in the cache.
   const std::vector<int32_t>* source = nullptr;
   int32_t source_row = 0;
   float score = 0;  // sum of the logarithms of the new tokens' probabilities
 };
 
-// Keeps the best `beams` running hypotheses, and as many ended ones by score / new tokens ^
-// length_penalty. Ends when no running hypothesis, as it is, scores above the worst ended one.
+// Keeps the best `beams` running hypotheses, and the best `beams` ended ones by score / (new tokens
+// ^ length_penalty). Ends when there are `beams` ended ones and no running one would be better than
+// the worst of them if it ended as it is.
 class BeamSearch {
  public:
   // `ends`: true if a hypothesis is complete. 1 <= beams.

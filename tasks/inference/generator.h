@@ -36,12 +36,11 @@ class Generator {
   Generator(Model& model, const ModelConfig& config, const Tokenizer* tokenizer, DType compute,
       GenerateOptions options);
 
-  // Returns for each prompt its ids and those that follow or, with an encoder, the start token and
-  // those that follow it. Prompts have the numbers from `first`
-  // on, which with the seed and the position determine random choices. The result for a prompt
-  // depends neither on the other prompts nor on threads. Requires prompts with 1 to max_tokens - 1
-  // ids below the vocabulary. on_token, unless there are beams: called with the number of a prompt
-  // and its ids so far after each step. kInterrupted if *stop_flag.
+  // Returns for each prompt its ids and the new ones or, with an encoder, the start token and the
+  // new ones. Prompt i has the number first + i; number, seed and position determine random
+  // choices. The result for a prompt depends neither on the other prompts nor on threads. Requires
+  // prompts with 1 to max_tokens - 1 ids below the vocabulary. Without beams, calls on_token after
+  // each step with the index of a prompt and its ids so far. kInterrupted if *stop_flag.
   absl::StatusOr<std::vector<std::vector<int32_t>>> Generate(
       absl::Span<const std::vector<int32_t>> prompts, uint64_t first,
       absl::FunctionRef<void(size_t prompt, absl::Span<const int32_t> ids)> on_token);
@@ -57,8 +56,8 @@ class Generator {
   bool encodes() const { return !config_.source.empty(); }
   // Allocates the cache for these prompts and what follows them, and empties it.
   void Reserve(absl::Span<const std::vector<int32_t>> prompts);
-  // Applies the repetition penalty and what the model forces or forbids to the scores of what
-  // follows `ids`, of which `prompt` were given.
+  // Applies the repetition penalty, and the tokens that the model forces or forbids, to the scores
+  // of the token after `ids`, of which the first `prompt` were given.
   void Constrain(absl::Span<const int32_t> ids, size_t prompt, absl::Span<float> scores) const;
   // Generate for prompts that pass through the model together; appends to *results.
   absl::Status GenerateGroup(absl::Span<const std::vector<int32_t>> prompts, uint64_t first,
@@ -75,8 +74,8 @@ class Generator {
   const Tokenizer* tokenizer_;
   DType compute_;
   GenerateOptions options_;
-  // For each block keys and values [rows, 2 hidden], then those of the sources. The first `used_`
-  // rows are in use.
+  // For each block the keys and values [rows, 2 hidden] of the texts, then for each block those of
+  // the sources. The first `used_` rows of the texts are in use.
   LargeMemory memory_;
   std::vector<Mat> cache_;
   int32_t used_ = 0;

@@ -11,7 +11,7 @@ namespace cloze {
 struct SamplingRule {
   double temperature = 0;  // 0: the likeliest token
   int top_k = 0;           // only the k likeliest tokens; 0: all
-  double top_p = 1;        // only the fewest likeliest tokens with at least this probability
+  double top_p = 1;        // only the fewest likeliest tokens with at least this total probability
 };
 
 // Divides positive scores [vocab] of `tokens` by `penalty` and multiplies negative ones by it, once

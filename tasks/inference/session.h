@@ -28,7 +28,7 @@ struct Query : Example {
   int adapter = kDefaultAdapter;
 };
 
-// An adapter of the base. Without a name it answers queries that name none.
+// An adapter of the base. One with an empty name answers queries that name no adapter.
 struct NamedAdapter {
   std::string name, folder;
 };
@@ -42,7 +42,7 @@ class Session {
   static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute,
       std::vector<NamedAdapter> adapters = {}, Int8 int8 = Int8::kNever);
 
-  // Null for a folder without a tokenizer, which only takes ids; TokenizerOr says so.
+  // Returns the tokenizer; an error for a folder without one, which takes only token ids.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
   // The folder that was opened, or that of one of the adapters beside it.
   const std::string& folder() const { return folder_; }
@@ -54,37 +54,37 @@ class Session {
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   DType compute() const { return compute_; }
-  // From now on products are computed in int8, and the rest in the fastest type of this CPU.
-  // See Model::UseInt8. Not if Open did so.
+  // From now on computes products in int8, and the rest in the fastest type of this CPU. See
+  // Model::UseInt8. Must not be called if Open has done so.
   void UseInt8(absl::FunctionRef<bool(const Param&)> wanted = [](const Param&) { return true; }) {
     model_->UseInt8(wanted);
     compute_ = FastestType();
   }
   // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
   absl::StatusOr<ConstMat> WordEmbeddings();
-  // Of queries that name no adapter.
+  // Returns the description of the model for queries that name no adapter, or for `adapter`.
   const ModelConfig& config() const { return config(default_); }
   const ModelConfig& config(int adapter) const {
     return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)];
   }
   // True if queries can name adapters.
   bool has_named() const { return !adapters_.empty(); }
-  // The number of an adapter for queries; "": of those that name none. kData when there is no such
-  // adapter, or the base needs one.
+  // Returns the number of an adapter for queries; for "" that of queries that name none. kData when
+  // there is no such adapter, or the base needs one.
   absl::StatusOr<int> AdapterNamed(const std::string& name) const;
   // Longest sequence.
   int64_t max_tokens() const { return config().max_positions - config().position_offset; }
 
-  // f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of like length
-  // pass through the model together.
+  // Calls f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of similar
+  // length pass through the model together.
   absl::Status Logits(
       absl::Span<const Query> queries, absl::FunctionRef<void(int64_t query, ConstMat logits)> f);
-  // Attention of one sequence: for each layer [heads, tokens, tokens], each row the softmax of one
-  // token's scores.
+  // Returns the attention of one sequence: for each layer [heads, tokens, tokens], each row the
+  // softmax of the scores of one token.
   absl::StatusOr<std::vector<std::vector<float>>> Attention(const Query& query);
-  // f(i, layer, hidden [tokens, hidden] f32) for each query and each layer: 0 the embeddings, then
-  // one a block; a layer at a time for some queries. With only_last, the last layer only, for each
-  // query in order.
+  // Calls f(i, layer, hidden [tokens, hidden] f32) for each query and layer: layer 0 is the
+  // embeddings, then one per block. Within a batch of queries, layer by layer. With only_last,
+  // calls f only for the last layer, for each query in order.
   absl::Status Hidden(absl::Span<const Query> queries, bool only_last,
       absl::FunctionRef<void(int64_t query, int layer, ConstMat hidden)> f);
 
@@ -95,14 +95,14 @@ class Session {
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters, Int8 int8);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries, bool needs_rows) const;
-  // f(members, pass) for each batch of queries with these indices, which have one adapter, and with
-  // `by_length` are sorted by length.
+  // Calls f(members, pass) for each batch of queries. `members` are the indices of its queries,
+  // which have the same adapter; `by_length` sorts queries by length before they are divided.
   absl::Status ForEachBatch(absl::Span<const Query> queries, bool by_length,
       absl::FunctionRef<void(absl::Span<const int64_t> members, const Pass& pass)> f);
 
-  // f(i, result) in the order of the queries, while batches come in the order of lengths. run(pass,
-  // keep) computes the results of a batch, for each query those of all rows if `hidden`, else those
-  // of the wanted rows.
+  // Calls f(i, result) in the order of the queries, although batches are in the order of lengths.
+  // run(pass, keep) computes a batch and passes its results to `keep`: for each query those of all
+  // rows if `hidden`, else those of the wanted rows.
   absl::Status InOrder(absl::Span<const Query> queries, bool hidden,
       absl::FunctionRef<void(const Pass&, absl::FunctionRef<void(ConstMat)> keep)> run,
       absl::FunctionRef<void(int64_t query, ConstMat result)> f);
