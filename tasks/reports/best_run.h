@@ -12,8 +12,8 @@ namespace cloze {
 // if it holds a single run, a model that is not of a run, or runs of the other kind.
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep);
 
-// Replaces the model in `directory` by links to the one of the run in `run` (or copies). The spec
-// stays.
+// Replaces the model in `directory` by links to the files of the model in the run `run`, or by
+// copies where links cannot be made. The spec stays.
 absl::Status PublishRun(const std::string& run, const std::string& directory);
 
 }  // namespace cloze

@@ -50,8 +50,8 @@ class RunLock {
 class RunFolder {
  public:
   // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, or
-  // if it holds a model or runs that are not a run of this kind.
-  // `ranks` must outlive the folder.
+  // if it holds a model that no run wrote, runs of a spec with `repeat`, or a sweep. `ranks` must
+  // outlive the folder.
   static absl::StatusOr<RunFolder> Open(const TaskSpec& spec, Ranks* ranks = &OneRank());
 
   // For a run that could not begin, for the reason `why`: removes what it created. An interrupted
@@ -62,7 +62,7 @@ class RunFolder {
   const std::string& directory() const { return directory_; }
 
   // Saves the checkpoint of `step` as SaveCheckpoint on rank 0. Calls `finish` on every rank, on
-  // rank 0 after it.
+  // rank 0 after SaveCheckpoint.
   absl::Status Save(
       int64_t step, WriteFiles write, int64_t expected_bytes,
       absl::FunctionRef<void()> finish = [] {});

@@ -41,9 +41,10 @@ absl::Status CheckSameData(
 // sums differ from the recorded ones, so that results will not have the same bits; else empty.
 std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass);
 
-// The best results of a run, empty without one.
+// Returns the results of the best evaluation so far; empty before the first.
 MetricResults BestOf(const TrainerState& state);
-// Forgets them, so that the next finite ones are the best; patience goes on.
+// Forgets the best results, so that the next finite ones are the best. Keeps
+// evaluations_without_best.
 void ForgetBest(TrainerState* state);
 
 }  // namespace cloze
