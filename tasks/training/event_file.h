@@ -21,8 +21,8 @@ std::string EventRecord(absl::string_view data);
 
 class EventFile {
  public:
-  // Opens or creates the file of a run that goes on after `step`. Cuts off records of later steps
-  // and what a killed run wrote in part. kCannotCreate for a link or what is not a regular file.
+  // Opens or creates the file of a run that continues after `step`. Cuts off records of later steps
+  // and an incomplete record at the end. kCannotCreate if `path` is a link or not a regular file.
   static absl::StatusOr<EventFile> Open(const std::string& path, int64_t step);
 
   // Appends the scalars of a step, as a whole or not at all. kIo on failure.

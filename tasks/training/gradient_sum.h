@@ -24,13 +24,13 @@ class GradientSum {
   // Calls `pass`, which adds the gradients of micro-batch `number` to those of the store; these are
   // zero at the first call. Numbers are consecutive from 0.
   void Add(int64_t number, absl::FunctionRef<void()> pass);
-  // Leaves the sum over all ranks, of the gradients in the shard of each rank, in its store, and
-  // sets the other gradients to zero. Rank r has added the micro-batches from
-  // starts[r] to starts[r + 1]. The next step may begin when the gradients are zero again.
+  // Sets the gradients in the shard of this rank to their sums over all micro-batches of all ranks,
+  // and all others to zero. Rank r has added the micro-batches from starts[r] to starts[r + 1] - 1.
+  // All gradients must be zero again before the next step.
   void Finish(Ranks& ranks, absl::Span<const int64_t> starts);
-  // Add for the last micro-batch of this rank, and Finish: the ranks exchange gradients, in another
-  // thread, while `pass` computes. It passes i to its argument when the gradients from i on are
-  // complete.
+  // Does Add for the last micro-batch of this rank, and Finish. Another thread exchanges gradients
+  // with the other ranks while `pass` computes; `pass` must call its argument with i when the
+  // gradients from i on are complete.
   using Complete = absl::FunctionRef<void(int64_t i)>;
   void AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass, Ranks& ranks,
       absl::Span<const int64_t> starts);
@@ -58,8 +58,8 @@ class GradientSum {
   std::vector<LargeMemory> spare_;  // zero
 };
 
-// Returns the number of buffers that the sum of `n` micro-batches needs, of those from 0 or, if
-// `anywhere`, of any consecutive ones.
+// Returns the number of buffers that the sum of micro-batches 0 ... n - 1 needs; with `anywhere`,
+// the most that the sum of any n consecutive micro-batches needs.
 int GradientBuffers(int64_t n, bool anywhere = false);
 
 }  // namespace cloze

@@ -24,7 +24,8 @@ class Moments {
 
   // Creates the file; only for rank 0, to which the others send their shards in FinishWrite.
   absl::Status Write(const std::string& path);
-  // Every rank must call it when rank 0 has called Write, has failed in it or will not call it.
+  // Sends the shards to rank 0. Every rank must call it for every save, also if Write failed or was
+  // not called on rank 0.
   void FinishWrite();
   // Reads the shard of this rank. Errors of SafetensorsReader.
   absl::Status Read(const std::string& path);
@@ -34,11 +35,11 @@ class Moments {
   struct Part {
     std::string name;  // of the tensor
     const Optimizer::Piece* piece;
-    int owner;               // rank that gives it to rank 0
+    int owner;               // rank that sends it to rank 0
     absl::Span<float> data;  // empty if this rank does not have it
   };
   std::vector<Part> Parts() const;
-  // Takes the next part to rank 0.
+  // Sends the next part from its owner to rank 0. Returns it on rank 0.
   absl::Span<const float> Next();
 
   const ParamStore& params_;

@@ -1,4 +1,4 @@
-// Training with distributed.local_steps: ranks train apart, and are averaged now and then.
+// Training with distributed.local_steps: ranks take several steps on their own between averages.
 #ifndef CLOZE_TASKS_TRAINING_OUTER_OPTIMIZER_H_
 #define CLOZE_TASKS_TRAINING_OUTER_OPTIMIZER_H_
 
@@ -21,9 +21,9 @@ class OuterOptimizer {
   // `inner` updates all parameters of `store` on each rank. The pointers must outlive this.
   OuterOptimizer(ParamStore* store, Optimizer* inner, const DistributedSpec& spec, Ranks* ranks);
 
-  // Before the first step that ranks take apart: remembers the weights, which all have.
+  // Remembers the weights, which must be the same on all ranks. Call before the first local step.
   void Begin();
-  // Ends the steps apart: gives the same weights and moments to all ranks.
+  // Averages the ranks after their local steps: all have the same weights and moments afterwards.
   void Step();
 
   // The momentum u of this rank's shard, as "outer.NAME".
@@ -33,7 +33,7 @@ class OuterOptimizer {
   using Piece = Optimizer::Piece;
   using Arrays = std::array<float*, 3>;  // weights, m, v
   Arrays At(const Piece& piece) const;
-  // Computes the result of one piece of the shard. others[r]: the arrays of rank r.
+  // Computes the result for one piece of the shard. of_ranks[r]: the arrays of rank r.
   void Update(const Piece& piece, const std::vector<Arrays>& of_ranks);
 
   ParamStore* store_;

@@ -1,4 +1,4 @@
-// Runs whose loss stays at the entropy of the targets.
+// Finds runs whose loss stays at the entropy of the targets.
 #ifndef CLOZE_TASKS_TRAINING_PLATEAU_H_
 #define CLOZE_TASKS_TRAINING_PLATEAU_H_
 
@@ -9,7 +9,8 @@
 namespace cloze {
 
 // Returns the share of the run after which its loss should be below the entropy of the targets:
-// twice the warm-up, at least a tenth and 20 steps. `total_steps`: 0 if the run is timed.
+// twice the warm-up, at least a tenth and 20 steps, at most 1; or 2 (never) if the run has less
+// than 20 steps. `total_steps`: 0 if the run is timed.
 double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps);
 
 // Returns a note with remedies if `loss`, the mean of the last steps, is still at least 97 % of

@@ -66,7 +66,7 @@ class Progress {
   void Evaluation(int64_t step, const MetricResults& results, bool best);
   // Prints a line with control characters escaped. Does not log it.
   void Note(absl::string_view text);
-  // The same for what a terminal need not show.
+  // Prints the line unless the output is a terminal.
   void MinorNote(absl::string_view text) {
     if (!screen_.is_terminal()) Note(text);
   }

@@ -56,7 +56,7 @@ class Pace {
   void Resume(double seconds) { before_ = seconds; }
   // Starts the clock, `step` steps into the run.
   void Start(int64_t step);
-  // Says that `step` steps are done now.
+  // Records that `step` steps are done now.
   void Advance(int64_t step);
 
   // Seconds spent by all processes of the run.

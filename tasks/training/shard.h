@@ -7,8 +7,8 @@
 
 namespace cloze {
 
-// Floats of the flat gradients that are never divided between ranks: piece i begins at i * kPiece
-// and belongs to rank i mod ranks, so that each rank has a part of every layer.
+// Floats in a piece of the flat gradients, which is never divided between ranks: piece i begins at
+// i * kPiece and belongs to rank i mod ranks, so that each rank has a part of every layer.
 inline constexpr int64_t kPiece = 1 << 17;
 
 inline int OwnerOf(int64_t gradient, int ranks) {
@@ -26,7 +26,8 @@ class Shard {
   int64_t Place(int64_t gradient) const {
     return gradient / kPiece / ranks_ * kPiece + gradient % kPiece;
   }
-  // Calls f(first gradient, gradients) for each piece; for the only rank once, for all of them.
+  // Calls f(first gradient, gradients) for each piece; if there is one rank, once for all
+  // gradients.
   template <typename F>
   void ForEach(F f) const {
     const int64_t n = ranks_ == 1 ? n_ : kPiece;

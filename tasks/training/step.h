@@ -14,14 +14,16 @@ struct PassOptions {
   uint64_t seed = 0;       // of dropout
   float scale = 1;         // of the loss; 0: computes no gradients
   bool recompute = false;  // runtime.recompute
-  // With a generator `scale` is of its loss, and this is of the model's loss over all tokens.
+  // With a generator, `scale` is that of the generator's loss, and token_scale that of the model's
+  // loss over all tokens.
   float token_scale = 1;
   // See Pass. Not with a generator.
   const absl::FunctionRef<void(int layer)>* complete = nullptr;
 };
 
 // Forward and backward of one micro-batch. Accumulates the gradients of the trainable parameters.
-// Returns the unscaled sum of the losses of the batch's targets.
+// Returns the unscaled sum of the losses of the batch's targets; with a generator, its loss plus
+// token_scale / scale times that of the model.
 double TrainingPass(Model& model, const Task& task, const Batch& batch, const PassOptions& options);
 
 }  // namespace cloze
