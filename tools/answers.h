@@ -30,7 +30,7 @@ class AnswerWriter {
   // a member that the first JSON line does not have, a tab or line end in TSV.
   absl::Status Write(
       const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer);
-  // Writes rows without an answer that waited for the columns of one.
+  // Writes the rows with an error that still wait because no answer has set the columns.
   absl::Status Finish();
 
  private:
@@ -45,8 +45,8 @@ class AnswerWriter {
   std::string format_;
   bool errors_;
   LineWriter* writer_;
-  std::vector<std::string> input_, answer_;  // names of the columns once the header is written
-  bool header_ = false;                      // is written
+  std::vector<std::string> input_, answer_;  // names of columns, after the header is written
+  bool header_ = false;                      // true after the header is written
   std::vector<std::pair<Cells, std::string>> waiting_;  // rows with an error before the header
 };
 

@@ -70,7 +70,7 @@ struct OptionLimits {
   std::vector<std::string> choices = {};  // all values; empty: any
   std::string type = {};                  // name of the value in the help; empty: by its type
   int count = 0;                          // of the values of a list; 0: one or more
-  bool repeatable = false;                // a list, each value of which needs the name before it
+  bool repeatable = false;                // a list; each value needs the option's name
 };
 
 class Command {

@@ -18,14 +18,15 @@ struct GaugeOptions {
 // What a model answers.
 struct Measured {
   std::string metric;
-  double value = 0;                         // of labelled data; else 1
+  double value = 0;                         // of the metric on labelled data; else 1
   std::vector<std::string> answers;         // to each text, without scores
   std::vector<std::vector<float>> vectors;  // of each text, for models without a head
 };
 
-// Returns the loss: 100 times the difference of the metrics, or for metrics that are better when
-// smaller the percentage of the increase; without labels 100 times the share of other answers or
-// 1 - the mean cosine. Requires that both come from one gauge.
+// Returns how much worse `after` is. Of labelled data: 100 times the difference of the metrics or,
+// for metrics that are better when smaller, the increase in percent. Of texts: 100 times the share
+// of different answers or, for models without a head, 100 times (1 - the mean cosine). Both must
+// come from one gauge.
 double LossInPoints(const Measured& before, const Measured& after);
 // Returns the share of equal answers; NaN if there are none.
 double EqualShare(const Measured& before, const Measured& after);
@@ -36,8 +37,8 @@ class Gauge {
   virtual absl::StatusOr<Measured> Measure(Session& session) = 0;
 };
 
-// `folder` is that of the model in `session`. Errors of reading the data; kMismatch for a model
-// without a head and labelled data.
+// Opens the gauge for the model in `session`, which was read from `folder`. Errors of reading the
+// data; kMismatch for labelled data if the model has no head.
 absl::StatusOr<std::unique_ptr<Gauge>> OpenGauge(
     const std::string& folder, const GaugeOptions& options, Session& session);
 

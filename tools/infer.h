@@ -43,18 +43,19 @@ void AddViterbi(Command& command, std::optional<bool>* viterbi);
 // The adapters that --adapter names.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
-// Returns when --compute asks for int8.
+// Returns when the session computes in int8, as --compute says.
 Int8 Int8Of(const InferOptions& options);
 
 // Returns the type of activations that --compute names, except for int8.
 absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 
-// Opens the model and sets how the input is read: vocabulary size, the fields of tables as in the
-// spec of the model's run, the format as that of the output if nothing else tells.
+// Opens the model and sets how the input is read: the vocabulary size, the fields of tables as in
+// the spec of the model's run, and the format as that of the output if neither an option nor the
+// name of the file gives it.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 
-// Returns how the data of the run in `folder` were read; if it is no run, only the fields that its
-// config.json names.
+// Returns how the data of the run in `folder`, or of the run whose checkpoint it is, were read. If
+// it is neither, returns only the fields that `config` names.
 absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config);
 
 // Returns the name of the input for messages.
@@ -69,7 +70,7 @@ absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
 Predictor::Options PredictorOptions(
     const InferOptions& options, const std::string& command, const DecodeOptions& decode = {});
 
-// Answers all of the input in the format of the options, and reports what did not fit.
+// Answers all of the input in the format of the options, and reports cut texts and wrong lines.
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options);
 // The same for these records; the input is not read.
 absl::Status AnswerRecords(

@@ -42,9 +42,9 @@ absl::StatusOr<std::string> InputFormat(const InputOptions& options);
 // "text" (.txt); "" for standard input and other names.
 std::string FormatByExtension(const std::string& path);
 
-// Parses an object into *record, except `line`. Its kind is the first that is given of text, words
-// and ids. Unknown members are skipped. `options` may name members of the texts and the id. kData
-// without the place.
+// Parses an object into *record, except `line`. The kind of the record is the first of text, words
+// and ids that the object has. Skips unknown members. `options` may name the members of the texts
+// and of the id. kData, without the place.
 absl::Status ParseInputJson(
     const std::string& json, Record* record, const InputOptions& options = {});
 
@@ -71,7 +71,7 @@ class InputReader {
   absl::StatusOr<bool> NextRow(Record* record);
   // Reads a line that is not blank. A line that is too long sets record->wrong.
   absl::StatusOr<bool> NextLine(bool wait, std::string* line, Record* record);
-  // Reads a line as NextLine, of jsonl an object; waits inside an array.
+  // Reads a line as NextLine or, from a jsonl file, an object; waits inside an array.
   absl::StatusOr<bool> NextObjectOrLine(bool wait, std::string* line, Record* record);
   // Prints a note about the first text that is not UTF-8.
   void WarnUnlessUtf8(const Record& record);
@@ -83,7 +83,7 @@ class InputReader {
   JsonObjects objects_;   // of jsonl
   InputOptions options_;  // with the format
   bool warned_ = false;
-  bool guessed_ = false;  // the format is text because nothing else was said
+  bool guessed_ = false;  // the format is text because no option or extension named one
   std::vector<std::string> columns_;
   absl::Status late_;  // an error after good records
 };

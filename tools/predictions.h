@@ -32,7 +32,8 @@ class PredictionRows {
   const absl::Status& status() const { return status_; }
 
  private:
-  // Reads the next example: its record, the names of its columns, and the member that is true.
+  // Reads the next example: sets its record and the names of its columns, and returns the members
+  // of the row with the true label.
   using Reader = std::function<absl::StatusOr<OrderedJson>(Record*, std::vector<std::string>*)>;
   PredictionRows(Reader next, const Decoder* decoder, AnswerWriter* writer)
       : next_(std::move(next)), decoder_(decoder), writer_(writer) {}

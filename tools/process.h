@@ -39,8 +39,8 @@ class LineWriter {
   std::string path_, buffer_;
 };
 
-// Calls `write` with a writer to the file `out`, which appears when all is written; to standard
-// output if `out` is empty or "-". kCannotCreate if the file exists, without `force`.
+// Calls `write` with a writer to the file `out`, which gets its name when all is written, or to
+// standard output if `out` is empty or "-". kCannotCreate if the file exists and `force` is false.
 absl::Status WriteOutput(
     const std::string& out, bool force, absl::FunctionRef<absl::Status(LineWriter&)> write);
 // Returns kCannotCreate if `out` exists and is not a file that `force` replaces.

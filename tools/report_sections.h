@@ -11,8 +11,8 @@ namespace cloze {
 // Returns "1.235", "12.3k" or "4.5M".
 std::string ReportNumber(double value);
 
-// Returns the sections as HTML. `metrics` of the best model as in metrics.json, `about` as in
-// about.json; of members that are missing or of another type the sections are left out.
+// Returns the sections as HTML. `metrics` are those of the best model as in metrics.json, `about`
+// is that of about.json. Leaves out sections whose members are missing or of another type.
 std::string RunSections(const Json& metrics, const Json& about);
 
 // The style of the sections.
