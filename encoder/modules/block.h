@@ -23,8 +23,8 @@ struct BlockState {
 // Post-norm: y1 = norm_a(x + attention(x)), y2 = norm_b(y1 + mlp(y1)). Pre-norm: z1 = z +
 // attention(y), z2 = z1 + mlp(norm_a(z1)), y2 = norm_b(z2), where norm_b is the norm before the
 // next block or after the last (Bishop & Bishop, section 12.1.7).
-// In a decoder with an encoder, attention to its states is between attention and MLP, see
-// CrossAttention; the model is post-norm.
+// In a decoder with an encoder, attention to the encoder's states is between self-attention and
+// MLP, see CrossAttention; such models are post-norm.
 // The first block may end with a convolution of its input, see Convolution; then it has no targets
 // and is post-norm.
 class Block {
