@@ -15,8 +15,8 @@
 namespace cloze {
 
 // Return all labels in the data (max_examples honoured), sorted: by value when all are numbers,
-// else by bytes. kData when there are fewer than two (of MULTI_LABEL: none) or absurdly many. Tags
-// in IOB1 give the labels of IOB2. `stop` (may be nullptr) ends them with kInterrupted.
+// else by bytes. kData when there are fewer than two (MULTI_LABEL: none) or more than kMaxLabels.
+// Tags in IOB1 give the labels of IOB2. kInterrupted if *stop (may be null) becomes true.
 absl::StatusOr<std::vector<std::string>> LearnClassLabels(const DataSpec& data,
     const SequenceClassificationSpec& task, const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::vector<std::string>> LearnTags(

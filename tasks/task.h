@@ -94,7 +94,7 @@ class Evaluation {
   // Adds the loss of the model's generator on the batch that was added before.
   virtual void AddGenerator(const LossSum& /*loss*/, int64_t /*targets*/) {}
   virtual MetricResults Results() = 0;
-  // Called with each whole text in order by tasks that have texts; may be empty.
+  // May be empty. Tasks with texts call it with each whole text, in order.
   std::function<void(const TextLogits&)> on_text;
 };
 

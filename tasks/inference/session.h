@@ -36,15 +36,15 @@ struct NamedAdapter {
 // Not thread-safe.
 class Session {
  public:
-  // The folder is a model's, or an adapter's, which then brings its base. kNoInput, kData and
-  // kMismatch for a folder that is missing, broken or lacks the head that it claims, and for
-  // adapters that do not fit. If `int8` says so, products are computed in int8, see UseInt8.
+  // Opens a model folder, or an adapter folder with its base, and `adapters` beside it. kNoInput,
+  // kData and kMismatch for a folder that is missing, broken or lacks the head that it claims, and
+  // for adapters that do not fit. If `int8` says so, computes products in int8, see UseInt8.
   static absl::StatusOr<std::unique_ptr<Session>> Open(const std::string& folder, DType compute,
       std::vector<NamedAdapter> adapters = {}, Int8 int8 = Int8::kNever);
 
   // Returns the tokenizer; an error for a folder without one, which takes only token ids.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
-  // The folder that was opened, or that of one of the adapters beside it.
+  // Returns the folder that was opened, or that of `adapter`.
   const std::string& folder() const { return folder_; }
   const std::string& folder(int adapter) const {
     return Resolve(adapter) < 0 ? folder_ : adapters_[Resolve(adapter)].folder;
