@@ -8,8 +8,8 @@
 
 namespace cloze {
 
-// Writes the file atomically unless it exists. Of more than 100,000 examples some are counted,
-// evenly spaced. `program`: name and version.
+// Writes the file atomically unless it exists. Counts at most 100,000 examples, evenly spaced.
+// `program`: name and version.
 absl::Status WriteAbout(
     const std::string& path, const Setup& setup, DType compute, const std::string& program);
 

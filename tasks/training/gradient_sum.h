@@ -1,5 +1,5 @@
-// The gradient of a step: the sum over its micro-batches, in an order that only their numbers
-// decide.
+// The gradient of a step: the sum over its micro-batches, in an order that depends only on their
+// numbers.
 #ifndef CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
 #define CLOZE_TASKS_TRAINING_GRADIENT_SUM_H_
 
@@ -14,15 +14,15 @@
 namespace cloze {
 
 // Adds up gradients in the binary tree over the numbers 0 ... n - 1 whose left subtrees have a
-// power of two of leaves: ((0 + 1) + (2 + 3)) + 4. Any consecutive part of the sum can thus be
-// computed anywhere. Holds at most floor(log2 n) buffers besides the gradients of the store.
+// power of two of leaves: ((0 + 1) + (2 + 3)) + 4. A rank can thus sum consecutive micro-batches on
+// its own. Holds at most GradientBuffers() buffers besides the gradients of the store.
 class GradientSum {
  public:
   // `store` must outlive the sum.
   explicit GradientSum(ParamStore* store) : store_(store) {}
 
   // Calls `pass`, which adds the gradients of micro-batch `number` to those of the store; these are
-  // zero at the first call. Numbers are consecutive from 0.
+  // zero at the first call. Numbers are consecutive from the first of this rank.
   void Add(int64_t number, absl::FunctionRef<void()> pass);
   // Sets the gradients in the shard of this rank to their sums over all micro-batches of all ranks,
   // and all others to zero. Rank r has added the micro-batches from starts[r] to starts[r + 1] - 1.

@@ -9,7 +9,7 @@
 namespace cloze {
 
 // Returns the share of the run after which its loss should be below the entropy of the targets:
-// twice the warm-up, at least a tenth and 20 steps, at most 1; or 2 (never) if the run has less
+// twice the warm-up, at least a tenth and 20 steps, at most 1; or 2 (never) if the run has fewer
 // than 20 steps. `total_steps`: 0 if the run is timed.
 double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps);
 

@@ -39,7 +39,7 @@ std::string Bar(double done, int columns);
 // Not thread-safe. Ignores errors of the file.
 class Screen {
  public:
-  // fd: receives the lines. Asks it for the width again at each line unless `fixed`.
+  // fd: receives the lines. Asks the terminal for its width at each line unless `fixed`.
   Screen(int fd, const ScreenStyle& style, bool fixed) : fd_(fd), style_(style), fixed_(fixed) {}
 
   const ScreenStyle& style() const { return style_; }

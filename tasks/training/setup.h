@@ -28,9 +28,9 @@ struct Setup {
 // Verifies the spec, sets the number of threads and returns the type of activations.
 absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 
-// Checks that what the spec names is there and fits together: the model and its tokenizer, files
-// and their columns, max_tokens. Returns all that is wrong, each with its place in the spec or a
-// file.
+// Checks that the files and folders that the spec names exist and fit together: the model and its
+// tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the
+// spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
 
 // Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
