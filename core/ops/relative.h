@@ -51,9 +51,6 @@ class RelativeTables {
   };
   // Returns the row of a distance, clamped to the distances that pairs of tokens have.
   int32_t RowOf(int64_t distance) const;
-  // Calls f(column, row) for the distances that pairs of tokens have.
-  template <typename F>
-  void ForColumns(const Table& table, F f) const;
 
   RelativePositions positions_;
   int64_t heads_, dim_, longest_, parts_, span_, table_size_;
