@@ -89,6 +89,7 @@ struct Param : ParamKey {
   bool decay = false;          // weight decay applies
   bool adjacent = false;       // no gap before it
   bool trainable = true;       // has a gradient and optimizer state
+  bool operand = false;        // passes read it in matrix products only, in their type
   float rate = 1;              // times the run's learning rate
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
@@ -115,6 +116,7 @@ class ParamStore {
   ParamId AddVector(ParamKey key, int64_t size, Init init, bool adjacent = false);  // does not
   void SetInnermost(ParamId id, int64_t size) { params_[id].innermost = size; }
   void SetTransposed(ParamId id) { params_[id].transposed = true; }
+  void SetOperand(ParamId id) { params_[id].operand = true; }
   void SetInit(ParamId id, Init init) { params_[id].init = init; }
   // Before Allocate(): no gradient, no optimizer state.
   void Freeze(ParamId id) { params_[id].trainable = false; }

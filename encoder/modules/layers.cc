@@ -89,6 +89,7 @@ Linear::Linear(ParamStore* store, const std::vector<ParamKey>& modules, int64_t 
     : modules_(modules), count_(modules.size()), in_(in), out_(modules.size() * out) {
   for (const ParamKey& module : modules) {
     const ParamId id = store->AddMatrix(module.Of(Part::kWeight), out, in, weight_ >= 0);
+    store->SetOperand(id);
     if (transposed) store->SetTransposed(id);
     if (weight_ < 0) weight_ = id;
   }

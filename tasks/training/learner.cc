@@ -88,7 +88,7 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
   const DistributedSpec& distributed = spec_.distributed();
   const bool apart = distributed.local_steps() > 1;
   optimizer_ = std::make_unique<Optimizer>(
-      &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_);
+      &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_, compute_);
   std::vector<StateArray> arrays = optimizer_->arrays();
   if (apart) {
     outer_ =

@@ -62,12 +62,14 @@ class Learner {
     return absl::Cleanup([this] { optimizer_->SwapAverage(); });
   }
 
+  // Gives the exact weights to all ranks, which must call it, before rank 0 writes them.
+  void GatherWeights() { optimizer_->GatherWeights(); }
   // Writes a model folder (with LoRA: an adapter folder) with tokenizer, samples and what the
   // evaluation with these results has fitted, whose files will be moved to the folder `home`.
   // kInternal if a weight is not finite.
   absl::Status WriteModel(
       const std::string& folder, const std::string& home, const MetricResults& results) const;
-  // Returns a hash of all weights.
+  // Returns a hash of all weights, which GatherWeights makes the same on all ranks.
   std::string HashWeights() const;
   // Returns an upper bound of the bytes written by WriteModel and, if asked, of the moments.
   int64_t Bytes(bool moments) const;

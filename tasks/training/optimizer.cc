@@ -2,15 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "absl/algorithm/container.h"
 #include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/adamw.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
+namespace {
 
-Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
+absl::Span<char> BytesOf(float* data, int64_t bytes) {
+  return {reinterpret_cast<char*>(data), static_cast<size_t>(bytes)};
+}
+
+}  // namespace
+
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks, DType compute)
     : store_(store), spec_(spec), ranks_(ranks),
       shard_(ranks->rank(), ranks->size(), store->grads().size()),
       m_(shard_.size() * sizeof(float)), v_(m_.bytes()) {
@@ -19,13 +28,14 @@ Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks)
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
+    const bool narrow = p.operand && compute == DType::kBf16 && ranks->size() > 1;
     const float rate = std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
     for (int64_t i = 0, n = 0; i < p.size(); i += n) {
       const int64_t grad = p.grad_offset + i;
       n = std::min(kPiece - grad % kPiece, p.size() - i);
       const int owner = OwnerOf(grad, ranks->size());
       if (owner == ranks->rank()) own_.push_back(std::ssize(pieces_));
-      pieces_.push_back({id, p.offset + i, grad, n, p.decay, p.rate * rate, owner});
+      pieces_.push_back({id, p.offset + i, grad, n, p.decay, p.rate * rate, owner, narrow});
     }
   }
   if (spec_.ema_decay() > 0) average_ = LargeMemory(m_.bytes());
@@ -121,26 +131,59 @@ void Optimizer::SwapAverage() {
 }
 
 void Optimizer::ShareWeights() {
+  const int me = ranks_->rank();
+  ForNarrow([&](const Piece& p, Mat exact, Mat rounded) {
+    if (p.owner == me) Convert(exact, rounded);
+  });
+  Exchange([&](const Piece& p) -> absl::Span<char> {
+    return p.narrow ? BytesOf(store_->grads().data() + p.grad, p.n * sizeof(Bf16))
+                    : BytesOf(store_->values().data() + p.value, p.n * sizeof(float));
+  });
+  ForNarrow([&](const Piece& p, Mat exact, Mat rounded) {
+    if (p.owner != me) Convert(rounded, exact);
+    std::memset(rounded.data, 0, p.n * sizeof(Bf16));
+  });
+  exact_ = absl::c_none_of(pieces_, [](const Piece& p) { return p.narrow; });
+  store_->TrainableChanged();
+}
+
+void Optimizer::GatherWeights() {
+  if (exact_) return;
+  Exchange([&](const Piece& p) {
+    return BytesOf(store_->values().data() + p.value, p.narrow ? p.n * sizeof(float) : 0);
+  });
+  exact_ = true;  // packed copies stay: they hold the same bits
+}
+
+void Optimizer::ForNarrow(absl::FunctionRef<void(const Piece&, Mat, Mat)> f) {
+  ParallelFor(pieces_.size(), [&](int64_t i) {
+    const Piece& p = pieces_[i];
+    if (!p.narrow) return;
+    f(p, View(store_->values().data() + p.value, 1, p.n),
+        {store_->grads().data() + p.grad, 1, p.n, p.n, DType::kBf16});
+  });
+}
+
+void Optimizer::Exchange(absl::FunctionRef<absl::Span<char>(const Piece&)> bytes) {
   std::vector<Ranks::Message> send, receive;
-  const auto add = [&](int rank, const Piece& p, std::vector<Ranks::Message>* messages) {
-    char* data = reinterpret_cast<char*>(store_->values().data() + p.value);
-    const auto bytes = static_cast<int64_t>(p.n * sizeof(float));
+  const auto add = [&](int rank, absl::Span<char> of_piece, std::vector<Ranks::Message>* messages) {
+    if (of_piece.empty()) return;
+    const auto n = static_cast<int64_t>(of_piece.size());
     Ranks::Message* last = messages->empty() ? nullptr : &messages->back();
-    if (last != nullptr && last->rank == rank && last->data + last->bytes == data) {
-      last->bytes += bytes;
+    if (last != nullptr && last->rank == rank && last->data + last->bytes == of_piece.data()) {
+      last->bytes += n;
     } else {
-      messages->push_back({rank, data, bytes});
+      messages->push_back({rank, of_piece.data(), n});
     }
   };
   const int me = ranks_->rank();
   for (int r = 0; r < ranks_->size(); ++r) {
     for (const Piece& p : pieces_) {
-      if (p.owner == r && r != me) add(r, p, &receive);
-      if (p.owner == me && r != me) add(r, p, &send);
+      if (p.owner == r && r != me) add(r, bytes(p), &receive);
+      if (p.owner == me && r != me) add(r, bytes(p), &send);
     }
   }
   if (ranks_->size() > 1) ranks_->Exchange(send, receive);
-  store_->TrainableChanged();
 }
 
 }  // namespace cloze

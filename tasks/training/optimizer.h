@@ -31,23 +31,29 @@ class Optimizer {
     ParamId param;
     int64_t value, grad, n;  // in values(), in grads(), floats
     bool decay;
-    float rate;  // multiplies the learning rate
-    int owner;   // rank
+    float rate;   // multiplies the learning rate
+    int owner;    // rank
+    bool narrow;  // the other ranks get it rounded to bf16
   };
 
   // `store` and `ranks` must outlive the optimizer. With layer_decay, each layer below the store's
-  // highest has a lower rate.
-  Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks = &OneRank());
+  // highest has a lower rate. `compute`: type of the passes. In bf16 these round the operands of
+  // matrix products (Param::operand), so ranks give each other only the rounded values.
+  Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks = &OneRank(),
+      DType compute = DType::kF32);
 
   // Returns the global norm of the gradients, of which each rank needs its shard.
   double GradNorm() const;
   // Takes one step; scales gradients of norm `norm` down to clip_norm if they exceed it. Sets the
-  // gradients of the shard to zero. Gives the new weights to all ranks.
+  // gradients to zero; those of other shards must be zero already. Gives the new weights to all
+  // ranks, as passes read them.
   void Step(double rate, double norm);
   // Starts the moving average, if there is one, with the present weights. The constructor does so.
   void StartAverage();
-  // Exchanges the weights and their moving average, if there is one.
+  // Exchanges the weights and their moving average, if there is one. Gradients must be zero.
   void SwapAverage();
+  // Gives the exact weights to all ranks. Call before anything but a pass reads them.
+  void GatherWeights();
 
   // Sets the number of steps taken: the exponent in the bias correction.
   void set_steps(int64_t steps) { steps_ = steps; }
@@ -69,8 +75,13 @@ class Optimizer {
   void ForPieces(absl::FunctionRef<void(int64_t i, int64_t place)> f) const;
   // Calls f(weights, average, n) in parallel for parts of the shard, if there is an average.
   void ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f);
-  // Gives the weights of each shard to all ranks.
+  // Gives the weights of each shard to all ranks, rounded where they are narrow.
   void ShareWeights();
+  // Gives the bytes of each piece, which may be none, to all ranks.
+  void Exchange(absl::FunctionRef<absl::Span<char>(const Piece&)> bytes);
+  // Calls f(piece, its values [1, n] f32, its gradients' memory as [1, n] bf16) in parallel for the
+  // narrow pieces.
+  void ForNarrow(absl::FunctionRef<void(const Piece&, Mat exact, Mat rounded)> f);
 
   ParamStore* store_;
   OptimizerSpec spec_;
@@ -80,6 +91,7 @@ class Optimizer {
   std::vector<int64_t> own_;  // numbers of the shard's pieces
   LargeMemory m_, v_, average_;
   int64_t steps_ = 0;
+  bool exact_ = true;  // all ranks have the exact weights
 };
 
 }  // namespace cloze

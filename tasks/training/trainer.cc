@@ -299,6 +299,7 @@ absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
     return WriteNewFile(JoinPath(folder, "metrics.json"),
         absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
   };
+  learner_->GatherWeights();
   return ranks().OnFirst(
       [&] { return SaveModel(folder_->directory(), step, write, learner_->Bytes(false)); });
 }
@@ -306,6 +307,7 @@ absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
 absl::Status Trainer::Save() {
   const int64_t step = state_.step();
   if (folder_->saved_step() == step) return absl::OkStatus();
+  learner_->GatherWeights();
   const absl::Status status = folder_->Save(
       step, [this](const std::string& folder) { return WriteState(folder); }, learner_->Bytes(true),
       [this] { learner_->moments().FinishWrite(); });

@@ -1,17 +1,19 @@
-// Optimizers that several ranks share, here threads of one process.
+// Optimizers and runs that several ranks share, here threads of one process.
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <bit>
 #include <cmath>
 #include <thread>
 
 #include "tasks/training/outer_optimizer.h"
+#include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr int64_t kSize = 2 * kPiece + 100;  // a piece for each rank
+constexpr int64_t kSize = 2 * kPiece + 96;  // a piece for each rank; whole cache lines
 
 // What the ranks of a job share.
 struct Job {
@@ -35,7 +37,18 @@ class ThreadRanks : public Ranks {
     job_.barrier.arrive_and_wait();
     std::copy(sums.begin(), sums.end(), numbers.begin());
   }
+  void Broadcast(std::string* bytes) override {
+    double size = rank_ == 0 ? static_cast<double>(bytes->size()) : 0;
+    Sum({&size, 1});
+    bytes->resize(static_cast<size_t>(size));
+    std::vector<Message> send, receive;
+    const auto n = static_cast<int64_t>(bytes->size());
+    for (int r = 1; r < kRanks && rank_ == 0; ++r) send.push_back({r, bytes->data(), n});
+    if (rank_ != 0) receive.push_back({0, bytes->data(), n});
+    Exchange(send, receive);
+  }
   void Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) override {
+    for (const Message& message : send) sent_bytes_ += message.bytes;
     job_.sent[rank_].assign(send.begin(), send.end());
     job_.barrier.arrive_and_wait();
     size_t next[kRanks] = {};
@@ -49,12 +62,16 @@ class ThreadRanks : public Ranks {
     job_.barrier.arrive_and_wait();
   }
 
+  // Returns the bytes sent since the last call.
+  int64_t TakeSentBytes() { return std::exchange(sent_bytes_, 0); }
+
  private:
   Job& job_;
   int rank_;
+  int64_t sent_bytes_ = 0;
 };
 
-// Calls f(ranks, store of one parameter) for each rank, at once.
+// Calls f(ranks) for each rank, at once.
 template <typename F>
 void ForRanks(F f) {
   Job job;
@@ -62,13 +79,19 @@ void ForRanks(F f) {
   for (int r = 0; r < kRanks; ++r) {
     threads.emplace_back([&job, &f, r] {
       ThreadRanks ranks(&job, r);
-      ParamStore store;
-      store.AddVector({.name = "a"}, kSize, Init::kZero);
-      store.Allocate(true);
-      f(ranks, store);
+      f(ranks);
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A vector of kSize floats, and an operand of matrix products with as many.
+ParamStore NewStore() {
+  ParamStore store;
+  store.AddVector({.name = "a"}, kSize, Init::kZero);
+  store.SetOperand(store.AddMatrix({.name = "b"}, 2, kSize / 2));
+  store.Allocate(true);
+  return store;
 }
 
 float Gradient(int64_t i) { return std::sin(static_cast<float>(i)); }
@@ -85,21 +108,114 @@ TEST(RanksTest, TheOptimizerHasTheBitsOfOneRank) {
     }
     optimizer.SwapAverage();
   };
-  ParamStore one;
-  one.AddVector({.name = "a"}, kSize, Init::kZero);
-  one.Allocate(true);
+  ParamStore one = NewStore();
   train(OneRank(), one);
-  ForRanks([&](Ranks& ranks, ParamStore& store) {
+  ForRanks([&](Ranks& ranks) {
+    ParamStore store = NewStore();
     train(ranks, store);
-    for (int64_t i = 0; i < kSize; ++i) ASSERT_EQ(store.values()[i], one.values()[i]) << i;
+    ASSERT_EQ(store.values(), one.values());
   });
+}
+
+// What rank `rank` has for passes in bf16: the operands that it does not own are rounded.
+std::vector<float> ForPasses(absl::Span<const float> exact, const ParamStore& store, int rank) {
+  std::vector<float> values(exact.begin(), exact.end());
+  const Param& operand = store.param(1);
+  for (int64_t i = 0; i < operand.size(); ++i) {
+    float* const x = &values[operand.offset + i];
+    const auto bits = std::bit_cast<uint32_t>(*x);
+    if (OwnerOf(operand.grad_offset + i, kRanks) != rank)
+      *x = std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+  }
+  return values;
+}
+
+// Returns the floats of a parameter that `rank` updates.
+int64_t Owned(const Param& param, int rank) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < param.size(); ++i) n += OwnerOf(param.grad_offset + i, kRanks) == rank;
+  return n;
+}
+
+// Trains in bf16 with a moving average. Calls see(exact) whenever ranks have exchanged weights.
+template <typename F>
+void TrainInBf16(Ranks& ranks, ParamStore& store, F see) {
+  OptimizerSpec spec;
+  spec.set_ema_decay(0.9f);
+  Optimizer optimizer(&store, spec, &ranks, DType::kBf16);
+  const Shard shard(ranks.rank(), ranks.size(), store.grads().size());
+  const auto call = [&](auto method, bool exact) { (optimizer.*method)(), see(exact); };
+  for (int step = 0; step < 3; ++step) {
+    for (int64_t i = 0; i < std::ssize(store.grads()); ++i)
+      if (shard.Has(i)) store.grads()[i] = Gradient(i + step);
+    optimizer.Step(0.1, optimizer.GradNorm());
+    see(false);
+    call(&Optimizer::SwapAverage, false);
+    if (step == 1) call(&Optimizer::GatherWeights, true);
+    call(&Optimizer::SwapAverage, false);
+  }
+  call(&Optimizer::GatherWeights, true);
+}
+
+TEST(RanksTest, OperandsTravelAsBf16ButOwnersKeepThemExact) {
+  std::vector<std::vector<float>> expected;  // by call of `see`
+  ParamStore one = NewStore();
+  TrainInBf16(OneRank(), one,
+      [&](bool) { expected.emplace_back(one.values().begin(), one.values().end()); });
+  ForRanks([&](ThreadRanks& ranks) {
+    ParamStore store = NewStore();
+    const int64_t vector = Owned(store.param(0), ranks.rank()),
+                  operand = Owned(store.param(1), ranks.rank());
+    size_t next = 0;
+    TrainInBf16(ranks, store, [&](bool exact) {
+      const std::vector<float>& all = expected.at(next++);
+      ASSERT_EQ(store.values(), exact ? all : ForPasses(all, store, ranks.rank())) << next;
+      ASSERT_EQ(
+          ranks.TakeSentBytes(), (kRanks - 1) * (exact ? 4 * operand : 4 * vector + 2 * operand));
+      for (const float gradient : store.grads()) ASSERT_EQ(gradient, 0) << next;
+    });
+    ASSERT_EQ(next, expected.size());
+  });
+}
+
+class RunOfRanksTest : public TrainerTest {
+ protected:
+  // Of a model in whose weights each rank has a part.
+  LoadedSpec RunSpec(const std::string& run) {
+    return Spec(absl::StrCat("model { tokenizer: \"", Path("vocab"),
+                    "\" encoder { preset: CUSTOM layers: 2 hidden: 128 heads: 2 intermediate: 512 "
+                    "max_positions: 64 } } masked_lm { max_tokens: 32 } validation { files: \"",
+                    Path("text.txt"), "\" } evaluation { every_steps: 3 }"),
+        "text.txt", run, 8);
+  }
+};
+
+// In bf16, if the machine has it: no rounded weight is in a file.
+TEST_F(RunOfRanksTest, LeavesTheFilesOfOneRank) {
+  const auto one = Train(RunSpec("one"));
+  ASSERT_TRUE(one.ok()) << one.status();
+  const LoadedSpec spec = RunSpec("three");
+  testing::internal::CaptureStderr();
+  ForRanks([&](ThreadRanks& ranks) {
+    const auto trainer = Trainer::Create(spec, {.ranks = &ranks});
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    const auto summary = (*trainer)->Run();
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_EQ(summary->best.values, one->best.values);
+  });
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Weights("one") == Weights("three"));
+  for (const char* name : {"step-00000004/model.safetensors", "step-00000008/model.safetensors",
+           "step-00000008/optimizer.safetensors"})
+    EXPECT_TRUE(Read(Path("one/") + name) == Read(Path("three/") + name)) << name;
 }
 
 TEST(RanksTest, TheOuterStepMovesToTheMean) {
   DistributedSpec spec;
   spec.set_outer_rate(0.5f);
   spec.set_outer_momentum(0.8f);
-  ForRanks([&](Ranks& ranks, ParamStore& store) {
+  ForRanks([&](Ranks& ranks) {
+    ParamStore store = NewStore();
     Optimizer inner(&store, OptimizerSpec());
     OuterOptimizer outer(&store, &inner, spec, &ranks);
     double start = 0, momentum = 0;
