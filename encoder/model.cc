@@ -245,8 +245,10 @@ absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config
 ParamCount CountParams(const ParamStore& store) {
   ParamCount count;
   for (ParamId id = 0; id < store.size(); ++id) {
-    count.all += store.param(id).size();
-    if (store.param(id).trainable) count.trained += store.param(id).size();
+    const Param& param = store.param(id);
+    count.all += param.size();
+    if (param.trainable) count.trained += param.size();
+    if (param.trainable && param.operand) count.operands += param.size();
   }
   return count;
 }

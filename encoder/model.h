@@ -37,6 +37,7 @@ LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass,
 // Numbers of values of a model.
 struct ParamCount {
   int64_t all = 0, trained = 0;
+  int64_t operands = 0;  // trained ones that only matrix products read: Param::operand
 };
 ParamCount CountParams(const ParamStore& store);
 

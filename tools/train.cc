@@ -35,8 +35,9 @@ struct Row {
 std::vector<Row> MemoryRows(const TaskSpec& spec, const RunPlan& plan) {
   const TrainingNeed& need = plan.need;
   const bool limited = spec.runtime().memory_limit_mb() > 0;
-  return {{"parameters", FormatCount(plan.parameters),
-              absl::StrCat(plan.trained, " of ", plan.parameters, " are trained")},
+  const ParamCount& count = plan.parameters;
+  return {{"parameters", FormatCount(count.all),
+              absl::StrCat(count.trained, " of ", count.all, " are trained")},
       {"weights", Megabytes(need.weights), "f32"},
       {"optimizer", Megabytes(need.optimizer),
           absl::StrCat(

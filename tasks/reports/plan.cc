@@ -86,13 +86,15 @@ constexpr double kGoodput = 0.9, kHidden = 0.3;
 // Returns the seconds per step that a rank waits for the network: for gradients, as far as a pass
 // of `pass_seconds` does not hide them, and weights or, with local_steps, for weights and moments.
 double NetworkSeconds(
-    const TaskSpec& spec, const PlanOptions& options, double pass_seconds, int64_t trained) {
+    const TaskSpec& spec, const PlanOptions& options, double pass_seconds, const RunPlan& plan) {
   if (options.network <= 0) return 0;
-  const double floats = 1.0 * trained * (options.ranks - 1) / options.ranks,
-               seconds = 8 * sizeof(float) * floats / (kGoodput * options.network);
+  const double byte = 8.0 * (options.ranks - 1) / options.ranks / (kGoodput * options.network);
+  const double all = byte * sizeof(float) * plan.parameters.trained;  // seconds for all in f32
   const int64_t local = spec.distributed().local_steps();
-  if (local > 1) return 6 * seconds / local;
-  return seconds + std::max(seconds - kHidden * pass_seconds, 0.0);
+  if (local > 1) return 6 * all / local;
+  const int64_t narrow = plan.compute == DType::kBf16 ? plan.parameters.operands : 0;
+  return all - byte * (sizeof(float) - sizeof(Bf16)) * narrow +
+         std::max(all - kHidden * pass_seconds, 0.0);
 }
 
 // A step takes as long as the rank with the most passes.
@@ -102,7 +104,7 @@ void PlanStep(const TaskSpec& spec, const PlanOptions& options, double step_toke
                most = std::ceil(passes / options.ranks) / std::max(passes, 1.0);
   const bool apart = spec.distributed().local_steps() > 1;
   plan->network_seconds = NetworkSeconds(
-      spec, options, step_tokens / std::max(passes, 1.0) / speed.tokens_per_second, plan->trained);
+      spec, options, step_tokens / std::max(passes, 1.0) / speed.tokens_per_second, *plan);
   plan->step_seconds = step_tokens * most / speed.tokens_per_second +
                        speed.update_seconds / (apart ? 1 : options.ranks) + speed.packing_seconds +
                        plan->network_seconds;
@@ -223,7 +225,6 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   const MemoryPlan memory(
       spec, setup.config, plan.compute, ShapeOfData(setup.train->store.stats()), options.ranks);
   plan.parameters = memory.parameters();
-  plan.trained = memory.trained();
   plan.limit = MemoryLimit(spec);
   const auto micro = ChooseMicroTokens(loaded, memory, &plan.note);
   plan.fits = micro.status();

@@ -36,7 +36,7 @@ struct Speed {
 
 struct RunPlan {
   // Model.
-  int64_t parameters = 0, trained = 0;
+  ParamCount parameters;
   DType compute = DType::kF32;
   // Memory.
   int64_t micro_tokens = 0;

@@ -71,8 +71,7 @@ MemoryPlan::MemoryPlan(const TaskSpec& spec, const ModelConfig& config, DType co
     const DataShape& data, int ranks)
     : spec_(spec), task_(MakeTask(spec)), compute_(compute), data_(data), ranks_(ranks),
       model_(std::make_unique<Model>(config, true, spec.trainable(), Model::Memory::kNone)) {
-  const ParamCount count = CountParams(model_->params());
-  parameters_ = count.all, trained_ = count.trained;
+  parameters_ = CountParams(model_->params());
 }
 
 int64_t MostTokens(const TaskSpec& spec, const Task& task) {
@@ -111,7 +110,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
     return BatchOf(n / times, longest, targets / times, model_->config(), task_->averages());
   };
   TrainingNeed need;
-  need.one_pass = MostTokens() <= micro_tokens && trained_ == parameters_;
+  need.one_pass = MostTokens() <= micro_tokens && parameters_.trained == parameters_.all;
   const DryRun dry;
   model_->arena() = Arena::Counting();
   model_->matmul().SharePacked(need.one_pass);

@@ -47,9 +47,7 @@ class MemoryPlan {
   // Returns the largest micro-batch that needs at most `bytes`: the smaller of MostTokens() and the
   // field's default, or 64 times 2^n or 3 * 2^n, but at least one longest sequence. 0 if none fits.
   int64_t Largest(int64_t bytes) const;
-  // Number of parameters, and of trained ones.
-  int64_t parameters() const { return parameters_; }
-  int64_t trained() const { return trained_; }
+  const ParamCount& parameters() const { return parameters_; }
 
  private:
   // Runs an evaluation dry.
@@ -61,7 +59,7 @@ class MemoryPlan {
   DataShape data_;
   int ranks_;
   std::unique_ptr<Model> model_;  // laid out only
-  int64_t parameters_ = 0, trained_ = 0;
+  ParamCount parameters_;
 };
 
 // Returns the bytes that runtime.memory_limit_mb allows or, if that is 0, that this machine and the
