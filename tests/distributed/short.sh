@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# short.sh PROGRAM MPI_PROGRAM: runs of 1 to 7 ranks on this machine, over shared memory, end with the same
-# bits; ranks that differ, die or hang end the job. Prints nothing but failures.
+# short.sh PROGRAM MPI_PROGRAM: runs of 1 to 7 ranks on this machine, over shared memory, in bf16 if the CPU has it,
+# end with the same bits; ranks that differ, die or hang end the job. Prints nothing but failures. Environment:
+# MPIRUN (mpirun), of the MPI of MPI_PROGRAM, for example mpirun.mpich.
 set -euo pipefail
-program=$(realpath "$1") mpi_program=$(realpath "$2")
-command -v mpirun > /dev/null || exit 77
+program=$(realpath "$1") mpi_program=$(realpath "$2") mpirun=${MPIRUN:-mpirun}
+command -v "$mpirun" > /dev/null || exit 77
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,7 +12,7 @@ cd "$work"
 fail() { echo "short.sh: $*" >&2; exit 1; }
 . "$root/tests/distributed/specs.sh"
 
-ranks() { timeout 120 mpirun -n "$1" "$mpi_program" "${@:2}" --set output.directory="$run" > out 2> err < /dev/null; }
+ranks() { timeout 120 $mpirun -n "$1" "$mpi_program" "${@:2}" --set output.directory="$run" > out 2> err < /dev/null; }
 same() { [ "$(bits "$1" "$2")" = "$(bits "$run" "$2")" ] || fail "$run and $1 differ"; }
 
 # The same bits as one process, for several kinds of runs; every rank writes to no file but its own.
@@ -41,7 +42,7 @@ same apart 00000012
 
 # Evaluation.
 "$program" evaluate --json --model class-one --data classes.tsv > one.json 2> err || fail "evaluation: $(cat err)"
-timeout 60 mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
+timeout 60 $mpirun -n 3 "$mpi_program" evaluate --json --model class-one --data classes.tsv > three.json 2> err < /dev/null || fail "evaluation: $(cat err)"
 cmp one.json three.json || fail "evaluation differs"
 
 # Rank 0 may tokenise for longer than the timeout, but not be silent: then rank 1 ends the job.
@@ -49,10 +50,10 @@ for i in $(seq 80); do cat text.txt; done > long.txt
 long="pretrain lm.textproto --set train.files=long.txt --set schedule.steps=1 --set distributed.timeout_seconds=1"
 run=patient
 ranks 2 $long || fail "$run: $(cat err)"
-mpirun -n 2 "$mpi_program" $long --set output.directory=silent > out 2> err < /dev/null &
+$mpirun -n 2 "$mpi_program" $long --set output.directory=silent > out 2> err < /dev/null &
 job=$!
 for _ in $(seq 100); do
-  children=$(pgrep -P $job -f "$mpi_program") && [ -e silent ] && break
+  children=$(ranks_below $job) && [ -e silent ] && break
   sleep 0.05
 done
 kill -STOP "$(echo "$children" | head -1)"
@@ -66,13 +67,13 @@ run=stopped longer="--set schedule.steps=80 --set output.checkpoint_every_steps=
 "$program" pretrain lm.textproto $longer --set output.directory=long-one > /dev/null 2> err || fail "$(cat err)"
 logged() { cat $run/log.jsonl 2> /dev/null | wc -l; }
 signal() {  # name ranks expected-exit of mpirun
-  mpirun -n "$2" "$mpi_program" pretrain lm.textproto $longer --set output.directory=$run --set distributed.timeout_seconds=2 > out 2> err < /dev/null &
+  $mpirun -n "$2" "$mpi_program" pretrain lm.textproto $longer --set output.directory=$run --set distributed.timeout_seconds=2 > out 2> err < /dev/null &
   local job=$! children=""
   for _ in $(seq 300); do
     [ "$(logged)" -gt "$lines" ] && break
     sleep 0.05
   done
-  children=$(pgrep -P $job -f "$mpi_program") || fail "$1: no ranks: $(cat err)"
+  children=$(ranks_below $job) || fail "$1: no ranks: $(cat err)"
   if [ "$1" = LAUNCHER ]; then kill -9 $job; else kill "-$1" "$(echo "$children" | tail -1)"; fi
   local status=0
   wait $job 2> /dev/null || status=$?
@@ -87,7 +88,7 @@ signal() {  # name ranks expected-exit of mpirun
 lines=0
 signal TERM 4 "75"
 [ -d $run/step-00000080 ] && fail "TERM: the run went on to its end"
-signal KILL 2 137
+signal KILL 2 "137 9"  # Open MPI, MPICH
 signal STOP 3 75
 grep -q 'no answer for 2 s from rank [0-2] on' err || fail "$(cat err)"
 signal LAUNCHER 2 137
@@ -96,9 +97,9 @@ same long-one 00000080
 
 # Ranks that differ are refused by name, and leave nothing.
 run=other
-mpirun -n 2 sh -c '"$0" "$@" --set seed=$((1 + ${OMPI_COMM_WORLD_RANK:-$PMI_RANK}))' \
+$mpirun -n 2 sh -c '"$0" "$@" --set seed=$((1 + ${OMPI_COMM_WORLD_RANK:-$PMI_RANK}))' \
   "$mpi_program" pretrain lm.textproto --set output.directory=$run > out 2> err < /dev/null && fail "another seed is accepted"
 grep -q 'rank 1 on .*: the spec: "seed: 2": expected "seed: 1" as on rank 0' err || fail "$(cat err)"
 [ ! -e $run ] || fail "a refused run left a folder"
-mpirun -n 2 "$mpi_program" vocab > out 2> err < /dev/null && fail "vocab is accepted"
+$mpirun -n 2 "$mpi_program" vocab > out 2> err < /dev/null && fail "vocab is accepted"
 grep -q 'expected pretrain, finetune or evaluate' err || fail "$(cat err)"

@@ -37,3 +37,14 @@ train { files: 'classes.tsv' } batch { examples: 20 micro_tokens: 64 } schedule 
 END
 
 bits() { (cd "$1" && cat ./*model.safetensors metrics.json "step-$2"/*model.safetensors "step-$2"/optimizer.safetensors | sha256sum); }
+
+# ranks_below PID: prints the ids of the ranks of mpirun PID, the first first; fails if there are none. In MPICH a
+# proxy stands between.
+below() {
+  local child
+  for child in $(pgrep -P "$1"); do echo "$child"; below "$child"; done
+}
+ranks_below() {
+  ps -o pid=,args= --sort=pid -p "$(below "$1" | paste -sd,)" 2> /dev/null |
+    awk -v program="$mpi_program" '$2 == program { print $1; n++ } END { exit n == 0 }'
+}
