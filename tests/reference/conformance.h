@@ -137,6 +137,20 @@ class Workspace {
   DType type_;
 };
 
+// Coordinates of `rows` rows; must outlive the sites made from it.
+struct Coordinates {
+  std::vector<uint64_t> example;
+  std::vector<int32_t> position;
+  explicit Coordinates(int64_t rows) {
+    for (int64_t r = 0; r < rows; ++r)
+      example.push_back((uint64_t{1} << 33) + r / 7),
+          position.push_back(static_cast<int32_t>(r % 7));
+  }
+  DropoutSite Site(float p, uint32_t site) const {
+    return {p, 42, site, {example.data(), position.data()}};
+  }
+};
+
 // What the name of an entry of this type ends with.
 inline const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
 

@@ -1,10 +1,8 @@
-// Conformance of every op but the losses with its reference; see tests/reference/conformance.h.
+// Conformance of most ops with their references; see tests/reference/conformance.h.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
-#include "core/ops/attention.h"
 #include "core/ops/embedding.h"
 #include "core/ops/norm.h"
 #include "core/ops/rows.h"
@@ -12,20 +10,6 @@
 
 namespace cloze::reference {
 namespace {
-
-// Coordinates of `rows` rows; must outlive the sites made from it.
-struct Coordinates {
-  std::vector<uint64_t> example;
-  std::vector<int32_t> position;
-  explicit Coordinates(int64_t rows) {
-    for (int64_t r = 0; r < rows; ++r)
-      example.push_back((uint64_t{1} << 33) + r / 7),
-          position.push_back(static_cast<int32_t>(r % 7));
-  }
-  DropoutSite Site(float p, uint32_t site) const {
-    return {p, 42, site, {example.data(), position.data()}};
-  }
-};
 
 // y = x w^T + b.
 Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
@@ -236,62 +220,6 @@ Entry EmbeddingEntry(int64_t rows, int64_t tail, int64_t vocab, int64_t cols, DT
   return e;
 }
 
-struct AttentionCase {
-  std::vector<int32_t> lengths;
-  int64_t tail;
-  int heads;
-  int64_t dim;
-  float p = 0;
-  DType type = DType::kF32;
-  Visibility visible = {};
-  std::vector<int32_t> prefixes = {};
-  std::vector<uint8_t> causal = {};
-};
-
-std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
-  std::vector<int32_t> cu = {0};
-  for (const int32_t n : lengths) cu.push_back(cu.back() + n);
-  return cu;
-}
-
-Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, const Inputs& p) {
-  const int64_t rows = cu.back() + c.tail, hidden = c.heads * c.dim;
-  Workspace s(p.type);
-  const Coordinates rows_of(rows);
-  const DropoutSite site = rows_of.Site(c.p, 4);
-  const AttentionShape shape = {cu, c.heads, c.visible, nullptr, c.prefixes, c.causal};
-  const Mat qkv = s.Put(p.inputs[0]), out = s.New(rows, hidden);
-  float* lse = s.arena.NewArray<float>(rows * c.heads);
-  AttentionForward(qkv, shape, site, s.arena, out, lse);
-  Result r = {{Workspace::Get(out)}, {}};
-  if (p.dout.empty()) return r;
-  const Mat dout = s.Put(p.dout[0]), dqkv = s.New(rows, 3 * hidden);
-  AttentionBackward(qkv, out, dout, lse, shape, site, s.arena, dqkv);
-  r.gradients = {Workspace::Get(dqkv)};
-  return r;
-}
-
-Entry AttentionEntry(const AttentionCase& c) {
-  const std::vector<int32_t> cu = Offsets(c.lengths);
-  const int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
-  Entry e;
-  e.name = absl::StrCat(
-      "Attention_", c.heads, "x", c.dim, "_to", longest, c.p > 0 ? "_dropout" : "", Suffix(c.type));
-  const auto [before, after, prefix] = c.visible;
-  if (before < kAllKeys || after < kAllKeys) absl::StrAppend(&e.name, "_sees", before, "_", after);
-  if (!c.prefixes.empty()) absl::StrAppend(&e.name, "_prefixes");
-  if (!c.causal.empty()) absl::StrAppend(&e.name, "_causal");
-  e.path = {longest + c.dim, 4, c.type};
-  e.live_rows = cu.back();
-  e.inputs = {{"qkv", Role::kStream, RandomTable(cu.back() + c.tail, 3 * c.heads * c.dim, 1)}};
-  e.SetReference([=]<typename S>(const Tables<S>& in) {
-    return Tables<S>{Attention(in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), {},
-        c.visible, {}, c.prefixes, c.causal)};
-  });
-  e.run = [=](const Inputs& p) { return RunAttention(c, cu, p); };
-  return e;
-}
-
 Entry GatherEntry(DType type) {
   Entry e;
   const std::vector<int32_t> rows = {0, 3, 4, 9};
@@ -476,50 +404,6 @@ void AddTyped(std::vector<Entry>* all, DType type) {
   all->push_back(DropoutEntry(130, 1, 0.3, type));
   all->push_back(EmbeddingEntry(30, 5, 20, 24, type));
   all->push_back(EmbeddingEntry(1400, 60, 40, 17, type));
-  all->push_back(
-      AttentionEntry({.lengths = {1, 2, 17}, .tail = 4, .heads = 2, .dim = 8, .type = type}));
-  all->push_back(AttentionEntry(
-      {.lengths = {17, 2, 1}, .tail = 4, .heads = 1, .dim = 20, .p = 0.3, .type = type}));
-  all->push_back(AttentionEntry(
-      {.lengths = {49, 1}, .tail = 14, .heads = 2, .dim = 20, .p = 0.1, .type = type}));
-  all->push_back(AttentionEntry(
-      {.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
-  for (const Visibility& visible : {Visibility{0, 0}, {3, 3}, {40, 20}, {kAllKeys, 0}, {0, 5}}) {
-    all->push_back(AttentionEntry({.lengths = {2, 290, 33, 1, 70},
-        .tail = 3,
-        .heads = 1,
-        .dim = 20,
-        .p = 0.1,
-        .type = type,
-        .visible = visible}));
-    all->push_back(AttentionEntry({.lengths = {17, 9},
-        .tail = 6,
-        .heads = 2,
-        .dim = 8,
-        .p = 0.2,
-        .type = type,
-        .visible = visible}));
-  }
-  // All keys, a causal sequence, prefixes in the first and in a later block of queries.
-  all->push_back(AttentionEntry({.lengths = {2, 290, 33, 150, 70},
-      .tail = 3,
-      .heads = 1,
-      .dim = 20,
-      .p = 0.1,
-      .type = type,
-      .visible = kCausal,
-      .prefixes = {2, 140, 0, 20, 69}}));
-  // Causal sequences beside others.
-  for (const Visibility& visible : {Visibility{}, {40, 20}}) {
-    all->push_back(AttentionEntry({.lengths = {2, 290, 33, 1, 70},
-        .tail = 3,
-        .heads = 1,
-        .dim = 20,
-        .p = 0.1,
-        .type = type,
-        .visible = visible,
-        .causal = {1, 1, 0, 1, 1}}));
-  }
   all->push_back(GatherEntry(type));
   all->push_back(AverageEntry(type));
 }
@@ -549,48 +433,6 @@ INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()),
     [](const auto& info) { return info.param.name; });
 
 // The content of rows after the last sequence changes nothing else; their results are zero.
-TEST(Attention, IgnoresRowsAfterTheLastSequence) {
-  const AttentionCase c = {.lengths = {3, 19}, .tail = 5, .heads = 2, .dim = 8, .p = 0.1};
-  const std::vector<int32_t> cu = Offsets(c.lengths);
-  Inputs clean = {DType::kF32, {RandomTable(27, 48, 1)}, {RandomTable(27, 16, 2)}}, dirty = clean;
-  for (int64_t r = 22; r < 27; ++r) {
-    for (int64_t i = 0; i < 48; ++i)
-      dirty.inputs[0](r, i) = std::numeric_limits<float>::quiet_NaN();
-    for (int64_t i = 0; i < 16; ++i) dirty.dout[0](r, i) = 1e30f;
-  }
-  const Result a = RunAttention(c, cu, clean), b = RunAttention(c, cu, dirty);
-  ExpectSameBits("outputs", a.outputs, b.outputs);
-  ExpectSameBits("gradients", a.gradients, b.gradients);
-  for (int64_t i = 22 * 16; i < 27 * 16; ++i) EXPECT_EQ(b.outputs[0].v[i], 0);
-  for (int64_t i = 22 * 48; i < 27 * 48; ++i) EXPECT_EQ(b.gradients[0].v[i], 0);
-}
-
-TEST(Attention, ShowsProbabilitiesAndLogSumExp) {
-  const std::vector<int32_t> cu = {0, 1, 18, 67};
-  const Table<float> qkv = RandomTable(70, 3 * 2 * 20, 1);
-  std::vector<double> expected;
-  Attention(Widen<double>(qkv), cu, 2, {}, &expected);
-  std::vector<double> near;
-  Attention(Widen<double>(qkv), cu, 2, {}, &near, {5, 3});
-  Workspace s(DType::kF32);
-  const Mat out = s.New(70, 40);
-  std::vector<float> lse(2 * 70), probs(expected.size());
-  AttentionForward(s.Put(qkv), {cu, 2}, {}, s.arena, out, lse.data(), probs.data());
-  ExpectClose("probabilities", 1, probs, expected, {49 + 20, 2, DType::kF32});
-  std::vector<float> of_window(near.size(), 7), statistics(2 * 70);
-  AttentionForward(
-      s.Put(qkv), {cu, 2, {5, 3}}, {}, s.arena, out, statistics.data(), of_window.data());
-  ExpectClose("probabilities", 1, of_window, near, {49 + 20, 2, DType::kF32});
-  EXPECT_NEAR(
-      lse[0],
-      [&] {
-        double score = 0;
-        for (int i = 0; i < 20; ++i) score += double{qkv(0, i)} * qkv(0, 40 + i);
-        return score / std::sqrt(20.0);
-      }(),
-      1e-6);
-}
-
 TEST(Convert, RoundsAsHalfDoes) {
   for (const int64_t cols : {1, 16, 37}) {
     Workspace s(DType::kF32);
