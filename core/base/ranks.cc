@@ -23,6 +23,17 @@ Ranks& OneRank() {
   return one;
 }
 
+void Ranks::Broadcast(std::string* bytes) {
+  auto size = static_cast<double>(first() ? bytes->size() : 0);
+  Sum({&size, 1});
+  bytes->resize(static_cast<size_t>(size));
+  std::vector<Message> send, receive;
+  const auto length = static_cast<int64_t>(bytes->size());
+  for (int r = 1; r < this->size() && first(); ++r) send.push_back({r, bytes->data(), length});
+  if (!first()) receive.push_back({0, bytes->data(), length});
+  Exchange(send, receive);
+}
+
 absl::Status Ranks::Agree(const absl::Status& status) {
   if (size() == 1) return status;
   std::vector<double> codes(size());

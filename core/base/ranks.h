@@ -28,7 +28,7 @@ class Ranks {
   // Replaces each number by its sum over the ranks. Exact if all but one rank have 0.
   virtual void Sum(absl::Span<double> /*numbers*/) {}
   // Replaces `bytes` by those of rank 0.
-  virtual void Broadcast(std::string* /*bytes*/) {}
+  void Broadcast(std::string* bytes);
 
   // Bytes that go to or come from a rank.
   struct Message {

@@ -187,17 +187,6 @@ void MpiRanks::Sum(absl::Span<double> numbers) {
   Wait(std::move(requests));
 }
 
-void MpiRanks::Broadcast(std::string* bytes) {
-  auto size = static_cast<double>(rank_ == 0 ? bytes->size() : 0);
-  Sum({&size, 1});
-  bytes->resize(static_cast<size_t>(size));
-  std::vector<Message> send, receive;
-  const auto length = static_cast<int64_t>(bytes->size());
-  for (int r = 1; r < size_ && rank_ == 0; ++r) send.push_back({r, bytes->data(), length});
-  if (rank_ != 0) receive.push_back({0, bytes->data(), length});
-  Exchange(send, receive);
-}
-
 void MpiRanks::Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) {
   std::vector<MPI_Request> requests;
   std::unique_lock lock(mutex_);

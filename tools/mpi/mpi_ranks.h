@@ -25,7 +25,6 @@ class MpiRanks : public Ranks {
   int size() const override { return size_; }
   std::string name() const override { return NameOf(rank_); }
   void Sum(absl::Span<double> numbers) override;
-  void Broadcast(std::string* bytes) override;
   void Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) override;
 
   // Finalizes MPI when all ranks have come here, and prints the error of the lowest rank that has

@@ -37,16 +37,6 @@ class ThreadRanks : public Ranks {
     job_.barrier.arrive_and_wait();
     std::copy(sums.begin(), sums.end(), numbers.begin());
   }
-  void Broadcast(std::string* bytes) override {
-    double size = rank_ == 0 ? static_cast<double>(bytes->size()) : 0;
-    Sum({&size, 1});
-    bytes->resize(static_cast<size_t>(size));
-    std::vector<Message> send, receive;
-    const auto n = static_cast<int64_t>(bytes->size());
-    for (int r = 1; r < kRanks && rank_ == 0; ++r) send.push_back({r, bytes->data(), n});
-    if (rank_ != 0) receive.push_back({0, bytes->data(), n});
-    Exchange(send, receive);
-  }
   void Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) override {
     for (const Message& message : send) sent_bytes_ += message.bytes;
     job_.sent[rank_].assign(send.begin(), send.end());
@@ -117,7 +107,8 @@ TEST(RanksTest, TheOptimizerHasTheBitsOfOneRank) {
   });
 }
 
-// What rank `rank` has for passes in bf16: the operands that it does not own are rounded.
+// Returns the values that `rank` holds between steps in bf16: it has rounded values of the operands
+// that it does not own.
 std::vector<float> ForPasses(absl::Span<const float> exact, const ParamStore& store, int rank) {
   std::vector<float> values(exact.begin(), exact.end());
   const Param& operand = store.param(1);
