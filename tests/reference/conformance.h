@@ -151,6 +151,13 @@ struct Coordinates {
   }
 };
 
+// Returns the first row of each of several sequences, and the end.
+inline std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
+  std::vector<int32_t> cu = {0};
+  for (const int32_t n : lengths) cu.push_back(cu.back() + n);
+  return cu;
+}
+
 // What the name of an entry of this type ends with.
 inline const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
 

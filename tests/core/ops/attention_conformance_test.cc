@@ -22,12 +22,6 @@ struct AttentionCase {
   std::vector<uint8_t> causal = {};
 };
 
-std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
-  std::vector<int32_t> cu = {0};
-  for (const int32_t n : lengths) cu.push_back(cu.back() + n);
-  return cu;
-}
-
 Result RunAttention(const AttentionCase& c, const std::vector<int32_t>& cu, const Inputs& p) {
   const int64_t rows = cu.back() + c.tail, hidden = c.heads * c.dim;
   Workspace s(p.type);
@@ -77,41 +71,28 @@ std::vector<Entry> AttentionEntries() {
         {.lengths = {49, 1}, .tail = 14, .heads = 2, .dim = 20, .p = 0.1, .type = type}));
     all.push_back(AttentionEntry(
         {.lengths = {2, 130, 17}, .tail = 3, .heads = 3, .dim = 64, .p = 0.1, .type = type}));
+    const AttentionCase several = {
+        .lengths = {2, 290, 33, 1, 70}, .tail = 3, .heads = 1, .dim = 20, .p = 0.1, .type = type};
+    const AttentionCase two = {
+        .lengths = {17, 9}, .tail = 6, .heads = 2, .dim = 8, .p = 0.2, .type = type};
     for (const Visibility& visible : {Visibility{0, 0}, {3, 3}, {40, 20}, {kAllKeys, 0}, {0, 5}}) {
-      all.push_back(AttentionEntry({.lengths = {2, 290, 33, 1, 70},
-          .tail = 3,
-          .heads = 1,
-          .dim = 20,
-          .p = 0.1,
-          .type = type,
-          .visible = visible}));
-      all.push_back(AttentionEntry({.lengths = {17, 9},
-          .tail = 6,
-          .heads = 2,
-          .dim = 8,
-          .p = 0.2,
-          .type = type,
-          .visible = visible}));
+      for (AttentionCase c : {several, two}) {
+        c.visible = visible;
+        all.push_back(AttentionEntry(c));
+      }
     }
     // All keys, a causal sequence, prefixes in the first and in a later block of queries.
-    all.push_back(AttentionEntry({.lengths = {2, 290, 33, 150, 70},
-        .tail = 3,
-        .heads = 1,
-        .dim = 20,
-        .p = 0.1,
-        .type = type,
-        .visible = kCausal,
-        .prefixes = {2, 140, 0, 20, 69}}));
+    AttentionCase prefixes = several;
+    prefixes.lengths = {2, 290, 33, 150, 70};
+    prefixes.visible = kCausal;
+    prefixes.prefixes = {2, 140, 0, 20, 69};
+    all.push_back(AttentionEntry(prefixes));
     // Causal sequences beside others.
+    AttentionCase mixed = several;
+    mixed.causal = {1, 1, 0, 1, 1};
     for (const Visibility& visible : {Visibility{}, {40, 20}}) {
-      all.push_back(AttentionEntry({.lengths = {2, 290, 33, 1, 70},
-          .tail = 3,
-          .heads = 1,
-          .dim = 20,
-          .p = 0.1,
-          .type = type,
-          .visible = visible,
-          .causal = {1, 1, 0, 1, 1}}));
+      mixed.visible = visible;
+      all.push_back(AttentionEntry(mixed));
     }
   }
   return all;
@@ -124,6 +105,7 @@ TEST_P(AttentionConformance, Holds) { CheckConformance(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(All, AttentionConformance, testing::ValuesIn(AttentionEntries()),
     [](const auto& info) { return info.param.name; });
 
+// The content of rows after the last sequence changes nothing else; their results are zero.
 TEST(Attention, IgnoresRowsAfterTheLastSequence) {
   const AttentionCase c = {.lengths = {3, 19}, .tail = 5, .heads = 2, .dim = 8, .p = 0.1};
   const std::vector<int32_t> cu = Offsets(c.lengths);

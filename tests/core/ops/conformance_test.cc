@@ -432,7 +432,6 @@ TEST_P(OpConformance, Holds) { CheckConformance(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(All, OpConformance, testing::ValuesIn(Entries()),
     [](const auto& info) { return info.param.name; });
 
-// The content of rows after the last sequence changes nothing else; their results are zero.
 TEST(Convert, RoundsAsHalfDoes) {
   for (const int64_t cols : {1, 16, 37}) {
     Workspace s(DType::kF32);

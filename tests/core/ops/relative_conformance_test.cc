@@ -9,26 +9,6 @@
 namespace cloze::reference {
 namespace {
 
-// Coordinates of `rows` rows; must outlive the sites made from it.
-struct RowNumbers {
-  std::vector<uint64_t> example;
-  std::vector<int32_t> position;
-  explicit RowNumbers(int64_t rows) {
-    for (int64_t r = 0; r < rows; ++r)
-      example.push_back((uint64_t{1} << 33) + r / 7),
-          position.push_back(static_cast<int32_t>(r % 7));
-  }
-  DropoutSite Site(float p, uint32_t site) const {
-    return {p, 42, site, {example.data(), position.data()}};
-  }
-};
-
-std::vector<int32_t> FirstRows(const std::vector<int32_t>& lengths) {
-  std::vector<int32_t> cu = {0};
-  for (const int32_t n : lengths) cu.push_back(cu.back() + n);
-  return cu;
-}
-
 // Attention with `buckets` rows of tables by distance, of which those of long distances share one.
 struct RelativeCase {
   std::vector<int32_t> lengths;
@@ -50,7 +30,7 @@ struct RelativeCase {
 Result RunRelative(const RelativeCase& c, const std::vector<int32_t>& cu, const Inputs& p) {
   const int64_t rows = cu.back(), hidden = c.heads * c.dim;
   Workspace s(p.type);
-  const RowNumbers rows_of(rows);
+  const Coordinates rows_of(rows);
   const DropoutSite site = rows_of.Site(c.p, 4);
   RelativePositions relative = {.rows = c.rows};
   RelativeGrads grads;
@@ -75,7 +55,7 @@ Result RunRelative(const RelativeCase& c, const std::vector<int32_t>& cu, const 
 
 Entry RelativeEntry(RelativeCase c) {
   c.SetRows();
-  const std::vector<int32_t> cu = FirstRows(c.lengths);
+  const std::vector<int32_t> cu = Offsets(c.lengths);
   const int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end()),
                 hidden = c.heads * c.dim;
   Entry e;
@@ -93,7 +73,7 @@ Entry RelativeEntry(RelativeCase c) {
   e.SetReference([=]<typename S>(const Tables<S>& in) {
     const Relative<S> relative = {c.rows, in[1], in[2], in[3]};
     return Tables<S>{Attention<S>(
-        in[0], cu, c.heads, RowNumbers(in[0].rows).Site(c.p, 4), nullptr, {}, relative)};
+        in[0], cu, c.heads, Coordinates(in[0].rows).Site(c.p, 4), nullptr, {}, relative)};
   });
   e.run = [=](const Inputs& p) { return RunRelative(c, cu, p); };
   return e;
