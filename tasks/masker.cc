@@ -7,7 +7,8 @@
 namespace cloze {
 namespace {
 
-// Streams of the generator: one number a token, and one an attempt to place a span.
+// Streams of the generator: numbers of each token, of each attempt to place a span, and one of the
+// sequence, which decides if it is causal.
 constexpr uint32_t kTokenStream = 0, kSpanStream = 1, kCausalStream = 2;
 constexpr int64_t kAttemptsPerWord = 8;
 

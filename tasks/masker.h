@@ -26,11 +26,12 @@ class Masker {
   static absl::StatusOr<Masker> Create(
       const MaskedLmSpec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
-  // Picks max(1, round(MaskShare(spec, done) * n)) of the example's n ordinary tokens; each becomes
-  // <mask>, stays, or becomes a random ordinary token. Sets rows (ascending) and labels (the
-  // original ids). An example of special tokens only gets none. Whole words and spans that would be
-  // more than that are left out or cut at a word's end, so that fewer tokens may be picked; only a
-  // first word is taken however long it is.
+  // Makes the share CausalShare(spec, done) of the examples causal: the label of each row is the
+  // next token, unless that is special. In the others picks max(1, round(MaskShare(spec, done) *
+  // n)) of the n ordinary tokens; each becomes <mask>, stays, or becomes a random ordinary token.
+  // Sets causal, rows (ascending) and labels (the original ids). An example of special tokens only
+  // gets no rows. Whole words and spans that would be more than that are left out or cut at a
+  // word's end, so that fewer tokens may be picked; only a first word is taken however long it is.
   void Apply(uint64_t example, double done, Example* e) const;
 
  private:

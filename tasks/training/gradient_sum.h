@@ -28,9 +28,9 @@ class GradientSum {
   // and all others to zero. Rank r has added the micro-batches from starts[r] to starts[r + 1] - 1.
   // All gradients must be zero again before the next step.
   void Finish(Ranks& ranks, absl::Span<const int64_t> starts);
-  // Does Add for the last micro-batch of this rank, and Finish. Another thread exchanges gradients
-  // with the other ranks while `pass` computes; `pass` must call its argument with i when the
-  // gradients from i on are complete.
+  // Adds the last micro-batch of this rank as Add does, then does what Finish does. A second thread
+  // exchanges gradients with the other ranks while `pass` computes; `pass` must call its argument
+  // with i when the gradients from i on are complete.
   using Complete = absl::FunctionRef<void(int64_t i)>;
   void AddLast(int64_t number, absl::FunctionRef<void(Complete)> pass, Ranks& ranks,
       absl::Span<const int64_t> starts);

@@ -231,6 +231,14 @@ TEST(VerifySpec, ReportsAllErrorsAtOnce) {
   EXPECT_THAT(errors, HasSubstr("a.textproto: output.directory: is not set"));
 }
 
+TEST(VerifySpec, RefusesCausalSequencesWithReplacedTokens) {
+  const auto loaded =
+      Overridden({"masked_lm.replaced_tokens.weight=50", "masked_lm.causal_share=0.5"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_THAT(std::string(VerifySpec(*loaded).message()),
+      HasSubstr("masked_lm.causal_share: cannot be used with masked_lm.replaced_tokens"));
+}
+
 TEST(VerifySpec, ComparesFields) {
   const auto error = [](const std::vector<std::string>& assignments) {
     return std::string(VerifySpec(*Overridden(assignments)).message());
