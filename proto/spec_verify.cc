@@ -295,6 +295,8 @@ void CheckTraining(const TaskSpec& spec, Errors* errors) {
       "cannot be used with distributed.local_steps: expected schedule.steps or epochs");
   errors->AddIf(apart && spec.optimizer().ema_decay() > 0, "optimizer.ema_decay",
       "cannot be used with distributed.local_steps, which averages the ranks: expected 0");
+  errors->AddIf(spec.trainable().has_lora() && spec.optimizer().muon_rate() > 0,
+      "optimizer.muon_rate", "does not apply to the matrices of trainable.lora: expected 0");
   errors->AddIf(spec.trainable().has_lora() && spec.model().start_from().empty(), "trainable.lora",
       "needs an existing model: expected its folder in model.start_from");
   const auto& targets = spec.trainable().lora().targets();

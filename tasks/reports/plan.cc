@@ -92,9 +92,13 @@ double NetworkSeconds(
   const double all = byte * sizeof(float) * plan.parameters.trained;  // seconds for all in f32
   const int64_t local = spec.distributed().local_steps();
   if (local > 1) return 6 * all / local;
-  const int64_t narrow = plan.compute == DType::kBf16 ? plan.parameters.operands : 0;
-  return all - byte * (sizeof(float) - sizeof(Bf16)) * narrow +
-         std::max(all - kHidden * pass_seconds, 0.0);
+  double weights = all;
+  if (spec.optimizer().muon_rate() > 0) {
+    weights += byte * sizeof(float) * plan.parameters.operands;  // their directions, in f32 as well
+  } else if (plan.compute == DType::kBf16) {
+    weights -= byte * (sizeof(float) - sizeof(Bf16)) * plan.parameters.operands;
+  }
+  return weights + std::max(all - kHidden * pass_seconds, 0.0);
 }
 
 // A step takes as long as the rank with the most passes.
@@ -165,7 +169,7 @@ absl::StatusOr<Speed> MeasureSpeed(
     const TaskSpec& spec, const Setup& setup, DType compute, int64_t most_tokens, double seconds) {
   Model model(setup.config, true, spec.trainable());
   model.Initialize(spec.seed());
-  Optimizer optimizer(&model.params(), spec.optimizer());
+  Optimizer optimizer(&model.params(), spec.optimizer(), &OneRank(), compute);
   const double start = SteadySeconds();
   Speed speed;
   double last = 0;  // seconds of a pass of this size

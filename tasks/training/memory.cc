@@ -9,6 +9,7 @@
 #include "encoder/model.h"
 #include "tasks/generator.h"
 #include "tasks/training/gradient_sum.h"
+#include "tasks/training/muon.h"
 #include "tasks/training/shard.h"
 #include "tasks/training/step.h"
 
@@ -133,7 +134,8 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   const bool apart = spec_.distributed().local_steps() > 1;  // then all have the moments
   need.optimizer =
       kFloat * (gradients * (1 + GradientBuffers(passes, ranks_ > 1) + (apart ? 2 : 0)) +
-                   shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2));
+                   shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2)) +
+      (spec_.optimizer().muon_rate() > 0 ? Muon::Bytes(model_->params(), compute_) : 0);
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

@@ -17,26 +17,40 @@ absl::Span<char> BytesOf(float* data, int64_t bytes) {
   return {reinterpret_cast<char*>(data), static_cast<size_t>(bytes)};
 }
 
+// m = beta1 m + (1 - beta1) g, then g = beta1 m + (1 - beta1) g: the direction of Muon.
+void AddToMomentum(const AdamW& all, Mat g, Mat m) {
+  const float share = (1 - all.beta1) * all.grad_scale;
+  Axpby(share, g, all.beta1, m);
+  Axpby(all.beta1, m, share, g);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks, DType compute)
     : store_(store), spec_(spec), ranks_(ranks),
       shard_(ranks->rank(), ranks->size(), store->grads().size()),
-      m_(shard_.size() * sizeof(float)), v_(m_.bytes()) {
+      m_(shard_.size() * sizeof(float)), v_(m_.bytes()), muon_(compute) {
   int top = 0;
   for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
-    const bool narrow = p.operand && compute == DType::kBf16 && ranks->size() > 1;
-    const float rate = std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
+    const bool matrix = spec.muon_rate() > 0 && Muon::Takes(p);
+    const bool narrow = !matrix && p.operand && compute == DType::kBf16 && ranks->size() > 1;
+    const float rate = p.rate * std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
+    const int first_owner = OwnerOf(p.grad_offset, ranks->size());
     for (int64_t i = 0, n = 0; i < p.size(); i += n) {
       const int64_t grad = p.grad_offset + i;
       n = std::min(kPiece - grad % kPiece, p.size() - i);
       const int owner = OwnerOf(grad, ranks->size());
       if (owner == ranks->rank()) own_.push_back(std::ssize(pieces_));
-      pieces_.push_back({id, p.offset + i, grad, n, p.decay, p.rate * rate, owner, narrow});
+      pieces_.push_back({id, p.offset + i, grad, n, p.decay, rate, owner,
+          matrix ? first_owner : owner, narrow, matrix});
     }
+    if (!matrix || first_owner != ranks->rank()) continue;
+    const float decay = p.decay ? spec.weight_decay() : 0;
+    for (const Muon::Matrix& m : Muon::MatricesOf(p, rate * spec.muon_rate(), decay))
+      matrices_.push_back(m);
   }
   if (spec_.ema_decay() > 0) average_ = LargeMemory(m_.bytes());
   StartAverage();
@@ -74,15 +88,33 @@ void Optimizer::Step(double rate, double norm) {
     const std::vector<AdamW> settings = PieceSettings(all);
     ForPieces([&](int64_t i, int64_t place) {
       const Piece& p = pieces_[i];
-      AdamWStep(settings[i], values + p.value, grads + p.grad, &m()[place], &v()[place], p.n);
-    });
-    const auto mix = static_cast<float>(
-        1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
-    ForAverage([&](const float* weights, float* average, int64_t n) {
-      for (int64_t j = 0; j < n; ++j) average[j] += mix * (weights[j] - average[j]);
+      float *const g = grads + p.grad, *const m = &this->m()[place];
+      if (p.matrix) return AddToMomentum(all, View(g, 1, p.n), View(m, 1, p.n));
+      AdamWStep(settings[i], values + p.value, g, m, &v()[place], p.n);
     });
   }
-  ShareWeights();
+  if (spec_.muon_rate() > 0) StepMatrices(all.rate);
+  ShareWeights(&Piece::source);
+  const auto mix =
+      static_cast<float>(1 - std::min<double>(spec_.ema_decay(), (1.0 + steps_) / (10.0 + steps_)));
+  ForAverage([&](const float* weights, float* average, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) average[j] += mix * (weights[j] - average[j]);
+  });
+}
+
+void Optimizer::StepMatrices(float rate) {
+  const Op op("muon", [&] { return OpCost{.bytes = 4.0 * m_.bytes()}; });
+  float* grads = store_->grads().data();
+  Exchange([&](const Piece& p) {
+    return p.matrix && p.owner != p.source
+               ? Transfer{p.owner, p.source, BytesOf(grads + p.grad, p.n * sizeof(float))}
+               : Transfer{};
+  });
+  ForPieces([&](int64_t i, int64_t) {
+    const Piece& p = pieces_[i];
+    if (p.matrix && p.source != ranks_->rank()) std::memset(grads + p.grad, 0, p.n * sizeof(float));
+  });
+  muon_.Step(rate, matrices_, store_);
 }
 
 std::vector<AdamW> Optimizer::PieceSettings(const AdamW& all) {
@@ -92,7 +124,7 @@ std::vector<AdamW> Optimizer::PieceSettings(const AdamW& all) {
     const Piece& p = pieces_[i];
     settings[i].rate *= p.rate;
     settings[i].decay = p.decay ? spec_.weight_decay() : 0;
-    if (spec_.clip_updates())
+    if (spec_.clip_updates() && !p.matrix)
       ratios[i] = SumUpdateRatios(all, store_->grads().data() + p.grad, &v()[place], p.n);
   });
   if (!spec_.clip_updates()) return settings;
@@ -127,17 +159,18 @@ void Optimizer::SwapAverage() {
   ForAverage([](float* weights, float* average, int64_t n) {
     std::swap_ranges(weights, weights + n, average);
   });
-  ShareWeights();
+  ShareWeights(&Piece::owner);
 }
 
-void Optimizer::ShareWeights() {
+void Optimizer::ShareWeights(int Piece::*from) {
   const int me = ranks_->rank();
   ForNarrow([&](const Piece& p, Mat exact, Mat rounded) {
     if (p.owner == me) Convert(exact, rounded);
   });
-  Exchange([&](const Piece& p) -> absl::Span<char> {
-    return p.narrow ? BytesOf(store_->grads().data() + p.grad, p.n * sizeof(Bf16))
-                    : BytesOf(store_->values().data() + p.value, p.n * sizeof(float));
+  Exchange([&](const Piece& p) -> Transfer {
+    return {p.*from, -1,
+        p.narrow ? BytesOf(store_->grads().data() + p.grad, p.n * sizeof(Bf16))
+                 : BytesOf(store_->values().data() + p.value, p.n * sizeof(float))};
   });
   ForNarrow([&](const Piece& p, Mat exact, Mat rounded) {
     if (p.owner != me) Convert(rounded, exact);
@@ -149,8 +182,9 @@ void Optimizer::ShareWeights() {
 
 void Optimizer::GatherWeights() {
   if (exact_) return;
-  Exchange([&](const Piece& p) {
-    return BytesOf(store_->values().data() + p.value, p.narrow ? p.n * sizeof(float) : 0);
+  Exchange([&](const Piece& p) -> Transfer {
+    return {p.owner, -1,
+        BytesOf(store_->values().data() + p.value, p.narrow ? p.n * sizeof(float) : 0)};
   });
   exact_ = true;  // packed copies stay: they hold the same bits
 }
@@ -164,7 +198,7 @@ void Optimizer::ForNarrow(absl::FunctionRef<void(const Piece&, Mat, Mat)> f) {
   });
 }
 
-void Optimizer::Exchange(absl::FunctionRef<absl::Span<char>(const Piece&)> bytes) {
+void Optimizer::Exchange(absl::FunctionRef<Transfer(const Piece&)> of_piece) {
   std::vector<Ranks::Message> send, receive;
   const auto add = [&](int rank, absl::Span<char> of_piece, std::vector<Ranks::Message>* messages) {
     if (of_piece.empty()) return;
@@ -179,8 +213,12 @@ void Optimizer::Exchange(absl::FunctionRef<absl::Span<char>(const Piece&)> bytes
   const int me = ranks_->rank();
   for (int r = 0; r < ranks_->size(); ++r) {
     for (const Piece& p : pieces_) {
-      if (p.owner == r && r != me) add(r, bytes(p), &receive);
-      if (p.owner == me && r != me) add(r, bytes(p), &send);
+      const Transfer t = of_piece(p);
+      const auto goes = [&](int from, int to) {
+        return t.from == from && (t.to == to || (t.to < 0 && from != to));
+      };
+      if (goes(r, me)) add(r, t.bytes, &receive);
+      if (goes(me, r)) add(r, t.bytes, &send);
     }
   }
   if (ranks_->size() > 1) ranks_->Exchange(send, receive);

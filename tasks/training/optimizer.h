@@ -1,4 +1,4 @@
-// AdamW over the parameters of a model, of which each rank updates its shard.
+// AdamW and Muon over the parameters of a model, of which each rank updates its shard.
 #ifndef CLOZE_TASKS_TRAINING_OPTIMIZER_H_
 #define CLOZE_TASKS_TRAINING_OPTIMIZER_H_
 
@@ -11,6 +11,7 @@
 #include "core/ops/kernels/adamw.h"
 #include "core/tensor/param_store.h"
 #include "proto/task.pb.h"
+#include "tasks/training/muon.h"
 #include "tasks/training/shard.h"
 
 namespace cloze {
@@ -22,8 +23,9 @@ struct StateArray {
   Ranks* ranks;            // between which they are divided; one rank: each has all
 };
 
-// AdamW over a parameter store, with clipping and a moving average of the weights. Holds the
-// moments of the trainable parameters in this rank's shard, in the layout of the store's gradients.
+// AdamW over a parameter store, with clipping and a moving average of the weights; with muon_rate,
+// Muon over its matrices, which then have no second moment. Holds the moments of the trainable
+// parameters in this rank's shard, in the layout of the store's gradients.
 class Optimizer {
  public:
   // A part of a trainable parameter, which one rank updates.
@@ -33,7 +35,9 @@ class Optimizer {
     bool decay;
     float rate;   // multiplies the learning rate
     int owner;    // rank
+    int source;   // rank that computes its new weights: of a matrix, the owner of its first piece
     bool narrow;  // the other ranks get it rounded to bf16
+    bool matrix;  // updated by Muon
   };
 
   // `store` and `ranks` must outlive the optimizer. With layer_decay, each layer below the store's
@@ -73,12 +77,20 @@ class Optimizer {
   std::vector<AdamW> PieceSettings(const AdamW& all);
   // Calls f(i, place of piece i in the shard) in parallel for the pieces of the shard.
   void ForPieces(absl::FunctionRef<void(int64_t i, int64_t place)> f) const;
+  // Takes Muon's step. The gradients of matrices hold the directions before orthogonalization.
+  void StepMatrices(float rate);
   // Calls f(weights, average, n) in parallel for parts of the shard, if there is an average.
   void ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f);
-  // Gives the weights of each shard to all ranks, rounded where they are narrow.
-  void ShareWeights();
-  // Gives the bytes of each piece, which may be none, to all ranks.
-  void Exchange(absl::FunctionRef<absl::Span<char>(const Piece&)> bytes);
+  // Gives the weights of each piece from one rank, which the member names, to all others, rounded
+  // where they are narrow.
+  void ShareWeights(int Piece::*from);
+  // Bytes that one rank gives to another, or to all others if `to` is -1.
+  struct Transfer {
+    int from = 0, to = 0;
+    absl::Span<char> bytes = {};
+  };
+  // Carries out the transfer of each piece, which may be empty.
+  void Exchange(absl::FunctionRef<Transfer(const Piece&)> of_piece);
   // Calls f(piece, its values [1, n] f32, its gradients' memory as [1, n] bf16) in parallel for the
   // narrow pieces.
   void ForNarrow(absl::FunctionRef<void(const Piece&, Mat exact, Mat rounded)> f);
@@ -90,6 +102,8 @@ class Optimizer {
   std::vector<Piece> pieces_;
   std::vector<int64_t> own_;  // numbers of the shard's pieces
   LargeMemory m_, v_, average_;
+  Muon muon_;
+  std::vector<Muon::Matrix> matrices_;  // that this rank updates
   int64_t steps_ = 0;
   bool exact_ = true;  // all ranks have the exact weights
 };

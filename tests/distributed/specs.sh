@@ -17,7 +17,7 @@ batch { tokens: 1024 micro_tokens: 192 } schedule { steps: 12 } optimizer { ema_
 END
 cat > class.textproto << END
 model { $encoder } sequence_classification { max_tokens: 32 } train { files: 'classes.tsv' } validation { files: 'classes.tsv' }
-batch { examples: 20 micro_tokens: 64 } schedule { steps: 12 } $common
+batch { examples: 20 micro_tokens: 64 } schedule { steps: 12 } optimizer { muon_rate: 1 } $common
 END
 cat > tag.textproto << END
 model { $encoder } token_tagging { max_tokens: 32 crf: true } train { files: 'tags.conll' } validation { files: 'tags.conll' }

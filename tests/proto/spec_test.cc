@@ -363,11 +363,13 @@ TEST(ApplyOverride, SetsListsOfNames) {
       HasSubstr("did you mean \"QUERY\""));
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.targets=KEY,KEY").ok());
   ASSERT_TRUE(ApplyOverride(&loaded, "trainable.lora.rank=0").ok());
+  ASSERT_TRUE(ApplyOverride(&loaded, "optimizer.muon_rate=2").ok());
   const std::string message(VerifySpec(loaded).message());
   EXPECT_THAT(
       message, HasSubstr("trainable.lora.rank: 0 is out of range: expected 1 to 1024 dimensions"));
   EXPECT_THAT(message, HasSubstr("KEY is given twice"));
   EXPECT_THAT(message, HasSubstr("expected its folder in model.start_from"));
+  EXPECT_THAT(message, HasSubstr("muon_rate: does not apply to the matrices of trainable.lora"));
 }
 
 TEST(ApplyOverride, SwitchesTheTask) {

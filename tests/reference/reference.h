@@ -407,6 +407,26 @@ inline void AdamWStep(const AdamW& a, std::vector<double>* value, const std::vec
   }
 }
 
+// Jordan et al. 2024 (Muon): four Newton-Schulz steps on x divided by its Frobenius norm.
+inline Table<double> Orthogonalized(Table<double> x) {
+  double squares = 0;
+  for (const double value : x.v) squares += value * value;
+  for (double& value : x.v) value /= std::sqrt(squares);
+  for (int step = 0; step < 4; ++step) {
+    Table<double> next(x.rows, x.cols);
+    const Table<double> gram = Linear(x, x), square = Linear(gram, gram);
+    for (int64_t r = 0; r < x.rows; ++r) {
+      for (int64_t c = 0; c < x.cols; ++c) {
+        next(r, c) = 3.4445 * x(r, c);
+        for (int64_t k = 0; k < x.rows; ++k)
+          next(r, c) += (-4.7750 * gram(r, k) + 2.0315 * square(r, k)) * x(k, c);
+      }
+    }
+    x = next;
+  }
+  return x;
+}
+
 // Wortsman et al. 2023, algorithm 2: the sum of g^2 / max(u, epsilon^2), with the u of this step.
 inline double SumUpdateRatios(
     const AdamW& a, const std::vector<double>& grad, const std::vector<double>& v) {

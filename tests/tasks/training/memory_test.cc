@@ -63,6 +63,10 @@ TEST(MemoryPlan, CountsWeightsAndWhatLearns) {
         need.optimizer + 4 * static_cast<int64_t>(model.params().grads().size()))
         << "three passes at most: one partial sum";
   }
+  LoadedSpec muon = Spec();
+  muon.spec.mutable_optimizer()->set_muon_rate(1);
+  EXPECT_EQ(PlanOf(muon).Need(512).optimizer - PlanOf(whole).Need(512).optimizer,
+      Threads() * Orthogonalizer::MostBytes(256, 64, DType::kF32));
   const TrainingNeed all = PlanOf(whole).Need(512), some = PlanOf(head).Need(512);
   EXPECT_LT(some.activations, all.activations);
   EXPECT_LT(some.total(), all.total());

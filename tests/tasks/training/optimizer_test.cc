@@ -11,6 +11,8 @@
 namespace cloze {
 namespace {
 
+using reference::Table;
+
 ModelConfig Config(HeadKind head) {
   ModelConfig config;
   config.family = FindFamily("bert");
@@ -115,6 +117,75 @@ TEST(OptimizerTest, ScoresOfACrfLearnFiftyTimesAsFast) {
     const float rate = param.name.find("crf.") == 0 ? 0.05f : 0.001f;
     EXPECT_NEAR(values[param.offset], -rate, 1e-6) << param.name;
   }
+}
+
+// Against double, in two steps; all other parameters move as with AdamW alone.
+TEST(OptimizerTest, MuonMovesTheMatricesOfLinearLayers) {
+  OptimizerSpec adamw;
+  adamw.set_weight_decay(0.1f);
+  OptimizerSpec muon = adamw;
+  muon.set_muon_rate(3);
+  ModelConfig config = Config(HeadKind::kSequenceClassification);
+  config.pooler = true;
+  Model model(config, true), other(config, true);
+  model.Initialize(1), other.Initialize(1);
+  ParamStore &params = model.params(), &others = other.params();
+  const std::vector<float> start(params.values().begin(), params.values().end());
+  Optimizer optimizer(&params, muon), plain(&others, adamw);
+  const auto gradient = [](int64_t i, int step) { return std::sin(i * i + 5.0f * step); };
+  double scales[2];  // by clipping at norm 1
+  for (int step = 0; step < 2; ++step) {
+    for (int64_t i = 0; i < std::ssize(params.grads()); ++i)
+      params.grads()[i] = others.grads()[i] = gradient(i, step);
+    const double norm = optimizer.GradNorm();
+    scales[step] = 1 / norm;
+    optimizer.Step(0.01, norm);
+    plain.Step(0.01, norm);
+  }
+  int taken = 0;
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const Param& p = params.param(id);
+    const bool linear =
+        p.name.find("encoder.layer") != std::string::npos || p.role == Role::kPooler;
+    ASSERT_EQ(Muon::Takes(p), linear && p.rows > 1) << p.name;
+    std::vector<double> expected(start.begin() + p.offset, start.begin() + p.offset + p.size());
+    Table<double> m(p.rows, p.cols), u(p.rows, p.cols);
+    for (int step = 0; step < 2; ++step) {
+      for (int64_t i = 0; i < p.size(); ++i) {
+        const double g = 0.1 * gradient(p.grad_offset + i, step) * scales[step];
+        m.v[i] = 0.9 * m.v[i] + g;
+        u.v[i] = 0.9 * m.v[i] + g;
+      }
+      const Table<double> direction = reference::Orthogonalized(u);
+      const double size = 0.2 * std::sqrt(std::max(p.rows, p.cols));
+      for (int64_t i = 0; i < p.size(); ++i)
+        expected[i] -= 0.01 * 3 * (0.1 * expected[i] + size * direction.v[i]);
+    }
+    taken += Muon::Takes(p);
+    for (int64_t i = 0; i < p.size(); ++i) {
+      ASSERT_EQ(params.grads()[p.grad_offset + i], 0) << p.name;
+      ASSERT_NEAR(params.values()[p.offset + i],
+          Muon::Takes(p) ? expected[i] : others.values()[p.offset + i], 2e-6)
+          << p.name;
+    }
+  }
+  EXPECT_EQ(taken, 2 * 6 + 1);
+}
+
+// ModernBERT's query, key and value are three matrices in one.
+TEST(OptimizerTest, MuonDividesQueryKeyAndValue) {
+  Param p{{.role = Role::kQueryKeyValue}};
+  p.rows = 12, p.cols = 4, p.offset = 100, p.grad_offset = 200;
+  const std::vector<Muon::Matrix> all = Muon::MatricesOf(p, 2, 0.5f);
+  ASSERT_EQ(all.size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(all[i].value, 100 + 16 * i);
+    EXPECT_EQ(all[i].grad, 200 + 16 * i);
+    EXPECT_EQ(all[i].rows, 4);
+    EXPECT_EQ(all[i].cols, 4);
+  }
+  p.role = Role::kOutput;
+  EXPECT_EQ(Muon::MatricesOf(p, 2, 0.5f).size(), 1);
 }
 
 }  // namespace

@@ -86,8 +86,11 @@ ParamStore NewStore() {
 
 float Gradient(int64_t i) { return std::sin(static_cast<float>(i)); }
 
-TEST(RanksTest, TheOptimizerHasTheBitsOfOneRank) {
+class OptimizerOfRanksTest : public testing::TestWithParam<float> {};
+
+TEST_P(OptimizerOfRanksTest, HasTheBitsOfOneRank) {
   OptimizerSpec spec;
+  spec.set_muon_rate(GetParam());
   spec.set_clip_updates(true);
   spec.set_ema_decay(0.9f);
   const auto train = [&](Ranks& ranks, ParamStore& store) {
@@ -106,6 +109,9 @@ TEST(RanksTest, TheOptimizerHasTheBitsOfOneRank) {
     ASSERT_EQ(store.values(), one.values());
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Rates, OptimizerOfRanksTest, testing::Values(0, 1.5f),
+    [](const auto& info) { return info.param > 0 ? "Muon" : "AdamW"; });
 
 // Returns the values that `rank` holds between steps in bf16: it has rounded values of the operands
 // that it does not own.
@@ -169,20 +175,24 @@ TEST(RanksTest, OperandsTravelAsBf16ButOwnersKeepThemExact) {
   });
 }
 
-class RunOfRanksTest : public TrainerTest {
+class RunOfRanksTest : public TrainerTest, public testing::WithParamInterface<float> {
  protected:
   // Of a model in whose weights each rank has a part.
   LoadedSpec RunSpec(const std::string& run) {
-    return Spec(absl::StrCat("model { tokenizer: \"", Path("vocab"),
-                    "\" encoder { preset: CUSTOM layers: 2 hidden: 128 heads: 2 intermediate: 512 "
-                    "max_positions: 64 } } masked_lm { max_tokens: 32 } validation { files: \"",
-                    Path("text.txt"), "\" } evaluation { every_steps: 3 }"),
-        "text.txt", run, 8);
+    LoadedSpec loaded =
+        Spec(absl::StrCat("model { tokenizer: \"", Path("vocab"),
+                 "\" encoder { preset: CUSTOM layers: 2 hidden: 128 heads: 2 intermediate: 512 "
+                 "max_positions: 64 } } masked_lm { max_tokens: 32 } validation { files: \"",
+                 Path("text.txt"), "\" } evaluation { every_steps: 3 }"),
+            "text.txt", run, 8);
+    loaded.spec.mutable_optimizer()->set_muon_rate(GetParam());
+    loaded.spec.mutable_optimizer()->set_ema_decay(GetParam() > 0 ? 0.9f : 0);
+    return loaded;
   }
 };
 
 // In bf16, if the machine has it: no rounded weight is in a file.
-TEST_F(RunOfRanksTest, LeavesTheFilesOfOneRank) {
+TEST_P(RunOfRanksTest, LeavesTheFilesOfOneRank) {
   const auto one = Train(RunSpec("one"));
   ASSERT_TRUE(one.ok()) << one.status();
   const LoadedSpec spec = RunSpec("three");
@@ -200,6 +210,9 @@ TEST_F(RunOfRanksTest, LeavesTheFilesOfOneRank) {
            "step-00000008/optimizer.safetensors"})
     EXPECT_TRUE(Read(Path("one/") + name) == Read(Path("three/") + name)) << name;
 }
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, RunOfRanksTest, testing::Values(0, 2),
+    [](const auto& info) { return info.param > 0 ? "MuonAverage" : "AdamW"; });
 
 TEST(RanksTest, TheOuterStepMovesToTheMean) {
   DistributedSpec spec;

@@ -254,6 +254,7 @@ TEST_F(TrainerTest, RecipesResumeWithTheSameBits) {
     loaded.spec.mutable_batch()->set_warmup_from(0.25f);
     loaded.spec.mutable_optimizer()->set_ema_decay(0.9f);
     loaded.spec.mutable_optimizer()->set_clip_updates(true);
+    loaded.spec.mutable_optimizer()->set_muon_rate(1);
     loaded.spec.mutable_validation()->add_files(Path("text.txt"));
     loaded.spec.mutable_evaluation()->set_every_steps(5);
     return loaded;
