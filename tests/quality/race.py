@@ -1,0 +1,78 @@
+"""Trains OUT/start on OUT/steps.jsonl (see batches.cc) in PyTorch for MINUTES, and saves OUT/torch.
+
+race.py OUT MINUTES [muon]. The strongest loop that transformers offers on a CPU: bf16, sdpa, logits of masked tokens
+only, fused AdamW, and sequences of similar length together so that little is padded. The learning rate
+and the batch follow the share of the time, as with schedule.time_budget_minutes. muon: torch.optim.Muon for the matrices of the blocks.
+"""
+import json, sys, time
+import torch
+from transformers import ModernBertConfig, ModernBertForMaskedLM
+
+folder, seconds, muon = sys.argv[1], 60 * float(sys.argv[2]), "muon" in sys.argv[3:]
+config = ModernBertConfig.from_pretrained(folder + "/start")
+config.reference_compile = False
+model = ModernBertForMaskedLM.from_pretrained(folder + "/start", config=config, attn_implementation="sdpa").float().train()
+GROUPS = 4  # of a batch, each padded to its own length
+
+
+def groups(data):
+    sequences, rows = data["sequences"], iter(zip(data["rows"], data["targets"]))
+    row, target = next(rows, (None, None))
+    items, first = [], 0
+    for sequence in sequences:
+        labels = [-100] * len(sequence)
+        while row is not None and row < first + len(sequence):
+            labels[row - first] = target
+            row, target = next(rows, (None, None))
+        items.append((sequence, labels))
+        first += len(sequence)
+    items.sort(key=lambda item: len(item[0]))
+    size = -(-len(items) // GROUPS)
+    for at in range(0, len(items), size):
+        part = items[at : at + size]
+        longest = len(part[-1][0])
+        pad = lambda xs, value: xs + [value] * (longest - len(xs))
+        yield (torch.tensor([pad(s, 0) for s, _ in part]), torch.tensor([pad([1] * len(s), 0) for s, _ in part]),
+               torch.tensor([pad(l, -100) for _, l in part]))
+
+
+blocks = [p for n, p in model.named_parameters() if p.dim() > 1 and ".layers." in n]
+taken = {id(p) for p in blocks} if muon else set()
+others = [p for p in model.parameters() if id(p) not in taken]
+decay = [p for p in others if p.dim() > 1], [p for p in others if p.dim() <= 1]
+optimizers = [torch.optim.AdamW([{"params": decay[0], "weight_decay": 0.01}, {"params": decay[1], "weight_decay": 0.0}],
+                                betas=(0.9, 0.98), eps=1e-6, fused=True)]
+factors = [1.0]
+if muon:
+    optimizers.append(torch.optim.Muon(blocks, weight_decay=0.01, momentum=0.9, ns_steps=4, adjust_lr_fn="match_rms_adamw"))
+    factors.append(2.0)
+lines = open(folder + "/steps.jsonl").readlines()
+start = time.perf_counter()
+tokens = step = at = 0
+while (share := (time.perf_counter() - start) / seconds) < 1:
+    at = max(at + 1, int(share * len(lines)))  # the batch for this share of the run: its size and share of masks
+    data = json.loads(lines[at % len(lines)])
+    count = len(data["targets"])
+    loss = 0.0
+    for ids, mask, labels in groups(data):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            hidden = model.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            place = labels.view(-1) != -100
+            logits = model.decoder(model.head(hidden.reshape(-1, hidden.shape[-1])[place]))
+        part = torch.nn.functional.cross_entropy(logits.float(), labels.view(-1)[place], reduction="sum") / count
+        part.backward()
+        loss += part.item()
+    rate = 1e-3 * min(share / 0.02, (1 - share) / 0.98)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for optimizer, factor in zip(optimizers, factors):
+        for group in optimizer.param_groups:
+            group["lr"] = rate * factor
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    tokens += sum(map(len, data["sequences"]))
+    step += 1
+    if step % 20 == 0:
+        spent = time.perf_counter() - start
+        print(f"step {step}  loss {loss:.4f}  {tokens / spent:.0f} tokens/s  {share:.3f}", file=sys.stderr, flush=True)
+model.save_pretrained(folder + "/torch")
+print(json.dumps({"steps": step, "tokens": tokens, "seconds": time.perf_counter() - start}))
