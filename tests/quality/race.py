@@ -1,6 +1,7 @@
 """Trains OUT/start on OUT/steps.jsonl (see batches.cc) in PyTorch for MINUTES, and saves OUT/torch.
 
-race.py OUT MINUTES [muon]. The strongest loop that transformers offers on a CPU: bf16, sdpa, logits of masked tokens
+race.py OUT MINUTES [muon]. The strongest loop that transformers offers on a CPU: bf16, eager attention (sdpa is slower for short
+sequences), logits of masked tokens
 only, fused AdamW, and sequences of similar length together so that little is padded. The learning rate
 and the batch follow the share of the time, as with schedule.time_budget_minutes. muon: torch.optim.Muon for the matrices of the blocks.
 """
@@ -11,8 +12,8 @@ from transformers import ModernBertConfig, ModernBertForMaskedLM
 folder, seconds, muon = sys.argv[1], 60 * float(sys.argv[2]), "muon" in sys.argv[3:]
 config = ModernBertConfig.from_pretrained(folder + "/start")
 config.reference_compile = False
-model = ModernBertForMaskedLM.from_pretrained(folder + "/start", config=config, attn_implementation="sdpa").float().train()
-GROUPS = 4  # of a batch, each padded to its own length
+model = ModernBertForMaskedLM.from_pretrained(folder + "/start", config=config, attn_implementation="eager").float().train()
+GROUPS = 2  # of a batch, each padded to its own length
 
 
 def groups(data):
