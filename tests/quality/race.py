@@ -1,9 +1,9 @@
 """Trains OUT/start on OUT/steps.jsonl (see batches.cc) in PyTorch for MINUTES, and saves OUT/torch.
 
-race.py OUT MINUTES [muon]. The strongest loop that transformers offers on a CPU: bf16, eager attention (sdpa is slower for short
-sequences), logits of masked tokens
-only, fused AdamW, and sequences of similar length together so that little is padded. The learning rate
-and the batch follow the share of the time, as with schedule.time_budget_minutes. muon: torch.optim.Muon for the matrices of the blocks.
+race.py OUT MINUTES [muon]. The fastest loop found with transformers on a CPU: bf16, eager attention (sdpa is slower
+for short sequences), logits of masked tokens only, fused AdamW, and sequences of similar length together so that
+little is padded. The learning rate and the batch follow the share of the time, as with
+schedule.time_budget_minutes. muon: torch.optim.Muon for the matrices of the blocks.
 """
 import json, sys, time
 import torch
