@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/profile.h"
 #include "core/base/threads.h"
 #include "core/ops/rows.h"
 

@@ -199,15 +199,16 @@ void Optimizer::ForNarrow(absl::FunctionRef<void(const Piece&, Mat, Mat)> f) {
 }
 
 void Optimizer::Exchange(absl::FunctionRef<Transfer(const Piece&)> of_piece) {
+  if (ranks_->size() == 1) return;
   std::vector<Ranks::Message> send, receive;
-  const auto add = [&](int rank, absl::Span<char> of_piece, std::vector<Ranks::Message>* messages) {
-    if (of_piece.empty()) return;
-    const auto n = static_cast<int64_t>(of_piece.size());
+  const auto add = [&](int rank, absl::Span<char> bytes, std::vector<Ranks::Message>* messages) {
+    if (bytes.empty()) return;
+    const auto n = static_cast<int64_t>(bytes.size());
     Ranks::Message* last = messages->empty() ? nullptr : &messages->back();
-    if (last != nullptr && last->rank == rank && last->data + last->bytes == of_piece.data()) {
+    if (last != nullptr && last->rank == rank && last->data + last->bytes == bytes.data()) {
       last->bytes += n;
     } else {
-      messages->push_back({rank, of_piece.data(), n});
+      messages->push_back({rank, bytes.data(), n});
     }
   };
   const int me = ranks_->rank();
@@ -221,7 +222,7 @@ void Optimizer::Exchange(absl::FunctionRef<Transfer(const Piece&)> of_piece) {
       if (goes(me, r)) add(r, t.bytes, &send);
     }
   }
-  if (ranks_->size() > 1) ranks_->Exchange(send, receive);
+  ranks_->Exchange(send, receive);
 }
 
 }  // namespace cloze

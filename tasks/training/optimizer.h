@@ -24,7 +24,7 @@ struct StateArray {
 };
 
 // AdamW over a parameter store, with clipping and a moving average of the weights; with muon_rate,
-// Muon over its matrices, which then have no second moment. Holds the moments of the trainable
+// Muon over its matrices, whose second moments stay zero. Holds the moments of the trainable
 // parameters in this rank's shard, in the layout of the store's gradients.
 class Optimizer {
  public:
