@@ -51,8 +51,11 @@ lines = open(folder + "/steps.jsonl").readlines()
 start = time.perf_counter()
 tokens = step = at = 0
 while (share := (time.perf_counter() - start) / seconds) < 1:
-    at = max(at + 1, int(share * len(lines)))  # the batch for this share of the run: its size and share of masks
-    data = json.loads(lines[at % len(lines)])
+    # The batch for this share of the run, which decides on its rate, size and masks.
+    at = max(at + 1, int(share * len(lines)))
+    if at >= len(lines):
+        sys.exit("steps.jsonl has too few steps")
+    data = json.loads(lines[at])
     count = len(data["targets"])
     loss = 0.0
     for ids, mask, labels in groups(data):
@@ -63,11 +66,10 @@ while (share := (time.perf_counter() - start) / seconds) < 1:
         part = torch.nn.functional.cross_entropy(logits.float(), labels.view(-1)[place], reduction="sum") / count
         part.backward()
         loss += part.item()
-    rate = 1e-3 * min(share / 0.02, (1 - share) / 0.98)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     for optimizer, factor in zip(optimizers, factors):
         for group in optimizer.param_groups:
-            group["lr"] = rate * factor
+            group["lr"] = data["rate"] * factor
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     tokens += sum(map(len, data["sequences"]))

@@ -3,7 +3,7 @@
 # same time. Files have one sentence per line. PyTorch trains the same encoder from the same start on the same sentences,
 # with the parts of the recipe that it has: all but causal sequences (MUON= also leaves out Muon, which old versions
 # lack). Cloze also trains for half of the time: if its loss is then lower, it needs less than half of the time.
-# STEPS: batches to prepare for PyTorch; about as many as it will need.
+# STEPS: batches to prepare for PyTorch; more than it will need.
 # CLOZE, BATCHES: the programs; CLOZE_PYTHON, CLOZE_PYTHON_WORK, CLOZE_PYTHON_SEES: see tests/e2e/transformers.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,17 +13,16 @@ cloze=${CLOZE:-$here/../../build/cloze} batches=${BATCHES:-$here/../../build/tes
 python=${CLOZE_PYTHON:-python3}
 work=${CLOZE_PYTHON_WORK:-$(mktemp -d)} sees=${CLOZE_PYTHON_SEES:-}
 [ -n "$sees" ] || sees=$work
+[ -n "${CLOZE_PYTHON_WORK:-}" ] || trap 'rm -rf "$work"' EXIT
 spec=$here/../../tools/specs/pretrain_hour.textproto
 settings=(model.tokenizer="$work/vocab" train.files="$text" validation.files="$validation"
   output.cache_directory="$work/cache")
 [ -d "$work/vocab" ] || "$cloze" vocab --text "$text" --size 8192 --no-lowercase --out "$work/vocab" 2> /dev/null
 
-# Arguments: name of the run, minutes, further settings.
+# Arguments: name of the run, minutes.
 train() {
-  local name=$1 time=$2
-  shift 2
-  "$cloze" pretrain "$spec" "${settings[@]/#/--set=}" "${@/#/--set=}" --set output.directory="$work/$name" \
-    --set schedule.time_budget_minutes="$time" --set evaluation.every_steps=1000000 > /dev/null 2> "$work/$name.log"
+  "$cloze" pretrain "$spec" "${settings[@]/#/--set=}" --set output.directory="$work/$1" \
+    --set schedule.time_budget_minutes="$2" --set evaluation.every_steps=1000000 > /dev/null 2> "$work/$1.log"
 }
 # Prints the loss of a model folder. Arguments: name, folder.
 report() {
