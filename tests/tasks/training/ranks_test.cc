@@ -96,7 +96,7 @@ TEST_P(OptimizerOfRanksTest, HasTheBitsOfOneRank) {
   const auto train = [&](Ranks& ranks, ParamStore& store) {
     Optimizer optimizer(&store, spec, &ranks);
     for (int step = 0; step < 3; ++step) {
-      for (int64_t i = 0; i < kSize; ++i) store.grads()[i] = Gradient(i + step);
+      for (int64_t i = 0; i < std::ssize(store.grads()); ++i) store.grads()[i] = Gradient(i + step);
       optimizer.Step(0.1, optimizer.GradNorm());
     }
     optimizer.SwapAverage();
