@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostAdapters = 32;  // for which records are read at once
 
 // Reports what did not fit; kData if lines were wrong.
-absl::Status Report(const Predictor& predictor, const InferOptions& options) {
+absl::Status ReportProblems(const Predictor& predictor, const InferOptions& options) {
   ReportCut(predictor.cut());
   if (predictor.failed() == 0) return absl::OkStatus();
   return Error(Exit::kData, SourceOf(options.input), ": ",
@@ -190,7 +190,7 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
     }));
     return answers.Finish();
   }));
-  return Report(predictor, options);
+  return ReportProblems(predictor, options);
 }
 
 absl::Status AnswerRecords(
@@ -201,7 +201,7 @@ absl::Status AnswerRecords(
       return answers.Write(record, {}, answer);
     });
   }));
-  return Report(predictor, options);
+  return ReportProblems(predictor, options);
 }
 
 void ReportCut(const CutCounts& cut) {
