@@ -189,7 +189,8 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     const double asked = SteadySeconds();
     const absl::StatusOr<StepData> data = next.get();
     const double waited = SteadySeconds() - asked;
-    if (!data.ok()) return SaveBefore(data.status());
+    const absl::Status read = ranks().Agree(data.status());
+    if (!read.ok()) return SaveBefore(read);
     next = fetch(data->next, pace_->Done(state_.step() + 1));
     RETURN_IF_ERROR(Step(*data, waited));
     const double before = pace_->done();

@@ -95,6 +95,24 @@ signal LAUNCHER 2 137
 ranks 3 pretrain lm.textproto $longer || fail "after the signals: $(cat err)"
 same long-one 00000080
 
+# A rank that cannot read its data ends the job by name, and what was learned is saved. Rank 1 has a cache of its own.
+mkdir elsewhere
+cp lm.textproto text.txt elsewhere
+run=$PWD/unread endless="--set schedule.steps=1000000 --set output.checkpoint_every_steps=1000000"
+$mpirun -n 2 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || cd elsewhere; exec "$0" "$@"' "$mpi_program" \
+  pretrain lm.textproto $endless --set output.cache_directory=cache --set output.directory="$run" > out 2> err < /dev/null &
+job=$!
+for _ in $(seq 300); do
+  [ "$(logged)" -gt 3 ] && break
+  sleep 0.05
+done
+for store in elsewhere/cache/*/; do truncate -s 1 "$store"/*; done
+status=0
+wait $job || status=$?
+[ $status = 65 ] || fail "unreadable data: exit $status: $(cat err)"
+grep -q 'rank 1 on .*: cache/' err || fail "unreadable data: $(cat err)"
+compgen -G "$run/step-*" > saved || fail "unreadable data: nothing was saved"
+
 # Ranks that differ are refused by name, and leave nothing.
 run=other
 $mpirun -n 2 sh -c '"$0" "$@" --set seed=$((1 + ${OMPI_COMM_WORLD_RANK:-$PMI_RANK}))' \
