@@ -46,7 +46,7 @@ optimizers = [torch.optim.AdamW([{"params": decay[0], "weight_decay": 0.01}, {"p
 factors = [1.0]
 if muon:
     optimizers.append(torch.optim.Muon(blocks, weight_decay=0.01, momentum=0.9, ns_steps=4, adjust_lr_fn="match_rms_adamw"))
-    factors.append(2.0)
+    factors.append(0.5)  # muon_rate
 lines = open(folder + "/steps.jsonl").readlines()
 start = time.perf_counter()
 tokens = step = at = 0

@@ -30,8 +30,11 @@ report() {
 }
 train all "$minutes"
 train half "$(awk "BEGIN { print $minutes / 2 }")"
+# The spec's rate is for embeddings beside Muon; with AdamW alone, blocks want a lower one.
+rate=(--set optimizer.learning_rate=1e-3)
+[ -z "${MUON:-}" ] || rate=()
 "$cloze" spec print "$spec" "${settings[@]/#/--set=}" --set output.directory="$work/none" \
-  --set masked_lm.causal_share=0 > "$work/torch.textproto"
+  --set masked_lm.causal_share=0 "${rate[@]}" > "$work/torch.textproto"
 "$batches" "$work/torch.textproto" "$steps" "$work"
 cp "$here/race.py" "$work/"
 $python "$sees/race.py" "$sees" "$minutes" ${MUON:+muon}
