@@ -21,8 +21,8 @@ endif()
 if(CLOZE_SANITIZE)
   target_compile_options(cloze_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(cloze_flags INTERFACE -fsanitize=address,undefined)
-  # The tables of UBSan hold 1.2 million addresses. In a program that can lie anywhere, adding its place to
-  # each of them takes half of every start, and the tests start it some thousand times.
+  # The tables of UBSan hold 1.2 million addresses. Adjusting them in a program that can lie anywhere takes
+  # half of every start, and the tests start it often.
   set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(cloze_flags INTERFACE -fno-pie)
   target_link_options(cloze_flags INTERFACE -no-pie)
