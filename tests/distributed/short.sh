@@ -65,14 +65,17 @@ grep -q 'no answer for 1 s from rank 0 on' err || fail "a silent rank 0: $(cat e
 # A rank is told to stop, is killed, is stopped; mpirun is killed. The next job, of other size, continues.
 run=stopped longer="--set schedule.steps=80 --set output.checkpoint_every_steps=10"
 "$program" pretrain lm.textproto $longer --set output.directory=long-one > /dev/null 2> err || fail "$(cat err)"
-logged() { cat $run/log.jsonl 2> /dev/null | wc -l; }
+logged() { cat "$run/log.jsonl" 2> /dev/null | wc -l; }
+await_log() {  # lines that the log of $run must exceed
+  for _ in $(seq 300); do
+    [ "$(logged)" -gt "$1" ] && break
+    sleep 0.05
+  done
+}
 signal() {  # name ranks expected-exit of mpirun
   $mpirun -n "$2" "$mpi_program" pretrain lm.textproto $longer --set output.directory=$run --set distributed.timeout_seconds=2 > out 2> err < /dev/null &
   local job=$! children=""
-  for _ in $(seq 300); do
-    [ "$(logged)" -gt "$lines" ] && break
-    sleep 0.05
-  done
+  await_log "$lines"
   children=$(ranks_below $job) || fail "$1: no ranks: $(cat err)"
   if [ "$1" = LAUNCHER ]; then kill -9 $job; else kill "-$1" "$(echo "$children" | tail -1)"; fi
   local status=0
@@ -98,20 +101,18 @@ same long-one 00000080
 # A rank that cannot read its data ends the job by name, and what was learned is saved. Rank 1 has a cache of its own.
 mkdir elsewhere
 cp lm.textproto text.txt elsewhere
-run=$PWD/unread endless="--set schedule.steps=1000000 --set output.checkpoint_every_steps=1000000"
+run=$PWD/unread
 $mpirun -n 2 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || cd elsewhere; exec "$0" "$@"' "$mpi_program" \
-  pretrain lm.textproto $endless --set output.cache_directory=cache --set output.directory="$run" > out 2> err < /dev/null &
+  pretrain lm.textproto --set schedule.steps=1000000 --set output.checkpoint_every_steps=1000000 \
+  --set output.cache_directory=cache --set output.directory="$run" > out 2> err < /dev/null &
 job=$!
-for _ in $(seq 300); do
-  [ "$(logged)" -gt 3 ] && break
-  sleep 0.05
-done
+await_log 3
 for store in elsewhere/cache/*/; do truncate -s 1 "$store"/*; done
 status=0
 wait $job || status=$?
 [ $status = 65 ] || fail "unreadable data: exit $status: $(cat err)"
 grep -q 'rank 1 on .*: cache/' err || fail "unreadable data: $(cat err)"
-compgen -G "$run/step-*" > saved || fail "unreadable data: nothing was saved"
+compgen -G "$run/step-*" > out || fail "unreadable data: nothing was saved"
 
 # Ranks that differ are refused by name, and leave nothing.
 run=other
