@@ -1,15 +1,15 @@
 """Trains OUT/start on OUT/steps.jsonl (see batches.cc) in PyTorch for MINUTES, and saves OUT/torch.
 
-race.py OUT MINUTES [muon]. The fastest loop found with transformers on a CPU: bf16, eager attention (sdpa is slower
+race.py OUT MINUTES [MUON_RATE]. The fastest loop found with transformers on a CPU: bf16, eager attention (sdpa is slower
 for short sequences), logits of masked tokens only, fused AdamW, and sequences of similar length together so that
 little is padded. The learning rate and the batch follow the share of the time, as with
-schedule.time_budget_minutes. muon: torch.optim.Muon for the matrices of the blocks.
+schedule.time_budget_minutes. MUON_RATE, as optimizer.muon_rate: torch.optim.Muon for the matrices of the blocks.
 """
 import json, sys, time
 import torch
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 
-folder, seconds, muon = sys.argv[1], 60 * float(sys.argv[2]), "muon" in sys.argv[3:]
+folder, seconds, muon_rate = sys.argv[1], 60 * float(sys.argv[2]), float((sys.argv[3:] or [0])[0])
 config = ModernBertConfig.from_pretrained(folder + "/start")
 config.reference_compile = False
 model = ModernBertForMaskedLM.from_pretrained(folder + "/start", config=config, attn_implementation="eager").float().train()
@@ -38,15 +38,15 @@ def groups(data):
 
 
 blocks = [p for n, p in model.named_parameters() if p.dim() > 1 and ".layers." in n]
-taken = {id(p) for p in blocks} if muon else set()
+taken = {id(p) for p in blocks} if muon_rate else set()
 others = [p for p in model.parameters() if id(p) not in taken]
 decay = [p for p in others if p.dim() > 1], [p for p in others if p.dim() <= 1]
 optimizers = [torch.optim.AdamW([{"params": decay[0], "weight_decay": 0.01}, {"params": decay[1], "weight_decay": 0.0}],
                                 betas=(0.9, 0.98), eps=1e-6, fused=True)]
 factors = [1.0]
-if muon:
+if muon_rate:
     optimizers.append(torch.optim.Muon(blocks, weight_decay=0.01, momentum=0.9, ns_steps=4, adjust_lr_fn="match_rms_adamw"))
-    factors.append(0.5)  # muon_rate
+    factors.append(muon_rate)
 lines = open(folder + "/steps.jsonl").readlines()
 start = time.perf_counter()
 tokens = step = at = 0

@@ -37,7 +37,7 @@ rate=(--set optimizer.learning_rate=1e-3)
   --set masked_lm.causal_share=0 "${rate[@]}" > "$work/torch.textproto"
 "$batches" "$work/torch.textproto" "$steps" "$work"
 cp "$here/race.py" "$work/"
-$python "$sees/race.py" "$sees" "$minutes" ${MUON:+muon}
+$python "$sees/race.py" "$sees" "$minutes" ${MUON:+"$(sed -n 's/.* muon_rate: \([0-9.]*\).*/\1/p' "$spec")"}
 cp "$work"/vocab/* "$work/torch/"
 report "cloze, $minutes minutes" "$work/all"
 report "cloze, half of that" "$work/half"
