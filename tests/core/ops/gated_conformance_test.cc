@@ -14,7 +14,7 @@ Entry GatedEntry(const char* name, ActivationKind kind, int64_t rows, int64_t co
   e.path = {1, 3, type};
   e.inputs = {{"u", Role::kStream, RandomTable(rows, 2 * cols, 1, 2)}};
   e.SetReference([=]<typename S>(const Tables<S>& in) { return Tables<S>{Gated(kind, in[0])}; });
-  e.run = [=, path = e.path](const Inputs& p) {
+  e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat u = s.Put(p.inputs[0]), y = s.New(rows, cols);
     GatedForward(kind, u, y);

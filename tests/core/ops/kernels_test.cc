@@ -159,8 +159,8 @@ TEST_P(Isa, Pack) {
         const int64_t across = (cols + block - 1) / block, down = (depth + deep - 1) / deep;
         Guarded from(weights, DType::kF32), to(Table<float>(across * down, deep * block), type());
         const int64_t step = weights.cols;
-        kernels().pack[type()]({depth, cols, by_columns ? step : 1, by_columns ? 1 : step, deep,
-            block, deep * block, down * deep * block, from.f32(), to.data()});
+        kernels().pack[type()]({depth, cols, by_columns ? step : 1, by_columns ? 1 : step,
+            {deep, block, deep * block, down * deep * block}, from.f32(), to.data()});
         Table<float> expected(across * down, deep * block);
         for (int64_t k = 0; k < depth; ++k) {
           for (int64_t n = 0; n < cols; ++n) {
@@ -208,9 +208,11 @@ TEST_P(Isa, Attention) {
     int64_t tokens, dim;
     Visibility visible = {};
   };
-  for (const auto& [tokens, dim, visible] :
+  for (const Case& c :
       {Case{1, 8}, {2, 20}, {17, 64}, {49, 20}, {130, 8}, {1, 8, {0, 0}}, {70, 20, {2, 2}},
           {260, 8, {16, 16}}, {200, 20, {30, 0}}, {200, 20, {kAllKeys, 0, 90}}}) {
+    const int64_t tokens = c.tokens, dim = c.dim;
+    const Visibility visible = c.visible;
     const float p = tokens == 2 ? 0 : 0.1;
     const std::string what =
         absl::StrCat("attention over ", tokens, " tokens, head dimension ", dim);
