@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds, and runs every test: the tests of what ships and of numerical code
 # in a Release build, numerical code again and everything else with AddressSanitizer and UBSan
-# (tests/CMakeLists.txt says which). The last line is "N passed, N failed" over both builds; the exit
+# (tests/CMakeLists.txt says which). The build with sanitizers is clang's where clang is complete. The last line is "N passed, N failed" over both builds; the exit
 # status is 0 if none failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -72,11 +72,17 @@ if ! tools/setup.sh; then
   finish
 fi
 
-# For the checks of tests/rules/lint.sh, which are skipped without.
+# For the build with sanitizers and the checks of tests/rules/lint.sh, which are skipped without.
 tools/setup.sh clang clang-format clang-tidy libclang-rt-dev libomp-dev || echo "test.sh: goes on without clang"
 
 run release build shipped_tests checked
 # Containers may forbid the leak checker's ptrace; everything else stays on.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+# Clang compiles it in a quarter less time than g++, and checks the tree for its own warnings meanwhile. A
+# folder keeps the compiler that it was configured with.
+if echo 'int main() {}' | clang++ -fopenmp=libomp -fsanitize=address,undefined -x c++ -o /dev/null - 2> /dev/null; then
+  export CXX=clang++
+  export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.txt:print_suppressions=0}
+fi
 run asan build-asan checked_tests shipped
 finish

@@ -11,20 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/sanitized.h"
+
 namespace cloze {
 namespace {
 
 using testing::Contains;
 using testing::IsEmpty;
 using testing::MatchesRegex;
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // The program's headers, dynamic section and imports.
 class Elf {

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/sanitized.h"
 #include "tests/tools/run.h"
 
 namespace cloze {
@@ -351,12 +352,6 @@ TEST(OddInput, IsTaken) {
   EXPECT_EQ(tags.exit, 0) << tags.err;
   EXPECT_THAT(tags.err, HasSubstr("train: 2 examples"));
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // A run that resumes with too little memory ends with one message and a sound checkpoint.
 TEST(OutOfMemory, LeavesTheCheckpointSound) {

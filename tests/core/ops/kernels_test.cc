@@ -10,6 +10,7 @@
 
 #include "tests/core/ops/runnable.h"
 #include "tests/reference/conformance.h"
+#include "tests/sanitized.h"
 
 namespace cloze {
 
@@ -350,12 +351,6 @@ TEST(Dispatch, PicksTheBestTableUnlessTold) {
   EXPECT_STREQ(GetKernels().name, expected->name);
 }
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitizers = true;
-#else
-constexpr bool kSanitizers = false;
-#endif
-
 // Repeats all op tests in processes limited to each lower instruction set. Kernels are compiled
 // without sanitizers, so a build with them, which is slow, tries AVX2 only, for the code around the
 // kernels.
@@ -364,7 +359,7 @@ TEST(Dispatch, EveryIsaConforms) {
   std::vector<const Kernels*> lesser = Runnable();
   lesser.pop_back();
   for (const Kernels* table : lesser) {
-    if (kSanitizers && absl::string_view(table->name) != "avx2") continue;
+    if (kSanitized && absl::string_view(table->name) != "avx2") continue;
     const std::string command = absl::StrCat("CLOZE_MAX_ISA=", table->name, " /proc/", getpid(),
         "/exe --gtest_brief=1 "
         "--gtest_filter='*Conformance*:Dispatch.PicksTheBestTableUnlessTold' >&2");

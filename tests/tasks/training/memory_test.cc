@@ -10,6 +10,7 @@
 #include "encoder/families/families.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/step.h"
+#include "tests/sanitized.h"
 
 namespace cloze {
 namespace {
@@ -146,12 +147,6 @@ TEST(ChooseMicroTokens, RefusesWhatCannotFit) {
   EXPECT_THAT(std::string(endless.message()), HasSubstr("this machine has"));
   EXPECT_EQ(note, "");
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Kilobytes of a line of /proc/self/status, in bytes.
 int64_t StatusBytes(const char* key) {
