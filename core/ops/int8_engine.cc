@@ -64,10 +64,12 @@ void MultiplyRows(
 bool ForRowTasks(int64_t n, absl::FunctionRef<void(int64_t row, int64_t rows)> f) {
   const int64_t threads = Threads();
   if (n < kLeastTaskRows * threads) return false;
-  const int64_t tasks = RoundUp(CeilDiv(n, kMostTaskRows), threads);
+  const int64_t blocks = CeilDiv(n, kInt8RowBlock),
+                tasks = std::min(blocks, RoundUp(CeilDiv(n, kMostTaskRows), threads));
   ParallelFor(tasks, [&](int64_t i) {
-    const int64_t row = n * i / tasks;
-    f(row, n * (i + 1) / tasks - row);
+    const int64_t row = blocks * i / tasks * kInt8RowBlock,
+                  end = std::min(n, blocks * (i + 1) / tasks * kInt8RowBlock);
+    f(row, end - row);
   });
   return true;
 }

@@ -34,6 +34,8 @@ class AmxTiles {
       uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
       uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
     } config;
+    // GCC 12 sees only the first 8 bytes as used, and might not store the others before.
+    __asm__ volatile("" : : "r"(&config) : "memory");
     _tile_loadconfig(&config);
   }
   ~AmxTiles() { _tile_release(); }

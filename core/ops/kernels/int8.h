@@ -86,32 +86,88 @@ void PackInt8(const Int8PackArgs& p) {
   }
 }
 
+// The values of a row and 0 lie between these.
+struct Range {
+  float least, most;
+};
+CLOZE_INLINE Range RangeOf(int64_t n, const float* x) {
+  VF most = {}, least = {};
+  Sweep(n, [&](auto at) {
+    const VF v = at(x);
+    most = Max(most, v);
+    least = Max(least, -v);
+  });
+  return {-MaxLane(least), MaxLane(most)};
+}
+// The bits of bf16 are ordered as integers: the largest signed one belongs to the largest value
+// from 0 on, the largest unsigned one to the least value up to 0.
+CLOZE_INLINE Range RangeOf(int64_t n, const bf16* x) {
+  typedef int16_t VS __attribute__((vector_size(W * 4)));
+  typedef uint16_t VUS __attribute__((vector_size(W * 4)));
+  VS most = {};
+  VUS least = VUS{} + uint16_t{0x8000};
+  const auto add = [&](VS v) {
+    most = v > most ? v : most;
+    least = (VUS)v > least ? (VUS)v : least;
+  };
+  VS v;
+  int64_t c = 0;
+  for (; c + 2 * W <= n; c += 2 * W) {
+    __builtin_memcpy(&v, x + c, sizeof(v));
+    add(v);
+  }
+  v = VS{};
+  __builtin_memcpy(&v, x + c, (n - c) * sizeof(*x));
+  add(v);
+  const auto lanes = [](VI bits, float sign) {
+    return sign * MaxLane(Max(AsFloat(bits << 16) * sign, AsFloat(bits & ~0xFFFF) * sign));
+  };
+  return {lanes((VI)least, -1), lanes((VI)most, 1)};
+}
+
+#ifdef __AVX512BW__
+// Stores 4 W values, rounded to the nearest bytes.
+CLOZE_INLINE void StoreRounded(uint8_t* to, const VF (&v)[4]) {
+  __m512i i[4];
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) i[k] = _mm512_maskz_cvtps_epi32(-1, (__m512)v[k]);
+  const __m512i bytes =
+      _mm512_packus_epi16(_mm512_packs_epi32(i[0], i[1]), _mm512_packs_epi32(i[2], i[3]));
+  const VI order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  const __m512i rows = _mm512_maskz_permutexvar_epi32(-1, (__m512i)order, bytes);
+  __builtin_memcpy(to, &rows, sizeof(rows));
+}
+#endif
+
 // Each row has its own scale and zero point, so that its bits do not depend on other rows.
 template <typename T>
 void QuantizeRows(const QuantizeArgs& a) {
   for (int64_t r = 0; r < a.to.rows; ++r) {
     const T* x = static_cast<const T*>(a.x) + r * a.stride;
     uint8_t* q = a.to.q + r * a.to.depth;
-    VF high = {}, low = {};
-    Sweep(a.cols, [&](auto at) {
-      const VF v = at(x);
-      high = Max(high, v);
-      low = Max(low, -v);
-    });
-    const float least = -MaxLane(low), range = MaxLane(high) - least;
-    const float inverse = range > 1e-35f ? 255 / range : 0;
-    const float zero = __builtin_rintf(-least * inverse);
-    a.to.scale[r] = range / 255;
+    const Range range = RangeOf(a.cols, x);
+    const float width = range.most - range.least, inverse = width > 1e-35f ? 255 / width : 0,
+                zero = __builtin_rintf(-range.least * inverse);
+    a.to.scale[r] = width / 255;
     a.to.zero[r] = static_cast<int32_t>(zero);
-    const VF shift = Splat(12582912.0f + zero), least_q = Splat(12582912.0f),
-             most_q = Splat(12582912.0f + 255);
-    Sweep(a.cols, [&](auto at) {
-      const VF rounded = at(x) * inverse + shift;
-      const VI v = AsInt(Max(Min(rounded, most_q), least_q)) - 0x4B400000;
-      if (at.n == W) return StoreBytes(q + at.c, v);
+    int64_t c = 0;
+#ifdef __AVX512BW__
+    for (; c + 4 * W <= a.cols; c += 4 * W) {
+      VF v[4];
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) v[k] = Load(x + c + k * W) * inverse + zero;
+      StoreRounded(q + c, v);
+    }
+#endif
+    const VF least = {}, most = Splat(255);
+    Sweep(a.cols - c, [&](auto at) {
+      // Adding 1.5 * 2^23 rounds to an integer, ties to even.
+      const VF v = Max(Min(at(x + c) * inverse + zero, most), least);
+      const VI rounded = AsInt(v + 12582912.0f) - 0x4B400000;
+      if (at.n == W) return StoreBytes(q + c + at.c, rounded);
       uint8_t part[W];
-      StoreBytes(part, v);
-      __builtin_memcpy(q + at.c, part, at.n);
+      StoreBytes(part, rounded);
+      __builtin_memcpy(q + c + at.c, part, at.n);
     });
     __builtin_memset(q + a.cols, 0, a.to.depth - a.cols);
   }

@@ -35,18 +35,26 @@ struct Int8Case {
   int Weight(int64_t n, int64_t k) const {
     return q[n / kInt8Cols * depth * kInt8Cols + k / 4 * 4 * kInt8Cols + n % kInt8Cols * 4 + k % 4];
   }
-  void Run(const Kernels& kernels, const float* bias) {
+  // The value of y before its activation, from the quantized operands.
+  double Exact(int64_t r, int64_t n, const Table<float>& bias) const {
+    double sum = 0;
+    for (int64_t k = 0; k < x.cols; ++k)
+      sum += (rows.q[r * depth + k] - rows.zero[r]) * Weight(n, k);
+    return sum * rows.scale[r] * scale[n] + bias.v[n];
+  }
+  void Run(const Kernels& kernels, const float* bias, const ActivationKind* act = nullptr) {
     kernels.pack_int8({w.cols, depth, w.rows, w.stride, w.f32(), q, scale, sum});
     kernels.quantize_rows[x.type]({x.cols, x.stride, x.data, rows});
-    kernels.int8_product[y.type]({w.rows, y.stride, rows, q, scale, sum, bias, y.data});
+    kernels.int8_product[y.type]({w.rows, y.stride, rows, q, scale, sum, bias, y.data, act});
   }
 };
 
-// A row with large values of one sign, one of zeros, one of tiny values, the others random.
+// Rows with large values of one sign, one of zeros, one of tiny values, the others random.
 Table<float> Activations(int64_t rows, int64_t cols) {
   Table<float> x = RandomTable(rows, cols, 1, 1, 0.3f);
   for (int64_t c = 0; c < cols; ++c) {
     x(0, c) = 1000;
+    if (rows > 3) x(3, c) = -1000 - c;
     if (rows > 1) x(1, c) = 0;
     if (rows > 2) x(2, c) *= 1e-38f;
   }
@@ -68,14 +76,28 @@ TEST_P(Int8Kernels, AreExactForTheQuantizedOperands) {
         ASSERT_NEAR(step * (q - c.rows.zero[r]), x(r, k), 0.501 * step + 1e-35) << r << ", " << k;
       }
       for (int64_t j = 0; j < out; ++j) {
-        double sum = 0;
-        for (int64_t k = 0; k < in; ++k)
-          sum += (c.rows.q[r * c.depth + k] - c.rows.zero[r]) * c.Weight(j, k);
-        const double expected = sum * c.rows.scale[r] * c.scale[j] + bias.v[j];
+        const double expected = c.Exact(r, j, bias);
         ASSERT_NEAR(y(r, j), expected,
             (std::fabs(expected) + std::fabs(bias.v[j])) * (1e-6 + 2 * UnitRoundoff(type)))
             << r << ", " << j;
       }
+    }
+  }
+}
+
+TEST_P(Int8Kernels, AppliesGelu) {
+  const auto& [kernels, type] = GetParam();
+  const ActivationKind gelu = ActivationKind::kGelu;
+  const Table<float> bias = RandomTable(1, 45, 3, 1, 6);
+  Int8Case c(type, RandomTable(49, 70, 1), RandomTable(45, 70, 2));
+  c.Run(*kernels, bias.v.data(), &gelu);
+  const Table<float> y = Workspace::Get(c.y);
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t j = 0; j < y.cols; ++j) {
+      const double u = c.Exact(r, j, bias), expected = u * 0.5 * std::erfc(-u * std::sqrt(0.5));
+      ASSERT_NEAR(y(r, j), expected,
+          (type == DType::kF32 ? 1e-5 : 2e-4) + std::fabs(expected) * UnitRoundoff(type) * 2)
+          << u;
     }
   }
 }
