@@ -185,6 +185,10 @@ void Product(const ProductArgs& p) {
         const auto finish = [&](int64_t i) {
           FinishBlock<T>(p, before, before.rows * i / tiles, before.rows * (i + 1) / tiles);
         };
+        if (k + depth == p.depth) {
+          PrefetchRows(MinI(kProductBlock, p.rows - m), static_cast<T*>(p.y) + m * p.y_stride + n,
+              p.y_stride);
+        }
         if (half) AmxBlock<1, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
         if (!half) AmxBlock<2, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
         if (k + depth < p.depth) continue;
