@@ -38,7 +38,7 @@ TEST_F(ReplacedTokensTest, ResumeWithTheSameBits) {
 }
 
 TEST_F(ReplacedTokensTest, BothModelsLearn) {
-  LoadedSpec spec = Pretraining("run", 400);
+  LoadedSpec spec = Pretraining("run", 600);
   spec.spec.mutable_evaluation()->set_every_steps(100);
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
@@ -46,7 +46,7 @@ TEST_F(ReplacedTokensTest, BothModelsLearn) {
   EXPECT_LT(Value(best, "generator_loss"), 3.0);  // ln 50 = 3.9 at the start
   EXPECT_LT(Value(best, "replaced_loss"), 0.15);
   EXPECT_GT(Value(best, "accuracy"), 0.95);
-  EXPECT_GT(Value(best, "generator_accuracy"), 0.2);  // of 42 tokens; 0.02 by chance
+  EXPECT_GT(Value(best, "generator_accuracy"), 0.4);
   EXPECT_GT(Value(best, "f1"), 0.9);
   EXPECT_NEAR(
       Value(best, "loss"), Value(best, "generator_loss") + 50 * Value(best, "replaced_loss"), 1e-9);
