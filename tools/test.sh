@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds, and runs every test: the tests of what ships and of numerical code
 # in a Release build, numerical code again and everything else with AddressSanitizer and UBSan
-# (tests/CMakeLists.txt says which). The build with sanitizers is clang's where clang is complete. The last line is "N passed, N failed" over both builds; the exit
-# status is 0 if none failed.
+# (tests/CMakeLists.txt says which). The build with sanitizers is clang's where clang is complete. The last
+# line is "N passed, N failed" over both builds; the exit status is 0 if none failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 

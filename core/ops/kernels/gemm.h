@@ -104,16 +104,6 @@ CLOZE_INLINE void AmxBlock(int64_t tiles, AmxOperand a, AmxOperand b, float* c, 
 
 #undef CLOZE_TILE_PRODUCT
 
-// Prefetches 32 columns of `rows` rows of y, `stride` elements apart, which are written soon.
-// Without it, a write to memory that is not in the cache stops the matrix unit as well.
-template <typename T>
-CLOZE_INLINE void PrefetchRows(int64_t rows, T* y, int64_t stride) {
-  for (int64_t r = 0; r < rows; ++r, y += stride) {
-    __builtin_prefetch(y, 1);
-    if (sizeof(T) == 4) __builtin_prefetch(y + 16, 1);
-  }
-}
-
 // 16 M rows of c, all columns, over `depth` units (both multiples of 16).
 template <int M>
 CLOZE_INLINE void AmxRows(int64_t cols, int64_t depth, const float* a, int64_t a_row,

@@ -139,6 +139,15 @@ struct SumBlock {
   const float* sums = nullptr;  // [rows, kProductBlock]
 };
 
+// Prefetches `rows` rows of a block of y, which FinishBlock writes soon.
+template <typename T>
+CLOZE_INLINE void PrefetchBlock(int64_t rows, T* y, int64_t stride) {
+  for (int64_t r = 0; r < rows; ++r, y += stride) {
+    __builtin_prefetch(y, 1);
+    if (sizeof(T) == 4) __builtin_prefetch(y + 16, 1);
+  }
+}
+
 // y (+)= sums + bias for rows [begin, end) of a block.
 template <typename T>
 CLOZE_INLINE void FinishBlock(
@@ -186,7 +195,7 @@ void Product(const ProductArgs& p) {
           FinishBlock<T>(p, before, before.rows * i / tiles, before.rows * (i + 1) / tiles);
         };
         if (k + depth == p.depth) {
-          PrefetchRows(MinI(kProductBlock, p.rows - m), static_cast<T*>(p.y) + m * p.y_stride + n,
+          PrefetchBlock(MinI(kProductBlock, p.rows - m), static_cast<T*>(p.y) + m * p.y_stride + n,
               p.y_stride);
         }
         if (half) AmxBlock<1, 2>(tiles, a, b, sums, kProductBlock, k > 0, finish);
