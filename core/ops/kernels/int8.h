@@ -52,6 +52,11 @@ CLOZE_INLINE void StoreBytes(uint8_t* to, VI v) {
 #endif
 }
 
+// Rounds |v| < 2^22 to the nearest integer, ties to even.
+CLOZE_INLINE VI NearestInt(VF v) {
+  return AsInt(v + 12582912.0f) - 0x4B400000;  // adding 1.5 * 2^23 rounds
+}
+
 // Panels of one column at a time; called once for each weight.
 void PackInt8(const Int8PackArgs& p) {
   constexpr int64_t kPanelRow = kInt8Cols * kInt8Unit;
@@ -69,8 +74,7 @@ void PackInt8(const Int8PackArgs& p) {
     VI sums = {};
     int64_t end = 0;
     Sweep(depth, [&](auto at) {
-      // Adding 1.5 * 2^23 rounds to an integer, ties to even.
-      const VI q = AsInt(at(from) * inverse + 12582912.0f) - 0x4B400000;
+      const VI q = NearestInt(at(from) * inverse);
       uint8_t bytes[W];
       StoreBytes(bytes, q);
       for (int64_t i = 0; i < W; i += kInt8Unit)
@@ -161,9 +165,7 @@ void QuantizeRows(const QuantizeArgs& a) {
 #endif
     const VF least = {}, most = Splat(255);
     Sweep(a.cols - c, [&](auto at) {
-      // Adding 1.5 * 2^23 rounds to an integer, ties to even.
-      const VF v = Max(Min(at(x + c) * inverse + zero, most), least);
-      const VI rounded = AsInt(v + 12582912.0f) - 0x4B400000;
+      const VI rounded = NearestInt(Max(Min(at(x + c) * inverse + zero, most), least));
       if (at.n == W) return StoreBytes(q + c + at.c, rounded);
       uint8_t part[W];
       StoreBytes(part, rounded);
