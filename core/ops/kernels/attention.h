@@ -182,8 +182,6 @@ template <typename T>
 void RelativeBackward(const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count,
     const float* query, const float* key, const float* ds, float* dquery, float* dkey);
 
-constexpr float kNoScore = -3e38f;
-
 // The columns of a row of scores that its query sees.
 struct SeenColumns {
   int64_t begin, end;
@@ -194,7 +192,8 @@ CLOZE_INLINE SeenColumns SeenBy(const AttentionArgs& a, const KeyRange& k, int64
   return {begin > 0 ? begin : 0, end};
 }
 
-// Loads the scores from column c on; columns that are not seen get a score below all others.
+// Loads the scores from column c on; columns that are not seen get kNoScore, below all others.
+constexpr float kNoScore = -3e38f;
 CLOZE_INLINE VF Scores(const float* row, int64_t c, const SeenColumns& seen) {
   const VF score = Load(row + c);
   if (c >= seen.begin && c + W <= seen.end) return score;
@@ -223,7 +222,7 @@ CLOZE_INLINE const float* ProbabilityFactors(
 }
 
 // Replaces a row of scores by exp(scaled score - largest) with dropout, as a packed row. Returns
-// the factor that makes it the softmax, the inverse of the sum before dropout.
+// the sum before dropout; lse[q] becomes the largest scaled score.
 template <typename T>
 CLOZE_INLINE float SoftmaxRow(
     const AttentionArgs& a, const KeyRange& k, int64_t q, float* buffer, float* row) {
@@ -250,9 +249,8 @@ CLOZE_INLINE float SoftmaxRow(
     if (factor != nullptr) e *= Load(factor + c);
     Store(packed + c, e);
   }
-  const float sum = Sum(total);
-  a.lse[q] = max + __builtin_logf(sum);
-  return 1.0f / sum;
+  a.lse[q] = max;
+  return Sum(total);
 }
 
 // Floats of the dropout factors of a row of scores, which start anywhere in a group.
@@ -267,7 +265,7 @@ void AttentionForward(const AttentionArgs& a) {
   float *rows = s.Take(s.rows * s.row), *key_t = s.Take(s.row * s.keys),
         *value_rows = s.Take(s.keys * s.row), *value_pairs = s.Take(s.keys * s.width),
         *p = s.Take(kAttentionQueries * s.span), *block = s.Take(kAttentionQueries * s.width),
-        *factor = s.Take(FactorSize(s.span)), *inverse = s.Take(kAttentionQueries),
+        *factor = s.Take(FactorSize(s.span)), *sums = s.Take(kAttentionQueries),
         *key_rows = a.relative == nullptr ? rows : s.Take(s.keys * s.row);
   PackRows(s, s.tokens, a.k, a.key_stride, key_rows);
   Transpose(s.tokens, s.row, key_rows, s.row, key_t, s.keys);
@@ -281,10 +279,14 @@ void AttentionForward(const AttentionArgs& a) {
     ProductOfRows(s, k, count, query, key_t, p);
     if (a.relative != nullptr) AddRelative<T>(a, s, q, count, query, key_rows, p);
     for (int64_t r = 0; r < count; ++r)
-      inverse[r] = SoftmaxRow<T>(a, k, q + r, factor, p + r * s.span);
+      sums[r] = SoftmaxRow<T>(a, k, q + r, factor, p + r * s.span);
+    Sweep(count, [&](auto at) {
+      at.Set(a.lse + q, at(a.lse + q) + Log(at(sums)));
+      at.Set(sums, 1.0f / at(sums));
+    });
     Gemm<kPair<T>>({count, s.width, s.Pairs(k.real), p, s.span, 1, s.FromKey(value, k.first),
         s.width, block, s.width, false});
-    StoreRows(s, count, block, inverse, static_cast<T*>(a.out) + q * a.out_stride, a.out_stride);
+    StoreRows(s, count, block, sums, static_cast<T*>(a.out) + q * a.out_stride, a.out_stride);
   }
 }
 
@@ -366,9 +368,7 @@ void AttentionBackward(const AttentionGradArgs& g) {
             *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
     for (int64_t r = 0; r < count; ++r) {
       const T *x = dout_rows + r * a.out_stride, *y = out_rows + r * a.out_stride;
-      VF total = {};
-      Sweep(s.dim, [&](auto at) { total += at(x) * at(y); });
-      dot[r] = Sum(total);
+      dot[r] = Sum(SumOver(s.dim, [&](auto at) { return at(x) * at(y); }));
     }
     PackRows(s, count, dout_rows, a.out_stride, dout);
     const float* block_query = query + q * s.row;

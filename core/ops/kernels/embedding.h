@@ -9,6 +9,9 @@ namespace cloze {
 #ifdef CLOZE_ISA
 namespace {
 
+// Rows of `a` are prefetched for as many rows of x ahead, because they are anywhere in memory.
+constexpr int64_t kEmbedAhead = 4;
+
 // x[r] = a[ia[r]] + b[ib[r]] + c[ic[r]], tables f32 [.., cols]; ib and ic may be null.
 template <typename T>
 void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const float* b,
@@ -17,7 +20,9 @@ void Embed(int64_t rows, int64_t cols, const float* a, const int32_t* ia, const 
     const float *ar = a + ia[r] * cols, *br = ib == nullptr ? nullptr : b + ib[r] * cols,
                 *cr = ic == nullptr ? nullptr : c + ic[r] * cols;
     T* xr = static_cast<T*>(x) + r * cols;
+    const float* next = r + kEmbedAhead < rows ? a + ia[r + kEmbedAhead] * cols : ar;
     Sweep(cols, [&](auto at) {
+      __builtin_prefetch(next + at.c);
       VF sum = at(ar);
       if (br != nullptr) sum += at(br);
       if (cr != nullptr) sum += at(cr);

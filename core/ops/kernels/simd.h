@@ -140,6 +140,21 @@ CLOZE_INLINE void Sweep(int64_t n, F f) {
   if (c < n) f(Place<false>{c, n - c});
 }
 
+// Returns the sum of f(position) over a row of n elements, by lane: of four sums, which do not wait
+// for each other.
+template <typename F>
+CLOZE_INLINE VF SumOver(int64_t n, F f) {
+  VF sums[4] = {};
+  int64_t c = 0;
+  for (; c + 4 * W <= n; c += 4 * W) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) sums[i] += f(Place<true>{c + i * W, W});
+  }
+  for (; c + W <= n; c += W) sums[0] += f(Place<true>{c, W});
+  if (c < n) sums[0] += f(Place<false>{c, n - c});
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 // 0, 1, 2, ...
 template <int... lane>
 CLOZE_INLINE VI Lanes(std::integer_sequence<int, lane...>) {
@@ -194,6 +209,18 @@ CLOZE_INLINE VF Exp(VF x) {
   const VF e = p * AsFloat((AsInt(shifted) - AsInt(magic) + 127) << 23);
 #endif
   return x < Splat(-87.33f) ? VF{} : e;
+}
+
+// The natural logarithm of a positive normal number, relative error below 2e-7. Cephes, logf.
+CLOZE_INLINE VF Log(VF x) {
+  constexpr int32_t kRootOfHalf = 0x3F3504F3;  // the mantissa is between it and sqrt(2)
+  const VI exponent = (AsInt(x) - kRootOfHalf) >> 23;
+  const VF r = AsFloat(AsInt(x) - (exponent << 23)) - 1.0f, square = r * r,
+           n = __builtin_convertvector(exponent, VF);
+  const VF q = Polynomial(r,
+      {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+          -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
+  return r + (q * r * square + n * -2.12194440e-4f - 0.5f * square) + n * 0.693359375f;
 }
 
 // Cumulative distribution (Phi) and density (phi) of the standard normal. Abramowitz &
