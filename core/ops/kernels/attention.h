@@ -192,8 +192,8 @@ CLOZE_INLINE SeenColumns SeenBy(const AttentionArgs& a, const KeyRange& k, int64
   return {begin > 0 ? begin : 0, end};
 }
 
-// Loads the scores from column c on; columns that are not seen get kNoScore, below all others.
-constexpr float kNoScore = -3e38f;
+constexpr float kNoScore = -3e38f;  // of columns that are not seen; below all others
+// Loads the scores from column c on.
 CLOZE_INLINE VF Scores(const float* row, int64_t c, const SeenColumns& seen) {
   const VF score = Load(row + c);
   if (c >= seen.begin && c + W <= seen.end) return score;
@@ -368,7 +368,7 @@ void AttentionBackward(const AttentionGradArgs& g) {
             *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;
     for (int64_t r = 0; r < count; ++r) {
       const T *x = dout_rows + r * a.out_stride, *y = out_rows + r * a.out_stride;
-      dot[r] = Sum(SumOver(s.dim, [&](auto at) { return at(x) * at(y); }));
+      dot[r] = SumOver(s.dim, [&](auto at) { return at(x) * at(y); });
     }
     PackRows(s, count, dout_rows, a.out_stride, dout);
     const float* block_query = query + q * s.row;

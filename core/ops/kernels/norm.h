@@ -60,19 +60,19 @@ void NormForward(const NormArgs& a) {
     const T *x = RowOf<const T>(a.x, r, cols), *residual = RowOf<const T>(a.residual, r, cols);
     T *z = RowOf<T>(a.z, r, cols), *y = RowOf<T>(a.y, r, cols);
     const float* factor = FactorsOf(a.in, r, cols, buffer);
-    const VF total = SumOver(cols, [&](auto at) {
+    const float total = SumOver(cols, [&](auto at) {
       VF v = residual != nullptr ? at(residual) : VF{};
       if (x != nullptr) v += factor != nullptr ? at(x) * at(factor) : at(x);
       at.Set(sum, v);
       if (z != nullptr) at.Set(z, v);
       return v;
     });
-    const float mean = Sum(total) / cols;
-    const VF squares = SumOver(cols, [&](auto at) {
+    const float mean = total / cols;
+    const float squares = SumOver(cols, [&](auto at) {
       const VF d = at.Only(at(sum) - mean);
       return d * d;
     });
-    const float rstd = 1.0f / __builtin_sqrtf(Sum(squares) / cols + a.params.epsilon);
+    const float rstd = 1.0f / __builtin_sqrtf(squares / cols + a.params.epsilon);
     a.stats.mean[r] = mean;
     a.stats.rstd[r] = rstd;
     factor = FactorsOf(a.out, r, cols, buffer);

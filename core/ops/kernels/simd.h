@@ -1,5 +1,5 @@
 // Vectors of the instruction set that the including file is compiled for: W floats, loads and
-// stores of f32 and bf16, exp and the normal distribution. Everything has internal linkage.
+// stores of f32 and bf16, exp, log and the normal distribution. Everything has internal linkage.
 #ifndef CLOZE_CORE_OPS_KERNELS_SIMD_H_
 #define CLOZE_CORE_OPS_KERNELS_SIMD_H_
 
@@ -140,21 +140,6 @@ CLOZE_INLINE void Sweep(int64_t n, F f) {
   if (c < n) f(Place<false>{c, n - c});
 }
 
-// Returns the sum of f(position) over a row of n elements, by lane: of four sums, which do not wait
-// for each other.
-template <typename F>
-CLOZE_INLINE VF SumOver(int64_t n, F f) {
-  VF sums[4] = {};
-  int64_t c = 0;
-  for (; c + 4 * W <= n; c += 4 * W) {
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) sums[i] += f(Place<true>{c + i * W, W});
-  }
-  for (; c + W <= n; c += W) sums[0] += f(Place<true>{c, W});
-  if (c < n) sums[0] += f(Place<false>{c, n - c});
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
 // 0, 1, 2, ...
 template <int... lane>
 CLOZE_INLINE VI Lanes(std::integer_sequence<int, lane...>) {
@@ -179,6 +164,21 @@ CLOZE_INLINE float Sum(VF v) {
   return Fold(v, [](VF a, VF b) { return a + b; });
 }
 CLOZE_INLINE float MaxLane(VF v) { return Fold(v, Max); }
+
+// Returns the sum of f(position), which is 0 in lanes after the last element, over a row of n
+// elements. Computes four sums that do not wait for each other.
+template <typename F>
+CLOZE_INLINE float SumOver(int64_t n, F f) {
+  VF sums[4] = {};
+  int64_t c = 0;
+  for (; c + 4 * W <= n; c += 4 * W) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) sums[i] += f(Place<true>{c + i * W, W});
+  }
+  for (; c + W <= n; c += W) sums[0] += f(Place<true>{c, W});
+  if (c < n) sums[0] += f(Place<false>{c, n - c});
+  return Sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
 
 // Horner scheme; c holds the coefficient of the highest power first.
 template <int n>
