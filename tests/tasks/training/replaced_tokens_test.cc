@@ -56,7 +56,7 @@ TEST_F(ReplacedTokensTest, BothModelsLearn) {
 // half of the sizes.
 TEST_F(ReplacedTokensTest, ModernEncodersLearn) {
   const std::string modern = "architecture: MODERN";
-  LoadedSpec spec = Pretraining("shared", 400, "", modern);
+  LoadedSpec spec = Pretraining("shared", 600, "", modern);
   spec.spec.mutable_evaluation()->set_every_steps(200);
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
