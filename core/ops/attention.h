@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// A decoder's: a query sees its own token and those before it.
+// Of a decoder: a query sees its own token and those before it.
 inline constexpr Visibility kCausal = {kAllKeys, 0};
 
 // Sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]).
@@ -31,8 +31,8 @@ struct AttentionShape {
 // out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim], where
 // a query sees the keys of its sequence that `visible` names. Rows after the last sequence become
 // zero. The work is proportional to the number of visible keys. lse [heads, rows] is kept for the
-// backward pass. probs: null, or receives the probabilities before dropout, for each sequence in
-// order [heads, tokens, tokens].
+// backward pass. probs: null, or receives the probabilities before dropout: [heads, tokens,
+// tokens] of each sequence, one sequence after the other.
 void AttentionForward(ConstMat qkv, const AttentionShape& shape, const DropoutSite& dropout,
     Arena& arena, Mat out, float* lse, float* probs = nullptr);
 // Overwrites dqkv [rows, 3 heads dim]. relative_grads: of shape.relative.

@@ -64,8 +64,8 @@ class Learner {
 
   // Gives the exact weights to all ranks, which must call it, before rank 0 writes them.
   void GatherWeights() { optimizer_->GatherWeights(); }
-  // Writes a model folder (with LoRA: an adapter folder) with tokenizer, samples and what the
-  // evaluation with these results has fitted, whose files will be moved to the folder `home`.
+  // Writes a model folder (with LoRA: an adapter folder) with the tokenizer, samples and the values
+  // fitted by the evaluation that gave `results`. The caller moves its files to the folder `home`.
   // kInternal if a weight is not finite.
   absl::Status WriteModel(
       const std::string& folder, const std::string& home, const MetricResults& results) const;

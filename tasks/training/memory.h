@@ -44,8 +44,9 @@ class MemoryPlan {
   // Returns an upper bound of the number of passes in a step.
   int64_t MostPasses(int64_t micro_tokens) const;
   int64_t MostTokens() const { return cloze::MostTokens(spec_, *task_); }
-  // Returns the largest micro-batch that needs at most `bytes`: the smaller of MostTokens() and the
-  // field's default, or 64 times 2^n or 3 * 2^n, but at least one longest sequence. 0 if none fits.
+  // Returns the largest of these micro-batches that needs at most `bytes`, or 0 if none fits: the
+  // smaller of MostTokens() and the field's default; 64 * 2^n; 64 * 3 * 2^n. Each holds at least
+  // one longest sequence.
   int64_t Largest(int64_t bytes) const;
   const ParamCount& parameters() const { return parameters_; }
 

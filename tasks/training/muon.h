@@ -21,7 +21,7 @@ class Muon {
  public:
   // A matrix of a parameter: all of it, or query, key or value of one that holds the three.
   struct Matrix {
-    int64_t value, grad, rows, cols;  // in values(), in grads()
+    int64_t value, grad, rows, cols;  // places in values() and grads()
     float rate, decay;                // rate multiplies the learning rate
   };
 

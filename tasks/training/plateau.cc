@@ -22,10 +22,11 @@ std::string PlateauNote(double loss, double chance, bool pretrains) {
       "note: the loss is %.4g, and %.4g is reached by knowing only how frequent each %s is: the "
       "model does not use its input yet. If it stays there: %s",
       loss, chance, pretrains ? "token" : "label",
-      pretrains ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
-                  "model.encoder.query_key_start: 2, or make more and smaller steps"
-                : "lower optimizer.learning_rate by three to ten (raise it if it is below 1e-5), "
-                  "raise schedule.warmup_share, or train for more steps");
+      pretrains
+          ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
+            "model.encoder.query_key_start: 2 (not MODERN or GPT2), or make more and smaller steps"
+          : "lower optimizer.learning_rate by three to ten (raise it if it is below 1e-5), "
+            "raise schedule.warmup_share, or train for more steps");
 }
 
 }  // namespace cloze

@@ -48,7 +48,7 @@ class Progress {
     int64_t total_steps = 1;       // 0: the clock ends the run
     int64_t log_every_steps = 10;
     int64_t tokens = 0;                     // of the run before this process
-    double seconds = 0;                     // that it took
+    double seconds = 0;                     // of the run before this process
     int fd = 2;                             // receives the lines
     std::optional<ScreenStyle> style = {};  // none: that of fd
     std::function<double()> clock = SteadySeconds;

@@ -19,7 +19,7 @@ struct ScreenStyle {
 };
 ScreenStyle ScreenStyleOf(int fd);
 
-// Values that come one by one, as at most 16 means of equal numbers of them.
+// Condenses a series of values to at most 16 means, each of the same number of values.
 class History {
  public:
   void Add(double value);

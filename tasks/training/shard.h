@@ -26,7 +26,7 @@ class Shard {
   int64_t Place(int64_t gradient) const {
     return gradient / kPiece / ranks_ * kPiece + gradient % kPiece;
   }
-  // Calls f(first gradient, gradients) for each piece; if there is one rank, once for all
+  // Calls f(first gradient, number of gradients) for each piece; if there is one rank, once for all
   // gradients.
   template <typename F>
   void ForEach(F f) const {
