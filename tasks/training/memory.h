@@ -45,8 +45,8 @@ class MemoryPlan {
   int64_t MostPasses(int64_t micro_tokens) const;
   int64_t MostTokens() const { return cloze::MostTokens(spec_, *task_); }
   // Returns the largest of these micro-batches that needs at most `bytes`, or 0 if none fits: the
-  // smaller of MostTokens() and the field's default; 64 * 2^n; 64 * 3 * 2^n. Each holds at least
-  // one longest sequence.
+  // smaller of MostTokens() and the field's default; 64 * 2^n; 64 * 3 * 2^n; the longest sequence.
+  // None is smaller than that sequence.
   int64_t Largest(int64_t bytes) const;
   const ParamCount& parameters() const { return parameters_; }
 

@@ -14,6 +14,7 @@ config = ModernBertConfig.from_pretrained(folder + "/start")
 config.reference_compile = False
 model = ModernBertForMaskedLM.from_pretrained(folder + "/start", config=config, attn_implementation="eager").float().train()
 GROUPS = 2  # of a batch, each padded to its own length
+DECAY = 0.1  # optimizer.weight_decay of the spec
 
 
 def groups(data):
@@ -41,11 +42,11 @@ blocks = [p for n, p in model.named_parameters() if p.dim() > 1 and ".layers." i
 taken = {id(p) for p in blocks} if muon_rate else set()
 others = [p for p in model.parameters() if id(p) not in taken]
 decay = [p for p in others if p.dim() > 1], [p for p in others if p.dim() <= 1]
-optimizers = [torch.optim.AdamW([{"params": decay[0], "weight_decay": 0.1}, {"params": decay[1], "weight_decay": 0.0}],
+optimizers = [torch.optim.AdamW([{"params": decay[0], "weight_decay": DECAY}, {"params": decay[1], "weight_decay": 0.0}],
                                 betas=(0.9, 0.98), eps=1e-6, fused=True)]
 factors = [1.0]
 if muon_rate:
-    optimizers.append(torch.optim.Muon(blocks, weight_decay=0.1, momentum=0.9, ns_steps=4, adjust_lr_fn="match_rms_adamw"))
+    optimizers.append(torch.optim.Muon(blocks, weight_decay=DECAY, momentum=0.9, ns_steps=4, adjust_lr_fn="match_rms_adamw"))
     factors.append(muon_rate)
 lines = open(folder + "/steps.jsonl").readlines()
 start = time.perf_counter()
