@@ -4,38 +4,31 @@
 namespace cloze {
 namespace {
 
-// Parts of the operands that are in panels at a time.
-constexpr int64_t kMostTokens = 1024, kMostRows = 4096;
-// Sizes of a task.
-constexpr int64_t kTokens = 128, kRows = 128, kCols = 256;
+// Parts of the operands of a weight gradient that are in panels at a time: tokens, and columns of
+// the operand with more columns.
+constexpr int64_t kTokens = 1024, kCols = 256;
+constexpr int64_t kTileRows = 128, kTileCols = 256;  // of a gradient
 
-// Returns the floats of a panel over all tokens.
-int64_t PanelFloats(int64_t tokens) { return RoundUp(tokens, kPanelTokens) * kPanelCols / 2; }
-
-// Packs operands of the same number of tokens.
-void LayOut(std::initializer_list<PanelArgs> operands) {
-  const int64_t pieces = CeilDiv(operands.begin()->tokens, kTokens);
-  ParallelFor(pieces * operands.size(), [&](int64_t i) {
-    PanelArgs o = operands.begin()[i % operands.size()];
-    const int64_t token = i / operands.size() * kTokens;
-    o.tokens = std::min(kTokens, o.tokens - token);
-    o.from = static_cast<const Bf16*>(o.from) + token * o.stride;
-    o.to += PanelFloats(token);
-    GetKernels().gradient_panels(o);
-  });
+// Returns the floats of the panels of `cols` columns.
+int64_t PanelFloats(int64_t tokens, int64_t cols) {
+  return RoundUp(tokens, kPanelTokens) * RoundUp(cols, kPanelCols) / 2;
 }
 
+// Packs an operand.
+void LayOut(ConstMat m, bool transposed, float* to) {
+  GetKernels().gradient_panels(
+      {m.rows, m.cols, m.stride, m.data, transposed, to, PanelFloats(m.rows, kPanelCols)});
+}
+
+// dw += left^T right over `tokens` tokens, in tiles that stay in L2.
 void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
-  const int64_t panel = PanelFloats(tokens), height = PieceSize(dw.rows, kRows),
-                width = PieceSize(dw.cols, kCols);
-  const int64_t down = CeilDiv(dw.rows, height), across = CeilDiv(dw.cols, width);
-  ParallelFor(down * across, [&](int64_t i) {
-    const int64_t row = i / across * height, col = i % across * width;
-    const Mat tile = Columns(
-        Rows(dw, row, std::min(height, dw.rows - row)), col, std::min(width, dw.cols - col));
-    GetKernels().gradient(
-        {CeilDiv(tokens, kPanelTokens), tile.rows, tile.cols, left + row / kPanelCols * panel,
-            right + col / kPanelCols * panel, panel, static_cast<float*>(tile.data), tile.stride});
+  ForTiles(dw.rows, kTileRows, [&](int64_t row, int64_t rows) {
+    ForTiles(dw.cols, kTileCols, [&](int64_t col, int64_t cols) {
+      const Mat tile = Columns(Rows(dw, row, rows), col, cols);
+      GetKernels().gradient({CeilDiv(tokens, kPanelTokens), rows, cols,
+          left + PanelFloats(tokens, row), right + PanelFloats(tokens, col),
+          PanelFloats(tokens, kPanelCols), static_cast<float*>(tile.data), tile.stride});
+    });
   });
 }
 
@@ -68,21 +61,24 @@ class UnitEngine : public MatmulEngine {
     }
   }
 
+  // Each thread computes some of the rows of dw or, if it has more columns, of the columns. All
+  // threads pack all of the narrower operand: it takes longer to read what another core has packed.
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) override {
-    Grow(UnitGradientBytes(x.rows, dw.rows, dw.cols, x.type), panels_);
-    ForTiles(x.rows, kMostTokens, [&](int64_t token, int64_t tokens) {
-      const int64_t panel = PanelFloats(tokens);
-      float* right = panels_.as<float>().data();
-      float* left = right + CeilDiv(dw.cols, kPanelCols) * panel;
-      const auto panels = [&](ConstMat m, int64_t col, int64_t cols, bool transposed, float* to) {
-        const ConstMat part = Columns(Rows(m, token, tokens), col, cols);
-        return PanelArgs{tokens, cols, m.stride, part.data, transposed, to, panel};
-      };
-      ForTiles(dw.rows, kMostRows, [&](int64_t row, int64_t rows) {
-        const PanelArgs of_dy = panels(dy, row, rows, true, left);
-        if (row == 0) LayOut({panels(x, 0, dw.cols, false, right), of_dy});
-        if (row != 0) LayOut({of_dy});
-        Multiply(tokens, left, right, Rows(dw, row, rows));
+    const bool by_rows = dw.rows >= dw.cols;
+    const ConstMat narrow = by_rows ? x : dy, wide = by_rows ? dy : x;
+    const int64_t threads = Threads(), share = RoundUp(CeilDiv(wide.cols, threads), kPanelCols);
+    GrowScratch(UnitGradientBytes(x.rows, dw.rows, dw.cols, x.type) / threads);
+    ParallelChunks(wide.cols, share, [&](int64_t begin, int64_t end) {
+      float* of_narrow = scratch_[ThreadIndex()].as<float>().data();
+      ForTiles(x.rows, kTokens, [&](int64_t token, int64_t tokens) {
+        float* of_wide = of_narrow + PanelFloats(tokens, narrow.cols);
+        LayOut(Rows(narrow, token, tokens), !by_rows, of_narrow);
+        ForTiles(end - begin, kCols, [&](int64_t col, int64_t cols) {
+          col += begin;
+          LayOut(Columns(Rows(wide, token, tokens), col, cols), by_rows, of_wide);
+          if (by_rows) Multiply(tokens, of_wide, of_narrow, Rows(dw, col, cols));
+          if (!by_rows) Multiply(tokens, of_narrow, of_wide, Columns(dw, col, cols));
+        });
       });
     });
   }
@@ -91,8 +87,7 @@ class UnitEngine : public MatmulEngine {
     if (queue_.empty()) return;
     int64_t floats = 0;
     for (const auto& [p, type] : queue_) floats = std::max(floats, ProductScratch(p.rows, p.depth));
-    if (scratch_.size() < static_cast<size_t>(Threads())) scratch_.resize(Threads());
-    for (LargeMemory& scratch : scratch_) Grow(floats * int64_t{sizeof(float)}, scratch);
+    GrowScratch(floats * int64_t{sizeof(float)});
     ParallelFor(queue_.size(), [&](int64_t i) {
       ProductArgs mine = queue_[i].first;
       mine.scratch = scratch_[ThreadIndex()].as<float>().data();
@@ -102,10 +97,15 @@ class UnitEngine : public MatmulEngine {
   }
 
  private:
+  // Makes the scratch of each thread at least `bytes` long.
+  void GrowScratch(int64_t bytes) {
+    if (scratch_.size() < static_cast<size_t>(Threads())) scratch_.resize(Threads());
+    for (LargeMemory& scratch : scratch_) Grow(bytes, scratch);
+  }
+
   PackedWeights* packed_;
   std::vector<std::pair<ProductArgs, DType>> queue_;  // with the type of the result
   std::vector<LargeMemory> scratch_;                  // of each thread
-  LargeMemory panels_;                                // of AddGradient
 };
 
 }  // namespace
@@ -125,8 +125,11 @@ bool UnitHasGradient(DType type) {
 
 int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
   if (!UnitHasGradient(type)) return 0;
-  const int64_t panels = CeilDiv(std::min(out, kMostRows), kPanelCols) + CeilDiv(in, kPanelCols);
-  return panels * PanelFloats(std::min(tokens, kMostTokens)) * int64_t{sizeof(float)};
+  const auto [narrow, wide] = std::minmax(out, in);
+  const int64_t threads = Threads(), tokens_at_once = std::min(tokens, kTokens),
+                cols = std::min(kCols, RoundUp(CeilDiv(wide, threads), kPanelCols));
+  return threads * int64_t{sizeof(float)} *
+         (PanelFloats(tokens_at_once, narrow) + PanelFloats(tokens_at_once, cols));
 }
 
 }  // namespace cloze
