@@ -204,6 +204,8 @@ void SetThreads(int threads) {
 
 int Threads() { return ThePool().threads; }
 
+int ThreadsHere() { return t_inside ? 1 : Threads(); }
+
 int ThreadIndex() { return t_index; }
 
 void SetLibraryThreads(int threads) {

@@ -16,6 +16,8 @@ int AvailableCores();
 // OpenMP's. Must not be called inside ParallelFor.
 void SetThreads(int threads);
 int Threads();
+// Returns the number of threads that a ParallelFor would use here: 1 inside another one.
+int ThreadsHere();
 
 // Calls f(0) ... f(tasks - 1) once each, in parallel, and returns when all are done. The result of
 // f(i) must not depend on the thread, so that results have the same bits for any number of threads.

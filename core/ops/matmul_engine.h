@@ -103,9 +103,9 @@ class MatmulEngine {
 inline constexpr int64_t kLeastTileCols = 128;
 std::unique_ptr<MatmulEngine> MakeOneDnnEngine(PackedWeights* packed);
 
-// Returns the engine that uses our kernels for the CPU's matrix unit (AMX). It packs both operands
-// of a weight gradient once; oneDNN copies them again for every tile, which takes longer than
-// multiplying.
+// Returns the engine that uses our kernels for the CPU's matrix unit (AMX). Each thread packs the
+// operands of its part of a weight gradient once; oneDNN copies them again for every tile, which
+// takes longer than multiplying.
 std::unique_ptr<MatmulEngine> MakeUnitEngine(PackedWeights* packed);
 // True if this CPU has a matrix unit that multiplies src [n, depth] with packed weights.
 bool UnitMultiplies(ConstMat src);

@@ -14,6 +14,12 @@ int64_t PanelFloats(int64_t tokens, int64_t cols) {
   return RoundUp(tokens, kPanelTokens) * RoundUp(cols, kPanelCols) / 2;
 }
 
+// Returns the floats of panels that one thread needs for a gradient.
+int64_t GradientFloats(int64_t tokens, int64_t narrow, int64_t share) {
+  tokens = std::min(tokens, kTokens);
+  return PanelFloats(tokens, narrow) + PanelFloats(tokens, std::min(share, kCols));
+}
+
 // Packs an operand.
 void LayOut(ConstMat m, bool transposed, float* to) {
   GetKernels().gradient_panels(
@@ -66,10 +72,10 @@ class UnitEngine : public MatmulEngine {
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) override {
     const bool by_rows = dw.rows >= dw.cols;
     const ConstMat narrow = by_rows ? x : dy, wide = by_rows ? dy : x;
-    const int64_t threads = Threads(), share = RoundUp(CeilDiv(wide.cols, threads), kPanelCols);
-    GrowScratch(UnitGradientBytes(x.rows, dw.rows, dw.cols, x.type) / threads);
+    const int64_t share = RoundUp(CeilDiv(wide.cols, ThreadsHere()), kPanelCols);
+    OneScratchPerThread();
     ParallelChunks(wide.cols, share, [&](int64_t begin, int64_t end) {
-      float* of_narrow = scratch_[ThreadIndex()].as<float>().data();
+      float* of_narrow = Scratch(GradientFloats(x.rows, narrow.cols, share));
       ForTiles(x.rows, kTokens, [&](int64_t token, int64_t tokens) {
         float* of_wide = of_narrow + PanelFloats(tokens, narrow.cols);
         LayOut(Rows(narrow, token, tokens), !by_rows, of_narrow);
@@ -85,22 +91,25 @@ class UnitEngine : public MatmulEngine {
 
   void Run() override {
     if (queue_.empty()) return;
-    int64_t floats = 0;
-    for (const auto& [p, type] : queue_) floats = std::max(floats, ProductScratch(p.rows, p.depth));
-    GrowScratch(floats * int64_t{sizeof(float)});
+    OneScratchPerThread();
     ParallelFor(queue_.size(), [&](int64_t i) {
       ProductArgs mine = queue_[i].first;
-      mine.scratch = scratch_[ThreadIndex()].as<float>().data();
+      mine.scratch = Scratch(ProductScratch(mine.rows, mine.depth));
       GetKernels().product[queue_[i].second](mine);
     });
     queue_.clear();
   }
 
  private:
-  // Makes the scratch of each thread at least `bytes` long.
-  void GrowScratch(int64_t bytes) {
+  // Must be called before Scratch, which runs in parallel.
+  void OneScratchPerThread() {
     if (scratch_.size() < static_cast<size_t>(Threads())) scratch_.resize(Threads());
-    for (LargeMemory& scratch : scratch_) Grow(bytes, scratch);
+  }
+  // Returns at least `floats` floats of this thread.
+  float* Scratch(int64_t floats) {
+    LargeMemory& memory = scratch_[ThreadIndex()];
+    Grow(floats * int64_t{sizeof(float)}, memory);
+    return memory.as<float>().data();
   }
 
   PackedWeights* packed_;
@@ -126,10 +135,8 @@ bool UnitHasGradient(DType type) {
 int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type) {
   if (!UnitHasGradient(type)) return 0;
   const auto [narrow, wide] = std::minmax(out, in);
-  const int64_t threads = Threads(), tokens_at_once = std::min(tokens, kTokens),
-                cols = std::min(kCols, RoundUp(CeilDiv(wide, threads), kPanelCols));
-  return threads * int64_t{sizeof(float)} *
-         (PanelFloats(tokens_at_once, narrow) + PanelFloats(tokens_at_once, cols));
+  const int64_t threads = Threads();
+  return threads * GradientFloats(tokens, narrow, CeilDiv(wide, threads)) * int64_t{sizeof(float)};
 }
 
 }  // namespace cloze
