@@ -70,7 +70,7 @@ class Matmul {
   // forgets them.
   struct Memory {
     int64_t packed = 0;   // packed weights
-    int64_t scratch = 0;  // of BackwardWeight, without the scratch of each thread
+    int64_t scratch = 0;  // of BackwardWeight, of all threads
   };
   Memory TakeDryMemory();
 
