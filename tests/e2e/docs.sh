@@ -4,6 +4,7 @@
 #     file NAME and blocks ```sh are run. Only pretraining and the run of translating.md are shortened.
 #   - Trains on each example file of data-formats.md (blocks ```file NAME).
 #   - Looks for each message of troubleshooting.md in the sources, and for each local link's file.
+#   - Compares the columns of each row of a table with those of its header.
 #   - Compares spec-fields.md with `cloze spec explain`; --update writes it and does nothing else.
 set -euo pipefail
 program=$(realpath "${1:?usage: docs.sh PROGRAM [--update]}")
@@ -41,6 +42,13 @@ cmp -s "$work/spec-fields.md" "$root/docs/spec-fields.md" || fail "docs/spec-fie
 while IFS=: read -r page target; do
   [ -e "$(dirname "$page")/${target%%#*}" ] || fail "${page#"$root"/}: link to $target, which does not exist"
 done < <(grep -oE '\]\([^)#:]+[^):]*\)' "$root"/README.md "$root"/docs/*.md | sed -E 's/\]\(([^)]*)\)/\1/')
+
+uneven=$(awk '
+  !/^\|/ { columns = 0; next }
+  { gsub(/\\\|/, ""); n = gsub(/\|/, "|") }
+  columns && n != columns { print FILENAME ":" FNR }
+  !columns { columns = n }' "$root"/{README,docs/*,tools/*/README,tests/*/README}.md)
+[ -z "$uneven" ] || fail "rows of a table that have more or fewer columns than its header: $uneven"
 
 find "$root"/{core,encoder,tasks,tools,proto} -name '*.cc' -exec cat {} + > "$work/sources"
 while IFS= read -r message; do
