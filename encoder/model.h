@@ -41,10 +41,12 @@ struct ParamCount {
 };
 ParamCount CountParams(const ParamStore& store);
 
-// What to read of a folder: all values; for passes the word embeddings row by row, when they are
-// used; for passes after UseInt8() of all layers, these are also packed at once, and their f32
-// values stay 0.
-enum class ReadFor { kAll, kPasses, kInt8Passes };
+// What to read of a folder.
+enum class ReadFor {
+  kAll,        // all values
+  kPasses,     // all but the word embeddings, of which each row is read when it is used
+  kInt8Passes  // the same, but layers for UseInt8() are packed at once and their f32 values stay 0
+};
 
 // Not thread-safe: one pass at a time.
 class Model {

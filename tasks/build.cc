@@ -86,8 +86,7 @@ absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
   if (compute == RuntimeSpec::BF16 && !fast)
     return Error(Exit::kLimit,
         "compute bf16: this CPU has no AVX512_BF16 instructions, or DNNL_MAX_CPU_ISA excludes "
-        "them; "
-        "use f32 or auto");
+        "them; use f32 or auto");
   const bool bf16 =
       compute == RuntimeSpec::AUTO ? fast && use == Use::kTraining : compute == RuntimeSpec::BF16;
   return bf16 ? DType::kBf16 : DType::kF32;

@@ -68,7 +68,10 @@ class CausalLm : public Task {
     if (!ids) {
       ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
       example.ids = tokenizer->Encode(record.text).ids;
-      if (!(tokenizer->data().templates == BareTemplates())) example.ids.pop_back();
+      const std::vector<TemplateItem>& single = tokenizer->data().templates.single;
+      for (auto item = single.rbegin(); item->text < 0; ++item) example.ids.pop_back();
+      if (example.ids.empty())
+        return Error(Exit::kData, "a prompt without tokens: expected at least one token");
     }
     const auto size = static_cast<int32_t>(example.ids.size());
     if (size >= input.longest) {

@@ -35,6 +35,12 @@ bool Repeats(const std::string& name) {
   return name == "text" || name == "tokens" || name == "ids";
 }
 
+// Returns the name of a member of an answer beside those of the input.
+std::string NameBeside(const std::vector<std::string>& taken, std::string name) {
+  while (absl::c_linear_search(taken, name)) name = "predicted_" + name;
+  return name;
+}
+
 using Cells = std::vector<std::pair<std::string, std::string>>;
 
 // Returns the columns of the input.
@@ -133,7 +139,7 @@ absl::Status AnswerWriter::WriteJson(
   const std::vector<std::string> taken = names;
   for (const auto& [name, value] : answer.items()) {
     if (Repeats(name)) continue;
-    add(absl::c_linear_search(taken, name) ? "predicted_" + name : name, ToJsonLine(value));
+    add(NameBeside(taken, name), ToJsonLine(value));
   }
   const std::string rest = absl::StrJoin(members, ", ");
   return writer_->Write(
@@ -144,8 +150,7 @@ absl::Status AnswerWriter::WriteHeader(const Cells& input, const Cells& answer) 
   for (const auto& [name, value] : input) input_.push_back(name);
   for (const auto& [name, value] : answer) answer_.push_back(name);
   std::vector<std::string> names = input_;
-  for (const std::string& name : answer_)
-    names.push_back(absl::c_linear_search(input_, name) ? "predicted_" + name : name);
+  for (const std::string& name : answer_) names.push_back(NameBeside(input_, name));
   if (errors_) names.push_back("error");
   header_ = true;
   RETURN_IF_ERROR(WriteRow(names));

@@ -1,6 +1,5 @@
 // `cloze attention`: what each token of a text looks at, drawn.
 #include <cstdio>
-#include <filesystem>
 
 #include "core/base/file.h"
 #include "tools/attention_page.h"
@@ -18,13 +17,7 @@ struct AttentionOptions {
 };
 
 absl::Status DrawAttention(AttentionOptions options) {
-  if (!options.force && PathExists(options.out)) {
-    return Error(Exit::kCannotCreate, QuotePath(options.out), ": exists; --force replaces it");
-  }
-  std::error_code ignored;
-  if (PathExists(options.out) && !std::filesystem::is_regular_file(options.out, ignored))
-    return Error(
-        Exit::kCannotCreate, QuotePath(options.out), ": is not a file that can be replaced");
+  RETURN_IF_ERROR(CheckOutput(options.out, options.force));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());

@@ -165,7 +165,16 @@ void Command::Add(
       CLI::Option* option = app_->add_option(name, *value);
       if constexpr (std::is_arithmetic_v<T>) {
         const T min = limits.min, max = limits.max;
-        if (min < max) option->check(CLI::Range(min, max));
+        if (min < max) {
+          option->check([min, max](const std::string& word) {
+            T value;
+            const bool in_range =
+                CLI::detail::lexical_cast(word, value) && value >= min && value <= max;  // not NaN
+            return in_range ? ""
+                            : absl::StrCat("expected ", std::is_integral_v<T> ? "an integer, " : "",
+                                  min, " to ", max, ", found ", Quote(word));
+          });
+        }
         if (min < max) absl::StrAppend(&help, " Range: ", min, " to ", max, ".");
         if (*value != 0) absl::StrAppend(&help, " Default: ", *value, ".");
       } else if constexpr (std::is_same_v<T, std::string>) {

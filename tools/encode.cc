@@ -98,6 +98,7 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
 
 // Tensors named by their numbers.
 absl::Status WriteTensors(EncodeOptions& options, Session& session) {
+  RETURN_IF_ERROR(CheckOutput(options.infer.out, options.infer.force));
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   const auto add = [&](const Record&, int64_t number, int layer, ConstMat hidden) {
@@ -120,6 +121,7 @@ std::string IdList(const std::vector<std::string>& ids) {
 
 // The tensor "vectors" [texts, hidden], and the metadata "ids".
 absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
+  RETURN_IF_ERROR(CheckOutput(options.infer.out, options.infer.force));
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
@@ -137,10 +139,11 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
 // NumPy's format 1.0, float32 in C order; the ids go to FILE.ids.json.
 absl::Status WriteNpy(EncodeOptions& options, Session& session) {
   constexpr size_t kHeader = 128;
-  const std::string& out = options.infer.out;
-  RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
+  const std::string &out = options.infer.out, list_of_ids = out + ".ids.json";
+  for (const std::string& file : {out, list_of_ids})
+    RETURN_IF_ERROR(CheckOutput(file, options.infer.force));
   std::vector<std::string> ids;
-  RETURN_IF_ERROR(ReplaceFile(out, [&](const std::string& temporary) {
+  return ReplaceFile(out, [&](const std::string& temporary) {
     return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
       const std::string blank(kHeader, ' ');
       RETURN_IF_ERROR(WriteAll(fd, out, blank.data(), kHeader));
@@ -156,11 +159,12 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
       header.resize(kHeader - 1, ' ');
       header += '\n';
       if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Errno(Exit::kIo, "cannot seek", out);
-      return WriteAll(fd, out, header.data(), kHeader);
+      RETURN_IF_ERROR(WriteAll(fd, out, header.data(), kHeader));
+      ::unlink(list_of_ids.c_str());  // of an older matrix
+      const std::string list = IdList(ids);
+      return list.empty() ? absl::OkStatus() : WriteFileAtomically(list_of_ids, list + "\n");
     });
-  }));
-  const std::string list = IdList(ids);
-  return list.empty() ? absl::OkStatus() : WriteFileAtomically(out + ".ids.json", list + "\n");
+  });
 }
 
 // JSON lines on standard output.

@@ -117,9 +117,13 @@ absl::StatusOr<std::string> CheckReport(const ExportOptions& options, const std:
       ", \"equal_answers\": ", 1.0 * check.equal_answers / check.rows);
 }
 
-absl::Status CopyTokenizer(const std::string& from, const std::string& to, int64_t max_tokens) {
+absl::Status CopyTokenizer(
+    const std::string& from, const std::string& to, const ModelConfig& config) {
   const auto tokenizer = LoadTokenizer(from, true);
-  if (tokenizer.ok()) return SaveTokenizer(**tokenizer, to, max_tokens);
+  if (tokenizer.ok()) {
+    RETURN_IF_ERROR(CheckVocab(from, **tokenizer, config.vocab));
+    return SaveTokenizer(**tokenizer, to, config.max_tokens());
+  }
   return ExitOf(tokenizer.status()) == Exit::kNoInput ? absl::OkStatus() : tokenizer.status();
 }
 
@@ -134,8 +138,9 @@ absl::Status Export(const ExportOptions& options) {
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();
   if (config.family->causal) {
-    return Error(Exit::kMismatch, QuotePath(options.model),
-        ": is a decoder: expected an encoder (`cloze generate` runs decoders)");
+    return Error(Exit::kMismatch, QuotePath(options.model), ": is ",
+        config.source.empty() ? "a decoder" : "an encoder-decoder",
+        ": expected an encoder (`cloze generate` runs it)");
   }
   ModelConfig plain = config;  // ONNX files hold f32
   plain.int8 = false;
@@ -152,7 +157,7 @@ absl::Status Export(const ExportOptions& options) {
   RETURN_IF_ERROR(options.external_data ? graph.Write(folder.path(), options.opset, 0)
                                         : graph.Write(folder.path(), options.opset));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
-  RETURN_IF_ERROR(CopyTokenizer(options.model, folder.path(), config.max_tokens()));
+  RETURN_IF_ERROR(CopyTokenizer(options.model, folder.path(), config));
   std::string report;
   if (options.check) {
     ASSIGN_OR_RETURN(report, CheckReport(options, JoinPath(folder.path(), "model.onnx")));
@@ -182,8 +187,8 @@ void AddExport(Command& app) {
         "Write the weights to model.onnx_data, as is always done above 1.8 GB.");
     command.Add("--int8", &options.int8,
         "Multiply the linear layers of the blocks in int8, with a scale for each output of a "
-        "weight "
-        "and one for each tensor of activations. That loses more than `cloze quantize`, which has "
+        "weight and one for each tensor of activations. That loses more than `cloze quantize`, "
+        "which has "
         "one for each token; and sums may saturate on CPUs without VNNI.");
     command.Add("--check", &options.check,
         "Compare results for random tokens with those of ONNX Runtime, before the folder appears: "

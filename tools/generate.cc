@@ -29,18 +29,26 @@ class Prompts {
   // Answers records in order.
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     std::vector<std::vector<int32_t>> prompts;
+    std::vector<int> adapters;
     for (const Record& record : records) {
-      auto prompt = Prompt(record);
-      if (!prompt.ok() && record.line > 0)
-        return Annotate(prompt.status(), SourceOf(options_.infer.input), ":", record.line);
-      RETURN_IF_ERROR(prompt.status());
-      prompts.push_back(*std::move(prompt));
+      const auto encode = [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(adapters.emplace_back(), session_.AdapterNamed(record.adapter));
+        ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(record));
+        return absl::OkStatus();
+      };
+      const absl::Status status = encode();
+      if (!status.ok() && record.line > 0)
+        return Annotate(status, SourceOf(options_.infer.input), ":", record.line);
+      RETURN_IF_ERROR(status);
     }
-    // On a terminal a text appears while it grows, so prompts are continued one by one.
-    const size_t at_once = streams_ ? 1 : prompts.size();
-    for (size_t i = 0; i < prompts.size(); i += at_once)
-      RETURN_IF_ERROR(Generate(absl::MakeSpan(records).subspan(i, at_once),
-          absl::MakeSpan(prompts).subspan(i, at_once), writer));
+    for (size_t begin = 0, end; begin < prompts.size(); begin = end) {
+      // On a terminal a text appears while it grows, so prompts are continued one by one.
+      for (end = begin + 1; !streams_ && end < prompts.size() && adapters[end] == adapters[begin];)
+        ++end;
+      generator_.UseAdapter(session_.PassAdapter(adapters[begin]));
+      RETURN_IF_ERROR(Generate(absl::MakeSpan(records).subspan(begin, end - begin),
+          absl::MakeSpan(prompts).subspan(begin, end - begin), writer));
+    }
     return absl::OkStatus();
   }
 
@@ -91,11 +99,12 @@ class Prompts {
     const std::string text = generator_.Continuation(ids, prompt);
     if (streams_) return WriteStdout(text.substr(std::min(shown, text.size())) + "\n");
     if (options_.output == "text") return writer.Write(encodes_ ? text : record.text + text);
-    OrderedJson json = OrderedJson::object();
-    if (!record.id.empty()) json["id"] = OrderedJson::parse(record.id);
-    json.update({{"text", record.text}, {"generated", text},
-        {"ids", std::vector<int32_t>(ids.begin() + static_cast<int64_t>(prompt), ids.end())}});
-    return writer.Write(ToJsonLine(json));
+    const OrderedJson json = {{"text", record.text}, {"generated", text},
+        {"ids", std::vector<int32_t>(ids.begin() + static_cast<int64_t>(prompt), ids.end())}};
+    const std::string line = ToJsonLine(json);
+    if (record.id.empty()) return writer.Write(line);
+    return writer.Write(
+        absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(line).substr(1)));
   }
 
   Session& session_;
@@ -114,6 +123,9 @@ absl::Status Generate(GenerateCommandOptions options) {
   generate.seed = static_cast<uint64_t>(options.seed);
   generate.end_token = options.end_token;
   generate.stop_flag = StopOnSignals();
+  if (!options.prompts.empty() &&
+      (options.infer.input.path != "-" || !options.infer.input.format.empty()))
+    return Error(Exit::kUsage, "--input and --input-format are not for prompts as arguments");
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   ASSIGN_OR_RETURN(Generator generator, Generator::Create(*session, generate));
   if (options.output != "ids") RETURN_IF_ERROR(session->TokenizerOr().status());

@@ -204,7 +204,7 @@ absl::Status ParseInputJson(const std::string& json, Record* record, const Input
     if (values[name].kind != JsonValue::kString) return Expected(kNames[name], "a string");
     *text = std::move(values[name].text);
   }
-  if (given(kWords)) {
+  if (given(kWords) && !given(kText)) {
     if (!values[kWords].IsListOf(1u << JsonValue::kString))
       return Expected("words", "a list of strings");
     record->words = std::move(values[kWords].items);

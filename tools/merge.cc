@@ -21,7 +21,10 @@ absl::Status SaveTokenizer(const MergeOptions& options, const std::string& out,
     const std::string& base, const ModelConfig& config) {
   for (const std::string& folder : {options.adapter, base}) {
     const auto tokenizer = LoadTokenizer(folder, true);
-    if (tokenizer.ok()) return SaveTokenizer(**tokenizer, out, config.max_tokens());
+    if (tokenizer.ok()) {
+      RETURN_IF_ERROR(CheckVocab(folder, **tokenizer, config.vocab));
+      return SaveTokenizer(**tokenizer, out, config.max_tokens());
+    }
     if (ExitOf(tokenizer.status()) != Exit::kNoInput) return tokenizer.status();
   }
   return absl::OkStatus();

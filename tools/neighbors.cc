@@ -103,7 +103,7 @@ class Embeddings {
   std::unique_ptr<Session> session_;
   const Tokenizer* tokenizer_ = nullptr;  // null: the words are those of vectors_
   WordVectors vectors_;
-  ConstMat table_;  // [vocab, hidden]
+  ConstMat table_;  // [vocab, embedding]
 };
 
 // Writes a table on a terminal, else a line of JSON.

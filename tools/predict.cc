@@ -25,8 +25,7 @@ void AddPredict(Command& app) {
       "predict",
       "Predict labels or a number for each text or pair of texts. Prints JSON lines: label, score "
       "and scores for one label; labels and scores for several; score for a number. Tables are "
-      "read "
-      "by the columns that the run was trained on.",
+      "read by the columns that the run was trained on.",
       "  cloze predict --model runs/sst2 texts.txt\n"
       "  cloze predict --model runs/sst2 --format csv new.csv > predictions.csv\n"
       "  echo '{\"id\": 7, \"text\": \"A fine film.\"}' | cloze predict --model runs/sst2 "

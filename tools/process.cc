@@ -61,7 +61,8 @@ absl::Status LineWriter::Flush() {
 
 absl::Status CheckOutput(const std::string& out, bool force) {
   std::error_code ignored;
-  if (!PathExists(out)) return absl::OkStatus();
+  const auto status = std::filesystem::symlink_status(out, ignored);  // a link to nothing exists
+  if (!std::filesystem::exists(status)) return absl::OkStatus();
   if (!std::filesystem::is_regular_file(out, ignored))
     return Error(Exit::kCannotCreate, QuotePath(out), ": is not a file that can be replaced");
   if (force) return absl::OkStatus();

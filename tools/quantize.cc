@@ -34,6 +34,22 @@ bool Keeps(const Plan& plan, const Param& param) {
   return absl::c_linear_search(plan.kept, param.layer);
 }
 
+// Gives the word embeddings the values that the folder will hold.
+absl::Status RoundEmbeddings(Session& session) {
+  ASSIGN_OR_RETURN(const ConstMat words, session.WordEmbeddings());
+  const Int8Matrix rounded = QuantizeMatrix(words);
+  ParamStore& params = session.model().params();
+  for (ParamId id = 0; id < params.size(); ++id) {
+    if (params.value(id).data != words.data) continue;
+    for (int64_t r = 0; r < words.rows; ++r) {
+      for (int64_t c = 0; c < words.cols; ++c)
+        params.value(id).f32(r)[c] = rounded.q[r * words.cols + c] * rounded.scale[r];
+    }
+  }
+  params.Changed();
+  return absl::OkStatus();
+}
+
 // Measures each block alone in int8, and keeps those that lose most until the others lose at most
 // `most` points.
 absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& session, double most) {
@@ -52,6 +68,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
     blocks.push_back({-lost, layer});
   }
   absl::c_sort(blocks);
+  RETURN_IF_ERROR(RoundEmbeddings(session));
   for (const auto& [lost, layer] : blocks) {
     ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
     std::fprintf(stderr, "int8 with %zu layers kept: %.2f points lost\n", plan.kept.size(), all);
@@ -62,10 +79,8 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
 }
 
 // Writes the folder with all that a run's folder has to tell about the model.
-absl::Status WriteFolder(
-    const QuantizeOptions& options, const Plan& plan, Session& session, const std::string& folder) {
-  RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
-  ModelConfig config = session.config();
+absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, ModelConfig config,
+    Session& session, const std::string& folder) {
   const ParamStore& params = session.model().params();
   for (ParamId id = 0; id < params.size(); ++id) {
     const Param& p = params.param(id);
@@ -73,7 +88,6 @@ absl::Status WriteFolder(
       config.unquantized.push_back(p.name.substr(0, p.name.rfind('.')));
   }
   config.int8 = true;
-  config.original = HashParams(params, session.config());
   RETURN_IF_ERROR(SaveWeights(folder, config, params));
   if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
     RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, config.max_tokens()));
@@ -88,6 +102,9 @@ absl::Status WriteFolder(
 absl::Status CheckOptions(const QuantizeOptions& options) {
   if (options.gauge.data.empty() == options.gauge.texts.empty())
     return UsageError("expected --data (labelled) or --texts (without labels)");
+  if (options.out.empty()) return UsageError("--out: expected a new folder");
+  if (!options.gauge.texts.empty() && !options.gauge.overrides.empty())
+    return UsageError("--set is for --data");
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an adapter: expected a model folder (write one with `cloze merge`)");
@@ -106,21 +123,26 @@ absl::Status Quantize(const QuantizeOptions& options) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is a decoder: expected an encoder (--compute int8 quantizes decoders as they are read)");
   }
-  ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
-  ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
-  ASSIGN_OR_RETURN(const Plan plan, MakePlan(*gauge, before, *session, options.max_loss));
   std::string out = options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
-  RETURN_IF_ERROR(WriteFolder(options, plan, *session, folder.path()));
+  ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
+  ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
+  RETURN_IF_ERROR(session->WordEmbeddings().status());  // reads them all
+  ModelConfig config = session->config();
+  config.original = HashParams(session->model().params(), config);
+  ASSIGN_OR_RETURN(const Plan plan, MakePlan(*gauge, before, *session, options.max_loss));
+  RETURN_IF_ERROR(WriteFolder(options, plan, std::move(config), *session, folder.path()));
   ASSIGN_OR_RETURN(const auto written, Session::Open(folder.path(), DType::kF32));
   written->UseInt8();
   ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
   const double loss = LossInPoints(before, after);
+  const bool labelled = !options.gauge.data.empty();
   const OrderedJson result = {{"model", out}, {"metric", before.metric}, {"before", before.value},
-      {"after", after.value}, {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
-      {"loss_by_layer", plan.loss_by_layer}, {"kept_layers", plan.kept}};
+      {"after", labelled ? after.value : 1 - loss / 100}, {"loss_points", loss},
+      {"equal_answers", EqualShare(before, after)}, {"loss_by_layer", plan.loss_by_layer},
+      {"kept_layers", plan.kept}};
   if (!(loss <= options.max_loss + kRounding)) {
     return Error(Exit::kLimit, QuotePath(options.model), ": int8 loses ", loss, " points of ",
         before.metric, ": expected at most ", options.max_loss,

@@ -72,12 +72,12 @@ void AddNumbers(const Json& object, const std::string& prefix, double step, RunD
 void ReadLog(absl::string_view text, RunData* run) {
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const absl::StatusOr<Json> json = ParseJson(line, "log.jsonl");
-    if (!json.ok() || !JsonMember(*json, "step").is_number()) continue;
+    if (!json.ok() || !JsonMember(*json, "step").is_number_unsigned()) continue;
     const double step = json->at("step").get<double>();
     const Json& evaluation = JsonMember(*json, "evaluation");
     evaluation.is_object() ? AddNumbers(evaluation, "validation: ", step, run)
                            : AddNumbers(*json, "", step, run);
-    run->steps = std::max<int64_t>(run->steps, step);
+    run->steps = std::max(run->steps, json->at("step").get<int64_t>());
   }
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<RunData> ReadRun(const std::string& path) {
   ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, "spec.textproto"), 1 << 20));
   ASSIGN_OR_RETURN(const Json best, ReadIfThere(JoinPath(path, "metrics.json")));
   run.metrics = JsonMember(best, "metrics");
-  if (JsonMember(best, "step").is_number()) run.best_step = best["step"].get<int64_t>();
+  if (JsonMember(best, "step").is_number_unsigned()) run.best_step = best["step"].get<int64_t>();
   ASSIGN_OR_RETURN(run.about, ReadIfThere(JoinPath(path, "about.json")));
   return run;
 }
@@ -200,6 +200,7 @@ struct ReportOptions {
 };
 
 absl::Status Report(const ReportOptions& options) {
+  RETURN_IF_ERROR(CheckOutput(options.out, /*force=*/true));
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {
     ASSIGN_OR_RETURN(RunData run, ReadRun(path));

@@ -2,6 +2,7 @@
 #include <map>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "core/base/text.h"
 #include "tasks/inference/scorer.h"
 #include "tools/infer.h"
@@ -46,6 +47,15 @@ OrderedJson TokenScores(
   return list;
 }
 
+// Returns the members of an answer that repeat the input.
+OrderedJson InputOf(const Record& record) {
+  if (record.kind == Record::Kind::kIds) return {{"ids", record.ids}};
+  if (record.kind == Record::Kind::kWords) return {{"tokens", record.words}};
+  OrderedJson line = {{"text", record.text}};
+  if (record.kind == Record::Kind::kPair) line["text_pair"] = record.text_pair;
+  return line;
+}
+
 // Answers a line for each text.
 absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
@@ -55,21 +65,33 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
     AnswerWriter answers(infer.format, /*errors=*/false, &writer);
     const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
       std::vector<Example> texts;
+      std::vector<int> adapters;
       for (const Record& record : records) {
-        absl::StatusOr<Example> text = EncodeForScore(record.text, scorer.session->input(), &cut);
-        if (!text.ok()) return Annotate(text.status(), SourceOf(infer.input), ":", record.line);
-        texts.push_back(*std::move(text));
+        const auto encode = [&]() -> absl::Status {
+          ASSIGN_OR_RETURN(adapters.emplace_back(), scorer.session->AdapterNamed(record.adapter));
+          ASSIGN_OR_RETURN(
+              texts.emplace_back(), EncodeForScore(record, scorer.session->input(), &cut));
+          return absl::OkStatus();
+        };
+        RETURN_IF_ERROR(Annotate(encode(), SourceOf(infer.input), ":", record.line));
       }
       absl::Status status;
-      const auto one = [&](int64_t i, absl::Span<const double> logs) {
-        const double sum = std::accumulate(logs.begin(), logs.end(), 0.0);
-        OrderedJson line = {{"text", records[i].text}, {"score", Decimal(static_cast<float>(sum))},
-            {"tokens", logs.size()}};
-        if (options.tokens) line["token_scores"] = TokenScores(*scorer.tokenizer, texts[i], logs);
-        if (status.ok()) status = answers.Write(records[i], reader.columns(), line);
-      };
-      RETURN_IF_ERROR(
-          ScoreTexts(scorer.session->model(), scorer.mask(), texts, scorer.options, one));
+      for (size_t begin = 0, end; begin < texts.size(); begin = end) {  // those of one adapter
+        for (end = begin + 1; end < texts.size() && adapters[end] == adapters[begin];) ++end;
+        const auto one = [&](int64_t i, absl::Span<const double> logs) {
+          const Record& record = records[begin + i];
+          OrderedJson line = InputOf(record);
+          const double sum = std::accumulate(logs.begin(), logs.end(), 0.0);
+          line["score"] = Decimal(static_cast<float>(sum));
+          line["token_count"] = logs.size();
+          if (options.tokens)
+            line["token_scores"] = TokenScores(*scorer.tokenizer, texts[begin + i], logs);
+          if (status.ok()) status = answers.Write(record, reader.columns(), line);
+        };
+        scorer.options.adapter = scorer.session->PassAdapter(adapters[begin]);
+        RETURN_IF_ERROR(ScoreTexts(scorer.session->model(), scorer.mask(),
+            absl::MakeSpan(texts).subspan(begin, end - begin), scorer.options, one));
+      }
       return status;
     };
     RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
@@ -79,6 +101,8 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   ReportCut(cut);
   return absl::OkStatus();
 }
+
+constexpr absl::string_view kPairMembers[] = {"pairs", "accuracy", "ties", "accuracy_with_ties"};
 
 OrderedJson ToJson(const PairCount& count) {
   return {{"pairs", count.pairs}, {"accuracy", Decimal(static_cast<float>(count.Accuracy()))},
@@ -121,6 +145,10 @@ absl::Status Score(ScoreCommandOptions options) {
   if (options.pairs && options.tokens)
     return Error(Exit::kUsage, "--tokens is for texts, not for --pairs");
   if (!options.by.empty() && !options.pairs) return Error(Exit::kUsage, "--by needs --pairs");
+  if (options.pairs && !options.infer.format.empty())
+    return Error(Exit::kUsage, "--format is for texts, not for --pairs");
+  if (absl::c_linear_search(kPairMembers, options.by))
+    return Error(Exit::kUsage, "--by: the results have a member of that name");
   if (!options.pairs && options.inputs.size() > 1)
     return Error(Exit::kUsage, "several input files need --pairs");
   options.infer.input.path = options.inputs[0];

@@ -141,8 +141,7 @@ void AddTag(Command& app) {
     command.Add("input", &options.infer.input.path, "File to read; - is standard input.");
     command.Add("--input-format", &options.infer.input.format,
         "text: one text per line. jsonl: {\"text\": ...} or {\"tokens\": [...]} per line. csv, "
-        "tsv: "
-        "a table with a header. ids: token ids, each of which gets a label. conll, conllu: "
+        "tsv: a table with a header. ids: token ids, each of which gets a label. conll, conllu: "
         "sentences. Default: by the extension (.csv .tsv .jsonl .json .conll .conllu); else as "
         "--format; else text.",
         {.choices = {"text", "csv", "tsv", "jsonl", "ids", "conll", "conllu"}});

@@ -54,7 +54,8 @@ absl::Status TrainAndSave(const VocabCommandOptions& options) {
       result.bytes, " bytes\n");
   if (!result.not_utf8.empty()) std::fprintf(stderr, "cloze: %s\n", result.not_utf8.c_str());
   if (result.dropped_words > 0)
-    absl::StrAppend(&report, result.dropped_words, " rare words were ignored to limit memory\n");
+    absl::StrAppend(&report, result.dropped_words,
+        " words were left out: too long, or too rare for the limit on memory\n");
   if (result.data.tokens.size() > options.vocab.size)
     absl::StrAppend(&report, "more than --size, because every frequent character is a token\n");
   if (result.data.tokens.size() < options.vocab.size)

@@ -57,6 +57,12 @@ absl::Status InputFile::ReadStored() {
   stored_.erase(0, std::exchange(begin_, 0));
   const size_t old = stored_.size();
   stored_.resize(old + kPart);
+  // Unlike read, poll ends at every signal that has a handler.
+  pollfd input = {fd_.get(), POLLIN, 0};
+  if (::poll(&input, 1, -1) < 0 && errno == EINTR) {
+    stored_.resize(old);
+    return Error(Exit::kInterrupted, "stopped while waiting for ", QuotePath(path_));
+  }
   ssize_t n;
   do {
     n = ::read(fd_.get(), stored_.data() + old, kPart);

@@ -151,7 +151,7 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& c
     if (lower.size() >= 3 && absl::StartsWith(other, lower)) distance = std::min(distance, 1);
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
-  return best.empty() ? "" : absl::StrCat("; did you mean \"", best, "\"?");
+  return best.empty() ? "" : absl::StrCat("; did you mean \"", Quote(best), "\"?");
 }
 
 }  // namespace cloze

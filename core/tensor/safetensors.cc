@@ -197,23 +197,34 @@ absl::Status SafetensorsReader::ReadPartF32(
                             "; the file is damaged or training diverged"));
 }
 
-absl::Status SafetensorsReader::ReadScaled(
-    const TensorInfo& tensor, int64_t first, absl::Span<float> out) const {
+absl::StatusOr<std::vector<float>> SafetensorsReader::ReadScales(
+    const TensorInfo& tensor, int64_t first, int64_t count) const {
   const std::string name = tensor.name + "_scale";
   const TensorInfo* scale = Find(name);
   if (tensor.shape.size() != 2 || tensor.shape[1] == 0)
     return Wrong(tensor,
         absl::StrCat("I8 of shape ", ShapeString(tensor.shape), ": expected 2-D, not empty"));
-  const int64_t rows = tensor.shape[0], cols = tensor.shape[1];
+  const int64_t rows = tensor.shape[0];
   if (scale == nullptr || scale->type == FileType::kI8 ||
       scale->shape != std::vector<int64_t>{rows, 1}) {
     return Wrong(tensor, absl::StrCat("type I8: expected floating-point scales ", Quote(name),
                              " of shape ", ShapeString({rows, 1}), ", found ",
                              scale == nullptr ? "none" : ShapeString(scale->shape)));
   }
+  std::vector<float> scales(count);
+  RETURN_IF_ERROR(ReadPartF32(name, first, absl::MakeSpan(scales)));
+  const auto odd = absl::c_find_if(scales, [](float scale) { return scale < 0; });
+  if (odd == scales.end()) return scales;
+  return Wrong(*scale, absl::StrCat("element ", first + (odd - scales.begin()), " is ", *odd,
+                           ": expected a scale, at least 0"));
+}
+
+absl::Status SafetensorsReader::ReadScaled(
+    const TensorInfo& tensor, int64_t first, absl::Span<float> out) const {
+  const int64_t cols = tensor.shape.size() == 2 ? std::max<int64_t>(tensor.shape[1], 1) : 1;
+  ASSIGN_OR_RETURN(
+      const std::vector<float> scales, ReadScales(tensor, first / cols, out.size() / cols));
   CLOZE_CHECK(first % cols == 0 && out.size() % cols == 0);
-  std::vector<float> scales(out.size() / cols);
-  RETURN_IF_ERROR(ReadPartF32(name, first / cols, absl::MakeSpan(scales)));
   RETURN_IF_ERROR(
       ReadConverted<int8_t>(tensor, first, out, [](int8_t q) { return static_cast<float>(q); }));
   for (size_t r = 0; r < scales.size(); ++r)

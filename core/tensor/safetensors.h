@@ -37,7 +37,7 @@ struct TensorInfo {
 // Returns "[2, 3]".
 std::string ShapeString(absl::Span<const int64_t> shape);
 
-// Limits of every file, also of those we write.
+// Limits of the files that we read. SafetensorsStream writes more tensors, for other programs.
 struct SafetensorsLimits {
   static constexpr int64_t kHeader = 100'000'000, kIndex = 16 << 20, kTensors = 10'000,
                            kName = 1024, kRank = 8, kValues = 1'000'000,
@@ -83,6 +83,10 @@ class SafetensorsReader {
   // Reads out.size() elements from element `first` on. Requires that the tensor has them and that,
   // in a tensor of type I8, they are whole rows.
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out) const;
+  // Reads the scales of rows [first, first + rows) of a tensor of type I8. kData when they are
+  // missing, or one is negative, NaN or infinite.
+  absl::StatusOr<std::vector<float>> ReadScales(
+      const TensorInfo& tensor, int64_t first, int64_t rows) const;
   // Reads a tensor of type I64 or I32. kData also when a number does not fit.
   absl::Status ReadI32(absl::string_view name, absl::Span<int32_t> out) const;
 

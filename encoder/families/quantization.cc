@@ -51,7 +51,7 @@ void ReadQuantization(JsonFields& fields, ModelConfig* config) {
   if (original == nullptr) return;
   if (!original->is_object()) return fields.Fail(kOriginal, "expected an object");
   for (const auto& [name, hash] : original->items()) {
-    if (!hash.is_number_unsigned()) return fields.Fail(kOriginal, name, ": expected a hash");
+    if (!hash.is_number_unsigned()) return fields.Fail(kOriginal, Quote(name), ": expected a hash");
     config->original[name] = hash.get<uint64_t>();
   }
 }

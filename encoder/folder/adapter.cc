@@ -231,6 +231,10 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
       absl::c_find_if(types, [&](const HeadType& t) { return t.peft_task == file_.task; });
   if (type == types.end())
     return Wrong("task_type ", Quote(file_.task), ": no encoder has such a head");
+  if (type->tied) {  // LoRA of the base and its head
+    if (type->kind == base.head) return absl::OkStatus();
+    return Wrong("task_type ", Quote(file_.task), ": the base has no such head");
+  }
   config_.head = type->kind;
   config_.pooler = type->pooler;
   const std::string output =
@@ -239,7 +243,8 @@ absl::Status Adapter::JoinForeign(const ModelConfig& base) {
           .name;
   const TensorInfo* weight = reader_.Find(kPrefix + output);
   if (weight == nullptr) return Wrong("has no ", kPrefix, output, ", so no labels");
-  if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] > kMaxLabels)
+  if (weight->shape.size() != 2 || weight->shape[1] != base.hidden || weight->shape[0] < 1 ||
+      weight->shape[0] > kMaxLabels)
     return Wrong(
         "does not fit the base: ", kPrefix, output, " has shape ", ShapeString(weight->shape));
   const size_t labels = weight->shape[0];

@@ -299,8 +299,12 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
       RETURN_IF_ERROR(CheckTied(files, folder, *tensor, *store, copy->second));
     }
   }
-  if (words != nullptr)
-    apart->words = LazyRows(std::move(files), words->tensor->name, store->value(words->id));
+  if (words == nullptr) return absl::OkStatus();
+  if (words->tensor->type == FileType::kI8) {  // of all rows, before one of them is used
+    const int64_t rows = store->param(words->id).rows;
+    RETURN_IF_ERROR(files.ReadScales(*words->tensor, 0, rows).status());
+  }
+  apart->words = LazyRows(std::move(files), words->tensor->name, store->value(words->id));
   return absl::OkStatus();
 }
 

@@ -43,12 +43,12 @@ struct KeptApart {
 // that no memory is reserved for it.
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 
-// Reads the parameters of `store`, which must be allocated, from F32, F16, BF16 or F64 tensors,
-// except for those of adapters and those in `except`. Names as in CanonicalName; stored copies of
-// tied weights must be equal to them. kMismatch lists all missing tensors of the encoder and all
-// tensors with another shape; kData if a value is not finite. After an error the values are
-// undefined. `config` may be that of a generator, whose parameters are all missing if the folder
-// has none. `apart` may be null.
+// Reads the parameters of `store`, which must be allocated, from F32, F16, BF16, F64 or, with
+// scales, I8 tensors, except for those of adapters and those in `except`. Names as in
+// CanonicalName; stored copies of tied weights must be equal to them. kMismatch lists all missing
+// tensors of the encoder and all tensors with another shape; kData if a value is not finite. After
+// an error the values are undefined. `config` may be that of a generator, whose parameters are all
+// missing if the folder has none. `apart` may be null.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
     LoadReport* report, const std::vector<std::string>& except = {}, KeptApart* apart = nullptr);
 

@@ -76,7 +76,7 @@ class Block {
   DropoutSite Site(const Pass& pass, DropoutPlace place) const;
   AttentionShape Shape(const Pass& pass, const RelativePositions& relative) const;
   bool rotary() const { return config_.positions == Positions::kRotary; }
-  // Sets saved->u and z2 [rows, hidden], the MLP of saved->y1.
+  // Sets saved->u and z2 [rows, hidden], the MLP of saved->mlp.
   void FeedForward(const Pass& pass, Mat z2, Saved* saved) const;
   void FeedForwardBackward(const Pass& pass, const Saved& saved, ConstMat dm, Mat dy1) const;
   // Computes everything after attention; `pass` is narrowed to the targets, if there are any.

@@ -1,9 +1,11 @@
 #include "tasks/inference/generator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "core/base/philox.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
@@ -114,7 +116,7 @@ ConstMat Generator::Logits(absl::Span<Hypothesis* const> hypotheses) {
   batch.Pad();
   const Decoding decoding = {cache_, rows, seen, ends, source, source_ends};
   model_.arena().Reset();
-  Pass pass = model_.NewPass(batch, compute_);
+  Pass pass = model_.NewPass(batch, compute_, false, 0, adapter_);
   pass.decoding = &decoding;
   return Rows(
       ConstMat(model_.head().Logits(pass, model_.encoder().Infer(pass))), 0, hypotheses.size());
@@ -237,6 +239,8 @@ absl::Status Generator::GenerateGroup(absl::Span<const std::vector<int32_t>> pro
     // Each prompt on its own, so that its results do not depend on the others.
     for (size_t i = 0; prompt && i < hypotheses.size(); ++i) add({&hypotheses[i], 1});
     if (!prompt) add(hypotheses);
+    if (!absl::c_all_of(logits, [](float logit) { return std::isfinite(logit); }))
+      return NotFinite();
     ParallelFor(active.size(), [&](int64_t i) {
       std::vector<absl::Span<float>> own;
       for (size_t h = i > 0 ? ends[i - 1] : 0; h < ends[i]; ++h)

@@ -36,11 +36,15 @@ class Generator {
   Generator(Model& model, const ModelConfig& config, const Tokenizer* tokenizer, DType compute,
       GenerateOptions options);
 
+  // From now on uses this adapter, see Model::NewPass.
+  void UseAdapter(int adapter) { adapter_ = adapter; }
+
   // Returns for each prompt its ids and the new ones or, with an encoder, the start token and the
   // new ones. Prompt i has the number first + i; number, seed and position determine random
   // choices. The result for a prompt depends neither on the other prompts nor on threads. Requires
   // prompts with 1 to max_tokens - 1 ids below the vocabulary. Without beams, calls on_token after
-  // each step with the index of a prompt and its ids so far. kInterrupted if *stop_flag.
+  // each step with the index of a prompt and its ids so far. kInterrupted if *stop_flag; kInternal
+  // if logits are not finite.
   absl::StatusOr<std::vector<std::vector<int32_t>>> Generate(
       absl::Span<const std::vector<int32_t>> prompts, uint64_t first,
       absl::FunctionRef<void(size_t prompt, absl::Span<const int32_t> ids)> on_token);
@@ -73,6 +77,7 @@ class Generator {
   const ModelConfig& config_;
   const Tokenizer* tokenizer_;
   DType compute_;
+  int adapter_ = 0;
   GenerateOptions options_;
   // For each block the keys and values [rows, 2 hidden] of the texts, then for each block those of
   // the sources. The first `used_` rows of the texts are in use.

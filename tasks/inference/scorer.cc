@@ -1,6 +1,7 @@
 #include "tasks/inference/scorer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -9,6 +10,15 @@
 #include "tasks/batcher.h"
 
 namespace cloze {
+namespace {
+
+Record TextRecord(const std::string& text) {
+  Record record;
+  record.text = text;
+  return record;
+}
+
+}  // namespace
 
 absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> texts,
     const ScoreOptions& options, absl::FunctionRef<void(int64_t, absl::Span<const double>)> f) {
@@ -26,14 +36,17 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> te
     batch.Pad();
     RETURN_IF_ERROR(model.ReadEmbeddings(batch.ids));
     model.arena().Reset();
-    const Pass pass = model.NewPass(batch, options.compute);
+    const Pass pass = model.NewPass(batch, options.compute, false, 0, options.adapter);
+    bool finite = true;
     model.head().Loss(
         pass, model.encoder().Infer(pass), 0, {}, [&](Mat logits, int64_t first, float, Arena&) {
           std::vector<double> losses(logits.rows);
           RowLosses(logits, batch.targets.data() + first, absl::MakeSpan(losses));
           for (int64_t r = 0; r < logits.rows; ++r) *places[first + r] = -losses[r];
+          finite &= absl::c_all_of(losses, [](double loss) { return std::isfinite(loss); });
           return LossSum();
         });
+    if (!finite) return NotFinite();
     batch.Clear();
     places.clear();
     return absl::OkStatus();
@@ -57,9 +70,7 @@ absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> te
 }
 
 absl::StatusOr<Example> EncodeForScore(
-    const std::string& text, const ModelInput& input, CutCounts* cut) {
-  Record record;
-  record.text = text;
+    const Record& record, const ModelInput& input, CutCounts* cut) {
   ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
   for (size_t i = 0; i < example.ids.size(); ++i) {
@@ -90,8 +101,8 @@ absl::StatusOr<std::vector<TextPair>> PairReader::Next(
     ASSIGN_OR_RETURN(const bool more, reader_.Next(&example));
     if (!more) break;
     TextPair& pair = pairs.emplace_back();
-    ASSIGN_OR_RETURN(pair.good, EncodeForScore(example.text, input, cut));
-    ASSIGN_OR_RETURN(pair.bad, EncodeForScore(example.text_pair, input, cut));
+    ASSIGN_OR_RETURN(pair.good, EncodeForScore(TextRecord(example.text), input, cut));
+    ASSIGN_OR_RETURN(pair.bad, EncodeForScore(TextRecord(example.text_pair), input, cut));
     pair.texts = {std::move(example.text), std::move(example.text_pair)};
     pair.group = std::move(example.label);
     pair.line = example.line;

@@ -16,20 +16,22 @@ namespace cloze {
 struct ScoreOptions {
   int64_t batch_tokens = 4096;
   DType compute = DType::kF32;
+  int adapter = 0;                          // see Model::NewPass
   const std::atomic<bool>* stop = nullptr;  // may be null
 };
 
 // Computes the pseudo-log-likelihood of texts (Salazar et al. 2020): the sum over their tokens of
 // log p(token | all others), where that token alone is masked. Calls f(i, logs) for each text in
 // order; logs[k] is the logarithm of the token in `rows[k]` of text i. Requires a masked-LM head.
-// kInterrupted if *stop; errors of Model::ReadEmbeddings.
+// kInterrupted if *stop; kInternal if a logarithm is not finite; errors of Model::ReadEmbeddings.
 absl::Status ScoreTexts(Model& model, int32_t mask, absl::Span<const Example> texts,
     const ScoreOptions& options,
     absl::FunctionRef<void(int64_t text, absl::Span<const double> logs)> f);
 
-// Returns the sequence of a text; its rows are all tokens but <class> and <sep>.
+// Returns the sequence of a record; its rows are all tokens but <class> and <sep>. Errors of
+// EncodeRecord, and without a tokenizer.
 absl::StatusOr<Example> EncodeForScore(
-    const std::string& text, const ModelInput& input, CutCounts* cut);
+    const Record& record, const ModelInput& input, CutCounts* cut);
 
 // Two texts that differ in one respect, of which the first should score higher.
 struct TextPair {

@@ -1,8 +1,10 @@
 #include "tasks/inference/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -136,9 +138,12 @@ absl::Status Session::LoadTokenizer(const std::string& base) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(tokenizer_.status());
-  if ((*tokenizer_)->vocab_size() <= config().vocab) return absl::OkStatus();
-  return Error(Exit::kMismatch, QuotePath(folder_), ": the tokenizer has ",
-      (*tokenizer_)->vocab_size(), " tokens, the model ", config().vocab);
+  return CheckVocab(folder_, **tokenizer_, config().vocab);
+}
+
+absl::Status NotFinite() {
+  return Error(Exit::kInternal, "the model's results are not finite numbers: its weights are too ",
+      "large for the computation (`cloze verify` checks a model)");
 }
 
 absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
@@ -221,7 +226,7 @@ absl::Status Session::ForEachBatch(absl::Span<const Query> queries, bool by_leng
     RETURN_IF_ERROR(model_->ReadEmbeddings(batch.ids));
     model_->arena().Reset();
     f(absl::MakeSpan(order).subspan(first, last - first),
-        model_->NewPass(batch, compute_, false, 0, adapters_.empty() ? 0 : adapter));
+        model_->NewPass(batch, compute_, false, 0, PassAdapter(adapter)));
   }
   return absl::OkStatus();
 }
@@ -253,6 +258,8 @@ absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
     RETURN_IF_ERROR(ForEachBatch(queries.subspan(begin, end - begin), true, keep));
     for (int64_t i = 0; i < end - begin; ++i) {
       const std::vector<float> values = std::move(kept[i]);
+      if (!absl::c_all_of(values, [](float value) { return std::isfinite(value); }))
+        return NotFinite();
       f(begin + i, View(values.data(), rows(begin + i), columns[i]));
     }
   }

@@ -28,6 +28,9 @@ struct Query : Example {
   int adapter = kDefaultAdapter;
 };
 
+// Returns kInternal: the results of a model have numbers that are not finite.
+absl::Status NotFinite();
+
 // An adapter of the base. One with an empty name answers queries that name no adapter.
 struct NamedAdapter {
   std::string name, folder;
@@ -60,7 +63,7 @@ class Session {
     model_->UseInt8(wanted);
     compute_ = FastestType();
   }
-  // The table of word embeddings [vocab, hidden]. Errors of LazyRows::Read.
+  // The table of word embeddings [vocab, embedding]. Errors of LazyRows::Read.
   absl::StatusOr<ConstMat> WordEmbeddings();
   // Returns the description of the model for queries that name no adapter, or for `adapter`.
   const ModelConfig& config() const { return config(default_); }
@@ -72,6 +75,8 @@ class Session {
   // Returns the number of an adapter for queries; for "" that of queries that name none. kData when
   // there is no such adapter, or the base needs one.
   absl::StatusOr<int> AdapterNamed(const std::string& name) const;
+  // Returns the number of `adapter`, from AdapterNamed, for Model::NewPass.
+  int PassAdapter(int adapter) const { return adapters_.empty() ? 0 : Resolve(adapter); }
   // Longest sequence.
   int64_t max_tokens() const { return config().max_positions - config().position_offset; }
 

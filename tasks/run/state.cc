@@ -144,8 +144,7 @@ std::string CodeWarning(const TrainerState& state, DType compute, bool one_pass)
   const std::string now = absl::StrCat(KernelsName(), ", ", MatmulLibrary(), ", ", NameOf(compute));
   if (then == now && !one_pass && state.format_version() < 2)
     return "warning: the checkpoint was written by a version that added up the gradients of "
-           "several "
-           "passes in another order: the results will not have that version's bits";
+           "several passes in another order: the results will not have that version's bits";
   if (then == now) return "";
   return absl::StrCat("warning: the checkpoint was written with ", then, "; this run uses ", now,
       ": its results will not have the same bits");

@@ -28,7 +28,7 @@ struct TrainingNeed {
   int64_t total() const { return weights + optimizer + packed + activations + scratch + other; }
 };
 
-// Returns the number of tokens in the largest pass that the spec allows.
+// Returns an upper bound of the tokens of an optimizer step.
 int64_t MostTokens(const TaskSpec& spec, const Task& task);
 
 // Upper bounds for the memory of a spec's runs. They hold for batches whose share of labelled rows

@@ -85,12 +85,15 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loa
   return tokenizer;
 }
 
+absl::StatusOr<PairReader> OpenPairs(const EvaluationSpec& spec) {
+  return PairReader::Open(
+      std::vector<std::string>(spec.pairs().begin(), spec.pairs().end()), /*group=*/"");
+}
+
 absl::Status ReadPairs(const LoadedSpec& loaded, Setup* setup) {
-  const auto& files = loaded.spec.evaluation().pairs();
-  if (files.empty()) return absl::OkStatus();
+  if (loaded.spec.evaluation().pairs().empty()) return absl::OkStatus();
   const auto read = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(PairReader reader,
-        PairReader::Open(std::vector<std::string>(files.begin(), files.end()), /*group=*/""));
+    ASSIGN_OR_RETURN(PairReader reader, OpenPairs(loaded.spec.evaluation()));
     CutCounts cut;
     const ModelInput input = {setup->tokenizer.get(), setup->config.max_tokens()};
     ASSIGN_OR_RETURN(setup->pairs, reader.Next(std::numeric_limits<int64_t>::max(), input, &cut));
@@ -131,6 +134,10 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
   if (spec.evaluation().pairs_size() > 0) metrics.values.emplace_back("pair_accuracy", 0);
   const absl::Status metric = metrics.Value(spec.evaluation().metric()).status();
   if (!metric.ok()) check(AtField(loaded, "evaluation.metric", metric));
+  if (spec.evaluation().pairs_size() > 0) {
+    const absl::Status pairs = OpenPairs(spec.evaluation()).status();
+    if (!pairs.ok()) check(AtField(loaded, "evaluation.pairs", pairs));
+  }
   check(AtData(loaded, "train", task->CheckData(spec.train())));
   if (spec.validation().files_size() > 0)
     check(AtData(loaded, "validation", task->CheckData(spec.validation())));

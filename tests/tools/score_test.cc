@@ -27,7 +27,7 @@ TEST(Score, PrintsTheSumOverTheTokens) {
   const auto lines = Lines(RunCloze(kScore + "--tokens", "printf 'a b c\\nthe sea\\n' | "));
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[0]["text"], "a b c");
-  EXPECT_EQ(lines[0]["tokens"], 3);
+  EXPECT_EQ(lines[0]["token_count"], 3);
   for (const json& line : lines) {
     double sum = 0;
     for (const json& token : line["token_scores"]) sum += token["score"].get<double>();

@@ -42,21 +42,20 @@ absl::Status ReadCharsmap(const JsonFile& file, const std::string& at, TextSteps
 // Returns the template's items, whose special tokens must have the ids of `tokens`.
 absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair,
     const std::vector<std::string>& tokens, std::vector<TemplateItem>* items) {
-  int texts = 0;
+  int texts[] = {0, 0};  // how often A and B occur
   for (size_t i = 0; i < file.Get(at).size(); ++i) {
     const std::string item = absl::StrCat(at, "/", i), special = item + "/SpecialToken/id",
                       text = file.String(item + "/Sequence/id");
     const Json& type = file.Get(item + (text.empty() ? "/SpecialToken" : "/Sequence") + "/type_id");
-    const Json& types = type;
     TemplateItem made{.token = file.String(special),
         .text = text == "A"           ? 0
                 : text == "B" && pair ? 1
                                       : -1};
-    if ((made.text < 0) == made.token.empty() || !types.is_number_unsigned() || type > 1)
+    if ((made.text < 0) == made.token.empty() || !type.is_number_unsigned() || type > 1)
       return file.Wrong(
           "post_processor: item ", i, ": expected a special token, A or B of type 0 or 1");
     made.type = type.get<int32_t>();
-    texts += made.text >= 0 ? 1 << 2 * made.text : 0;
+    if (made.text >= 0) ++texts[made.text];
     if (made.text < 0) {
       // The token's own id is what the file puts around texts.
       std::string escaped = absl::StrReplaceAll(made.token, {{"~", "~0"}, {"/", "~1"}});
@@ -69,7 +68,7 @@ absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair
     }
     items->push_back(std::move(made));
   }
-  if (texts == (pair ? 5 : 1)) return absl::OkStatus();
+  if (texts[0] == 1 && texts[1] == (pair ? 1 : 0)) return absl::OkStatus();
   return file.Wrong(
       "post_processor: ", pair ? "pair: expected A and B" : "single: expected A", " once");
 }

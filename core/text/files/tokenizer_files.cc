@@ -239,6 +239,12 @@ OrderedJson PlainConfig(const TokenizerData& data, int64_t max_length) {
 
 }  // namespace
 
+absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, int64_t vocab) {
+  if (tokenizer.vocab_size() <= vocab) return absl::OkStatus();
+  return Error(Exit::kMismatch, QuotePath(folder), ": the tokenizer has ", tokenizer.vocab_size(),
+      " tokens, the model ", vocab);
+}
+
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase) {
   TokenizerData data;
   data.options.lowercase = data.options.strip_accents = lowercase;

@@ -22,6 +22,9 @@ namespace cloze {
 // tokens or 128 MB of them.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase);
 
+// Returns kMismatch if the tokenizer of `folder` has more tokens than a model's vocabulary.
+absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, int64_t vocab);
+
 // Returns a Unigram tokenizer like XLM-R's: <s> <pad> </s> <unk> <mask>, then `pieces` with their
 // scores, rounded to six decimals. Normalises texts by NFKC, drops accents and lower-cases as
 // `options` say, and cuts words at white space.

@@ -31,7 +31,8 @@ struct VocabResult {
   int64_t bytes = 0;           // read
   int64_t words = 0;           // counted
   int64_t distinct_words = 0;  // of these, normalised
-  int64_t dropped_words = 0;   // over 100 characters (always <unk>), or rare beyond memory_limit
+  // Left out: over 100 characters (always <unk>) or 4096 bytes, or rare beyond memory_limit.
+  int64_t dropped_words = 0;
 };
 
 using VocabProgress = absl::FunctionRef<void(const char* stage, int64_t done, int64_t total)>;

@@ -145,7 +145,7 @@ class StripStep final : public TextStep {
     }
     TextEdit edit(text);
     if (left_) edit.Drop(begin);
-    if (!right_ || begin > end) return;
+    if (!right_ || (left_ && begin > end)) return;  // Drop(begin) has dropped all
     edit.KeepTo(end);
     edit.Drop(old.size() - end);
   }
