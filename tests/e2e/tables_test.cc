@@ -1,6 +1,7 @@
 // Tables in, tables out: `predict`, `tag` and `encode` read and write them with the run's fields.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -240,6 +241,10 @@ TEST_F(TablesTest, EncodesOneMatrix) {
   }
   EXPECT_EQ(Read("v.npy.ids.json"), "[\"a\", \"b\", \"c\"]\n");
   EXPECT_EQ(Run(encode + "mean --out v.npy").exit, 73);
+  std::filesystem::rename(Path("v.npy.ids.json"), Path("u.npy.ids.json"));
+  EXPECT_EQ(Run(encode + "mean --out u.npy").exit, 73) << "the list of ids exists";
+  ASSERT_EQ(::mkfifo(Path("pipe.npy").c_str(), 0600), 0);
+  EXPECT_EQ(Run(encode + "mean --force --out pipe.npy").exit, 73);
   EXPECT_EQ(Run(encode + "none --out w.npy").exit, 2);
   ASSERT_EQ(Run(encode + "mean --out v.safetensors").exit, 0);
   auto matrix = SafetensorsReader::Open(Path("v.safetensors"));

@@ -52,6 +52,37 @@ class GenerateTest : public testing::Test {
   static inline std::string* folder_ = nullptr;
 };
 
+TEST_F(GenerateTest, EachLineChoosesItsAdapter) {
+  std::ofstream text(Path("sea.txt"));
+  for (int i = 0; i < 60; ++i) text << "the cat ran to the sea\n\n";
+  text.close();
+  std::ofstream(Path("sea_spec"))
+      << "model { start_from: '" << Path("run") << R"(' }
+      causal_lm { max_tokens: 32 } train { files: ')"
+      << Path("sea.txt") << R"(' } batch { tokens: 256 } schedule { steps: 60 }
+      trainable { lora { rank: 4 } } optimizer { learning_rate: 2e-2 }
+      output { directory: ')"
+      << Path("sea") << "' }\n";
+  const RunResult trained = RunCloze("pretrain " + Path("sea_spec"));
+  ASSERT_EQ(trained.exit, 0) << trained.err;
+  const std::string options = "--input-format jsonl --adapter sea=" + Path("sea") + " ";
+  EXPECT_EQ(Generate(options,
+                R"(printf '{"text": "the cat", "adapter": "sea"}\n{"text": "the cat"}\n' | )")
+                .out,
+      "the cat ran to the sea\nthe cat sat on the mat\n");
+  const RunResult unknown =
+      Generate(options, R"(printf '{"text": "the cat", "adapter": "sae"}\n' | )");
+  EXPECT_EQ(unknown.exit, 65);
+  EXPECT_THAT(unknown.err, HasSubstr("one of sea"));
+}
+
+TEST_F(GenerateTest, OneSignalEndsTheWaitForInput) {
+  const std::string idle = Path("idle");
+  const RunResult waits = RunCloze("generate --model " + Path("run") + " < " + idle,
+      "mkfifo " + idle + "; sleep 20 > " + idle + " 2> /dev/null & timeout --preserve-status 2 ");
+  EXPECT_EQ(waits.exit, 75) << waits.err;
+}
+
 TEST_F(GenerateTest, ContinuesWhatItHasLearned) {
   EXPECT_EQ(Generate("'the cat'").out, "the cat sat on the mat\n");
   EXPECT_EQ(Generate("--beams 3", "printf 'the dog\\nthe cat\\n' | ").out,

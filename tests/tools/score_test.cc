@@ -36,6 +36,25 @@ TEST(Score, PrintsTheSumOverTheTokens) {
   }
 }
 
+TEST(Score, TakesIdsWordsAndPairs) {
+  const json ids = Lines(RunCloze(kScore + "--input-format ids", "echo '5 6 7' | "))[0];
+  EXPECT_EQ(ids["ids"], json({5, 6, 7}));
+  EXPECT_EQ(ids["token_count"], 3);
+  EXPECT_LT(ids["score"], 0);
+  const std::string texts = TemporaryFolder() + "/texts.jsonl";
+  std::ofstream(texts) << R"({"words": ["a", "b"]})"
+                       << "\n"
+                       << R"({"text": "a b"})"
+                       << "\n"
+                       << R"({"text": "a b", "text_pair": "c"})"
+                       << "\n";
+  const auto lines = Lines(RunCloze(kScore + texts));
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[0]["score"], lines[1]["score"]);
+  EXPECT_EQ(lines[2]["token_count"], 3);
+  EXPECT_LT(lines[2]["score"], lines[1]["score"]);
+}
+
 TEST(Score, CountsPairsByGroup) {
   const std::string pairs = TemporaryFolder() + "/pairs.jsonl",
                     table = TemporaryFolder() + "/pairs.tsv";
@@ -68,6 +87,11 @@ TEST(Score, RefusesWhatItCannotScore) {
   fails(kScore + "--by kind", 2, "--by needs --pairs");
   fails(kScore + "--pairs --tokens", 2, "--tokens is for texts");
   fails(kScore + "--pairs", 65, "no pairs");
+  fails(kScore + "--pairs --format csv", 2, "--format is for texts");
+  fails(kScore + "--pairs --by pairs", 2, "a member of that name");
+  const std::string link = TemporaryFolder() + "/link";
+  std::filesystem::create_symlink("nothing", link);
+  fails(kScore + "--out " + link, 73, "is not a file that can be replaced");
   fails(kScore + "a b", 2, "several input files need --pairs");
 }
 

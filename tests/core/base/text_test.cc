@@ -118,6 +118,7 @@ TEST(Nearest, IsSilentWhenNothingIsNear) {
 TEST(DidYouMean, IsAHintOrNothing) {
   EXPECT_EQ(DidYouMean("stepz", {"steps"}), "; did you mean \"steps\"?");
   EXPECT_EQ(DidYouMean("qqqqq", {"steps"}), "");
+  EXPECT_EQ(DidYouMean("steps", {"steps\x1b"}), "; did you mean \"steps\\u{1B}\"?");
 }
 
 TEST(Nearest, FindsMisspeltNames) {

@@ -53,6 +53,7 @@ TEST_F(Int8Tensors, NeedOneSoundScaleForEachRow) {
   expect(Read({1, 1}, {2}), "found [2]");
   expect(Read({1, NAN}, {2, 1}), "w_scale");
   expect(Read({1, INFINITY}, {2, 1}), "w_scale");
+  expect(Read({1, -1}, {2, 1}), "element 1 is -1: expected a scale");
   expect(Read({1, 2e38f}, {2, 1}), "infinite or too large");
 }
 
