@@ -14,7 +14,7 @@
 namespace cloze {
 
 struct ScoreOptions {
-  int64_t batch_tokens = 4096;
+  int64_t batch_tokens = 2048;
   DType compute = DType::kF32;
   int adapter = 0;                          // see Model::NewPass
   const std::atomic<bool>* stop = nullptr;  // may be null

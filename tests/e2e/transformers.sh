@@ -32,6 +32,7 @@ run() {  # name, data, model and task, more about the data
   "$cloze" "$([[ $3 = *_lm\ * ]] && echo pretrain || echo finetune)" "$work/$norm-$1.textproto" > /dev/null 2>&1
   "$cloze" tokenize --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.ids.jsonl"
   "$cloze" encode --compute f32 --model "$work/$norm-$1" --out "$work/$norm-$1.hidden.safetensors" < "$work/sentences.txt"
+  [ "$1" != mlm ] || "$cloze" score --compute f32 --model "$work/$norm-$1" < "$work/sentences.txt" > "$work/$norm-$1.score.jsonl"
 }
 for norm in post pre; do
   encoder="encoder { preset: CUSTOM layers: 2 hidden: 48 heads: 3 intermediate: 96 max_positions: 32 norm: ${norm^^} }"

@@ -154,6 +154,23 @@ def check_targets(name):
     print(f"{name}: the same targets")
 
 
+def check_scores(name, folder, model):
+    """`cloze score`: the sum over all tokens of the logarithm of their probability when they alone are masked."""
+    tokens = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
+    mask = tokens.token_to_id("[MASK]" if tokens.token_to_id("<mask>") is None else "<mask>")
+    for sentence, line in zip(sentences, lines(f"{name}.score.jsonl"), strict=True):
+        ids = torch.tensor(tokens.encode(sentence).ids)
+        inner = torch.arange(1, len(ids) - 1)
+        masked = ids.repeat(len(inner), 1)
+        masked[torch.arange(len(inner)), inner] = mask
+        with torch.no_grad():
+            logs = model(input_ids=masked).logits.log_softmax(-1)
+        theirs = float(logs[torch.arange(len(inner)), inner, ids[inner]].sum())
+        ours = json.loads(line)
+        print(f"{name} score: difference {abs(ours['score'] - theirs):.2g}")
+        assert ours["token_count"] == len(inner) and abs(ours["score"] - theirs) <= 1e-4, (name, sentence, ours, theirs)
+
+
 sentences, pairs = lines("sentences.txt"), [line.split("\t") for line in lines("pairs.txt")]
 kinds = {"causal": AutoModelForCausalLM, "merged": AutoModelForCausalLM, "start": AutoModelForMaskedLM, "mlm": AutoModelForMaskedLM, "classifier": AutoModelForSequenceClassification, "tagger": AutoModelForTokenClassification,
          "replaced": AutoModelForPreTraining, "crf": AutoModelForTokenClassification, "several": AutoModelForSequenceClassification, "number": AutoModelForSequenceClassification, "question": AutoModelForQuestionAnswering}
@@ -171,6 +188,8 @@ for norm in ("post", "pre", *(name for name in FAMILIES if name not in ("bart", 
             with torch.no_grad():
                 base = getattr(model, model.base_model_prefix)(torch.tensor([ids])).last_hidden_state[0]
             compare(f"{norm}-{kind} hidden {i}", hidden[str(i)], base)
+        if kind == "mlm":
+            check_scores(f"{norm}-{kind}", folder, model)
         if cls is AutoModelForCausalLM:
             check_generated(f"{norm}-{kind}", model)
         if cls is AutoModelForTokenClassification and norm in ("post", "pre"):
