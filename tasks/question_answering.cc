@@ -213,6 +213,18 @@ class QuestionAnswering : public Task {
     spec_.set_unanswerable(fields.Bool("unanswerable", spec_.unanswerable()));
   }
 
+  // kMismatch unless pairs are encoded as <special> question ... context <special>.
+  absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed) override {
+    RETURN_IF_ERROR(Task::Bind(config, tokenizer, seed));
+    if (tokenizer == nullptr) return absl::OkStatus();
+    const std::vector<TemplateItem>& pair = tokenizer->data().templates.pair;
+    const size_t n = pair.size();
+    if (n >= 4 && pair[0].text < 0 && pair[1].text == 0 && pair[n - 2].text == 1 &&
+        pair[n - 1].text < 0)
+      return absl::OkStatus();
+    return Error(Exit::kMismatch, "the tokenizer's post_processor: expected a pair of texts with ",
+        "one special token before it and one after it, for question_answering");
+  }
   absl::Status CheckData(const DataSpec& data) const override {
     return ReadQuestions(data).status();
   }

@@ -138,8 +138,8 @@ void MpiRanks::SendNotices() {
   noticed_[rank_] = waits_;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    Check(
-        ::MPI_Isend(&noticed_[rank_], 1, MPI_INT64_T, r, 0, notices_, &unfinished_.emplace_back()));
+    Notice& notice = unfinished_.emplace_back(Notice{waits_});
+    Check(::MPI_Isend(&notice.wait, 1, MPI_INT64_T, r, 0, notices_, &notice.request));
   }
 }
 
@@ -152,9 +152,9 @@ void MpiRanks::ReceiveNotices() {
         MPI_STATUS_IGNORE));
     heard_[status.MPI_SOURCE] = SteadySeconds();
   }
-  std::erase_if(unfinished_, [](MPI_Request& request) {
+  std::erase_if(unfinished_, [](Notice& notice) {
     int done = 0;
-    return ::MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+    return ::MPI_Test(&notice.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
   });
 }
 

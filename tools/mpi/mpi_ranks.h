@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -62,12 +63,16 @@ class MpiRanks : public Ranks {
   std::thread beat_;
   int rank_ = 0, size_ = 1;
   MPI_Comm work_ = MPI_COMM_NULL, notices_ = MPI_COMM_NULL, end_ = MPI_COMM_NULL;
-  std::vector<std::string> hosts_;       // of each rank
-  int64_t waits_ = 0;                    // so far; the same number on every rank
-  std::vector<int64_t> noticed_;         // of each rank, the last wait that it has told
-  std::vector<double> heard_;            // of each rank, the time of its last notice
-  double since_ = 0;                     // start of this wait
-  std::vector<MPI_Request> unfinished_;  // notices
+  std::vector<std::string> hosts_;  // of each rank
+  int64_t waits_ = 0;               // so far; the same number on every rank
+  std::vector<int64_t> noticed_;    // of each rank, the last wait that it has told
+  std::vector<double> heard_;       // of each rank, the time of its last notice
+  double since_ = 0;                // start of this wait
+  struct Notice {
+    int64_t wait;  // must not change before the request is complete
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  std::list<Notice> unfinished_;
 };
 
 }  // namespace cloze
