@@ -19,10 +19,6 @@ OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
 
 }  // namespace
 
-int64_t PieceSize(int64_t n, int64_t most) {
-  return std::min(n, CeilDiv(n, CeilDiv(n, most) * 64) * 64);
-}
-
 void Grow(int64_t bytes, LargeMemory& memory) {
   if (bytes > memory.bytes()) memory = LargeMemory(bytes);
 }

@@ -23,10 +23,6 @@ void ForTiles(int64_t n, int64_t tile, F f) {
   for (int64_t begin = 0; begin < n; begin += tile) f(begin, std::min(tile, n - begin));
 }
 
-// Divides [0, n) into the fewest equal pieces of at most `most`. Returns their size, rounded up to
-// a multiple of 64 but at most n.
-int64_t PieceSize(int64_t n, int64_t most);
-
 // Makes `memory` at least `bytes` long; its content is lost if it grows.
 void Grow(int64_t bytes, LargeMemory& memory);
 

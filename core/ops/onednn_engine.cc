@@ -29,6 +29,12 @@ int64_t TileCols(ConstMat dst, int64_t depth) {
   return dst.cols < 1024 ? kLeastTileCols : 2 * kLeastTileCols;
 }
 
+// Divides [0, n) into the fewest equal pieces of at most `most`. Returns their size, rounded up to
+// a multiple of 64 but at most n.
+int64_t PieceSize(int64_t n, int64_t most) {
+  return std::min(n, CeilDiv(n, CeilDiv(n, most) * 64) * 64);
+}
+
 // Each tile of dw = dy^T x copies its columns of dy and x, so large square tiles are best; but
 // there should be several, each taking a few milliseconds at most. Returns rows and columns.
 std::pair<int64_t, int64_t> GradientTile(ConstMat dw, int64_t tokens) {

@@ -56,13 +56,13 @@ TEST_F(GenerateTest, EachLineChoosesItsAdapter) {
   std::ofstream text(Path("sea.txt"));
   for (int i = 0; i < 60; ++i) text << "the cat ran to the sea\n\n";
   text.close();
-  std::ofstream(Path("sea_spec"))
-      << "model { start_from: '" << Path("run") << R"(' }
+  std::ofstream(Path("sea_spec")) << "model { start_from: '" << Path("run") << R"(' }
       causal_lm { max_tokens: 32 } train { files: ')"
-      << Path("sea.txt") << R"(' } batch { tokens: 256 } schedule { steps: 60 }
+                                  << Path("sea.txt")
+                                  << R"(' } batch { tokens: 256 } schedule { steps: 60 }
       trainable { lora { rank: 4 } } optimizer { learning_rate: 2e-2 }
-      output { directory: ')"
-      << Path("sea") << "' }\n";
+      output { directory: ')" << Path("sea")
+                                  << "' }\n";
   const RunResult trained = RunCloze("pretrain " + Path("sea_spec"));
   ASSERT_EQ(trained.exit, 0) << trained.err;
   const std::string options = "--input-format jsonl --adapter sea=" + Path("sea") + " ";
