@@ -17,8 +17,8 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 class SquadReader {
  public:
-  SquadReader(const std::string& path, int64_t most, std::vector<Question>* out)
-      : path_(path), most_(most), out_(out) {}
+  SquadReader(const std::string& path, const DataSpec& data, std::vector<Question>* out)
+      : path_(path), data_(data), split_(SplitShare(data)), out_(out) {}
 
   absl::Status Read() {
     ASSIGN_OR_RETURN(const std::string text, ReadInput(path_, kMaxFileBytes));
@@ -49,7 +49,8 @@ class SquadReader {
     const Json& list = JsonMember(object, field);
     if (!list.is_array()) return Wrong(where, field, "a list");
     for (size_t i = 0; i < list.size(); ++i) {
-      if (most_ > 0 && static_cast<int64_t>(out_->size()) >= most_) break;
+      const int64_t most = data_.max_examples();
+      if (most > 0 && static_cast<int64_t>(out_->size()) >= most) break;
       RETURN_IF_ERROR(f(list[i], absl::StrCat(where, field, "[", i, "].")));
     }
     return absl::OkStatus();
@@ -72,12 +73,13 @@ class SquadReader {
         return Wrong(at, "answer_start", "a place inside the context");
       answer.start = start.get<int64_t>();
     }
-    out_->push_back(std::move(question));
+    if (IsRead(data_, split_, SplitHash({context}))) out_->push_back(std::move(question));
     return absl::OkStatus();
   }
 
   const std::string& path_;
-  const int64_t most_;
+  const DataSpec& data_;
+  const Split split_;
   std::vector<Question>* out_;
 };
 
@@ -89,11 +91,7 @@ absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data) {
   ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(json));
   std::vector<Question> questions;
   for (const DataFile& file : files)
-    RETURN_IF_ERROR(SquadReader(file.path, data.max_examples(), &questions).Read());
-  const Split split(SplitShare(data));
-  std::erase_if(questions, [&](const Question& question) {
-    return !IsRead(data, split, SplitHash({question.context}));
-  });
+    RETURN_IF_ERROR(SquadReader(file.path, data, &questions).Read());
   return questions;
 }
 

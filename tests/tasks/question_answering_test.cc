@@ -230,6 +230,20 @@ TEST_F(QuestionsTest, WindowsOverlapAndHoldTheirAnswers) {
           "<class> on <sep> i j k l m <sep> | 3 | 0-0 | continues"));
 }
 
+TEST_F(QuestionsTest, MaxExamplesCountsWhatIsRead) {
+  std::string file = R"({"version": "2", "data": [{"title": "t", "paragraphs": [)";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&file, i > 0 ? ", " : "", R"({"context": "a )", i,
+        R"(", "qas": [{"question": "b", "answers": [{"text": "a", "answer_start": 0}]}]})");
+  }
+  DataSpec data = Data("split.json", file + "]}]}");
+  data.set_share(0.5);
+  data.set_max_examples(10);
+  const auto questions = ReadQuestions(data);
+  ASSERT_TRUE(questions.ok()) << questions.status();
+  EXPECT_EQ(questions->size(), 10);
+}
+
 TEST_F(QuestionsTest, BrokenFilesAreRefused) {
   const auto task = QuestionTask();
   const auto error = [&](const std::string& file) {
