@@ -41,7 +41,7 @@ struct ParamCount {
 };
 ParamCount CountParams(const ParamStore& store);
 
-// What to read of a folder.
+// The values that Load reads.
 enum class ReadFor {
   kAll,        // all values
   kPasses,     // all but the word embeddings, of which each row is read when it is used

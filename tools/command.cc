@@ -174,8 +174,8 @@ void Command::Add(
                             : absl::StrCat("expected ", std::is_integral_v<T> ? "an integer, " : "",
                                   min, " to ", max, ", found ", Quote(word));
           });
+          absl::StrAppend(&help, " Range: ", min, " to ", max, ".");
         }
-        if (min < max) absl::StrAppend(&help, " Range: ", min, " to ", max, ".");
         if (*value != 0) absl::StrAppend(&help, " Default: ", *value, ".");
       } else if constexpr (std::is_same_v<T, std::string>) {
         if (!value->empty()) absl::StrAppend(&help, " Default: ", *value, ".");

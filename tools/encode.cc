@@ -98,7 +98,6 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
 
 // Tensors named by their numbers.
 absl::Status WriteTensors(EncodeOptions& options, Session& session) {
-  RETURN_IF_ERROR(CheckOutput(options.infer.out, options.infer.force));
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   const auto add = [&](const Record&, int64_t number, int layer, ConstMat hidden) {
@@ -121,7 +120,6 @@ std::string IdList(const std::vector<std::string>& ids) {
 
 // The tensor "vectors" [texts, hidden], and the metadata "ids".
 absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
-  RETURN_IF_ERROR(CheckOutput(options.infer.out, options.infer.force));
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
@@ -139,9 +137,9 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
 // NumPy's format 1.0, float32 in C order; the ids go to FILE.ids.json.
 absl::Status WriteNpy(EncodeOptions& options, Session& session) {
   constexpr size_t kHeader = 128;
-  const std::string &out = options.infer.out, list_of_ids = out + ".ids.json";
-  for (const std::string& file : {out, list_of_ids})
-    RETURN_IF_ERROR(CheckOutput(file, options.infer.force));
+  const std::string& out = options.infer.out;
+  const std::string list_of_ids = out + ".ids.json";
+  RETURN_IF_ERROR(CheckOutput(list_of_ids, options.infer.force));
   std::vector<std::string> ids;
   return ReplaceFile(out, [&](const std::string& temporary) {
     return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
@@ -200,6 +198,7 @@ absl::Status Encode(EncodeOptions options) {
   InputOptions& input = options.infer.input;
   if (!input.text_field.empty() && input.text_pair_field.empty())
     input.data.clear_text_pair_field();  // the run's pair
+  if (!print) RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
   const bool matrix = options.pool != "none" && !options.all_layers;
   RETURN_IF_ERROR(print    ? PrintVectors(options, *session)
                   : npy    ? WriteNpy(options, *session)

@@ -117,16 +117,6 @@ absl::StatusOr<std::string> CheckReport(const ExportOptions& options, const std:
       ", \"equal_answers\": ", 1.0 * check.equal_answers / check.rows);
 }
 
-absl::Status CopyTokenizer(
-    const std::string& from, const std::string& to, const ModelConfig& config) {
-  const auto tokenizer = LoadTokenizer(from, true);
-  if (tokenizer.ok()) {
-    RETURN_IF_ERROR(CheckVocab(from, **tokenizer, config.vocab));
-    return SaveTokenizer(**tokenizer, to, config.max_tokens());
-  }
-  return ExitOf(tokenizer.status()) == Exit::kNoInput ? absl::OkStatus() : tokenizer.status();
-}
-
 absl::Status Export(const ExportOptions& options) {
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
@@ -157,7 +147,7 @@ absl::Status Export(const ExportOptions& options) {
   RETURN_IF_ERROR(options.external_data ? graph.Write(folder.path(), options.opset, 0)
                                         : graph.Write(folder.path(), options.opset));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
-  RETURN_IF_ERROR(CopyTokenizer(options.model, folder.path(), config));
+  RETURN_IF_ERROR(CopyTokenizer({options.model}, folder.path(), config.vocab, config.max_tokens()));
   std::string report;
   if (options.check) {
     ASSIGN_OR_RETURN(report, CheckReport(options, JoinPath(folder.path(), "model.onnx")));
@@ -188,8 +178,7 @@ void AddExport(Command& app) {
     command.Add("--int8", &options.int8,
         "Multiply the linear layers of the blocks in int8, with a scale for each output of a "
         "weight and one for each tensor of activations. That loses more than `cloze quantize`, "
-        "which has "
-        "one for each token; and sums may saturate on CPUs without VNNI.");
+        "which has one for each token; and sums may saturate on CPUs without VNNI.");
     command.Add("--check", &options.check,
         "Compare results for random tokens with those of ONNX Runtime, before the folder appears: "
         "print the largest difference, relative above 1, and the share of rows with the same "

@@ -41,15 +41,13 @@ class Prompts {
         return Annotate(status, SourceOf(options_.infer.input), ":", record.line);
       RETURN_IF_ERROR(status);
     }
-    for (size_t begin = 0, end; begin < prompts.size(); begin = end) {
-      // On a terminal a text appears while it grows, so prompts are continued one by one.
-      for (end = begin + 1; !streams_ && end < prompts.size() && adapters[end] == adapters[begin];)
-        ++end;
+    // On a terminal a text appears while it grows, so prompts are continued one by one.
+    const size_t at_once = streams_ ? 1 : prompts.size();
+    return ForEachAdapter(adapters, at_once, [&](size_t begin, size_t end) {
       generator_.UseAdapter(session_.PassAdapter(adapters[begin]));
-      RETURN_IF_ERROR(Generate(absl::MakeSpan(records).subspan(begin, end - begin),
-          absl::MakeSpan(prompts).subspan(begin, end - begin), writer));
-    }
-    return absl::OkStatus();
+      return Generate(absl::MakeSpan(records).subspan(begin, end - begin),
+          absl::MakeSpan(prompts).subspan(begin, end - begin), writer);
+    });
   }
 
  private:

@@ -157,6 +157,16 @@ std::string SourceOf(const InputOptions& input) {
   return input.path == "-" ? "standard input" : QuotePath(input.path);
 }
 
+absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,
+    absl::FunctionRef<absl::Status(size_t, size_t)> f) {
+  for (size_t begin = 0, end; begin < adapters.size(); begin = end) {
+    end = begin + 1;
+    while (end < std::min(adapters.size(), begin + most) && adapters[end] == adapters[begin]) ++end;
+    RETURN_IF_ERROR(f(begin, end));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f) {
   std::vector<Record> records;

@@ -16,20 +16,6 @@ struct MergeOptions {
   std::string model, adapter, out;
 };
 
-// The tokenizer of the adapter's folder, else of the base's; neither may have one.
-absl::Status SaveTokenizer(const MergeOptions& options, const std::string& out,
-    const std::string& base, const ModelConfig& config) {
-  for (const std::string& folder : {options.adapter, base}) {
-    const auto tokenizer = LoadTokenizer(folder, true);
-    if (tokenizer.ok()) {
-      RETURN_IF_ERROR(CheckVocab(folder, **tokenizer, config.vocab));
-      return SaveTokenizer(**tokenizer, out, config.max_tokens());
-    }
-    if (ExitOf(tokenizer.status()) != Exit::kNoInput) return tokenizer.status();
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Merge(const MergeOptions& options) {
   std::string base = options.model;
   if (base.empty()) {
@@ -55,7 +41,9 @@ absl::Status Merge(const MergeOptions& options) {
     return Error(Exit::kData, QuotePath(options.adapter), ": cannot be merged: ", saved.message());
   }
   RETURN_IF_ERROR(saved);
-  RETURN_IF_ERROR(SaveTokenizer(options, folder.path(), base, model->config()));
+  const ModelConfig& config = model->config();
+  RETURN_IF_ERROR(
+      CopyTokenizer({options.adapter, base}, folder.path(), config.vocab, config.max_tokens()));
   RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
   RETURN_IF_ERROR(folder.Commit());
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));

@@ -75,9 +75,8 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
         };
         RETURN_IF_ERROR(Annotate(encode(), SourceOf(infer.input), ":", record.line));
       }
-      absl::Status status;
-      for (size_t begin = 0, end; begin < texts.size(); begin = end) {  // those of one adapter
-        for (end = begin + 1; end < texts.size() && adapters[end] == adapters[begin];) ++end;
+      return ForEachAdapter(adapters, texts.size(), [&](size_t begin, size_t end) {
+        absl::Status status;
         const auto one = [&](int64_t i, absl::Span<const double> logs) {
           const Record& record = records[begin + i];
           OrderedJson line = InputOf(record);
@@ -91,8 +90,8 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
         scorer.options.adapter = scorer.session->PassAdapter(adapters[begin]);
         RETURN_IF_ERROR(ScoreTexts(scorer.session->model(), scorer.mask(),
             absl::MakeSpan(texts).subspan(begin, end - begin), scorer.options, one));
-      }
-      return status;
+        return status;
+      });
     };
     RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
     return answers.Finish();

@@ -1,14 +1,13 @@
 // `cloze vectors`: learns word vectors from text and writes them as a .vec file.
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "core/base/threads.h"
+#include "core/tensor/mat.h"
 #include "core/text/files/word_vectors.h"
 #include "core/vectors/trainer.h"
 #include "tasks/training/screen.h"
@@ -70,7 +69,7 @@ absl::Status Write(
       std::vector<float> vector(dim);
       for (size_t word = 0; word < corpus.words.size(); ++word) {
         trainer.Vector(static_cast<int32_t>(word), vector.data());
-        if (!absl::c_all_of(vector, [](float x) { return std::isfinite(x); }))
+        if (!AllFinite(vector))
           return Error(Exit::kInternal, "training diverged (lower --learning-rate)");
         RETURN_IF_ERROR(writer.WriteText(WordVectorLine(corpus.words[word], vector)));
       }

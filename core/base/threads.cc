@@ -217,7 +217,7 @@ void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f) {
   CLOZE_CHECK(tasks < int64_t{1} << 32);
   Pool& pool = ThePool();
   std::unique_lock<std::mutex> lock(pool.mutex, std::defer_lock);
-  if (tasks <= 1 || t_inside || Threads() == 1 || !lock.try_lock()) {
+  if (tasks <= 1 || ThreadsHere() == 1 || !lock.try_lock()) {
     for (int64_t i = 0; i < tasks; ++i) f(i);
     return;
   }

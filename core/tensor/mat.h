@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/tensor/dtype.h"
 
@@ -29,6 +30,14 @@ inline float HalfToFloat(uint16_t bits) {
   if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
   const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+}
+
+// True if no value is NaN or infinite. Tests the exponent bits, which the compiler vectorizes.
+inline bool AllFinite(absl::Span<const float> values) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t odd = 0;
+  for (const float x : values) odd |= (std::bit_cast<uint32_t>(x) & kExponent) == kExponent;
+  return odd == 0;
 }
 
 template <typename T>

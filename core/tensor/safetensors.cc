@@ -18,14 +18,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
-// Tests the exponent bits of all values, which the compiler vectorizes.
-bool AllFinite(absl::Span<const float> values) {
-  constexpr uint32_t kExponent = 0x7F800000;
-  uint32_t odd = 0;
-  for (const float x : values) odd |= (std::bit_cast<uint32_t>(x) & kExponent) == kExponent;
-  return odd == 0;
-}
-
 }  // namespace
 
 absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& path) {
@@ -201,9 +193,6 @@ absl::StatusOr<std::vector<float>> SafetensorsReader::ReadScales(
     const TensorInfo& tensor, int64_t first, int64_t count) const {
   const std::string name = tensor.name + "_scale";
   const TensorInfo* scale = Find(name);
-  if (tensor.shape.size() != 2 || tensor.shape[1] == 0)
-    return Wrong(tensor,
-        absl::StrCat("I8 of shape ", ShapeString(tensor.shape), ": expected 2-D, not empty"));
   const int64_t rows = tensor.shape[0];
   if (scale == nullptr || scale->type == FileType::kI8 ||
       scale->shape != std::vector<int64_t>{rows, 1}) {
@@ -221,10 +210,13 @@ absl::StatusOr<std::vector<float>> SafetensorsReader::ReadScales(
 
 absl::Status SafetensorsReader::ReadScaled(
     const TensorInfo& tensor, int64_t first, absl::Span<float> out) const {
-  const int64_t cols = tensor.shape.size() == 2 ? std::max<int64_t>(tensor.shape[1], 1) : 1;
+  if (tensor.shape.size() != 2 || tensor.shape[1] == 0)
+    return Wrong(tensor,
+        absl::StrCat("I8 of shape ", ShapeString(tensor.shape), ": expected 2-D, not empty"));
+  const int64_t cols = tensor.shape[1];
+  CLOZE_CHECK(first % cols == 0 && out.size() % cols == 0);
   ASSIGN_OR_RETURN(
       const std::vector<float> scales, ReadScales(tensor, first / cols, out.size() / cols));
-  CLOZE_CHECK(first % cols == 0 && out.size() % cols == 0);
   RETURN_IF_ERROR(
       ReadConverted<int8_t>(tensor, first, out, [](int8_t q) { return static_cast<float>(q); }));
   for (size_t r = 0; r < scales.size(); ++r)

@@ -83,7 +83,7 @@ class SafetensorsReader {
   // Reads out.size() elements from element `first` on. Requires that the tensor has them and that,
   // in a tensor of type I8, they are whole rows.
   absl::Status ReadPartF32(absl::string_view name, int64_t first, absl::Span<float> out) const;
-  // Reads the scales of rows [first, first + rows) of a tensor of type I8. kData when they are
+  // Reads the scales of rows [first, first + rows) of a 2-D tensor of type I8. kData when they are
   // missing, or one is negative, NaN or infinite.
   absl::StatusOr<std::vector<float>> ReadScales(
       const TensorInfo& tensor, int64_t first, int64_t rows) const;

@@ -1,7 +1,7 @@
 #include "tasks/inference/generator.h"
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <limits>
 #include <optional>
 
@@ -239,14 +239,15 @@ absl::Status Generator::GenerateGroup(absl::Span<const std::vector<int32_t>> pro
     // Each prompt on its own, so that its results do not depend on the others.
     for (size_t i = 0; prompt && i < hypotheses.size(); ++i) add({&hypotheses[i], 1});
     if (!prompt) add(hypotheses);
-    if (!absl::c_all_of(logits, [](float logit) { return std::isfinite(logit); }))
-      return NotFinite();
+    std::atomic<bool> finite = true;
     ParallelFor(active.size(), [&](int64_t i) {
       std::vector<absl::Span<float>> own;
       for (size_t h = i > 0 ? ends[i - 1] : 0; h < ends[i]; ++h)
         own.push_back(absl::MakeSpan(logits).subspan(h * vocab, vocab));
-      Advance(*active[i], own);
+      if (absl::c_all_of(own, AllFinite)) return Advance(*active[i], own);
+      finite = false;
     });
+    if (!finite) return NotFinite();
     for (Running* running : active)
       if (options_.beams == 1) on_token(running - all.data(), running->one.front().ids);
   }

@@ -1,10 +1,8 @@
 #include "tasks/inference/session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -258,8 +256,7 @@ absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
     RETURN_IF_ERROR(ForEachBatch(queries.subspan(begin, end - begin), true, keep));
     for (int64_t i = 0; i < end - begin; ++i) {
       const std::vector<float> values = std::move(kept[i]);
-      if (!absl::c_all_of(values, [](float value) { return std::isfinite(value); }))
-        return NotFinite();
+      if (!AllFinite(values)) return NotFinite();
       f(begin + i, View(values.data(), rows(begin + i), columns[i]));
     }
   }

@@ -297,4 +297,16 @@ absl::Status SaveTokenizer(
   return write("tokenizer_config.json", ToJsonText(config));
 }
 
+absl::Status CopyTokenizer(absl::Span<const std::string> folders, const std::string& directory,
+    int64_t vocab, int64_t max_length) {
+  for (const std::string& folder : folders) {
+    const auto tokenizer = LoadTokenizer(folder, true);
+    if (ExitOf(tokenizer.status()) == Exit::kNoInput) continue;
+    RETURN_IF_ERROR(tokenizer.status());
+    RETURN_IF_ERROR(CheckVocab(folder, **tokenizer, vocab));
+    return SaveTokenizer(**tokenizer, directory, max_length);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace cloze

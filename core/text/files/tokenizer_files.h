@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/text/tokenizer/tokenizer.h"
 
@@ -37,6 +38,11 @@ absl::StatusOr<TokenizerData> NewUnigram(
 // `max_length` becomes model_max_length.
 absl::Status SaveTokenizer(
     const Tokenizer& tokenizer, const std::string& directory, int64_t max_length);
+
+// Saves the tokenizer of the first of `folders` that has one; does nothing if none has. Errors of
+// LoadTokenizer but kNoInput, of CheckVocab and of SaveTokenizer.
+absl::Status CopyTokenizer(absl::Span<const std::string> folders, const std::string& directory,
+    int64_t vocab, int64_t max_length);
 
 }  // namespace cloze
 
