@@ -59,9 +59,11 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
     for (const Record& record : records) {
       absl::StatusOr<Query> query = encode(record);
       wrong.push_back(!query.ok());
-      if (query.ok()) queries.push_back(*std::move(query));
-      if (!wrong.back()) continue;
-      const absl::Status status =
+      if (query.ok()) {
+        queries.push_back(*std::move(query));
+        continue;
+      }
+      absl::Status status =
           record.wrong.ok()
               ? Annotate(query.status(), SourceOf(options.infer.input), ":", record.line)
               : record.wrong;

@@ -53,8 +53,10 @@ clang() {
   commands | sed "s/ -Werror / /; s/ -c / -fsyntax-only $werror -Wno-unknown-warning-option /" | xargs -d '\n' -P "$jobs" -n 1 sh -c
 }
 
+# In builds with CLOZE_UNITY, clang-tidy takes the flags of a file from one that is compiled alone. Those are the
+# kernels, which are compiled without exceptions.
 tidy() {
-  xargs -r -P "$jobs" -I FILE clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option \
+  xargs -r -P "$jobs" -I FILE clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option --extra-arg=-fexceptions \
     --extra-arg=-Wno-unused-command-line-argument FILE 2> /dev/null
 }
 
