@@ -37,7 +37,7 @@ bool Repeats(const std::string& name) {
 
 // Returns the name of a member of an answer beside those of the input.
 std::string NameBeside(const std::vector<std::string>& taken, std::string name) {
-  while (absl::c_linear_search(taken, name)) name = "predicted_" + name;
+  while (absl::c_linear_search(taken, name)) name.insert(0, "predicted_");
   return name;
 }
 

@@ -63,10 +63,9 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
         queries.push_back(*std::move(query));
         continue;
       }
-      absl::Status status =
-          record.wrong.ok()
-              ? Annotate(query.status(), SourceOf(options.infer.input), ":", record.line)
-              : record.wrong;
+      absl::Status status = record.wrong.ok() ? Annotate(query.status(),
+                                                    SourceOf(options.infer.input), ":", record.line)
+                                              : record.wrong;
       if (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData) return status;
       std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
       ++options.failed;

@@ -7,7 +7,7 @@ namespace {
 // Parts of the operands of a weight gradient that are in panels at a time: tokens, and columns of
 // the operand with more columns.
 constexpr int64_t kTokens = 1024, kCols = 256;
-constexpr int64_t kTileRows = 128, kTileCols = 256;  // of a gradient
+constexpr int64_t kGradientRows = 128, kGradientCols = 256;  // of a tile of the gradient
 
 // Returns the floats of the panels of `cols` columns.
 int64_t PanelFloats(int64_t tokens, int64_t cols) {
@@ -28,8 +28,8 @@ void LayOut(ConstMat m, bool transposed, float* to) {
 
 // dw += left^T right over `tokens` tokens, in tiles that stay in L2.
 void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
-  ForTiles(dw.rows, kTileRows, [&](int64_t row, int64_t rows) {
-    ForTiles(dw.cols, kTileCols, [&](int64_t col, int64_t cols) {
+  ForTiles(dw.rows, kGradientRows, [&](int64_t row, int64_t rows) {
+    ForTiles(dw.cols, kGradientCols, [&](int64_t col, int64_t cols) {
       const Mat tile = Columns(Rows(dw, row, rows), col, cols);
       GetKernels().gradient({CeilDiv(tokens, kPanelTokens), rows, cols,
           left + PanelFloats(tokens, row), right + PanelFloats(tokens, col),

@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "core/ops/loss.h"
 #include "tasks/batcher.h"
+#include "tasks/inference/session.h"
 
 namespace cloze {
 namespace {
