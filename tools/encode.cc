@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/match.h"
@@ -19,24 +18,6 @@ struct EncodeOptions {
   bool all_layers = false, normalize = false;
   int64_t failed = 0;  // wrong lines so far, with --on-error line
 };
-
-// Returns `hidden` [tokens, hidden] reduced to [hidden] as `pool` says.
-std::vector<float> Pooled(ConstMat hidden, const std::string& pool, bool normalize) {
-  std::vector<float> vector(hidden.f32(0), hidden.f32(0) + hidden.cols);  // of the first token
-  for (int64_t c = 0; c < hidden.cols && pool != "class" && pool != "cls"; ++c) {
-    double sum = 0;
-    for (int64_t r = 0; r < hidden.rows; ++r) {
-      sum += hidden.f32(r)[c];
-      if (pool == "max") vector[c] = std::max(vector[c], hidden.f32(r)[c]);
-    }
-    if (pool == "mean") vector[c] = static_cast<float>(sum / hidden.rows);
-  }
-  double squares = 0;
-  for (const float x : vector) squares += double{x} * x;
-  if (!normalize || squares == 0) return vector;
-  for (float& x : vector) x = static_cast<float>(x / std::sqrt(squares));
-  return vector;
-}
 
 // Calls f(record, number, layer, hidden [tokens, hidden]) for each record and layer. A wrong record
 // ends it, or with --on-error line is reported and gets one row of zeros.
@@ -63,9 +44,10 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
         queries.push_back(*std::move(query));
         continue;
       }
-      absl::Status status = record.wrong.ok() ? Annotate(query.status(),
-                                                    SourceOf(options.infer.input), ":", record.line)
-                                              : record.wrong;
+      absl::Status status =
+          record.wrong.ok()
+              ? Annotate(query.status(), QuoteInput(options.infer.input.path), ":", record.line)
+              : record.wrong;
       if (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData) return status;
       std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
       ++options.failed;
@@ -206,7 +188,7 @@ absl::Status Encode(EncodeOptions options) {
                   : matrix ? WriteMatrix(options, *session)
                            : WriteTensors(options, *session));
   if (options.failed == 0) return absl::OkStatus();
-  return Error(Exit::kData, SourceOf(input), ": ", Counted(options.failed, "wrong line"),
+  return Error(Exit::kData, QuoteInput(input.path), ": ", Counted(options.failed, "wrong line"),
       ", whose vectors are zero");
 }
 

@@ -7,7 +7,6 @@
 #include "core/base/file.h"
 #include "core/base/philox.h"
 #include "core/text/files/tokenizer_files.h"
-#include "encoder/folder/model_folder.h"
 #include "encoder/onnx/runtime.h"
 #include "tasks/inference/session.h"
 #include "tools/command.h"
@@ -75,9 +74,9 @@ OnnxBatch BatchOf(const std::vector<Query>& queries, const ModelConfig& config) 
   return batch;
 }
 
-// Compares the results of `file` in ONNX Runtime with Cloze's for the model in `folder`, in f32.
-absl::StatusOr<Comparison> CheckExport(const std::string& file, const std::string& folder) {
-  ASSIGN_OR_RETURN(const auto session, Session::Open(folder, DType::kF32));
+// Compares all results of `file` in ONNX Runtime with Cloze's for the model, in f32.
+absl::StatusOr<Comparison> CheckExport(const std::string& file, const ExportOptions& options) {
+  ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   const ModelConfig& config = session->config();
   const std::vector<Query> queries = CheckQueries(*session);
   const OnnxBatch batch = BatchOf(queries, config);
@@ -97,8 +96,13 @@ absl::StatusOr<Comparison> CheckExport(const std::string& file, const std::strin
     }
   };
   if (config.head == HeadKind::kNone) {
-    RETURN_IF_ERROR(session->Hidden(queries, /*only_last=*/true,
-        [&](int64_t query, int, ConstMat hidden) { compare(query, hidden); }));
+    RETURN_IF_ERROR(
+        session->Hidden(queries, /*only_last=*/true, [&](int64_t query, int, ConstMat hidden) {
+          compare(query, hidden);
+          if (options.pool == "none") return;
+          const std::vector<float> vector = Pooled(hidden, options.pool, /*normalize=*/true);
+          comparison.Add(vector.data(), &outputs[1].values[query * hidden.cols], hidden.cols);
+        }));
   } else {
     RETURN_IF_ERROR(session->Logits(queries, compare));
   }
@@ -108,7 +112,7 @@ absl::StatusOr<Comparison> CheckExport(const std::string& file, const std::strin
 // Returns the report of CheckExport. kInternal if results in f32 are different, or not numbers.
 absl::StatusOr<std::string> CheckReport(const ExportOptions& options, const std::string& file) {
   constexpr float kMost = 1e-3f;
-  ASSIGN_OR_RETURN(const Comparison check, CheckExport(file, options.model));
+  ASSIGN_OR_RETURN(const Comparison check, CheckExport(file, options));
   if (std::isnan(check.largest) || (!options.int8 && check.largest > kMost)) {
     return Error(Exit::kInternal, "--check: results of ONNX Runtime differ by ", check.largest,
         ": expected at most ", kMost, " (nothing was written; please report this)");
@@ -122,9 +126,7 @@ absl::Status Export(const ExportOptions& options) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         " is an adapter: expected a model folder (write one with `cloze merge`)");
   }
-  if (PathExists(options.out))
-    return Error(
-        Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
+  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();
   if (config.family->causal) {
@@ -140,10 +142,6 @@ absl::Status Export(const ExportOptions& options) {
   if (pool != OnnxPool::kNone && config.head != HeadKind::kNone)
     return Error(Exit::kUsage, "--pool is for models without a head");
   OnnxGraph graph = ExportOnnx(*model, pool, options.int8);
-  std::string out = options.out;
-  while (out.size() > 1 && out.back() == '/') out.pop_back();
-  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
-  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
   RETURN_IF_ERROR(options.external_data ? graph.Write(folder.path(), options.opset, 0)
                                         : graph.Write(folder.path(), options.opset));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
@@ -155,8 +153,8 @@ absl::Status Export(const ExportOptions& options) {
   RETURN_IF_ERROR(folder.Commit());
   if (config.crf)
     std::fputs("cloze: logits are the scores of single tokens; ONNX has no CRF\n", stderr);
-  return WriteStdout(
-      absl::StrCat("{\"model\": ", JsonString(JoinPath(out, "model.onnx")), report, "}\n"));
+  return WriteStdout(absl::StrCat(
+      "{\"model\": ", JsonString(JoinPath(folder.final_path(), "model.onnx")), report, "}\n"));
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ class TextGauge : public Gauge {
     InputOptions input;
     input.path = options.texts;
     input.vocab_size = session.config().vocab;
+    input.pairs = task != nullptr && task->reads_pairs();
     ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
     std::vector<Record> records;
     do {
@@ -129,10 +130,7 @@ class TextGauge : public Gauge {
       queries.push_back({std::move(example)});
     }
     return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-      std::vector<float>& mean = m->vectors.emplace_back(hidden.cols);
-      for (int64_t r = 0; r < hidden.rows; ++r) {
-        for (int64_t c = 0; c < hidden.cols; ++c) mean[c] += hidden.f32(r)[c];
-      }
+      m->vectors.push_back(Pooled(hidden, "mean", /*normalize=*/false));
     });
   }
 

@@ -20,13 +20,13 @@ struct Measured {
   std::string metric;
   double value = 0;                         // of the metric on labelled data; else 1
   std::vector<std::string> answers;         // to each text, without scores
-  std::vector<std::vector<float>> vectors;  // of each text, for models without a head
+  std::vector<std::vector<float>> vectors;  // of each text, for models that do not classify
 };
 
 // Returns how much worse `after` is. Of labelled data: 100 times the difference of the metrics or,
 // for metrics that are better when smaller, the increase in percent. Of texts: 100 times the share
-// of different answers or, for models without a head, 100 times (1 - the mean cosine). Both must
-// come from one gauge.
+// of different answers or, for models that do not classify, 100 times (1 - the mean cosine). Both
+// must come from one gauge.
 double LossInPoints(const Measured& before, const Measured& after);
 // Returns the share of equal answers; NaN if there are none.
 double EqualShare(const Measured& before, const Measured& after);

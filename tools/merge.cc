@@ -22,9 +22,7 @@ absl::Status Merge(const MergeOptions& options) {
     ASSIGN_OR_RETURN(base, BaseOf(options.adapter));
   }
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
-  if (PathExists(options.out))
-    return Error(
-        Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
+  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));
   if (model->config().int8) {
     return Error(Exit::kMismatch, QuotePath(base),
@@ -32,10 +30,6 @@ absl::Status Merge(const MergeOptions& options) {
         "quantize the result)");
   }
   MergeLora(file.lora, &model->params());
-  std::string out = options.out;
-  while (out.size() > 1 && out.back() == '/') out.pop_back();
-  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
-  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
   const absl::Status saved = SaveWeights(folder.path(), model->config(), model->params());
   if (ExitOf(saved) == Exit::kInternal) {  // both parts are finite, but not their sum
     return Error(Exit::kData, QuotePath(options.adapter), ": cannot be merged: ", saved.message());
@@ -46,7 +40,7 @@ absl::Status Merge(const MergeOptions& options) {
       CopyTokenizer({options.adapter, base}, folder.path(), config.vocab, config.max_tokens()));
   RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
   RETURN_IF_ERROR(folder.Commit());
-  return WriteStdout(absl::StrCat("{\"model\": ", JsonString(options.out), "}\n"));
+  return WriteStdout(absl::StrCat("{\"model\": ", JsonString(folder.final_path()), "}\n"));
 }
 
 }  // namespace

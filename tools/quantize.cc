@@ -1,6 +1,5 @@
 // `cloze quantize`: writes a model with int8 weights, unless it loses too much.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "absl/algorithm/container.h"
@@ -9,7 +8,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
-#include "tasks/run/checkpoint.h"
+#include "tasks/run/run_folder.h"
 #include "tools/gauge.h"
 #include "tools/infer.h"
 
@@ -91,8 +90,7 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
   RETURN_IF_ERROR(SaveWeights(folder, config, params));
   if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
     RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, config.max_tokens()));
-  const std::string spec = JoinPath(options.model, kSpecName);
-  if (PathExists(spec)) {
+  if (const std::string spec = SpecOfRun(options.model); !spec.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(spec, 1 << 20));
     RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kSpecName), text));
   }
@@ -102,20 +100,18 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
 absl::Status CheckOptions(const QuantizeOptions& options) {
   if (options.gauge.data.empty() == options.gauge.texts.empty())
     return UsageError("expected --data (labelled) or --texts (without labels)");
-  if (options.out.empty()) return UsageError("--out: expected a new folder");
   if (!options.gauge.texts.empty() && !options.gauge.overrides.empty())
     return UsageError("--set is for --data");
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an adapter: expected a model folder (write one with `cloze merge`)");
   }
-  if (!PathExists(options.out)) return absl::OkStatus();
-  return Error(
-      Exit::kCannotCreate, QuotePath(options.out), ": exists already (choose a new folder)");
+  return absl::OkStatus();
 }
 
 absl::Status Quantize(const QuantizeOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
     return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
@@ -123,10 +119,6 @@ absl::Status Quantize(const QuantizeOptions& options) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is a decoder: expected an encoder (--compute int8 quantizes decoders as they are read)");
   }
-  std::string out = options.out;
-  while (out.size() > 1 && out.back() == '/') out.pop_back();
-  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(out)));
-  ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(out));
   ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
   ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));
   RETURN_IF_ERROR(session->WordEmbeddings().status());  // reads them all
@@ -139,17 +131,17 @@ absl::Status Quantize(const QuantizeOptions& options) {
   ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
   const double loss = LossInPoints(before, after);
   const bool labelled = !options.gauge.data.empty();
-  const OrderedJson result = {{"model", out}, {"metric", before.metric}, {"before", before.value},
-      {"after", labelled ? after.value : 1 - loss / 100}, {"loss_points", loss},
-      {"equal_answers", EqualShare(before, after)}, {"loss_by_layer", plan.loss_by_layer},
-      {"kept_layers", plan.kept}};
+  const OrderedJson result = {{"model", folder.final_path()}, {"metric", before.metric},
+      {"before", before.value}, {"after", labelled ? after.value : 1 - loss / 100},
+      {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
+      {"loss_by_layer", plan.loss_by_layer}, {"kept_layers", plan.kept}};
   if (!(loss <= options.max_loss + kRounding)) {
     return Error(Exit::kLimit, QuotePath(options.model), ": int8 loses ", loss, " points of ",
         before.metric, ": expected at most ", options.max_loss,
         " (--max-loss); nothing is written");
   }
   RETURN_IF_ERROR(folder.Commit());
-  return WriteStdout(result.dump() + "\n");
+  return WriteStdout(ToJsonLine(result) + "\n");
 }
 
 }  // namespace

@@ -89,6 +89,11 @@ absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* 
   return absl::OkStatus();
 }
 
+void RemoveEmpty(const std::vector<std::string>& folders) {
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
+    if (::rmdir(folder->c_str()) != 0) return;
+}
+
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size) {
   const char* in = static_cast<const char*>(data);
   while (size > 0) {
@@ -116,7 +121,7 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
 }
 
 std::string TemporaryName(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name = BaseName(path);
   RemoveOfDead(
       DirectoryOf(path), [&](absl::string_view n) { return n == name; }, /*own=*/false);
   std::string temporary = absl::StrCat(path, kMark, ::getpid());
@@ -169,14 +174,29 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& path) {
   return AtomicFolder(path, temporary);
 }
 
+absl::StatusOr<AtomicFolder> AtomicFolder::CreateOutput(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (path.empty()) return Error(Exit::kUsage, "--out: expected a new folder");
+  if (PathExists(path)) {
+    return Error(Exit::kCannotCreate, QuotePath(path), ": exists already (choose a new folder)");
+  }
+  AtomicFolder folder(path, /*temporary=*/"");
+  RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path), &folder.parents_));
+  ASSIGN_OR_RETURN(AtomicFolder made, Create(path));
+  made.parents_.swap(folder.parents_);
+  return made;
+}
+
 AtomicFolder::~AtomicFolder() {
   if (!temporary_.empty()) RemoveTemporary(temporary_);
+  RemoveEmpty(parents_);
 }
 
 absl::Status AtomicFolder::Commit() {
   RETURN_IF_ERROR(SyncDirectory(temporary_));
   RETURN_IF_ERROR(RenameNew(temporary_, final_));
   temporary_.clear();
+  parents_.clear();
   return SyncDirectory(DirectoryOf(final_));
 }
 

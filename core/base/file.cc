@@ -135,6 +135,10 @@ std::string DirectoryOf(absl::string_view path) {
   return slash == 0 ? "/" : std::string(path.substr(0, slash));
 }
 
+std::string BaseName(absl::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
 absl::StatusOr<LineReader> LineReader::Open(
     const std::string& path, int64_t max_line_bytes, Charset encoding) {
   LineReader reader;

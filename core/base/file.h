@@ -49,7 +49,7 @@ class Fd {
 // Opens a regular file for reading. kNoInput if it is missing, unreadable or not a regular file.
 absl::StatusOr<Fd> OpenForRead(const std::string& path);
 
-// Returns the size of a regular file in bytes.
+// Returns the size of a regular file in bytes. kNoInput if it is missing or something else.
 absl::StatusOr<int64_t> FileSize(const std::string& path);
 // The same; 0 for a stream (see IsStream).
 absl::StatusOr<int64_t> InputSize(const std::string& path);
@@ -60,19 +60,22 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 // Reads exactly `size` bytes at `offset`. kIo on errors, kData if the file is shorter.
 absl::Status ReadAt(const Fd& fd, absl::string_view path, int64_t offset, void* data, int64_t size);
 
-// Calls `visit` with the first `size` bytes of a file in blocks of at most 1 MiB.
+// Calls `visit` with the first `size` bytes of a file in blocks of at most 1 MiB. Errors of ReadAt
+// and `visit`.
 absl::Status ForBlocks(const Fd& fd, const std::string& path, int64_t size,
     absl::FunctionRef<absl::Status(const char* data, int64_t size)> visit);
 
-// Writes all of `size` bytes; handles short writes and EINTR.
+// Writes all of `size` bytes; handles short writes and EINTR. kIo.
 absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, int64_t size);
 
 bool PathExists(const std::string& path);
-// True if `path` can be read only once: standard input ("-"), pipes such as <(...), terminals.
+// True if `path` can be read only once: standard input ("-"), pipes such as <(...), and /dev/stdin
+// if it is a terminal.
 bool IsStream(const std::string& path);
 bool IsDirectory(const std::string& path);
 
-// Returns the names in `directory`, sorted, without "." and "..".
+// Returns the names in `directory`, sorted, without "." and "..". kNoInput if it cannot be opened,
+// kIo.
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& directory);
 
 // Returns "a/b" for "a" and "b", and `b` alone if `a` is empty or `b` is absolute.
@@ -88,12 +91,18 @@ std::string RelativePath(const std::string& path, const std::string& from);
 // Returns the folder of a path: "a/b" for "a/b/c", "." for "c".
 std::string DirectoryOf(absl::string_view path);
 
+// Returns the last part of a path: "c" for "a/b/c".
+std::string BaseName(absl::string_view path);
+
 // Creates `path` and its parents if they are missing. Appends those it created to *made, unless
-// null, outermost first, even if it fails later.
+// null, outermost first, even if it fails later. kCannotCreate, or kIo if the disk fails.
 absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made = nullptr);
 
+// Removes folders, given outermost first, from the innermost out to the first that is not empty.
+void RemoveEmpty(const std::vector<std::string>& folders);
+
 // Creates `path`, which must not exist, calls `write` to fill it, fsyncs and closes it. Removes it
-// after an error. Does not fsync the directory.
+// after an error: kCannotCreate, kIo or that of `write`. Does not fsync the directory.
 absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(const Fd&)> write);
 
 // Creates a file with `content` like CreateFile.
@@ -103,7 +112,8 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 // files of `path` that dead processes left.
 std::string TemporaryName(const std::string& path);
 
-// Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory.
+// Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory. The
+// error of `write`, or kIo; `path` is unchanged then, unless only the last fsync has failed.
 absl::Status ReplaceFile(
     const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write);
 
@@ -113,7 +123,7 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
 // Renames a file or folder. kCannotCreate if `to` exists. Durable only after SyncDirectory.
 absl::Status RenameNew(const std::string& from, const std::string& to);
 
-// Makes renames and new names in `directory` durable.
+// Makes renames and new names in `directory` durable. kIo.
 absl::Status SyncDirectory(const std::string& directory);
 
 // A new folder under a temporary name. Removed by the destructor, with the files in it, unless
@@ -122,12 +132,18 @@ class AtomicFolder {
  public:
   // Makes the folder TemporaryName(path); kCannotCreate or kIo.
   static absl::StatusOr<AtomicFolder> Create(const std::string& path);
+  // The same for the folder of a command's --out, with parents that are missing; the destructor
+  // removes those too. kUsage if `path` is empty, kCannotCreate if it exists.
+  static absl::StatusOr<AtomicFolder> CreateOutput(std::string path);
   AtomicFolder(AtomicFolder&& other) noexcept
-      : final_(std::move(other.final_)), temporary_(std::exchange(other.temporary_, "")) {}
+      : final_(std::move(other.final_)), temporary_(std::exchange(other.temporary_, "")),
+        parents_(std::exchange(other.parents_, {})) {}
   ~AtomicFolder();
 
   // Returns the folder to write to. Every file must be fsynced before Commit.
   const std::string& path() const { return temporary_; }
+  // Returns its path after Commit.
+  const std::string& final_path() const { return final_; }
   // Fsyncs the folder, renames it to the final path and fsyncs the parent. kCannotCreate when the
   // final path exists.
   absl::Status Commit();
@@ -136,6 +152,7 @@ class AtomicFolder {
   AtomicFolder(std::string path, std::string temporary)
       : final_(std::move(path)), temporary_(std::move(temporary)) {}
   std::string final_, temporary_;
+  std::vector<std::string> parents_;  // that CreateOutput made, outermost first
 };
 
 // Removes temporary files and folders from `directory` if `ours` accepts their final name and their

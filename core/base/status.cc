@@ -43,6 +43,15 @@ std::string Quote(absl::string_view text, size_t max_bytes) {
 
 std::string QuotePath(absl::string_view path) { return Quote(path, absl::string_view::npos - 8); }
 
+absl::Status CheckStopped(const std::atomic<bool>* stop, absl::string_view doing) {
+  return stop != nullptr && stop->load() ? Error(Exit::kInterrupted, "stopped while ", doing)
+                                         : absl::OkStatus();
+}
+
+std::string QuoteInput(absl::string_view path) {
+  return path == "-" ? "standard input" : QuotePath(path);
+}
+
 void internal::CheckFailed(const char* file, int line, const char* condition) {
   std::fprintf(stderr, "%s:%d: internal error: %s\n", file, line, condition);
   std::abort();

@@ -2,6 +2,7 @@
 #ifndef CLOZE_CORE_BASE_STATUS_H_
 #define CLOZE_CORE_BASE_STATUS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -50,12 +51,19 @@ absl::Status Annotate(const absl::Status& status, const Parts&... context) {
   return Error(ExitOf(status), context..., ": ", status.message());
 }
 
+// Returns kInterrupted, "stopped while " and `doing`, if the user has asked to stop; `stop` may be
+// null.
+absl::Status CheckStopped(const std::atomic<bool>* stop, absl::string_view doing);
+
 // Returns at most max_bytes of `text` for a message, with control characters and bidirectional
 // overrides as \u{...} and invalid UTF-8 as \xNN.
 std::string Quote(absl::string_view text, size_t max_bytes = 80);
 
 // Does the same for a path, without truncation.
 std::string QuotePath(absl::string_view path);
+
+// Returns "standard input" for "-", else QuotePath(path).
+std::string QuoteInput(absl::string_view path);
 
 }  // namespace cloze
 

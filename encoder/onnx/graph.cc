@@ -1,7 +1,6 @@
 #include "encoder/onnx/graph.h"
 
 #include <bit>
-#include <cstring>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,7 @@
 #include "tasks/inference/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_join.h"
@@ -99,7 +100,9 @@ absl::Status Session::LoadBase(
     const std::string& base, const std::vector<Adapter>& adapters, Int8 int8) {
   std::vector<std::string> fresh, except;
   if (!base_usable_) {
-    for (const Param& param : adapters[0].whole()) except.push_back(param.name);
+    for (const Param& param : adapters[0].whole()) {
+      if (param.layer >= model_->config().layers) except.push_back(param.name);  // of the head
+    }
   }
   const ModelConfig& config = model_->config();
   const ReadFor use = !adapters.empty()    ? ReadFor::kAll  // they check all weights of their base
@@ -300,6 +303,23 @@ absl::Status Session::Hidden(absl::Span<const Query> queries, bool only_last,
         f(members[m], layer, Rows(hidden, begins[m], begins[m + 1] - begins[m]));
     });
   });
+}
+
+std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normalize) {
+  std::vector<float> vector(hidden.f32(0), hidden.f32(0) + hidden.cols);  // of the first token
+  for (int64_t c = 0; c < hidden.cols && pool != "class" && pool != "cls"; ++c) {
+    double sum = 0;
+    for (int64_t r = 0; r < hidden.rows; ++r) {
+      sum += hidden.f32(r)[c];
+      if (pool == "max") vector[c] = std::max(vector[c], hidden.f32(r)[c]);
+    }
+    if (pool == "mean") vector[c] = static_cast<float>(sum / hidden.rows);
+  }
+  double squares = 0;
+  for (const float x : vector) squares += double{x} * x;
+  if (!normalize || squares == 0) return vector;
+  for (float& x : vector) x = static_cast<float>(x / std::sqrt(squares));
+  return vector;
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& query) {

@@ -31,6 +31,10 @@ struct Query : Example {
 // Returns kInternal: the results of a model have numbers that are not finite.
 absl::Status NotFinite();
 
+// Returns `hidden` [tokens, hidden] reduced to [hidden]: the first token for `pool` "class" or
+// "cls", or the "mean" or "max" of all; with `normalize`, of length 1 (zeros stay zeros).
+std::vector<float> Pooled(ConstMat hidden, absl::string_view pool, bool normalize);
+
 // An adapter of the base. One with an empty name answers queries that name no adapter.
 struct NamedAdapter {
   std::string name, folder;

@@ -27,7 +27,8 @@ sed -i 's/BertForMaskedLM/BertModel/' "$work/bare/config.json"
 "$cloze" export --model "$work/bare" --out "$work/onnx-bare-int8" --pool mean --external-data --int8 > /dev/null
 folders+=("$sees/bare" "$sees/onnx-bare")
 # The program's own check, where it was built with ONNX Runtime.
-if "$cloze" export --check --model "$work/bare" --out "$work/onnx-checked" > /dev/null 2>&1; then
+if "$cloze" export --check --pool mean --model "$work/bare" --out "$work/onnx-checked" > /dev/null 2>&1; then
+  "$cloze" export --check --pool cls --model "$work/bare" --out "$work/checked-cls" > /dev/null
   for config in "$here"/../golden/*/config.json; do
     name=$(basename "$(dirname "$config")")
     [ -d "$work/onnx-$name" ] || continue

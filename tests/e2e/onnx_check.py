@@ -27,14 +27,21 @@ for folder, exported in zip(sys.argv[1::2], sys.argv[2::2]):
         else:
             wanted = theirs[key].numpy()
         assert value.shape == wanted.shape, (name, key, value.shape, wanted.shape)
+        if key in ("start_logits", "end_logits"):  # the best token of each text
+            best = [np.where(mask == 1, x, -np.inf).argmax(-1) for x in (quantized, wanted)]
+            assert (best[0] == best[1]).all(), (name, key)
         if value.ndim > 1 and value.shape[1] == mask.shape[1] and key != "sentence_embedding":
             value, wanted, quantized = value[mask == 1], wanted[mask == 1], quantized[mask == 1]
         error = np.abs(value - wanted)
         loss = np.abs(quantized - wanted).max()
         assert loss <= 0.01 * max(1, np.abs(wanted).max()), (name, key, loss)
-        if "logits" in key and wanted.ndim > 1 and wanted.shape[-1] < 100:
-            assert (quantized.argmax(-1) == wanted.argmax(-1)).all(), (name, key)
-        print(f"{name} {key}: largest difference {error.max():.2g}, int8 {loss:.2g}")
+        same = ""
+        if key == "logits" and wanted.ndim > 1:
+            equal = (quantized.argmax(-1) == wanted.argmax(-1)).mean()
+            # Random weights have close scores for several of many tokens.
+            assert equal == 1 or wanted.shape[-1] >= 100 and equal >= 0.9, (name, key, equal)
+            same = f", {100 * equal:.0f} % equal labels"
+        print(f"{name} {key}: largest difference {error.max():.2g}, int8 {loss:.2g}{same}")
         worst = max(worst, float(error.max()))
         assert error.max() <= 1e-5, (name, key)
 print(f"all equal; largest difference {worst:.2g}")

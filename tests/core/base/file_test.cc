@@ -139,6 +139,24 @@ TEST_F(FileTest, AtomicFolderAppearsWholeOrNotAtAll) {
   EXPECT_EQ(ExitOf(AtomicFolder::Create(Path("missing/a")).status()), Exit::kCannotCreate);
 }
 
+TEST_F(FileTest, AnOutputFolderLeavesNoParents) {
+  {
+    const auto folder = AtomicFolder::CreateOutput(Path("a/b/c/"));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    EXPECT_EQ(folder->final_path(), Path("a/b/c"));
+    EXPECT_TRUE(IsDirectory(Path("a/b")));
+  }
+  EXPECT_THAT(*ListDirectory(directory_), testing::IsEmpty());
+  {
+    auto folder = AtomicFolder::CreateOutput(Path("a/b/c"));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    ASSERT_TRUE(folder->Commit().ok());
+  }
+  EXPECT_TRUE(IsDirectory(Path("a/b/c")));
+  EXPECT_EQ(ExitOf(AtomicFolder::CreateOutput(Path("a/b/c")).status()), Exit::kCannotCreate);
+  EXPECT_EQ(ExitOf(AtomicFolder::CreateOutput("").status()), Exit::kUsage);
+}
+
 TEST_F(FileTest, AtomicFolderUsesNoPlantedLink) {
   Make("target", "");
   ASSERT_EQ(
