@@ -81,7 +81,8 @@ std::string PrintEffective(const TaskSpec& spec);
 
 // Describes fields: type, default, range, unit, comment and enum values, from the .proto files.
 // `filter` is "" for all, a dotted path ("optimizer"), a message ("OptimizerSpec") or the name of a
-// field ("learning_rate"). kUsage if nothing has this name.
+// field ("learning_rate"). If nothing has this name, a filter of three or more characters selects
+// the fields whose description mentions it; kUsage if there are none.
 absl::StatusOr<std::string> ExplainSpec(const std::string& filter);
 
 }  // namespace cloze

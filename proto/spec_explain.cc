@@ -128,9 +128,8 @@ std::string Spaced(absl::string_view text) {
   return absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n_-"), absl::SkipEmpty()), " ");
 }
 
-// Appends the fields of `type` that `filter` selects to `text`; all of them if `all`. `search`:
-// those whose description contains `filter`. Appends all
-// names to `names`, for suggestions.
+// Appends the fields of `type` that `filter` selects to `text`: all of them if `all`, or with
+// `search` those whose description contains it. Appends all names to `names`, for suggestions.
 void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
     const std::string& filter, bool all, bool search, std::string* text,
     std::vector<std::string>* names) {

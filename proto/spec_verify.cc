@@ -229,6 +229,13 @@ void CheckEncoder(const EncoderSpec& encoder, Errors* errors) {
         absl::StrCat("model.encoder.", name), "is not for architecture ",
         EncoderSpec::Architecture_Name(encoder.architecture()), ": expected none");
   }
+  // Specs that older versions wrote have the defaults of these for every architecture.
+  const EncoderSpec& usual = EncoderSpec::default_instance();
+  for (const auto& [name, set] : {std::pair("window", encoder.window() != usual.window()),
+           std::pair("global_every", encoder.global_every() != usual.global_every())}) {
+    errors->AddIf(!modern && set, absl::StrCat("model.encoder.", name),
+        "is only for architecture MODERN: expected none");
+  }
   const int64_t size = filled.hidden() / std::max(filled.heads(), 1);
   errors->AddIf(modern && size % 2 != 0, "model.encoder.heads", filled.heads(), ": heads of ", size,
       " dimensions: expected an even number for rotary positions");

@@ -60,21 +60,28 @@ absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, cons
 
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built) {
   const DataStats& s = built.store.stats();
+  std::vector<std::string> lines = {absl::StrCat(name, ": ", Counted(s.examples, "example"), ", ",
+      Counted(s.tokens, "token"), built.reused ? " (cached)" : "")};
+  if (!built.note.empty()) lines.push_back(absl::StrCat(name, ": ", built.note));
+  if (s.truncated > 0 && s.cut_tokens == 0) {
+    lines.push_back(
+        absl::StrCat(name, ": read in several windows: ", Counted(s.truncated, "text")));
+  }
+  for (std::string& line : DescribeOddities(name, s)) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<std::string> DescribeOddities(absl::string_view name, const DataStats& s) {
   std::vector<std::string> lines;
   const auto say = [&](const auto&... parts) {
     lines.push_back(absl::StrCat(name, ": ", parts...));
   };
-  say(Counted(s.examples, "example"), ", ", Counted(s.tokens, "token"),
-      built.reused ? " (cached)" : "");
-  if (!built.note.empty()) say(built.note);
   if (s.empty_documents > 0) say("empty: ", Counted(s.empty_documents, "text"));
   if (s.truncated > 0 && s.cut_tokens > 0)
     say("truncated ", Counted(s.truncated, "text"), " (", Counted(s.cut_tokens, "token"),
         "); raise max_tokens to keep them");
-  if (s.truncated > 0 && s.cut_tokens == 0)
-    say("read in several windows: ", Counted(s.truncated, "text"));
   if (s.empty_words > 0) say("without pieces, taken as <unk>: ", Counted(s.empty_words, "word"));
-  if (s.invalid_bytes > 0) say("not UTF-8, dropped: ", Counted(s.invalid_bytes, "byte"));
+  if (s.invalid_bytes > 0) say("not UTF-8, read as U+FFFD: ", Counted(s.invalid_bytes, "byte"));
   if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens)
     say(100 * s.unknown_tokens / s.text_tokens,
         " % of the tokens are <unk>; does the vocabulary fit the text?");

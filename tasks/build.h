@@ -20,6 +20,8 @@ absl::StatusOr<BuiltStore> BuildStore(const LoadedSpec& loaded, Task& task, cons
 
 // Lines for the user about the content of a store.
 std::vector<std::string> DescribeStore(absl::string_view name, const BuiltStore& built);
+// Returns those of its lines that say what is unusual about the texts.
+std::vector<std::string> DescribeOddities(absl::string_view name, const DataStats& stats);
 
 // The field of the spec that says where the tokenizer is.
 std::string TokenizerField(const TaskSpec& spec);

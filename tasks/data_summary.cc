@@ -34,8 +34,7 @@ absl::StatusOr<StoreContent> ContentOf(
   Example example;
   const int64_t stride = (store.size() - 1) / std::max<int64_t>(most, 1) + 1;
   for (int64_t i = 0; i < store.size(); i += stride) {
-    if (stop != nullptr && stop->load())
-      return Error(Exit::kInterrupted, "stopped while reading the data");
+    RETURN_IF_ERROR(CheckStopped(stop, "reading the data"));
     RETURN_IF_ERROR(store.Read(i, &example));
     content.lengths.push_back(static_cast<int64_t>(example.ids.size()));
     if (labels == 0 || example.continues) continue;

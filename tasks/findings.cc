@@ -3,7 +3,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
@@ -30,8 +29,7 @@ absl::Status AddStore(const ExampleStore& store, const SeenSequences* other,
     const std::atomic<bool>* stop, SeenSequences* seen, Findings::Part* part, int64_t* leaked) {
   Example example;
   for (int64_t i = 0; i < store.size(); ++i) {
-    if (stop != nullptr && stop->load())
-      return Error(Exit::kInterrupted, "stopped while comparing the data");
+    RETURN_IF_ERROR(CheckStopped(stop, "comparing the data"));
     RETURN_IF_ERROR(store.Read(i, &example));
     const uint64_t key = HashOf(example.ids, example.second),
                    target = HashOf(example.labels, HashOf(example.values, 0));

@@ -23,6 +23,7 @@ absl::Status Collect(absl::string_view where, absl::string_view field, const std
   const auto wrong = [&](const auto&... what) {
     return Error(Exit::kData, where, ": ", field, ": ", what...);
   };
+  if (label.empty()) return wrong("an empty label");
   if (label.size() > kMaxLabelBytes)
     return wrong("a label of ", label.size(), " bytes, \"", Quote(label), "\": expected at most ",
         kMaxLabelBytes, " bytes (is it the right column?)");
@@ -53,12 +54,6 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
   return labels;
 }
 
-absl::Status Stopped(const std::atomic<bool>* stop) {
-  return stop != nullptr && stop->load()
-             ? Error(Exit::kInterrupted, "stopped while reading the labels")
-             : absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> LearnClassLabels(
@@ -70,7 +65,7 @@ absl::StatusOr<std::vector<std::string>> LearnClassLabels(
   std::set<std::string> labels;
   TextExample example;
   while (true) {
-    RETURN_IF_ERROR(Stopped(stop));
+    RETURN_IF_ERROR(CheckStopped(stop, "reading the labels"));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&example));
     if (!more) return Sorted(data, "label_field", labels, several ? 1 : 2);
     for (const std::string& label : several ? LabelsOf(example, task.label_separator())
@@ -87,7 +82,7 @@ absl::StatusOr<std::vector<std::string>> LearnTags(
   Iob1Finder iob1;
   TaggedSentence sentence;
   while (true) {
-    RETURN_IF_ERROR(Stopped(stop));
+    RETURN_IF_ERROR(CheckStopped(stop, "reading the labels"));
     ASSIGN_OR_RETURN(const bool more, reader.Next(&sentence));
     if (!more) return Sorted(data, "tags_field", iob1.Found(true) ? as_iob2 : labels);
     for (size_t i = 0; i < sentence.tags.size(); ++i) {

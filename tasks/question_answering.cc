@@ -226,7 +226,17 @@ class QuestionAnswering : public Task {
         "one special token before it and one after it, for question_answering");
   }
   absl::Status CheckData(const DataSpec& data) const override {
-    return ReadQuestions(data).status();
+    DataSpec one = data;
+    for (auto clear : {&DataSpec::clear_share, &DataSpec::clear_leave_out, &DataSpec::clear_files})
+      (one.*clear)();
+    one.set_max_examples(1);
+    for (const std::string& file : data.files()) {
+      if (IsStream(file)) continue;
+      one.clear_files();
+      one.add_files(file);
+      RETURN_IF_ERROR(ReadQuestions(one).status());
+    }
+    return absl::OkStatus();
   }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {

@@ -38,8 +38,7 @@ std::vector<TextWord> TokenizerWords(const Tokenizer& tokenizer, absl::string_vi
   for (size_t i = 0; i < e.ids.size(); ++i) {
     TextWord token{e.bytes[i], e.chars[i]};
     TrimBlanks(text, &token);
-    const bool blank = e.bytes[i].begin < e.bytes[i].end && token.bytes.begin == token.bytes.end;
-    if (blank) continue;
+    if (token.bytes.begin >= token.bytes.end) continue;  // blanks, which may be trimmed
     if (e.words[i] != word || StartsWord(tokenizer, text, before, token.bytes))
       words.push_back(token);
     words.back().bytes.end = token.bytes.end;

@@ -24,9 +24,15 @@ float Bisect(const std::function<double(double)>& slope) {
   return static_cast<float>(std::exp(-(low + high) / 2));
 }
 
+template <typename T>
+bool AnyNan(absl::Span<const T> values) {
+  return std::any_of(values.begin(), values.end(), [](T x) { return std::isnan(x); });
+}
+
 }  // namespace
 
 std::vector<double> MeanRanks(absl::Span<const double> values) {
+  if (AnyNan(values)) return std::vector<double>(values.size(), kNaN);
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
@@ -50,7 +56,9 @@ double AreaUnderCurve(absl::Span<const double> scores, const std::vector<bool>& 
 }
 
 void Calibration::Add(double probability, bool happened) {
-  Bin& bin = bins_[std::clamp<int>(static_cast<int>(probability * kBins), 0, kBins - 1)];
+  // NaN belongs to the first bin, whose sum it makes NaN.
+  const int index = std::isnan(probability) ? 0 : static_cast<int>(probability * kBins);
+  Bin& bin = bins_[std::clamp(index, 0, kBins - 1)];
   ++bin.count;
   bin.happened += happened;
   bin.sum += probability;
@@ -112,6 +120,7 @@ float FitTemperature(absl::Span<const float> logits, absl::Span<const float> tar
 
 float BestThreshold(
     absl::Span<const float> probabilities, const std::vector<bool>& positive, float otherwise) {
+  if (AnyNan(probabilities)) return otherwise;
   std::vector<std::pair<float, bool>> sorted;
   for (size_t i = 0; i < positive.size(); ++i) sorted.emplace_back(probabilities[i], positive[i]);
   std::sort(sorted.begin(), sorted.end(), std::greater<>());

@@ -15,12 +15,14 @@ namespace cloze {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the rank of each value, from 1; equal values share the mean of theirs.
+// Returns the rank of each value, from 1; equal values share the mean of theirs. NaN for all if a
+// value is NaN.
 std::vector<double> MeanRanks(absl::Span<const double> values);
 
 // Returns the area under the ROC curve: the share of pairs of a positive and another example in
 // which the positive has the higher score; equal scores count half. Computed from the rank sum of
-// the positives (Mann-Whitney U). NaN unless there are both. Requires sizes to be equal.
+// the positives (Mann-Whitney U). NaN unless there are both, or if a score is NaN. Requires sizes
+// to be equal.
 double AreaUnderCurve(absl::Span<const double> scores, const std::vector<bool>& positive);
 
 // Agreement of probabilities with outcomes, in 15 bins of equal width: the last bin is [14/15, 1].
@@ -56,7 +58,7 @@ float FitTemperature(absl::Span<const float> logits, absl::Span<const float> tar
 
 // Returns the threshold for which "probability >= threshold" has the highest F1: halfway between
 // two neighbouring probabilities; of equal F1 the one nearest to `otherwise`. `otherwise` if no
-// example is positive.
+// example is positive or a probability is NaN.
 float BestThreshold(
     absl::Span<const float> probabilities, const std::vector<bool>& positive, float otherwise);
 

@@ -208,7 +208,8 @@ class Task {
   // -- Evaluation and inference.
   virtual std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats& stats, const DecodeOptions& options) const = 0;
-  // The windows of a record, with the rows whose logits the answer needs.
+  // The windows of a record, with the rows whose logits the answer needs. kData or kUsage for a
+  // kind of record that the task does not take; the tokenizer's error if there is none.
   virtual absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const = 0;
   virtual Decoder NewDecoder(const Model& model, const DecodeOptions& options) const = 0;

@@ -85,8 +85,9 @@ class TagMetrics : public TextEvaluation {
       : TextEvaluation(model), decoder_(model, viterbi), metric_(model.config().labels, unseen) {}
 
  private:
-  // The mean of words, without weights of labels; with a CRF that of windows. Words whose label the
-  // model does not have, and with a CRF their windows, have no loss.
+  // Without weights of labels, and divided by the number of words; with a CRF it is the loss of
+  // whole windows. Words whose label the model does not have, and with a CRF their windows, have no
+  // loss.
   LossSum Loss(const Pass& pass, Mat logits, int64_t* targets) const override {
     const bool crf = model_.head().has_crf();
     const Batch& batch = pass.batch;
@@ -262,6 +263,7 @@ class TokenTagging : public Task {
     TagsOfData tags;
     std::vector<std::string> all = labels();
     if (evaluates || iob2) {
+      RETURN_IF_ERROR(RequireFiles(data, "tags are compared with the labels in a first pass"));
       ASSIGN_OR_RETURN(tags, FindTags(data, ids, iob2, options));
     }
     if (evaluates) {

@@ -95,6 +95,12 @@ std::string CsvCell(const std::string& cell) {
 
 }  // namespace
 
+std::string JsonWithId(const Record& record, const OrderedJson& answer) {
+  const std::string line = ToJsonLine(answer);
+  if (record.id.empty()) return line;
+  return absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(line).substr(1));
+}
+
 absl::Status AnswerWriter::Write(
     const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer) {
   const bool wrong = answer.contains("error");
@@ -103,10 +109,7 @@ absl::Status AnswerWriter::Write(
     OrderedJson line = OrderedJson::object();
     if (wrong && record.line > 0) line["line"] = record.line;
     line.update(answer);
-    const std::string text = ToJsonLine(line);
-    if (record.id.empty()) return writer_->Write(text);
-    return writer_->Write(
-        absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(text).substr(1)));
+    return writer_->Write(JsonWithId(record, line));
   }
   if (format_ == "jsonl") return WriteJson(record, columns, answer);
   const Cells input = InputCells(record, columns);

@@ -13,6 +13,10 @@
 
 namespace cloze {
 
+// Returns an answer, which must have members, on one line, after the id of the record if it has
+// one.
+std::string JsonWithId(const Record& record, const OrderedJson& answer);
+
 // Writes answers in one of these formats:
 //   "": the answer as a JSON object, after the id of the record if it has one
 //   jsonl: the input's columns or members, then the answer's

@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
-#include "core/base/text.h"
+#include "tasks/run/run_folder.h"
 #include "tools/infer.h"
 
 namespace cloze {
 
 absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config) {
-  const std::string path = JoinPath(folder, "spec.textproto");
+  const std::string path = SpecOfRun(folder);
   TaskAndSpec found;
   if (MakeTask(config.head) == nullptr)
     return Error(Exit::kMismatch, QuotePath(folder),
         " has no head that can be evaluated (the metrics of its training are in metrics.json)");
-  if (PathExists(path)) {
+  if (!path.empty()) {
     ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
     found.task = MakeTask(found.loaded.spec);
     if (found.task->head() != config.head)
@@ -27,6 +27,7 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
     return found;
   }
   found.loaded.path = folder;
+  ASSIGN_OR_RETURN(*found.loaded.spec.mutable_train(), TrainingData(folder, config));
   ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));
   return found;
 }

@@ -17,8 +17,8 @@ struct TaskAndSpec {
   LoadedSpec loaded;
 };
 
-// Reads them from the run's own spec.textproto; without one (a folder from elsewhere), from the
-// model folder with default fields. kMismatch if the model has no head.
+// Reads them from the spec of the run in `folder`, or of the run whose checkpoint it is; without
+// one (a folder from elsewhere), from its config.json. kMismatch if the model has no head.
 absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config);
 
 // Puts the files to evaluate into the spec's validation, then applies `overrides` of its fields.

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "absl/strings/str_join.h"
-#include "core/base/text.h"
 #include "tasks/inference/generator.h"
 #include "tools/infer.h"
 
@@ -24,30 +23,35 @@ class Prompts {
   Prompts(Session& session, Generator generator, const GenerateCommandOptions& options)
       : session_(session), generator_(std::move(generator)), options_(options),
         task_(MakeTask(HeadKind::kCausalLm)), encodes_(!session.config().source.empty()),
-        streams_(options.output == "text" && options.generate.beams == 1 && ::isatty(1) == 1) {}
+        streams_(options.output == "text" && options.generate.beams == 1 &&
+                 (options.infer.out.empty() || options.infer.out == "-") && ::isatty(1) == 1) {}
 
-  // Answers records in order.
+  // Answers records in order, up to the first wrong one.
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     std::vector<std::vector<int32_t>> prompts;
     std::vector<int> adapters;
+    absl::Status wrong;
     for (const Record& record : records) {
       const auto encode = [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(adapters.emplace_back(), session_.AdapterNamed(record.adapter));
+        ASSIGN_OR_RETURN(const int adapter, session_.AdapterNamed(record.adapter));
         ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(record));
+        adapters.push_back(adapter);
         return absl::OkStatus();
       };
-      const absl::Status status = encode();
-      if (!status.ok() && record.line > 0)
-        return Annotate(status, SourceOf(options_.infer.input), ":", record.line);
-      RETURN_IF_ERROR(status);
+      wrong = encode();
+      if (wrong.ok()) continue;
+      if (record.line > 0)
+        wrong = Annotate(wrong, QuoteInput(options_.infer.input.path), ":", record.line);
+      break;
     }
     // On a terminal a text appears while it grows, so prompts are continued one by one.
-    const size_t at_once = streams_ ? 1 : prompts.size();
-    return ForEachAdapter(adapters, at_once, [&](size_t begin, size_t end) {
+    const size_t at_once = streams_ ? 1 : records.size();
+    RETURN_IF_ERROR(ForEachAdapter(adapters, at_once, [&](size_t begin, size_t end) {
       generator_.UseAdapter(session_.PassAdapter(adapters[begin]));
       return Generate(absl::MakeSpan(records).subspan(begin, end - begin),
           absl::MakeSpan(prompts).subspan(begin, end - begin), writer);
-    });
+    }));
+    return wrong;
   }
 
  private:
@@ -99,10 +103,7 @@ class Prompts {
     if (options_.output == "text") return writer.Write(encodes_ ? text : record.text + text);
     const OrderedJson json = {{"text", record.text}, {"generated", text},
         {"ids", std::vector<int32_t>(ids.begin() + static_cast<int64_t>(prompt), ids.end())}};
-    const std::string line = ToJsonLine(json);
-    if (record.id.empty()) return writer.Write(line);
-    return writer.Write(
-        absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(line).substr(1)));
+    return writer.Write(JsonWithId(record, json));
   }
 
   Session& session_;
@@ -125,6 +126,7 @@ absl::Status Generate(GenerateCommandOptions options) {
       (options.infer.input.path != "-" || !options.infer.input.format.empty()))
     return Error(Exit::kUsage, "--input and --input-format are not for prompts as arguments");
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
+  options.infer.input.data.clear_text_pair_field();  // the target of the training data
   ASSIGN_OR_RETURN(Generator generator, Generator::Create(*session, generate));
   if (options.output != "ids") RETURN_IF_ERROR(session->TokenizerOr().status());
   Prompts prompts(*session, std::move(generator), options);
@@ -173,9 +175,9 @@ void AddGenerate(Command& app) {
         "File with prompts, one per line; - is standard input.", {.type = "FILE"});
     AddInputFormat(command, &options.infer.input);
     command.Add("--output-format", &options.output,
-        "text: the prompt and its continuation, or the target of a source. jsonl: {\"text\": "
-        "prompt, \"generated\": text, "
-        "\"ids\": new ids}. ids: all ids, between blanks; with an encoder those of the target.",
+        "text: the prompt and its continuation (of ids, only the continuation), or the target of a "
+        "source. jsonl: {\"text\": prompt, \"generated\": text, \"ids\": new ids}. ids: all ids, "
+        "between blanks; with an encoder those of the target.",
         {.choices = {"text", "jsonl", "ids"}});
     command.Add("--out", &options.infer.out,
         "File for the answers, which appears when all are there. Default: standard output.",

@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "proto/spec.h"
 #include "tasks/build.h"
-#include "tasks/run/checkpoint.h"
+#include "tasks/run/run_folder.h"
 
 namespace cloze {
 namespace {
@@ -18,7 +18,7 @@ constexpr size_t kMostAdapters = 32;  // for which records are read at once
 absl::Status ReportProblems(const Predictor& predictor, const InferOptions& options) {
   ReportCut(predictor.cut());
   if (predictor.failed() == 0) return absl::OkStatus();
-  return Error(Exit::kData, SourceOf(options.input), ": ",
+  return Error(Exit::kData, QuoteInput(options.input.path), ": ",
       Counted(predictor.failed(), "wrong line"), ", which the answers name");
 }
 
@@ -134,9 +134,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
 }
 
 absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config) {
-  for (const std::string& place : {folder, DirectoryOf(folder)}) {  // a run, or its checkpoint
-    const std::string path = JoinPath(place, kSpecName);
-    if (!PathExists(path)) continue;
+  if (const std::string path = SpecOfRun(folder); !path.empty()) {
     ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
     DataSpec data =
         loaded.spec.validation().files().empty() ? loaded.spec.train() : loaded.spec.validation();
@@ -151,10 +149,6 @@ absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConf
   if (text.is_string()) data.set_text_field(text.get<std::string>());
   if (pair.is_string()) data.set_text_pair_field(pair.get<std::string>());
   return data;
-}
-
-std::string SourceOf(const InputOptions& input) {
-  return input.path == "-" ? "standard input" : QuotePath(input.path);
 }
 
 absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,
@@ -182,7 +176,7 @@ absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
 Predictor::Options PredictorOptions(
     const InferOptions& options, const std::string& command, const DecodeOptions& decode) {
   return {.command = command,
-      .source = SourceOf(options.input),
+      .source = QuoteInput(options.input.path),
       .decode = decode,
       .keep_going = options.on_error == "line"};
 }
@@ -195,7 +189,7 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
       return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
         absl::Status status = answers.Write(record, reader.columns(), answer);
         if (ExitOf(status) != Exit::kData) return status;
-        return Annotate(status, SourceOf(options.input), ":", record.line);
+        return Annotate(status, QuoteInput(options.input.path), ":", record.line);
       });
     }));
     return answers.Finish();

@@ -60,9 +60,6 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 // it is neither, returns only the fields that `config` names.
 absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config);
 
-// Returns the name of the input for messages.
-std::string SourceOf(const InputOptions& input);
-
 // Reads records in batches as they come, calls f for each batch, and flushes `writer` before
 // waiting for more.
 absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,

@@ -90,9 +90,9 @@ class Renamed {
     Add(kId, options.id_field, "");
   }
 
-  // Moves the values of the renamed members to where the usual ones are. Spellings beside them are
-  // other members.
-  absl::Status Apply(const std::vector<std::string>& found, std::vector<JsonValue>* values) const {
+  // Moves the values and names of the renamed members to where the usual ones are. Spellings beside
+  // them are other members.
+  absl::Status Apply(const std::vector<std::string>& found, std::vector<JsonValue>* values) {
     std::vector<JsonValue> moved(kAdapter);
     for (const Other& other : others_) {
       moved[other.usual] = (*values)[other.index];
@@ -105,6 +105,7 @@ class Renamed {
       if (moved[other.usual].kind == JsonValue::kMissing) continue;
       if (other.usual != kId) (*values)[other.usual + 1] = {};
       (*values)[other.usual] = std::move(moved[other.usual]);
+      names[other.usual] = names[other.index];
     }
     return absl::OkStatus();
   }
@@ -178,7 +179,7 @@ absl::StatusOr<std::string> InputFormat(const InputOptions& options) {
 absl::Status ParseInputJson(const std::string& json, Record* record, const InputOptions& options) {
   static const std::vector<std::string> kNames = {"text", "text_a", "text_pair", "text_b", "words",
       "tokens", "ids", "token_type_ids", "id", "adapter"};
-  const Renamed renamed(kNames, options);
+  Renamed renamed(kNames, options);
   std::vector<JsonValue> values;
   std::vector<std::string> found;
   RETURN_IF_ERROR(ParseJsonLine(json, renamed.names, &values, &found));
@@ -201,7 +202,7 @@ absl::Status ParseInputJson(const std::string& json, Record* record, const Input
   for (const auto& [name, text] :
       {std::pair(kText, &record->text), std::pair(kPair, &record->text_pair)}) {
     if (!given(name)) continue;
-    if (values[name].kind != JsonValue::kString) return Expected(kNames[name], "a string");
+    if (values[name].kind != JsonValue::kString) return Expected(renamed.names[name], "a string");
     *text = std::move(values[name].text);
   }
   if (given(kWords) && !given(kText)) {
@@ -256,6 +257,7 @@ absl::StatusOr<bool> InputReader::NextRow(Record* record) {
   if (!more.ok() && options_.skip_bad && !columns_.empty() &&
       ExitOf(more.status()) == Exit::kData) {
     record->wrong = more.status();
+    record->line = row.line;
     return true;
   }
   if (!more.ok() || !*more) return more;
@@ -286,7 +288,7 @@ absl::Status InputReader::CheckPlainText(const std::string& line) const {
   }
   if (format.empty()) return absl::OkStatus();
   return Error(Exit::kData, QuotePath(lines_->path()), ":", lines_->line_number(), ": looks like ",
-      absl::AsciiStrToUpper(format), ": expected lines of text (give ", "--input-format ", format,
+      absl::AsciiStrToUpper(format), ": expected lines of text (give --input-format ", format,
       ", or --input-format text if these are texts)");
 }
 

@@ -65,7 +65,6 @@ class InputReader {
 
  private:
   explicit InputReader(InputOptions options) : options_(std::move(options)) {}
-  absl::StatusOr<bool> Ready() { return table_ ? table_->Ready() : lines_->Ready(); }
   // Returns false at the end, or without `wait` when none is available yet.
   absl::StatusOr<bool> NextRecord(bool wait, Record* record);
   absl::StatusOr<bool> NextRow(Record* record);

@@ -3,7 +3,6 @@
 #define CLOZE_TOOLS_PREDICTIONS_H_
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "proto/task.pb.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "tasks/run/checkpoint.h"
 #include "tools/attention_page.h"
 #include "tools/command.h"
 #include "tools/process.h"
@@ -95,7 +96,7 @@ absl::StatusOr<RunData> ReadRun(const std::string& path) {
   ReadLog(log, &run);
   if (run.curves.empty())
     return Error(Exit::kData, QuotePath(JoinPath(path, "log.jsonl")), ": no step yet");
-  ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, "spec.textproto"), 1 << 20));
+  ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, kSpecName), 1 << 20));
   ASSIGN_OR_RETURN(const Json best, ReadIfThere(JoinPath(path, "metrics.json")));
   run.metrics = JsonMember(best, "metrics");
   if (JsonMember(best, "step").is_number_unsigned()) run.best_step = best["step"].get<int64_t>();

@@ -66,16 +66,19 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
     const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
       std::vector<Example> texts;
       std::vector<int> adapters;
+      absl::Status wrong;  // why records[texts.size()] is not answered
       for (const Record& record : records) {
         const auto encode = [&]() -> absl::Status {
-          ASSIGN_OR_RETURN(adapters.emplace_back(), scorer.session->AdapterNamed(record.adapter));
-          ASSIGN_OR_RETURN(
-              texts.emplace_back(), EncodeForScore(record, scorer.session->input(), &cut));
+          ASSIGN_OR_RETURN(const int adapter, scorer.session->AdapterNamed(record.adapter));
+          ASSIGN_OR_RETURN(Example text, EncodeForScore(record, scorer.session->input(), &cut));
+          adapters.push_back(adapter);
+          texts.push_back(std::move(text));
           return absl::OkStatus();
         };
-        RETURN_IF_ERROR(Annotate(encode(), SourceOf(infer.input), ":", record.line));
+        wrong = Annotate(encode(), QuoteInput(infer.input.path), ":", record.line);
+        if (!wrong.ok()) break;
       }
-      return ForEachAdapter(adapters, texts.size(), [&](size_t begin, size_t end) {
+      RETURN_IF_ERROR(ForEachAdapter(adapters, records.size(), [&](size_t begin, size_t end) {
         absl::Status status;
         const auto one = [&](int64_t i, absl::Span<const double> logs) {
           const Record& record = records[begin + i];
@@ -91,7 +94,8 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
         RETURN_IF_ERROR(ScoreTexts(scorer.session->model(), scorer.mask(),
             absl::MakeSpan(texts).subspan(begin, end - begin), scorer.options, one));
         return status;
-      });
+      }));
+      return wrong;
     };
     RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
     return answers.Finish();
@@ -113,6 +117,8 @@ OrderedJson ToJson(const PairCount& count) {
 absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   constexpr int64_t kAtOnce = 2048;
   ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by));
+  ASSIGN_OR_RETURN(const int adapter, scorer.session->AdapterNamed(""));
+  scorer.options.adapter = scorer.session->PassAdapter(adapter);
   CutCounts cut;
   PairCount all;
   std::map<std::string, PairCount> groups;
@@ -144,8 +150,13 @@ absl::Status Score(ScoreCommandOptions options) {
   if (options.pairs && options.tokens)
     return Error(Exit::kUsage, "--tokens is for texts, not for --pairs");
   if (!options.by.empty() && !options.pairs) return Error(Exit::kUsage, "--by needs --pairs");
-  if (options.pairs && !options.infer.format.empty())
-    return Error(Exit::kUsage, "--format is for texts, not for --pairs");
+  const InputOptions& input = options.infer.input;
+  const bool describes = !input.format.empty() || !input.text_field.empty() ||
+                         !input.text_pair_field.empty() || !input.id_field.empty();
+  if (options.pairs && (describes || !options.infer.format.empty())) {
+    return Error(Exit::kUsage, "--format, --input-format and names of fields are for texts: ",
+        "--pairs reads the fields \"good\" and \"bad\" of files whose names tell their format");
+  }
   if (absl::c_linear_search(kPairMembers, options.by))
     return Error(Exit::kUsage, "--by: the results have a member of that name");
   if (!options.pairs && options.inputs.size() > 1)
@@ -168,8 +179,9 @@ void AddScore(Command& app) {
     AddOutputOptions(command, &options.infer, {"csv", "tsv", "jsonl"});
     command.Add("--tokens", &options.tokens, "Also print the score of each token.");
     command.Add("--pairs", &options.pairs,
-        "The input has pairs in the fields \"good\" and \"bad\", as JSON lines, CSV or TSV. Prints "
-        "the share of pairs whose good text has the higher score.");
+        "The input has pairs in the fields \"good\" and \"bad\": JSON lines, also from standard "
+        "input, or files named .csv or .tsv. Prints the share of pairs whose good text has the "
+        "higher score.");
     command.Add("--by", &options.by,
         "With --pairs: also print the share for each value of this "
         "field.",

@@ -1,7 +1,6 @@
 // `cloze spec`: checks, prints and explains task specs.
 #include "proto/spec.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 

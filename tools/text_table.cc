@@ -1,13 +1,10 @@
 #include "tools/text_table.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_format.h"
 #include "core/base/text.h"
+#include "tasks/training/screen.h"
 
 namespace cloze {
 namespace {
@@ -101,15 +98,8 @@ std::string Confusion(const OrderedJson& confusion, const TableStyle& style) {
 }  // namespace
 
 TableStyle StyleOf(int fd) {
-  TableStyle style;
-  const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
-    return absl::string_view(text == nullptr ? "" : text);
-  };
-  style.colour = ::isatty(fd) == 1 && value("NO_COLOR").empty() && value("TERM") != "dumb";
-  winsize size;
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
-  return style;
+  const ScreenStyle screen = ScreenStyleOf(fd);
+  return screen.width > 0 ? TableStyle{screen.colour, screen.width} : TableStyle{};
 }
 
 std::string MetricText(const OrderedJson& value) {

@@ -11,9 +11,9 @@ namespace cloze {
 
 struct TableStyle {
   bool colour = false;
-  int width = 80;  // columns of the terminal
+  int width = 80;  // columns
 };
-// Returns the style of a terminal: its width, and colour unless NO_COLOR is set or TERM is "dumb".
+// Returns the style of a terminal: see ScreenStyle.
 TableStyle StyleOf(int fd);
 
 // Returns the rows as lines. The first column is left-aligned, the others are right-aligned; cells

@@ -1,8 +1,10 @@
 // `cloze tokenize`: prints token ids and offsets of texts as JSON lines. Formats by hand, because a
 // JSON tree takes twice the time of tokenizing.
+#include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "encoder/folder/model_folder.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -68,6 +70,11 @@ absl::Status Tokenize(TokenizeOptions options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
       LoadTokenizer(options.model, options.lowercase.value_or(true)));
   options.input.vocab_size = tokenizer->vocab_size();
+  if (IsDirectory(options.model)) {
+    const auto config = LoadConfig(options.model);
+    ASSIGN_OR_RETURN(
+        options.input.data, TrainingData(options.model, config.ok() ? *config : ModelConfig()));
+  }
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   LineWriter writer;
   return ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {

@@ -43,7 +43,7 @@ std::vector<Row> MemoryRows(const TaskSpec& spec, const RunPlan& plan) {
           absl::StrCat(
               "gradients, two moments", spec.optimizer().ema_decay() > 0 ? ", average" : "")},
       {"packed weights", Megabytes(need.packed),
-          absl::StrCat("at most; copies in ", plan.compute == DType::kF32 ? "f32" : "bf16")},
+          absl::StrCat("at most; copies in ", NameOf(plan.compute))},
       {"activations", Megabytes(need.activations),
           spec.runtime().recompute() ? "blocks are recomputed in backward" : ""},
       {"scratch", Megabytes(need.scratch)},
@@ -73,8 +73,7 @@ std::vector<Row> TimeRows(const RunPlan& plan, const TrainOptions& options, int 
   rows.push_back({"tokens/s", FormatCount(plan.tokens_per_second),
       absl::StrFormat("measured: steps of this model on these data, passes of %d tokens, %d "
                       "threads, %s, %.1f s",
-          speed.pass_tokens, Threads(), plan.compute == DType::kF32 ? "f32" : "bf16",
-          speed.seconds)});
+          speed.pass_tokens, Threads(), NameOf(plan.compute), speed.seconds)});
   if (options.ranks > 1) {
     rows.push_back({"ranks", absl::StrCat(options.ranks),
         absl::StrFormat("a step takes %.3g s, %.1f %% of it to communicate%s", plan.step_seconds,

@@ -37,7 +37,8 @@ class Report {
   void Training(const VectorProgress& now) {
     if (start_ < 0) start_ = SteadySeconds();
     loss_ += (now.loss - loss_) * std::max(0.01, 1.0 / static_cast<double>(++batches_));
-    if (now.words < now.total && SteadySeconds() < next_) return;
+    if (now.words >= now.total) next_ = 0;  // the last line is always shown
+    if (SteadySeconds() < next_) return;
     const double seconds = SteadySeconds() - start_, rate = now.words / std::max(seconds, 1e-3);
     Show(absl::StrFormat("%3.0f %%  %s words/s  loss %.3f  %s left", 100.0 * now.words / now.total,
         FormatCount(rate), loss_, FormatDuration((now.total - now.words) / rate)));

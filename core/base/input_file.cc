@@ -111,8 +111,8 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes
   while (true) {
     ASSIGN_OR_RETURN(const bool more, file.Read(&content));
     if (static_cast<int64_t>(content.size()) > max_bytes) {
-      return Error(Exit::kLimit, QuotePath(path), ": more than ", max_bytes,
-          " bytes: expected at most as many");
+      return Error(
+          Exit::kLimit, QuotePath(path), ": larger than expected: at most ", max_bytes, " bytes");
     }
     if (!more) return content;
   }

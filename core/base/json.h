@@ -50,6 +50,13 @@ class JsonFields {
     if (status_.ok()) status_ = Error(Exit::kData, QuotePath(path_), ": ", field, ": ", what...);
   }
 
+  // Returns a reader of the object in `field`, whose messages name it too. Take its status after.
+  JsonFields Part(absl::string_view field, const Json& object) const {
+    return JsonFields(object, absl::StrCat(path_, ": ", field));
+  }
+  // Records the error of a part unless there is an error already.
+  void Take(const absl::Status& status) { status_.Update(status); }
+
   // Returns the member, or nullptr when it is missing.
   const Json* Find(const char* field) const;
   // Leave *out unchanged when the member is missing; an error when it is required, of another type,

@@ -33,7 +33,6 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
-  void Clear() { entries_.clear(); }
   static Profile* active() { return active_; }
 
  private:
@@ -44,8 +43,8 @@ class Profile {
 };
 
 // During its lifetime, ops on this thread allocate from the arena but neither read nor write their
-// operands. A pass on Arena::Counting() thus yields the memory it needs, in microseconds. One at a
-// time, and not together with a Profile.
+// operands. A pass on Arena::Counting() thus yields, within microseconds, the memory that it needs.
+// One at a time, and not together with a Profile.
 class DryRun {
  public:
   DryRun() { active_ = true; }
@@ -58,9 +57,9 @@ class DryRun {
   constinit inline static thread_local bool active_ = false;
 };
 
-// The first line of every op. Times its scope as the op `name`; `cost` returns an OpCost and is
-// called only while a Profile is active. An op returns as soon as it has allocated its scratch if
-// dry() is true.
+// The first line of every op of a training pass. Times its scope as the op `name`; `cost` returns
+// an OpCost and is called only while a Profile is active. An op returns as soon as it has allocated
+// its scratch if dry() is true.
 class Op {
  public:
   template <typename Cost>

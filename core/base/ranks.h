@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
@@ -14,7 +13,7 @@
 
 namespace cloze {
 
-// All ranks must call the same methods in the same order, each from its main thread. A rank that
+// All ranks must call the same methods in the same order, from one thread at a time. A rank that
 // loses another one ends the job. This base class is one rank.
 class Ranks {
  public:
@@ -36,6 +35,11 @@ class Ranks {
     char* data;
     int64_t bytes;
   };
+  // Returns the message of n floats; those to send are only read.
+  static Message MessageOf(int rank, const float* data, int64_t n) {
+    return {rank, reinterpret_cast<char*>(const_cast<float*>(data)),
+        n * static_cast<int64_t>(sizeof(float))};
+  }
   // Sends and receives. Messages between two ranks arrive in order.
   virtual void Exchange(absl::Span<const Message> /*send*/, absl::Span<const Message> /*receive*/) {
   }

@@ -7,8 +7,6 @@
 
 namespace cloze {
 
-static constexpr int64_t kChunk = 1 << 16;
-
 std::vector<double> SquareSums(absl::Span<const float> x) {
   const int64_t n = x.size();
   const Op op("gradient norm", [&] { return OpCost{.bytes = 4.0 * n}; });
@@ -39,7 +37,7 @@ double SumUpdateRatios(const AdamW& a, const float* grad, const float* v, int64_
 
 void AdamWStep(const AdamW& a, float* value, float* grad, float* m, float* v, int64_t n) {
   const AdamArgs all = Corrected(a);
-  ParallelChunks(n, kChunk, [&](int64_t begin, int64_t end) {
+  ParallelChunks(n, kSquaresChunk, [&](int64_t begin, int64_t end) {
     AdamArgs args = all;
     args.n = end - begin;
     args.value = value + begin, args.grad = grad + begin, args.m = m + begin, args.v = v + begin;

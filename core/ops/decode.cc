@@ -1,6 +1,5 @@
 #include "core/ops/decode.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 

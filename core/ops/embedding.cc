@@ -38,7 +38,8 @@ void EmbeddingBackward(ConstMat dx, const int32_t* ids, int64_t rows, Arena& are
   int32_t* order = arena.NewArray<int32_t>(rows);
   uint64_t* keys = arena.NewArray<uint64_t>(rows);
   Segment* segments = arena.NewArray<Segment>(rows);
-  Mat scratch = arena.New(rows / kSegment, dx.cols, DType::kF32);  // all but the first are full
+  Mat scratch = arena.New(
+      rows / kSegment, dx.cols, DType::kF32);  // each segment of an id but its last is full
   if (op.dry()) return arena.Rewind(mark);
   for (int64_t r = 0; r < rows; ++r) keys[r] = uint64_t(ids[r]) << 32 | uint64_t(r);
   std::sort(keys, keys + rows);

@@ -179,8 +179,8 @@ absl::Status SafetensorsReader::ReadPartF32(
       break;
     case FileType::kI8: RETURN_IF_ERROR(ReadScaled(*tensor, first, out)); break;
     default:
-      return Wrong(
-          *tensor, absl::StrCat("type ", NameOf(tensor->type), ": expected F32, F16, BF16 or F64"));
+      return Wrong(*tensor, absl::StrCat("type ", NameOf(tensor->type),
+                                ": expected F32, F16, BF16, F64, or I8 with scales"));
   }
   if (AllFinite(out)) return absl::OkStatus();
   const auto odd = absl::c_find_if(out, [](float x) { return !std::isfinite(x); });

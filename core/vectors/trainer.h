@@ -3,7 +3,6 @@
 #ifndef CLOZE_CORE_VECTORS_TRAINER_H_
 #define CLOZE_CORE_VECTORS_TRAINER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -33,9 +32,9 @@ struct VectorProgress {
   double loss = 0;               // mean per target of the last words, at least a batch
 };
 
-// Trains in batches of about a thousand words (few distinct words: fewer) from 16 places of the
-// text. The gradients of a batch are those of the vectors before it, and are added in the order of
-// the text: the same bits for any number of threads.
+// Trains in batches of about a thousand words (few distinct words: fewer) from up to 16 places of
+// the text. The gradients of a batch are those of the vectors before it, and are added in the order
+// of the text: the same bits for any number of threads.
 class VectorTrainer {
  public:
   // `corpus` must outlive this.

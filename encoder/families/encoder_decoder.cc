@@ -102,7 +102,7 @@ absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) 
     RETURN_IF_ERROR(fields.status());
     for (const char* member : {"is_decoder", "add_cross_attention"}) {
       const bool decodes = name == absl::string_view("decoder");
-      JsonFields own(half, absl::StrCat(path, ": ", name));
+      JsonFields own = fields.Part(name, half);
       if (own.Bool(member, false) != decodes)
         own.Fail(member, "expected ", decodes ? "true" : "false");
       RETURN_IF_ERROR(own.status());

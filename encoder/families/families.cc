@@ -189,11 +189,11 @@ void ReadHead(JsonFields& fields, ModelConfig* config) {
 }
 
 // The object "cloze", which transformers ignores: our members, then those of the task.
-void ReadOwn(JsonFields& fields, absl::string_view path, ModelConfig* config) {
+void ReadOwn(JsonFields& fields, ModelConfig* config) {
   const Json* json = fields.Find("cloze");
   if (json == nullptr) return;
   if (!json->is_object()) return fields.Fail("cloze", "expected an object");
-  JsonFields own(*json, path);
+  JsonFields own = fields.Part("cloze", *json);
   if (own.String("head") == "sequence_classification")
     config->head = HeadKind::kSequenceClassification;
   if (config->head != HeadKind::kReplacedTokens)
@@ -204,7 +204,7 @@ void ReadOwn(JsonFields& fields, absl::string_view path, ModelConfig* config) {
   config->task_fields = *json;
   for (const char* known : {"head", "pooler", "positions", "sinusoid_base", "crf"})
     config->task_fields.erase(known);
-  if (!own.status().ok()) fields.Fail("cloze", own.status().message());
+  fields.Take(own.status());
 }
 
 // id2label, or num_labels, or two labels.
@@ -271,13 +271,13 @@ Json OwnFields(const ModelConfig& config) {
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base) {
   if (rope.is_null()) return;
   if (!rope.is_object()) return fields.Fail(field, "expected an object");
-  JsonFields own(rope, field);
+  JsonFields own = fields.Part(field, rope);
   if (const std::string type = own.String("rope_type"); !type.empty() && type != "default")
     own.Fail("rope_type", Quote(type), ": expected \"default\"");
   own.Number("rope_theta", 2, 1e9, base);
   float part = 1;
   own.Number("partial_rotary_factor", 1, 1, &part);
-  if (!own.status().ok()) fields.Fail(field, own.status().message());
+  fields.Take(own.status());
 }
 
 const Family* FindFamily(absl::string_view model_type) {
@@ -303,7 +303,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   ReadSource(fields, &config);
   ReadSizes(fields, &config);
   ReadHead(fields, &config);
-  ReadOwn(fields, path, &config);
+  ReadOwn(fields, &config);
   ReadQuantization(fields, &config);
   ReadLabels(fields, &config);
   if (!fields.status().ok()) return fields.status();

@@ -40,6 +40,13 @@ absl::Status CheckSupported(const Json& json, const std::string& path) {
   for (const char* name : {"use_dora", "lora_bias"}) {
     if (JsonMember(json, name) == true) return wrong(name, ": expected false (not supported)");
   }
+  const Json& start = JsonMember(json, "init_lora_weights");
+  for (const char* name : {"pissa", "olora", "corda", "loftq"}) {
+    if (start.is_string() && absl::StartsWithIgnoreCase(start.get<std::string>(), name)) {
+      return wrong("init_lora_weights: ", quoted(start), ": expected true: it changes the base ",
+          "(PEFT can save such an adapter as one of the unchanged base)");
+    }
+  }
   for (const char* name : {"rank_pattern", "alpha_pattern"}) {
     if (!JsonMember(json, name).empty())
       return wrong(name, ": expected none (all layers must have the same rank and alpha)");
@@ -213,12 +220,13 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   ASSIGN_OR_RETURN(const ModelConfig own, ParseConfig(json, path));
   if (const std::string other = CompareSizes(own, base); !other.empty())
     return Wrong("is an adapter for another base: ", other);
-  config_ = own;
-  static_cast<QuantizedLayers&>(config_) = base;
-  config_.activation = base.activation;
-  config_.norm_epsilon = base.norm_epsilon;
-  config_.pad_id = base.pad_id;
-  config_.position_offset = base.position_offset;
+  config_.head = own.head;
+  config_.pooler = own.pooler;
+  config_.crf = own.crf;
+  config_.mean_pooling = own.mean_pooling;
+  config_.labels = own.labels;
+  config_.problem_type = own.problem_type;
+  config_.task_fields = own.task_fields;
   return absl::OkStatus();
 }
 

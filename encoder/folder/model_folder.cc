@@ -333,6 +333,10 @@ absl::Status SaveWeights(
       values = copies.emplace_back(Transposed(values, param.rows, param.cols)).data();
     tensors.push_back({name, param.shape(), FileType::kF32, values});
   }
+  for (const auto& [name, id] : CopiesOf(config, store)) {  // has no tensor of its own
+    if (config.int8 && !store.param(id).vector)
+      stored.unquantized.emplace_back(absl::StripSuffix(name, ".weight"));
+  }
   const bool generator = *config.training.part != '\0';
   RETURN_IF_ERROR(ReplaceSafetensors(
       JoinPath(folder, generator ? kGeneratorWeights : "model.safetensors"), tensors));

@@ -87,7 +87,7 @@ absl::StatusOr<std::string> StampText(const Stamp& stamp, const std::string& fol
   int64_t changed = 0;
   for (const char* name : kStoreFiles)
     RETURN_IF_ERROR(AddStat(JoinPath(folder, name), &store, &changed));
-  return absl::StrCat(stamp.sources, " ", store.Hex(), " ", folder.substr(folder.rfind('/') + 1));
+  return absl::StrCat(stamp.sources, " ", store.Hex(), " ", BaseName(folder));
 }
 
 // The store of `stamp`, if it and the files have not changed.
@@ -153,9 +153,7 @@ std::string FindNotUtf8(const DataSpec& data, const std::vector<DataFile>& files
 }  // namespace
 
 absl::Status CheckStop(const BuildOptions& options) {
-  return options.stop != nullptr && options.stop->load()
-             ? Error(Exit::kInterrupted, "stopped while preparing the data")
-             : absl::OkStatus();
+  return CheckStopped(options.stop, "preparing the data");
 }
 
 absl::StatusOr<std::vector<SourceFile>> SourcesOf(const DataSpec& data) {

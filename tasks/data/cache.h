@@ -44,7 +44,7 @@ struct BuiltStore {
   std::string note;  // a note for the user, such as that a broken cache was rebuilt; or empty
 
   // The name of the store's folder, which ends with the hash of its content.
-  std::string name() const { return store.folder().substr(store.folder().rfind('/') + 1); }
+  std::string name() const { return BaseName(store.folder()); }
 };
 
 // kInterrupted when the user asked to stop.

@@ -139,7 +139,7 @@ class ConllReader : public FileReader {
 };
 
 // Whole sentences end with a blank line.
-size_t WholeSentences(const std::string& text) {
+size_t WholeSentences(const std::string& text, const DataSpec& /*spec*/) {
   const size_t blank = std::max(text.rfind("\n\n") + 2, text.rfind("\n\r\n") + 3);
   return blank <= 2 ? 0 : blank;  // npos + 2 is 1, npos + 3 is 2
 }

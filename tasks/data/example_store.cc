@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -247,9 +246,7 @@ absl::Status ExampleStore::VerifyContent(const std::atomic<bool>* stop) const {
     Hasher hash;
     const auto visit = [&](const char* data, int64_t size) {
       hash.Add(data, size);
-      return stop != nullptr && stop->load()
-                 ? Error(Exit::kInterrupted, "stopped while checking the token cache")
-                 : absl::OkStatus();
+      return CheckStopped(stop, "checking the token cache");
     };
     RETURN_IF_ERROR(ForBlocks(file->fd, file->path, file->size, visit));
     if (hash.Digest() != expected) return Corrupt(file->path, "wrong checksum");

@@ -19,8 +19,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/types/span.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/status.h"

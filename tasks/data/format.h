@@ -13,9 +13,6 @@
 
 namespace cloze {
 
-// Returns the quoted path, or "standard input".
-std::string FileName(const std::string& path);
-
 // A wanted column: the spec's field that asks for it, and its name or number. With `list`, JSON may
 // have a list there.
 struct Field {
@@ -60,7 +57,7 @@ class FileReader {
   // Returns kData, "file:line: message"; without a line when it is 0.
   template <typename... Parts>
   absl::Status Fail(int64_t line, const Parts&... message) const {
-    return Error(Exit::kData, FileName(lines_.path()), line > 0 ? absl::StrCat(":", line) : "",
+    return Error(Exit::kData, QuoteInput(lines_.path()), line > 0 ? absl::StrCat(":", line) : "",
         ": ", message...);
   }
 
@@ -81,8 +78,9 @@ struct Format {
   DataSpec::Format format;
   const char* extension;
   uint32_t holds;  // bits
-  // Returns the length of the whole records in `text`, the beginning of a file; 0: none.
-  size_t (*whole)(const std::string& text);
+  // Returns the length of the whole records in `text`, the beginning of a file that is read as
+  // `spec` says; 0: none.
+  size_t (*whole)(const std::string& text, const DataSpec& spec);
   std::unique_ptr<FileReader> (*open)(LineReader lines, Wanted wanted);
   int64_t line_bytes = kRowBytes;  // longer lines come in parts
 };
@@ -94,7 +92,7 @@ std::unique_ptr<FileReader> OpenAs(LineReader lines, Wanted wanted) {
 }
 
 // Format::whole of formats with one record per line.
-size_t WholeLines(const std::string& text);
+size_t WholeLines(const std::string& text, const DataSpec& spec);
 
 // Returns the first 20 of `names`, quoted and separated by commas.
 std::string ListNames(absl::Span<const std::string> names);

@@ -24,7 +24,7 @@ absl::StatusOr<bool> JsonObjects::Next(
 absl::StatusOr<bool> JsonObjects::NextElement(
     const LineReader& lines, NextLine next_line, std::string* text) {
   const auto wrong = [&](const auto&... what) {
-    return Error(Exit::kData, FileName(lines.path()), ":", line_, ": ", what...);
+    return Error(Exit::kData, QuoteInput(lines.path()), ":", line_, ": ", what...);
   };
   text->clear();
   bool quoted = false, escaped = false;  // inside a string; behind a backslash

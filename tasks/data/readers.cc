@@ -3,8 +3,6 @@
 
 #include <glob.h>
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -46,7 +44,7 @@ absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& 
   for (const char* packed : {".bz2", ".zip"}) {
     if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
-  return Error(Exit::kSpec, FileName(path), ": format: the name does not end in ",
+  return Error(Exit::kSpec, QuoteInput(path), ": format: the name does not end in ",
       ListOr(extensions), "; ", hint);
 }
 
@@ -56,8 +54,8 @@ Charset CharsetOf(const DataSpec& spec) { return static_cast<Charset>(spec.encod
 // Appends the files that `path` stands for.
 absl::Status Expand(
     const DataSpec& spec, const std::string& path, std::vector<std::string>* paths) {
+  const size_t before = paths->size();
   if (path != "-" && IsDirectory(path)) {
-    const size_t before = paths->size();
     ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
     for (const std::string& name : names) {
       const std::string file = JoinPath(path, name);
@@ -77,16 +75,16 @@ absl::Status Expand(
     if (!IsDirectory(found.gl_pathv[i])) paths->push_back(found.gl_pathv[i]);
   }
   ::globfree(&found);
-  if (failed == 0) return absl::OkStatus();
+  if (paths->size() > before) return absl::OkStatus();
   return Error(Exit::kNoInput, QuotePath(path), ": no file matches this pattern");
 }
 
 // Reads the beginning of a file; more than `most` bytes only when its first record is longer. Adds
 // the stored bytes that it takes to *read.
 absl::StatusOr<std::string> Beginning(
-    const DataFile& file, Charset encoding, int64_t most, int64_t* read) {
+    const DataFile& file, const DataSpec& data, int64_t most, int64_t* read) {
   ASSIGN_OR_RETURN(InputFile input, InputFile::Open(file.path));
-  TextDecoder decoder(encoding);
+  TextDecoder decoder(CharsetOf(data));
   std::string text, part;
   for (bool more = true;;) {
     const auto size = static_cast<int64_t>(text.size());
@@ -101,7 +99,7 @@ absl::StatusOr<std::string> Beginning(
           "estimated: expected an object per line (convert it with jq -c '.[]')");
     }
     const bool all = size <= most || size > 2 * kRowBytes;  // no reader takes longer records
-    const size_t whole = all ? size : file.format->whole(text.substr(0, most));
+    const size_t whole = all ? size : file.format->whole(text.substr(0, most), data);
     if (whole > 0 || all) {
       if (size > 0) *read += static_cast<double>(input.position()) * whole / size;
       return text.substr(0, whole);
@@ -112,10 +110,8 @@ absl::StatusOr<std::string> Beginning(
 
 }  // namespace
 
-size_t WholeLines(const std::string& text) { return text.rfind('\n') + 1; }
-
-std::string FileName(const std::string& path) {
-  return path == "-" ? "standard input" : QuotePath(path);
+size_t WholeLines(const std::string& text, const DataSpec& /*spec*/) {
+  return text.rfind('\n') + 1;
 }
 
 std::string ListNames(absl::Span<const std::string> names) {
@@ -172,7 +168,7 @@ absl::StatusOr<std::vector<DataFile>> FilesOf(const DataSpec& spec) {
 absl::Status RequireFiles(const DataSpec& data, absl::string_view why, absl::string_view hint) {
   for (const std::string& path : data.files()) {
     if (!IsStream(path)) continue;
-    return Error(Exit::kSpec, "files: ", FileName(path), " can be read only once, but ", why,
+    return Error(Exit::kSpec, "files: ", QuoteInput(path), " can be read only once, but ", why,
         ": expected a file (", hint, ")");
   }
   return absl::OkStatus();
@@ -195,10 +191,8 @@ absl::StatusOr<DataSample> SampleData(
   int64_t bytes = 0;  // in the sample
   for (size_t i = 0; i < files.size() && bytes < most; ++i) {
     const std::string& path = files[i].path;
-    ASSIGN_OR_RETURN(
-        const std::string text, Beginning(files[i], CharsetOf(data), most - bytes, &sample.read));
-    const std::string copy =
-        JoinPath(folder, absl::StrCat(i, "-", path.substr(path.rfind('/') + 1)));
+    ASSIGN_OR_RETURN(const std::string text, Beginning(files[i], data, most - bytes, &sample.read));
+    const std::string copy = JoinPath(folder, absl::StrCat(i, "-", BaseName(path)));
     RETURN_IF_ERROR(WriteNewFile(copy, text));
     sample.data.add_files(copy);
     sample.originals.push_back(path);
@@ -227,7 +221,7 @@ DataReader::~DataReader() = default;
 
 std::string DataReader::Where(int64_t line) const {
   if (index_ == files_.size()) return "end of data";
-  return absl::StrCat(FileName(files_[index_].path), ":", line);
+  return absl::StrCat(QuoteInput(files_[index_].path), ":", line);
 }
 
 int64_t DataReader::position() const {
@@ -261,10 +255,14 @@ absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content
     return Error(Exit::kSpec, QuotePath(file.path), ": format: is ",
         DataSpec::Format_Name(file.format->format), ": expected ", ListOr(names));
   }
+  const bool pairs = texts && !spec_.text_pair_field().empty();
+  if (pairs && (file.format == &kTextFormat || file.format == &kFastTextFormat)) {
+    return Error(Exit::kSpec, "text_pair_field: ", QuoteInput(file.path),
+        " holds one text per line: expected TSV, CSV or JSONL");
+  }
   Wanted wanted = {spec_, {{"text_field", spec_.text_field()}}, labels_, keep_lines_};
   wanted.spec.set_format(file.format->format);
-  if (texts && !spec_.text_pair_field().empty())
-    wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
+  if (pairs) wanted.fields.push_back({"text_pair_field", spec_.text_pair_field()});
   if (labelled)
     wanted.fields.push_back({"label_field", spec_.label_field(), labels_ == Labels::kSeveral});
   ASSIGN_OR_RETURN(
@@ -331,13 +329,13 @@ absl::StatusOr<bool> DataReader::Read(TextExample* example) {
 
 absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   Row row;
-  ASSIGN_OR_RETURN(const bool more,
-      FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); }));
-  if (!more) return false;
+  const absl::StatusOr<bool> more =
+      FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); });
   *example = {};
+  example->line = row.line;  // also of a wrong row
+  if (!more.ok() || !*more) return more;
   example->list = std::move(row.list);
   example->cells = std::move(row.cells);
-  example->line = row.line;
   if (labels_ != Labels::kIgnored) {
     example->label = std::move(row.values.back());
     row.values.pop_back();

@@ -1,5 +1,5 @@
 // Streaming readers of a DataSpec's files: documents, labelled texts, tagged sentences. Memory does
-// not grow with the files.
+// not grow with the files, except for the hashes of a stratified split.
 #ifndef CLOZE_TASKS_DATA_READERS_H_
 #define CLOZE_TASKS_DATA_READERS_H_
 

@@ -7,6 +7,11 @@
 namespace cloze {
 namespace {
 
+char DelimiterOf(const DataSpec& spec, bool quoting) {
+  if (!spec.delimiter().empty()) return spec.delimiter()[0];
+  return quoting ? ',' : '\t';
+}
+
 constexpr int64_t kMaxColumns = 100000;
 
 class TableReader : public FileReader {
@@ -19,14 +24,14 @@ class TableReader : public FileReader {
       if (!more) return false;
       RETURN_IF_ERROR(FindFields());
     }
-    ASSIGN_OR_RETURN(const bool more, ReadColumns());
-    if (!more) return false;
+    const absl::StatusOr<bool> more = ReadColumns();
+    row->line = line_;
+    if (!more.ok() || !*more) return more;
     if (names_.empty()) RETURN_IF_ERROR(FindFields());
     if (row_.size() != names_.size()) {
       return Fail(line_, Counted(row_.size(), "column"), ": expected ", names_.size(),
           quoting_ ? "" : " (tab-separated, no quoting)");
     }
-    row->line = line_;
     row->values.clear();
     for (const size_t index : indexes_) row->values.push_back(row_[index]);
     if (wanted_.keep_lines) row->cells = row_;
@@ -150,22 +155,29 @@ class TableReader : public FileReader {
   }
 
   const bool quoting_ = wanted_.spec.format() == DataSpec::CSV;
-  const char delimiter_ = !wanted_.spec.delimiter().empty() ? wanted_.spec.delimiter()[0]
-                          : quoting_                        ? ','
-                                                            : '\t';
+  const char delimiter_ = DelimiterOf(wanted_.spec, quoting_);
   std::vector<size_t> indexes_;  // of the wanted columns
   std::vector<std::string> row_;
   std::string text_;
   int64_t line_ = 0;
 };
 
-// Whole rows end with a line end outside of quotes.
-size_t WholeCsvRows(const std::string& text) {
+// Whole rows end with a line end outside of quoted cells. A quote inside a cell without quotes is a
+// character.
+size_t WholeCsvRows(const std::string& text, const DataSpec& spec) {
+  const char delimiter = DelimiterOf(spec, /*quoting=*/true);
   size_t end = 0;
-  bool quoted = false;
+  bool quoted = false, starts = true;  // starts: the next character begins a cell
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') quoted = !quoted;
-    if (text[i] == '\n' && !quoted) end = i + 1;
+    const char c = text[i];
+    if (c == '"' && quoted && i + 1 < text.size() && text[i + 1] == '"') {
+      ++i;
+    } else if (c == '"' && (quoted || starts)) {
+      quoted = !quoted;
+    } else if (c == '\n' && !quoted) {
+      end = i + 1;
+    }
+    starts = !quoted && (c == delimiter || c == '\n');
   }
   return end;
 }

@@ -1,5 +1,4 @@
 // TEXT files: documents in pieces of bounded size.
-#include <algorithm>
 
 #include "tasks/data/format.h"
 
@@ -80,6 +79,7 @@ size_t PieceLength(absl::string_view text) {
 }
 
 extern const Format kTextFormat = {DataSpec::TEXT, ".txt", Format::kTexts,
-    [](const std::string& text) { return text.size(); }, OpenAs<TextFileReader>, 256 << 10};
+    [](const std::string& text, const DataSpec& /*spec*/) { return text.size(); },
+    OpenAs<TextFileReader>, 256 << 10};
 
 }  // namespace cloze

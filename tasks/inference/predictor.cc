@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
   const std::string has = absl::StrCat(QuotePath(session.folder()), " has ");
   if (main.task == nullptr)
     return Error(Exit::kMismatch, has,
-        "no head: use `cloze encode`, neighbors, analogy or attention, or ", "fine-tune it");
+        "no head: use `cloze encode`, neighbors, analogy or attention, or fine-tune it");
   if (main.task->command() != predictor->options_.command)
     return Error(Exit::kMismatch, has, "a head for ", main.task->name(), ": use `cloze ",
         main.task->command(), "`");

@@ -27,7 +27,8 @@ void LogSoftmax(absl::Span<float> logits) {
 }
 
 void NextProbabilities(const SamplingRule& rule, absl::Span<float> logits) {
-  for (float& x : logits) x = static_cast<float>(x / rule.temperature);
+  const float max = *std::max_element(logits.begin(), logits.end());
+  for (float& x : logits) x = static_cast<float>((x - max) / rule.temperature);
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto less = [&](int32_t a, int32_t b) {

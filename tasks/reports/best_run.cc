@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "encoder/folder/adapter.h"
 #include "tasks/run/checkpoint.h"
@@ -23,20 +24,17 @@ absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
   ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
-  for (const std::string& name : names) {
-    const bool model = name == "model.safetensors" && !PathExists(JoinPath(directory, kSpecName)),
-               single = IsCheckpointName(name),
-               other = sweep ? IsSeedFolder(name) : name == kSweepName;
-    if (!model && !single && !other) continue;
-    lock.Undo();
-    return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
-        model    ? "a model that is not of a run"
-        : single ? "a single run"
-        : sweep  ? "runs of a spec with `repeat`"
-                 : "runs of a sweep",
-        " (choose another output.directory)");
-  }
-  return lock;
+  const bool model = HoldsForeignModel(directory), single = absl::c_any_of(names, IsCheckpointName),
+             other = sweep ? absl::c_any_of(names, IsSeedFolder)
+                           : absl::c_linear_search(names, kSweepName);
+  if (!model && !single && !other) return lock;
+  lock.Undo();
+  return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
+      model    ? "a model that is not of a run"
+      : single ? "a single run"
+      : sweep  ? "runs of a spec with `repeat`"
+               : "runs of a sweep",
+      " (choose another output.directory)");
 }
 
 absl::Status PublishRun(const std::string& run, const std::string& directory) {

@@ -49,15 +49,12 @@ absl::StatusOr<OrderedJson> CheckData(
       if (train.classes[i] == 0 && held_out.classes[i] > 0) only.push_back(labels[i]);
     }
   }
-  // The notes before the first line of each part say what is unusual.
-  for (const std::string& note : setup.notes) {
-    const bool size = absl::StrContains(note, " token") && absl::StrContains(note, " example") &&
-                      !absl::StrContains(note, "earlier");
-    if (!size) warnings.push_back(note);
-  }
-  if (setup.task->pretrains()) {
-    for (const std::string& line : Describe(found, {})) warnings.push_back(line);
-  }
+  const auto warn = [&](const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) warnings.push_back(line);
+  };
+  warn(DescribeOddities("train", setup.train->store.stats()));
+  if (validation != nullptr) warn(DescribeOddities("validation", validation->stats()));
+  warn(Describe(found, setup.task->pretrains() ? std::vector<std::string>() : setup.config.labels));
   for (const auto& label : only)
     warnings.push_back(
         absl::StrCat("label \"", Quote(label.get<std::string>()), "\" occurs only in validation"));

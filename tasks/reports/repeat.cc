@@ -8,8 +8,6 @@
 #include "core/base/json.h"
 #include "tasks/reports/best_run.h"
 #include "tasks/run/run_folder.h"
-#include "tasks/training/event_file.h"
-#include "tasks/training/setup.h"
 
 namespace cloze {
 namespace {

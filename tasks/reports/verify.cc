@@ -10,7 +10,6 @@
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tasks/run/checkpoint.h"
-#include "tasks/run/run_folder.h"
 #include "tasks/run/samples.h"
 #include "tasks/run/state.h"
 

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -17,8 +15,6 @@
 
 namespace cloze {
 namespace {
-
-std::string BaseOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // Returns the step of "step-00001234", or -1.
 int64_t StepOf(absl::string_view name) {
@@ -73,7 +69,7 @@ absl::StatusOr<AtomicFolder> Fill(
 // An unused name beside `path` for a folder that loses its own: "left-step-00000001-<time>".
 std::string AsideName(const std::string& path, const char* prefix) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return JoinPath(DirectoryOf(path), absl::StrFormat("%s-%s-%x", prefix, BaseOf(path), now));
+  return JoinPath(DirectoryOf(path), absl::StrFormat("%s-%s-%x", prefix, BaseName(path), now));
 }
 
 // Renames a checkpoint, then deletes the files in its manifest, then the folder if it is empty.
@@ -149,7 +145,7 @@ absl::Status SaveModel(
 }
 
 absl::Status CheckCheckpointName(const std::string& path, int64_t step) {
-  if (StepOf(BaseOf(path)) == step) return absl::OkStatus();
+  if (StepOf(BaseName(path)) == step) return absl::OkStatus();
   return Error(Exit::kMismatch, QuotePath(path), ": its MANIFEST is of step ", step);
 }
 

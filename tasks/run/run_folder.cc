@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
@@ -40,6 +39,22 @@ bool IsSeedFolder(absl::string_view name) {
          absl::StrCat(seed) == name;
 }
 
+bool HoldsForeignModel(const std::string& directory) {
+  constexpr const char* kNames[] = {"config.json", "model.safetensors",
+      "model.safetensors.index.json", "adapter_model.safetensors"};
+  return !PathExists(JoinPath(directory, kSpecName)) &&
+         absl::c_any_of(
+             kNames, [&](const char* name) { return PathExists(JoinPath(directory, name)); });
+}
+
+std::string SpecOfRun(absl::string_view folder) {
+  while (absl::EndsWith(folder, "/")) folder.remove_suffix(1);
+  std::string path = JoinPath(folder, kSpecName);
+  if (!PathExists(path) && IsCheckpointName(BaseName(folder)))
+    path = JoinPath(DirectoryOf(folder), kSpecName);
+  return PathExists(path) ? path : "";
+}
+
 absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
   RunLock lock;
   absl::Status status = MakeDirectories(run_dir, &lock.made_);
@@ -51,11 +66,11 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
     if (!lock.fd_.ok()) {
       status = Errno(ExitOfCreate(errno), "cannot create", lock.path_);
     } else if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
-      status = Error(Exit::kCannotCreate, QuotePath(run_dir), ": ",
-          errno == EWOULDBLOCK ? "another process is running in this directory (choose another "
-                                 "output.directory or wait for it)"
-                               : "cannot lock: ",
-          std::strerror(errno));
+      status = errno != EWOULDBLOCK
+                   ? Errno(Exit::kCannotCreate, "cannot lock", lock.path_)
+                   : Error(Exit::kCannotCreate, QuotePath(run_dir),
+                         ": another process is running in this directory (choose another "
+                         "output.directory or wait for it)");
     } else if (HasName(lock.fd_, lock.path_)) {
       lock.made_file_ = !existed;
       return lock;
@@ -67,7 +82,8 @@ absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {
 
 void RunLock::Undo() {
   if (made_file_) ::unlink(path_.c_str());
-  while (!made_.empty() && ::rmdir(made_.back().c_str()) == 0) made_.pop_back();
+  RemoveEmpty(made_);
+  made_.clear();
   fd_ = Fd();
 }
 
@@ -77,23 +93,23 @@ RunFolder::RunFolder(const TaskSpec& spec, Ranks* ranks)
 
 absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec, Ranks* ranks) {
   RunFolder folder(spec, ranks);
-  RETURN_IF_ERROR(ranks->OnFirst([&] { return folder.Lock(spec); }));
+  RETURN_IF_ERROR(ranks->OnFirst([&] { return folder.Lock(); }));
   return folder;
 }
 
-absl::Status RunFolder::Lock(const TaskSpec& spec) {
-  const std::string& directory = directory_;
-  const auto holds = [&](absl::string_view name) { return PathExists(JoinPath(directory, name)); };
+absl::Status RunFolder::Lock() {
   const auto refuse = [&](absl::string_view problem) {
-    return Error(Exit::kCannotCreate, QuotePath(directory), ": ", problem);
+    return Error(Exit::kCannotCreate, QuotePath(directory_), ": ", problem);
   };
-  if (holds("model.safetensors") && !holds(kSpecName))
+  if (HoldsForeignModel(directory_))
     return refuse("holds a model that is not of a run (choose another output.directory)");
-  if (holds(SeedFolder(spec.seed())))
+  const auto names = ListDirectory(directory_);
+  if (names.ok() && absl::c_any_of(*names, IsSeedFolder))
     return refuse(
         "holds runs of a spec with `repeat` (choose another output.directory, or repeat them)");
-  if (holds(kSweepName)) return refuse("holds runs of a sweep (choose another output.directory)");
-  ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory));
+  if (PathExists(Path(kSweepName)))
+    return refuse("holds runs of a sweep (choose another output.directory)");
+  ASSIGN_OR_RETURN(lock_, RunLock::Acquire(directory_));
   return absl::OkStatus();
 }
 

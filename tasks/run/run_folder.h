@@ -22,6 +22,13 @@ std::string CacheFolder(const TaskSpec& spec);
 std::string SeedFolder(uint64_t seed);
 bool IsSeedFolder(absl::string_view name);
 
+// True if `directory` holds a model or adapter that no run wrote.
+bool HoldsForeignModel(const std::string& directory);
+
+// Returns the path of the spec of the run in `folder`, or of the run whose checkpoint it is; "" if
+// there is none.
+std::string SpecOfRun(absl::string_view folder);
+
 // File of a sweep in the directory of its runs.
 inline constexpr const char* kSweepName = "sweep.json";
 
@@ -74,7 +81,7 @@ class RunFolder {
 
  private:
   RunFolder(const TaskSpec& spec, Ranks* ranks);
-  absl::Status Lock(const TaskSpec& spec);
+  absl::Status Lock();
 
   std::string directory_, cache_;
   int keep_;

@@ -86,6 +86,11 @@ absl::Status WriteSamples(Model& model, DType compute, const std::string& folder
   const Samples samples = MakeSamples(model.config());
   const std::vector<float> outputs = Outputs(model, compute, samples);
   const int64_t n = samples.lengths.size();
+  if (!AllFinite(outputs)) {
+    return Error(Exit::kInternal,
+        "the model's results are not finite numbers: nothing was written ",
+        "(lower optimizer.learning_rate)");
+  }
   return WriteSafetensors(JoinPath(folder, kSamplesName),
       {{.name = "lengths", .shape = {n}, .type = FileType::kI32, .data = samples.lengths.data()},
           {.name = "ids",
@@ -96,8 +101,7 @@ absl::Status WriteSamples(Model& model, DType compute, const std::string& folder
               .shape = {n, static_cast<int64_t>(outputs.size()) / n},
               .type = FileType::kF32,
               .data = outputs.data()}},
-      {{"compute", compute == DType::kF32 ? "f32" : "bf16"}, {"kernels", KernelsName()},
-          {"matmul", MatmulLibrary()}});
+      {{"compute", NameOf(compute)}, {"kernels", KernelsName()}, {"matmul", MatmulLibrary()}});
 }
 
 absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {

@@ -17,7 +17,8 @@ namespace cloze {
 
 inline constexpr char kSamplesName[] = "samples.safetensors";
 
-// Computes and writes samples.safetensors of `model` into `folder`.
+// Computes and writes samples.safetensors of `model` into `folder`. kInternal if outputs are not
+// finite.
 absl::Status WriteSamples(Model& model, DType compute, const std::string& folder);
 
 // Computes the samples of `folder` with `model`, which was loaded from there, and returns the

@@ -57,8 +57,6 @@ TaskSpec Essence(const TaskSpec& spec) {
   return essence;
 }
 
-const char* NameOf(DType compute) { return compute == DType::kF32 ? "f32" : "bf16"; }
-
 }  // namespace
 
 absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state) {

@@ -28,7 +28,7 @@ void DescribeRun(const TaskSpec& spec, const BuiltStore& train, DType compute, T
 
 // kMismatch, listing the fields, if `now` differs from the spec `before` of the run in `directory`
 // in a field that decides the run's numbers. Output, evaluation, validation, names of data files,
-// threads, memory limit and recompute do not.
+// threads, memory limit, recompute and the time limit of ranks do not.
 absl::Status CheckSameSpec(
     const TaskSpec& before, const TaskSpec& now, const std::string& directory);
 

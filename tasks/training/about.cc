@@ -39,9 +39,8 @@ absl::Status WriteAbout(
     const std::string& path, const Setup& setup, DType compute, const std::string& program) {
   if (PathExists(path)) return absl::OkStatus();
   OrderedJson about = {{"program", program},
-      {"machine",
-          {{"cpu", CpuName()}, {"threads", Threads()}, {"kernels", KernelsName()},
-              {"matmul", MatmulLibrary()}, {"compute", compute == DType::kF32 ? "f32" : "bf16"}}}};
+      {"machine", {{"cpu", CpuName()}, {"threads", Threads()}, {"kernels", KernelsName()},
+                      {"matmul", MatmulLibrary()}, {"compute", NameOf(compute)}}}};
   ASSIGN_OR_RETURN(about["data"]["train"], Describe(*setup.train, setup.config));
   if (setup.validation.has_value()) {
     ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*setup.validation, setup.config));

@@ -16,10 +16,6 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 16;  // floats of a unit of work
 
-Ranks::Message MessageOf(int rank, float* data, int64_t n) {
-  return {rank, reinterpret_cast<char*>(data), n * static_cast<int64_t>(sizeof(float))};
-}
-
 // Pieces of each rank that are summed at once. Fewer wait more often, more need more memory.
 int64_t PiecesAtOnce(int ranks) { return std::clamp(64 / ranks, 1, 4); }
 
@@ -84,7 +80,8 @@ void MoveInto(absl::Span<float> sum, absl::Span<float> more) {
 int GradientBuffers(int64_t n, bool anywhere) {
   const auto log2 = [](uint64_t k) { return static_cast<int>(std::bit_width(k)) - 1; };
   int most = log2(n);
-  // `left` of them may end at a multiple of a power of two that is larger than both parts.
+  // The first `left` of them may end at a multiple of a large power of two: they stay one sum per
+  // bit of `left`, and the others begin a tree of their own.
   for (int64_t left = 1; left < n && anywhere; ++left)
     most = std::max(most, std::popcount(static_cast<uint64_t>(left)) + log2(n - left));
   return most;
@@ -187,7 +184,7 @@ void GradientSum::Reduce(
       MergeParts(&own, count, false);
       const int owner = OwnerOf(at, ranks.size());
       if (owner != ranks.rank()) {
-        for (const Partial& part : own) send.push_back(MessageOf(owner, part.data, count));
+        for (const Partial& part : own) send.push_back(Ranks::MessageOf(owner, part.data, count));
         continue;
       }
       std::vector<Partial>& parts = sums.emplace_back(at, std::vector<Partial>()).second;
@@ -199,7 +196,7 @@ void GradientSum::Reduce(
         for (const Partial& block : BlocksOf(starts[r], starts[r + 1])) {
           if (used == buffers.size()) buffers.emplace_back(kPiece);
           parts.push_back({block.first, block.size, buffers[used++].data()});
-          receive.push_back(MessageOf(r, parts.back().data, count));
+          receive.push_back(Ranks::MessageOf(r, parts.back().data, count));
         }
       }
     }

@@ -9,7 +9,6 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/system.h"
-#include "core/tensor/safetensors.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
@@ -34,8 +33,8 @@ absl::Status CheckFinite(const ParamStore& params) {
         std::find_if(data, data + param.size(), [](float x) { return !std::isfinite(x); });
     if (odd == data + param.size()) continue;
     return Error(Exit::kInternal, "weight ", param.name, "[", odd - data, "] is ", *odd,
-        ": nothing was written, the newest checkpoint is "
-        "sound (lower optimizer.learning_rate)");
+        ": nothing was written; earlier checkpoints are sound "
+        "(lower optimizer.learning_rate)");
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,6 @@
 #include "tasks/training/memory.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/profile.h"
 #include "core/base/system.h"

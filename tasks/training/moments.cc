@@ -38,16 +38,12 @@ absl::Span<const float> Moments::Next() {
   const Part& part = parts_[next_++];
   const int owner = part.owner;
   if (ranks_.size() == 1) return part.data;
-  const auto message = [](int rank, const float* data, int64_t n) {
-    return Ranks::Message{rank, reinterpret_cast<char*>(const_cast<float*>(data)),
-        n * static_cast<int64_t>(sizeof(float))};
-  };
   std::vector<Ranks::Message> send, receive;
   if (owner != 0 && owner == ranks_.rank())
-    send.push_back(message(0, part.data.data(), part.piece->n));
+    send.push_back(Ranks::MessageOf(0, part.data.data(), part.piece->n));
   if (owner != 0 && ranks_.first()) {
     received_.resize(kPiece);
-    receive.push_back(message(owner, received_.data(), part.piece->n));
+    receive.push_back(Ranks::MessageOf(owner, received_.data(), part.piece->n));
   }
   ranks_.Exchange(send, receive);
   return receive.empty() ? part.data : absl::MakeSpan(received_).first(part.piece->n);

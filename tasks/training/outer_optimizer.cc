@@ -35,8 +35,7 @@ void OuterOptimizer::Step() {
     std::vector<Arrays> of_ranks(size);
     std::vector<Ranks::Message> theirs, others, results;
     const auto add = [](int rank, const Arrays& arrays, int64_t n, auto* messages) {
-      for (float* data : arrays)
-        messages->push_back({rank, reinterpret_cast<char*>(data), n * int64_t{sizeof(float)}});
+      for (float* data : arrays) messages->push_back(Ranks::MessageOf(rank, data, n));
     };
     for (int r = 0; r < size; ++r) {
       float* buffer = &received[r * std::tuple_size_v<Arrays> * kPiece];

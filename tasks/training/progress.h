@@ -58,8 +58,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Redraws the live line, at most ten times a second. Writes a record every log_every_steps and
-  // after the last step.
+  // Redraws the live line, at most ten times a second and at every record. Writes a record every
+  // log_every_steps and after the last step.
   void Step(const StepStats& stats);
   // Reports metrics on held-out data after `step` steps; `best`: the best so far. On a terminal as
   // a row of a table.

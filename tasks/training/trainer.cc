@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <future>
-#include <utility>
 
 #include "core/base/system.h"
 #include "core/base/text.h"
@@ -57,7 +56,7 @@ absl::Status Trainer::CheckRanks() {
   RETURN_IF_ERROR(ranks().CheckSame("the spec", PrintEffective(same)));
   RETURN_IF_ERROR(ranks().CheckSame("the matmul library", MatmulLibrary()));
   RETURN_IF_ERROR(ranks().CheckSame("the kernels", KernelsName()));
-  return ranks().CheckSame("runtime.compute", compute_ == DType::kF32 ? "f32" : "bf16");
+  return ranks().CheckSame("runtime.compute", NameOf(compute_));
 }
 
 absl::Status Trainer::Start() {

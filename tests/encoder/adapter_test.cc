@@ -301,6 +301,7 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
   refused("peft_type", "IA3", Exit::kMismatch, "peft_type");
   refused("use_dora", true, Exit::kMismatch, "use_dora");
   refused("bias", "all", Exit::kMismatch, "bias: ");
+  refused("init_lora_weights", "pissa_niter_4", Exit::kMismatch, "it changes the base");
   refused("rank_pattern", {{"query", 4}}, Exit::kMismatch, "rank_pattern");
   WriteJson("adapter/adapter_config.json", good);
   json labels = ReadJson("adapter/config.json");

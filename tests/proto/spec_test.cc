@@ -239,6 +239,14 @@ TEST(VerifySpec, RefusesCausalSequencesWithReplacedTokens) {
       HasSubstr("masked_lm.causal_share: cannot be used with masked_lm.replaced_tokens"));
 }
 
+TEST(VerifySpec, RefusesFieldsOfOtherArchitectures) {
+  const auto loaded = Overridden({"model.encoder.window=64", "model.encoder.embedding=64"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const std::string errors(VerifySpec(*loaded).message());
+  EXPECT_THAT(errors, HasSubstr("model.encoder.window: is only for architecture MODERN"));
+  EXPECT_THAT(errors, HasSubstr("model.encoder.embedding: is not for architecture BERT"));
+}
+
 TEST(VerifySpec, ComparesFields) {
   const auto error = [](const std::vector<std::string>& assignments) {
     return std::string(VerifySpec(*Overridden(assignments)).message());

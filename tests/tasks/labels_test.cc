@@ -35,6 +35,9 @@ TEST_F(LabelsTest, SeveralOfEachText) {
       LearnClassLabels(Data("b.jsonl", R"({"text": "a", "label": [["x"]]})"), task).status(),
       Exit::kData,
       "b.jsonl:1: label_field: \"label\" is not a string, number or boolean, or a list of them");
+  ExpectError(
+      LearnClassLabels(Data("d.jsonl", R"({"text": "a", "label": ["x", ""]})"), task).status(),
+      Exit::kData, "d.jsonl:1: label_field: an empty label");
   ExpectError(LearnClassLabels(Data("c.jsonl", R"({"text": "a", "label": ["x"]})"), {}).status(),
       Exit::kData, "c.jsonl:1: label_field: \"label\" is not a string, number or boolean");
 }

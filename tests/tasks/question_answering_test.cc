@@ -244,6 +244,14 @@ TEST_F(QuestionsTest, MaxExamplesCountsWhatIsRead) {
   EXPECT_EQ(questions->size(), 10);
 }
 
+TEST_F(QuestionsTest, TheCheckSkipsStreams) {
+  DataSpec data;
+  data.add_files("-");
+  EXPECT_TRUE(QuestionTask()->CheckData(data).ok());
+  data.add_files(Path("gone.json"));
+  EXPECT_EQ(ExitOf(QuestionTask()->CheckData(data)), Exit::kNoInput);
+}
+
 TEST_F(QuestionsTest, BrokenFilesAreRefused) {
   const auto task = QuestionTask();
   const auto error = [&](const std::string& file) {

@@ -32,6 +32,16 @@ double PairCount(const std::vector<double>& scores, const std::vector<bool>& pos
   return sum / pairs;
 }
 
+// Scores of a model whose weights have become NaN.
+TEST(Scores, OfNumbersThatAreNotFinite) {
+  EXPECT_TRUE(std::isnan(MeanRanks({1, NAN, 2})[0]));
+  EXPECT_TRUE(std::isnan(AreaUnderCurve({1, NAN, 2}, {true, false, true})));
+  EXPECT_EQ(BestThreshold({0.1f, NAN}, {true, false}, 0.5f), 0.5f);
+  Calibration calibration;
+  calibration.Add(NAN, true);
+  EXPECT_TRUE(std::isnan(calibration.Error()));
+}
+
 // The example of sklearn.metrics.roc_auc_score, and one tie by hand.
 TEST(AreaUnderCurve, AsByHand) {
   EXPECT_DOUBLE_EQ(AreaUnderCurve({0.1, 0.4, 0.35, 0.8}, {false, false, true, true}), 0.75);

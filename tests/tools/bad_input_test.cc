@@ -344,7 +344,7 @@ TEST(OddInput, IsTaken) {
   std::ofstream(folder + "/mlm.textproto") << Mlm("d.txt");
   const RunResult mlm = RunCloze("pretrain mlm.textproto", cd);
   EXPECT_EQ(mlm.exit, 0) << mlm.err;
-  EXPECT_THAT(mlm.err, HasSubstr("not UTF-8, dropped: 2 bytes"));
+  EXPECT_THAT(mlm.err, HasSubstr("not UTF-8, read as U+FFFD: 2 bytes"));
   std::ofstream(folder + "/d.conll")
       << "-DOCSTART- -X- O\r\n\r\na x I-A\r\nb x O\r\n\r\n-DOCSTART- -X- O\r\n\r\na x B-B";
   std::ofstream(folder + "/tags.textproto") << Tags("d.conll");

@@ -40,6 +40,20 @@ TEST(DataCheck, CountsAndWarns) {
   EXPECT_THAT(strict.err, HasSubstr("6 warnings about the data"));
 }
 
+TEST(DataCheck, WindowsAndWeightsAreNoWarnings) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  std::ofstream(folder + "/train.csv") << "text,label\na a a a b b b b a b a b,X\nb a,Y\n";
+  std::ofstream(folder + "/s.textproto")
+      << "model { tokenizer: '" << folder
+      << "/vocab.txt' encoder { preset: TINY } } sequence_classification { max_tokens: 8 "
+         "long_texts: WINDOWS balance_classes: true } output { directory: 'run' } train { files: '"
+      << folder << "/train.csv' }";
+  const RunResult result = RunCloze("data check --strict " + folder + "/s.textproto");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["warnings"], json::array());
+}
+
 // They count as wrong at evaluation; the check names no class for them.
 TEST(DataCheck, LabelsThatTrainingLacks) {
   const std::string folder = TemporaryFolder();

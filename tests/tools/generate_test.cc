@@ -151,6 +151,20 @@ TEST_F(GenerateTest, ContinuesIds) {
   EXPECT_THAT(result.out, StartsWith("5 7 9 "));
 }
 
+TEST_F(GenerateTest, AnswersTheLinesBeforeAWrongOne) {
+  const RunResult result = Generate("--input-format jsonl --max-new-tokens 1",
+      R"(printf '{"text": "the"}\n{"text": "the", "adapter": "x"}\n' | )");
+  EXPECT_EQ(result.exit, 65);
+  EXPECT_THAT(result.err, HasSubstr("standard input:2: \"adapter\": unknown adapter x"));
+  EXPECT_THAT(result.out, StartsWith("the"));
+}
+
+// The lowest temperature is greedy search.
+TEST_F(GenerateTest, LowTemperaturesDoNotOverflow) {
+  EXPECT_EQ(Generate("--temperature 1e-30 --max-new-tokens 4 the").out,
+      Generate("--max-new-tokens 4 the").out);
+}
+
 // A folder with an encoder: sources in, targets out.
 TEST_F(GenerateTest, MapsSourcesToTargets) {
   const auto run = [](const std::string& command, const std::string& options,

@@ -83,6 +83,9 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
   EXPECT_EQ(
       ErrorOf("{\"text\":\"a\"}\n\n{\"text\":1}", json), "input:3: \"text\": expected a string");
   EXPECT_EQ(ErrorOf("{\"text\":[\"a\"]}", json), "input:1: \"text\": expected a string");
+  InputOptions named = json;
+  named.text_field = "body";
+  EXPECT_EQ(ErrorOf("{\"body\":1}", named), "input:1: \"body\": expected a string");
   EXPECT_EQ(ErrorOf("{\"words\":\"a\"}", json), "input:1: \"words\": expected a list of strings");
   EXPECT_EQ(ErrorOf("{\"words\":[\"a\",[\"b\"]]}", json),
       "input:1: \"words\": expected a list of strings");

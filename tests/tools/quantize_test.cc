@@ -99,12 +99,17 @@ TEST_F(Quantize, TakesModelsOfAllTasks) {
   std::ofstream(masked) << "the sea <mask> calm\n";
   const std::string from_pair = "--input-format jsonl < " + pair, from_text = "< " + texts_;
   ExpectSameAnswers(kRuns + "pairs", pair, "equal_answers", {"predict " + from_pair});
+  const std::string tabs = folder_ + "/tabs.txt";
+  std::ofstream(tabs) << "a good day\tno one\n";
+  ExpectSameAnswers(kRuns + "pairs", tabs, "equal_answers", {"predict --pairs < " + tabs});
   for (const char* run : {"several", "windows", "roberta_classifier"})
     ExpectSameAnswers(kRuns + run, texts_, "equal_answers", {"predict " + from_text});
   ExpectSameAnswers(kRuns + "tagger", texts_, "equal_answers", {"tag " + from_text});
   ExpectSameAnswers(kRuns + "regression", texts_, "cosine", {"predict " + from_text});
   ExpectSameAnswers(kRuns + "post_norm", texts_, "cosine",
       {"fill-mask < " + masked, "score " + from_text, "encode --out - " + from_text});
+  EXPECT_THAT(
+      Config()["quantization_config"]["ignore"], ::testing::Contains("cls.predictions.decoder"));
 }
 
 TEST_F(Quantize, AnswersQuestions) {
@@ -168,6 +173,10 @@ TEST_F(Quantize, RefusesWhatLosesMore) {
   EXPECT_EQ(run.exit, 77) << run.err;
   EXPECT_THAT(run.err, HasSubstr("nothing is written"));
   EXPECT_FALSE(fs::exists(out_));
+  const RunResult deep =
+      RunCloze("quantize --model nothing --out " + folder_ + "/a/b/c --texts " + texts_);
+  EXPECT_EQ(deep.exit, 66) << deep.err;
+  EXPECT_FALSE(fs::exists(folder_ + "/a")) << "no empty parents stay";
 }
 
 TEST_F(Quantize, SaysWhatIsWrong) {

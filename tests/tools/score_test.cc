@@ -76,6 +76,14 @@ TEST(Score, CountsPairsByGroup) {
   EXPECT_EQ(Lines(RunCloze(kScore + "--pairs", "cat " + pairs + " | "))[0]["pairs"], 3);
 }
 
+TEST(Score, AnswersTheLinesBeforeAWrongOne) {
+  const RunResult result = RunCloze(kScore + "--input-format jsonl",
+      R"(printf '{"text": "a"}\n{"text": "b", "adapter": "x"}\n{"text": "c"}\n' | )");
+  EXPECT_EQ(result.exit, 65);
+  EXPECT_THAT(result.err, HasSubstr("standard input:2: \"adapter\": unknown adapter x"));
+  EXPECT_EQ(json::parse(result.out)["text"], "a");
+}
+
 TEST(Score, RefusesWhatItCannotScore) {
   const auto fails = [](const std::string& command, int exit, const std::string& says) {
     const RunResult result = RunCloze(command + " < /dev/null");
@@ -87,7 +95,8 @@ TEST(Score, RefusesWhatItCannotScore) {
   fails(kScore + "--by kind", 2, "--by needs --pairs");
   fails(kScore + "--pairs --tokens", 2, "--tokens is for texts");
   fails(kScore + "--pairs", 65, "no pairs");
-  fails(kScore + "--pairs --format csv", 2, "--format is for texts");
+  fails(kScore + "--pairs --format csv", 2, "are for texts");
+  fails(kScore + "--pairs --input-format csv", 2, "are for texts");
   fails(kScore + "--pairs --by pairs", 2, "a member of that name");
   const std::string link = TemporaryFolder() + "/link";
   std::filesystem::create_symlink("nothing", link);

@@ -38,8 +38,11 @@ absl::StatusOr<ModelConfig> ConfigOf(const Options& options, HeadKind head);
 // Returns the floating-point operations of a forward pass over sequences of `lengths` with `rows`
 // targets.
 double ForwardFlop(const ModelConfig& config, const std::vector<int64_t>& lengths, double rows);
+inline constexpr int kFirstWord = 5;  // id of the first token that is not special
+// Returns random ids of words.
+std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab);
 // Returns the types that --compute selects; for "auto" the type that training would use, or with
-// `all` every type of this CPU.
+// `all` every type of this CPU. int8: the type of the other operations; kUsage without `all`.
 absl::StatusOr<std::vector<DType>> TypesOf(const Options& options, bool all);
 
 // Returns the FLOP per second that oneDNN reaches here with all threads; measured once.

@@ -20,10 +20,7 @@ absl::Status InferCase(const Options& o, Model& model, DType type, int count, in
   const ModelConfig& config = model.config();
   const Philox philox(1, Purpose::kMask);
   std::vector<std::vector<int32_t>> sequences(count);
-  for (int s = 0; s < count; ++s) {
-    for (int i = 0; i < seq; ++i)
-      sequences[s].push_back(5 + Philox::Below(philox(s, i, 0)[0], config.vocab - 5));
-  }
+  for (int s = 0; s < count; ++s) sequences[s] = RandomIds(philox, s, seq, config.vocab);
   const std::vector<int32_t> rows = Rows(config, count, seq);
   const auto run = [&](int) {
     Batch batch;
@@ -40,7 +37,7 @@ absl::Status InferCase(const Options& o, Model& model, DType type, int count, in
   const int reps =
       once > 2000 ? 5 : std::max(o.steps, static_cast<int>(std::min(200.0, 2000 / once)));
   const Timing timing = TimeSteps(run, reps, o.warmup, 12);
-  const std::string name = o.compute == "int8" ? "int8" : NameOf(type);
+  const std::string name = o.compute == "int8" ? "int8" : TypeName(type);
   Line line(o, "infer_" + o.task, name, o.encoder, count, seq);
   line.AddTiming(timing, double(count) * seq);
   RETURN_IF_ERROR(line.AddFlop(ForwardFlop(config, std::vector<int64_t>(count, seq), rows.size()),
@@ -55,11 +52,11 @@ absl::Status InferCase(const Options& o, Model& model, DType type, int count, in
 absl::Status Infer(const Options& o) {
   ASSIGN_OR_RETURN(ModelConfig config,
       ConfigOf(o, o.task == "tag" ? HeadKind::kTokenTagging : HeadKind::kSequenceClassification));
-  config.max_positions = std::max(config.max_positions, config.position_offset + o.seq);
   ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(o, true));
   const std::vector<int> counts = o.batch > 0 ? std::vector<int>{o.batch} : std::vector<int>{1, 32};
   const std::vector<int> seqs =
       o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{32, 128, 512};
+  config.max_positions = std::max(config.max_positions, config.position_offset + seqs.back());
   for (const DType type : types) {
     ForgetPeak();
     Model model(config, false);

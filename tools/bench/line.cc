@@ -92,6 +92,6 @@ absl::Status Line::Write() const {
   return WriteStdout(line + "}\n");
 }
 
-std::string NameOf(DType type) { return type == DType::kF32 ? "fp32" : "bf16"; }
+std::string TypeName(DType type) { return type == DType::kF32 ? "fp32" : "bf16"; }
 
 }  // namespace cloze::bench

@@ -38,7 +38,7 @@ class Line {
 };
 
 // Returns "fp32" or "bf16".
-std::string NameOf(DType type);
+std::string TypeName(DType type);
 
 }  // namespace cloze::bench
 

@@ -81,6 +81,13 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
   return encoder;
 }
 
+std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab) {
+  std::vector<int32_t> ids(length);
+  for (int64_t i = 0; i < length; ++i)
+    ids[i] = kFirstWord + Philox::Below(philox(example, i, 0)[0], vocab - kFirstWord);
+  return ids;
+}
+
 absl::StatusOr<std::vector<DType>> TypesOf(const Options& o, bool all) {
   if (o.compute == "int8") {
     if (!all) return Error(Exit::kUsage, "--compute int8: only for infer and start");

@@ -30,8 +30,8 @@ absl::Status TimeProducts(const Options& options, DType type) {
   for (const auto& shape : kShapes) {
     const Timing timing = TimeProduct(shape, type, Flop(shape) > 1e10 ? 9 : 40);
     const double best = *std::min_element(timing.ms.begin(), timing.ms.end());
-    Line line(options, "matmul", NameOf(type), absl::StrCat(shape[0], "x", shape[1], "x", shape[2]),
-        shape[0], 0);
+    Line line(options, "matmul", TypeName(type),
+        absl::StrCat(shape[0], "x", shape[1], "x", shape[2]), shape[0], 0);
     line.AddTiming(timing, 0)
         .Add("gflops", Flop(shape) / timing.Median() / 1e6)
         .Add("gflops_best", Flop(shape) / best / 1e6);
@@ -81,7 +81,7 @@ void ProfileOps(const Options& options, DType type, int times, absl::FunctionRef
   std::sort(ops.begin(), ops.end(),
       [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   std::fprintf(stderr, "limits: %.0f GFLOP/s in products (%s, %d threads), %.1f GB/s copied\n",
-      peak / 1e9, NameOf(type).c_str(), Threads(), bandwidth / 1e9);
+      peak / 1e9, TypeName(type).c_str(), Threads(), bandwidth / 1e9);
   std::fprintf(stderr, "%-22s %7s %10s %7s %10s %10s %10s %10s\n", "op", "calls", "ms", "share",
       "GFLOP", "MB", "GFLOP/s", "of limit");
   double rest = total;
@@ -99,6 +99,8 @@ void ProfileOps(const Options& options, DType type, int times, absl::FunctionRef
 }
 
 absl::Status Peak(const Options& options) {
+  if (options.compute == "int8")
+    return Error(Exit::kUsage, "--compute int8: only for infer and start");
   ASSIGN_OR_RETURN(const std::vector<DType> types, TypesOf(options, true));
   const int threads = Threads();
   for (const DType type : types) {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 #include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
@@ -44,7 +43,8 @@ absl::StatusOr<double> Predict(const std::string& folder, const std::string& com
     return Error(Exit::kInternal, "cannot start cloze: ", std::strerror(error));
   };
   const std::string in = JoinPath(folder, "text"), out = JoinPath(folder, "answer");
-  std::string words[] = {"cloze", "predict", "--model", folder, "--compute", compute};
+  std::string words[] = {"cloze", "predict", "--model", folder, "--compute", compute, "--threads",
+      absl::StrCat(Threads())};
   char* argv[std::size(words) + 1] = {};
   for (size_t i = 0; i < std::size(words); ++i) argv[i] = words[i].data();
   posix_spawn_file_actions_t files;

@@ -1,7 +1,6 @@
 // `cloze bench tokenize`: times learning a WordPiece vocabulary, and text to ids.
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "core/base/file.h"
 #include "core/base/philox.h"

@@ -15,16 +15,8 @@
 namespace cloze::bench {
 namespace {
 
-constexpr int kFirstWord = 5, kMask = 4;
+constexpr int kMask = 4;
 constexpr double kMaskShare = 0.15;
-
-// Returns a sequence of random ids.
-std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab) {
-  std::vector<int32_t> ids(length);
-  for (int64_t i = 0; i < length; ++i)
-    ids[i] = kFirstWord + Philox::Below(philox(example, i, 0)[0], vocab - kFirstWord);
-  return ids;
-}
 
 // Returns `count` sequences of `length` tokens, with 15 % of each masked.
 Batch MaskedBatch(const Philox& philox, int step, int count, int length, int vocab) {
@@ -152,7 +144,7 @@ absl::Status Train(const Options& o) {
   const std::vector<Batch> batches = {batch(0), batch(1), batch(2), batch(3)};
   const auto step = [&](int i) { training.Step(batches[i % 4]); };
   const Timing timing = TimeSteps(step, o.steps, o.warmup);
-  Line line(o, causal ? "clm_train" : "mlm_train", NameOf(types[0]),
+  Line line(o, causal ? "clm_train" : "mlm_train", TypeName(types[0]),
       absl::StrCat(o.encoder, "/v", config.vocab), count, seq);
   line.AddTiming(timing, double(count) * seq).Add("dropout", o.dropout);
   const double flop =
@@ -182,7 +174,7 @@ absl::Status Finetune(const Options& o) {
     longest.push_back(*std::max_element(n.begin(), n.end()));
   }
   const std::string part = o.lora == "none" ? "" : absl::StrCat("/lora-", o.lora);
-  Line line(o, "finetune_cls", NameOf(types[0]), absl::StrCat(o.encoder, "/", data, part), count,
+  Line line(o, "finetune_cls", TypeName(types[0]), absl::StrCat(o.encoder, "/", data, part), count,
       std::lround(Mean(longest)));
   line.AddTiming(timing, tokens / timing.Sum() * timing.Median())
       .Add("examples_per_s", count * timing.ms.size() / timing.Sum() * 1e3);

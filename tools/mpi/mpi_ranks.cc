@@ -36,6 +36,11 @@ void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); 
 MpiRanks::MpiRanks() {
   int provided = 0;
   Check(::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+  if (provided < MPI_THREAD_SERIALIZED) {
+    Say("cloze-mpi: this MPI library does not let several threads call it in turn: expected "
+        "MPI_THREAD_SERIALIZED");
+    Abort(static_cast<int>(Exit::kInternal));
+  }
   Check(::MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   Check(::MPI_Comm_size(MPI_COMM_WORLD, &size_));
   for (MPI_Comm* comm : {&work_, &notices_, &end_}) {

@@ -46,7 +46,8 @@ class MpiRanks : public Ranks {
   void CheckLauncher() const;
   // True if this rank, which has waited for `waited` seconds, must give up.
   bool IsLost(double waited) const;
-  // True if `rank` has not come to where this one waits; if it may be at work, it is silent too.
+  // True if `rank` has not come to where this one waits and, if it may be at work, has been silent
+  // for the timeout too.
   bool IsMissing(int rank) const;
   // Tells the other ranks how far this one has come. Takes their notices.
   void SendNotices();

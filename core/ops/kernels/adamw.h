@@ -44,11 +44,12 @@ double SumUpdateRatios(const AdamArgs& a) {
   typedef double VD __attribute__((vector_size(W * 8)));
   const AdamW o = a.options;
   const float unbiased = 1.0f / (a.correction2_root * a.correction2_root);
+  const float square_of_epsilon = o.epsilon * o.epsilon;
+  const VF least = Splat(square_of_epsilon > 1.2e-38f ? square_of_epsilon : 1.2e-38f);  // not 0 / 0
   VD total = {};
   Sweep(a.n, [&](auto at) {
     const VF g = at(a.grad) * o.grad_scale, square = g * g;
     const VF v = (at(a.v) * o.beta2 + square * (1.0f - o.beta2)) * unbiased;
-    const VF least = VF{} + o.epsilon * o.epsilon;
     total += __builtin_convertvector(square / (v > least ? v : least), VD);
   });
   double sum = 0;

@@ -18,12 +18,6 @@ struct DecodeArgs {
 #ifdef CLOZE_ISA
 namespace {
 
-// Rows of a cache are far apart, so the CPU does not foresee them.
-template <typename T>
-CLOZE_INLINE void PrefetchRow(const T* row, int64_t n) {
-  for (int64_t c = 0; c < n; c += 64 / sizeof(T)) __builtin_prefetch(row + c);
-}
-
 template <typename T>
 void DecodeAttention(const DecodeArgs& a) {
   constexpr int64_t kAhead = 12;  // rows

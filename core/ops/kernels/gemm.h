@@ -2,6 +2,8 @@
 #ifndef CLOZE_CORE_OPS_KERNELS_GEMM_H_
 #define CLOZE_CORE_OPS_KERNELS_GEMM_H_
 
+#include <type_traits>
+
 #include "core/ops/kernels/simd.h"
 #ifdef CLOZE_ISA
 

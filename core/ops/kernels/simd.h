@@ -7,7 +7,6 @@
 #ifdef CLOZE_ISA
 #include <immintrin.h>
 
-#include <type_traits>
 #include <utility>
 
 namespace cloze {
@@ -180,6 +179,12 @@ CLOZE_INLINE float SumOver(int64_t n, F f) {
   return Sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
+// For rows at places that the CPU does not foresee.
+template <typename T>
+CLOZE_INLINE void PrefetchRow(const T* row, int64_t n) {
+  for (int64_t c = 0; c < n; c += 64 / sizeof(T)) __builtin_prefetch(row + c);
+}
+
 // Horner scheme; c holds the coefficient of the highest power first.
 template <int n>
 CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
@@ -189,9 +194,9 @@ CLOZE_INLINE VF Polynomial(VF x, const float (&c)[n]) {
 }
 
 // e^x, relative error below 2e-7. 0 below -87.33 (denormals would take a hundred times as long);
-// finite above 88.
+// finite above 88; NaN for NaN.
 CLOZE_INLINE VF Exp(VF x) {
-  const VF clamped = Min(Max(x, Splat(-87.33f)), Splat(88.0f));
+  const VF clamped = Min(Splat(88.0f), Max(Splat(-87.33f), x));  // in this order a NaN stays
 #ifdef __AVX512F__
   const VF n = (VF)_mm512_maskz_roundscale_ps(-1, (__m512)(clamped * 1.44269504f), 8);
 #else

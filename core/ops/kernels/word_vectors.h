@@ -27,10 +27,6 @@ struct NegativeSamplingArgs {
 #ifdef CLOZE_ISA
 namespace {
 
-inline void PrefetchRow(const float* row, int64_t cols) {
-  for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(row + c);
-}
-
 // Returns the sum over all rows of -log sigmoid(+-score), + for targets, - for negatives.
 double NegativeSampling(const NegativeSamplingArgs& a) {
   const int64_t n = a.groups * a.group_size;

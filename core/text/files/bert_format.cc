@@ -64,7 +64,7 @@ void WriteBert(const Tokenizer& tokenizer, OrderedJson* json) {
   (*json)["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
   (*json)["model"] = {{"type", "WordPiece"}, {"unk_token", data.names.unk},
       {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", data.max_word_chars},
-      {"vocab", VocabObject(data.tokens)}};
+      {"vocab", VocabObject(ModelTokens(data))}};
 }
 
 OrderedJson BertConfig(const TokenizerData& data, int64_t max_length) {

@@ -51,7 +51,7 @@ class JsonFile {
 };
 
 // Returns an object of tokens and their ids.
-OrderedJson VocabObject(const std::vector<std::string>& tokens);
+OrderedJson VocabObject(absl::Span<const std::string> tokens);
 
 // Appends the steps of the normaliser at pointer `at`. Returns kData naming a component that is not
 // supported.

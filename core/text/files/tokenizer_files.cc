@@ -73,7 +73,7 @@ absl::Status JsonFile::ReadVocab(
   return absl::OkStatus();
 }
 
-OrderedJson VocabObject(const std::vector<std::string>& tokens) {
+OrderedJson VocabObject(absl::Span<const std::string> tokens) {
   OrderedJson vocab = OrderedJson::object();
   // operator[] would search the object from its start each time.
   auto& entries = vocab.get_ref<OrderedJson::object_t&>();
@@ -120,6 +120,7 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     if (flag("lstrip")) data->lstrip.push_back(content.get<std::string>());
     if (flag("rstrip")) data->rstrip.push_back(content.get<std::string>());
   }
+  const size_t model = data->tokens.size();
   for (const auto& [id, token] : added) {
     if (id == data->tokens.size()) data->tokens.push_back(token.content);
     if (id >= data->tokens.size() || data->tokens[id] != token.content) {
@@ -130,6 +131,8 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     if (token.special) data->special.push_back(static_cast<int32_t>(id));
     if (token.normalized) data->normalized.push_back(static_cast<int32_t>(id));
   }
+  if (data->kind == SubwordKind::kWordPiece && data->tokens.size() > model)
+    data->model_tokens = model;
   return absl::OkStatus();
 }
 

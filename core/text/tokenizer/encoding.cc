@@ -11,15 +11,13 @@ namespace {
 // Returns `span` without the blanks around the token `piece`, as Hugging Face trims offsets; with
 // `keep_first`, a single leading blank stays.
 Span Trim(absl::string_view piece, Span span, bool keep_first) {
-  const size_t begin = piece.find_first_not_of(' ');
-  if (begin == absl::string_view::npos) {  // only such tokens end with a blank
-    const auto blanks = static_cast<int64_t>(piece.size());
-    span.begin = std::min(span.begin + (blanks == 1 && keep_first ? 0 : blanks), span.end);
-    if (span.end >= blanks) span.end = std::max(span.end - blanks, span.begin);
-    return span;
-  }
-  if (begin > 1 || !keep_first)
-    span.begin = std::min(span.begin + static_cast<int64_t>(begin), span.end);
+  const auto blanks = [](auto begin, auto end) {
+    return std::find_if(begin, end, [](char c) { return c != ' '; }) - begin;
+  };
+  const int64_t leading = blanks(piece.begin(), piece.end()),
+                trailing = blanks(piece.rbegin(), piece.rend());
+  if (leading > 1 || !keep_first) span.begin = std::min(span.begin + leading, span.end);
+  if (span.end >= trailing) span.end = std::max(span.end - trailing, span.begin);
   return span;
 }
 
@@ -156,9 +154,12 @@ void TextEncoder::AddNormalized(size_t begin, size_t end) {
   chars.push_back(count);
   for (size_t i = first; i < encoding_.ids.size(); ++i) {
     Span bytes = encoding_.bytes[i];
-    bytes = bytes.begin < bytes.end
-                ? Span{normal.source[bytes.begin].begin, normal.source[bytes.end - 1].end}
-                : Span{};
+    if (bytes.begin < bytes.end) {
+      bytes = {normal.source[bytes.begin].begin, normal.source[bytes.end - 1].end};
+    } else {
+      const auto at = bytes.begin > 0 ? normal.source[bytes.begin - 1].end : 0;
+      bytes = {at, at};
+    }
     const auto offset = static_cast<int64_t>(begin);
     encoding_.bytes[i] = {offset + bytes.begin, offset + bytes.end};
     encoding_.chars[i] = {chars_ + chars[bytes.begin], chars_ + chars[bytes.end]};

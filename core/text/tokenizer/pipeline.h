@@ -149,7 +149,7 @@ void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
 // Words with a part that matches no token, or with more than `max_chars` code points, become one
 // token `unknown`. Time is linear in the length of the word times that of the longest token.
 std::unique_ptr<const SubwordModel> MakeWordPiece(
-    const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars);
+    absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars);
 
 // Sets the text stages of GPT-2 and RoBERTa. They treat invalid UTF-8 as U+FFFD and cut text by
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+

@@ -29,7 +29,7 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
   switch (data.kind) {
     case SubwordKind::kWordPiece:
       SetBertText(data.options, &p);
-      p.model = MakeWordPiece(data.tokens, unknown, data.max_word_chars);
+      p.model = MakeWordPiece(ModelTokens(data), unknown, data.max_word_chars);
       break;
     case SubwordKind::kByteBpe:
       SetByteLevelText(data.add_prefix_space, &p);
@@ -54,12 +54,24 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
   return p;
 }
 
-// Returns what determines ids besides tokens, special tokens and options.
+// Returns what determines ids and spans besides tokens, special tokens and options. Usual settings
+// add nothing, so that stores which earlier versions built keep their names.
 std::string RulesKey(const TokenizerData& data) {
   if (!data.rules.empty()) return data.rules;
-  if (data.kind == SubwordKind::kWordPiece) return "";
-  return absl::StrCat(MergesText(data), data.add_prefix_space, data.drops_unknown,
-      absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
+  std::string key;
+  if (data.kind != SubwordKind::kWordPiece)
+    absl::StrAppend(&key, MergesText(data), data.add_prefix_space, data.drops_unknown,
+        absl::StrJoin(data.lstrip, " "), " | ", absl::StrJoin(data.rstrip, " "));
+  const TokenizerData usual;
+  if (data.max_word_chars != usual.max_word_chars)
+    absl::StrAppend(&key, " | longest word ", data.max_word_chars);
+  if (data.model_tokens > 0) absl::StrAppend(&key, " | model ", data.model_tokens);
+  if (data.trim_offsets != usual.trim_offsets || data.trim_keeps_first != usual.trim_keeps_first)
+    absl::StrAppend(&key, " | trim ", data.trim_offsets, data.trim_keeps_first);
+  for (const int32_t id : data.added) {
+    if (!absl::c_linear_search(data.special, id)) absl::StrAppend(&key, " | added ", id);
+  }
+  return key;
 }
 
 // A word and its ids. Longer words and those with more ids are not cached.

@@ -126,6 +126,11 @@ int32_t TokenIds::Add(int32_t id) {
   return slot;
 }
 
+absl::Span<const std::string> ModelTokens(const TokenizerData& data) {
+  const auto all = absl::MakeConstSpan(data.tokens);
+  return data.model_tokens > 0 ? all.first(data.model_tokens) : all;
+}
+
 std::string MergesText(const TokenizerData& data) {
   std::string text = "#version: 0.2\n";
   for (const auto& [left, right] : data.merges)

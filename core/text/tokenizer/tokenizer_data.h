@@ -3,7 +3,6 @@
 #define CLOZE_CORE_TEXT_TOKENIZER_TOKENIZER_DATA_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +77,7 @@ struct TokenizerData {
   // WordPiece. The options are also part of the cache key of a byte-level BPE.
   NormalizerOptions options = {};
   int64_t max_word_chars = 100;  // longer words are unknown
+  size_t model_tokens = 0;       // only the first tokens are pieces of words; 0: all
 
   // Byte-level BPE.
   std::vector<std::pair<int32_t, int32_t>> merges = {};  // ids of two tokens that join to a token
@@ -91,6 +91,9 @@ struct TokenizerData {
   bool byte_fallback = false;       // unknown characters become tokens "<0x00>" ... "<0xFF>"
   MetaspaceOptions metaspace = {};
 };
+
+// Returns the tokens of the model: without those that tokenizer.json only adds.
+absl::Span<const std::string> ModelTokens(const TokenizerData& data);
 
 // Returns the text of merges.txt.
 std::string MergesText(const TokenizerData& data);

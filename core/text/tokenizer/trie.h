@@ -30,7 +30,6 @@ class Trie {
   // Of entries with equal keys, the one with the lowest id counts. Does not keep the keys.
   explicit Trie(std::vector<Entry> entries);
 
-  bool empty() const { return nodes_.size() == 1; }
   // Returns the node of a key of one byte, or null.
   const Node* First(char byte) const {
     const uint32_t node = first_[static_cast<uint8_t>(byte)];

@@ -1,11 +1,10 @@
 // SentencePiece's Unigram: the pieces of a word with the greatest sum of scores.
 #include <algorithm>
 #include <array>
-#include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/tokenizer/trie.h"
 #include "core/text/unicode/unicode.h"

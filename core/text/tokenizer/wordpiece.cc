@@ -16,7 +16,7 @@ bool Continues(absl::string_view token) {
 
 class WordPiece final : public SubwordModel {
  public:
-  WordPiece(const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars)
+  WordPiece(absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars)
       : unknown_(unknown), max_chars_(max_chars) {
     std::vector<Trie::Entry> whole, continuing;
     for (const std::string& token : tokens) {
@@ -73,7 +73,7 @@ class WordPiece final : public SubwordModel {
 }  // namespace
 
 std::unique_ptr<const SubwordModel> MakeWordPiece(
-    const std::vector<std::string>& tokens, int32_t unknown, int64_t max_chars) {
+    absl::Span<const std::string> tokens, int32_t unknown, int64_t max_chars) {
   return std::make_unique<WordPiece>(tokens, unknown, max_chars);
 }
 

@@ -2,7 +2,6 @@
 #ifndef CLOZE_CORE_TEXT_UNICODE_UNICODE_H_
 #define CLOZE_CORE_TEXT_UNICODE_UNICODE_H_
 
-#include <cstdint>
 #include <string>
 
 #include "core/base/text.h"

@@ -244,6 +244,21 @@ TEST_P(Isa, Attention) {
   }
 }
 
+// Weights that training has driven to NaN must not give answers.
+TEST_P(Isa, NanStaysNan) {
+  const Table<float> nan(1, 24, std::vector<float>(24, NAN));
+  for (const ActivationKind kind :
+      {ActivationKind::kGelu, ActivationKind::kGeluTanh, ActivationKind::kTanh}) {
+    Guarded u(nan, type()), y(Table<float>(1, 24), type());
+    kernels().activation[type()](kind, 24, u.data(), y.data());
+    for (const float x : y.Get().v) EXPECT_TRUE(std::isnan(x)) << int(kind);
+  }
+  Table<float> one = Random(1, 24, 1);
+  one.v[3] = NAN;
+  Guarded logits(one, type());
+  EXPECT_TRUE(std::isnan(kernels().softmax_loss[type()](24, logits.data(), 20, 0).loss));
+}
+
 TEST_P(Isa, SoftmaxLoss) {
   for (const int64_t n : {1, 3, 16, 24, 1000}) {
     const Path path = {n, 2, type()};

@@ -254,6 +254,22 @@ TEST_F(ByteLevel, PlacesBesideAddedTokensAreTheUsers) {
   EXPECT_EQ(e.ids[2], tokenizer->id("Ġthe"));
 }
 
+// The offsets of Hugging Face's tokenizers 0.23.
+TEST_F(ByteLevel, BlanksAreTrimmedAtBothEnds) {
+  const auto tokenizer = Load(kGolden);
+  const Encoding e = tokenizer->Encode("the  dog", false);
+  EXPECT_EQ(e.chars.back().begin, 5);
+  // With a normaliser, a trimmed blank stays where it is.
+  Json json = Golden("tokenizer.json");
+  json["normalizer"] = {{"type", "NFC"}};
+  const Encoding normal = Load(Write("tokenizer.json", json.dump()))->Encode("the  dog", false);
+  ASSERT_EQ(normal.ids, e.ids);
+  for (size_t i = 0; i < e.ids.size(); ++i) {
+    EXPECT_EQ(normal.chars[i].begin, e.chars[i].begin) << i;
+    EXPECT_EQ(normal.chars[i].end, e.chars[i].end) << i;
+  }
+}
+
 TEST_F(ByteLevel, TruncatesPairsAroundTheirSpecialTokens) {
   const auto tokenizer = Load(kGolden);
   Encoding e = tokenizer->EncodePair("1 2 3 4 5 6 7 8", "a b c d");

@@ -172,14 +172,29 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
   ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
   auto json = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer.json"), 1 << 20));
   json["added_tokens"].push_back({{"id", 6}, {"content", "<Name>"}, {"special", false}});
+  json["added_tokens"].push_back({{"id", 7}, {"content", "fo"}, {"special", false}});
   Write("tokenizer.json", json.dump());
   auto loaded = LoadTokenizer(directory_, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->Encode("FO", false).ids, (std::vector<int32_t>{1})) << "not of the model";
+  EXPECT_EQ((*loaded)->Encode("fo", false).ids, (std::vector<int32_t>{7}));
   EXPECT_EQ((*loaded)->Encode("a<Name>a", false).ids, (std::vector<int32_t>{5, 6, 5}));
   EXPECT_FALSE((*loaded)->is_special(6));
   ASSERT_TRUE(SaveTokenizer(**loaded, directory_, 8).ok());
   EXPECT_EQ((*LoadTokenizer(directory_, true))->Encode("a<Name>a", false).ids,
       (std::vector<int32_t>{5, 6, 5}));
+}
+
+TEST_F(Files, OtherRulesAreOtherIds) {
+  const auto make = [](std::vector<int32_t> added, int64_t longest) {
+    return *Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"},
+        .added = std::move(added),
+        .max_word_chars = longest});
+  };
+  const auto usual = make({}, 100);
+  EXPECT_TRUE(usual->SameIds(*make({}, 100)));
+  EXPECT_FALSE(usual->SameIds(*make({5}, 100)));
+  EXPECT_FALSE(usual->SameIds(*make({}, 3)));
 }
 
 // Whatever a file holds, loading ends with a tokenizer that works or with an error.

@@ -201,6 +201,12 @@ TEST_F(ReadersTest, FileErrors) {
   spec.set_files(0, folder_);
   spec.set_format(DataSpec::TSV);
   ExpectError(Texts(spec).status(), Exit::kNoInput, "a folder without data files");
+  std::filesystem::create_directories(Path("only/folders"));
+  spec.set_files(0, Path("only/*"));
+  ExpectError(Texts(spec).status(), Exit::kNoInput, "no file matches this pattern");
+  DataSpec pairs = Data("a.ft", "__label__x a\n");
+  pairs.set_text_pair_field("other");
+  ExpectError(Texts(pairs).status(), Exit::kSpec, "holds one text per line: expected TSV");
   ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
       "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu, .conll or "
       ".ft; set format");
@@ -233,6 +239,21 @@ TEST_F(ReadersTest, ASampleOfCsvEndsOutsideOfQuotes) {
     const auto sample = SampleData(data, folder, most);
     ASSERT_TRUE(sample.ok()) << sample.status();
     EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith("\",a\n")) << most;
+    EXPECT_TRUE(Texts(sample->data).ok()) << most;
+  }
+}
+
+TEST_F(ReadersTest, ASampleOfCsvTakesQuotesInsideOfCells) {
+  std::string csv = "text;label\n5\" disk;a\n";
+  for (int i = 0; i < 100; ++i) csv += "\"one \"\"two\"\"\nthree\";a\n";
+  DataSpec data = Data("a.csv", csv);
+  data.set_delimiter(";");
+  for (int64_t most = 100; most < 130; ++most) {
+    const std::string folder = Path(absl::StrCat("sample", most));
+    std::filesystem::create_directories(folder);
+    const auto sample = SampleData(data, folder, most);
+    ASSERT_TRUE(sample.ok()) << sample.status();
+    EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith(";a\n")) << most;
     EXPECT_TRUE(Texts(sample->data).ok()) << most;
   }
 }

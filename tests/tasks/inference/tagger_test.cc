@@ -38,6 +38,13 @@ std::vector<int> LabelsOf(const std::vector<WordTag>& tags) {
   return ids;
 }
 
+TEST(WordsOfText, BlanksOfAByteLevelTokenizerAreNoWords) {
+  const auto tokenizer = LoadTokenizer(CLOZE_SOURCE_DIR "/tests/golden/byte_level", true);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const std::string text = "the  dog   ran ";
+  EXPECT_THAT(Slices(text, WordsOfText(**tokenizer, text)), ElementsAre("the", "dog", "ran"));
+}
+
 TEST(TagDecoder, KeepsTheRulesWhenAsked) {
   Model model(TaggerConfig({"B-A", "I-A", "O"}), false);
   const float logits[] = {0, 2, 1, 0, 3, 0};  // I-A I-A

@@ -54,5 +54,37 @@ TEST(RunLockTest, AllowsOneProcessInADirectory) {
   }
 }
 
+TEST(RunFolderTest, RefusesWhatOthersHaveWritten) {
+  const auto open = [](const std::string& directory) {
+    TaskSpec spec;
+    spec.set_seed(7);
+    spec.mutable_output()->set_directory(directory);
+    return ExitOf(RunFolder::Open(spec).status());
+  };
+  for (const char* name : {"config.json", "model.safetensors.index.json",
+           "adapter_model.safetensors", "seed-3", "sweep.json"}) {
+    const TestFolder folder;
+    std::ofstream(JoinPath(folder.path(), name)) << "x";
+    EXPECT_EQ(open(folder.path()), Exit::kCannotCreate) << name;
+    EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre(name));
+  }
+  const TestFolder run;
+  std::ofstream(JoinPath(run.path(), "config.json")) << "x";
+  std::ofstream(JoinPath(run.path(), kSpecName)) << "x";
+  EXPECT_EQ(open(run.path()), Exit::kOk);
+}
+
+TEST(RunFolderTest, FindsTheSpecOfARunAndOfItsCheckpoints) {
+  const TestFolder folder;
+  const std::string run = JoinPath(folder.path(), "run"), step = JoinPath(run, "step-00000012"),
+                    other = JoinPath(run, "model");
+  for (const std::string& name : {step, other}) ASSERT_TRUE(MakeDirectories(name).ok());
+  EXPECT_EQ(SpecOfRun(run), "");
+  std::ofstream(JoinPath(run, kSpecName)) << "x";
+  EXPECT_EQ(SpecOfRun(run), JoinPath(run, kSpecName));
+  EXPECT_EQ(SpecOfRun(step + "/"), JoinPath(run, kSpecName));
+  EXPECT_EQ(SpecOfRun(other), "");
+}
+
 }  // namespace
 }  // namespace cloze

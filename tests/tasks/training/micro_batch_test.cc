@@ -74,15 +74,5 @@ TEST_F(MicroBatchTest, RecomputingGivesTheSameBitsAlsoHalfWay) {
   EXPECT_EQ(Bits("pieces", 4), Bits("straight", 4));
 }
 
-TEST_F(MicroBatchTest, TheLogTellsHowLongDataAreWaitedFor) {
-  ASSERT_TRUE(Train(Large("run", 0)).ok());
-  const std::vector<std::string> lines =
-      absl::StrSplit(Read(Path("run") + "/log.jsonl"), '\n', absl::SkipEmpty());
-  ASSERT_FALSE(lines.empty());
-  const auto record = nlohmann::json::parse(lines[0]);
-  EXPECT_GE(record["data_wait_share"].get<double>(), 0);
-  EXPECT_LE(record["data_wait_share"].get<double>(), 1);
-}
-
 }  // namespace
 }  // namespace cloze

@@ -104,6 +104,17 @@ TEST(OptimizerTest, ClipsTheUpdatesOfEachTensor) {
   }
 }
 
+TEST(OptimizerTest, ATinyEpsilonLeavesUnusedParametersFinite) {
+  OptimizerSpec spec;
+  spec.set_epsilon(1e-24f);
+  spec.set_clip_updates(true);
+  Model model(Config(HeadKind::kTokenTagging), true);
+  Optimizer optimizer(&model.params(), spec);
+  std::fill(model.params().grads().begin(), model.params().grads().end(), 0.0f);
+  optimizer.Step(0.01f, 0);
+  for (const float x : model.params().values()) ASSERT_TRUE(std::isfinite(x));
+}
+
 TEST(OptimizerTest, ScoresOfACrfLearnFiftyTimesAsFast) {
   ModelConfig config = Config(HeadKind::kTokenTagging);
   config.crf = true;

@@ -83,7 +83,8 @@ TEST_F(SweepTest, GoesOnAfterNumbersThatOverflow) {
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(ExitOf(summary->runs[0].status), Exit::kInternal);
   EXPECT_EQ(summary->best, 1);
-  EXPECT_THAT(Read(Path("run/sweep.json")), HasSubstr("\"error\": \"step "));
+  EXPECT_THAT(Read(Path("run/sweep.json")),
+      HasSubstr("\"error\": \"cannot save: the model's results are not finite"));
 }
 
 TEST_F(SweepTest, WrongSweepsAreRefusedBeforeTheFirstRun) {
