@@ -170,7 +170,7 @@ void AddExport(Command& app) {
         "Models without a head: also give sentence_embedding, the mean of the tokens or the first "
         "token, of length 1.",
         {.choices = {"none", "mean", "cls"}});
-    command.Add("--opset", &options.opset, "Version of ONNX's operators.", {.min = 17, .max = 25});
+    command.Add("--opset", &options.opset, "Version of ONNX's operators.", {.min = 17, .max = 23});
     command.Add("--external-data", &options.external_data,
         "Write the weights to model.onnx_data, as is always done above 1.8 GB.");
     command.Add("--int8", &options.int8,

@@ -370,8 +370,11 @@ class Exporter {
         {kBatch, kLength, int64_t{config_.hidden}});
     if (pool == OnnxPool::kNone) return;
     const Value vector = pool == OnnxPool::kMean ? Mean(hidden) : First(hidden);
-    graph_.Output(graph_.Add("LpNormalization", {vector},
-                      {{"axis", int64_t{-1}}, {"p", int64_t{2}}}, "sentence_embedding"),
+    // ONNX Runtime 1.23 has no LpNormalization of opset 22.
+    const Value squares =
+        graph_.Add("ReduceSum", {Binary("Mul", vector, vector), graph_.Integers({-1})});
+    const Value length = Binary("Max", Unary("Sqrt", squares), graph_.Float(1e-30f));
+    graph_.Output(graph_.Add("Div", {vector, length}, {}, "sentence_embedding"),
         {kBatch, int64_t{config_.hidden}});
   }
 

@@ -28,6 +28,9 @@ sed -i 's/BertForMaskedLM/BertModel/' "$work/bare/config.json"
 folders+=("$sees/bare" "$sees/onnx-bare")
 # The program's own check, where it was built with ONNX Runtime.
 if "$cloze" export --check --pool mean --model "$work/bare" --out "$work/onnx-checked" > /dev/null 2>&1; then
+  for opset in 18 19 20 21 22 23; do
+    "$cloze" export --check --opset $opset --pool mean --model "$work/bare" --out "$work/opset-$opset" > /dev/null
+  done
   "$cloze" export --check --pool cls --model "$work/bare" --out "$work/checked-cls" > /dev/null
   for config in "$here"/../golden/*/config.json; do
     name=$(basename "$(dirname "$config")")
