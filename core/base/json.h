@@ -59,6 +59,11 @@ class JsonFields {
 
   // Returns the member, or nullptr when it is missing.
   const Json* Find(const char* field) const;
+  // True if the member is there and null.
+  bool IsNull(const char* field) const {
+    const auto found = object_.find(field);
+    return found != object_.end() && found->is_null();
+  }
   // Leave *out unchanged when the member is missing; an error when it is required, of another type,
   // or outside low ... high. Requires low >= 0 for Integer.
   void Integer(const char* field, bool required, int64_t low, int64_t high, int32_t* out);

@@ -44,24 +44,6 @@ constexpr RoleName kDecoderNames[] = {
 constexpr RoleName kBartEncoderNorm[] = {{Role::kEmbeddingsNorm, "@encoder.layernorm_embedding"}},
                    kBartDecoderNorm[] = {{Role::kEmbeddingsNorm, "@decoder.layernorm_embedding"}};
 
-constexpr int64_t kMostId = 100'000'000;
-
-// Single ids of bad_words_ids; longer sequences are an error.
-void ReadBanned(JsonFields& fields, std::vector<int32_t>* banned) {
-  const Json* words = fields.Find("bad_words_ids");
-  if (words == nullptr) return;
-  const auto is_id = [](const Json& word) {
-    return word.is_array() && word.size() == 1 && word.front().is_number_unsigned() &&
-           word.front().get<uint64_t>() < kMostId;
-  };
-  if (!words->is_array()) return fields.Fail("bad_words_ids", "expected a list");
-  for (const Json& word : *words) {
-    if (!is_id(word))
-      return fields.Fail("bad_words_ids", "expected lists of one id (not supported)");
-    banned->push_back(word.front().get<int32_t>());
-  }
-}
-
 void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->norm_epsilon = 1e-5f;
@@ -78,11 +60,9 @@ void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   if (fields.Bool("scale_embedding", false))
     config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));
   GenerationConfig& generation = config->generation;
-  fields.Integer("eos_token_id", false, 0, kMostId, &config->end_id);
-  fields.Integer("decoder_start_token_id", true, 0, kMostId, &generation.start_id);
-  fields.Integer("forced_bos_token_id", false, 0, kMostId, &generation.forced_first_id);
-  fields.Integer("forced_eos_token_id", false, 0, kMostId, &generation.forced_last_id);
-  ReadBanned(fields, &generation.banned);
+  fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);
+  fields.Integer("decoder_start_token_id", true, 0, kMaxTokenId, &generation.start_id);
+  ReadForcedTokens(fields, &generation);
 }
 
 void ReadBart(JsonFields& fields, ModelConfig* config) {
@@ -106,11 +86,7 @@ void WriteBartOrMarian(const ModelConfig& config, Json* json) {
   out["eos_token_id"] = id(config.end_id);
   out["bos_token_id"] = nullptr;
   out["decoder_start_token_id"] = id(generation.start_id);
-  out["forced_bos_token_id"] = id(generation.forced_first_id);
-  out["forced_eos_token_id"] = id(generation.forced_last_id);
-  Json banned = Json::array();
-  for (const int32_t token : generation.banned) banned.push_back(Json::array({token}));
-  if (!banned.empty()) out["bad_words_ids"] = std::move(banned);
+  WriteForcedTokens(generation, json);
 }
 
 constexpr ConfigKeys KeysOf(const char* layers, const char* heads, const char* intermediate) {

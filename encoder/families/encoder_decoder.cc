@@ -93,6 +93,41 @@ absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder) {
   return decoder;
 }
 
+namespace {
+
+// Single ids of bad_words_ids; longer sequences are an error.
+void ReadBanned(JsonFields& fields, std::vector<int32_t>* banned) {
+  const Json* words = fields.Find("bad_words_ids");
+  if (words == nullptr) return;
+  const auto is_id = [](const Json& word) {
+    return word.is_array() && word.size() == 1 && word.front().is_number_unsigned() &&
+           word.front().get<uint64_t>() < kMaxTokenId;
+  };
+  if (!words->is_array()) return fields.Fail("bad_words_ids", "expected a list");
+  for (const Json& word : *words) {
+    if (!is_id(word))
+      return fields.Fail("bad_words_ids", "expected lists of one id (not supported)");
+    banned->push_back(word.front().get<int32_t>());
+  }
+}
+
+}  // namespace
+
+void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation) {
+  fields.Integer("forced_bos_token_id", false, 0, kMaxTokenId, &generation->forced_first_id);
+  fields.Integer("forced_eos_token_id", false, 0, kMaxTokenId, &generation->forced_last_id);
+  ReadBanned(fields, &generation->banned);
+}
+
+void WriteForcedTokens(const GenerationConfig& generation, Json* json) {
+  const auto id = [](int32_t id) { return id < 0 ? Json() : Json(id); };
+  (*json)["forced_bos_token_id"] = id(generation.forced_first_id);
+  (*json)["forced_eos_token_id"] = id(generation.forced_last_id);
+  Json banned = Json::array();
+  for (const int32_t token : generation.banned) banned.push_back(Json::array({token}));
+  if (!banned.empty()) (*json)["bad_words_ids"] = std::move(banned);
+}
+
 absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) {
   JsonFields fields(root, path);
   std::vector<ModelConfig> halves;
@@ -119,6 +154,11 @@ absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) 
   fields.Integer("pad_token_id", false, 0, most, &pair->pad_id);
   fields.Integer("eos_token_id", false, 0, most, &pair->end_id);
   fields.Integer("decoder_start_token_id", false, 0, most, &pair->generation.start_id);
+  ReadForcedTokens(fields, &pair->generation);
+  // transformers gives padding a position of its own.
+  if (pair->family->positions_after_pad && pair->generation.start_id == pair->pad_id)
+    fields.Fail(
+        "decoder_start_token_id", "is pad_token_id: expected another token (not supported)");
   if (const Json* own = fields.Find("cloze"); own != nullptr && own->is_object())
     pair->task_fields = *own;
   ReadQuantization(fields, &*pair);
@@ -135,6 +175,7 @@ Json FormatPair(const ModelConfig& config) {
       {"encoder", FormatHalf(config.source[0], HeadKind::kNone)}, {"decoder", std::move(decoder)}};
   if (config.end_id >= 0) json["eos_token_id"] = config.end_id;
   if (config.generation.start_id >= 0) json["decoder_start_token_id"] = config.generation.start_id;
+  WriteForcedTokens(config.generation, &json);
   if (!config.task_fields.empty()) json["cloze"] = config.task_fields;
   if (config.int8) WriteQuantization(config, &json);
   return json;

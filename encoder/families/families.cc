@@ -81,14 +81,16 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   for (const char* decoder : {"is_decoder", "add_cross_attention"}) {
     if (fields.Bool(decoder, false)) fields.Fail(decoder, "true: expected false (not supported)");
   }
-  const std::string positions = fields.String("position_embedding_type");
-  if (!positions.empty() && positions != "absolute") {
-    fields.Fail("position_embedding_type", Quote(positions),
-        ": expected \"absolute\"; others cannot be computed");
-  }
   if (fields.Find("rope_scaling") != nullptr) fields.Fail("rope_scaling", "expected null");
   if (config->family->keys.token_types == nullptr) config->token_types = 0;
   if (config->family->read != nullptr) config->family->read(fields, config);
+  const std::string positions = fields.String("position_embedding_type");
+  const bool rotary =
+      config->positions == Positions::kRotary && (positions == "rotary" || positions == "sans_pos");
+  if (!rotary && !positions.empty() && positions != "absolute") {
+    fields.Fail("position_embedding_type", Quote(positions),
+        ": expected \"absolute\"; others cannot be computed");
+  }
 }
 
 void ReadActivation(JsonFields& fields, ModelConfig* config) {
@@ -236,14 +238,6 @@ void ReadLabels(JsonFields& fields, ModelConfig* config) {
   if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging)
     return;
   ReadNames(fields, config);
-  const Json* ids = fields.Find("label2id");
-  for (size_t i = 0; ids != nullptr && i < config->labels.size(); ++i) {
-    const auto id = ids->find(config->labels[i]);
-    const bool same = ids->size() == config->labels.size() && id != ids->end() &&
-                      id->is_number_unsigned() && id->get<uint64_t>() == i;
-    if (!same)
-      return fields.Fail("label2id", "differs from id2label at ", Quote(config->labels[i]));
-  }
   config->problem_type = fields.String("problem_type");
 }
 
@@ -272,8 +266,10 @@ void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* 
   if (rope.is_null()) return;
   if (!rope.is_object()) return fields.Fail(field, "expected an object");
   JsonFields own = fields.Part(field, rope);
-  if (const std::string type = own.String("rope_type"); !type.empty() && type != "default")
-    own.Fail("rope_type", Quote(type), ": expected \"default\"");
+  for (const char* name : {"rope_type", "type"}) {  // the second in older files
+    if (const std::string type = own.String(name); !type.empty() && type != "default")
+      own.Fail(name, Quote(type), ": expected \"default\"");
+  }
   own.Number("rope_theta", 2, 1e9, base);
   float part = 1;
   own.Number("partial_rotary_factor", 1, 1, &part);

@@ -36,6 +36,12 @@ const Family* FindFamily(absl::string_view model_type);
 // out of range, hidden not divisible by heads.
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
+inline constexpr int64_t kMaxTokenId = 100'000'000;
+
+// Reads and writes the tokens that start and end generated texts, and those that never occur.
+void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation);
+void WriteForcedTokens(const GenerationConfig& generation, Json* json);
+
 // Reads `rope`, an object of transformers' rotary positions, or null: rope_theta into *base. Other
 // types of rotary positions than "default" are an error of `field`.
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base);

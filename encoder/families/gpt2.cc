@@ -31,7 +31,8 @@ void ReadGpt2(JsonFields& fields, ModelConfig* config) {
     fields.Fail("scale_attn_by_inverse_layer_idx", "true: expected false (not supported)");
   fields.Integer("n_embd", true, 1, 16384, &config->hidden);
   config->intermediate = 4 * config->hidden;  // unless n_inner says otherwise
-  fields.Integer("eos_token_id", false, 0, 100'000'000, &config->end_id);
+  if (fields.IsNull("eos_token_id")) config->end_id = -1;
+  fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);
 }
 
 void WriteGpt2(const ModelConfig& config, Json* json) {

@@ -73,6 +73,10 @@ void ReadModernBert(JsonFields& fields, ModelConfig* config) {
   if (!config->mean_pooling && pooling != "cls" && !pooling.empty())
     fields.Fail("classifier_pooling", Quote(pooling), ": expected \"cls\" or \"mean\"");
   fields.Integer("local_attention", false, 2, 1'000'000, &config->window);
+  if (fields.Find("sliding_window") != nullptr) {  // transformers prefers it
+    fields.Integer("sliding_window", true, 1, 500'000, &config->window);
+    config->window *= 2;
+  }
   ReadLayers(fields, config);
   ReadBase(fields, kGlobal, "global_rope_theta", &config->rotary_base[0]);
   ReadBase(fields, kLocal, "local_rope_theta", &config->rotary_base[1]);

@@ -58,7 +58,8 @@ void ReadNomicBert(JsonFields& fields, ModelConfig* config) {
   fields.Integer("moe_every_n_layers", false, 0, 0, &experts);
   if (const std::string act = fields.String("activation_function"); act != "swiglu" && !act.empty())
     fields.Fail("activation_function", Quote(act), ": expected \"swiglu\"");
-  fields.Number("rotary_emb_base", 2, 1e9, &config->rotary_base[0]);
+  for (const char* base : {"rotary_emb_base", "rope_theta"})
+    fields.Number(base, 2, 1e9, &config->rotary_base[0]);
   const Json* rope = fields.Find("rope_parameters");
   ReadRotary(fields, "rope_parameters", rope == nullptr ? Json() : *rope, &config->rotary_base[0]);
 }

@@ -57,7 +57,8 @@ std::string StoredName(const ModelConfig& config, const Param& param) {
   return std::string(absl::StripPrefix(param.name, config.training.part));
 }
 
-// Returns the tied parameters of a masked-LM head by the names of their copies in folders.
+// Returns the tied parameters of the head, and of both halves of an encoder-decoder, by the names
+// of their copies in folders.
 std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamStore& store) {
   if (!TypeOf(config.head).tied) return {};
   const auto name = [&](Role role, Part part) {
@@ -65,6 +66,11 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
   };
   std::map<std::string, ParamId> copies = {
       {name(Role::kDecoder, Part::kWeight), store.FindWeight(Role::kWordEmbeddings, -1)}};
+  if (!config.source.empty() && config.family->plain == nullptr) {
+    for (const char* half : {"encoder", "decoder"})
+      copies[absl::StrCat(config.family->prefix, half, ".embed_tokens.weight")] =
+          store.FindWeight(Role::kWordEmbeddings, -1);
+  }
   if (const ParamId bias = store.Find(name(Role::kDecoderBias, Part::kBias)); bias >= 0)
     copies[name(Role::kDecoder, Part::kBias)] = bias;
   return copies;
@@ -217,7 +223,7 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
   ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
   for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
            "forced_eos_token_id", "bad_words_ids"}) {
-    if (const Json& value = JsonMember(own, key); !value.is_null()) all[key] = value;
+    if (own.contains(key)) all[key] = own[key];
   }
   return ParseConfig(ToJsonText(all), path);
 }
@@ -246,7 +252,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   RETURN_IF_ERROR(CheckFolder(folder));
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
   ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
-  if (!config.source.empty()) {
+  if (config.family->causal) {
     ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));
   }
   ASSIGN_OR_RETURN(const SafetensorsReader files, SafetensorsReader::OpenFolder(folder));
@@ -279,10 +285,9 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   std::vector<std::string> wrong;
   Tensors tensors = ByOurNames(files, *config.family, &wrong);
   const std::map<std::string, ParamId> copies = CopiesOf(config, *store);
-  for (const auto& [name, id] : copies) {  // a folder may hold only the copy of the bias
+  for (const auto& [name, id] : copies) {  // a folder may hold only the copy
     const auto copy = tensors.find(name);
-    if (copy != tensors.end() && store->param(id).vector)
-      tensors.emplace(store->param(id).name, copy->second);
+    if (copy != tensors.end()) tensors.emplace(store->param(id).name, copy->second);
   }
   const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);
   if (!wrong.empty()) return Mismatch(folder, wrong);

@@ -238,8 +238,6 @@ TEST(ParseConfigTest, RefusesByField) {
           "id2label: x is given twice"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})",
           "id2label"},
-      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":"y"},"label2id":{"x":1,"y":0}})",
-          "label2id"},
       {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
       {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
       {R"({"model_type":"roberta","max_position_embeddings":2})",

@@ -250,6 +250,11 @@ TEST(Families, RefuseWhatNoneComputes) {
       EXPECT_EQ(ExitOf(status), Exit::kData) << family.model_type << key;
       EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(": ", key, ": ")));
     }
+    if (parsed->positions == Positions::kRotary) {
+      Json named = config;
+      named["position_embedding_type"] = "sans_pos";
+      EXPECT_TRUE(ParseConfig(named.dump(), "x").ok());
+    }
     if (!config.contains("rope_parameters")) continue;
     Json partial = config;
     Json& rope = partial["rope_parameters"];

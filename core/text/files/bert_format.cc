@@ -68,9 +68,11 @@ void WriteBert(const Tokenizer& tokenizer, OrderedJson* json) {
 }
 
 OrderedJson BertConfig(const TokenizerData& data, int64_t max_length) {
-  return {{"backend", "tokenizers"}, {"do_lower_case", data.options.lowercase},
+  OrderedJson config = {{"backend", "tokenizers"}, {"do_lower_case", data.options.lowercase},
       {"model_max_length", max_length}, {"strip_accents", StripAccents(data.options)},
       {"tokenize_chinese_chars", data.options.chinese_chars}, {"tokenizer_class", "BertTokenizer"}};
+  if (data.one_type) config["model_input_names"] = {"input_ids", "attention_mask"};
+  return config;
 }
 
 std::string VocabText(const TokenizerData& data) {

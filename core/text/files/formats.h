@@ -60,6 +60,14 @@ absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextStep
 // token around a single text. Requires all of data->tokens.
 absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data);
 
+// The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
+std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names);
+
+// Adds to *data, which comes from a vocabulary or from tokenizer.json, what the files beside it in
+// `folder` say: names of special tokens, options of the normaliser, further tokens. kData for
+// tokens that do not fit, and for a contradiction of a tokenizer.json that is kept as it is.
+absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData* data);
+
 // Reads a tokenizer.json.
 absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file);
 

@@ -173,29 +173,6 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
 
 namespace {
 
-// The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
-std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names) {
-  return {{"cls_token", &names->cls}, {"mask_token", &names->mask}, {"pad_token", &names->pad},
-      {"sep_token", &names->sep}, {"unk_token", &names->unk}};
-}
-
-// Fills the names that `data` does not have yet and, with `normalizer`, the normaliser's options.
-absl::Status ReadTokenizerConfig(const std::string& path, bool normalizer, TokenizerData* data) {
-  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
-  if (normalizer) {
-    NormalizerOptions& options = data->options;
-    options.lowercase = file.Bool("/do_lower_case", options.lowercase);
-    options.strip_accents = file.Bool("/strip_accents", options.lowercase);
-    options.chinese_chars = file.Bool("/tokenize_chinese_chars", true);
-  }
-  for (const auto& [field, name] : NameFields(&data->names)) {
-    const std::string pointer = absl::StrCat("/", field);  // a string, or an object with "content"
-    if (name->empty()) *name = file.String(pointer);
-    if (name->empty()) *name = file.String(pointer + "/content");
-  }
-  return absl::OkStatus();
-}
-
 // Reads the vocabulary files of the first kind of which `folder` has one.
 absl::Status ReadVocabFiles(const std::string& folder, TokenizerData* data, TokenOrigin* origin) {
   for (const TokenizerFormat* format : kFormats) {
@@ -266,9 +243,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
     origin.lines = true;
     RETURN_IF_ERROR(kBertFormat.read_vocab({path}, &data));
   }
-  if (const std::string config = JoinPath(path, "tokenizer_config.json");
-      folder && PathExists(config))
-    RETURN_IF_ERROR(ReadTokenizerConfig(config, !from_json, &data));
+  if (folder) RETURN_IF_ERROR(ReadBeside(path, from_json, &data));
   return Tokenizer::Create(std::move(data), origin);
 }
 

@@ -71,6 +71,7 @@ struct TokenizerData {
 
   TextSteps steps = {};      // normalise whole texts; not WordPiece
   Templates templates = {};  // empty: BERT's for WordPiece, RoBERTa's for byte-level BPE
+  bool one_type = false;     // both texts of a pair have token type 0
   // The tokenizer.json, and what it says of ids besides tokens, if only it can be saved; else "".
   std::string json = "", rules = "";
 

@@ -185,6 +185,38 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
       (std::vector<int32_t>{5, 6, 5}));
 }
 
+// As transformers does: tokenizer_config.json is preferred to tokenizer.json, unless its class is
+// that of any tokenizer.json.
+TEST_F(Files, TheConfigBesideATokenizerIsRead) {
+  const auto made = Tokenizer::Create(
+      {.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "A", "b", "[X]"}});
+  ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
+  const auto load = [&](const nlohmann::json& config) {
+    Write("tokenizer_config.json", config.dump());
+    auto loaded = LoadTokenizer(directory_, true);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return *std::move(loaded);
+  };
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(load({{"do_lower_case", false}})->Encode("A", false).ids, (Ids{6}));
+  EXPECT_EQ(load({{"do_lower_case", false}, {"tokenizer_class", "PreTrainedTokenizerFast"}})
+                ->Encode("A", false)
+                .ids,
+      (Ids{5}));
+  EXPECT_EQ(
+      load({{"model_input_names", {"input_ids", "attention_mask"}}})->EncodePair("a", "b").types,
+      (Ids{0, 0, 0, 0, 0}));
+  EXPECT_EQ(load({{"additional_special_tokens", {"[X]", "[Y]"}}})->Encode("a[X]b[Y]", false).ids,
+      (Ids{5, 8, 7, 9}));
+  const nlohmann::json token = {{"content", "<n>"}, {"normalized", false}, {"special", false}};
+  const auto added = load({{"added_tokens_decoder", {{"9", token}}}});
+  EXPECT_EQ(added->Encode("a<n>", false).ids, (Ids{5, 9}));
+  ASSERT_TRUE(SaveTokenizer(*added, directory_, 8).ok());
+  EXPECT_EQ((*LoadTokenizer(directory_, true))->Encode("a<n>", false).ids, (Ids{5, 9}));
+  Write("tokenizer_config.json", "{\"added_tokens_decoder\": {\"99\": {\"content\": \"<z>\"}}}");
+  EXPECT_EQ(ExitOf(LoadTokenizer(directory_, true).status()), Exit::kData);
+}
+
 TEST_F(Files, OtherRulesAreOtherIds) {
   const auto make = [](std::vector<int32_t> added, int64_t longest) {
     return *Tokenizer::Create({.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"},

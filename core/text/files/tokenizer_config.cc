@@ -1,0 +1,150 @@
+// tokenizer_config.json and added_tokens.json, which stand beside a vocabulary or tokenizer.json.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "core/base/file.h"
+#include "core/text/files/formats.h"
+
+namespace cloze {
+
+std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names) {
+  return {{"cls_token", &names->cls}, {"mask_token", &names->mask}, {"pad_token", &names->pad},
+      {"sep_token", &names->sep}, {"unk_token", &names->unk}};
+}
+
+namespace {
+
+// Sets what tokenizer_config.json says of a normaliser. transformers prefers that to
+// tokenizer.json, except for its class of any tokenizer.json.
+absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData* data) {
+  const std::string type = file.String("/tokenizer_class");
+  if (from_json && (type == "PreTrainedTokenizerFast" || type == "TokenizersBackend"))
+    return absl::OkStatus();
+  NormalizerOptions& options = data->options;
+  const NormalizerOptions before = options;
+  options.lowercase = file.Bool("/do_lower_case", options.lowercase);
+  // Unless it is given, strip_accents follows do_lower_case.
+  options.strip_accents = file.Bool("/strip_accents",
+      before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
+  options.chinese_chars = file.Bool("/tokenize_chinese_chars", options.chinese_chars);
+  const bool blank = data->add_prefix_space;
+  data->add_prefix_space = file.Bool("/add_prefix_space", blank);
+  if (data->kind == SubwordKind::kByteBpe && data->add_prefix_space != blank)
+    data->trim_keeps_first = data->add_prefix_space;
+  const bool same = data->kind == SubwordKind::kWordPiece
+                        ? options.lowercase == before.lowercase &&
+                              options.strip_accents == before.strip_accents &&
+                              options.chinese_chars == before.chinese_chars
+                        : data->kind != SubwordKind::kByteBpe || data->add_prefix_space == blank;
+  if (same || data->json.empty()) return absl::OkStatus();
+  return file.Wrong("contradicts the tokenizer.json beside it: expected the same do_lower_case, ",
+      "strip_accents, tokenize_chinese_chars and add_prefix_space");
+}
+
+// Fills the names that `data` does not have yet, and sets what tokenizer_config.json says of texts.
+absl::Status ReadTokenizerConfig(const JsonFile& file, bool from_json, TokenizerData* data) {
+  RETURN_IF_ERROR(ReadNormalizer(file, from_json, data));
+  const Json& inputs = file.Get("/model_input_names");
+  data->one_type = inputs.is_array() && !absl::c_linear_search(inputs, "token_type_ids");
+  for (const auto& [field, name] : NameFields(&data->names)) {
+    const std::string pointer = absl::StrCat("/", field);  // a string, or an object with "content"
+    if (name->empty()) *name = file.String(pointer);
+    if (name->empty()) *name = file.String(pointer + "/content");
+  }
+  if (absl::StartsWith(file.String("/tokenizer_class"), "MPNetTokenizer") &&
+      data->templates.single.empty())
+    data->templates = RobertaTemplates(data->names.cls, data->names.sep);
+  return absl::OkStatus();
+}
+
+struct FurtherToken {
+  std::string content;
+  bool special = false, lstrip = false, rstrip = false, normalized = false;
+};
+using FurtherTokens = std::map<uint64_t, FurtherToken>;
+
+// Returns the tokens of tokenizer_config.json or, without it, of added_tokens.json.
+absl::StatusOr<FurtherTokens> ReadFurtherTokens(const std::string& folder, const JsonFile* config) {
+  FurtherTokens further;
+  if (config != nullptr && config->Get("/added_tokens_decoder").is_object()) {
+    for (const auto& [id, token] : config->Get("/added_tokens_decoder").items()) {
+      const auto flag = [&](const char* name) { return JsonMember(token, name) == true; };
+      const Json& content = JsonMember(token, "content");
+      uint64_t number = 0;
+      if (!absl::SimpleAtoi(id, &number) || !content.is_string())
+        return config->Wrong("added_tokens_decoder: expected ids and objects with content");
+      further[number] = {content.get<std::string>(), flag("special"), flag("lstrip"),
+          flag("rstrip"), flag("normalized")};
+    }
+  } else if (const std::string path = JoinPath(folder, "added_tokens.json"); PathExists(path)) {
+    ASSIGN_OR_RETURN(const JsonFile list, JsonFile::Read(path));
+    for (const auto& [content, id] : list.Get("").items()) {
+      if (!id.is_number_unsigned()) return list.Wrong(Quote(content), ": expected an id");
+      further[id.get<uint64_t>()] = {.content = content, .normalized = true};
+    }
+  }
+  return further;
+}
+
+// Adds those that the vocabulary or tokenizer.json does not find in texts.
+absl::Status AddFurtherTokens(
+    const std::string& folder, FurtherTokens further, const JsonFile* config, TokenizerData* data) {
+  std::set<std::string> known;
+  for (const int32_t id : data->added) known.insert(data->tokens[id]);
+  for (const auto& [field, name] : NameFields(&data->names)) known.insert(*name);
+  const size_t model = data->tokens.size();
+  uint64_t next = further.empty() ? model : std::max(further.rbegin()->first + 1, model);
+  for (const char* field : {"/additional_special_tokens", "/extra_special_tokens"}) {
+    for (const Json& token : config == nullptr ? Json() : config->Get(field)) {
+      const Json& content = token.is_string() ? token : JsonMember(token, "content");
+      if (!content.is_string() || known.contains(content.get<std::string>())) continue;
+      const auto found = absl::c_find(data->tokens, content.get<std::string>());
+      const bool listed =
+          absl::c_any_of(further, [&](const auto& f) { return f.second.content == content; });
+      if (listed) continue;
+      further[found == data->tokens.end() ? next++ : found - data->tokens.begin()] = {
+          .content = content.get<std::string>(), .special = true};
+    }
+  }
+  for (auto& [id, token] : further) {
+    const auto wrong = [&](const auto&... what) {
+      return Error(
+          Exit::kData, QuotePath(folder), ": added token ", Quote(token.content), ": ", what...);
+    };
+    if (id == data->tokens.size()) data->tokens.push_back(token.content);
+    if (id >= data->tokens.size() || data->tokens[id] != token.content)
+      return wrong("has id ", id, ", which does not fit the vocabulary");
+    if (known.contains(token.content)) continue;
+    if (!data->json.empty()) return wrong("is not in tokenizer.json");
+    if (token.normalized && data->kind == SubwordKind::kWordPiece)
+      return wrong("is found in normalized text, which is not supported for WordPiece");
+    data->added.push_back(static_cast<int32_t>(id));
+    if (token.special) data->special.push_back(static_cast<int32_t>(id));
+    if (token.lstrip) data->lstrip.push_back(token.content);
+    if (token.rstrip) data->rstrip.push_back(token.content);
+  }
+  if (data->kind == SubwordKind::kWordPiece && data->model_tokens == 0 &&
+      data->tokens.size() > model)
+    data->model_tokens = model;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData* data) {
+  std::optional<JsonFile> config;
+  if (const std::string path = JoinPath(folder, "tokenizer_config.json"); PathExists(path)) {
+    ASSIGN_OR_RETURN(config, JsonFile::Read(path));
+    RETURN_IF_ERROR(ReadTokenizerConfig(*config, from_json, data));
+  }
+  const JsonFile* const beside = config ? &*config : nullptr;
+  ASSIGN_OR_RETURN(FurtherTokens further, ReadFurtherTokens(folder, beside));
+  return AddFurtherTokens(folder, std::move(further), beside, data);
+}
+
+}  // namespace cloze
