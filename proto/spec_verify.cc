@@ -316,6 +316,8 @@ void CheckTraining(const TaskSpec& spec, Errors* errors) {
 void CheckRun(const TaskSpec& spec, Errors* errors) {
   errors->AddIf(
       spec.train().files().empty(), "train.files", "is empty: expected at least one file");
+  errors->AddIf(spec.train().share() > 0 && spec.train().leave_out() > 0, "train.share",
+      "cannot be used with leave_out or with a validation.share of the same files: expected none");
   for (const auto& [name, data] :
       {std::pair("train", &spec.train()), std::pair("validation", &spec.validation())}) {
     for (int i = 0; i < data->files_size(); ++i)

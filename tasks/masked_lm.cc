@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_join.h"
 #include "core/base/text.h"
 #include "tasks/language_model.h"
 #include "tasks/masker.h"
@@ -92,13 +93,16 @@ class MaskedLm : public Task {
     const int32_t mask = tokenizer->special().mask;
     const int64_t cut_before = cut->texts;
     Record own = record;
-    own.text = WithOwnMask(std::move(own.text), tokenizer->token(mask));
+    for (std::string* text : {&own.text, &own.text_pair})
+      *text = WithOwnMask(std::move(*text), tokenizer->token(mask));
+    for (std::string& word : own.words) word = WithOwnMask(std::move(word), tokenizer->token(mask));
     ASSIGN_OR_RETURN(Example example, EncodeRecord(own, input, cut));
     for (size_t i = 0; i < example.ids.size(); ++i) {
       if (example.ids[i] == mask) example.rows.push_back(static_cast<int32_t>(i));
     }
     if (example.rows.empty()) {
-      return Error(Exit::kData, "no ", tokenizer->token(mask), " in \"", Quote(own.text), "\"",
+      const std::string text = absl::StrCat(own.text, absl::StrJoin(own.words, " "));
+      return Error(Exit::kData, "no ", tokenizer->token(mask), " in \"", Quote(text), "\"",
           cut->texts > cut_before ? " after cutting it to the model's length" : "");
     }
     return std::vector<Example>{std::move(example)};
@@ -108,7 +112,9 @@ class MaskedLm : public Task {
       OrderedJson masks = OrderedJson::array();
       for (int64_t r = 0; r < text.logits.rows; ++r)
         masks.push_back(LikeliestTokens(*tokenizer(), text.logits, r, top));
-      return {{"text", record.text}, {"masks", std::move(masks)}};
+      OrderedJson answer = InputMembers(record);
+      answer["masks"] = std::move(masks);
+      return answer;
     };
   }
 

@@ -314,7 +314,10 @@ class QuestionAnswering : public Task {
     return [this](const Record& record, const TextLogits& text) -> OrderedJson {
       const FoundAnswer found = FindAnswer(
           EncodeQuestion(*tokenizer(), spec_, record.text, record.text_pair), spec_, text);
-      if (found.none) return {{"answer", nullptr}, {"score", Decimal(found.score)}};
+      if (found.none) {
+        return {{"answer", nullptr}, {"score", Decimal(found.score)}, {"start", nullptr},
+            {"end", nullptr}, {"byte_start", nullptr}, {"byte_end", nullptr}};
+      }
       OrderedJson answer = {
           {"answer", Slice(record.text_pair, found.bytes)}, {"score", Decimal(found.score)}};
       answer.update(PlaceOf(found.bytes, found.chars));

@@ -147,10 +147,14 @@ Example ExampleOf(Encoding encoding, int64_t max_tokens, int64_t* dropped, Keep 
 absl::StatusOr<Example> EncodeRecord(
     const Record& record, const ModelInput& input, CutCounts* cut) {
   Example example;
-  if (record.kind == Record::Kind::kIds || !record.ids.empty()) {
+  if (record.kind == Record::Kind::kIds) {
     const int64_t count = record.ids.size();
     if (count == 0 || count > input.longest)
       return Error(Exit::kData, "ids: ", count, " tokens, the model takes 1 to ", input.longest);
+    if (record.second >= 0 && record.second < (input.token_types < 2 ? count : 1)) {
+      return Error(Exit::kData, "\"token_type_ids\": expected ",
+          input.token_types < 2 ? "only 0: the model has one type" : "0 for the first token");
+    }
     example.ids = record.ids;
     example.second = static_cast<int32_t>(record.second < 0 ? count : record.second);
     return example;
@@ -164,6 +168,14 @@ absl::StatusOr<Example> EncodeRecord(
   example = ExampleOf(std::move(encoding), input.longest, &dropped);
   cut->Add(dropped, 1, input.longest);
   return example;
+}
+
+OrderedJson InputMembers(const Record& record) {
+  if (record.kind == Record::Kind::kIds) return {{"ids", record.ids}};
+  if (record.kind == Record::Kind::kWords) return {{"tokens", record.words}};
+  OrderedJson members = {{"text", record.text}};
+  if (record.kind == Record::Kind::kPair) members["text_pair"] = record.text_pair;
+  return members;
 }
 
 void SetAllRows(Example* example) {

@@ -35,6 +35,7 @@ struct Record {
 struct ModelInput {
   absl::StatusOr<const Tokenizer*> tokenizer;  // an error if the model folder has none
   int64_t longest = 0;                         // tokens of a sequence, special tokens included
+  int32_t token_types = 2;                     // that the model knows
 };
 
 // Counts of texts that did not fit.
@@ -51,6 +52,9 @@ struct CutCounts {
 // Returns the tokens of a record, cut to the model's limit, or its ids as they are. kData for ids
 // that are too many or none; the tokenizer's error for a text without a tokenizer.
 absl::StatusOr<Example> EncodeRecord(const Record& record, const ModelInput& input, CutCounts* cut);
+
+// Returns the members of an answer that repeat the input.
+OrderedJson InputMembers(const Record& record);
 
 // Returns the sequence of an encoding, cut to max_tokens; *dropped receives the tokens cut off.
 Example ExampleOf(Encoding encoding, int64_t max_tokens, int64_t* dropped, Keep keep = Keep::kHead);

@@ -334,7 +334,7 @@ class TokenTagging : public Task {
 absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
     const Record& record, const ModelInput& input, CutCounts* cut) const {
   if (record.kind == Record::Kind::kPair)
-    return Error(Exit::kUsage, "a pair of texts: a tagger takes texts, words or ids");
+    return Error(Exit::kData, "a pair of texts: a tagger takes texts, words or ids");
   if (record.kind == Record::Kind::kIds) {
     ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
     SetAllRows(&example);

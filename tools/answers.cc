@@ -32,7 +32,7 @@ bool IsList(absl::string_view name) {
 
 // True for members of an answer that repeat the input.
 bool Repeats(const std::string& name) {
-  return name == "text" || name == "tokens" || name == "ids";
+  return name == "text" || name == "text_pair" || name == "tokens" || name == "ids";
 }
 
 // Returns the name of a member of an answer beside those of the input.
@@ -154,7 +154,7 @@ absl::Status AnswerWriter::WriteHeader(const Cells& input, const Cells& answer) 
   for (const auto& [name, value] : answer) answer_.push_back(name);
   std::vector<std::string> names = input_;
   for (const std::string& name : answer_) names.push_back(NameBeside(input_, name));
-  if (errors_) names.push_back("error");
+  if (errors_) names.push_back(NameBeside(input_, "error"));
   header_ = true;
   RETURN_IF_ERROR(WriteRow(names));
   for (const auto& [cells, message] : std::exchange(waiting_, {}))

@@ -30,7 +30,8 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
   int64_t number = 0;
   RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
     std::vector<Query> queries;
-    std::vector<bool> wrong;
+    std::vector<bool> wrong;  // of each record, up to one that ends the command
+    absl::Status late;
     const auto encode = [&](const Record& record) -> absl::StatusOr<Query> {
       RETURN_IF_ERROR(record.wrong);
       ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(record.adapter));
@@ -44,18 +45,21 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
         queries.push_back(*std::move(query));
         continue;
       }
-      absl::Status status =
-          record.wrong.ok()
-              ? Annotate(query.status(), QuoteInput(options.infer.input.path), ":", record.line)
-              : record.wrong;
-      if (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData) return status;
+      absl::Status status = query.status();
+      if (record.wrong.ok())
+        status = Annotate(status, QuoteInput(options.infer.input.path), ":", record.line);
+      if (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData) {
+        late = status;  // after the vectors of the records before it
+        wrong.pop_back();
+        break;
+      }
       std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
       ++options.failed;
     }
     absl::Status status;
     size_t next = 0;  // record
     const auto pass_wrong = [&] {
-      for (; next < records.size() && wrong[next]; ++next) {
+      for (; next < wrong.size() && wrong[next]; ++next) {
         if (status.ok())
           status = f(records[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
       }
@@ -73,7 +77,7 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
       pass_wrong();
     }
     number += records.size();
-    return status;
+    return status.ok() ? late : status;
   }));
   ReportCut(cut);
   return absl::OkStatus();

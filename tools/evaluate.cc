@@ -115,7 +115,8 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
       EvaluateStore(options, spec, *task, built.store, *model,
           {.compute = compute,
               .stop = stop,
-              .decode = {.viterbi = options.viterbi, .errors = spec.evaluation().errors()}}));
+              .decode = {.viterbi = options.viterbi, .errors = spec.evaluation().errors()},
+              .needs_finite = true}));
   return PrintResults(options, results);
 }
 

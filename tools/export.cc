@@ -122,10 +122,6 @@ absl::StatusOr<std::string> CheckReport(const ExportOptions& options, const std:
 }
 
 absl::Status Export(const ExportOptions& options) {
-  if (IsAdapter(options.model)) {
-    return Error(Exit::kMismatch, QuotePath(options.model),
-        " is an adapter: expected a model folder (write one with `cloze merge`)");
-  }
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(options.model, /*adapter=*/""));
   const ModelConfig& config = model->config();

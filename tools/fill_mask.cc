@@ -20,6 +20,9 @@ absl::Status FillMask(FillMaskOptions options) {
       Predictor::Create(
           *session, PredictorOptions(options.infer, "fill-mask", {.top = options.top})));
   if (!options.json && ::isatty(1) == 1) options.infer.format = "table";
+  const InputOptions& input = options.infer.input;
+  if (!options.texts.empty() && !input.format.empty() && input.format != "text")
+    return UsageError("--input-format is not for texts as arguments");
   if (options.texts.empty()) return AnswerInput(*predictor, options.infer);
   std::vector<Record> records;
   for (const std::string& text : options.texts) records.emplace_back().text = text;

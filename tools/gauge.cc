@@ -57,9 +57,12 @@ class LabelledGauge : public Gauge {
                               ? BestRows(text.logits)
                               : BestColumns(text.logits));
     };
-    ASSIGN_OR_RETURN(const MetricResults results,
-        Evaluate(session.model(), *found_.task, built_->store,
-            {.compute = session.compute(), .stop = StopOnSignals(), .on_text = on_text}));
+    ASSIGN_OR_RETURN(
+        const MetricResults results, Evaluate(session.model(), *found_.task, built_->store,
+                                         {.compute = session.compute(),
+                                             .stop = StopOnSignals(),
+                                             .on_text = on_text,
+                                             .needs_finite = true}));
     const std::string& wanted = found_.loaded.spec.evaluation().metric();
     m.metric = wanted.empty() ? results.values.front().first : wanted;
     ASSIGN_OR_RETURN(m.value, results.Value(m.metric));

@@ -1,6 +1,7 @@
 // `cloze generate`: continues texts with a decoder, or maps sources to targets with its encoder.
 #include <unistd.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "tasks/inference/generator.h"
 #include "tools/infer.h"
@@ -119,6 +120,7 @@ absl::Status Generate(GenerateCommandOptions options) {
   GenerateOptions& generate = options.generate;
   SamplingRule& rule = generate.rule;
   if (rule.temperature == 0 && (rule.top_k > 0 || rule.top_p < 1)) rule.temperature = 1;
+  if (absl::c_linear_search(generate.stop, "")) return UsageError("--stop: expected a text");
   generate.seed = static_cast<uint64_t>(options.seed);
   generate.end_token = options.end_token;
   generate.stop_flag = StopOnSignals();
@@ -152,7 +154,8 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
       "Beam search: hypotheses are ranked by log probability / new tokens ^ this.",
       {.min = -100, .max = 100});
   command.Add("--temperature", &options->rule.temperature,
-      "Draw tokens from the softmax of logits / this. 0: the likeliest token.",
+      "Draw tokens from the softmax of logits / this. 0: the likeliest token; the same as 1 with "
+      "--top-k or --top-p.",
       {.min = 0, .max = 1000});
   command.Add("--top-k", &options->rule.top_k,
       "Draw from the k likeliest tokens only. 0: from all.", {.min = 0, .max = 1e9});

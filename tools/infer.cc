@@ -77,11 +77,13 @@ void AddOnError(Command& command, InferOptions* options) {
 }
 
 void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices) {
-  command.Add("--format", &options->format,
+  std::string help =
       "csv, tsv, jsonl: rows of the input, with all columns, and the answer in new columns; "
       "\"predicted_\" is put before a name that is taken. Default: only the answers, as JSON "
-      "lines.",
-      {.choices = std::move(choices)});
+      "lines.";
+  if (std::find(choices.begin(), choices.end(), "text") != choices.end())
+    help += " text, ids: the same as --input-format.";
+  command.Add("--format", &options->format, help, {.choices = std::move(choices)});
   command.Add("--out", &options->out,
       "File for the answers, which appears when all are there. Default: standard output.",
       {.type = "FILE"});
@@ -99,7 +101,7 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   std::vector<NamedAdapter> adapters;
   for (const std::string& text : options.adapters) {
     const size_t equals = text.find('=');
-    const bool named = equals != std::string::npos;
+    const bool named = equals != std::string::npos && text.find('/') > equals && !IsAdapter(text);
     adapters.push_back(
         {named ? text.substr(0, equals) : "", named ? text.substr(equals + 1) : text});
   }

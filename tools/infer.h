@@ -42,7 +42,7 @@ void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::
 // Adds --viterbi and --no-viterbi.
 void AddViterbi(Command& command, std::optional<bool>* viterbi);
 
-// The adapters that --adapter names.
+// The adapters that --adapter names: NAME=DIR, or a folder, whose name may have a = after a /.
 std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 
 // Returns when the session computes in int8, as --compute says.

@@ -216,7 +216,10 @@ absl::Status ParseInputJson(const std::string& json, Record* record, const Input
     RETURN_IF_ERROR(Annotate(ParseIds(values[kIds].items, "", &record->ids), "\"ids\""));
     if (given(kTypes)) RETURN_IF_ERROR(ParseTypes(values[kTypes].items, record));
   }
-  if (values[kAdapter].kind == JsonValue::kString) record->adapter = values[kAdapter].text;
+  if (values[kAdapter].kind > JsonValue::kNull) {
+    if (values[kAdapter].kind != JsonValue::kString) return Expected("adapter", "a string");
+    record->adapter = values[kAdapter].text;
+  }
   if (given(kPair) && !given(kText))
     return Error(Exit::kData, "\"text_pair\" is given without \"text\"");
   if (!given(kText) && !given(kWords) && !given(kIds))

@@ -96,7 +96,9 @@ class Embeddings {
 
  private:
   static double Dot(absl::Span<const float> a, absl::Span<const float> b) {
-    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
+    return sum;
   }
   static double Norm(absl::Span<const float> a) { return std::sqrt(Dot(a, a)); }
 
@@ -116,7 +118,12 @@ absl::Status Neighbors(const NeighborsOptions& options) {
   ASSIGN_OR_RETURN(const Embeddings embeddings, Embeddings::Open(options.model));
   LineWriter writer;
   for (const std::string& word : options.words) {
-    ASSIGN_OR_RETURN(const int32_t id, embeddings.IdOf(word));
+    const absl::StatusOr<int32_t> found = embeddings.IdOf(word);
+    if (!found.ok()) {
+      RETURN_IF_ERROR(writer.Flush());
+      return found.status();
+    }
+    const int32_t id = *found;
     RETURN_IF_ERROR(Print(options,
         {{"word", word}, {"token", embeddings.token(id)},
             {"neighbors", embeddings.Nearest(embeddings.row(id), {id}, options.top)}},

@@ -23,8 +23,9 @@ absl::Status Predict(InferOptions options) {
 void AddPredict(Command& app) {
   app.AddCommand<InferOptions>(
       "predict",
-      "Predict labels or a number for each text or pair of texts. Prints JSON lines: label, score "
-      "and scores for one label; labels and scores for several; score for a number. Tables are "
+      "Predict labels, a number or the answer to a question for each text or pair of texts. Prints "
+      "JSON lines: label, score and scores for one label; labels and scores for several; score for "
+      "a number; answer and score for a question (the first text) about the second. Tables are "
       "read by the columns that the run was trained on.",
       "  cloze predict --model runs/sst2 texts.txt\n"
       "  cloze predict --model runs/sst2 --format csv new.csv > predictions.csv\n"

@@ -78,13 +78,14 @@ absl::Status WriteOutput(
     return status;
   }
   RETURN_IF_ERROR(CheckOutput(out, force));
-  return ReplaceFile(out, [&](const std::string& temporary) {
+  const auto create = [&](const std::string& temporary) {
     return CreateFile(temporary, [&](const Fd& fd) {
       LineWriter writer(&fd, out);
       RETURN_IF_ERROR(write(writer));
       return writer.Flush();
     });
-  });
+  };
+  return ReplaceFile(out, create, force);
 }
 
 const std::atomic<bool>* StopOnSignals() {

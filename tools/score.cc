@@ -47,15 +47,6 @@ OrderedJson TokenScores(
   return list;
 }
 
-// Returns the members of an answer that repeat the input.
-OrderedJson InputOf(const Record& record) {
-  if (record.kind == Record::Kind::kIds) return {{"ids", record.ids}};
-  if (record.kind == Record::Kind::kWords) return {{"tokens", record.words}};
-  OrderedJson line = {{"text", record.text}};
-  if (record.kind == Record::Kind::kPair) line["text_pair"] = record.text_pair;
-  return line;
-}
-
 // Answers a line for each text.
 absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
   const InferOptions& infer = options.infer;
@@ -82,7 +73,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
         absl::Status status;
         const auto one = [&](int64_t i, absl::Span<const double> logs) {
           const Record& record = records[begin + i];
-          OrderedJson line = InputOf(record);
+          OrderedJson line = InputMembers(record);
           const double sum = std::accumulate(logs.begin(), logs.end(), 0.0);
           line["score"] = Decimal(static_cast<float>(sum));
           line["token_count"] = logs.size();

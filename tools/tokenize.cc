@@ -1,5 +1,6 @@
 // `cloze tokenize`: prints token ids and offsets of texts as JSON lines. Formats by hand, because a
 // JSON tree takes twice the time of tokenizing.
+#include "absl/strings/match.h"
 #include "core/base/file.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
@@ -67,6 +68,9 @@ std::string Process(const Tokenizer& tokenizer, const Record& record) {
 }
 
 absl::Status Tokenize(TokenizeOptions options) {
+  if (options.lowercase.has_value() &&
+      (IsDirectory(options.model) || absl::EndsWith(options.model, ".json")))
+    return UsageError("--lowercase, --no-lowercase: only with a vocab.txt as --model");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
       LoadTokenizer(options.model, options.lowercase.value_or(true)));
   options.input.vocab_size = tokenizer->vocab_size();

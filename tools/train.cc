@@ -198,8 +198,8 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   if (ranks.size() > 1 && (options.plan || !options.sweeps.empty() || loaded.spec.repeat() > 1))
     return UsageError("--plan, --sweep and repeat are for one rank");
   const std::atomic<bool>* stop = StopOnSignals();  // saves and ends
-  if (options.plan && !options.sweeps.empty())
-    return UsageError("--plan: is for one run: expected no --sweep");
+  if (options.plan && (!options.sweeps.empty() || !options.fork.empty()))
+    return UsageError("--plan: is for one new run: expected neither --sweep nor --fork");
   if (!options.plan && (options.ranks > 1 || !options.network.empty()))
     return UsageError("--ranks and --network: expected --plan; mpirun -n gives the ranks of a run");
   if (options.plan) return PrintPlan(loaded, options, stop);

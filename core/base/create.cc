@@ -129,11 +129,13 @@ std::string TemporaryName(const std::string& path) {
   return temporary;
 }
 
-absl::Status ReplaceFile(
-    const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write) {
+absl::Status ReplaceFile(const std::string& path,
+    absl::FunctionRef<absl::Status(const std::string& temporary)> write, bool replace) {
   const std::string temporary = TemporaryName(path);
   absl::Status status = write(temporary);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+  if (status.ok() && !replace) {
+    status = RenameNew(temporary, path);
+  } else if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
     status = Errno(Exit::kIo, "cannot rename to", path);
   if (status.ok()) return SyncDirectory(DirectoryOf(path));
   ::unlink(temporary.c_str());

@@ -113,9 +113,10 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 std::string TemporaryName(const std::string& path);
 
 // Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory. The
-// error of `write`, or kIo; `path` is unchanged then, unless only the last fsync has failed.
-absl::Status ReplaceFile(
-    const std::string& path, absl::FunctionRef<absl::Status(const std::string& temporary)> write);
+// error of `write`, or kIo; `path` is unchanged then, unless only the last fsync has failed. With
+// `replace` false, kCannotCreate if `path` exists then.
+absl::Status ReplaceFile(const std::string& path,
+    absl::FunctionRef<absl::Status(const std::string& temporary)> write, bool replace = true);
 
 // Replaces `path` by a file with `content` like ReplaceFile.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);

@@ -110,11 +110,13 @@ class ConllReader : public FileReader {
         ColumnOf("words_field", wanted_.spec.words_field(), conllu_ ? 1 : 0, columns));
     const bool only_words = !required && columns - 1 == words_column_;  // tags are appended
     const int last = only_words ? columns : columns - 1;
-    ASSIGN_OR_RETURN(tags_column_, ColumnOf("tags_field", wanted_.spec.tags_field(),
-                                       conllu_ ? 3 : last, required ? columns : columns + 1));
-    if (!required || tags_column_ != words_column_) return absl::OkStatus();
-    return Fail(lines_.line_number(), "tags_field: column ", tags_column_ + 1,
-        " holds the words; there are ", columns, " columns");
+    ASSIGN_OR_RETURN(
+        tags_column_, ColumnOf("tags_field", wanted_.spec.tags_field(), conllu_ ? 3 : last,
+                          required || conllu_ ? columns : columns + 1));
+    const bool numbers = conllu_ && tags_column_ == 0;
+    if (tags_column_ != words_column_ && !numbers) return absl::OkStatus();
+    return Fail(lines_.line_number(), "tags_field: column ", tags_column_ + 1, " holds the ",
+        numbers ? "numbers of the words" : "words", "; there are ", columns, " columns");
   }
 
   absl::StatusOr<int> ColumnOf(

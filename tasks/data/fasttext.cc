@@ -36,7 +36,6 @@ class FastTextReader : public FileReader {
     row->values = {std::string(rest)};
     if (wanted_.labels == Labels::kRequired) row->values.push_back(labels[0]);
     if (wanted_.labels == Labels::kSeveral) row->values.emplace_back(), row->list = labels;
-    if (wanted_.keep_lines) row->cells = {line_};
     return true;
   }
 

@@ -186,6 +186,9 @@ absl::StatusOr<MetricResults> Evaluate(
           EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
       mine = evaluation->Compute(pass, model.encoder().Infer(pass));
       mine.generator = generator;
+      if (options.needs_finite && options.ranks->size() == 1 &&
+          !(AllFinite(mine.logits) && std::isfinite(mine.sum.loss)))
+        return NotFinite();
       if (task.max_new_tokens() > 0) {
         ASSIGN_OR_RETURN(mine.generated,
             GenerateTargets(model, task, options.compute,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -334,6 +335,8 @@ absl::StatusOr<std::vector<std::vector<float>>> Session::Attention(const Query& 
         pass, [](int, ConstMat) {}, layers);
   };
   RETURN_IF_ERROR(ForEachBatch({&query, 1}, false, pass));
+  if (!absl::c_all_of(probs, [](const auto& layer) { return AllFinite(layer); }))
+    return NotFinite();
   return probs;
 }
 

@@ -57,7 +57,7 @@ class Session {
     return Resolve(adapter) < 0 ? folder_ : adapters_[Resolve(adapter)].folder;
   }
   // The tokenizer and limit for encoding records.
-  ModelInput input() const { return {TokenizerOr(), max_tokens()}; }
+  ModelInput input() const { return {TokenizerOr(), max_tokens(), config().token_types}; }
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   DType compute() const { return compute_; }

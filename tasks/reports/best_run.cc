@@ -37,6 +37,12 @@ absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
       " (choose another output.directory)");
 }
 
+absl::StatusOr<double> BestValue(const Trainer::Summary& run) {
+  if (!run.best.values.empty()) return run.best.Value(run.metric);
+  return Error(Exit::kData, "evaluation.metric: ", run.metric,
+      " was never a number: it cannot be computed from the validation data (choose another one)");
+}
+
 absl::Status PublishRun(const std::string& run, const std::string& directory) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(run));
   return SaveModel(directory, manifest.step, [&](const std::string& folder) {

@@ -5,12 +5,16 @@
 #include <string>
 
 #include "tasks/run/run_folder.h"
+#include "tasks/training/trainer.h"
 
 namespace cloze {
 
 // Locks a directory for runs in its sub-folders: of a sweep, or of one spec's seeds. kCannotCreate
 // if it holds a single run, a model that is not of a run, or runs of the other kind.
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep);
+
+// Returns the metric by which the run has chosen its best model. kData if it was never a number.
+absl::StatusOr<double> BestValue(const Trainer::Summary& run);
 
 // Replaces the model in `directory` by links to the files of the model in the run `run`, or by
 // copies where links cannot be made. The spec stays.

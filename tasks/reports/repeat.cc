@@ -71,7 +71,7 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
     if (i == 0)
       RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), PrintEffective(spec)));
     ASSIGN_OR_RETURN(Trainer::Summary one, (*trainer)->Run());
-    ASSIGN_OR_RETURN(const double value, one.best.Value(one.metric));
+    ASSIGN_OR_RETURN(const double value, BestValue(one));
     summary.runs.push_back({seed, value, std::move(one)});
   }
   Summarize(&summary);

@@ -111,7 +111,7 @@ absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options,
   ASSIGN_OR_RETURN(Trainer::Summary summary, trainer->Run());
   *metric = summary.metric;
   run->steps = summary.steps;
-  ASSIGN_OR_RETURN(run->value, summary.best.Value(summary.metric));
+  ASSIGN_OR_RETURN(run->value, BestValue(summary));
   run->results = std::move(summary.best);
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -130,6 +131,7 @@ absl::Status SaveModel(
   Manifest manifest;
   ASSIGN_OR_RETURN(const AtomicFolder folder, Fill(PathOf(run_dir, step), step, write, &manifest));
   RETURN_IF_ERROR(SyncDirectory(folder.path()));
+  const absl::StatusOr<Manifest> old = ReadManifest(run_dir);
   if (const absl::Status marked = MarkReplaced(run_dir); !marked.ok())
     return Error(Exit::kIo, marked.message());
   const auto move = [&](const std::string& name) {
@@ -139,6 +141,11 @@ absl::Status SaveModel(
                : Errno(Exit::kIo, "cannot replace", path);
   };
   for (const Manifest::File& file : manifest.files) RETURN_IF_ERROR(move(file.name));
+  // An adapter that the old model had would be taken for a part of the new one.
+  for (const Manifest::File& file : old.ok() ? old->files : std::vector<Manifest::File>()) {
+    const auto same = [&](const Manifest::File& f) { return f.name == file.name; };
+    if (absl::c_none_of(manifest.files, same)) ::unlink(JoinPath(run_dir, file.name).c_str());
+  }
   RETURN_IF_ERROR(SyncDirectory(run_dir));  // the manifest may only be there with all its files
   RETURN_IF_ERROR(move(kManifestName));
   return SyncDirectory(run_dir);

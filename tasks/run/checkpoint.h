@@ -33,10 +33,10 @@ using WriteFiles = absl::FunctionRef<absl::Status(const std::string& folder)>;
 absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, WriteFiles write, int keep,
     int64_t expected_bytes = 0);
 
-// Moves the files that `write` creates, and their MANIFEST, into `run_dir` itself, replacing files
-// of the same names. All are complete and on disk before the first is moved; from the first move
-// until the last MANIFEST holds a mark (MarkReplaced). Errors and `expected_bytes` as
-// SaveCheckpoint.
+// Moves the files that `write` creates, and their MANIFEST, into `run_dir` itself, replacing the
+// files of the MANIFEST there and files of the same names. All are complete and on disk before the
+// first is moved; from the first move until the last MANIFEST holds a mark (MarkReplaced). Errors
+// and `expected_bytes` as SaveCheckpoint.
 absl::Status SaveModel(
     const std::string& run_dir, int64_t step, WriteFiles write, int64_t expected_bytes = 0);
 

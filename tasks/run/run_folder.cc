@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
@@ -93,14 +95,19 @@ RunFolder::RunFolder(const TaskSpec& spec, Ranks* ranks)
 
 absl::StatusOr<RunFolder> RunFolder::Open(const TaskSpec& spec, Ranks* ranks) {
   RunFolder folder(spec, ranks);
-  RETURN_IF_ERROR(ranks->OnFirst([&] { return folder.Lock(); }));
+  RETURN_IF_ERROR(ranks->OnFirst([&] { return folder.Lock(spec); }));
   return folder;
 }
 
-absl::Status RunFolder::Lock() {
+absl::Status RunFolder::Lock(const TaskSpec& spec) {
   const auto refuse = [&](absl::string_view problem) {
     return Error(Exit::kCannotCreate, QuotePath(directory_), ": ", problem);
   };
+  for (const std::string& start : {spec.model().start_from(), spec.model().decoder_from()}) {
+    std::error_code missing;
+    if (std::filesystem::equivalent(start, directory_, missing))
+      return refuse("is the model that the run starts from (choose another output.directory)");
+  }
   if (HoldsForeignModel(directory_))
     return refuse("holds a model that is not of a run (choose another output.directory)");
   const auto names = ListDirectory(directory_);

@@ -56,8 +56,9 @@ class RunLock {
 // Holds the directory's lock. Only rank 0 locks, writes and deletes.
 class RunFolder {
  public:
-  // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, or
-  // if it holds a model that no run wrote, runs of a spec with `repeat`, or a sweep. `ranks` must
+  // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, if
+  // the run starts from the model there, or if it holds a model that no run wrote, runs of a spec
+  // with `repeat`, or a sweep. `ranks` must
   // outlive the folder.
   static absl::StatusOr<RunFolder> Open(const TaskSpec& spec, Ranks* ranks = &OneRank());
 
@@ -81,7 +82,7 @@ class RunFolder {
 
  private:
   RunFolder(const TaskSpec& spec, Ranks* ranks);
-  absl::Status Lock();
+  absl::Status Lock(const TaskSpec& spec);
 
   std::string directory_, cache_;
   int keep_;

@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "core/text/files/tokenizer_files.h"
+#include "encoder/folder/adapter.h"
+#include "encoder/folder/model_folder.h"
 #include "tasks/run/state.h"
 #include "tasks/training/memory.h"
 #include "tasks/training/trainer.h"
@@ -67,6 +69,21 @@ absl::Status Trainer::Fork() {
   if (found.empty()) {
     return Error(Exit::kNoInput, "--fork: ", QuotePath(options_.fork),
         ": has no checkpoint (model.start_from takes model folders)");
+  }
+  if (IsAdapter(found)) {
+    return Error(Exit::kMismatch, "--fork: ", QuotePath(found),
+        ": holds an adapter: expected a run without LoRA (`cloze merge` makes a model for ",
+        "model.start_from)");
+  }
+  ASSIGN_OR_RETURN(const ModelConfig before, LoadConfig(found));
+  if (before.source.empty() == setup_.config.source.empty()) {
+    std::string other = CompareSizes(before, setup_.config);
+    if (other.empty() && before.activation != setup_.config.activation)
+      other = "another activation";
+    if (!other.empty()) {
+      return Error(Exit::kMismatch, "--fork: ", QuotePath(found),
+          ": its model is not the model of this run: ", other);
+    }
   }
   ASSIGN_OR_RETURN(const auto tokenizer, LoadTokenizer(found, true));
   if (!tokenizer->SameIds(*setup_.tokenizer)) {

@@ -95,6 +95,8 @@ TEST(InputReader, RefusesJsonWithLineAndMember) {
         "input:1: \"token_type_ids\": expected a 0 or 1 for each of \"ids\", first all 0");
   }
   EXPECT_EQ(ErrorOf("{\"ids\":[-1]}", json), "input:1: \"ids\": -1 is not a token id");
+  EXPECT_EQ(
+      ErrorOf("{\"text\":\"a\",\"adapter\":3}", json), "input:1: \"adapter\": expected a string");
   EXPECT_EQ(ErrorOf("{\"ids\":[18446744073709551615]}", json),
       "input:1: \"ids\": 18446744073709551615 is not a token id");
   EXPECT_EQ(

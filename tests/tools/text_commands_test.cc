@@ -128,5 +128,40 @@ TEST(Vocab, LearnsByteLevelBpe) {
   EXPECT_EQ(RunCloze("vocab --kind word --text x --out y").exit, 2);
 }
 
+const std::string kModels = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
+
+TEST(Predict, TheTextComesBeforeIdsOfTheUser) {
+  const std::string model = "predict --input-format jsonl --model " + kModels + "classifier";
+  EXPECT_EQ(RunCloze(model, R"(echo '{"text": "the owl", "ids": [2, 3]}' | )").out,
+      RunCloze(model, R"(echo '{"text": "the owl"}' | )").out);
+}
+
+TEST(Predict, WrongTypesAreAnErrorOfTheirLine) {
+  const RunResult result =
+      RunCloze("predict --on-error line --input-format jsonl --model " + kModels + "classifier",
+          R"(printf '{"ids": [2, 5, 3], "token_type_ids": [1, 1, 1]}\n{"ids": [2, 5, 3]}\n' | )");
+  EXPECT_EQ(result.exit, 65);
+  EXPECT_THAT(result.out, ::testing::HasSubstr("\"line\": 1, \"error\": "));
+  EXPECT_THAT(result.out, ::testing::HasSubstr("\"label\": "));
+}
+
+TEST(Evaluate, PredictionsOfFastTextFilesHaveTheTexts) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/ft.txt") << "__label__bird the owl\n";
+  const RunResult result = RunCloze("evaluate --model " + kModels + "classifier --data " + folder +
+                                    "/ft.txt --predictions " + folder + "/p.jsonl");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(Content(folder + "/p.jsonl"), ::testing::StartsWith("{\"text\": \"the owl\", "));
+}
+
+TEST(Tag, WordsAndNumbersAreNotOverwritten) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/c.conll") << "the X O\nowl Y O\n\n";
+  const RunResult result =
+      RunCloze("tag --column 1 --model " + kModels + "tagger " + folder + "/c.conll");
+  EXPECT_EQ(result.exit, 65);
+  EXPECT_THAT(result.err, ::testing::HasSubstr("holds the words"));
+}
+
 }  // namespace
 }  // namespace cloze

@@ -279,5 +279,18 @@ TEST_F(CheckpointTest, RemovesOnlyLeftoversOfTheDead) {
   for (const std::string& name : kept) EXPECT_TRUE(PathExists(Path(name))) << name;
 }
 
+TEST(SaveModelTest, RemovesWhatOnlyTheOldModelHad) {
+  const TestFolder folder;
+  const auto save = [&](int64_t step, const std::string& name) {
+    return SaveModel(folder.path(), step,
+        [&](const std::string& to) { return WriteNewFile(JoinPath(to, name), "x"); });
+  };
+  ASSERT_TRUE(save(1, "adapter_config.json").ok());
+  ASSERT_TRUE(WriteNewFile(JoinPath(folder.path(), "mine"), "x").ok());
+  ASSERT_TRUE(save(2, "model.safetensors").ok());
+  EXPECT_THAT(
+      *ListDirectory(folder.path()), testing::ElementsAre("MANIFEST", "mine", "model.safetensors"));
+}
+
 }  // namespace
 }  // namespace cloze

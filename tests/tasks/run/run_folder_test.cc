@@ -68,6 +68,11 @@ TEST(RunFolderTest, RefusesWhatOthersHaveWritten) {
     EXPECT_EQ(open(folder.path()), Exit::kCannotCreate) << name;
     EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre(name));
   }
+  const TestFolder start;
+  TaskSpec spec;
+  spec.mutable_model()->set_start_from(start.path());
+  spec.mutable_output()->set_directory(start.path() + "/./");
+  EXPECT_EQ(ExitOf(RunFolder::Open(spec).status()), Exit::kCannotCreate);
   const TestFolder run;
   std::ofstream(JoinPath(run.path(), "config.json")) << "x";
   std::ofstream(JoinPath(run.path(), kSpecName)) << "x";
