@@ -73,8 +73,9 @@ absl::StatusOr<FurtherTokens> ReadFurtherTokens(const std::string& folder, const
   FurtherTokens further;
   if (config != nullptr && config->Get("/added_tokens_decoder").is_object()) {
     for (const auto& [id, token] : config->Get("/added_tokens_decoder").items()) {
-      const auto flag = [&](const char* name) { return JsonMember(token, name) == true; };
-      const Json& content = JsonMember(token, "content");
+      const Json& members = token;  // clang 14 does not capture structured bindings
+      const auto flag = [&](const char* name) { return JsonMember(members, name) == true; };
+      const Json& content = JsonMember(members, "content");
       uint64_t number = 0;
       if (!absl::SimpleAtoi(id, &number) || !content.is_string())
         return config->Wrong("added_tokens_decoder: expected ids and objects with content");
@@ -111,7 +112,8 @@ absl::Status AddFurtherTokens(
           .content = content.get<std::string>(), .special = true};
     }
   }
-  for (auto& [id, token] : further) {
+  for (const auto& [id, added] : further) {
+    const FurtherToken& token = added;
     const auto wrong = [&](const auto&... what) {
       return Error(
           Exit::kData, QuotePath(folder), ": added token ", Quote(token.content), ": ", what...);
