@@ -27,11 +27,14 @@ absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData*
     return absl::OkStatus();
   NormalizerOptions& options = data->options;
   const NormalizerOptions before = options;
-  options.lowercase = file.Bool("/do_lower_case", options.lowercase);
-  // Unless it is given, strip_accents follows do_lower_case.
-  options.strip_accents = file.Bool("/strip_accents",
-      before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
-  options.chinese_chars = file.Bool("/tokenize_chinese_chars", options.chinese_chars);
+  // Of other kinds the options are only a part of the token cache's key, which must not change.
+  if (!from_json || data->kind == SubwordKind::kWordPiece) {
+    options.lowercase = file.Bool("/do_lower_case", options.lowercase);
+    // Unless it is given, strip_accents follows do_lower_case.
+    options.strip_accents = file.Bool("/strip_accents",
+        before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
+    options.chinese_chars = file.Bool("/tokenize_chinese_chars", options.chinese_chars);
+  }
   const bool blank = data->add_prefix_space;
   data->add_prefix_space = file.Bool("/add_prefix_space", blank);
   if (data->kind == SubwordKind::kByteBpe && data->add_prefix_space != blank)

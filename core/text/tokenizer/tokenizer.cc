@@ -68,7 +68,7 @@ std::string RulesKey(const TokenizerData& data) {
   if (data.model_tokens > 0) absl::StrAppend(&key, " | model ", data.model_tokens);
   if (data.trim_offsets != usual.trim_offsets || data.trim_keeps_first != usual.trim_keeps_first)
     absl::StrAppend(&key, " | trim ", data.trim_offsets, data.trim_keeps_first);
-  if (data.one_type) absl::StrAppend(&key, " | one type");
+  if (data.one_type && data.kind == SubwordKind::kWordPiece) absl::StrAppend(&key, " | one type");
   for (const int32_t id : data.added) {
     if (!absl::c_linear_search(data.special, id)) absl::StrAppend(&key, " | added ", id);
   }
