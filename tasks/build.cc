@@ -99,6 +99,21 @@ absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
   return bf16 ? DType::kBf16 : DType::kF32;
 }
 
+absl::Status ForEachFile(
+    const DataSpec& data, absl::FunctionRef<absl::Status(const DataSpec& one)> f) {
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
+  DataSpec one = data;
+  one.clear_share();
+  one.clear_leave_out();
+  for (const DataFile& file : files) {
+    if (IsStream(file.path)) continue;
+    one.clear_files();
+    one.add_files(file.path);
+    RETURN_IF_ERROR(f(one));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RequireTokens(const Tokenizer& tokenizer, NeededTokens needed) {
   const SpecialIds& special = tokenizer.special();
   struct {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "proto/spec.h"
 #include "tasks/data/readers.h"
@@ -43,22 +44,19 @@ absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use);
 
 // -- For tasks.
 
+// Calls f(one) for each file: the spec of this file alone, without `share` and `leave_out`. Skips
+// streams.
+absl::Status ForEachFile(
+    const DataSpec& data, absl::FunctionRef<absl::Status(const DataSpec& one)> f);
+
 // Reads the first item of each file. Skips streams, and ignores `share` and `leave_out`.
 template <typename Item>
 absl::Status CheckFirst(const DataSpec& data, Labels labels) {
-  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(data));
-  DataSpec one = data;
-  one.clear_share();
-  one.clear_leave_out();
-  for (const DataFile& file : files) {
-    if (IsStream(file.path)) continue;
-    one.clear_files();
-    one.add_files(file.path);
+  return ForEachFile(data, [&](const DataSpec& one) -> absl::Status {
     ASSIGN_OR_RETURN(ReaderOf<Item> reader, ReaderOf<Item>::Open(one, labels));
     Item item;
-    RETURN_IF_ERROR(reader.Next(&item).status());
-  }
-  return absl::OkStatus();
+    return reader.Next(&item).status();
+  });
 }
 
 // Special tokens that a task needs besides <class>.

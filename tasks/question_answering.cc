@@ -226,17 +226,9 @@ class QuestionAnswering : public Task {
         "one special token before it and one after it, for question_answering");
   }
   absl::Status CheckData(const DataSpec& data) const override {
-    DataSpec one = data;
-    for (auto clear : {&DataSpec::clear_share, &DataSpec::clear_leave_out, &DataSpec::clear_files})
-      (one.*clear)();
-    one.set_max_examples(1);
-    for (const std::string& file : data.files()) {
-      if (IsStream(file)) continue;
-      one.clear_files();
-      one.add_files(file);
-      RETURN_IF_ERROR(ReadQuestions(one).status());
-    }
-    return absl::OkStatus();
+    DataSpec first = AsJson(data);
+    first.set_max_examples(1);
+    return ForEachFile(first, [](const DataSpec& one) { return ReadQuestions(one).status(); });
   }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
@@ -246,8 +238,7 @@ class QuestionAnswering : public Task {
         StoreKindOf("question_answering", tokenizer, {"start", "end"}, spec_.max_tokens(), true);
     kind.key.AddNumber(spec_.overlap());
     kind.key.AddNumber(spec_.longest_question());
-    DataSpec json = data;
-    json.set_format(DataSpec::JSONL);  // only for the key: names need not end in .jsonl
+    const DataSpec json = AsJson(data);  // for the key
     const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
       int64_t done = 0, total = 0;
       for (const Question& q : questions) total += q.context.size();

@@ -85,10 +85,13 @@ class SquadReader {
 
 }  // namespace
 
+DataSpec AsJson(DataSpec data) {
+  data.set_format(DataSpec::JSONL);
+  return data;
+}
+
 absl::StatusOr<std::vector<Question>> ReadQuestions(const DataSpec& data) {
-  DataSpec json = data;
-  json.set_format(DataSpec::JSONL);  // names need not end in .jsonl
-  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(json));
+  ASSIGN_OR_RETURN(const std::vector<DataFile> files, FilesOf(AsJson(data)));
   std::vector<Question> questions;
   for (const DataFile& file : files)
     RETURN_IF_ERROR(SquadReader(file.path, data, &questions).Read());

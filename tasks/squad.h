@@ -20,6 +20,9 @@ struct Question {
   std::vector<Answer> answers;  // empty: the context has no answer
 };
 
+// Returns `data` with the format of JSON files, whose names need not end in .jsonl.
+DataSpec AsJson(DataSpec data);
+
 // Reads JSON files {"data": [{"paragraphs": [{"context", "qas": [{"question", "answers": [{"text",
 // "answer_start"}], "is_impossible"}]}]}]}, at most max_examples questions. kData with the place of
 // a member that is missing or wrong.

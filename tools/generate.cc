@@ -31,20 +31,12 @@ class Prompts {
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     std::vector<std::vector<int32_t>> prompts;
     std::vector<int> adapters;
-    absl::Status wrong;
-    for (const Record& record : records) {
-      const auto encode = [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const int adapter, session_.AdapterNamed(record.adapter));
-        ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(record));
-        adapters.push_back(adapter);
-        return absl::OkStatus();
-      };
-      wrong = encode();
-      if (wrong.ok()) continue;
-      if (record.line > 0)
-        wrong = Annotate(wrong, QuoteInput(options_.infer.input.path), ":", record.line);
-      break;
-    }
+    const auto encode = [&](const Record& record) -> absl::Status {
+      ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(record));
+      return absl::OkStatus();
+    };
+    const absl::Status wrong =
+        EncodeUntilWrong(session_, options_.infer.input.path, records, encode, &adapters);
     // On a terminal a text appears while it grows, so prompts are continued one by one.
     const size_t at_once = streams_ ? 1 : records.size();
     RETURN_IF_ERROR(ForEachAdapter(adapters, at_once, [&](size_t begin, size_t end) {

@@ -65,6 +65,12 @@ absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConf
 absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
 
+// Calls encode(record) for the records until one is wrong. Returns why, after `input` and the line
+// if it has one, and sets *adapters to those of the records before it.
+absl::Status EncodeUntilWrong(const Session& session, const std::string& input,
+    absl::Span<const Record> records, absl::FunctionRef<absl::Status(const Record&)> encode,
+    std::vector<int>* adapters);
+
 // Calls f(begin, end) for consecutive records [begin, end) that name the same adapter, at most
 // `most` at a time. `adapters`: that of each record, from Session::AdapterNamed.
 absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,

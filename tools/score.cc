@@ -57,18 +57,13 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
     const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
       std::vector<Example> texts;
       std::vector<int> adapters;
-      absl::Status wrong;  // why records[texts.size()] is not answered
-      for (const Record& record : records) {
-        const auto encode = [&]() -> absl::Status {
-          ASSIGN_OR_RETURN(const int adapter, scorer.session->AdapterNamed(record.adapter));
-          ASSIGN_OR_RETURN(Example text, EncodeForScore(record, scorer.session->input(), &cut));
-          adapters.push_back(adapter);
-          texts.push_back(std::move(text));
-          return absl::OkStatus();
-        };
-        wrong = Annotate(encode(), QuoteInput(infer.input.path), ":", record.line);
-        if (!wrong.ok()) break;
-      }
+      const auto encode = [&](const Record& record) -> absl::Status {
+        ASSIGN_OR_RETURN(
+            texts.emplace_back(), EncodeForScore(record, scorer.session->input(), &cut));
+        return absl::OkStatus();
+      };
+      const absl::Status wrong =
+          EncodeUntilWrong(*scorer.session, infer.input.path, records, encode, &adapters);
       RETURN_IF_ERROR(ForEachAdapter(adapters, records.size(), [&](size_t begin, size_t end) {
         absl::Status status;
         const auto one = [&](int64_t i, absl::Span<const double> logs) {

@@ -74,7 +74,8 @@ absl::Status Tokenize(TokenizeOptions options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
       LoadTokenizer(options.model, options.lowercase.value_or(true)));
   options.input.vocab_size = tokenizer->vocab_size();
-  if (IsDirectory(options.model)) {
+  ASSIGN_OR_RETURN(const std::string format, InputFormat(options.input));
+  if (format != "text" && format != "ids" && IsDirectory(options.model)) {  // it has fields
     const auto config = LoadConfig(options.model);
     ASSIGN_OR_RETURN(
         options.input.data, TrainingData(options.model, config.ok() ? *config : ModelConfig()));

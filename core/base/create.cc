@@ -135,8 +135,9 @@ absl::Status ReplaceFile(const std::string& path,
   absl::Status status = write(temporary);
   if (status.ok() && !replace) {
     status = RenameNew(temporary, path);
-  } else if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+  } else if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
     status = Errno(Exit::kIo, "cannot rename to", path);
+  }
   if (status.ok()) return SyncDirectory(DirectoryOf(path));
   ::unlink(temporary.c_str());
   return status;

@@ -162,8 +162,8 @@ class TableReader : public FileReader {
   int64_t line_ = 0;
 };
 
-// Whole rows end with a line end outside of quoted cells. A quote inside a cell without quotes is a
-// character.
+// Whole rows end with a line end outside of quoted cells. Only a quote at the start of a cell opens
+// one, as in ParseCsv.
 size_t WholeCsvRows(const std::string& text, const DataSpec& spec) {
   const char delimiter = DelimiterOf(spec, /*quoting=*/true);
   size_t end = 0;

@@ -1,8 +1,10 @@
 #include "tasks/inference/predictor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "tasks/batcher.h"
 #include "tasks/generator.h"
 #include "tasks/inference/generator.h"
@@ -186,9 +188,6 @@ absl::StatusOr<MetricResults> Evaluate(
           EvaluatedBatch(model, batch, options.compute, &replaced, &generator), options.compute);
       mine = evaluation->Compute(pass, model.encoder().Infer(pass));
       mine.generator = generator;
-      if (options.needs_finite && options.ranks->size() == 1 &&
-          !(AllFinite(mine.logits) && std::isfinite(mine.sum.loss)))
-        return NotFinite();
       if (task.max_new_tokens() > 0) {
         ASSIGN_OR_RETURN(mine.generated,
             GenerateTargets(model, task, options.compute,
@@ -197,6 +196,10 @@ absl::StatusOr<MetricResults> Evaluate(
     }
     std::vector<Evaluation::Output> outputs = Collect(*options.ranks, std::move(mine), stopped());
     if (outputs.empty()) return interrupted;
+    const auto finite = [](const Evaluation::Output& output) {
+      return std::isfinite(output.sum.loss) && AllFinite(output.logits);
+    };
+    if (options.needs_finite && !absl::c_all_of(outputs, finite)) return NotFinite();
     for (size_t i = 0; i < round.size(); ++i) {
       const LossSum generator = outputs[i].generator;
       evaluation->Add(std::move(outputs[i]), round[i].examples);

@@ -58,8 +58,7 @@ class RunFolder {
  public:
   // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, if
   // the run starts from the model there, or if it holds a model that no run wrote, runs of a spec
-  // with `repeat`, or a sweep. `ranks` must
-  // outlive the folder.
+  // with `repeat`, or a sweep. `ranks` must outlive the folder.
   static absl::StatusOr<RunFolder> Open(const TaskSpec& spec, Ranks* ranks = &OneRank());
 
   // For a run that could not begin, for the reason `why`: removes what it created. An interrupted

@@ -12,18 +12,25 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
+// Writes a spec of a tiny classifier with the vocabulary vocab.txt in `folder` and returns its
+// path.
+std::string WriteSpec(const std::string& folder, const std::string& task, const std::string& data) {
+  const std::string path = folder + "/s.textproto";
+  std::ofstream(path) << "model { tokenizer: '" << folder
+                      << "/vocab.txt' encoder { preset: TINY } } sequence_classification { " << task
+                      << " } output { directory: 'run' } " << data;
+  return path;
+}
+
 TEST(DataCheck, CountsAndWarns) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n";
   std::ofstream(folder + "/train.csv") << "text;label\na b;X\na b;x\nb;X\nbb;x\n;X\na z;x\n";
   std::ofstream(folder + "/dev.csv") << "text;label\na b;X\nbb a;x\n";
-  std::ofstream(folder + "/s.textproto")
-      << "model { tokenizer: '" << folder
-      << "/vocab.txt' encoder { preset: TINY } } sequence_classification {} "
-         "output { directory: 'run' } train { files: '"
-      << folder << "/train.csv' delimiter: ';' } validation { files: '" << folder
-      << "/dev.csv' delimiter: ';' }";
-  const RunResult result = RunCloze("data check " + folder + "/s.textproto");
+  const std::string spec = WriteSpec(folder, "",
+      "train { files: '" + folder + "/train.csv' delimiter: ';' } validation { files: '" + folder +
+          "/dev.csv' delimiter: ';' }");
+  const RunResult result = RunCloze("data check " + spec);
   ASSERT_EQ(result.exit, 0) << result.err;
   const json check = json::parse(result.out);
   EXPECT_EQ(check["train"]["classes"], json({{"X", 3}, {"x", 3}}));
@@ -35,7 +42,7 @@ TEST(DataCheck, CountsAndWarns) {
   EXPECT_EQ(check["leaked"], 1);
   EXPECT_EQ(check["label_variants"], json::parse(R"([["X", "x"]])"));
   EXPECT_EQ(check["warnings"].size(), 6u) << check["warnings"];
-  const RunResult strict = RunCloze("data check --strict " + folder + "/s.textproto");
+  const RunResult strict = RunCloze("data check --strict " + spec);
   EXPECT_EQ(strict.exit, 65);
   EXPECT_THAT(strict.err, HasSubstr("6 warnings about the data"));
 }
@@ -44,12 +51,10 @@ TEST(DataCheck, WindowsAndWeightsAreNoWarnings) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
   std::ofstream(folder + "/train.csv") << "text,label\na a a a b b b b a b a b,X\nb a,Y\n";
-  std::ofstream(folder + "/s.textproto")
-      << "model { tokenizer: '" << folder
-      << "/vocab.txt' encoder { preset: TINY } } sequence_classification { max_tokens: 8 "
-         "long_texts: WINDOWS balance_classes: true } output { directory: 'run' } train { files: '"
-      << folder << "/train.csv' }";
-  const RunResult result = RunCloze("data check --strict " + folder + "/s.textproto");
+  const std::string spec =
+      WriteSpec(folder, "max_tokens: 8 long_texts: WINDOWS balance_classes: true",
+          "train { files: '" + folder + "/train.csv' }");
+  const RunResult result = RunCloze("data check --strict " + spec);
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(json::parse(result.out)["warnings"], json::array());
 }
@@ -60,12 +65,9 @@ TEST(DataCheck, LabelsThatTrainingLacks) {
   std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
   std::ofstream(folder + "/train.csv") << "text,label\na,X\nb,Y\n";
   std::ofstream(folder + "/dev.csv") << "text,label\na b,X\nb a,odd\n";
-  std::ofstream(folder + "/s.textproto")
-      << "model { tokenizer: '" << folder
-      << "/vocab.txt' encoder { preset: TINY } } sequence_classification {} "
-         "output { directory: 'run' } train { files: '"
-      << folder << "/train.csv' } validation { files: '" << folder << "/dev.csv' }";
-  const RunResult result = RunCloze("data check " + folder + "/s.textproto");
+  const std::string spec = WriteSpec(folder, "",
+      "train { files: '" + folder + "/train.csv' } validation { files: '" + folder + "/dev.csv' }");
+  const RunResult result = RunCloze("data check " + spec);
   ASSERT_EQ(result.exit, 0) << result.err;
   const json check = json::parse(result.out);
   EXPECT_EQ(check["validation"]["classes"], json({{"X", 1}, {"Y", 0}}));

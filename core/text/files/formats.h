@@ -63,6 +63,10 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data);
 // The fields of tokenizer_config.json and special_tokens_map.json that name special tokens.
 std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names);
 
+// Puts an added token at its id; appends it if the vocabulary ends there. Returns false if it does
+// not fit: the id has another token, or ids before it have none.
+bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data);
+
 // Adds to *data, which comes from a vocabulary or from tokenizer.json, what the files beside it in
 // `folder` say: names of special tokens, options of the normaliser, further tokens. kData for
 // tokens that do not fit, and for a contradiction of a tokenizer.json that is kept as it is.

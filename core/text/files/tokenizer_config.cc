@@ -35,15 +35,11 @@ absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData*
         before.strip_accents == before.lowercase ? options.lowercase : before.strip_accents);
     options.chinese_chars = file.Bool("/tokenize_chinese_chars", options.chinese_chars);
   }
-  const bool blank = data->add_prefix_space;
-  data->add_prefix_space = file.Bool("/add_prefix_space", blank);
-  if (data->kind == SubwordKind::kByteBpe && data->add_prefix_space != blank)
-    data->trim_keeps_first = data->add_prefix_space;
-  const bool same = data->kind == SubwordKind::kWordPiece
-                        ? options.lowercase == before.lowercase &&
-                              options.strip_accents == before.strip_accents &&
-                              options.chinese_chars == before.chinese_chars
-                        : data->kind != SubwordKind::kByteBpe || data->add_prefix_space == blank;
+  const bool prefixed = data->add_prefix_space;
+  if (data->kind == SubwordKind::kByteBpe)
+    data->add_prefix_space = file.Bool("/add_prefix_space", prefixed);
+  if (data->add_prefix_space != prefixed) data->trim_keeps_first = data->add_prefix_space;
+  const bool same = options == before && data->add_prefix_space == prefixed;
   if (same || data->json.empty()) return absl::OkStatus();
   return file.Wrong("contradicts the tokenizer.json beside it: expected the same do_lower_case, ",
       "strip_accents, tokenize_chinese_chars and add_prefix_space");
@@ -101,8 +97,8 @@ absl::Status AddFurtherTokens(
   std::set<std::string> known;
   for (const int32_t id : data->added) known.insert(data->tokens[id]);
   for (const auto& [field, name] : NameFields(&data->names)) known.insert(*name);
-  const size_t model = data->tokens.size();
-  uint64_t next = further.empty() ? model : std::max(further.rbegin()->first + 1, model);
+  uint64_t next = data->tokens.size();  // id of the next token without one
+  if (!further.empty()) next = std::max(next, further.rbegin()->first + 1);
   for (const char* field : {"/additional_special_tokens", "/extra_special_tokens"}) {
     for (const Json& token : config == nullptr ? Json() : config->Get(field)) {
       const Json& content = token.is_string() ? token : JsonMember(token, "content");
@@ -121,8 +117,7 @@ absl::Status AddFurtherTokens(
       return Error(
           Exit::kData, QuotePath(folder), ": added token ", Quote(token.content), ": ", what...);
     };
-    if (id == data->tokens.size()) data->tokens.push_back(token.content);
-    if (id >= data->tokens.size() || data->tokens[id] != token.content)
+    if (!PlaceToken(id, token.content, data))
       return wrong("has id ", id, ", which does not fit the vocabulary");
     if (known.contains(token.content)) continue;
     if (!data->json.empty()) return wrong("is not in tokenizer.json");
@@ -133,9 +128,6 @@ absl::Status AddFurtherTokens(
     if (token.lstrip) data->lstrip.push_back(token.content);
     if (token.rstrip) data->rstrip.push_back(token.content);
   }
-  if (data->kind == SubwordKind::kWordPiece && data->model_tokens == 0 &&
-      data->tokens.size() > model)
-    data->model_tokens = model;
   return absl::OkStatus();
 }
 

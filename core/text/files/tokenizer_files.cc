@@ -82,6 +82,16 @@ OrderedJson VocabObject(absl::Span<const std::string> tokens) {
   return vocab;
 }
 
+bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data) {
+  std::vector<std::string>& tokens = data->tokens;
+  if (id == tokens.size()) {
+    if (data->kind == SubwordKind::kWordPiece && data->model_tokens == 0)
+      data->model_tokens = tokens.size();
+    tokens.push_back(token);
+  }
+  return id < tokens.size() && tokens[id] == token;
+}
+
 namespace {
 
 constexpr const TokenizerFormat* kFormats[] = {&kBertFormat, &kRobertaFormat, &kUnigramFormat};
@@ -120,10 +130,8 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     if (flag("lstrip")) data->lstrip.push_back(content.get<std::string>());
     if (flag("rstrip")) data->rstrip.push_back(content.get<std::string>());
   }
-  const size_t model = data->tokens.size();
   for (const auto& [id, token] : added) {
-    if (id == data->tokens.size()) data->tokens.push_back(token.content);
-    if (id >= data->tokens.size() || data->tokens[id] != token.content) {
+    if (!PlaceToken(id, token.content, data)) {
       return file.Wrong("added_tokens: ", Quote(token.content), " has id ", id,
           ", which does not fit the vocabulary");
     }
@@ -131,8 +139,6 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     if (token.special) data->special.push_back(static_cast<int32_t>(id));
     if (token.normalized) data->normalized.push_back(static_cast<int32_t>(id));
   }
-  if (data->kind == SubwordKind::kWordPiece && data->tokens.size() > model)
-    data->model_tokens = model;
   return absl::OkStatus();
 }
 

@@ -185,8 +185,9 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
     const SpecialNames& names = data->names;
     data->templates = names.cls == kEndOfText ? BareTemplates() : make(names.cls, names.sep);
   }
-  for (auto* items : {&data->templates.single, &data->templates.pair}) {
-    for (TemplateItem& item : *items) item.type = data->one_type ? 0 : item.type;
+  if (data->one_type) {
+    for (auto* items : {&data->templates.single, &data->templates.pair})
+      for (TemplateItem& item : *items) item.type = 0;
   }
   RETURN_IF_ERROR(CheckTemplates(origin.file, ids, data->templates));
   RETURN_IF_ERROR(CheckScores(origin.file, *data));

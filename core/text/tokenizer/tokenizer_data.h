@@ -19,6 +19,7 @@ struct NormalizerOptions {
   bool chinese_chars = true;  // ideographs are words of their own
   bool strip_accents = true;  // NFD, then drop nonspacing marks
   bool lowercase = true;
+  bool operator==(const NormalizerOptions&) const = default;
 };
 
 // Spellings of the special tokens; empty if unknown or absent.

@@ -57,6 +57,17 @@ class ReadersTest : public FilesTest {
       out.push_back(text);
     }
   }
+  // Samples of 100 to 129 bytes or more of a file have whole rows, which end with `end`.
+  void ExpectWholeRows(const DataSpec& data, const std::string& end) {
+    for (int64_t most = 100; most < 130; ++most) {
+      const std::string folder = Path(absl::StrCat("sample", most));
+      std::filesystem::create_directories(folder);
+      const auto sample = SampleData(data, folder, most);
+      ASSERT_TRUE(sample.ok()) << sample.status();
+      EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith(end)) << most;
+      EXPECT_TRUE(Texts(sample->data).ok()) << most;
+    }
+  }
 };
 
 TEST_F(ReadersTest, DocumentsEndAtBlankLines) {
@@ -232,15 +243,7 @@ TEST_F(ReadersTest, Csv) {
 TEST_F(ReadersTest, ASampleOfCsvEndsOutsideOfQuotes) {
   std::string csv = "text,label\n";
   for (int i = 0; i < 100; ++i) csv += "\"one\ntwo\nthree\nfour\nfive\",a\n";
-  const DataSpec data = Data("a.csv", csv);
-  for (int64_t most = 100; most < 130; ++most) {
-    const std::string folder = Path(absl::StrCat("sample", most));
-    std::filesystem::create_directories(folder);
-    const auto sample = SampleData(data, folder, most);
-    ASSERT_TRUE(sample.ok()) << sample.status();
-    EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith("\",a\n")) << most;
-    EXPECT_TRUE(Texts(sample->data).ok()) << most;
-  }
+  ExpectWholeRows(Data("a.csv", csv), "\",a\n");
 }
 
 TEST_F(ReadersTest, ASampleOfCsvTakesQuotesInsideOfCells) {
@@ -248,14 +251,7 @@ TEST_F(ReadersTest, ASampleOfCsvTakesQuotesInsideOfCells) {
   for (int i = 0; i < 100; ++i) csv += "\"one \"\"two\"\"\nthree\";a\n";
   DataSpec data = Data("a.csv", csv);
   data.set_delimiter(";");
-  for (int64_t most = 100; most < 130; ++most) {
-    const std::string folder = Path(absl::StrCat("sample", most));
-    std::filesystem::create_directories(folder);
-    const auto sample = SampleData(data, folder, most);
-    ASSERT_TRUE(sample.ok()) << sample.status();
-    EXPECT_THAT(Read(sample->data.files(0)), testing::EndsWith(";a\n")) << most;
-    EXPECT_TRUE(Texts(sample->data).ok()) << most;
-  }
+  ExpectWholeRows(data, ";a\n");
 }
 
 TEST_F(ReadersTest, PackedFiles) {
