@@ -35,7 +35,7 @@ class Prompts {
       ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(record));
       return absl::OkStatus();
     };
-    const absl::Status wrong =
+    absl::Status wrong =
         EncodeUntilWrong(session_, options_.infer.input.path, records, encode, &adapters);
     // On a terminal a text appears while it grows, so prompts are continued one by one.
     const size_t at_once = streams_ ? 1 : records.size();

@@ -62,7 +62,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
             texts.emplace_back(), EncodeForScore(record, scorer.session->input(), &cut));
         return absl::OkStatus();
       };
-      const absl::Status wrong =
+      absl::Status wrong =
           EncodeUntilWrong(*scorer.session, infer.input.path, records, encode, &adapters);
       RETURN_IF_ERROR(ForEachAdapter(adapters, records.size(), [&](size_t begin, size_t end) {
         absl::Status status;

@@ -329,7 +329,7 @@ absl::StatusOr<bool> DataReader::Read(TextExample* example) {
 
 absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
   Row row;
-  const absl::StatusOr<bool> more =
+  absl::StatusOr<bool> more =
       FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); });
   *example = {};
   example->line = row.line;  // also of a wrong row

@@ -24,7 +24,7 @@ class TableReader : public FileReader {
       if (!more) return false;
       RETURN_IF_ERROR(FindFields());
     }
-    const absl::StatusOr<bool> more = ReadColumns();
+    absl::StatusOr<bool> more = ReadColumns();
     row->line = line_;
     if (!more.ok() || !*more) return more;
     if (names_.empty()) RETURN_IF_ERROR(FindFields());
