@@ -85,7 +85,7 @@ void PackedWeights::Run() {
 
 struct Matmul::Rep {
   PackedWeights packed;
-  std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed), unit = MakeUnitEngine(&packed);
+  std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed), kernels = MakeKernelEngine(&packed);
   Int8Engine int8{&packed};
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
@@ -95,29 +95,29 @@ struct Matmul::Rep {
     const ConstMat& w = p.w.w;
     CLOZE_CHECK(p.src.cols == (p.transposed ? w.cols : w.rows) && p.src.rows == p.dst.rows &&
                 p.dst.cols == (p.transposed ? w.rows : w.cols) && w.type == DType::kF32);
-    (UnitMultiplies(p.src) ? unit : onednn)->AddProduct(p);
+    (KernelMultiplies(p.src) ? kernels : onednn)->AddProduct(p);
   }
 
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) {
     CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols &&
                 dw.type == DType::kF32 && x.type == dy.type);
-    if (x.rows > 0) (UnitHasGradient(x.type) ? unit : onednn)->AddGradient(dy, x, dw);
+    if (x.rows > 0) (KernelHasGradient(x.type) ? kernels : onednn)->AddGradient(dy, x, dw);
   }
 
   void Run() {
     packed.Run();
-    unit->Run();
+    kernels->Run();
     onednn->Run();
   }
 
-  // A product as an op on its own. In a dry run counts its weight, which is packed once for the
-  // matrix unit. Otherwise it is packed whole and, because batches with few rows are cut into
+  // A product as an op on its own. In a dry run counts its weight, which is packed once for our
+  // kernels. Otherwise it is packed whole and, because batches with few rows are cut into
   // columns, a second time in tiles. oneDNN rounds up to its blocks.
   void RunProduct(const char* name, const Product& p) {
     const ConstMat& w = p.w.w;
     const Op op(name, [&] { return ProductCost(p.src, w, p.dst); });
     if (op.dry()) {
-      const bool once = UnitMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
+      const bool once = KernelMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
       const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
       dry_packed[{at, p.transposed, w.rows, w.cols}] =
           RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(p.src.type) * (once ? 1 : 2);
@@ -163,7 +163,7 @@ void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate)
 void Matmul::BackwardWeight(ConstMat dy, ConstMat x, Mat dw) {
   const Op op("matmul dw", [&] { return ProductCost(dy, x, dw); });
   if (op.dry()) {
-    const int64_t bytes = UnitGradientBytes(x.rows, dw.rows, dw.cols, x.type);
+    const int64_t bytes = KernelGradientBytes(x.rows, dw.rows, dw.cols, x.type);
     rep_->dry_scratch = std::max(rep_->dry_scratch, bytes);
     return;
   }

@@ -99,16 +99,17 @@ class MatmulEngine {
 inline constexpr int64_t kLeastTileCols = 128;
 std::unique_ptr<MatmulEngine> MakeOneDnnEngine(PackedWeights* packed);
 
-// Returns the engine that uses our kernels for the CPU's matrix unit (AMX). Each thread packs the
-// operands of its part of a weight gradient once; oneDNN copies them again for every tile, which
-// takes longer than multiplying.
-std::unique_ptr<MatmulEngine> MakeUnitEngine(PackedWeights* packed);
-// True if this CPU has a matrix unit that multiplies src [n, depth] with packed weights.
-bool UnitMultiplies(ConstMat src);
-// True if this CPU has a matrix unit that computes gradients from activations of `type`.
-bool UnitHasGradient(DType type);
+// Returns the engine that uses our kernels: for bf16 those of the CPU's matrix unit (AMX), for f32
+// those of vectors of 256 bits. oneDNN copies the operands of weight gradients, and in f32 those of
+// all products, again for every tile, which on these CPUs takes longer than multiplying or a third
+// of its time.
+std::unique_ptr<MatmulEngine> MakeKernelEngine(PackedWeights* packed);
+// True if this CPU has kernels that multiply src [n, depth] with packed weights.
+bool KernelMultiplies(ConstMat src);
+// True if this CPU has kernels that compute gradients from activations of `type`.
+bool KernelHasGradient(DType type);
 // Returns the bytes that a gradient needs; the engine keeps them, for the largest product so far.
-int64_t UnitGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type);
+int64_t KernelGradientBytes(int64_t tokens, int64_t out, int64_t in, DType type);
 
 // Products of int8, see Matmul::ForwardInt8.
 class Int8Engine {

@@ -12,6 +12,7 @@
 #include "core/ops/kernels/decode.h"
 #include "core/ops/kernels/dropout.h"
 #include "core/ops/kernels/embedding.h"
+#include "core/ops/kernels/f32_product.h"
 #include "core/ops/kernels/int8.h"
 #include "core/ops/kernels/int8_product.h"
 #include "core/ops/kernels/loss.h"
@@ -34,8 +35,9 @@ struct PerType {
 };
 
 // All kernels, one line each: name, function, signature. TYPED: a template over the element type T
-// of activations, passed as void*. PLAIN: a function. AMX_...: null without a matrix unit.
-#define CLOZE_KERNELS(TYPED, PLAIN, AMX_TYPED, AMX_PLAIN)                                          \
+// of activations, passed as void*. PLAIN: a function. AMX_...: null without a matrix unit. AVX2:
+// null unless the vectors have 256 bits.
+#define CLOZE_KERNELS(TYPED, PLAIN, AMX_TYPED, AMX_PLAIN, AVX2)                                    \
   TYPED(norm, NormForward, void(const NormArgs&))                                                  \
   TYPED(norm_grad, NormBackward, void(const NormGradArgs&))                                        \
   TYPED(activation, ActivationForward, void(ActivationKind, int64_t n, const void* u, void* y))    \
@@ -75,7 +77,9 @@ struct PerType {
   TYPED(int8_product, Int8Product, void(const Int8ProductArgs&))                                   \
   AMX_TYPED(product, Product, void(const ProductArgs&))                                            \
   AMX_PLAIN(gradient_panels, Panels, void(const PanelArgs&))                                       \
-  AMX_PLAIN(gradient, Gradient, void(const GradientArgs&))
+  AMX_PLAIN(gradient, Gradient, void(const GradientArgs&))                                         \
+  AVX2(f32_product, F32Product, void(const ProductArgs&))                                          \
+  AVX2(f32_gradient, F32Gradient, void(const F32GradientArgs&))
 
 // One table per instruction set, with a member for each line above.
 struct Kernels {
@@ -85,7 +89,7 @@ struct Kernels {
 #define CLOZE_PLAIN(member, function, ...) \
   using member##_function = __VA_ARGS__;   \
   member##_function* member = nullptr;
-  CLOZE_KERNELS(CLOZE_TYPED, CLOZE_PLAIN, CLOZE_TYPED, CLOZE_PLAIN)
+  CLOZE_KERNELS(CLOZE_TYPED, CLOZE_PLAIN, CLOZE_TYPED, CLOZE_PLAIN, CLOZE_PLAIN)
 #undef CLOZE_TYPED
 #undef CLOZE_PLAIN
 };
