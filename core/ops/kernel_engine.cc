@@ -130,11 +130,12 @@ class KernelEngine : public MatmulEngine {
   }
 
   void AddF32Gradient(ConstMat dy, ConstMat x, Mat dw) {
-    const int64_t across = CeilDiv(dw.cols, kF32Cols), threads = ThreadsHere(),
-                  pieces = CeilDiv(RoundUp(CeilDiv(dw.rows, kF32Rows) * across, threads), across);
+    const int64_t across = CeilDiv(dw.cols, kF32GradientCols), threads = ThreadsHere(),
+                  tasks = RoundUp(CeilDiv(dw.rows, kF32GradientRows) * across, threads),
+                  pieces = CeilDiv(tasks, across);
     std::vector<F32GradientArgs> tiles;
     ForPieces(dw.rows, kF32TileRows, pieces, [&](int64_t row, int64_t end) {
-      ForTiles(dw.cols, kF32Cols, [&](int64_t col, int64_t cols) {
+      ForTiles(dw.cols, kF32GradientCols, [&](int64_t col, int64_t cols) {
         tiles.push_back({x.rows, end - row, cols, dy.f32(0) + row, x.f32(0) + col, dy.stride,
             x.stride, static_cast<float*>(dw.data) + row * dw.stride + col, dw.stride, nullptr});
       });

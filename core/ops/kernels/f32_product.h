@@ -13,16 +13,17 @@ constexpr int64_t kF32Block = kPackUnits, kF32TileRows = 6, kF32Rows = 96, kF32C
 
 // dw [rows, cols] += left^T right over `tokens` tokens.
 struct F32GradientArgs {
-  int64_t tokens, rows, cols;  // rows at most kF32Rows
+  int64_t tokens, rows, cols;  // rows at most kF32GradientRows
   const float *left, *right;   // [tokens, rows], [tokens, cols]
   int64_t left_stride, right_stride;
   float* dw;
   int64_t stride;
   float* scratch;  // kF32GradientScratch floats
 };
-// Tokens that are packed at a time: their block of columns is half of L1.
-constexpr int64_t kF32Tokens = 256,
-                  kF32GradientScratch = kF32Tokens * (kF32Rows + kF32Block);
+// Tokens that are packed at a time, whose block of columns is half of L1, and the part of dw that
+// repays packing them.
+constexpr int64_t kF32Tokens = 256, kF32GradientRows = 192, kF32GradientCols = 512,
+                  kF32GradientScratch = kF32Tokens * (kF32GradientRows + kF32Block);
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 namespace {
@@ -67,12 +68,13 @@ void F32Product(const ProductArgs& p) {
   }
 }
 
-// Copies strips of `width` columns of from [tokens, cols] one after the other, padded with zeros,
-// and prefetches the columns after the last.
+// Copies strips of `width` columns of from [tokens, cols] one after the other, padded with zeros.
+// Prefetches rows, because the hardware does not across pages, and the columns after the last.
 template <int width>
 CLOZE_INLINE void PackStrips(
     int64_t tokens, int64_t cols, const float* from, int64_t stride, float* to) {
   for (int64_t t = 0; t < tokens; ++t, from += stride, to += width) {
+    for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(from + 16 * stride + c);
     int64_t c = 0;
     for (; c + width <= cols; c += width)
       __builtin_memcpy(to + c * tokens, from + c, width * sizeof(float));
@@ -85,7 +87,7 @@ CLOZE_INLINE void PackStrips(
 }
 
 void F32Gradient(const F32GradientArgs& g) {
-  float *left = g.scratch, *right = g.scratch + kF32Tokens * kF32Rows;
+  float *left = g.scratch, *right = g.scratch + kF32Tokens * kF32GradientRows;
   for (int64_t t = 0; t < g.tokens; t += kF32Tokens) {
     const int64_t tokens = MinI(kF32Tokens, g.tokens - t);
     PackStrips<kF32TileRows>(tokens, g.rows, g.left + t * g.left_stride, g.left_stride, left);
