@@ -129,8 +129,8 @@ CLOZE_INLINE Range RangeOf(int64_t n, const bf16* x) {
   return {lanes((VI)least, -1), lanes((VI)most, 1)};
 }
 
-#ifdef __AVX512BW__
 // Stores 4 W values, rounded to the nearest bytes.
+#if defined(__AVX512BW__)
 CLOZE_INLINE void StoreRounded(uint8_t* to, const VF (&v)[4]) {
   __m512i i[4];
 #pragma GCC unroll 4
@@ -139,6 +139,17 @@ CLOZE_INLINE void StoreRounded(uint8_t* to, const VF (&v)[4]) {
       _mm512_packus_epi16(_mm512_packs_epi32(i[0], i[1]), _mm512_packs_epi32(i[2], i[3]));
   const VI order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
   const __m512i rows = _mm512_maskz_permutexvar_epi32(-1, (__m512i)order, bytes);
+  __builtin_memcpy(to, &rows, sizeof(rows));
+}
+#elif defined(__AVX2__)
+CLOZE_INLINE void StoreRounded(uint8_t* to, const VF (&v)[4]) {
+  __m256i i[4];
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) i[k] = _mm256_cvtps_epi32((__m256)v[k]);
+  const __m256i bytes =
+      _mm256_packus_epi16(_mm256_packs_epi32(i[0], i[1]), _mm256_packs_epi32(i[2], i[3]));
+  const VI order = {0, 4, 1, 5, 2, 6, 3, 7};
+  const __m256i rows = _mm256_permutevar8x32_epi32(bytes, (__m256i)order);
   __builtin_memcpy(to, &rows, sizeof(rows));
 }
 #endif
@@ -155,7 +166,7 @@ void QuantizeRows(const QuantizeArgs& a) {
     a.to.scale[r] = width / 255;
     a.to.zero[r] = static_cast<int32_t>(zero);
     int64_t c = 0;
-#ifdef __AVX512BW__
+#ifdef __AVX2__
     for (; c + 4 * W <= a.cols; c += 4 * W) {
       VF v[4];
 #pragma GCC unroll 4

@@ -85,7 +85,8 @@ CLOZE_INLINE void FinishInt8(
   if (p.act == nullptr) return finish([](VF v) { return v; });
   WithKind(*p.act, [&]<ActivationKind kind>() {
     finish([](VF v) {
-      if constexpr (kind == ActivationKind::kGelu && sizeof(T) == 2) return RoughestGelu(v);
+      if constexpr (kind == ActivationKind::kGelu)
+        return sizeof(T) == 2 ? RoughestGelu(v) : RoughGelu(v).value;
       return Activate<T, kind>(v).value;
     });
   });
@@ -134,9 +135,65 @@ constexpr bool kVnni = false;
 
 #if defined(__AVX512F__)
 constexpr int kInt8TileRows = kVnni ? 12 : 4;
+#elif defined(__AVX2__)
+constexpr int kInt8TileRows = 6;
 #else
-constexpr int kInt8TileRows = kVnni ? 6 : 2;
+constexpr int kInt8TileRows = 2;
 #endif
+
+#if defined(__AVX2__) && !defined(__AVX512F__) && !defined(__AVXVNNI__)
+
+constexpr int64_t kInt8Step = 1024;  // depth of which the widened rows of a tile stay in L1
+
+// Widens n bytes, a multiple of 16, to 16 bits.
+CLOZE_INLINE void WidenBytes(int64_t n, const uint8_t* from, int16_t* to) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)(from + i)));
+    _mm256_store_si256((__m256i*)(to + i), wide);
+  }
+}
+
+// sums [M, 8] (+)= x w for 8 columns of a panel; x [M, kInt8Step]. A vector of 16 bits holds four
+// products of each of four columns, so each column has two sums until the end.
+template <int M>
+void Int8Tile(int64_t depth, const int16_t* x, const int8_t* w, int32_t* sums, bool add) {
+  VI sum[M][2] = {};
+  for (int64_t k = 0; k < depth; k += kInt8Unit, x += kInt8Unit, w += kInt8Cols * kInt8Unit) {
+    const __m256i left = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)w)),
+                  right = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)(w + 16)));
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      int64_t unit;
+      __builtin_memcpy(&unit, x + i * kInt8Step, sizeof(unit));
+      const __m256i units = _mm256_set1_epi64x(unit);
+      sum[i][0] += (VI)_mm256_madd_epi16(units, left);
+      sum[i][1] += (VI)_mm256_madd_epi16(units, right);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i, sums += kInt8Cols) {
+    const __m256i pairs = _mm256_hadd_epi32((__m256i)sum[i][0], (__m256i)sum[i][1]);
+    VI columns = (VI)_mm256_permute4x64_epi64(pairs, 0xD8);
+    if (add) columns += LoadInts(sums);
+    __builtin_memcpy(sums, &columns, sizeof(columns));
+  }
+}
+
+// Sums [M, 32] of M rows from row m on and the panel at w. Widening the weights alone would leave
+// the bytes of rows to be widened for each column.
+template <int M>
+void Int8TileSums(const Int8Rows& x, int64_t m, const int8_t* w, int32_t* sums) {
+  alignas(32) int16_t wide[M * kInt8Step];
+  for (int64_t k = 0; k < x.depth; k += kInt8Step) {
+    const int64_t depth = MinI(kInt8Step, x.depth - k);
+    for (int i = 0; i < M; ++i)
+      WidenBytes(depth, x.q + (m + i) * x.depth + k, wide + i * kInt8Step);
+    for (int64_t n = 0; n < kInt8Cols; n += 8)
+      Int8Tile<M>(depth, wide, w + k * kInt8Cols + n * kInt8Unit, sums + n, k > 0);
+  }
+}
+
+#else
 
 // Four products of u8 and s8 to each lane. Without VNNI they are widened to 16 bits first: sums of
 // two products overflow these, and the instruction for bytes saturates.
@@ -152,9 +209,6 @@ CLOZE_INLINE VI DotInt8(VI sum, VI x, VI w) {
 #if defined(__AVX512F__)
   return sum + (VI)_mm512_madd_epi16((__m512i)even, (__m512i)w_even) +
          (VI)_mm512_madd_epi16((__m512i)odd, (__m512i)w_odd);
-#elif defined(__AVX2__)
-  return sum + (VI)_mm256_madd_epi16((__m256i)even, (__m256i)w_even) +
-         (VI)_mm256_madd_epi16((__m256i)odd, (__m256i)w_odd);
 #else
   return sum + (VI)_mm_madd_epi16((__m128i)even, (__m128i)w_even) +
          (VI)_mm_madd_epi16((__m128i)odd, (__m128i)w_odd);
@@ -189,15 +243,19 @@ void Int8Tile(int64_t depth, const uint8_t* x, const int8_t* w, int32_t* sums) {
   }
 }
 
+template <int M>
+void Int8TileSums(const Int8Rows& x, int64_t m, const int8_t* w, int32_t* sums) {
+  for (int64_t n = 0; n < kInt8Cols; n += 2 * W)
+    Int8Tile<M>(x.depth, x.q + m * x.depth, w + n * kInt8Unit, sums + n);
+}
+
+#endif
+
 // Computes sums [rows, 32] of `rows` rows from row m on, at most kInt8TileRows, and the panel at w.
 CLOZE_INLINE void Int8Sums(
     const Int8Rows& x, int64_t m, int64_t rows, const int8_t* w, int32_t* sums) {
-  const auto tile = [&]<int M>() {
-    for (int64_t n = 0; n < kInt8Cols; n += 2 * W)
-      Int8Tile<M>(x.depth, x.q + m * x.depth, w + n * kInt8Unit, sums + n);
-  };
   const auto choose = [&]<int M>(auto next) {
-    if (rows == M) return tile.template operator()<M>();
+    if (rows == M) return Int8TileSums<M>(x, m, w, sums);
     if constexpr (M > 1) next.template operator()<M - 1>(next);
   };
   const auto step = [&]<int M>(auto self) { choose.template operator()<M>(self); };
