@@ -45,8 +45,8 @@ struct Pieces {
   DType type;
   int64_t block, unit, rows, cols;
 };
-constexpr Pieces kBf16Pieces = {DType::kBf16, kProductBlock, kProductBlock, kProductRows,
-    kProductCols};
+constexpr Pieces kBf16Pieces = {
+    DType::kBf16, kProductBlock, kProductBlock, kProductRows, kProductCols};
 constexpr Pieces kF32Pieces = {DType::kF32, kF32Block, kF32TileRows, kF32Rows, kF32Cols};
 
 // Calls f(begin, end) for `pieces` pieces of [0, n), all but the last multiples of `unit`.

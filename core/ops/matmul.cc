@@ -85,7 +85,8 @@ void PackedWeights::Run() {
 
 struct Matmul::Rep {
   PackedWeights packed;
-  std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed), kernels = MakeKernelEngine(&packed);
+  std::unique_ptr<MatmulEngine> onednn = MakeOneDnnEngine(&packed),
+                                kernels = MakeKernelEngine(&packed);
   Int8Engine int8{&packed};
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;

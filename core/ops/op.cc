@@ -22,7 +22,7 @@ extern const Kernels kKernels_amx, kKernels_avx512bf16, kKernels_avx512vnni, kKe
 namespace {
 
 // Increment with every change of code in core/ops or encoder that changes the bits of training.
-constexpr int kKernelsVersion = 3;
+constexpr int kKernelsVersion = 4;
 #ifdef __clang__
 constexpr char kCompiler[] = __VERSION__;
 #else

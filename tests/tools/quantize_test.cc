@@ -53,7 +53,7 @@ class Quantize : public ::testing::Test {
         EXPECT_EQ(found[name], value) << name;
       } else {
         const double x = value;
-        EXPECT_NEAR(found[name], x, 0.06 * std::max(1.0, std::fabs(x))) << name;
+        EXPECT_NEAR(found[name], x, 0.08 * std::max(1.0, std::fabs(x))) << name;
       }
     }
   }
@@ -90,9 +90,9 @@ TEST_F(Quantize, WritesAFolderThatAllCommandsRead) {
 }
 
 // A tagger with a CRF, several labels, numbers, pairs, windows, masked tokens, scores and vectors.
-// Numbers of the int8 folder differ by at most 0.06 of those of the original in f32, or of 1; all
+// Numbers of the int8 folder differ by at most 0.08 of those of the original in f32, or of 1; all
 // else is equal. (Near the border of two labels, bf16 changes the probabilities of
-// roberta_classifier by 0.036.)
+// roberta_classifier by 0.036, and int8 with the rest in f32 by 0.068.)
 TEST_F(Quantize, TakesModelsOfAllTasks) {
   const std::string pair = folder_ + "/pair.jsonl", masked = folder_ + "/masked.txt";
   std::ofstream(pair) << "{\"text\": \"a good day\", \"text_pair\": \"no one\"}\n";

@@ -93,11 +93,10 @@ void F32Gradient(const F32GradientArgs& g) {
     PackStrips<kF32TileRows>(tokens, g.rows, g.left + t * g.left_stride, g.left_stride, left);
     for (int64_t n = 0; n < g.cols; n += kF32Block) {
       const int64_t cols = MinI(kF32Block, g.cols - n);
-      PackStrips<kF32Block>(
-          tokens, cols, g.right + t * g.right_stride + n, g.right_stride, right);
+      PackStrips<kF32Block>(tokens, cols, g.right + t * g.right_stride + n, g.right_stride, right);
       for (int64_t m = 0; m < g.rows; m += kF32TileRows)
-        F32Columns({MinI(kF32TileRows, g.rows - m), kF32Block, tokens, left + m * tokens, 1, kF32TileRows,
-                       right, kF32Block, g.dw + m * g.stride + n, g.stride, true},
+        F32Columns({MinI(kF32TileRows, g.rows - m), kF32Block, tokens, left + m * tokens, 1,
+                       kF32TileRows, right, kF32Block, g.dw + m * g.stride + n, g.stride, true},
             cols);
     }
   }

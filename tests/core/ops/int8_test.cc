@@ -63,7 +63,8 @@ Table<float> Activations(int64_t rows, int64_t cols) {
 
 TEST_P(Int8Kernels, AreExactForTheQuantizedOperands) {
   const auto& [kernels, type] = GetParam();
-  for (const auto& [n, in, out] : {std::tuple{1, 1, 1}, {2, 7, 33}, {13, 70, 45}, {49, 320, 100}}) {
+  for (const auto& [n, in, out] :
+      {std::tuple{1, 1, 1}, {2, 7, 33}, {13, 70, 45}, {49, 320, 100}, {7, 1100, 40}}) {
     SCOPED_TRACE(absl::StrCat(n, "x", in, "x", out));
     Table<float> weights = RandomTable(out, in, 2), bias = RandomTable(1, out, 3);
     for (int64_t k = 0; k < in; ++k) weights(0, k) = 3;  // sums of pairs exceed 16 bits
@@ -158,12 +159,12 @@ TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
   SetThreads(1);
 }
 
-// In bf16 the parts round what they pass on and the MLP does not, which changes no bits with ReLU.
+// The MLP's GELU is rougher and, in bf16, the parts round what they pass on, which changes no bits
+// with ReLU.
 TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
   const int64_t hidden = 70, inner = 200;
   const Table<float> up_bias = RandomTable(1, inner, 3), down_bias = RandomTable(1, hidden, 4);
   for (const ActivationKind kind : {ActivationKind::kRelu, ActivationKind::kGelu}) {
-    const bool exact = GetParam() == DType::kF32 || kind == ActivationKind::kRelu;
     Table<float> first;
     for (const auto& [threads, rows] :
         {std::pair{1, 250}, {1, 0}, {1, 1}, {1, 30}, {3, 250}, {3, 0}, {3, 1}, {3, 30}}) {
@@ -179,7 +180,7 @@ TEST_P(Int8Matmul, AnMlpHasTheBitsOfItsParts) {
       s.matmul.ForwardInt8(act, down, down_bias.v.data(), y);
       s.matmul.ForwardInt8Mlp(x, {up, up_bias.v.data()}, kind, {down, down_bias.v.data()}, z);
       const Table<float> result = Workspace::Get(z), parts = Workspace::Get(y);
-      if (exact) {
+      if (kind == ActivationKind::kRelu) {
         EXPECT_EQ(result.v, parts.v);
       } else if (rows > 0) {
         EXPECT_LE(RelativeError(result, parts), 0.01);
