@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/ops/matmul.h"
 #include "core/tensor/safetensors.h"
 #include "tests/tools/run.h"
 
@@ -91,10 +90,11 @@ TEST_P(FamiliesProgramTest, TrainsAndShowsInEveryWay) {
   EXPECT_THAT(Out("finetune --plan " + Spec("all", "")), HasSubstr("weights"));
   for (const auto& [name, more] :
       {std::pair<std::string, std::string>{"all", ""}, {"recompute", "runtime { recompute: true }"},
-          {"bf16", MultipliesBf16() ? "runtime { compute: BF16 }" : ""},
-          {"head", "trainable { head_only: true }"}, {"last", "trainable { last_layers: 1 }"},
-          {"lora", "trainable { lora { rank: 2 } }"}}) {
-    Out("finetune " + Spec(name, more));
+          {"bf16", "runtime { compute: BF16 }"}, {"head", "trainable { head_only: true }"},
+          {"last", "trainable { last_layers: 1 }"}, {"lora", "trainable { lora { rank: 2 } }"}}) {
+    const RunResult run = RunCloze("finetune " + Spec(name, more));
+    if (name == "bf16" && run.exit == static_cast<int>(Exit::kLimit)) continue;  // not on this CPU
+    EXPECT_EQ(run.exit, 0) << GetParam().first << ", " << name << '\n' << run.err;
     Out("verify " + Path(name) + (name == "lora" ? " --model " + Path("base") : ""));
     EXPECT_THAT(
         Out("predict --model " + Path(name), "echo a great film | "), HasSubstr("\"scores\""));
