@@ -121,9 +121,10 @@ absl::Status AddFurtherTokens(
       return wrong("has id ", id, ", which does not fit the vocabulary");
     if (known.contains(token.content)) continue;
     if (!data->json.empty()) return wrong("is not in tokenizer.json");
-    if (token.normalized && data->kind == SubwordKind::kWordPiece)
-      return wrong("is found in normalized text, which is not supported for WordPiece");
     data->added.push_back(static_cast<int32_t>(id));
+    // The other kinds normalise no text when they are read without a tokenizer.json.
+    if (token.normalized && data->kind == SubwordKind::kWordPiece)
+      data->normalized.push_back(static_cast<int32_t>(id));
     if (token.special) data->special.push_back(static_cast<int32_t>(id));
     if (token.lstrip) data->lstrip.push_back(token.content);
     if (token.rstrip) data->rstrip.push_back(token.content);

@@ -120,11 +120,10 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     if (!content.is_string() || content == "" || !id.is_number_unsigned())
       return file.Wrong("added_tokens: expected content and id");
     // Without a normaliser, `normalized` makes no difference.
-    const bool normalized = !file.Get("/normalizer").is_null() && flag("normalized"),
-               bert = normalized && data->kind == SubwordKind::kWordPiece;
-    if (bert || flag("single_word")) {
-      return file.Wrong("added_tokens: ", Quote(content.get<std::string>()), ": ",
-          bert ? "normalized" : "single_word", " is not supported");
+    const bool normalized = !file.Get("/normalizer").is_null() && flag("normalized");
+    if (flag("single_word")) {
+      return file.Wrong(
+          "added_tokens: ", Quote(content.get<std::string>()), ": single_word is not supported");
     }
     added[id.get<uint64_t>()] = {content.get<std::string>(), normalized, flag("special")};
     if (flag("lstrip")) data->lstrip.push_back(content.get<std::string>());
@@ -168,7 +167,8 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
     RETURN_IF_ERROR(ReadPostProcessor(file, &data));
     const SpecialNames& names = data.names;
     const bool plain =
-        data.steps.empty() && data.normalized.empty() && format->write != nullptr &&
+        data.steps.empty() && (data.normalized.empty() || format == &kBertFormat) &&
+        format->write != nullptr &&
         data.templates == (format == &kBertFormat ? BertTemplates(names.cls, names.sep)
                                                   : RobertaTemplates(names.cls, names.sep));
     if (!plain) KeepFile(file, &data);
@@ -207,7 +207,8 @@ OrderedJson AddedTokensJson(const Tokenizer& tokenizer) {
     const std::string& token = tokenizer.token(id);
     added.push_back({{"id", id}, {"content", token}, {"single_word", false},
         {"lstrip", absl::c_linear_search(data.lstrip, token)},
-        {"rstrip", absl::c_linear_search(data.rstrip, token)}, {"normalized", false},
+        {"rstrip", absl::c_linear_search(data.rstrip, token)},
+        {"normalized", absl::c_linear_search(data.normalized, id)},
         {"special", tokenizer.is_special(id)}});
   }
   return added;

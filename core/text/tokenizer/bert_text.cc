@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 
+#include "absl/strings/str_cat.h"
 #include "core/text/tokenizer/pipeline.h"
 #include "core/text/unicode/unicode.h"
 
@@ -43,6 +44,21 @@ class BertNormalizer final : public Normalizer {
         at += c.size;
       }
       if (source != nullptr) source->resize(out->size(), index);
+    }
+  }
+
+  // Appends what BERT's normaliser makes of `c` in a text.
+  void AppendInText(char32_t c, std::string* out) const {
+    const Page& page = PageOf(c);
+    const std::string& mapped = page.mapped[c & 0xFF];
+    if (options_.chinese_chars && IsChinese(c)) {
+      absl::StrAppend(out, " ", mapped, " ");
+    } else if (page.kind[c & 0xFF] != Kind::kSpace) {
+      *out += mapped;
+    } else if (options_.clean_text) {
+      *out += ' ';
+    } else {
+      AppendUtf8(c, out);
     }
   }
 
@@ -130,7 +146,36 @@ class BertPreTokenizer final : public PreTokenizer {
   const BertNormalizer& normalizer_;
 };
 
+// Normalises whole texts; what it returns, BertNormalizer leaves as it is.
+class BertTextStep final : public TextStep {
+ public:
+  explicit BertTextStep(const NormalizerOptions& options) : normalizer_(options) {}
+
+  void Apply(NormalText* text) const override {
+    TextEdit edit(text);
+    const std::string& old = text->text;
+    std::string with;
+    for (size_t at = 0; at < old.size();) {
+      const CodePoint c = CodePointAt(old, at);
+      with.clear();
+      normalizer_.AppendInText(c.value, &with);
+      if (old.compare(at, c.size, with) != 0) {
+        edit.KeepTo(at);
+        edit.Replace(c.size, with);
+      }
+      at += c.size;
+    }
+  }
+
+ private:
+  const BertNormalizer normalizer_;
+};
+
 }  // namespace
+
+std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options) {
+  return std::make_shared<BertTextStep>(options);
+}
 
 void SetBertText(const NormalizerOptions& options, Pipeline* pipeline) {
   auto normalizer = std::make_unique<BertNormalizer>(options);

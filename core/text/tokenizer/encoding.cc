@@ -42,9 +42,13 @@ class TextEncoder {
   void Run();
 
  private:
-  // Passes the text up to byte `to`.
+  // Sets the position in the text to byte `to`.
   void Advance(int64_t to) {
-    chars_ += CountCodePoints(text_.substr(byte_, to - byte_));
+    if (to < byte_) {
+      chars_ -= CountCodePoints(text_.substr(to, byte_ - to));
+    } else {
+      chars_ += CountCodePoints(text_.substr(byte_, to - byte_));
+    }
     byte_ = to;
   }
   // Adds the tokens of the words in bytes [begin, end) of the text; `start` if they are its first.

@@ -6,6 +6,7 @@
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -50,16 +51,20 @@ class AddedTokens {
   std::vector<char> first_bytes_;
 };
 
-// Calls on_text(begin, end) for each part of `text` between tokens, and on_token(match).
+// Calls on_text(begin, end) for each part of `text` between tokens, and on_token(match). A token
+// that begins with white space may overlap the white space that the token before it takes.
 template <typename OnText, typename OnToken>
 void ForEachPart(
     const AddedTokens& added, absl::string_view text, OnText on_text, OnToken on_token) {
-  for (size_t from = 0; from < text.size();) {
-    const AddedTokens::Match match = added.Find(text, from);
+  for (size_t from = 0, done = 0; from < text.size();) {
+    AddedTokens::Match match = added.Find(text, from);
+    if (match.span.begin < match.token.begin)
+      match.span.begin = std::max(match.span.begin, static_cast<int64_t>(done));
     const auto end = static_cast<size_t>(match.span.begin);
-    if (from < end) on_text(from, end);
+    if (done < end) on_text(done, end);
     if (match.id >= 0) on_token(match);
-    from = match.span.end;
+    from = match.token.end;
+    done = match.span.end;
   }
 }
 
@@ -144,6 +149,8 @@ struct Pipeline {
 // Sets BERT's normaliser and pre-tokenizer. Words end at white space, punctuation and (by option)
 // at ideographs; their normal form is cleaned, lower-cased and stripped of accents.
 void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
+// Returns BERT's normaliser for whole texts, in whose normal form added tokens can be found.
+std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options);
 
 // Makes WordPiece of distinct `tokens`, by id: the longest token that matches, again and again.
 // Words with a part that matches no token, or with more than `max_chars` code points, become one

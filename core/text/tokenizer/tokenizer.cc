@@ -29,6 +29,7 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
   switch (data.kind) {
     case SubwordKind::kWordPiece:
       SetBertText(data.options, &p);
+      if (!data.normalized.empty()) p.steps = {MakeBertStep(data.options)};
       p.model = MakeWordPiece(ModelTokens(data), unknown, data.max_word_chars);
       break;
     case SubwordKind::kByteBpe:
@@ -41,7 +42,7 @@ Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t un
       p.model = MakeUnigram(data, ids, unknown);
       break;
   }
-  p.steps = data.steps;
+  p.steps.insert(p.steps.end(), data.steps.begin(), data.steps.end());
   const auto resolve = [&](const std::vector<TemplateItem>& items) {
     std::vector<PostProcessor::Item> result;
     for (const TemplateItem& item : items) {
@@ -72,6 +73,7 @@ std::string RulesKey(const TokenizerData& data) {
   for (const int32_t id : data.added) {
     if (!absl::c_linear_search(data.special, id)) absl::StrAppend(&key, " | added ", id);
   }
+  for (const int32_t id : data.normalized) absl::StrAppend(&key, " | normalized ", id);
   return key;
 }
 

@@ -70,7 +70,7 @@ struct TokenizerData {
   std::vector<int32_t> special = {};     // of `added`: not part of a decoded text
   std::vector<int32_t> normalized = {};  // of `added`: found after the text is normalised
 
-  TextSteps steps = {};      // normalise whole texts; not WordPiece
+  TextSteps steps = {};      // normalise whole texts; none for WordPiece
   Templates templates = {};  // empty: BERT's for WordPiece, RoBERTa's for byte-level BPE
   bool one_type = false;     // both texts of a pair have token type 0
   // The tokenizer.json, and what it says of ids besides tokens, if only it can be saved; else "".

@@ -185,6 +185,37 @@ TEST_F(Files, AddedTokensBeyondTheVocabulary) {
       (std::vector<int32_t>{5, 6, 5}));
 }
 
+// add_tokens of transformers makes such tokens, for tokenizer.json and beside a vocab.txt.
+TEST_F(Files, AddedTokensOfNormalizedText) {
+  const auto made = Tokenizer::Create(
+      {.tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "new", "york"}});
+  ASSERT_TRUE(SaveTokenizer(**made, directory_, 8).ok());
+  const nlohmann::json token = {{"content", "New York"}, {"normalized", true}, {"special", false}};
+  const auto check = [&] {
+    const auto loaded = LoadTokenizer(directory_, true);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    using Ids = std::vector<int32_t>;
+    const std::string text = "a \u00E9\u6771a NEW\tY\u00F6rk's new";
+    std::vector<int32_t> ids;
+    (*loaded)->AppendIds(text, &ids);
+    EXPECT_EQ(ids, (Ids{5, 1, 1, 5, 8, 1, 1, 6}));
+    const Encoding encoding = (*loaded)->Encode(text, false);
+    EXPECT_EQ(encoding.ids, ids);
+    EXPECT_EQ(encoding.chars[4].begin, 6);
+    EXPECT_EQ(encoding.chars[4].end, 14);
+    EXPECT_EQ(encoding.bytes[4].begin, 9);
+    EXPECT_EQ(encoding.bytes[4].end, 18);
+    EXPECT_FALSE((*loaded)->SameIds(**made));
+    ASSERT_TRUE(SaveTokenizer(**loaded, directory_, 8).ok());
+  };
+  Write("tokenizer_config.json", nlohmann::json{{"added_tokens_decoder", {{"8", token}}}}.dump());
+  ASSERT_EQ(std::remove(JoinPath(directory_, "tokenizer.json").c_str()), 0);
+  check();
+  auto json = nlohmann::json::parse(*ReadFile(JoinPath(directory_, "tokenizer.json"), 1 << 20));
+  EXPECT_EQ(json["added_tokens"].back()["normalized"], true);
+  check();
+}
+
 // As transformers does: tokenizer_config.json is preferred to tokenizer.json, unless its class is
 // that of any tokenizer.json.
 TEST_F(Files, TheConfigBesideATokenizerIsRead) {
