@@ -1,6 +1,7 @@
 // `cloze quantize`: writes a model with int8 weights, unless it loses too much.
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
@@ -25,12 +26,13 @@ constexpr double kRounding = 1e-9;  // of shares of answers, such as 1 / 200
 
 // The blocks whose layers stay in floating point, and what that costs.
 struct Plan {
-  std::vector<int> kept;
+  std::vector<int> blocks;  // Param::layer of all blocks, an encoder's before its decoder's
+  std::vector<int> kept;    // indices of `blocks`
   OrderedJson loss_by_layer = OrderedJson::array();
 };
 
 bool Keeps(const Plan& plan, const Param& param) {
-  return absl::c_linear_search(plan.kept, param.layer);
+  return absl::c_any_of(plan.kept, [&](int i) { return plan.blocks[i] == param.layer; });
 }
 
 // Gives the word embeddings the values that the folder will hold.
@@ -53,26 +55,34 @@ absl::Status RoundEmbeddings(Session& session) {
 // `most` points.
 absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& session, double most) {
   Plan plan;
-  std::vector<std::pair<double, int>> blocks;
+  const ParamStore& params = session.model().params();
+  std::set<int> blocks;
+  for (ParamId id = 0; id < params.size(); ++id) {
+    if (IsInt8Layer(params.param(id), session.config())) blocks.insert(params.param(id).layer);
+  }
+  plan.blocks.assign(blocks.begin(), blocks.end());
+  std::vector<std::pair<double, int>> by_loss;
   const auto loss = [&](absl::FunctionRef<bool(const Param&)> wanted) -> absl::StatusOr<double> {
     session.UseInt8(wanted);
     ASSIGN_OR_RETURN(const Measured after, gauge.Measure(session));
     return LossInPoints(before, after);
   };
-  for (int layer = 0; layer < session.config().layers; ++layer) {
-    ASSIGN_OR_RETURN(const double lost, loss([&](const Param& p) { return p.layer == layer; }));
-    std::fprintf(stderr, "layer %d of %d alone in int8: %.2f points of %s lost\n", layer + 1,
-        session.config().layers, lost, before.metric.c_str());
+  const int count = static_cast<int>(plan.blocks.size());
+  for (int i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(
+        const double lost, loss([&](const Param& p) { return p.layer == plan.blocks[i]; }));
+    std::fprintf(stderr, "layer %d of %d alone in int8: %.2f points of %s lost\n", i + 1, count,
+        lost, before.metric.c_str());
     plan.loss_by_layer.push_back(lost);
-    blocks.push_back({-lost, layer});
+    by_loss.push_back({-lost, i});
   }
-  absl::c_sort(blocks);
+  absl::c_sort(by_loss);
   RETURN_IF_ERROR(RoundEmbeddings(session));
-  for (const auto& [lost, layer] : blocks) {
+  for (const auto& [lost, i] : by_loss) {
     ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
     std::fprintf(stderr, "int8 with %zu layers kept: %.2f points lost\n", plan.kept.size(), all);
     if (all <= most + kRounding) break;
-    plan.kept.push_back(layer);
+    plan.kept.push_back(i);
   }
   return plan;
 }
@@ -115,9 +125,9 @@ absl::Status Quantize(const QuantizeOptions& options) {
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)
     return Error(Exit::kMismatch, QuotePath(options.model), ": is quantized already");
-  if (session->config().family->transposed) {
+  if (!session->config().source.empty() && options.gauge.data.empty()) {
     return Error(Exit::kMismatch, QuotePath(options.model),
-        ": is a decoder: expected an encoder (--compute int8 quantizes decoders as they are read)");
+        ": is an encoder-decoder: expected --data (pairs of a text and its target)");
   }
   ASSIGN_OR_RETURN(const auto gauge, OpenGauge(options.model, options.gauge, *session));
   ASSIGN_OR_RETURN(const Measured before, gauge->Measure(*session));

@@ -20,9 +20,12 @@ namespace {
 constexpr int64_t kMaxConfig = 64 << 20;
 
 // True for what a quantized folder stores as int8. Few rows of tables are used, so that those cost
-// disk and not time.
+// disk and not time. They are stored as [rows, cols], whatever the shape in other folders.
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
-  return !param.transposed && (param.role == Role::kWordEmbeddings || IsInt8Layer(param, config));
+  return param.role == Role::kWordEmbeddings || IsInt8Layer(param, config);
+}
+bool IsTransposed(const Param& param, const TensorInfo& tensor) {
+  return param.transposed && tensor.type != FileType::kI8;
 }
 
 // The tensors of a folder by the name of our parameter.
@@ -82,6 +85,7 @@ std::string Disagreement(const Param& param, const TensorInfo& tensor, int64_t c
   constexpr FileType kFloats[] = {
       FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64, FileType::kI8};
   std::vector<int64_t> shape = param.shape();
+  if (param.transposed && !IsTransposed(param, tensor)) shape = {param.rows, param.cols};
   shape[0] *= count;
   if (tensor.shape != shape) {
     return absl::StrCat(Quote(tensor.name), ": expected shape ", ShapeString(shape), ", found ",
@@ -187,7 +191,8 @@ absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& confi
   for (size_t i = 0; i < reads.size(); ++i) {
     const auto& [id, tensor, count] = reads[i];
     const Param& param = store->param(id);
-    const bool int8 = IsInt8Layer(param, config) && !param.adjacent && !param.transposed;
+    const bool int8 =
+        IsInt8Layer(param, config) && !param.adjacent && !IsTransposed(param, *tensor);
     if (apart != nullptr && param.role == Role::kWordEmbeddings && !tied) {
       *words = &reads[i];
     } else if (apart != nullptr && apart->int8 != nullptr && int8) {
@@ -196,7 +201,8 @@ absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& confi
     } else {
       const absl::Span<float> to = store->values().subspan(param.offset, count * param.size());
       RETURN_IF_ERROR(files.ReadF32(tensor->name, to));
-      if (param.transposed) absl::c_copy(Transposed(to.data(), param.cols, param.rows), to.begin());
+      if (IsTransposed(param, *tensor))
+        absl::c_copy(Transposed(to.data(), param.cols, param.rows), to.begin());
     }
   }
   store->Changed();
@@ -327,7 +333,7 @@ absl::Status SaveWeights(
     const std::string name = StoredName(config, param);
     if (config.int8 && IsStoredAsInt8(param, config)) {
       const Int8Matrix& m = quantized.emplace_back(QuantizeMatrix(store.value(id)));
-      tensors.push_back({name, param.shape(), FileType::kI8, m.q.data()});
+      tensors.push_back({name, {param.rows, param.cols}, FileType::kI8, m.q.data()});
       tensors.push_back({name + "_scale", {param.rows, 1}, FileType::kF32, m.scale.data()});
       continue;
     }

@@ -76,6 +76,22 @@ TEST_F(GenerateTest, EachLineChoosesItsAdapter) {
   EXPECT_THAT(unknown.err, HasSubstr("one of sea"));
 }
 
+TEST_F(GenerateTest, AQuantizedDecoderContinuesTexts) {
+  for (const char* data : {"--data ", "--texts "}) {
+    const std::string out = Path(std::string("int8") + data[2]);
+    const RunResult quantized = RunCloze("quantize --max-loss 5 --model " + Path("run") +
+                                         " --out " + out + " " + data + Path("text.txt"));
+    ASSERT_EQ(quantized.exit, 0) << quantized.err;
+    const json result = json::parse(quantized.out);
+    EXPECT_EQ(result["metric"], data[2] == 'd' ? "loss" : "cosine");
+    EXPECT_EQ(result["kept_layers"], json::array());
+    EXPECT_LT(std::filesystem::file_size(out + "/model.safetensors"),
+        std::filesystem::file_size(Path("run") + "/model.safetensors") / 2);
+    const RunResult text = RunCloze("generate --model " + out, "echo the cat | ");
+    EXPECT_EQ(text.out, "the cat sat on the mat\n") << text.err;
+  }
+}
+
 TEST_F(GenerateTest, OneSignalEndsTheWaitForInput) {
   const std::string idle = Path("idle");
   const RunResult waits = RunCloze("generate --model " + Path("run") + " < " + idle,

@@ -125,6 +125,33 @@ TEST_F(Quantize, AnswersQuestions) {
       model, questions, "equal_answers", {"predict --input-format jsonl < " + questions});
 }
 
+TEST_F(Quantize, TakesEncoderDecoders) {
+  const std::string model = folder_ + "/translator", pairs = folder_ + "/pairs.tsv",
+                    ids = folder_ + "/ids.txt";
+  fs::copy(CLOZE_SOURCE_DIR "/tests/golden/bert2bert", model);
+  std::ofstream vocab(model + "/vocab.txt");
+  vocab << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int i = 5; i < 120; ++i) vocab << 'w' << i << '\n';
+  vocab.close();
+  std::ofstream(pairs) << "text\ttext_pair\nw5 w6 w7\tw8 w9 w10\nw44 w45\tw60 w70\n";
+  std::ofstream(ids) << "2 5 6 7 3\n2 44 45 3\n";
+  const RunResult quantized =
+      RunCloze("quantize --model " + model + " --out " + out_ + " --max-loss 5 --data " + pairs +
+               " --set text_pair_field=text_pair");
+  ASSERT_EQ(quantized.exit, 0) << quantized.err;
+  const json result = json::parse(quantized.out);
+  EXPECT_EQ(result["metric"], "loss");
+  EXPECT_EQ(result["loss_by_layer"].size(), 4) << "two of the encoder, two of the decoder";
+  EXPECT_EQ(result["kept_layers"], json::array());
+  EXPECT_LT(
+      fs::file_size(out_ + "/model.safetensors"), fs::file_size(model + "/model.safetensors") / 2);
+  const std::string generate =
+      "generate --input-format ids --output-format ids --max-new-tokens 4 < " + ids + " --model ";
+  const RunResult int8 = RunCloze(generate + out_);
+  ASSERT_EQ(int8.exit, 0) << int8.err;
+  EXPECT_EQ(int8.out, RunCloze(generate + model).out);
+}
+
 TEST_F(Quantize, AdaptersWorkOnTheirOwnBase) {
   const std::string adapter = " --adapter " + kRuns + "lora < " + texts_;
   ASSERT_EQ(Run("pre_norm", "--texts " + texts_).exit, 0);
@@ -190,10 +217,10 @@ TEST_F(Quantize, SaysWhatIsWrong) {
   std::ofstream(folder_ + "/unlabelled.tsv") << "text\na\nb\n";
   expect("--data " + folder_ + "/unlabelled.tsv", 65, "label");
   const RunResult decoder =
-      RunCloze("quantize --model " CLOZE_SOURCE_DIR "/tests/golden/gpt2_causal_lm --out " + out_ +
+      RunCloze("quantize --model " CLOZE_SOURCE_DIR "/tests/golden/bart --out " + out_ +
                " --texts " + texts_);
   EXPECT_EQ(decoder.exit, 76);
-  EXPECT_THAT(decoder.err, HasSubstr("is a decoder: expected an encoder"));
+  EXPECT_THAT(decoder.err, HasSubstr("is an encoder-decoder: expected --data"));
   std::ofstream(folder_ + "/empty.txt") << "";
   expect("--texts " + folder_ + "/empty.txt", 65, "no texts");
 }
