@@ -75,8 +75,10 @@ EncoderSpec FillSizes(EncoderSpec encoder);
 // from the preset, values from the folder in `model.start_from`, and batch.micro_tokens.
 TaskSpec EffectiveSpec(const TaskSpec& spec);
 
-// Prints EffectiveSpec in text format, with a header for editors. Parses back to an equal
-// EffectiveSpec.
+// The first line that PrintEffective prints; for editors.
+inline constexpr char kSpecHeader[] = "# proto-file: proto/task.proto\n";
+
+// Prints EffectiveSpec in text format, with a header. Parses back to an equal EffectiveSpec.
 std::string PrintEffective(const TaskSpec& spec);
 
 // Describes fields: type, default, range, unit, comment and enum values, from the .proto files.

@@ -226,7 +226,7 @@ std::string PrintEffective(const TaskSpec& spec) {
   printer.SetUseUtf8StringEscaping(true);
   std::string text;
   CLOZE_CHECK(printer.PrintToString(EffectiveSpec(spec), &text));
-  return absl::StrCat("# proto-file: proto/task.proto\n# proto-message: cloze.TaskSpec\n\n", text);
+  return absl::StrCat(kSpecHeader, "# proto-message: cloze.TaskSpec\n\n", text);
 }
 
 absl::StatusOr<std::string> ExplainSpec(const std::string& filter) {

@@ -72,7 +72,7 @@ void AddNumbers(const Json& object, const std::string& prefix, double step, RunD
 // The last line may be torn by a kill; lines that are not JSON are left out.
 void ReadLog(absl::string_view text, RunData* run) {
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const absl::StatusOr<Json> json = ParseJson(line, "log.jsonl");
+    const absl::StatusOr<Json> json = ParseJson(line, kLogName);
     if (!json.ok() || !JsonMember(*json, "step").is_number_unsigned()) continue;
     const double step = json->at("step").get<double>();
     const Json& evaluation = JsonMember(*json, "evaluation");
@@ -92,10 +92,10 @@ absl::StatusOr<Json> ReadIfThere(const std::string& path) {
 absl::StatusOr<RunData> ReadRun(const std::string& path) {
   RunData run;
   run.path = path;
-  ASSIGN_OR_RETURN(const std::string log, ReadFile(JoinPath(path, "log.jsonl"), kMaxLog));
+  ASSIGN_OR_RETURN(const std::string log, ReadFile(JoinPath(path, kLogName), kMaxLog));
   ReadLog(log, &run);
   if (run.curves.empty())
-    return Error(Exit::kData, QuotePath(JoinPath(path, "log.jsonl")), ": no step yet");
+    return Error(Exit::kData, QuotePath(JoinPath(path, kLogName)), ": no step yet");
   ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, kSpecName), 1 << 20));
   ASSIGN_OR_RETURN(const Json best, ReadIfThere(JoinPath(path, "metrics.json")));
   run.metrics = JsonMember(best, "metrics");

@@ -24,16 +24,17 @@ absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
   ASSIGN_OR_RETURN(RunLock lock, RunLock::Acquire(directory));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
-  const bool model = HoldsForeignModel(directory), single = absl::c_any_of(names, IsCheckpointName),
+  const std::string foreign = ForeignContent(directory);
+  const bool single = absl::c_any_of(names, IsCheckpointName),
              other = sweep ? absl::c_any_of(names, IsSeedFolder)
                            : absl::c_linear_search(names, kSweepName);
-  if (!model && !single && !other) return lock;
+  if (foreign.empty() && !single && !other) return lock;
   lock.Undo();
   return Error(Exit::kCannotCreate, QuotePath(directory), ": holds ",
-      model    ? "a model that is not of a run"
-      : single ? "a single run"
-      : sweep  ? "runs of a spec with `repeat`"
-               : "runs of a sweep",
+      !foreign.empty() ? foreign
+      : single         ? "a single run"
+      : sweep          ? "runs of a spec with `repeat`"
+                       : "runs of a sweep",
       " (choose another output.directory)");
 }
 

@@ -12,8 +12,9 @@
 
 namespace cloze {
 
-// The spec in a run directory; the optimizer's moments in a checkpoint.
+// The spec and the log in a run directory; the optimizer's moments in a checkpoint.
 inline constexpr char kSpecName[] = "spec.textproto";
+inline constexpr char kLogName[] = "log.jsonl";
 inline constexpr char kMomentsName[] = "optimizer.safetensors";
 
 // Name of the folder of a step.

@@ -41,12 +41,15 @@ bool IsSeedFolder(absl::string_view name) {
          absl::StrCat(seed) == name;
 }
 
-bool HoldsForeignModel(const std::string& directory) {
-  constexpr const char* kNames[] = {"config.json", "model.safetensors",
+std::string ForeignContent(const std::string& directory) {
+  constexpr const char* kModel[] = {"config.json", "model.safetensors",
       "model.safetensors.index.json", "adapter_model.safetensors"};
-  return !PathExists(JoinPath(directory, kSpecName)) &&
-         absl::c_any_of(
-             kNames, [&](const char* name) { return PathExists(JoinPath(directory, name)); });
+  const auto has = [&](const char* name) { return PathExists(JoinPath(directory, name)); };
+  if (!has(kSpecName)) return absl::c_any_of(kModel, has) ? "a model that is not of a run" : "";
+  const auto spec = ReadFile(JoinPath(directory, kSpecName), 1 << 20);
+  return has(kLogName) || (spec.ok() && absl::StartsWith(*spec, kSpecHeader))
+             ? ""
+             : absl::StrCat("a ", kSpecName, " that is not of a run and would be overwritten");
 }
 
 std::string SpecOfRun(absl::string_view folder) {
@@ -108,8 +111,8 @@ absl::Status RunFolder::Lock(const TaskSpec& spec) {
     if (std::filesystem::equivalent(start, directory_, missing))
       return refuse("is the model that the run starts from (choose another output.directory)");
   }
-  if (HoldsForeignModel(directory_))
-    return refuse("holds a model that is not of a run (choose another output.directory)");
+  if (const std::string foreign = ForeignContent(directory_); !foreign.empty())
+    return refuse(absl::StrCat("holds ", foreign, " (choose another output.directory)"));
   const auto names = ListDirectory(directory_);
   if (names.ok() && absl::c_any_of(*names, IsSeedFolder))
     return refuse(

@@ -22,8 +22,9 @@ std::string CacheFolder(const TaskSpec& spec);
 std::string SeedFolder(uint64_t seed);
 bool IsSeedFolder(absl::string_view name);
 
-// True if `directory` holds a model or adapter that no run wrote.
-bool HoldsForeignModel(const std::string& directory);
+// Returns what of `directory` no run wrote, but a run would overwrite: "a model that ..."; "" if
+// there is no such thing.
+std::string ForeignContent(const std::string& directory);
 
 // Returns the path of the spec of the run in `folder`, or of the run whose checkpoint it is; "" if
 // there is none.
@@ -57,8 +58,8 @@ class RunLock {
 class RunFolder {
  public:
   // Creates output.directory if missing and locks it. kCannotCreate if another process uses it, if
-  // the run starts from the model there, or if it holds a model that no run wrote, runs of a spec
-  // with `repeat`, or a sweep. `ranks` must outlive the folder.
+  // the run starts from the model there, or if it holds a model or spec that no run wrote, runs of
+  // a spec with `repeat`, or a sweep. `ranks` must outlive the folder.
   static absl::StatusOr<RunFolder> Open(const TaskSpec& spec, Ranks* ranks = &OneRank());
 
   // For a run that could not begin, for the reason `why`: removes what it created. An interrupted

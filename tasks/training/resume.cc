@@ -42,6 +42,15 @@ absl::Status Trainer::Resume(const std::string& checkpoint) {
 
 absl::Status Trainer::RestoreBest() {
   if (!state_.has_best_value()) return absl::OkStatus();
+  const bool finished =
+      !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
+  if (!finished && setup_.validation.has_value() && state_.has_validation_fingerprint() &&
+      state_.validation_fingerprint() != setup_.validation->name()) {
+    setup_.notes.push_back(
+        "the validation data changed: the next evaluation chooses the best model anew");
+    ForgetBest(&state_);
+    return absl::OkStatus();
+  }
   const int64_t step = state_.best_step();
   const absl::Status sound =
       ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
@@ -56,8 +65,6 @@ absl::Status Trainer::RestoreBest() {
     setup_.notes.push_back(absl::StrCat(lost, ": restored from ", checkpoint));
     return SaveBest(then.step(), BestOf(state_));
   }
-  const bool finished =
-      !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
   if (finished) return absl::OkStatus();  // FinishModel reports it
   setup_.notes.push_back(absl::StrCat(lost, ": the next evaluation saves another"));
   ForgetBest(&state_);

@@ -126,6 +126,10 @@ void Trainer::PlanSteps() {
   evaluate_every_ =
       RoundUp(EvaluationInterval(spec_, per_epoch, pace_->total_steps()), local_steps);
   save_every_ = RoundUp(SaveInterval(spec_, pace_->total_steps()), local_steps);
+  if (const int64_t warmup = spec_.schedule().warmup_steps(); warmup >= pace_->total_steps())
+    setup_.notes.push_back(
+        absl::StrCat("warning: schedule.warmup_steps is ", warmup, ", but the run has ",
+            Counted(pace_->total_steps(), "step"), ": the learning rate rises until its end"));
   if (pace_->timed())
     setup_.notes.push_back(
         "with schedule.time_budget_minutes, repeated runs are not bit-identical");
@@ -149,8 +153,8 @@ absl::Status Trainer::CheckMetric() {
 
 absl::StatusOr<Trainer::Summary> Trainer::Run() {
   const bool first = ranks().first();
-  progress_ = std::make_unique<Progress>(
-      Progress::Options{.log_path = first ? folder_->Path("log.jsonl") : "",
+  progress_ =
+      std::make_unique<Progress>(Progress::Options{.log_path = first ? folder_->Path(kLogName) : "",
           .events_path = first && spec_.output().tensorboard() ? folder_->Path(kEventsName) : "",
           .step = state_.step(),
           .total_steps = pace_->total_steps(),
@@ -281,6 +285,7 @@ absl::Status Trainer::Evaluate() {
   if (better) {
     RETURN_IF_ERROR(SaveBest(state_.step(), results));
     SetBest(value, results, &state_);
+    state_.set_validation_fingerprint(setup_.validation->name());
   }
   state_.set_metric(metric);
   state_.set_evaluations_without_best(better ? 0 : state_.evaluations_without_best() + 1);

@@ -62,7 +62,7 @@ TEST(RunFolderTest, RefusesWhatOthersHaveWritten) {
     return ExitOf(RunFolder::Open(spec).status());
   };
   for (const char* name : {"config.json", "model.safetensors.index.json",
-           "adapter_model.safetensors", "seed-3", "sweep.json"}) {
+           "adapter_model.safetensors", "seed-3", "sweep.json", kSpecName}) {
     const TestFolder folder;
     std::ofstream(JoinPath(folder.path(), name)) << "x";
     EXPECT_EQ(open(folder.path()), Exit::kCannotCreate) << name;
@@ -75,8 +75,12 @@ TEST(RunFolderTest, RefusesWhatOthersHaveWritten) {
   EXPECT_EQ(ExitOf(RunFolder::Open(spec).status()), Exit::kCannotCreate);
   const TestFolder run;
   std::ofstream(JoinPath(run.path(), "config.json")) << "x";
-  std::ofstream(JoinPath(run.path(), kSpecName)) << "x";
+  std::ofstream(JoinPath(run.path(), kSpecName)) << PrintEffective(spec);
   EXPECT_EQ(open(run.path()), Exit::kOk);
+  const TestFolder edited;
+  for (const char* name : {kSpecName, kLogName})
+    std::ofstream(JoinPath(edited.path(), name)) << "x";
+  EXPECT_EQ(open(edited.path()), Exit::kOk);
 }
 
 TEST(RunFolderTest, FindsTheSpecOfARunAndOfItsCheckpoints) {
