@@ -28,6 +28,9 @@ absl::StatusOr<ModelConfig> WithDecoder(
     return SpecError(loaded, "model.decoder_from",
         "model.start_from is an encoder-decoder: expected an encoder there, or none here");
   if (!loaded.spec.has_sequence_to_sequence() || !config.source.empty()) return config;
+  if (loaded.spec.trainable().part_case() != TrainableSpec::PART_NOT_SET)
+    return SpecError(loaded, "trainable",
+        "the decoder's attention to the encoder is new and must be trained: expected no trainable");
   absl::StatusOr<ModelConfig> decoder = config;
   if (!model.decoder_from().empty()) decoder = LoadConfig(model.decoder_from());
   auto pair = decoder.ok() ? PairOf(config, *decoder) : decoder;

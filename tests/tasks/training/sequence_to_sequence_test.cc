@@ -107,6 +107,9 @@ TEST_F(SequenceToSequenceTest, StartsFromEncoders) {
   ASSERT_TRUE(Train(Pairs(From("second"), "one", 1)).ok());
   EXPECT_FALSE(Tensor("one", "encoder." + layer).empty());
 
+  LoadedSpec frozen = Pairs(From("first", "second"), "x", 1);
+  frozen.spec.mutable_trainable()->set_head_only(true);
+  EXPECT_THAT(Train(frozen).status().message(), HasSubstr("trainable: the decoder's attention"));
   EXPECT_THAT(Train(Pairs(From("both", "second"), "x", 1)).status().message(),
       HasSubstr("model.decoder_from: model.start_from is an encoder-decoder"));
   EXPECT_THAT(Train(Spec(From("both") + " masked_lm { max_tokens: 32 }", "text.txt", "x", 1))
