@@ -74,8 +74,9 @@ class GradientSumTest : public testing::Test {
     const int64_t end = starts[ranks.rank() + 1];
     for (int64_t number = starts[ranks.rank()]; number < end; ++number) {
       const auto pass = [&](GradientSum::Complete complete) {
-        for (int64_t i = std::ssize(store.grads()) - 1; i >= 0; --i) {
-          store.grads()[i] += Gradient(number, i);
+        const absl::Span<float> grads = store.grads();
+        for (int64_t i = std::ssize(grads) - 1; i >= 0; --i) {
+          grads[i] += Gradient(number, i);
           if (i % 1000 == 0) complete(i);
         }
       };
@@ -89,7 +90,7 @@ class GradientSumTest : public testing::Test {
 
 TEST_F(GradientSumTest, IsATreeOverTheNumbers) {
   GradientSum sum(&store_);
-  for (int64_t n = 1; n < 20; ++n) {
+  for (const int64_t n : {1, 2, 3, 4, 5, 7, 8, 11, 19}) {
     Step(sum, store_, OneRank(), {0, n});
     for (int64_t i = 0; i < kSize; i += 61) EXPECT_EQ(store_.grads()[i], Expected(0, n, i)) << n;
     for (float& g : store_.grads()) g = 0;
