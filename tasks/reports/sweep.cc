@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "tasks/reports/best_run.h"
@@ -57,6 +58,21 @@ std::string FolderOf(const std::vector<Field>& fields, const std::vector<std::st
   return name;
 }
 
+// Sets a swept field; that of rows which are held out of the training data, too.
+absl::Status Assign(const std::string& field, const std::string& value, LoadedSpec* loaded) {
+  const TaskSpec& spec = loaded->spec;
+  const bool held_out = spec.validation().share() > 0 &&
+                        absl::c_equal(spec.validation().files(), spec.train().files());
+  RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat(field, "=", value)));
+  absl::string_view name = field;
+  if (!held_out || !absl::ConsumePrefix(&name, "train.") || name == "max_examples")
+    return absl::OkStatus();
+  if (name == "files")
+    return Error(Exit::kUsage,
+        "--sweep train.files: the runs could not be compared: expected validation.files");
+  return ApplyOverride(loaded, absl::StrCat("validation.", name, "=", value));
+}
+
 // All combinations, each with its verified spec.
 absl::StatusOr<std::vector<Variant>> Variants(
     const LoadedSpec& loaded, const std::vector<Field>& fields) {
@@ -79,7 +95,7 @@ absl::StatusOr<std::vector<Variant>> Variants(
     variant.loaded = loaded;
     variant.run.folder = FolderOf(fields, values);
     for (size_t i = 0; i < fields.size(); ++i)
-      RETURN_IF_ERROR(ApplyOverride(&variant.loaded, absl::StrCat(fields[i].name, "=", values[i])));
+      RETURN_IF_ERROR(Assign(fields[i].name, values[i], &variant.loaded));
     OutputSpec* output = variant.loaded.spec.mutable_output();
     output->set_cache_directory(CacheFolder(loaded.spec));
     output->set_directory(JoinPath(loaded.spec.output().directory(), variant.run.folder));

@@ -75,6 +75,27 @@ TEST_F(SweepTest, TrainsTheProductAndKeepsTheBest) {
   ExpectError(Train(Classes("straight")).status(), Exit::kCannotCreate, "holds runs of a sweep");
 }
 
+TEST_F(SweepTest, FieldsOfTheTrainingDataAreThoseOfTheRowsHeldOut) {
+  std::string rows = "text\tnoise\tlabel\n";
+  for (int i = 0; i < 60; ++i)
+    absl::StrAppend(&rows, i % 2 == 0 ? "the cat sat on mat " : "a dog ran to box ", i, "\tred ", i,
+        i % 2 == 0 ? "\tcat\n" : "\tdog\n");
+  Write("two.tsv", rows);
+  LoadedSpec spec = Classes("run");
+  spec.spec.mutable_train()->set_files(0, Path("two.tsv"));
+  spec.spec.mutable_validation()->Clear();
+  spec.spec.mutable_validation()->set_share(0.2f);
+  HoldOut(&spec.spec);
+  const auto summary = Sweep(spec, {"train.text_field=noise,text"});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const std::string noise = Read(Path("run/train.text_field=noise/spec.textproto")),
+                    field = "text_field: \"noise\"";
+  const size_t first = noise.find(field);
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(noise.find(field, first + 1), std::string::npos) << noise;
+  ExpectError(Sweep(spec, {"train.files=a,b"}).status(), Exit::kUsage, "could not be compared");
+}
+
 TEST_F(SweepTest, GoesOnAfterNumbersThatOverflow) {
   LoadedSpec spec = Classes("run", 30);
   spec.spec.mutable_optimizer()->set_clip_norm(0);
