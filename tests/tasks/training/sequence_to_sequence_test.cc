@@ -41,11 +41,12 @@ class SequenceToSequenceTest : public TrainerTest {
 };
 
 TEST_F(SequenceToSequenceTest, LearnsToTurnWordsAround) {
-  LoadedSpec spec = Pairs(NewEncoder(), "run", 600);
+  LoadedSpec spec = Pairs(NewEncoder(), "run", 300);
   spec.spec.mutable_batch()->set_tokens(512);
   spec.spec.mutable_batch()->set_micro_tokens(256);
   spec.spec.mutable_model()->set_dropout(0);
-  spec.spec.mutable_evaluation()->set_every_steps(300);
+  spec.spec.mutable_optimizer()->set_learning_rate(6e-3f);
+  spec.spec.mutable_evaluation()->set_every_steps(150);
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
   const MetricResults& best = summary->best;
