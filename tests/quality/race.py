@@ -1,8 +1,8 @@
 """Trains OUT/start on OUT/steps.jsonl (see batches.cc) in PyTorch for MINUTES, and saves OUT/torch.
 
-race.py OUT MINUTES [MUON_RATE]. The fastest loop found with transformers on a CPU: bf16, eager attention (sdpa is slower
-for short sequences), logits of masked tokens only, fused AdamW, and sequences of similar length together so that
-little is padded. The learning rate and the batch follow the share of the time, as with
+race.py OUT MINUTES [MUON_RATE]. The fastest loop found with transformers on a CPU: bf16 where the CPU has it, eager
+attention (sdpa is slower for short sequences), logits of masked tokens only, fused AdamW, and sequences of similar length
+together so that little is padded. The learning rate and the batch follow the share of the time, as with
 schedule.time_budget_minutes. MUON_RATE, as optimizer.muon_rate: torch.optim.Muon for the matrices of the blocks.
 """
 import json, sys, time
@@ -13,6 +13,7 @@ folder, seconds, muon_rate = sys.argv[1], 60 * float(sys.argv[2]), float((sys.ar
 config = ModernBertConfig.from_pretrained(folder + "/start")
 config.reference_compile = False
 model = ModernBertForMaskedLM.from_pretrained(folder + "/start", config=config, attn_implementation="eager").float().train()
+fast_bf16 = any(flag in open("/proc/cpuinfo").read() for flag in ("avx512_bf16", "amx_bf16"))
 GROUPS = 2  # of a batch, each padded to its own length
 DECAY = 0.1  # optimizer.weight_decay of the spec
 
@@ -60,7 +61,7 @@ while (share := (time.perf_counter() - start) / seconds) < 1:
     count = len(data["targets"])
     loss = 0.0
     for ids, mask, labels in groups(data):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bf16):
             hidden = model.model(input_ids=ids, attention_mask=mask).last_hidden_state
             place = labels.view(-1) != -100
             logits = model.decoder(model.head(hidden.reshape(-1, hidden.shape[-1])[place]))
