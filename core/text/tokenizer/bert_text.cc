@@ -152,19 +152,7 @@ class BertTextStep final : public TextStep {
   explicit BertTextStep(const NormalizerOptions& options) : normalizer_(options) {}
 
   void Apply(NormalText* text) const override {
-    TextEdit edit(text);
-    const std::string& old = text->text;
-    std::string with;
-    for (size_t at = 0; at < old.size();) {
-      const CodePoint c = CodePointAt(old, at);
-      with.clear();
-      normalizer_.AppendInText(c.value, &with);
-      if (old.compare(at, c.size, with) != 0) {
-        edit.KeepTo(at);
-        edit.Replace(c.size, with);
-      }
-      at += c.size;
-    }
+    ReplaceEach(text, [this](char32_t c, std::string* with) { normalizer_.AppendInText(c, with); });
   }
 
  private:

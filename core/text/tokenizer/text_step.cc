@@ -90,24 +90,30 @@ void TextEdit::Finish() {
   text_.source.swap(text_.next_source);
 }
 
+void ReplaceEach(NormalText* text, absl::FunctionRef<void(char32_t, std::string*)> append) {
+  TextEdit edit(text);
+  const std::string& old = text->text;
+  std::string with;
+  for (size_t at = 0; at < old.size();) {
+    const CodePoint c = CodePointAt(old, at);
+    with.clear();
+    append(c.value, &with);
+    if (old.compare(at, c.size, with) != 0) {
+      edit.KeepTo(at);
+      edit.Replace(c.size, with);
+    }
+    at += c.size;
+  }
+}
+
 namespace {
 
 class LowercaseStep final : public TextStep {
  public:
   void Apply(NormalText* text) const override {
-    TextEdit edit(text);
-    const std::string& old = text->text;
-    std::string with;
-    for (size_t at = 0; at < old.size();) {
-      const CodePoint c = CodePointAt(old, at);
-      with.clear();
-      for (const char32_t lower : Lowercase(c.value)) AppendUtf8(lower, &with);
-      if (old.compare(at, c.size, with) != 0) {
-        edit.KeepTo(at);
-        edit.Replace(c.size, with);
-      }
-      at += c.size;
-    }
+    ReplaceEach(text, [](char32_t c, std::string* with) {
+      for (const char32_t lower : Lowercase(c)) AppendUtf8(lower, with);
+    });
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 
@@ -61,6 +62,9 @@ class TextEdit {
   bool changed_ = false;
   size_t at_ = 0;  // the old text before it is done
 };
+
+// Replaces each code point by what `append` appends for it.
+void ReplaceEach(NormalText* text, absl::FunctionRef<void(char32_t, std::string*)> append);
 
 // A component of a normaliser. Const methods are thread-safe.
 class TextStep {
