@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/tensor/safetensors.h"
+#include "encoder/folder/sentence_vectors.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -16,8 +17,15 @@ struct EncodeOptions {
   InferOptions infer;  // with the output
   std::string pool;
   bool all_layers = false, normalize = false;
-  int64_t failed = 0;  // wrong lines so far, with --on-error line
+  int64_t max_tokens = 0;  // of a text; 0: as many as the model takes
+  int64_t failed = 0;      // wrong lines so far, with --on-error line
 };
+
+ModelInput InputOf(const Session& session, const EncodeOptions& options) {
+  ModelInput input = session.input();
+  if (options.max_tokens > 0) input.longest = std::min(input.longest, options.max_tokens);
+  return input;
+}
 
 // Calls f(record, number, layer, hidden [tokens, hidden]) for each record and layer. A wrong record
 // ends it, or with --on-error line is reported and gets one row of zeros.
@@ -35,7 +43,7 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
     const auto encode = [&](const Record& record) -> absl::StatusOr<Query> {
       RETURN_IF_ERROR(record.wrong);
       ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(record.adapter));
-      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, session.input(), &cut));
+      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(session, options), &cut));
       return Query{std::move(example), adapter};
     };
     for (const Record& record : records) {
@@ -167,10 +175,26 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
       });
 }
 
+// Sets the pooling as a folder of sentence-transformers does, else the mean.
+absl::Status SetDefaultPool(EncodeOptions* options) {
+  const auto vectors = ReadSentenceVectors(options->infer.model);
+  if (!vectors.ok()) {
+    return Error(
+        ExitOf(vectors.status()), vectors.status().message(), "; --pool chooses a pooling instead");
+  }
+  options->pool = "mean";
+  if (!vectors->has_value()) return absl::OkStatus();
+  options->pool = (*vectors)->pool;
+  options->normalize |= (*vectors)->normalize;
+  options->max_tokens = (*vectors)->max_tokens;
+  return absl::OkStatus();
+}
+
 absl::Status Encode(EncodeOptions options) {
   const std::string& out = options.infer.out;
   const bool npy = absl::EndsWithIgnoreCase(out, ".npy"), print = out == "-";
-  if (options.pool.empty()) options.pool = npy || print ? "mean" : "none";
+  if (options.pool.empty() && (npy || print)) RETURN_IF_ERROR(SetDefaultPool(&options));
+  if (options.pool.empty()) options.pool = "none";
   if (options.pool == "none" && options.normalize)
     return UsageError("--normalize: expected --pool class, mean or max with it");
   if ((npy || print) && (options.pool == "none" || options.all_layers)) {
@@ -208,7 +232,9 @@ void AddEncode(Command& app) {
     command.Add("--pool", &options.pool,
         "One vector per text, a row of the matrix \"vectors\" [texts, hidden]. class, cls: of the "
         "first token. mean, max: of all tokens. none: all tokens, a tensor [tokens, hidden] per "
-        "text, named 0, 1, and so on. Default: mean for .npy and -, else none.",
+        "text, named 0, 1, and so on. Default for .npy and -: as sentence-transformers would with "
+        "this folder (modules.json: pooling, normalization, max_seq_length), else mean; for "
+        "other files none.",
         {.choices = {"none", "class", "cls", "mean", "max"}});
     command.Add("--normalize", &options.normalize, "Scale each vector to length 1.");
     command.Add("--all-layers", &options.all_layers,

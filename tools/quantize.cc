@@ -151,6 +151,12 @@ absl::Status Quantize(const QuantizeOptions& options) {
         " (--max-loss); nothing is written");
   }
   RETURN_IF_ERROR(folder.Commit());
+  if (PathExists(JoinPath(options.model, "modules.json"))) {
+    std::fputs(
+        "cloze: modules.json was not copied: give `cloze encode` the pooling of that folder with "
+        "--pool and --normalize\n",
+        stderr);
+  }
   return WriteStdout(ToJsonLine(result) + "\n");
 }
 

@@ -1,0 +1,98 @@
+#include "encoder/folder/sentence_vectors.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+namespace cloze {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 20;
+
+// Returns the object in a file of the folder, an empty one if there is no such file.
+absl::StatusOr<Json> ReadObject(const std::string& path) {
+  if (!PathExists(path)) return Json::object();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  return ParseJson(text, path);
+}
+
+// Returns the only pooling that the config.json of a Pooling module turns on.
+absl::StatusOr<std::string> PoolingIn(const std::string& path) {
+  static constexpr std::pair<const char*, const char*> kPools[] = {
+      {"pooling_mode_cls_token", "cls"}, {"pooling_mode_mean_tokens", "mean"},
+      {"pooling_mode_max_tokens", "max"}};
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const Json config, ParseJson(text, path));
+  std::vector<std::string> pools;
+  const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
+  if (mode.is_string()) pools.push_back(mode.get<std::string>());
+  for (const auto& [field, value] : config.items()) {
+    if (!absl::StartsWith(field, "pooling_mode_") || value != true) continue;
+    std::string pool = field;
+    for (const auto& [name, known] : kPools) {
+      if (field == name) pool = known;
+    }
+    if (pools.empty() || pools[0] != pool) pools.push_back(std::move(pool));
+  }
+  if (pools.size() == 1 && (pools[0] == "cls" || pools[0] == "mean" || pools[0] == "max"))
+    return pools[0];
+  return Error(Exit::kMismatch, QuotePath(path),
+      ": expected one pooling of cls, mean and max, the others are not supported");
+}
+
+// Returns max_seq_length or model_max_length; 0 if there is none, or none that limits anything.
+absl::StatusOr<int64_t> MaxTokens(const std::string& folder, const std::string& module) {
+  constexpr double kNoLimit = 1e6;
+  ASSIGN_OR_RETURN(const Json config, ReadObject(JoinPath(module, "sentence_bert_config.json")));
+  const Json* limit = &JsonMember(config, "max_seq_length");
+  ASSIGN_OR_RETURN(const Json tokenizer, ReadObject(JoinPath(folder, "tokenizer_config.json")));
+  if (!limit->is_number()) limit = &JsonMember(tokenizer, "model_max_length");
+  const double tokens = limit->is_number() ? limit->get<double>() : 0;
+  return tokens >= 3 && tokens < kNoLimit ? static_cast<int64_t>(tokens) : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder) {
+  const std::string path = JoinPath(folder, "modules.json");
+  if (!PathExists(path)) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  // The file holds a list, and ParseJson takes an object.
+  ASSIGN_OR_RETURN(const Json file, ParseJson(absl::StrCat("{\"modules\":", text, "}"), path));
+  SentenceVectors vectors;
+  std::string transformer = folder;
+  for (const Json& module : JsonMember(file, "modules")) {
+    JsonFields fields(module, path);
+    const std::string type = fields.String("type"), name = type.substr(type.rfind('.') + 1),
+                      at = JoinPath(folder, fields.String("path"));
+    RETURN_IF_ERROR(fields.status());
+    if (name == "Transformer") {
+      transformer = at;
+    } else if (name == "Pooling") {
+      ASSIGN_OR_RETURN(vectors.pool, PoolingIn(JoinPath(at, "config.json")));
+    } else if (name == "Normalize") {
+      vectors.normalize = true;
+    } else {
+      return Error(
+          Exit::kMismatch, QuotePath(path), ": the module ", JsonString(type), " is not supported");
+    }
+  }
+  if (vectors.pool.empty()) {
+    return Error(
+        Exit::kData, QuotePath(path), ": expected a list of modules with a Pooling module");
+  }
+  const std::string prompts = JoinPath(folder, "config_sentence_transformers.json");
+  ASSIGN_OR_RETURN(const Json config, ReadObject(prompts));
+  if (JsonMember(config, "default_prompt_name").is_string()) {
+    return Error(
+        Exit::kMismatch, QuotePath(prompts), ": default_prompt_name: prompts are not supported");
+  }
+  ASSIGN_OR_RETURN(vectors.max_tokens, MaxTokens(folder, transformer));
+  return vectors;
+}
+
+}  // namespace cloze

@@ -1,0 +1,26 @@
+// How a folder of sentence-transformers makes one vector of a text.
+#ifndef CLOZE_ENCODER_FOLDER_SENTENCE_VECTORS_H_
+#define CLOZE_ENCODER_FOLDER_SENTENCE_VECTORS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace cloze {
+
+struct SentenceVectors {
+  std::string pool;        // "cls", "mean" or "max"
+  bool normalize = false;  // to length 1
+  int64_t max_tokens = 0;  // of a text, special tokens included; 0: as many as the model takes
+};
+
+// Reads modules.json and the files that it names; nullopt for a folder without it. max_tokens is
+// max_seq_length of sentence_bert_config.json, else model_max_length of tokenizer_config.json.
+// kData for invalid files; kMismatch for modules, poolings and prompts that Cloze does not have.
+absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder);
+
+}  // namespace cloze
+
+#endif  // CLOZE_ENCODER_FOLDER_SENTENCE_VECTORS_H_

@@ -1,0 +1,99 @@
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/run.h"
+
+namespace cloze {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A folder of sentence-transformers.
+class SentenceFolderTest : public testing::Test {
+ protected:
+  SentenceFolderTest() {
+    for (const char* file : {"config.json", "model.safetensors"})
+      std::filesystem::copy(
+          std::string(CLOZE_SOURCE_DIR "/tests/golden/masked_lm/") + file, model_);
+    std::filesystem::create_directory(model_ + "/1_Pooling");
+    Modules({"Transformer", "Pooling", "Normalize"});
+    Write("1_Pooling/config.json",
+        R"({"word_embedding_dimension": 32, "pooling_mode_cls_token": true,
+            "pooling_mode_mean_tokens": false, "pooling_mode_max_tokens": false})");
+  }
+  void Write(const std::string& file, const std::string& text) {
+    std::ofstream(model_ + "/" + file) << text;
+  }
+  void Modules(const std::vector<std::string>& types) {
+    std::string list;
+    for (const std::string& type : types) {
+      list += list.empty() ? "[" : ", ";
+      list += R"({"idx": 0, "name": "0", "path": ")" +
+              std::string(type == "Pooling" ? "1_Pooling" : "") +
+              R"(", "type": "sentence_transformers.models.)" + type + "\"}";
+    }
+    Write("modules.json", list + "]");
+  }
+  RunResult Encode(const std::string& options, const std::string& out = "-") {
+    return RunCloze("encode --input-format ids --model " + model_ + " --out " + out + " " + options,
+        "echo 2 9 7 4 3 | ");
+  }
+  std::string Vectors(const std::string& options) {
+    const RunResult result = Encode(options);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return result.out;
+  }
+  void ExpectError(int exit, const std::string& message) {
+    const RunResult result = Encode("");
+    EXPECT_EQ(result.exit, exit);
+    EXPECT_THAT(result.err, HasSubstr(message));
+    EXPECT_EQ(Encode("--pool mean").exit, 0) << "a pooling that is chosen needs no such file";
+  }
+  const std::string model_ = TemporaryFolder();
+};
+
+TEST_F(SentenceFolderTest, DefaultsFollowIt) {
+  EXPECT_EQ(Vectors(""), Vectors("--pool cls --normalize"));
+  EXPECT_NE(Vectors(""), Vectors("--pool cls"));
+  Modules({"Transformer", "Pooling"});
+  EXPECT_EQ(Vectors(""), Vectors("--pool cls"));
+  EXPECT_EQ(Vectors("--normalize"), Vectors("--pool cls --normalize"));
+  Write("1_Pooling/config.json", R"({"embedding_dimension": 32, "pooling_mode": "max"})");
+  EXPECT_EQ(Vectors(""), Vectors("--pool max"));
+  std::filesystem::remove(model_ + "/modules.json");
+  EXPECT_EQ(Vectors(""), Vectors("--pool mean"));
+}
+
+TEST_F(SentenceFolderTest, ItsLengthHolds) {
+  Write("tokenizer_config.json", R"({"model_max_length": 1e30})");
+  EXPECT_EQ(Encode("").exit, 0);
+  Write("tokenizer_config.json", R"({"model_max_length": 4})");
+  EXPECT_THAT(Encode("").err, HasSubstr("5 tokens, the model takes 1 to 4"));
+  Write("sentence_bert_config.json", R"({"max_seq_length": 5, "do_lower_case": false})");
+  EXPECT_EQ(Encode("").exit, 0);
+  EXPECT_EQ(Encode("", model_ + "/v.safetensors").exit, 0) << "hidden states of tokens";
+}
+
+TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
+  Modules({"Transformer", "Pooling", "Dense"});
+  ExpectError(76, "models.Dense\" is not supported; --pool chooses a pooling instead");
+  Modules({"Transformer"});
+  ExpectError(65, "modules.json: expected a list of modules with a Pooling module");
+  Write("modules.json", "[{\"type\": 7}]");
+  ExpectError(65, "type: expected a string");
+  Write("modules.json", "[");
+  ExpectError(65, "modules.json:1");
+  Modules({"Transformer", "Pooling"});
+  Write("config_sentence_transformers.json", R"({"default_prompt_name": "query"})");
+  ExpectError(76, "default_prompt_name: prompts are not supported");
+  Write("1_Pooling/config.json",
+      R"({"pooling_mode_cls_token": true, "pooling_mode_weightedmean_tokens": true})");
+  ExpectError(76, "expected one pooling of cls, mean and max");
+  std::filesystem::remove(model_ + "/1_Pooling/config.json");
+  ExpectError(66, "1_Pooling/config.json");
+}
+
+}  // namespace
+}  // namespace cloze
