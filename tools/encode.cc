@@ -21,6 +21,7 @@ struct EncodeOptions {
   int64_t failed = 0;      // wrong lines so far, with --on-error line
 };
 
+// Returns the session's tokenizer and limit, or the limit of the options if that is smaller.
 ModelInput InputOf(const Session& session, const EncodeOptions& options) {
   ModelInput input = session.input();
   if (options.max_tokens > 0) input.longest = std::min(input.longest, options.max_tokens);

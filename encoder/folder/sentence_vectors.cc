@@ -1,10 +1,11 @@
 #include "encoder/folder/sentence_vectors.h"
 
+#include <map>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 
@@ -22,24 +23,21 @@ absl::StatusOr<Json> ReadObject(const std::string& path) {
 
 // Returns the only pooling that the config.json of a Pooling module turns on.
 absl::StatusOr<std::string> PoolingIn(const std::string& path) {
-  static constexpr std::pair<const char*, const char*> kPools[] = {
-      {"pooling_mode_cls_token", "cls"}, {"pooling_mode_mean_tokens", "mean"},
-      {"pooling_mode_max_tokens", "max"}};
+  static const std::map<std::string, std::string> kPools = {{"pooling_mode_cls_token", "cls"},
+      {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
   ASSIGN_OR_RETURN(const Json config, ParseJson(text, path));
-  std::vector<std::string> pools;
+  std::set<std::string> pools;
   const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
-  if (mode.is_string()) pools.push_back(mode.get<std::string>());
+  if (mode.is_string()) pools.insert(mode.get<std::string>());
   for (const auto& [field, value] : config.items()) {
     if (!absl::StartsWith(field, "pooling_mode_") || value != true) continue;
-    std::string pool = field;
-    for (const auto& [name, known] : kPools) {
-      if (field == name) pool = known;
-    }
-    if (pools.empty() || pools[0] != pool) pools.push_back(std::move(pool));
+    const auto known = kPools.find(field);
+    pools.insert(known == kPools.end() ? field : known->second);
   }
-  if (pools.size() == 1 && (pools[0] == "cls" || pools[0] == "mean" || pools[0] == "max"))
-    return pools[0];
+  for (const auto& [field, pool] : kPools) {
+    if (pools == std::set<std::string>{pool}) return pool;
+  }
   return Error(Exit::kMismatch, QuotePath(path),
       ": expected one pooling of cls, mean and max, the others are not supported");
 }
@@ -47,12 +45,17 @@ absl::StatusOr<std::string> PoolingIn(const std::string& path) {
 // Returns max_seq_length or model_max_length; 0 if there is none, or none that limits anything.
 absl::StatusOr<int64_t> MaxTokens(const std::string& folder, const std::string& module) {
   constexpr double kNoLimit = 1e6;
-  ASSIGN_OR_RETURN(const Json config, ReadObject(JoinPath(module, "sentence_bert_config.json")));
-  const Json* limit = &JsonMember(config, "max_seq_length");
-  ASSIGN_OR_RETURN(const Json tokenizer, ReadObject(JoinPath(folder, "tokenizer_config.json")));
-  if (!limit->is_number()) limit = &JsonMember(tokenizer, "model_max_length");
-  const double tokens = limit->is_number() ? limit->get<double>() : 0;
-  return tokens >= 3 && tokens < kNoLimit ? static_cast<int64_t>(tokens) : 0;
+  const std::pair<std::string, const char*> places[] = {
+      {JoinPath(module, "sentence_bert_config.json"), "max_seq_length"},
+      {JoinPath(folder, "tokenizer_config.json"), "model_max_length"}};
+  for (const auto& [path, field] : places) {
+    ASSIGN_OR_RETURN(const Json config, ReadObject(path));
+    const Json& limit = JsonMember(config, field);
+    if (!limit.is_number()) continue;
+    const double tokens = limit.get<double>();
+    return tokens >= 3 && tokens < kNoLimit ? static_cast<int64_t>(tokens) : 0;
+  }
+  return 0;
 }
 
 }  // namespace
