@@ -58,9 +58,9 @@ constexpr char kDark[] =
     ":root { --page: #10161d; --ink: #e3e9f0; --quiet: #9fb0c3; --line: #3a4756;\n"
     "  --second: #ffa07a; --mark: #ff8a4c; }\n";
 
-std::string Id(int layer, int head) { return absl::StrCat("l", layer + 1, "h", head + 1); }
+std::string MapId(int layer, int head) { return absl::StrCat("l", layer + 1, "h", head + 1); }
 // Head `heads` is the mean of the others.
-std::string Name(int layer, int head, int heads) {
+std::string MapName(int layer, int head, int heads) {
   return absl::StrCat(
       "Layer ", layer + 1, head == heads ? ", mean" : absl::StrCat(", head ", head + 1));
 }
@@ -194,16 +194,16 @@ std::string Large(const AttentionMaps& maps, int layer, int head, int margin, bo
             at = layer * heads + head;
   const int64_t n = maps.tokens.size(), size = kCell * n, whole = size + margin + kCell;
   const auto link = [&](int to, const char* text) {
-    return absl::StrCat(
-        "<a href=\"#", Id((to + all) % all / heads, (to + all) % all % heads), "\">", text, "</a>");
+    return absl::StrCat("<a href=\"#", MapId((to + all) % all / heads, (to + all) % all % heads),
+        "\">", text, "</a>");
   };
-  const std::string name = Name(layer, head, maps.heads);
-  return absl::StrCat("<section class=\"large\" id=\"", Id(layer, head),
+  const std::string name = MapName(layer, head, maps.heads);
+  return absl::StrCat("<section class=\"large\" id=\"", MapId(layer, head),
       "\"><a href=\"#top\">\u2715 all maps</a>", link(at - 1, "\u2190 previous"),
       link(at + 1, "next \u2192"), "<label for=\"words\">special tokens on/off</label><b>", name,
       "</b>\n<svg role=\"img\" aria-label=\"", name, "\" viewBox=\"", -margin, " ", -margin, " ",
       whole, " ", whole, "\">",
-      Uses(Id(layer, head), absl::StrCat(" width=\"", size, "\" height=\"", size, "\"")),
+      Uses(MapId(layer, head), absl::StrCat(" width=\"", size, "\" height=\"", size, "\"")),
       "<use href=\"#sides\"/><g transform=\"scale(", kCell, ")\">",
       Hovers(maps, maps.probs[layer].data() + head * n * n, cells), "</g></svg></section>\n");
 }
@@ -279,7 +279,7 @@ std::string AttentionPage(AttentionMaps maps) {
   for (int layer = 0; layer < layers; ++layer) {
     absl::StrAppend(&body, "\n<b>", layer + 1, "</b>");
     for (int head = 0; head < heads; ++head) {
-      const std::string id = Id(layer, head), name = Name(layer, head, maps.heads);
+      const std::string id = MapId(layer, head), name = MapName(layer, head, maps.heads);
       const float* p = maps.probs[layer].data() + head * n * n;
       symbols += Map(p, n, "m-" + id) + Map(WithoutSpecial(p, maps.special).data(), n, "w-" + id);
       absl::StrAppend(&body, "<a href=\"#", id, "\" title=\"", name,

@@ -137,7 +137,7 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
   const std::string list_of_ids = out + ".ids.json";
   RETURN_IF_ERROR(CheckOutput(list_of_ids, options.infer.force));
   std::vector<std::string> ids;
-  return ReplaceFile(out, [&](const std::string& temporary) {
+  const auto create = [&](const std::string& temporary) {
     return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
       const std::string blank(kHeader, ' ');
       RETURN_IF_ERROR(WriteAll(fd, out, blank.data(), kHeader));
@@ -154,11 +154,13 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
       header += '\n';
       if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Errno(Exit::kIo, "cannot seek", out);
       RETURN_IF_ERROR(WriteAll(fd, out, header.data(), kHeader));
-      ::unlink(list_of_ids.c_str());  // of an older matrix
-      const std::string list = IdList(ids);
-      return list.empty() ? absl::OkStatus() : WriteFileAtomically(list_of_ids, list + "\n");
+      ::unlink(list_of_ids.c_str());  // no matrix is ever beside the ids of another
+      return absl::OkStatus();
     });
-  });
+  };
+  RETURN_IF_ERROR(ReplaceFile(out, create, options.infer.force));
+  const std::string list = IdList(ids);
+  return list.empty() ? absl::OkStatus() : WriteFileAtomically(list_of_ids, list + "\n");
 }
 
 // JSON lines on standard output.

@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/base/threads.h"
 #include "tools/command.h"
 #include "tools/process.h"
@@ -43,6 +44,9 @@ absl::Status RunCaught(const Run& run) {
   } catch (const std::bad_alloc&) {
     return Error(Exit::kLimit,
         "out of memory (try a smaller model, a smaller batch.micro_tokens or shorter texts)");
+  } catch (const nlohmann::json::exception& error) {
+    return Error(
+        Exit::kData, "a JSON file has a value of an unexpected type: ", Quote(error.what()));
   } catch (const std::exception& error) {
     return Error(Exit::kLimit, "system error: ", Quote(error.what()),
         " (check ulimit -v and -u, and the limits of the cgroup)");

@@ -1,5 +1,6 @@
 // `cloze quantize`: writes a model with int8 weights, unless it loses too much.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -74,7 +75,8 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
     std::fprintf(stderr, "layer %d of %d alone in int8: %.2f points of %s lost\n", i + 1, count,
         lost, before.metric.c_str());
     plan.loss_by_layer.push_back(lost);
-    by_loss.push_back({-lost, i});
+    // A metric that is not a number is the worst.
+    by_loss.push_back({std::isnan(lost) ? -INFINITY : -lost, i});
   }
   absl::c_sort(by_loss);
   RETURN_IF_ERROR(RoundEmbeddings(session));

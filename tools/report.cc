@@ -18,7 +18,6 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kMaxLog = 256 << 20;
-constexpr int kWidth = 640, kHeight = 260, kLeft = 98, kRight = 16, kTop = 12, kBottom = 34;
 constexpr int kColours = 6;  // runs beyond them share colours
 constexpr size_t kMaxPoints = 600;
 constexpr char kStyle[] = R"(
@@ -111,6 +110,7 @@ std::string Key(size_t run) {
 
 // The curves of one name, one colour per run.
 std::string Chart(const std::string& name, const std::vector<RunData>& runs) {
+  constexpr int kWidth = 640, kHeight = 260, kLeft = 98, kRight = 16, kTop = 12, kBottom = 34;
   double last = 1, low = INFINITY, high = -INFINITY;
   for (const RunData& run : runs) {
     const auto curve = run.curves.find(name);

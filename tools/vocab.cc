@@ -43,10 +43,12 @@ void ShowProgress(const char* stage, int64_t done, int64_t total) {
 }
 
 absl::Status TrainAndSave(const VocabCommandOptions& options) {
+  RETURN_IF_ERROR(MakeDirectories(options.out));  // before the text is read, perhaps from a pipe
+  if (::access(options.out.c_str(), W_OK) != 0)
+    return Errno(Exit::kCannotCreate, "cannot write to", options.out);
   ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r              \r");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
-  RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),

@@ -22,7 +22,6 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxConfig = 16 << 20;
 constexpr int32_t kMaxRank = 65536;
 constexpr double kMaxAlpha = 1e30;
 constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_model.safetensors";
@@ -147,7 +146,7 @@ bool IsAdapter(const std::string& folder) { return PathExists(JoinPath(folder, k
 
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, kConfigName);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
   RETURN_IF_ERROR(CheckSupported(json, path));
   JsonFields fields(json, path);
@@ -216,7 +215,7 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   config_ = base;
   const std::string path = JoinPath(folder_, "config.json");
   if (!PathExists(path)) return JoinForeign(base);
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(const ModelConfig own, ParseConfig(json, path));
   if (const std::string other = CompareSizes(own, base); !other.empty())
     return Wrong("is an adapter for another base: ", other);
@@ -360,7 +359,7 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
 absl::Status MoveBase(const std::string& from, const std::string& home, const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string base, BaseOf(from));
   const std::string path = JoinPath(from, kConfigName);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(Json json, ParseJson(text, path));
   json["base_model_name_or_path"] = RelativePath(base, home);
   return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));

@@ -17,8 +17,6 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxConfig = 64 << 20;
-
 // True for what a quantized folder stores as int8. Few rows of tables are used, so that those cost
 // disk and not time. They are stored as [rows, cols], whatever the shape in other folders.
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
@@ -224,7 +222,7 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
     const std::string& folder, const std::string& json, ModelConfig config) {
   const std::string path = JoinPath(folder, "generation_config.json");
   if (!PathExists(path)) return config;
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(const Json own, ParseJson(text, path));
   ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
   for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
@@ -256,7 +254,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
         ": holds an adapter, not a model; `cloze merge` makes a model of it and its base");
   }
   RETURN_IF_ERROR(CheckFolder(folder));
-  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfig));
+  ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
   if (config.family->causal) {
     ASSIGN_OR_RETURN(config, WithGenerationConfig(folder, json, std::move(config)));

@@ -14,6 +14,9 @@
 
 namespace cloze {
 
+// Largest JSON file of a folder that is read.
+inline constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
+
 // A matrix [rows, cols] whose row r is scale[r] q[r].
 struct Int8Matrix {
   std::vector<int8_t> q;

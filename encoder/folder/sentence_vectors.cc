@@ -8,16 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "encoder/folder/model_folder.h"
 
 namespace cloze {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 20;
-
 // Returns the object in a file of the folder, an empty one if there is no such file.
 absl::StatusOr<Json> ReadObject(const std::string& path) {
   if (!PathExists(path)) return Json::object();
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   return ParseJson(text, path);
 }
 
@@ -25,7 +24,7 @@ absl::StatusOr<Json> ReadObject(const std::string& path) {
 absl::StatusOr<std::string> PoolingIn(const std::string& path) {
   static const std::map<std::string, std::string> kPools = {{"pooling_mode_cls_token", "cls"},
       {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(const Json config, ParseJson(text, path));
   std::set<std::string> pools;
   const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
@@ -63,7 +62,7 @@ absl::StatusOr<int64_t> MaxTokens(const std::string& folder, const std::string& 
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder) {
   const std::string path = JoinPath(folder, "modules.json");
   if (!PathExists(path)) return std::nullopt;
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   // The file holds a list, and ParseJson takes an object.
   ASSIGN_OR_RETURN(const Json file, ParseJson(absl::StrCat("{\"modules\":", text, "}"), path));
   SentenceVectors vectors;

@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loa
     const auto own = LoadTokenizer(model.start_from(), model.lowercase());
     if (own.ok() && !(*own)->SameIds(**tokenizer))
       return AtField(loaded, field,
-          Error(Exit::kMismatch, "has other tokens than the model in model.start_from"));
+          Error(Exit::kMismatch, "gives other ids than the tokenizer of model.start_from"));
   }
   return tokenizer;
 }

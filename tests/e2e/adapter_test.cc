@@ -16,13 +16,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-std::vector<json> Lines(const std::string& text) {
-  std::vector<json> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
-}
-
 // Made once: two bases; of the first two classifiers with other labels, and a tagger.
 class AdapterProgramTest : public testing::Test {
  protected:
@@ -87,14 +80,14 @@ constexpr char kTexts[] = "printf 'a great film\\na dull movie\\n' | ";
 TEST_F(AdapterProgramTest, RunDirectoryAloneOrWithItsBaseOrMerged) {
   const RunResult run = RunCloze("predict --model " + Path("mood"), kTexts);
   ASSERT_EQ(run.exit, 0) << run.err;
-  EXPECT_EQ(Lines(run.out)[0]["label"], "positive");
-  EXPECT_EQ(Lines(run.out)[1]["label"], "negative");
+  EXPECT_EQ(JsonLines(run.out)[0]["label"], "positive");
+  EXPECT_EQ(JsonLines(run.out)[1]["label"], "negative");
   EXPECT_EQ(RunCloze("predict --model " + Path("base") + " --adapter " + Path("mood"), kTexts).out,
       run.out);
   Expect0("merge --adapter " + Path("mood") + " --out " + Path("merged"));
-  const auto merged = Lines(RunCloze("predict --model " + Path("merged"), kTexts).out);
+  const auto merged = JsonLines(RunCloze("predict --model " + Path("merged"), kTexts).out);
   ASSERT_EQ(merged.size(), 2u);
-  EXPECT_NEAR(merged[0]["score"].get<double>(), Lines(run.out)[0]["score"].get<double>(), 1e-5);
+  EXPECT_NEAR(merged[0]["score"].get<double>(), JsonLines(run.out)[0]["score"].get<double>(), 1e-5);
   for (const std::string& model :
       {Path("mood"), Path("merged"), Path("base") + " --adapter " + Path("mood")}) {
     const RunResult metrics = RunCloze("evaluate --model " + model + " --data " + Path("mood.tsv"));
@@ -108,7 +101,8 @@ TEST_F(AdapterProgramTest, RunDirectoryAloneOrWithItsBaseOrMerged) {
   ExpectError("verify " + Path("merged"), "", 76, "merged/vocab.txt: ");
   Expect0("encode --pool mean --model " + Path("mood") + " --out " + Path("vectors.safetensors") +
           " " + Path("text.txt"));
-  const auto tagged = Lines(RunCloze("tag --model " + Path("tagger"), "echo 'dull movie' | ").out);
+  const auto tagged =
+      JsonLines(RunCloze("tag --model " + Path("tagger"), "echo 'dull movie' | ").out);
   ASSERT_EQ(tagged.size(), 1u);
   EXPECT_EQ(tagged[0]["words"][0]["label"], "ADJ");
 }
@@ -130,7 +124,7 @@ TEST_F(AdapterProgramTest, FindsItsBaseFromTheRunACheckpointAndASeed) {
   for (const std::string& folder : {seeds, seeds + "/seed-1", seeds + "/seed-1/step-00000008"}) {
     const RunResult r = RunCloze("predict --model " + folder, std::string("cd / && ") + kTexts);
     EXPECT_EQ(r.exit, 0) << r.err;
-    EXPECT_EQ(Lines(r.out).size(), 2u);
+    EXPECT_EQ(JsonLines(r.out).size(), 2u);
   }
   Expect0("verify " + seeds);
   std::filesystem::rename(Path("elsewhere/base"), Path("elsewhere/other"));
@@ -148,14 +142,14 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
                                  R"({"id": 2, "text": "a joy", "adapter": "kind"}\n)"
                                  R"({"id": 3, "text": "a dull movie", "adapter": "mood"}\n' | )");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), 3u);
   const char* labels[] = {"positive", "joy", "negative"};
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(lines[i]["id"], i + 1);
     EXPECT_EQ(lines[i]["label"], labels[i]);
   }
-  const auto alone = Lines(RunCloze("predict --model " + Path("kind"), "echo 'a joy' | ").out);
+  const auto alone = JsonLines(RunCloze("predict --model " + Path("kind"), "echo 'a joy' | ").out);
   EXPECT_NEAR(lines[1]["score"].get<double>(), alone[0]["score"].get<double>(), 1e-6);
   ExpectError("predict" + both,
       R"(printf '{"text": "a", "adapter": "mood"}\n{"text": "b", "adapter": "modd"}\n' | )", 65,

@@ -20,19 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string Content(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
-
-std::vector<std::string> Lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 // A safetensors file of f32 and i32 tensors, read without the product's reader.
 struct Tensors {
   json header;
@@ -113,10 +100,9 @@ class CompatibilityTest : public testing::Test {
 };
 
 TEST_F(CompatibilityTest, ModelsAnswerAsTheyDid) {
-  const std::vector<std::string> cases = Lines(Content(Path("expected/cases.jsonl")));
+  const std::vector<json> cases = JsonLines(Content(Path("expected/cases.jsonl")));
   ASSERT_EQ(cases.size(), 28);
-  for (const std::string& line : cases) {
-    const json expected = json::parse(line);
+  for (const json& expected : cases) {
     std::string arguments;
     for (const std::string argument : expected["arguments"])
       arguments += argument == "runs/lora" ? kAdapter : " '" + argument + "'";
@@ -129,9 +115,7 @@ TEST_F(CompatibilityTest, ModelsAnswerAsTheyDid) {
       std::filesystem::remove(Path("encoded"));
       continue;
     }
-    json lines = json::array();
-    for (const std::string& out : Lines(r.out)) lines.push_back(json::parse(out));
-    ExpectIncludes(expected["lines"], lines, "line");
+    ExpectIncludes(expected["lines"], JsonLines(r.out), "line");
   }
 }
 
@@ -141,8 +125,8 @@ TEST_F(CompatibilityTest, FoldersAreSound) {
     const RunResult r =
         Run("verify runs/" + run.path().filename().string() + " --model runs/pre_norm");
     EXPECT_EQ(r.exit, 0) << r.err;
-    for (const std::string& line : Lines(r.out)) {
-      EXPECT_EQ(json::parse(line)["sound"], true) << line;
+    for (const json& line : JsonLines(r.out)) {
+      EXPECT_EQ(line["sound"], true) << line;
       ++count;
     }
   }
@@ -156,11 +140,10 @@ TEST_F(CompatibilityTest, TheAdapterMergesIntoItsBase) {
                   merged = Run("predict --model merged data/new.txt");
   ASSERT_EQ(adapter.exit, 0) << adapter.err;
   ASSERT_EQ(merged.exit, 0) << merged.err;
-  const auto a = Lines(adapter.out), b = Lines(merged.out);
+  const std::vector<json> a = JsonLines(adapter.out), b = JsonLines(merged.out);
   ASSERT_EQ(a.size(), 4);
   ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i)
-    ExpectIncludes(json::parse(a[i]), json::parse(b[i]), "line");
+  for (size_t i = 0; i < a.size(); ++i) ExpectIncludes(a[i], b[i], "line");
 }
 
 std::vector<std::string> FilesOf(const std::string& folder) {

@@ -20,13 +20,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-std::vector<json> Lines(const std::string& text) {
-  std::vector<json> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
-}
-
 // Made once: text, labelled data, and the runs that learn from them.
 class ProgramTest : public testing::Test {
  protected:
@@ -80,7 +73,7 @@ TEST_F(ProgramTest, FillsMasks) {
   const RunResult r = RunCloze("fill-mask --model " + Path("mlm"),
       "printf 'The good <mask> was a great joy to see.\\na [MASK] waste of [MASK].\\n' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[0]["masks"][0][0]["token"], "film");
   EXPECT_EQ(lines[1]["masks"].size(), 2);
@@ -88,15 +81,15 @@ TEST_F(ProgramTest, FillsMasks) {
   const RunResult brackets =
       RunCloze("fill-mask --model " + Path("mlm") + " '[MASK], a [MASK]' 'a [MASK] joy'");
   ASSERT_EQ(brackets.exit, 0) << brackets.err;
-  ASSERT_EQ(Lines(brackets.out).size(), 2);
-  EXPECT_EQ(Lines(brackets.out)[0]["masks"].size(), 2);
+  ASSERT_EQ(JsonLines(brackets.out).size(), 2);
+  EXPECT_EQ(JsonLines(brackets.out)[0]["masks"].size(), 2);
 }
 
 TEST_F(ProgramTest, PredictsAndEvaluates) {
   const RunResult r = RunCloze(
       "predict --model " + Path("classifier"), "printf 'a great film\\na dull movie\\n' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[0]["label"], "positive");
   EXPECT_EQ(lines[1]["label"], "negative");
@@ -117,7 +110,7 @@ TEST_F(ProgramTest, JsonLinesKeepTheirIdsAndBadOnesAreNamed) {
       R"(printf '{"id": 7, "text": "a great film"}\n{"id": "x", "ids": [2, 20, 3]}\n{"text": 5}\n' | )");
   EXPECT_EQ(r.exit, 65);
   EXPECT_THAT(r.err, HasSubstr("standard input:3"));
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[0]["id"], 7);
   EXPECT_EQ(lines[1]["id"], "x");
@@ -140,7 +133,7 @@ TEST_F(ProgramTest, SeveralLabelsOfEachText) {
   const RunResult r = RunCloze("predict --model " + Path("several"),
       "printf 'a great joy\\na dull waste of time\\nthe\\n' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   EXPECT_EQ(lines[0]["labels"], json({"good", "short"}));
   EXPECT_EQ(lines[1]["labels"], json({"bad"}));
   EXPECT_EQ(lines[2]["labels"], json::array());
@@ -171,7 +164,7 @@ TEST_F(ProgramTest, ANumberForEachPairOfTexts) {
   const std::string predict = "predict --model " + Path("number");
   const RunResult r = RunCloze(predict, "printf 'a great joy\\tgreat\\n' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
-  EXPECT_TRUE(Lines(r.out)[0]["score"].is_number());
+  EXPECT_TRUE(JsonLines(r.out)[0]["score"].is_number());
   const RunResult j = RunCloze(predict + " --input-format jsonl",
       R"(printf '{"text": "a great joy", "text_pair": "great"}\n{"text": "x"}\n' | )");
   EXPECT_EQ(j.exit, 65);
@@ -302,7 +295,7 @@ TEST_F(ProgramTest, TagsSliceBackWhateverTheText) {
   const RunResult r =
       RunCloze("tag --format jsonl --model " + Path("tagger") + " " + Path("random.jsonl"));
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), texts.size());
   for (size_t n = 0; n < lines.size(); ++n) {
     const std::string text = lines[n]["text"];
@@ -334,7 +327,7 @@ TEST_F(ProgramTest, TagsSliceBackWhateverTheText) {
 TEST_F(ProgramTest, LooksInside) {
   const RunResult n = RunCloze("neighbors --model " + Path("mlm") + " --top 3 film Bad");
   ASSERT_EQ(n.exit, 0) << n.err;
-  const auto lines = Lines(n.out);
+  const auto lines = JsonLines(n.out);
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[1]["token"], "bad");
   ASSERT_EQ(lines[0]["neighbors"].size(), 3);
@@ -355,7 +348,7 @@ TEST_F(ProgramTest, LooksInside) {
       dot(film, near) / std::sqrt(dot(film, film) * dot(near, near)), 1e-5);
   const RunResult a = RunCloze("analogy --model " + Path("mlm") + " good film bad");
   ASSERT_EQ(a.exit, 0) << a.err;
-  EXPECT_EQ(Lines(a.out)[0]["neighbors"].size(), 10);
+  EXPECT_EQ(JsonLines(a.out)[0]["neighbors"].size(), 10);
   const RunResult unknown = RunCloze("analogy --model " + Path("mlm") + " good moviee bad");
   EXPECT_EQ(unknown.exit, 65);
   EXPECT_THAT(unknown.err, HasSubstr("\"moviee\" is not one token of the vocabulary (it is"));
@@ -477,7 +470,7 @@ TEST(Bench, PrintsALineForEachCase) {
       "--steps 2 --warmup 1 --compute f32 --json "
       "--megabytes 0.05 --profile --threads 1");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), 6);
   const std::pair<std::string, std::string> expected[] = {{"mlm_train", "tiny/v300"},
       {"finetune_cls", "tiny/sst2"}, {"infer_cls", "tiny"}, {"wordpiece_train", "v300"},
@@ -495,7 +488,7 @@ TEST(Bench, TrainsDecoders) {
                                "/tests/golden/gpt2_causal_lm/config.json --vocab 100 --batch 1 "
                                "--seq 8 --steps 1 --warmup 0 --json");
   ASSERT_EQ(r.exit, 0) << r.err;
-  EXPECT_EQ(Lines(r.out).at(0)["work"], "clm_train");
+  EXPECT_EQ(JsonLines(r.out).at(0)["work"], "clm_train");
 }
 
 TEST(Bench, SaysWhatIsWrong) {
@@ -530,7 +523,7 @@ TEST(GoldenPrediction, EqualsPyTorch) {
   const RunResult r = RunCloze(
       "predict --input-format ids --compute f32 --model " + folder, "printf '" + input + "' | ");
   ASSERT_EQ(r.exit, 0) << r.err;
-  const auto lines = Lines(r.out);
+  const auto lines = JsonLines(r.out);
   ASSERT_EQ(lines.size(), 3);
   for (int s = 0; s < 3; ++s) {
     double sum = 0;

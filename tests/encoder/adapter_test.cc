@@ -14,6 +14,7 @@
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
+#include "tests/encoder/small_config.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -23,22 +24,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-ModelConfig Config(HeadKind head = HeadKind::kSequenceClassification, const char* family = "bert") {
-  ModelConfig config;
-  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
-  config.intermediate = 16, config.max_positions = 12;
-  config.family = FindFamily(family);
-  config.position_offset = config.family->positions_after_pad ? 1 : 0;
-  if (config.family->gated) config.positions = Positions::kRotary;
-  if (family == std::string("modernbert")) config.window = 4, config.local = {false, true};
-  if (config.family->keys.token_types == nullptr) config.token_types = 0;
-  if (config.family->keys.embedding != nullptr) config.embedding = 4;
-  if (config.family->keys.groups != nullptr) config.groups = 1;
-  config.head = head;
-  config.pooler = head == HeadKind::kSequenceClassification;
-  if (head != HeadKind::kMaskedLm) config.labels = {"a", "b", "c"};
-  return config;
-}
+ModelConfig Classifier() { return SmallConfig(HeadKind::kSequenceClassification); }
 
 TrainableSpec Lora(std::vector<LoraSpec::Target> targets = {}) {
   TrainableSpec spec;
@@ -114,7 +100,7 @@ class AdapterTest : public testing::Test {
 };
 
 TEST_F(AdapterTest, HasTheNamesOfPeft) {
-  Make(Config(), Lora());
+  Make(Classifier(), Lora());
   const auto reader = SafetensorsReader::Open(Path("adapter/adapter_model.safetensors"));
   ASSERT_TRUE(reader.ok()) << reader.status();
   std::vector<std::string> names;
@@ -141,7 +127,7 @@ TEST_F(AdapterTest, HasTheNamesOfPeft) {
 }
 
 TEST_F(AdapterTest, NamesItsBaseRelativeToItsFolder) {
-  Make(Config(), Lora({LoraSpec::QUERY}));
+  Make(Classifier(), Lora({LoraSpec::QUERY}));
   EXPECT_EQ(*BaseOf(Path("adapter")), Path("adapter/../base"));
   json config = ReadJson("adapter/adapter_config.json");
   const std::string hint = "give both: --model BASE --adapter ";
@@ -162,13 +148,13 @@ TEST_F(AdapterTest, NamesItsBaseRelativeToItsFolder) {
 }
 
 TEST_F(AdapterTest, TargetsMatchNoOtherLayer) {
-  Make(Config(), Lora({LoraSpec::OUTPUT, LoraSpec::KEY}));
+  Make(Classifier(), Lora({LoraSpec::OUTPUT, LoraSpec::KEY}));
   EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"],
       json({"key", "0.output.dense", "1.output.dense"}));
-  Make(Config(), Lora({LoraSpec::OUTPUT, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE}));
+  Make(Classifier(), Lora({LoraSpec::OUTPUT, LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE}));
   EXPECT_EQ(ReadJson("adapter/adapter_config.json")["target_modules"],
       json({"intermediate.dense", "output.dense"}));
-  Make(Config(), Lora({LoraSpec::ATTENTION_OUTPUT}));
+  Make(Classifier(), Lora({LoraSpec::ATTENTION_OUTPUT}));
   EXPECT_EQ(
       ReadJson("adapter/adapter_config.json")["target_modules"], json({"attention.output.dense"}));
 }
@@ -178,7 +164,7 @@ TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
            "albert", "nomic_bert"}) {
     for (const HeadKind head :
         {HeadKind::kSequenceClassification, HeadKind::kTokenTagging, HeadKind::kMaskedLm}) {
-      const ModelConfig config = Config(head, family);
+      const ModelConfig config = SmallConfig(head, family);
       TrainableSpec spec = Lora({LoraSpec::QUERY, LoraSpec::KEY, LoraSpec::VALUE,
           LoraSpec::ATTENTION_OUTPUT, LoraSpec::INTERMEDIATE, LoraSpec::OUTPUT});
       spec.mutable_lora()->set_rslora(true);
@@ -229,8 +215,8 @@ TEST_F(AdapterTest, TogetherBesideAndMergedGiveTheSameNumbers) {
 }
 
 TEST_F(AdapterTest, StartsAsItsBase) {
-  Make(Config(), Lora());
-  Model base(Config(), false), fresh_lora(Config(), true, Lora());
+  Make(Classifier(), Lora());
+  Model base(Classifier(), false), fresh_lora(Classifier(), true, Lora());
   std::vector<std::string> fresh;
   ASSERT_TRUE(base.Load(Path("base"), 0, &fresh).ok());
   ASSERT_TRUE(fresh_lora.Load(Path("base"), 0, &fresh).ok());
@@ -248,13 +234,13 @@ TEST_F(AdapterTest, StartsAsItsBase) {
 }
 
 TEST_F(AdapterTest, ReadsOneOfPeftItself) {
-  const auto model = Make(Config(), Lora());
+  const auto model = Make(Classifier(), Lora());
   std::filesystem::remove(Path("adapter/config.json"));
   WriteJson("adapter/adapter_config.json",
       {{"peft_type", "LORA"}, {"task_type", "SEQ_CLS"}, {"r", 3}, {"lora_alpha", 6},
           {"target_modules", {"query", "value"}}, {"base_model_name_or_path", nullptr},
           {"inference_mode", true}});
-  const auto adapter = Open(Config(HeadKind::kMaskedLm));
+  const auto adapter = Open(SmallConfig(HeadKind::kMaskedLm));
   ASSERT_TRUE(adapter.ok()) << adapter.status();
   EXPECT_THAT(adapter->config().labels, ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
   Model together(*adapter);
@@ -265,33 +251,33 @@ TEST_F(AdapterTest, ReadsOneOfPeftItself) {
 }
 
 TEST_F(AdapterTest, RefusesOtherBases) {
-  Make(Config(), Lora());
-  ModelConfig other = Config();
+  Make(Classifier(), Lora());
+  ModelConfig other = Classifier();
   other.hidden = 16;
   ExpectRefused(
       Open(other).status(), Exit::kMismatch, "another base: hidden_size is 8, expected 16");
   std::filesystem::remove(Path("adapter/config.json"));
   ExpectRefused(Open(other).status(), Exit::kMismatch, "shape [");
-  other = Config();
+  other = Classifier();
   other.layers = 1;
   ExpectRefused(Open(other).status(), Exit::kMismatch,
       "bert.encoder.layer.1.attention.self.query.lora_A.weight: the base has no such module");
-  const auto adapter = Open(Config());
+  const auto adapter = Open(Classifier());
   ASSERT_TRUE(adapter.ok());
-  Model strange(Config(), false);
+  Model strange(Classifier(), false);
   strange.Initialize(2);
-  ExpectRefused(adapter->CheckBase(HashParams(strange.params(), Config())), Exit::kMismatch,
+  ExpectRefused(adapter->CheckBase(HashParams(strange.params(), Classifier())), Exit::kMismatch,
       "not those that it was trained on");
 }
 
 TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
-  Make(Config(), Lora());
+  Make(Classifier(), Lora());
   const json good = ReadJson("adapter/adapter_config.json");
   const auto refused = [&](const char* field, const json& value, Exit exit, const char* part) {
     json bad = good;
     bad[field] = value;
     WriteJson("adapter/adapter_config.json", bad);
-    ExpectRefused(Open(Config()).status(), exit, part);
+    ExpectRefused(Open(Classifier()).status(), exit, part);
   };
   refused("r", 0, Exit::kData, "r: expected a whole number from 1 to 65536, found 0");
   refused("r", "8", Exit::kData, "r: expected a whole number from 1 to 65536, found \"8\"");
@@ -309,9 +295,9 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
   labels["id2label"] = {{"0", "x"}, {"1", "y"}};
   labels["label2id"] = {{"x", 0}, {"y", 1}};
   WriteJson("adapter/config.json", labels);
-  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "expected shape [2], found [3]");
+  ExpectRefused(Open(Classifier()).status(), Exit::kMismatch, "expected shape [2], found [3]");
   WriteJson("adapter/config.json", fitting);
-  EXPECT_TRUE(Open(Config()).ok());
+  EXPECT_TRUE(Open(Classifier()).ok());
 
   const std::vector<float> values(64, 0.5f);
   const auto write = [&](const std::string& name, std::vector<int64_t> shape) {
@@ -320,23 +306,24 @@ TEST_F(AdapterTest, RefusesWhatDoesNotFit) {
                     .ok());
   };
   write("base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight", {3, 8});
-  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "only one of lora_A and lora_B");
+  ExpectRefused(Open(Classifier()).status(), Exit::kMismatch, "only one of lora_A and lora_B");
   write("base_model.model.bert.encoder.layer.0.output.dense.weight", {8, 8});
-  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "cannot be used");
+  ExpectRefused(Open(Classifier()).status(), Exit::kMismatch, "cannot be used");
   write("classifier.weight", {3, 8});
-  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "base_model.model.");
+  ExpectRefused(Open(Classifier()).status(), Exit::kMismatch, "base_model.model.");
   write("base_model.model.classifier.weight", {3, 8});
-  ExpectRefused(Open(Config()).status(), Exit::kMismatch, "holds no LoRA");
+  ExpectRefused(Open(Classifier()).status(), Exit::kMismatch, "holds no LoRA");
   std::filesystem::remove(Path("adapter/adapter_model.safetensors"));
-  ExpectRefused(Open(Config()).status(), Exit::kNoInput, "adapter_model.safetensors");
+  ExpectRefused(Open(Classifier()).status(), Exit::kNoInput, "adapter_model.safetensors");
   std::filesystem::remove(Path("adapter/adapter_config.json"));
-  ExpectRefused(Open(Config()).status(), Exit::kNoInput, "adapter_config.json");
-  Make(Config(), Lora(), "again");
+  ExpectRefused(Open(Classifier()).status(), Exit::kNoInput, "adapter_config.json");
+  Make(Classifier(), Lora(), "again");
   ExpectRefused(LoadConfig(Path("again")).status(), Exit::kMismatch, "cloze merge");
 }
 
 TEST(Trainable, ChoosesByLayer) {
-  const ModelConfig post = Config(), pre = Config(HeadKind::kMaskedLm, "roberta-prelayernorm");
+  const ModelConfig post = Classifier(),
+                    pre = SmallConfig(HeadKind::kMaskedLm, "roberta-prelayernorm");
   const auto layer = [](const ModelConfig& config, const char* name) {
     const Model model(config, true, Lora());
     const ParamId id = model.params().Find(name, 0);

@@ -14,6 +14,7 @@
 #include "encoder/modules/encoder.h"
 #include "encoder/modules/head.h"
 #include "tests/core/tensor/half_values.h"
+#include "tests/encoder/small_config.h"
 #include "tests/test_folder.h"
 
 namespace cloze {
@@ -24,18 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-ModelConfig Config(HeadKind head = HeadKind::kMaskedLm, const char* family = "bert") {
-  ModelConfig config;
-  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
-  config.intermediate = 16, config.max_positions = 12;
-  config.family = FindFamily(family);
-  config.position_offset = config.pre_norm() ? 1 : 0;
-  config.head = head;
-  config.pooler = head == HeadKind::kSequenceClassification;
-  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
-    config.labels = {"a", "b", "c"};
-  return config;
-}
+ModelConfig MaskedLm() { return SmallConfig(HeadKind::kMaskedLm); }
 
 // The parameters of a model, as its modules declare them.
 struct Params {
@@ -86,7 +76,7 @@ TEST_F(ModelFolderTest, SavesAndLoadsEveryKind) {
     for (const auto head : {HeadKind::kNone, HeadKind::kMaskedLm, HeadKind::kSequenceClassification,
              HeadKind::kTokenTagging}) {
       for (const bool pooler : {false, true}) {
-        ModelConfig config = Config(head, family);
+        ModelConfig config = SmallConfig(head, family);
         config.pooler = pooler;
         const Params saved(config);
         ASSERT_TRUE(SaveWeights(folder_, config, saved.store).ok());
@@ -109,7 +99,7 @@ TEST_F(ModelFolderTest, SavesAndLoadsEveryKind) {
 }
 
 TEST_F(ModelFolderTest, ReadsOldSpellings) {
-  const ModelConfig config = Config();
+  const ModelConfig config = MaskedLm();
   const Params saved(config);
   const std::vector<int64_t> ids = {0, 1, 2};
   Rewrite(saved, [&](std::vector<TensorData>* tensors) {
@@ -137,20 +127,20 @@ TEST_F(ModelFolderTest, ReadsOldSpellings) {
 }
 
 TEST_F(ModelFolderTest, ReadsTheBiasWhereOnlyTheDecoderHasIt) {
-  const Params saved(Config());
+  const Params saved(MaskedLm());
   Rewrite(saved, [](std::vector<TensorData>* tensors) {
     Tensor(tensors, "cls.predictions.bias")->name = "cls.predictions.decoder.bias";
   });
-  Params loaded(Config());
+  Params loaded(MaskedLm());
   loaded.store.values()[loaded.store.param(loaded.store.Find("cls.predictions.bias")).offset] = -9;
   LoadReport report;
-  ASSERT_TRUE(LoadWeights(folder_, Config(), &loaded.store, &report).ok());
+  ASSERT_TRUE(LoadWeights(folder_, MaskedLm(), &loaded.store, &report).ok());
   EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_EQ(loaded.value("cls.predictions.bias"), saved.value("cls.predictions.bias"));
 }
 
 TEST_F(ModelFolderTest, ReadsSixteenBitWeights) {
-  const ModelConfig config = Config();
+  const ModelConfig config = MaskedLm();
   const Params saved(config);
   for (const FileType type : {FileType::kF16, FileType::kBf16}) {
     std::vector<std::vector<uint16_t>> bits;
@@ -179,7 +169,7 @@ TEST_F(ModelFolderTest, ReadsSixteenBitWeights) {
 }
 
 TEST_F(ModelFolderTest, ListsEveryDisagreement) {
-  const ModelConfig config = Config();
+  const ModelConfig config = MaskedLm();
   const Params saved(config);
   const std::vector<int64_t> ids(8);
   Rewrite(saved, [&](std::vector<TensorData>* tensors) {
@@ -205,7 +195,7 @@ TEST_F(ModelFolderTest, ListsEveryDisagreement) {
 }
 
 TEST_F(ModelFolderTest, RefusesAnOutputLayerThatIsNotTied) {
-  const ModelConfig config = Config();
+  const ModelConfig config = MaskedLm();
   const Params saved(config);
   std::vector<float> other = saved.value("bert.embeddings.word_embeddings.weight");
   other[5] += 0.5f;
@@ -220,16 +210,17 @@ TEST_F(ModelFolderTest, RefusesAnOutputLayerThatIsNotTied) {
       HasSubstr(
           "cls.predictions.decoder.weight: differs from bert.embeddings.word_embeddings.weight"));
   // Without that head it does not matter.
-  Params tagger(Config(HeadKind::kTokenTagging));
-  ASSERT_TRUE(LoadWeights(folder_, Config(HeadKind::kTokenTagging), &tagger.store, &report).ok());
+  Params tagger(SmallConfig(HeadKind::kTokenTagging));
+  ASSERT_TRUE(
+      LoadWeights(folder_, SmallConfig(HeadKind::kTokenTagging), &tagger.store, &report).ok());
   EXPECT_THAT(report.missing, UnorderedElementsAre("classifier.weight", "classifier.bias"));
   EXPECT_THAT(report.ignored, ::testing::Contains("cls.predictions.decoder.weight"));
 }
 
 TEST_F(ModelFolderTest, NamesWhatIsNewForAnotherTask) {
-  const Params saved(Config());
-  ASSERT_TRUE(SaveWeights(folder_, Config(), saved.store).ok());
-  const ModelConfig config = Config(HeadKind::kSequenceClassification);
+  const Params saved(MaskedLm());
+  ASSERT_TRUE(SaveWeights(folder_, MaskedLm(), saved.store).ok());
+  const ModelConfig config = SmallConfig(HeadKind::kSequenceClassification);
   Params loaded(config);
   const std::vector<float> before = loaded.value("classifier.weight");
   LoadReport report;
@@ -242,9 +233,9 @@ TEST_F(ModelFolderTest, NamesWhatIsNewForAnotherTask) {
 }
 
 TEST_F(ModelFolderTest, RefusesConfigsLargerThanTheWeights) {
-  const Params saved(Config());
-  ASSERT_TRUE(SaveWeights(folder_, Config(), saved.store).ok());
-  ModelConfig huge = Config();
+  const Params saved(MaskedLm());
+  ASSERT_TRUE(SaveWeights(folder_, MaskedLm(), saved.store).ok());
+  ModelConfig huge = MaskedLm();
   huge.vocab = 90'000'000, huge.hidden = 16384;
   ASSERT_TRUE(WriteFileAtomically(JoinPath(folder_, "config.json"), FormatConfig(huge)).ok());
   EXPECT_EQ(ExitOf(LoadConfig(folder_).status()), Exit::kMismatch);
@@ -253,14 +244,14 @@ TEST_F(ModelFolderTest, RefusesConfigsLargerThanTheWeights) {
 }
 
 TEST_F(ModelFolderTest, NeverSavesNan) {
-  Params params(Config());
-  ASSERT_TRUE(SaveWeights(folder_, Config(), params.store).ok());
+  Params params(MaskedLm());
+  ASSERT_TRUE(SaveWeights(folder_, MaskedLm(), params.store).ok());
   params.store.values()[3] = NAN;
-  EXPECT_EQ(ExitOf(SaveWeights(folder_, Config(), params.store)), Exit::kInternal);
+  EXPECT_EQ(ExitOf(SaveWeights(folder_, MaskedLm(), params.store)), Exit::kInternal);
   EXPECT_EQ(ListDirectory(folder_)->size(), 2);
   LoadReport report;
-  EXPECT_TRUE(
-      LoadWeights(folder_, Config(), &params.store, &report).ok());  // the old file is still there
+  EXPECT_TRUE(LoadWeights(folder_, MaskedLm(), &params.store, &report)
+                  .ok());  // the old file is still there
 }
 
 TEST(GoldenFolders, LoadWithoutRest) {

@@ -9,7 +9,6 @@
 namespace cloze {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using testing::HasSubstr;
 
 double Get(const MetricResults& results, const std::string& name) {
@@ -25,7 +24,7 @@ std::vector<std::string> Names(const MetricResults& results) {
 }
 
 // scikit-learn's own example: y_true = [2, 0, 2, 2, 0, 1], y_pred = [0, 0, 2, 2, 0, 2].
-ClassificationMetric Example() {
+ClassificationMetric SixAnswers() {
   ClassificationMetric metric({"ant", "bird", "cat"});
   const int truth[] = {2, 0, 2, 2, 0, 1}, predicted[] = {0, 0, 2, 2, 0, 2};
   for (int i = 0; i < 6; ++i) metric.Add(truth[i], predicted[i]);
@@ -33,8 +32,8 @@ ClassificationMetric Example() {
 }
 
 TEST(ClassificationMetric, LabelsThatTheModelLacksAreWrong) {
-  EXPECT_THAT(Example().Results().ToJson(), testing::Not(HasSubstr("unseen_labels")));
-  ClassificationMetric metric = Example();
+  EXPECT_THAT(SixAnswers().Results().ToJson(), testing::Not(HasSubstr("unseen_labels")));
+  ClassificationMetric metric = SixAnswers();
   metric.Add(3, 0);
   metric.Add(3, 1);
   const MetricResults results = metric.Results();
@@ -45,15 +44,15 @@ TEST(ClassificationMetric, LabelsThatTheModelLacksAreWrong) {
 }
 
 TEST(ClassificationMetric, CountsAsByHand) {
-  const MetricResults results = Example().Results();
+  const MetricResults results = SixAnswers().Results();
   EXPECT_NEAR(Get(results, "accuracy"), 4.0 / 6, 1e-12);
   EXPECT_NEAR(Get(results, "macro_f1"), (0.8 + 0 + 2.0 / 3) / 3, 1e-12);
   // c = 4, s = 6, t = (2, 1, 3), p = (3, 0, 3): (24 - 15) / sqrt((36 - 18) (36 - 14)).
   EXPECT_NEAR(Get(results, "mcc"), 9 / std::sqrt(18.0 * 22), 1e-12);
   EXPECT_EQ(Get(results, ""), Get(results, "accuracy"));
-  const Json json = Json::parse(results.ToJson());
-  EXPECT_EQ(json["confusion"]["counts"], Json::parse("[[2,0,0],[0,0,1],[1,0,2]]"));
-  EXPECT_EQ(json["confusion"]["labels"], Json::parse(R"(["ant","bird","cat"])"));
+  const OrderedJson json = OrderedJson::parse(results.ToJson());
+  EXPECT_EQ(json["confusion"]["counts"], OrderedJson::parse("[[2,0,0],[0,0,1],[1,0,2]]"));
+  EXPECT_EQ(json["confusion"]["labels"], OrderedJson::parse(R"(["ant","bird","cat"])"));
   EXPECT_EQ(json["per_class"][0]["label"], "ant");
   EXPECT_NEAR(json["per_class"][0]["precision"].get<double>(), 2.0 / 3, 1e-12);
   EXPECT_NEAR(json["per_class"][0]["recall"].get<double>(), 1, 1e-12);
@@ -90,7 +89,7 @@ TEST(ClassificationMetric, OneSidedPredictionsHaveNoCorrelation) {
 TEST(ClassificationMetric, NothingCountedIsNull) {
   const MetricResults results = ClassificationMetric({"a", "b"}).Results();
   EXPECT_TRUE(std::isnan(Get(results, "accuracy")));
-  EXPECT_TRUE(Json::parse(results.ToJson())["accuracy"].is_null());
+  EXPECT_TRUE(OrderedJson::parse(results.ToJson())["accuracy"].is_null());
 }
 
 TEST(ClassificationMetric, ManyLabelsStaySmall) {
@@ -98,7 +97,7 @@ TEST(ClassificationMetric, ManyLabelsStaySmall) {
   for (int i = 0; i < 20000; ++i) labels.push_back(std::to_string(i));
   ClassificationMetric metric(labels);
   metric.Add(19999, 3);
-  const Json json = Json::parse(metric.Results().ToJson());
+  const OrderedJson json = OrderedJson::parse(metric.Results().ToJson());
   EXPECT_TRUE(json["confusion"].is_null());
   EXPECT_EQ(json["per_class"].size(), 20000);
 }
@@ -106,11 +105,12 @@ TEST(ClassificationMetric, ManyLabelsStaySmall) {
 TEST(ClassificationMetric, LabelsMayHoldAnyBytes) {
   ClassificationMetric metric({"\"quoted\"\n", "\xFF"});
   metric.Add(0, 1);
-  EXPECT_EQ(Json::parse(metric.Results().ToJson())["confusion"]["labels"][0], "\"quoted\"\n");
+  EXPECT_EQ(
+      OrderedJson::parse(metric.Results().ToJson())["confusion"]["labels"][0], "\"quoted\"\n");
 }
 
 TEST(MetricResults, UnknownNameListsTheKnown) {
-  const absl::Status status = Example().Results().Value("acuracy").status();
+  const absl::Status status = SixAnswers().Results().Value("acuracy").status();
   EXPECT_EQ(ExitOf(status), Exit::kSpec);
   EXPECT_THAT(std::string(status.message()), HasSubstr("accuracy, macro_f1, mcc"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("did you mean \"accuracy\""));
@@ -177,7 +177,7 @@ TEST(MaskedLmMetric, ComputesLossAndBits) {
   EXPECT_NEAR(Get(results, "perplexity"), std::exp(2.0), 1e-12);
   EXPECT_NEAR(Get(results, "accuracy"), 0.5, 1e-12);
   EXPECT_NEAR(Get(results, "bits_per_byte"), 2 * 40 / (std::log(2.0) * 150), 1e-12);
-  EXPECT_EQ(Json::parse(results.ToJson())["masked_tokens"], 6);
+  EXPECT_EQ(OrderedJson::parse(results.ToJson())["masked_tokens"], 6);
 }
 
 TEST(MaskedLmMetric, UniformGuessesOverBytesCostEightBits) {
@@ -190,7 +190,7 @@ TEST(MaskedLmMetric, UniformGuessesOverBytesCostEightBits) {
 TEST(MaskedLmMetric, UnknownBytesAreNull) {
   MaskedLmMetric metric;
   metric.Add(1, 0, 1);
-  EXPECT_TRUE(Json::parse(metric.Results().ToJson())["bits_per_byte"].is_null());
+  EXPECT_TRUE(OrderedJson::parse(metric.Results().ToJson())["bits_per_byte"].is_null());
   EXPECT_THAT(metric.Results().ToLine(), testing::Not(HasSubstr("bits_per_byte")));
 }
 
@@ -215,7 +215,7 @@ TEST(TaggingMetric, CountsSpansByType) {
   EXPECT_EQ(Get(results, "span_precision"), 0.5);
   EXPECT_EQ(Get(results, "span_recall"), 0.5);
   EXPECT_NEAR(Get(results, "accuracy"), 0.8, 1e-12);
-  const Json types = Json::parse(results.ToJson())["per_type"];
+  const OrderedJson types = OrderedJson::parse(results.ToJson())["per_type"];
   EXPECT_EQ(types[0]["type"], "MISC");
   EXPECT_EQ(types[0]["f1"], 0.0);
   EXPECT_EQ(types[1]["type"], "PER");
@@ -263,7 +263,7 @@ TEST(TaggingMetric, CountsWordsOfSeveralPiecesAlsoAlone) {
   const MetricResults results = metric.Results();
   EXPECT_EQ(Get(results, "accuracy"), 0.5);
   EXPECT_NEAR(Get(results, "accuracy_multi_piece"), 1.0 / 3, 1e-12);
-  EXPECT_EQ(Json::parse(results.ToJson())["multi_piece_words"], 3);
+  EXPECT_EQ(OrderedJson::parse(results.ToJson())["multi_piece_words"], 3);
 }
 
 TEST(TaggingMetric, OtherLabelsHaveNoSpans) {
@@ -271,7 +271,7 @@ TEST(TaggingMetric, OtherLabelsHaveNoSpans) {
   metric.Add({0, 1, 1}, {0, 1, 0}, {0, 0, 0});
   const MetricResults results = metric.Results();
   EXPECT_EQ(Names(results), (std::vector<std::string>{"accuracy", "macro_f1", "mcc"}));
-  EXPECT_FALSE(Json::parse(results.ToJson()).contains("per_type"));
+  EXPECT_FALSE(OrderedJson::parse(results.ToJson()).contains("per_type"));
 }
 
 }  // namespace

@@ -23,6 +23,13 @@ std::string Content(const std::string& path) {
   return out.str();
 }
 
+std::vector<nlohmann::json> JsonLines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
 std::string TemporaryFolder() {
   static const TestFolder folder;
   static int count = 0;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct RunResult {
 // Runs `cloze <arguments>` in a shell, so that redirections work. `before` precedes the program:
 // "echo hi | ".
 RunResult RunCloze(const std::string& arguments, const std::string& before = "");
+
+// Returns the JSON value of each line of `text`.
+std::vector<nlohmann::json> JsonLines(const std::string& text);
 
 // A running `cloze` with pipes as its standard input and output.
 class Conversation {

@@ -15,16 +15,14 @@ using ::testing::HasSubstr;
 const std::string kFolders = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
 const std::string kScore = "score --model " + kFolders + "post_norm ";
 
-std::vector<json> Lines(const RunResult& result) {
+std::vector<json> Score(const std::string& arguments, const std::string& before = "") {
+  const RunResult result = RunCloze(kScore + arguments, before);
   EXPECT_EQ(result.exit, 0) << result.err;
-  std::vector<json> lines;
-  std::istringstream in(result.out);
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
+  return JsonLines(result.out);
 }
 
 TEST(Score, PrintsTheSumOverTheTokens) {
-  const auto lines = Lines(RunCloze(kScore + "--tokens", "printf 'a b c\\nthe sea\\n' | "));
+  const auto lines = Score("--tokens", "printf 'a b c\\nthe sea\\n' | ");
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[0]["text"], "a b c");
   EXPECT_EQ(lines[0]["token_count"], 3);
@@ -37,7 +35,7 @@ TEST(Score, PrintsTheSumOverTheTokens) {
 }
 
 TEST(Score, TakesIdsWordsAndPairs) {
-  const json ids = Lines(RunCloze(kScore + "--input-format ids", "echo '5 6 7' | "))[0];
+  const json ids = Score("--input-format ids", "echo '5 6 7' | ")[0];
   EXPECT_EQ(ids["ids"], json({5, 6, 7}));
   EXPECT_EQ(ids["token_count"], 3);
   EXPECT_LT(ids["score"], 0);
@@ -48,7 +46,7 @@ TEST(Score, TakesIdsWordsAndPairs) {
                        << "\n"
                        << R"({"text": "a b", "text_pair": "c"})"
                        << "\n";
-  const auto lines = Lines(RunCloze(kScore + texts));
+  const auto lines = Score(texts);
   ASSERT_EQ(lines.size(), 3);
   EXPECT_EQ(lines[0]["score"], lines[1]["score"]);
   EXPECT_EQ(lines[2]["token_count"], 3);
@@ -64,7 +62,7 @@ TEST(Score, CountsPairsByGroup) {
                        << "\n"
                        << R"({"good": "a b", "bad": "a b", "kind": "y"})"
                        << "\n";
-  const auto lines = Lines(RunCloze(kScore + "--pairs --by kind " + pairs));
+  const auto lines = Score("--pairs --by kind " + pairs);
   ASSERT_EQ(lines.size(), 3);
   EXPECT_EQ(lines[0], json::parse(R"({"kind": "x", "pairs": 1, "accuracy": 1, "ties": 0,
                                       "accuracy_with_ties": 1})"));
@@ -72,8 +70,8 @@ TEST(Score, CountsPairsByGroup) {
                                       "accuracy_with_ties": 0.5})"));
   EXPECT_EQ(lines[2]["pairs"], 3);
   std::ofstream(table) << "bad\tgood\na b c a b c\ta b\n";
-  EXPECT_EQ(Lines(RunCloze(kScore + "--pairs " + pairs + " " + table))[0]["pairs"], 4);
-  EXPECT_EQ(Lines(RunCloze(kScore + "--pairs", "cat " + pairs + " | "))[0]["pairs"], 3);
+  EXPECT_EQ(Score("--pairs " + pairs + " " + table)[0]["pairs"], 4);
+  EXPECT_EQ(Score("--pairs", "cat " + pairs + " | ")[0]["pairs"], 3);
 }
 
 TEST(Score, AnswersTheLinesBeforeAWrongOne) {

@@ -1,7 +1,6 @@
 // The components of tokenizer.json that several kinds of tokenizers have: the steps of a normaliser
 // and the post-processor.
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_replace.h"
 #include "core/text/files/formats.h"
 
 namespace cloze {
@@ -58,10 +57,10 @@ absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair
     if (made.text >= 0) ++texts[made.text];
     if (made.text < 0) {
       // The token's own id is what the file puts around texts.
-      std::string escaped = absl::StrReplaceAll(made.token, {{"~", "~0"}, {"/", "~1"}});
-      const Json& ids = file.Get("/post_processor/special_tokens/" + escaped + "/ids");
-      if (ids.size() != 1 || !ids[0].is_number_unsigned() || ids[0] >= tokens.size() ||
-          tokens[ids[0].get<size_t>()] != made.token) {
+      const Json& known = file.Get("/post_processor/special_tokens");
+      const Json& ids = JsonMember(JsonMember(known, made.token.c_str()), "ids");
+      if (!ids.is_array() || ids.size() != 1 || !ids[0].is_number_unsigned() ||
+          ids[0] >= tokens.size() || tokens[ids[0].get<size_t>()] != made.token) {
         return file.Wrong("post_processor: special token ", Quote(made.token),
             ": expected its one id, which must be that of the vocabulary");
       }

@@ -13,7 +13,7 @@
 
 namespace cloze {
 
-// A JSON file, whose values are named by JSON pointers: "/model/type".
+// A JSON file, whose values are named by JSON pointers without escapes: "/model/type".
 class JsonFile {
  public:
   // Reads a file of at most 512 MB with ParseJson.

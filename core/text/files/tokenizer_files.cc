@@ -7,6 +7,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/manifest.h"
 #include "core/text/files/formats.h"
@@ -27,9 +29,15 @@ absl::StatusOr<JsonFile> JsonFile::Parse(const std::string& path, std::string te
 }
 
 const Json& JsonFile::Get(const std::string& pointer) const {
-  static const Json null;
-  const Json::json_pointer at(pointer);
-  return json_.contains(at) ? json_.at(at) : null;
+  const Json* value = &json_;
+  std::vector<std::string> names = absl::StrSplit(pointer, '/');
+  for (size_t i = 1; i < names.size(); ++i) {
+    size_t index;
+    const bool item = value->is_array() && absl::SimpleAtoi(names[i], &index);
+    value =
+        item && index < value->size() ? &(*value)[index] : &JsonMember(*value, names[i].c_str());
+  }
+  return *value;
 }
 
 std::string JsonFile::String(const std::string& pointer) const {

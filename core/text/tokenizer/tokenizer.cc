@@ -243,7 +243,8 @@ void Tokenizer::AddToKey(Hasher* key) const {
 }
 
 bool Tokenizer::SameIds(const Tokenizer& other) const {
-  return data_.tokens == other.data_.tokens && RulesKey(data_) == RulesKey(other.data_);
+  return data_.tokens == other.data_.tokens && RulesKey(data_) == RulesKey(other.data_) &&
+         options() == other.options() && special_.All() == other.special_.All();
 }
 
 }  // namespace cloze

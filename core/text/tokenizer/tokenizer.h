@@ -87,7 +87,8 @@ class Tokenizer {
 
   // Adds everything that determines ids to a cache key.
   void AddToKey(Hasher* key) const;
-  // True if both have the same tokens and split words in the same way.
+  // True if both turn every text into the same ids: same tokens, special ones included, and same
+  // rules.
   bool SameIds(const Tokenizer& other) const;
 
   Tokenizer(const Tokenizer&) = delete;

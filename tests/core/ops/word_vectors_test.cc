@@ -10,22 +10,22 @@ namespace cloze::reference {
 namespace {
 
 // Rows of the table, some of them repeated, in groups of three.
-const std::vector<int32_t> kRows = {4, 0, 2, 1, 4, 4, 3, 2, 0, 5, 1, 2};
+const std::vector<int32_t> kRowIds = {4, 0, 2, 1, 4, 4, 3, 2, 0, 5, 1, 2};
 constexpr int64_t kGroup = 3;
 
 // The sum over rows of -log sigmoid(+-hidden . row).
 Entry NegativeSamplingEntry(int64_t cols) {
   Entry e;
   e.name = absl::StrCat("NegativeSampling_", cols);
-  e.path = {cols + std::ssize(kRows), 6, DType::kF32};
+  e.path = {cols + std::ssize(kRowIds), 6, DType::kF32};
   e.inputs = {{"hidden", Role::kParameter, RandomTable(1, cols, 1)},
       {"table", Role::kParameter, RandomTable(6, cols, 2, 0.3)}};
   e.SetReference([]<typename S>(const Tables<S>& in) {
     using std::exp, std::log;
     Table<S> loss(1, 1);
-    for (size_t i = 0; i < kRows.size(); ++i) {
+    for (size_t i = 0; i < kRowIds.size(); ++i) {
       S score = 0;
-      for (int64_t c = 0; c < in[0].cols; ++c) score += in[0](0, c) * in[1](kRows[i], c);
+      for (int64_t c = 0; c < in[0].cols; ++c) score += in[0](0, c) * in[1](kRowIds[i], c);
       loss(0, 0) += log(S(1) + exp(i % kGroup == 0 ? -score : score));
     }
     return Tables<S>{loss};
@@ -36,13 +36,13 @@ Entry NegativeSamplingEntry(int64_t cols) {
               dhidden = s.arena.NewZero(1, cols, DType::kF32),
               dtable = s.arena.NewZero(6, cols, DType::kF32);
     const float rate = p.dout.empty() ? 0 : -p.dout[0](0, 0);
-    std::vector<float> factors(kRows.size());
+    std::vector<float> factors(kRowIds.size());
     std::vector<RowUpdate> updates;
     for (int i = 0; i < p.backwards; ++i) {
       loss.f32()[0] = static_cast<float>(
-          NegativeSampling(hidden, table, kRows, kGroup, rate, absl::MakeSpan(factors), dhidden));
+          NegativeSampling(hidden, table, kRowIds, kGroup, rate, absl::MakeSpan(factors), dhidden));
       updates.clear();
-      for (size_t j = 0; j < kRows.size(); ++j) updates.push_back({kRows[j], 0, factors[j]});
+      for (size_t j = 0; j < kRowIds.size(); ++j) updates.push_back({kRowIds[j], 0, factors[j]});
       AddRows(updates, hidden, dtable);
     }
     Result r = {{Workspace::Get(loss)}, {}};
@@ -56,12 +56,12 @@ Entry NegativeSamplingEntry(int64_t cols) {
 Entry SumTableRowsEntry(int64_t cols) {
   Entry e;
   e.name = absl::StrCat("SumTableRows_", cols);
-  e.path = {std::ssize(kRows), 1, DType::kF32};
+  e.path = {std::ssize(kRowIds), 1, DType::kF32};
   e.gradients = false;
   e.inputs = {{"table", Role::kParameter, RandomTable(6, cols, 2)}};
   e.reference = [=](const Tables<double>& in) {
     Table<double> sum(1, cols);
-    for (const int32_t row : kRows) {
+    for (const int32_t row : kRowIds) {
       for (int64_t c = 0; c < cols; ++c) sum(0, c) += in[0](row, c);
     }
     return Tables<double>{sum};
@@ -69,7 +69,7 @@ Entry SumTableRowsEntry(int64_t cols) {
   e.run = [=](const Inputs& p) {
     Workspace s(p.type);
     const Mat table = s.Put(p.inputs[0]), sum = s.New(1, cols);
-    SumTableRows(table, kRows, sum);
+    SumTableRows(table, kRowIds, sum);
     return Result{{Workspace::Get(sum)}, {}};
   };
   return e;

@@ -14,6 +14,7 @@
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/text/unicode/unicode.h"
+#include "tests/core/text/encoding_json.h"
 
 namespace cloze {
 namespace {
@@ -94,12 +95,6 @@ class ByteLevel : public testing::Test {
   std::string folder_;
 };
 
-Json Spans(const std::vector<Span>& spans) {
-  Json result = Json::array();
-  for (const Span& span : spans) result.push_back({span.begin, span.end});
-  return result;
-}
-
 // Do byte and code-point offsets name the same places of the text (of each word)?
 void CheckBytes(
     const Encoding& e, const std::vector<std::string>& texts, const std::vector<size_t>& text_of) {
@@ -155,7 +150,7 @@ TEST_F(ByteLevel, EncodesAsHuggingFace) {
                                                   : 0);
     }
     EXPECT_EQ(Json(e.ids), c["ids"]) << line;
-    EXPECT_EQ(Spans(e.chars), c["offsets"]) << line;
+    EXPECT_EQ(SpansJson(e.chars), c["offsets"]) << line;
     EXPECT_EQ(words, c["word_ids"]) << line;
     EXPECT_EQ(tokenizer.Decode(e.ids), c["decoded"].get<std::string>()) << line;
     EXPECT_EQ(e.types, std::vector<int32_t>(e.ids.size(), 0));

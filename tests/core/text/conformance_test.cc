@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "tests/core/text/encoding_json.h"
 
 namespace cloze {
 namespace {
@@ -53,18 +54,6 @@ class Conformance : public testing::TestWithParam<Source> {
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;
 };
 
-Json Spans(const std::vector<Span>& spans) {
-  Json result = Json::array();
-  for (const Span& span : spans) result.push_back({span.begin, span.end});
-  return result;
-}
-
-Json Words(const Encoding& encoding) {
-  Json result = Json::array();
-  for (const int32_t word : encoding.words) result.push_back(word < 0 ? Json() : Json(word));
-  return result;
-}
-
 TEST_P(Conformance, Cases) {
   for (const std::string& name : GetParam().names) {
     const Tokenizer& tokenizer = Get(name);
@@ -75,16 +64,16 @@ TEST_P(Conformance, Cases) {
       Json tokens = Json::array();
       for (const int32_t id : encoding.ids) tokens.push_back(tokenizer.token(id));
       const bool same = Json(encoding.ids) == expected["ids"] && tokens == expected["tokens"] &&
-                        Spans(encoding.chars) == expected["offsets"] &&
-                        Spans(encoding.bytes) == expected["byte_offsets"] &&
-                        Words(encoding) == expected["word_ids"];
+                        SpansJson(encoding.chars) == expected["offsets"] &&
+                        SpansJson(encoding.bytes) == expected["byte_offsets"] &&
+                        WordsJson(encoding.words) == expected["word_ids"];
       differing[category] += !same;
       EXPECT_TRUE(same) << name << " " << expected["id"] << " " << expected["text"] << "\n"
                         << tokens << "\n"
                         << expected["tokens"] << "\n"
-                        << Spans(encoding.chars) << "\n"
+                        << SpansJson(encoding.chars) << "\n"
                         << expected["offsets"] << "\n"
-                        << Words(encoding) << "\n"
+                        << WordsJson(encoding.words) << "\n"
                         << expected["word_ids"];
       std::vector<int32_t> ids;
       tokenizer.AppendIds(text, &ids);
@@ -114,7 +103,7 @@ TEST_P(Conformance, PairsAndTruncation) {
     }
     EXPECT_EQ(Json(encoding.ids), expected["ids"]) << expected["id"];
     EXPECT_EQ(Json(encoding.types), expected["token_type_ids"]) << expected["id"];
-    EXPECT_EQ(Spans(encoding.chars), expected["offsets"]) << expected["id"];
+    EXPECT_EQ(SpansJson(encoding.chars), expected["offsets"]) << expected["id"];
   }
 }
 
@@ -123,8 +112,8 @@ TEST_P(Conformance, PresplitWords) {
     const Encoding encoding =
         Get(expected["vocab"]).EncodeWords(expected["words"].get<std::vector<std::string>>());
     EXPECT_EQ(Json(encoding.ids), expected["ids"]) << expected["id"];
-    EXPECT_EQ(Words(encoding), expected["word_ids"]) << expected["id"];
-    EXPECT_EQ(Spans(encoding.chars), expected["offsets"]) << expected["id"];
+    EXPECT_EQ(WordsJson(encoding.words), expected["word_ids"]) << expected["id"];
+    EXPECT_EQ(SpansJson(encoding.chars), expected["offsets"]) << expected["id"];
   }
 }
 
@@ -150,7 +139,7 @@ TEST_P(Conformance, InvalidUtf8) {
       const Encoding raw = Get(name).Encode(bytes), clean = Get(name).Encode(replaced);
       EXPECT_EQ(Json(raw.ids), expected[name + "_ids"]) << expected["id"];
       EXPECT_EQ(raw.ids, clean.ids) << expected["id"];
-      EXPECT_EQ(Spans(raw.chars), Spans(clean.chars)) << expected["id"];
+      EXPECT_EQ(SpansJson(raw.chars), SpansJson(clean.chars)) << expected["id"];
     }
   }
 }

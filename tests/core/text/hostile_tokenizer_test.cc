@@ -45,6 +45,28 @@ TEST(HostileTokenizer, ScoresThatAreNoNumbers) {
   }
 }
 
+TEST(HostileTokenizer, TemplatesOfWrongTypes) {
+  const auto load = [](const std::string& token, const std::string& special_tokens) {
+    const std::string item =
+        absl::StrCat(R"({"SpecialToken": {"id": ")", token, R"(", "type_id": 0}})");
+    return LoadText(absl::StrReplaceAll(ModelText("null", "\"/~\", -4"),
+        {{R"("post_processor": {"type": "BertProcessing",
+      "cls": ["<s>", 0], "sep": ["</s>", 2]})",
+            absl::StrCat(R"("post_processor": {"type": "TemplateProcessing", "single": [)", item,
+                R"(, {"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": )", special_tokens,
+                "}")}}));
+  };
+  for (const char* special_tokens : {"{\"<s>\": {\"ids\": 0}}", "{\"<s>\": {\"ids\": {\"a\": 0}}}",
+           "{\"<s>\": {\"ids\": [[0]]}}", "{\"<s>\": [0]}", "[0]", "7"}) {
+    const auto loaded = load("<s>", special_tokens);
+    EXPECT_EQ(ExitOf(loaded.status()), Exit::kData) << special_tokens << loaded.status();
+    EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("post_processor"));
+  }
+  EXPECT_EQ(ExitOf(load("99999999999999999999999999", "[0]").status()), Exit::kData);
+  EXPECT_TRUE(load("<s>", "{\"<s>\": {\"ids\": [0]}}").ok());
+  EXPECT_TRUE(load("/~", "{\"/~\": {\"ids\": [5]}}").ok());
+}
+
 TEST(HostileTokenizer, PiecesThatAreNotUtf8) {
   for (const char* piece : {"\xFF", "a\xC3", "\xED\xA0\x80", "\\ud800", "\\udc00x", "\\n",
            "\\u0085", "\xF4\x90\x80\x80", "\xC0\x80"}) {

@@ -10,23 +10,12 @@
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "tests/core/text/encoding_json.h"
 
 namespace cloze {
 namespace {
 
 using Json = nlohmann::json;
-
-Json OffsetPairs(const std::vector<Span>& spans) {
-  Json result = Json::array();
-  for (const Span& span : spans) result.push_back({span.begin, span.end});
-  return result;
-}
-
-Json Words(const std::vector<int32_t>& words) {
-  Json result = Json::array();
-  for (const int32_t word : words) result.push_back(word < 0 ? Json() : Json(word));
-  return result;
-}
 
 class TokenizerCases : public testing::TestWithParam<const char*> {
  protected:
@@ -58,9 +47,9 @@ void TokenizerCases::Check(const Tokenizer& tokenizer) const {
     // Hugging Face forgets a character that is dropped from the start, and is off by one from
     // there.
     if (text[0] != '\v') {
-      EXPECT_EQ(OffsetPairs(encoding.chars), expected["offsets"]) << tokens;
+      EXPECT_EQ(SpansJson(encoding.chars), expected["offsets"]) << tokens;
     }
-    EXPECT_EQ(Words(encoding.words), expected["word_ids"]) << tokens;
+    EXPECT_EQ(WordsJson(encoding.words), expected["word_ids"]) << tokens;
     for (size_t i = 0; i < encoding.ids.size(); ++i) {
       const Span bytes = encoding.bytes[i], chars = encoding.chars[i];
       if (encoding.words[i] < 0) continue;

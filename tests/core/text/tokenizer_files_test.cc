@@ -258,6 +258,12 @@ TEST_F(Files, OtherRulesAreOtherIds) {
   EXPECT_TRUE(usual->SameIds(*make({}, 100)));
   EXPECT_FALSE(usual->SameIds(*make({5}, 100)));
   EXPECT_FALSE(usual->SameIds(*make({}, 3)));
+  TokenizerData cased = usual->data();
+  cased.options.lowercase = false;
+  EXPECT_FALSE(usual->SameIds(**Tokenizer::Create(cased)));
+  TokenizerData roles = usual->data();
+  roles.names.mask = "a";
+  EXPECT_FALSE(usual->SameIds(**Tokenizer::Create(roles)));
 }
 
 // Whatever a file holds, loading ends with a tokenizer that works or with an error.

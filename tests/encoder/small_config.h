@@ -1,0 +1,32 @@
+// A model that is written to folders and read again in milliseconds.
+#ifndef CLOZE_TESTS_ENCODER_SMALL_CONFIG_H_
+#define CLOZE_TESTS_ENCODER_SMALL_CONFIG_H_
+
+#include <string>
+
+#include "encoder/families/families.h"
+#include "encoder/modules/config.h"
+
+namespace cloze {
+
+inline ModelConfig SmallConfig(HeadKind head, const std::string& family = "bert") {
+  ModelConfig config;
+  config.vocab = 40, config.hidden = 8, config.layers = 2, config.heads = 2,
+  config.intermediate = 16, config.max_positions = 12;
+  config.family = FindFamily(family);
+  config.position_offset = config.family->positions_after_pad ? 1 : 0;
+  if (config.family->gated) config.positions = Positions::kRotary;
+  if (family == "modernbert") config.window = 4, config.local = {false, true};
+  if (config.family->keys.token_types == nullptr) config.token_types = 0;
+  if (config.family->keys.embedding != nullptr) config.embedding = 4;
+  if (config.family->keys.groups != nullptr) config.groups = 1;
+  config.head = head;
+  config.pooler = head == HeadKind::kSequenceClassification;
+  if (head == HeadKind::kSequenceClassification || head == HeadKind::kTokenTagging)
+    config.labels = {"a", "b", "c"};
+  return config;
+}
+
+}  // namespace cloze
+
+#endif  // CLOZE_TESTS_ENCODER_SMALL_CONFIG_H_
