@@ -190,6 +190,9 @@ absl::Status FirstError::ToStatus(const SpecText& text) const {
     return at(names[0], "\"", Quote(names[0]), "\" and \"", Quote(names[1]),
         "\" exclude each other: expected one ", Quote(names[2]));
   }
+  if (absl::StrContains(message_, "non ascii codepoint"))
+    return Error(Exit::kSpec, text.Where(offset),
+        ": a character that is not ASCII (typographic quotes? expected \"straight\" ones)");
   return Error(Exit::kSpec, text.Where(offset), ": ", Quote(message_));
 }
 

@@ -78,8 +78,8 @@ std::vector<std::string> DescribeOddities(absl::string_view name, const DataStat
   };
   if (s.empty_documents > 0) say("empty: ", Counted(s.empty_documents, "text"));
   if (s.truncated > 0 && s.cut_tokens > 0)
-    say("truncated ", Counted(s.truncated, "text"), " (", Counted(s.cut_tokens, "token"),
-        "); raise max_tokens to keep them");
+    say("longer than max_tokens: ", Counted(s.truncated, "text"), ", ",
+        Counted(s.cut_tokens, "token"), " cut off");
   if (s.empty_words > 0) say("without pieces, taken as <unk>: ", Counted(s.empty_words, "word"));
   if (s.invalid_bytes > 0) say("not UTF-8, read as U+FFFD: ", Counted(s.invalid_bytes, "byte"));
   if (s.text_tokens > 0 && s.unknown_tokens * 20 > s.text_tokens)

@@ -39,9 +39,10 @@ absl::StatusOr<std::vector<std::string>> Sorted(const DataSpec& data, absl::stri
   if (labels.size() < least) {
     const std::string where =
         absl::StrCat(QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ");
-    if (labels.empty()) return Error(Exit::kData, where, "no examples");
+    if (labels.empty()) return Error(Exit::kData, where, "no examples", PartOfSplit(data));
     return Error(Exit::kData, where, field, ": found only ", ListNames(labels),
-        ": expected at least ", least, " different labels (is it the right column?)");
+        ": expected at least ", least, " different labels",
+        SplitShare(data) > 0 ? PartOfSplit(data) : " (is it the right column?)");
   }
   std::map<std::string, double> values;
   for (const std::string& label : labels) {

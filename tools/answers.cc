@@ -18,7 +18,8 @@ std::string TextOf(const OrderedJson& value) {
 }
 
 // Returns the values joined by `separator`: of each item, or of the member `name` of each object.
-std::string Joined(const OrderedJson& list, const char* separator, const std::string& name = "") {
+std::string Joined(
+    const OrderedJson& list, absl::string_view separator, const std::string& name = "") {
   return absl::StrJoin(list, separator, [&](std::string* out, const OrderedJson& item) {
     *out += TextOf(item.is_object() ? item.at(name) : item);
   });
@@ -64,8 +65,8 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
   return cells;
 }
 
-// Returns the columns of an answer: lists become words between blanks, labels between commas.
-Cells AnswerCells(const OrderedJson& answer) {
+// Returns the columns of an answer: lists become words between blanks, labels between separators.
+Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
   Cells cells;
   for (const auto& [name, value] : answer.items()) {
     if (Repeats(name) || (name == "scores" && (value.is_array() || answer.contains("label")))) {
@@ -79,7 +80,7 @@ Cells AnswerCells(const OrderedJson& answer) {
       for (const auto& [label, score] : value.items())
         cells.emplace_back("score_" + label, TextOf(score));
     } else if (IsList(name)) {
-      cells.emplace_back(name, Joined(value, absl::EndsWith(name, "tags") ? " " : ","));
+      cells.emplace_back(name, Joined(value, absl::EndsWith(name, "tags") ? " " : separator));
     } else {
       cells.emplace_back(name, TextOf(value));
     }
@@ -113,7 +114,7 @@ absl::Status AnswerWriter::Write(
   }
   if (format_ == "jsonl") return WriteJson(record, columns, answer);
   const Cells input = InputCells(record, columns);
-  if (!wrong) return WriteCells(input, AnswerCells(answer), "");
+  if (!wrong) return WriteCells(input, AnswerCells(answer, separator_), "");
   if (header_) return WriteCells(input, {}, answer["error"].get<std::string>());
   waiting_.emplace_back(input, answer["error"].get<std::string>());
   return absl::OkStatus();
@@ -178,9 +179,11 @@ absl::Status AnswerWriter::WriteCells(
     }
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(fill(input, input_, 0));
-  RETURN_IF_ERROR(fill(answer, answer_, input_.size()));
-  if (errors_) row.push_back(error);
+  absl::Status filled = fill(input, input_, 0);
+  filled.Update(fill(answer, answer_, input_.size()));
+  if (!errors_) RETURN_IF_ERROR(filled);
+  unplaced_ += !filled.ok();
+  if (errors_) row.push_back(filled.ok() ? error : std::string(filled.message()));
   return WriteRow(row);
 }
 
@@ -198,9 +201,11 @@ absl::Status AnswerWriter::WriteRow(const std::vector<std::string>& cells) {
   return writer_->Write(absl::StrJoin(cells, "\t"));
 }
 
-absl::Status AnswerWriter::Finish() {
-  if (waiting_.empty()) return absl::OkStatus();
-  const Cells input = waiting_.front().first;
+absl::Status AnswerWriter::Finish(const std::vector<std::string>& columns) {
+  if (!waiting_.empty()) return WriteHeader(Cells(waiting_.front().first), {});
+  if (header_ || columns.empty() || (format_ != "csv" && format_ != "tsv")) return absl::OkStatus();
+  Cells input;
+  for (const std::string& name : columns) input.emplace_back(name, "");
   return WriteHeader(input, {});
 }
 

@@ -26,16 +26,22 @@ std::string JsonWithId(const Record& record, const OrderedJson& answer);
 class AnswerWriter {
  public:
   // `writer` must outlive this.
-  // With `errors`, records may be wrong, and rows end with a column "error".
-  AnswerWriter(std::string format, bool errors, LineWriter* writer)
-      : format_(std::move(format)), errors_(errors), writer_(writer) {}
+  // With `errors`, records may be wrong, and rows end with a column "error". `separator` goes
+  // between the labels of a cell.
+  AnswerWriter(std::string format, bool errors, LineWriter* writer, std::string separator = ",")
+      : format_(std::move(format)), errors_(errors), separator_(std::move(separator)),
+        writer_(writer) {}
 
   // `columns`: names of record.cells if the input is a table. kData for a value that has no place:
-  // a member that the first JSON line does not have, a tab or line end in TSV.
+  // a member that the first JSON line does not have (with `errors`, the row's error), a tab or line
+  // end in TSV.
   absl::Status Write(
       const Record& record, const std::vector<std::string>& columns, const OrderedJson& answer);
-  // Writes the rows with an error that still wait because no answer has set the columns.
-  absl::Status Finish();
+  // Writes the rows with an error that still wait because no answer has set the columns; for a
+  // table without rows, a header with the `columns` of the input.
+  absl::Status Finish(const std::vector<std::string>& columns = {});
+  // With `errors`: number of rows whose error is a value that has no place.
+  int64_t unplaced() const { return unplaced_; }
 
  private:
   using Cells = std::vector<std::pair<std::string, std::string>>;  // names and values
@@ -48,9 +54,11 @@ class AnswerWriter {
 
   std::string format_;
   bool errors_;
+  std::string separator_;
   LineWriter* writer_;
   std::vector<std::string> input_, answer_;  // names of columns, after the header is written
   bool header_ = false;                      // true after the header is written
+  int64_t unplaced_ = 0;
   std::vector<std::pair<Cells, std::string>> waiting_;  // rows with an error before the header
 };
 

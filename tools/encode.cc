@@ -208,6 +208,9 @@ absl::Status Encode(EncodeOptions options) {
   if (options.all_layers && options.infer.on_error == "line")
     return UsageError("--on-error line: not with --all-layers");
   if (out.empty()) return UsageError("--out: expected a file, or -");
+  if (!FormatByExtension(out).empty())
+    return UsageError(
+        "--out: expected a name that ends in .npy or .safetensors, or - for JSON lines");
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   InputOptions& input = options.infer.input;
   if (!input.text_field.empty() && input.text_pair_field.empty())
@@ -230,7 +233,8 @@ void AddEncode(Command& app) {
     AddInferOptions(command, &options.infer);
     command.Add("--out", &options.infer.out,
         "File to write. NAME.npy: a matrix for NumPy, with NAME.npy.ids.json if the input has ids. "
-        "-: JSON lines on standard output. Any other name: safetensors.",
+        "-: JSON lines on standard output. Any other name, but not that of a table or text: "
+        "safetensors.",
         {.required = true});
     command.Add("--pool", &options.pool,
         "One vector per text, a row of the matrix \"vectors\" [texts, hidden]. class, cls: of the "

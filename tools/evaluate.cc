@@ -44,7 +44,8 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
   absl::StatusOr<MetricResults> results;
   RETURN_IF_ERROR(
       WriteOutput(options.predictions, options.force, [&](LineWriter& writer) -> absl::Status {
-        AnswerWriter answers(format, false, &writer);
+        AnswerWriter answers(
+            format, false, &writer, spec.sequence_classification().label_separator());
         const Decoder decoder = task.NewDecoder(model, how.decode);
         ASSIGN_OR_RETURN(
             PredictionRows rows, PredictionRows::Open(spec, model.config(), decoder, &answers));
@@ -60,14 +61,17 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
 // Prints tables on a terminal, else JSON; on standard error if the predictions take the output.
 absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricResults& results) {
   if (!ProgramRanks().first()) return absl::OkStatus();
+  const OrderedJson json = OrderedJson::parse(results.ToJson());
+  if (const int64_t unseen = json.value("unseen_labels", int64_t{0}); unseen > 0)
+    std::fprintf(stderr, "cloze: labels that the model does not have count as wrong: %lld\n",
+        (long long)unseen);
   const bool beside = options.predictions == "-";
   if (options.json || ::isatty(beside ? 2 : 1) != 1) {
     if (!beside) return WriteStdout(results.ToJson() + "\n");
     std::fprintf(stderr, "%s\n", results.ToJson().c_str());
     return absl::OkStatus();
   }
-  const std::string text =
-      ResultTables(OrderedJson::parse(results.ToJson()), StyleOf(beside ? 2 : 1));
+  const std::string text = ResultTables(json, StyleOf(beside ? 2 : 1));
   if (!beside) return WriteStdout(text);
   std::fputs(text.c_str(), stderr);
   return absl::OkStatus();

@@ -1,8 +1,7 @@
 #include "tools/evaluation.h"
 
-#include <algorithm>
-
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "tasks/run/run_folder.h"
 #include "tools/infer.h"
 
@@ -28,7 +27,7 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
   }
   found.loaded.path = folder;
   ASSIGN_OR_RETURN(*found.loaded.spec.mutable_train(), TrainingData(folder, config));
-  ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, std::min(config.max_tokens(), 512)));
+  ASSIGN_OR_RETURN(found.task, RestoreTask(folder, config, config.max_tokens()));
   return found;
 }
 
@@ -43,6 +42,9 @@ absl::Status SetData(const std::vector<std::string>& files,
   data.clear_format();  // by the extension of the new files
   for (const std::string& file : files) data.add_files(file);
   *loaded->spec.mutable_validation() = data;
+  std::erase_if(loaded->where,
+      [](const auto& entry) { return absl::StartsWith(entry.first, "validation"); });
+  loaded->where["validation"] = "--data";
   for (const std::string& assignment : overrides)
     RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat("validation.", assignment)));
   const DataSpec& read = loaded->spec.validation();

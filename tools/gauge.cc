@@ -86,7 +86,8 @@ class TextGauge : public Gauge {
  public:
   absl::Status Open(const std::string& folder, const GaugeOptions& options, Session& session) {
     file_ = options.texts;
-    ASSIGN_OR_RETURN(const auto task, RestoreTask(folder, session.config(), 512));
+    ASSIGN_OR_RETURN(
+        const auto task, RestoreTask(folder, session.config(), session.config().max_tokens()));
     // Numbers and texts with a masked token have no answers to count.
     if (task != nullptr && (task->command() == "predict" || task->command() == "tag") &&
         session.config().labels.size() != 1)

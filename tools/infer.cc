@@ -15,11 +15,13 @@ namespace {
 constexpr size_t kMostAdapters = 32;  // for which records are read at once
 
 // Reports what did not fit; kData if lines were wrong.
-absl::Status ReportProblems(const Predictor& predictor, const InferOptions& options) {
+absl::Status ReportProblems(
+    const Predictor& predictor, const InferOptions& options, int64_t unplaced) {
   ReportCut(predictor.cut());
-  if (predictor.failed() == 0) return absl::OkStatus();
-  return Error(Exit::kData, QuoteInput(options.input.path), ": ",
-      Counted(predictor.failed(), "wrong line"), ", which the answers name");
+  const int64_t wrong = predictor.failed() + unplaced;
+  if (wrong == 0) return absl::OkStatus();
+  return Error(Exit::kData, QuoteInput(options.input.path), ": ", Counted(wrong, "wrong line"),
+      ", which the answers name");
 }
 
 }  // namespace
@@ -51,10 +53,10 @@ void AddInputOptions(Command& command, InputOptions* options) {
 void AddInputFormat(Command& command, InputOptions* options) {
   command.Add("--input-format", &options->format,
       "text: one text per line. csv, tsv: a table with a header. jsonl: one JSON object per line, "
-      "with \"text\" and optionally \"text_pair\" and \"id\". ids: token ids separated by blanks. "
-      "Default: by the extension (.csv .tsv .jsonl .json); else as --format, if there is one; else "
-      "text.",
-      {.choices = {"text", "csv", "tsv", "jsonl", "ids"}});
+      "with \"text\" and optionally \"text_pair\" and \"id\". fasttext: labels that begin with "
+      "__label__, and a text. ids: token ids separated by blanks. Default: by the extension (.csv "
+      ".tsv .jsonl .json .ft); else as --format, if there is one; else text.",
+      {.choices = {"text", "csv", "tsv", "jsonl", "fasttext", "ids"}});
 }
 
 void AddFieldOptions(Command& command, InputOptions* options) {
@@ -79,8 +81,8 @@ void AddOnError(Command& command, InferOptions* options) {
 void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices) {
   std::string help =
       "csv, tsv, jsonl: rows of the input, with all columns, and the answer in new columns; "
-      "\"predicted_\" is put before a name that is taken. Default: only the answers, as JSON "
-      "lines.";
+      "\"predicted_\" is put before a name that is taken. Default: by the name of --out (.csv, "
+      ".tsv); else only the answers, as JSON lines.";
   if (std::find(choices.begin(), choices.end(), "text") != choices.end())
     help += " text, ids: the same as --input-format.";
   command.Add("--format", &options->format, help, {.choices = std::move(choices)});
@@ -127,12 +129,24 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   InputOptions& input = options->input;
   input.vocab_size = session->config().vocab;
   input.skip_bad = options->on_error == "line";
-  input.keep = !options->format.empty();
   if (input.format.empty() && FormatByExtension(input.path).empty()) input.format = options->format;
-  ASSIGN_OR_RETURN(input.data, TrainingData(session->folder(kDefaultAdapter), session->config()));
+  const std::string out = FormatByExtension(options->out);
+  if (options->format.empty() && (out == "csv" || out == "tsv")) options->format = out;
+  input.keep = !options->format.empty();
+  const std::string& folder = session->folder(kDefaultAdapter);
+  ASSIGN_OR_RETURN(input.data, TrainingData(folder, session->config()));
+  ASSIGN_OR_RETURN(options->label_separator, LabelSeparator(folder));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
+}
+
+absl::StatusOr<std::string> LabelSeparator(const std::string& folder) {
+  LoadedSpec loaded;
+  if (const std::string path = SpecOfRun(folder); !path.empty()) {
+    ASSIGN_OR_RETURN(loaded, LoadVerifiedSpec(path, {}));
+  }
+  return loaded.spec.sequence_classification().label_separator();
 }
 
 absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config) {
@@ -197,10 +211,15 @@ Predictor::Options PredictorOptions(
       .keep_going = options.on_error == "line"};
 }
 
+AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
+  return AnswerWriter(options.format, options.on_error == "line", writer, options.label_separator);
+}
+
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
+  int64_t unplaced = 0;
   RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) -> absl::Status {
-    AnswerWriter answers(options.format, options.on_error == "line", &writer);
+    AnswerWriter answers = WriterOf(options, &writer);
     RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
       return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
         absl::Status status = answers.Write(record, reader.columns(), answer);
@@ -208,20 +227,21 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
         return Annotate(status, QuoteInput(options.input.path), ":", record.line);
       });
     }));
-    return answers.Finish();
+    unplaced = answers.unplaced();
+    return answers.Finish(reader.columns());
   }));
-  return ReportProblems(predictor, options);
+  return ReportProblems(predictor, options, unplaced);
 }
 
 absl::Status AnswerRecords(
     Predictor& predictor, const InferOptions& options, absl::Span<const Record> records) {
   RETURN_IF_ERROR(WriteOutput(options.out, options.force, [&](LineWriter& writer) {
-    AnswerWriter answers(options.format, options.on_error == "line", &writer);
+    AnswerWriter answers = WriterOf(options, &writer);
     return predictor.Answer(records, [&](const Record& record, const OrderedJson& answer) {
       return answers.Write(record, {}, answer);
     });
   }));
-  return ReportProblems(predictor, options);
+  return ReportProblems(predictor, options, /*unplaced=*/0);
 }
 
 void ReportCut(const CutCounts& cut) {

@@ -23,8 +23,9 @@ struct InferOptions {
   std::vector<std::string> adapters;  // [NAME=]DIR
   InputOptions input;
   std::string on_error = "stop";
-  std::string format, out;  // of the answers
-  bool force = false;       // replace `out`
+  std::string format, out;            // of the answers
+  std::string label_separator = ",";  // between the labels of a cell
+  bool force = false;                 // replace `out`
 };
 
 // Adds --model, --adapter and --compute; with `input` also the options of AddInputOptions.
@@ -59,6 +60,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 // Returns how the data of the run in `folder`, or of the run whose checkpoint it is, were read. If
 // it is neither, returns only the fields that `config` names.
 absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config);
+// Returns what stands between the labels of a text in the tables of this run; "," if it is no run.
+absl::StatusOr<std::string> LabelSeparator(const std::string& folder);
 
 // Reads records in batches as they come, calls f for each batch, and flushes `writer` before
 // waiting for more.

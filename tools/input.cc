@@ -159,13 +159,8 @@ bool IsConllu(const std::string& line) {
 }  // namespace
 
 std::string FormatByExtension(const std::string& path) {
-  static constexpr std::pair<const char*, const char*> kExtensions[] = {{".csv", "csv"},
-      {".tsv", "tsv"}, {".jsonl", "jsonl"}, {".json", "jsonl"}, {".conllu", "conllu"},
-      {".conll", "conll"}, {".txt", "text"}};
-  for (const auto& [extension, format] : kExtensions) {
-    if (absl::EndsWithIgnoreCase(UnpackedName(path), extension)) return format;
-  }
-  return "";
+  const auto format = FormatOfName(path);
+  return format ? absl::AsciiStrToLower(DataSpec::Format_Name(*format)) : "";
 }
 
 absl::StatusOr<std::string> InputFormat(const InputOptions& options) {
@@ -236,20 +231,24 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   ASSIGN_OR_RETURN(reader.options_.format, InputFormat(options));
   const std::string& format = reader.options_.format;
   reader.guessed_ = options.format.empty() && format == "text";
-  if (format != "csv" && format != "tsv") {
-    ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes));
+  const bool table = format == "csv" || format == "tsv", fasttext = format == "fasttext";
+  if (!table && !fasttext) {
+    // The spec tells of files; a pipe is UTF-8.
+    const Charset charset = options.path == "-" ? Charset::kUtf8 : CharsetOf(options.data);
+    ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes, charset));
     return reader;
   }
   DataSpec data = options.data;
   data.clear_files();
   data.clear_max_examples();
   data.add_files(options.path);
-  data.set_format(format == "csv" ? DataSpec::CSV : DataSpec::TSV);
+  data.set_format(fasttext ? DataSpec::FASTTEXT : format == "csv" ? DataSpec::CSV : DataSpec::TSV);
   if (!options.text_field.empty()) data.set_text_field(options.text_field);
   if (!options.text_pair_field.empty()) data.set_text_pair_field(options.text_pair_field);
-  ASSIGN_OR_RETURN(TextReader table, TextReader::Open(data, Labels::kIgnored, true));
+  if (fasttext) data.clear_text_pair_field();
+  ASSIGN_OR_RETURN(TextReader rows, TextReader::Open(data, Labels::kIgnored, true));
   reader.options_.pairs = !data.text_pair_field().empty();
-  reader.table_.emplace(std::move(table));
+  reader.table_.emplace(std::move(rows));
   return reader;
 }
 
@@ -275,7 +274,7 @@ absl::StatusOr<bool> InputReader::NextRow(Record* record) {
     return Error(Exit::kData, QuotePath(options_.path), ":1: --id-field: no column \"", Quote(name),
         "\"; there are \"", Quote(absl::StrJoin(columns_, "\", \"")), "\"");
   }
-  if (options_.keep) record->cells = std::move(row.cells);
+  if (options_.keep && !columns_.empty()) record->cells = std::move(row.cells);
   return true;
 }
 

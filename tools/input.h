@@ -22,7 +22,7 @@ struct InputOptions {
   //   jsonl: an object with "text" (or "text_a"), maybe "text_pair" (or "text_b"); else "words" (or
   //     "tokens"), else "ids"; maybe "id", "adapter". Or the whole file is an array of them
   //   ids: token ids between blanks, or an object with "ids"
-  //   csv, tsv: rows of a table
+  //   csv, tsv: rows of a table; fasttext: labels, which are left out, and a text
   // Empty: by the extension of the path; text for standard input and other names.
   std::string format = {};
   bool pairs = false;      // text: each line is a pair
@@ -39,7 +39,7 @@ struct InputOptions {
 // Returns the format of `options`, never empty. kUsage for CoNLL files, which `cloze tag` reads.
 absl::StatusOr<std::string> InputFormat(const InputOptions& options);
 // Returns the format that the extension of `path` names: "csv", "tsv", "jsonl", "conll", "conllu",
-// "text" (.txt); "" for standard input and other names.
+// "fasttext" (.ft), "text" (.txt); "" for standard input and other names.
 std::string FormatByExtension(const std::string& path);
 
 // Parses an object into *record, except `line`. The kind of the record is the first of text, words

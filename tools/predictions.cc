@@ -1,5 +1,6 @@
 #include "tools/predictions.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "tasks/data/readers.h"
 #include "tasks/squad.h"
@@ -36,7 +37,14 @@ absl::StatusOr<PredictionRows> PredictionRows::Open(
       *columns = reader->columns();
       record->text = row.text;
       record->cells = row.cells;
-      if (several) return OrderedJson{{"true_labels", LabelsOf(row, separator)}};
+      if (several) {
+        // In the order of the model's labels, as the predicted ones; then those it does not have.
+        std::vector<std::string> labels = LabelsOf(row, separator);
+        absl::c_stable_sort(labels, [&](const std::string& a, const std::string& b) {
+          return absl::c_find(config.labels, a) < absl::c_find(config.labels, b);
+        });
+        return OrderedJson{{"true_labels", std::move(labels)}};
+      }
       double number = 0;
       if (config.labels.size() == 1 && absl::SimpleAtod(row.label, &number))
         return OrderedJson{{"true_score", number}};

@@ -1,6 +1,7 @@
 // `cloze report`: one HTML page about runs, made from what their folders hold.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 
 #include "absl/strings/str_format.h"
@@ -198,14 +199,41 @@ std::string Details(const RunData& run) {
 struct ReportOptions {
   std::vector<std::string> runs;
   std::string out = "report.html";
+  bool force = false;
 };
 
+// Returns `path` if it is the directory of a run, or the runs in it, as those of a sweep.
+absl::StatusOr<std::vector<std::string>> RunsIn(const std::string& path) {
+  const auto is_run = [](const std::string& directory) {
+    return PathExists(JoinPath(directory, kLogName));
+  };
+  if (is_run(path)) return std::vector<std::string>{path};
+  std::vector<std::string> runs;
+  if (IsDirectory(path)) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+    for (const std::string& name : names) {
+      if (is_run(JoinPath(path, name))) runs.push_back(JoinPath(path, name));
+    }
+  }
+  if (!runs.empty()) return runs;
+  return Error(Exit::kNoInput, QuotePath(path), ": expected a run directory, with ", kLogName);
+}
+
+// True if `path` is a file that begins as a report does.
+bool IsHtml(const std::string& path) {
+  std::string start(9, '\0');
+  return std::ifstream(path).read(start.data(), start.size()) && start == "<!DOCTYPE";
+}
+
 absl::Status Report(const ReportOptions& options) {
-  RETURN_IF_ERROR(CheckOutput(options.out, /*force=*/true));
+  RETURN_IF_ERROR(CheckOutput(options.out, options.force || IsHtml(options.out)));
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {
-    ASSIGN_OR_RETURN(RunData run, ReadRun(path));
-    runs.push_back(std::move(run));
+    ASSIGN_OR_RETURN(const std::vector<std::string> inner, RunsIn(path));
+    for (const std::string& directory : inner) {
+      ASSIGN_OR_RETURN(RunData run, ReadRun(directory));
+      runs.push_back(std::move(run));
+    }
   }
   std::string body = absl::StrCat("<h1>", runs.size() == 1 ? HtmlEscape(runs[0].path) : "Runs",
       "</h1>\n", Summary(runs), "<h2>Curves by step</h2>\n", Charts(runs));
@@ -228,8 +256,11 @@ void AddReport(Command& app) {
       "  cloze report runs/sst2\n"
       "  cloze report runs/a runs/b --out compare.html",
       [](Command& command, ReportOptions& options) {
-        command.Add("run", &options.runs, "Run directories.", {.required = true});
-        command.Add("--out", &options.out, "HTML file to write; replaced if it exists.");
+        command.Add("run", &options.runs,
+            "Run directories, or directories of runs (of a sweep, or with `repeat`).",
+            {.required = true});
+        command.Add("--out", &options.out, "HTML file to write. An older HTML file is replaced.");
+        command.Add("--force", &options.force, "Replace any file.");
       },
       Report);
 }

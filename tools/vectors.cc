@@ -13,13 +13,14 @@
 #include "tasks/training/screen.h"
 #include "tools/command.h"
 #include "tools/process.h"
+#include "tools/texts.h"
 
 namespace cloze {
 namespace {
 
 struct VectorsOptions {
   std::vector<std::string> text;
-  std::string out, method = "skipgram";
+  std::string text_field = "text", out, method = "skipgram";
   CorpusOptions corpus;
   VectorOptions vectors;
   bool blanks = false, force = false;
@@ -100,7 +101,7 @@ absl::Status Vectors(VectorsOptions options) {
       const Corpus corpus, ReadCorpus(
                                options.text, options.corpus,
                                [&](int64_t done, int64_t total) { report.Reading(done, total); },
-                               [&] { return stop->load(); }));
+                               [&] { return stop->load(); }, TextsOfFiles(options.text_field)));
   if (!corpus.not_utf8.empty()) std::fprintf(stderr, "cloze: %s\n", corpus.not_utf8.c_str());
   VectorTrainer trainer(corpus, options.vectors);
   const double start = SteadySeconds();
@@ -146,8 +147,10 @@ void DeclareTraining(Command& command, VectorOptions& vectors) {
 
 void AddVectors(Command& app) {
   const auto declare = [](Command& command, VectorsOptions& options) {
-    command.Add("--text", &options.text, "Text files, UTF-8, also packed. A line is a sentence.",
+    command.Add("--text", &options.text,
+        "Text files, UTF-8, also packed, of which a line is a sentence; or tables, by their names.",
         {.required = true, .type = "FILE"});
+    AddTextField(command, &options.text_field);
     command.Add("--out", &options.out, "File to write, for example books.vec.",
         {.required = true, .type = "FILE"});
     command.Add("--method", &options.method,

@@ -10,13 +10,14 @@
 #include "core/text/learning/vocab_trainer.h"
 #include "tools/command.h"
 #include "tools/process.h"
+#include "tools/texts.h"
 
 namespace cloze {
 namespace {
 
 struct VocabCommandOptions {
   std::vector<std::string> text;
-  std::string out, kind = "wordpiece";
+  std::string text_field = "text", out, kind = "wordpiece";
   VocabOptions vocab;
   int64_t max_length = 512;
   std::optional<bool> lowercase, strip_accents;
@@ -37,18 +38,27 @@ absl::Status CheckUnchanged(const VocabCommandOptions& options, const Tokenizer&
   return absl::OkStatus();
 }
 
+// kCannotCreate if no files can be created in `folder`, before the text is read: a pipe has it
+// once.
+absl::Status CheckCanCreate(std::string folder) {
+  while (!PathExists(folder)) folder = DirectoryOf(folder);
+  if (IsDirectory(folder) && ::access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
+  return Error(
+      Exit::kCannotCreate, QuotePath(folder), ": expected a folder that can be written to");
+}
+
 void ShowProgress(const char* stage, int64_t done, int64_t total) {
   if (total > 0 && ::isatty(STDERR_FILENO))
     std::fprintf(stderr, "\r%-8s %3d %%", stage, static_cast<int>(100.0 * done / total));
 }
 
 absl::Status TrainAndSave(const VocabCommandOptions& options) {
-  RETURN_IF_ERROR(MakeDirectories(options.out));  // before the text is read, perhaps from a pipe
-  if (::access(options.out.c_str(), W_OK) != 0)
-    return Errno(Exit::kCannotCreate, "cannot write to", options.out);
-  ASSIGN_OR_RETURN(const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress));
+  RETURN_IF_ERROR(CheckCanCreate(options.out));
+  ASSIGN_OR_RETURN(const VocabResult result,
+      TrainVocab(options.text, options.vocab, ShowProgress, TextsOfFiles(options.text_field)));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r              \r");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
+  RETURN_IF_ERROR(MakeDirectories(options.out));
   RETURN_IF_ERROR(CheckUnchanged(options, *tokenizer));
   RETURN_IF_ERROR(SaveTokenizer(*tokenizer, options.out, options.max_length));
   std::string report = absl::StrCat(QuotePath(options.out), ": ", result.data.tokens.size(),
@@ -78,8 +88,9 @@ absl::Status Vocab(VocabCommandOptions options) {
   options.vocab.normalizer.strip_accents =
       options.strip_accents.value_or(options.vocab.normalizer.lowercase);
   if (options.out.empty()) return UsageError("--out: expected a folder");
-  if (PathExists(options.out) && !IsDirectory(options.out))
-    return Error(Exit::kCannotCreate, QuotePath(options.out), ": not a folder");
+  if (PathExists(JoinPath(options.out, "config.json")) && !options.force)
+    return Error(Exit::kCannotCreate, QuotePath(options.out),
+        ": holds a model, which has a vocabulary (choose another --out)");
   return TrainAndSave(options);
 }
 
@@ -87,7 +98,10 @@ absl::Status Vocab(VocabCommandOptions options) {
 
 void AddVocab(Command& app) {
   const auto declare = [](Command& command, VocabCommandOptions& options) {
-    command.Add("--text", &options.text, "Text files, UTF-8.", {.required = true, .type = "FILE"});
+    command.Add("--text", &options.text,
+        "Text files, UTF-8, also packed; or tables, by their names.",
+        {.required = true, .type = "FILE"});
+    AddTextField(command, &options.text_field);
     command.Add("--out", &options.out, "Folder to write; created if missing.",
         {.required = true, .type = "FOLDER"});
     command.Add("--kind", &options.kind,

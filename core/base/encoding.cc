@@ -41,8 +41,8 @@ std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text
   const absl::string_view likely = LikelyEncoding(text);
   const bool latin = likely == kLatin;
   return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely,
-      ": expected UTF-8 (", latin ? "set encoding: WINDOWS1252, or " : "",
-      "convert the file with iconv)");
+      ": expected UTF-8 (", "convert the file with iconv",
+      latin ? ", or set encoding: WINDOWS1252 in the spec)" : ")");
 }
 
 void TextDecoder::Append(absl::string_view bytes, bool end, std::string* out) {

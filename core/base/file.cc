@@ -165,12 +165,15 @@ absl::Status LineReader::CheckSignature() {
   absl::string_view other = OtherFormat(buffer_);
   // UTF-16 without a mark, of a European language, has a zero in every second byte.
   const absl::string_view start = absl::string_view(buffer_).substr(0, 256);
-  if (start.size() >= 8 && std::count(start.begin(), start.end(), '\0') * 3 > start.size())
-    other = "UTF-16 text";
+  size_t zeros[] = {0, 0};  // at even and odd places
+  for (size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0';
+  if (start.size() >= 8 && (zeros[0] + zeros[1]) * 3 > start.size())
+    other = std::min(zeros[0], zeros[1]) * 16 < start.size() ? "UTF-16 text" : "binary data";
   if (!other.empty()) {
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
-        other == "UTF-16 text" ? "set encoding: UTF16, or convert it"
-                               : "convert or unpack it first",
+        other == "UTF-16 text"   ? "convert it, or set encoding: UTF16 in the spec"
+        : other == "binary data" ? "is it the right file?"
+                                 : "convert or unpack it first",
         ")");
   }
   has_bom_ = absl::StartsWith(buffer_, "\xEF\xBB\xBF");

@@ -46,20 +46,19 @@ class CorpusReader {
     SetBertText(normal, &pipeline_);
   }
 
-  absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress,
-      absl::FunctionRef<bool()> stop) {
-    ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path));
-    std::string line;
-    while (true) {
-      ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
+  absl::Status AddTexts(TextSource& texts, const std::string& path,
+      absl::FunctionRef<void(int64_t)> progress, absl::FunctionRef<bool()> stop) {
+    std::string text;
+    for (int64_t count = 0;; ++count) {
+      ASSIGN_OR_RETURN(const bool more, texts.Next(&text));
       if (!more) break;
-      if (corpus_.not_utf8.empty()) corpus_.not_utf8 = NotUtf8(path, reader.line_number(), line);
-      AddLine(line);
-      if (reader.line_number() % 1000 != 1) continue;
-      progress(stored_ + reader.stored_position());
+      if (corpus_.not_utf8.empty()) corpus_.not_utf8 = NotUtf8(path, texts.line(), text);
+      AddSentence(text);
+      if (count % 1000 != 0) continue;
+      progress(stored_ + texts.position());
       if (stop()) return Error(Exit::kInterrupted, "stopped; nothing was written");
     }
-    stored_ += reader.stored_position();
+    stored_ += texts.position();
     return absl::OkStatus();
   }
 
@@ -93,7 +92,7 @@ class CorpusReader {
   }
 
  private:
-  void AddLine(absl::string_view line) {
+  void AddSentence(absl::string_view line) {
     int64_t words = 0;
     const auto add = [&](size_t begin, size_t end, bool) {
       corpus_.text.push_back(raw_.Of(line.substr(begin, end - begin)));
@@ -138,7 +137,7 @@ class CorpusReader {
 
 absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
     const CorpusOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress,
-    absl::FunctionRef<bool()> stop) {
+    absl::FunctionRef<bool()> stop, const OpenTexts& open) {
   int64_t total = 0;
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(const int64_t size, InputSize(file));
@@ -146,8 +145,9 @@ absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
   }
   CorpusReader reader(options);
   for (const std::string& file : files) {
-    RETURN_IF_ERROR(reader.AddFile(
-        file, [&](int64_t done) { progress(done, std::max(done, total)); }, stop));
+    ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> texts, open(file));
+    RETURN_IF_ERROR(reader.AddTexts(
+        *texts, file, [&](int64_t done) { progress(done, std::max(done, total)); }, stop));
   }
   Corpus corpus = reader.Take();
   if (corpus.words.size() < 2) {

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
+#include "core/base/text_source.h"
 
 namespace cloze {
 
@@ -23,17 +24,17 @@ struct Corpus {
   std::vector<int64_t> counts;
   // The text, as indices of `words`: 4 bytes per word.
   std::vector<int32_t> text;
-  // Where the sentences end in `text`, in order. A sentence is a line, cut after 1000 words.
+  // Where the sentences end in `text`, in order. A sentence is a text, cut after 1000 words.
   std::vector<int64_t> ends;
   std::string not_utf8;  // where the first line is that is not UTF-8; or empty
 };
 
-// Reads `files` ("-" is standard input) line by line. Calls `progress` now and then with the bytes
+// Reads the texts of `files`, as `open` opens them. Calls `progress` now and then with the bytes
 // read so far and in all. kData if fewer than two words are frequent enough, kInterrupted when
 // `stop()` is true.
 absl::StatusOr<Corpus> ReadCorpus(const std::vector<std::string>& files,
     const CorpusOptions& options, absl::FunctionRef<void(int64_t done, int64_t total)> progress,
-    absl::FunctionRef<bool()> stop);
+    absl::FunctionRef<bool()> stop, const OpenTexts& open = OpenLines);
 
 }  // namespace cloze
 

@@ -220,7 +220,7 @@ absl::StatusOr<BuiltStore> OpenOrBuild(const DataSpec& data, StoreKind kind,
     RETURN_IF_ERROR(CheckSources(sources));
     if (writer->size() == 0) {
       return Error(Exit::kData, QuotePath(data.files(0)), data.files_size() > 1 ? ", ...: " : ": ",
-          "0 usable examples");
+          "0 usable examples", PartOfSplit(data));
     }
     RETURN_IF_ERROR(CheckStop(options));
     RETURN_IF_ERROR(writer->Finish(stats));

@@ -31,25 +31,21 @@ std::string ListOr(std::vector<std::string> names) {
 
 // Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
 absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& path) {
-  std::string name(UnpackedName(path));
-  if (absl::EndsWithIgnoreCase(name, ".json")) name += 'l';
+  const std::optional<DataSpec::Format> wanted =
+      spec.format() == DataSpec::BY_EXTENSION ? FormatOfName(path) : spec.format();
   std::vector<std::string> extensions;
   for (const Format* format : kFormats) {
-    if (spec.format() == DataSpec::BY_EXTENSION ? absl::EndsWithIgnoreCase(name, format->extension)
-                                                : spec.format() == format->format)
-      return format;
+    if (wanted == format->format) return format;
     extensions.push_back(format->extension);
+    if (format == &kJsonlFormat) extensions.push_back(".json");
   }
-  std::string hint = "set format";
+  std::string hint = "set format in the spec";
   for (const char* packed : {".bz2", ".zip"}) {
     if (absl::EndsWithIgnoreCase(path, packed)) hint = "unpack it first";
   }
   return Error(Exit::kSpec, QuoteInput(path), ": format: the name does not end in ",
       ListOr(extensions), "; ", hint);
 }
-
-// The values of DataSpec.Encoding are those of Charset.
-Charset CharsetOf(const DataSpec& spec) { return static_cast<Charset>(spec.encoding()); }
 
 // Appends the files that `path` stands for.
 absl::Status Expand(
@@ -63,7 +59,8 @@ absl::Status Expand(
     }
     if (paths->size() > before) return absl::OkStatus();
     return Error(Exit::kNoInput, QuotePath(path),
-        ": a folder without data files: expected names such as train.csv (or set format)");
+        ": a folder without data files: expected names such as train.csv (or set format in the "
+        "spec)");
   }
   if (path.find_first_of("*?[") == std::string::npos || PathExists(path)) {
     paths->push_back(path);
@@ -109,6 +106,18 @@ absl::StatusOr<std::string> Beginning(
 }
 
 }  // namespace
+
+std::optional<DataSpec::Format> FormatOfName(absl::string_view path) {
+  const absl::string_view name = UnpackedName(path);
+  if (absl::EndsWithIgnoreCase(name, ".json")) return kJsonlFormat.format;
+  for (const Format* format : kFormats) {
+    if (absl::EndsWithIgnoreCase(name, format->extension)) return format->format;
+  }
+  return std::nullopt;
+}
+
+// The values of DataSpec.Encoding are those of Charset.
+Charset CharsetOf(const DataSpec& spec) { return static_cast<Charset>(spec.encoding()); }
 
 size_t WholeLines(const std::string& text, const DataSpec& /*spec*/) {
   return text.rfind('\n') + 1;
@@ -235,7 +244,7 @@ int64_t DataReader::total_bytes() const {
 }
 
 std::vector<std::string> DataReader::columns() const {
-  return reader_ == nullptr ? std::vector<std::string>() : reader_->columns();
+  return reader_ == nullptr ? columns_ : reader_->columns();
 }
 
 absl::StatusOr<bool> DataReader::Ready() { return reader_ == nullptr ? true : reader_->Ready(); }
@@ -278,6 +287,7 @@ absl::StatusOr<bool> DataReader::FromFiles(
     }
     ASSIGN_OR_RETURN(const bool more, next(*reader_));
     if (more) return true;
+    columns_ = reader_->columns();
     reader_ = nullptr;
     done_ += files_[index_].size;
   }

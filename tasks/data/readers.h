@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "core/base/encoding.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
 #include "tasks/data/split.h"
@@ -31,6 +32,11 @@ struct DataFile {
   const Format* format = nullptr;
   int64_t size = 0;
 };
+
+// Returns the format that the extension of `path` names, before that of packing; nullopt if none.
+std::optional<DataSpec::Format> FormatOfName(absl::string_view path);
+// Returns the encoding of the files of `spec`.
+Charset CharsetOf(const DataSpec& spec);
 
 // Returns the files of `spec`, with patterns and folders expanded; their formats follow from the
 // spec or their extensions. kSpec if there are none or a format is unknown; kNoInput if one does
@@ -107,8 +113,8 @@ class DataReader {
   // Returns the stored bytes read so far, and those of all files; streams count 0.
   int64_t position() const;
   int64_t total_bytes() const;
-  // Returns the names of the columns of the current TSV or CSV file; their numbers if it has no
-  // header. Empty before its first row, and for other files.
+  // Returns the names of the columns of the current TSV or CSV file, or of the last one at the end;
+  // their numbers if it has no header. Empty before its first row, and for other files.
   std::vector<std::string> columns() const;
   // True if Next would return without waiting for a pipe or terminal. Never waits.
   absl::StatusOr<bool> Ready();
@@ -139,6 +145,7 @@ class DataReader {
   bool split_known_ = false, reads_ = true;  // reads_: the current document is read
   bool keep_lines_;
   std::unique_ptr<FileReader> reader_;  // of the current file; null between files
+  std::vector<std::string> columns_;    // of the last file
   size_t index_ = 0;
   int64_t done_ = 0, count_ = 0;  // bytes of the files before the current one; examples read
 };

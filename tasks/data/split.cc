@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
 
 namespace cloze {
@@ -12,6 +13,14 @@ uint64_t SplitHash(const std::vector<absl::string_view>& parts) {
   Hasher hash;
   for (const absl::string_view part : parts) hash.AddText(part);
   return hash.Digest();
+}
+
+std::string PartOfSplit(const DataSpec& spec) {
+  if (SplitShare(spec) <= 0) return "";
+  return absl::StrCat(spec.share() > 0 ? " in" : " beside", " the held-out share of ",
+      SplitShare(spec),
+      " (equal texts stay together; more rows, another share or files for "
+      "validation help)");
 }
 
 void Split::Add(uint64_t hash, const std::string& label) {

@@ -22,6 +22,10 @@ inline float SplitShare(const DataSpec& spec) {
   return spec.share() > 0 ? spec.share() : spec.leave_out();
 }
 
+// Returns which part of the files `spec` reads, for messages that there are too few examples:
+// " in the held-out share of 0.1", " beside the held-out share of 0.1", or "" for all.
+std::string PartOfSplit(const DataSpec& spec);
+
 // The texts that are held out: those with the smallest hashes, or after Stratify those it chose.
 class Split {
  public:

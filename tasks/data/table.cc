@@ -149,7 +149,7 @@ class TableReader : public FileReader {
     for (const char* other : {";", "\t", "|", ","}) {
       if (absl::StrContains(row_[0], other))
         return absl::StrCat(" (columns separated by ", other[0] == '\t' ? "tabs" : other,
-            "? set delimiter: \"", other[0] == '\t' ? "\\t" : other, "\")");
+            "? set delimiter: \"", other[0] == '\t' ? "\\t" : other, "\" in the spec)");
     }
     return "";
   }

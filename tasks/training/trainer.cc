@@ -126,7 +126,8 @@ void Trainer::PlanSteps() {
   evaluate_every_ =
       RoundUp(EvaluationInterval(spec_, per_epoch, pace_->total_steps()), local_steps);
   save_every_ = RoundUp(SaveInterval(spec_, pace_->total_steps()), local_steps);
-  if (const int64_t warmup = spec_.schedule().warmup_steps(); warmup >= pace_->total_steps())
+  const int64_t warmup = spec_.schedule().warmup_steps();
+  if (!pace_->timed() && warmup >= pace_->total_steps())
     setup_.notes.push_back(
         absl::StrCat("warning: schedule.warmup_steps is ", warmup, ", but the run has ",
             Counted(pace_->total_steps(), "step"), ": the learning rate rises until its end"));

@@ -108,6 +108,23 @@ TEST_F(FittedTest, AdaptersKeepTheirTemperature) {
   EXPECT_NE(best["temperature"], 1.0);
 }
 
+// What `predict` writes into a table, `evaluate` reads as the same labels.
+TEST_F(FittedTest, SeveralLabelsKeepTheirSeparator) {
+  std::string table = "text,label\n";
+  for (int i = 0; i < 120; ++i)
+    table += i % 2 == 0 ? "a great film,\"b|late, again\"\n" : "a dull movie,b\n";
+  Write("labels.csv", table);
+  Train("run", new_, "kind: MULTI_LABEL label_separator: \"|\"", "labels.csv", "labels.csv");
+  ASSERT_EQ(Run("predict --model run --out answers.csv labels.csv").exit, 0);
+  const RunResult r =
+      Run("evaluate --model run --data answers.csv --set label_field=labels "
+          "--predictions rows.csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(json::parse(r.out)["accuracy"], 1.0);
+  const std::string rows = Content(dir_ + "/rows.csv");
+  EXPECT_THAT(rows, HasSubstr(",\"b|late, again\",\"b|late, again\","));
+}
+
 TEST_F(FittedTest, ThresholdsAreThoseOfTheBestF1) {
   Train("run", new_, "kind: MULTI_LABEL thresholds: BEST", "several.jsonl", "several.jsonl");
   const json config = Read("run/config.json"), best = Read("run/metrics.json")["metrics"];

@@ -151,6 +151,45 @@ TEST_F(TablesTest, WrongLinesCanBeAnswered) {
   EXPECT_THAT(lines.out, HasSubstr(R"({"id": 3, "label": "pos")"));
 }
 
+// With --on-error line, a member that has no column is an error of its row.
+TEST_F(TablesTest, MembersWithoutAColumnAreErrorsOfTheirRow) {
+  const std::string lines =
+      R"({"subject": "a great film"}\n{"subject": "a film", "k": 1}\n{"subject": "a movie"}\n)";
+  const std::string command = "predict --model run --input-format jsonl --format csv";
+  EXPECT_EQ(Run(command, lines).exit, 65);
+  const RunResult r = Run(command + " --on-error line", lines);
+  EXPECT_EQ(r.exit, 65);
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 4) << r.out;
+  EXPECT_THAT(r.out, HasSubstr("\na film,"));
+  EXPECT_THAT(r.out, HasSubstr("member \"\"k\"\": not in the first line"));
+  EXPECT_THAT(r.err, HasSubstr("1 wrong line"));
+}
+
+TEST_F(TablesTest, ATableWithoutRowsKeepsItsHeader) {
+  Write("zero.csv", "subject,queue\n");
+  const RunResult r = Run("predict --model run --format csv zero.csv");
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(r.out, "subject,queue\n");
+}
+
+TEST_F(TablesTest, TheNameOfOutChoosesTheFormat) {
+  Write("in.csv", "subject\na great film\n");
+  ASSERT_EQ(Run("predict --model run --out named.tsv in.csv").exit, 0);
+  EXPECT_THAT(Read("named.tsv"), StartsWith("subject\tlabel\tscore\na great film\tpos\t"));
+  ASSERT_EQ(Run("predict --model run --out named.csv", "a great film\n").exit, 0);
+  EXPECT_THAT(Read("named.csv"), StartsWith("text,label,score\na great film,pos,"));
+  EXPECT_EQ(Run("encode --model run --out named.jsonl in.csv").exit, 2);
+}
+
+TEST_F(TablesTest, LabelsOfFastTextAreNotRead) {
+  Write("f.ft", "__label__neg a great film\n");
+  const RunResult r = Run("predict --model run f.ft");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(r.out, Run("predict --model run", "a great film\n").out);
+  EXPECT_THAT(Run("predict --model run --format csv f.ft").out,
+      StartsWith("text,label,score\na great film,pos,"));
+}
+
 TEST_F(TablesTest, OutAppearsWhole) {
   const std::string command = "predict --model run --format csv --out p.csv";
   EXPECT_EQ(Run(command + " train.csv").exit, 0);

@@ -77,7 +77,8 @@ TEST_F(BuildInputTest, TextThatIsNotUtf8IsNamed) {
   data.set_encoding(DataSpec::WINDOWS1252);
   EXPECT_EQ(Build(data)->note, "");
   ExpectError(Build(Data("b.txt", std::string("t\0h\0e\0 \0c\0", 10))).status(), Exit::kData,
-      "b.txt: is UTF-16 text: expected UTF-8 text (set encoding: UTF16, or");
+      "b.txt: is UTF-16 text: expected UTF-8 text (convert it, or set encoding: UTF16 in the "
+      "spec)");
 }
 
 }  // namespace

@@ -180,6 +180,8 @@ std::vector<Case> SpecCases() {
   return {
       spec("unknown_field", "schedule {\n  stepz: 3\n}",
           {"s.textproto:2:3: unknown field \"stepz\"", "steps"}),
+      spec("typographic_quotes", "output { directory: \u201Cruns\u201D }",
+          {"s.textproto:1:21: a character that is not ASCII"}),
       spec("field_twice", "seed: 1\nseed: 2", {"s.textproto:2:1: field \"seed\" is given twice"}),
       spec("nested", Repeat("model {", 100000), {"s.textproto:1:", "nest deeper than 32"}),
       spec("two_megabytes", std::string(2 << 20, ' '),

@@ -55,6 +55,14 @@ TEST(InputReader, ReadsLinesOfText) {
   EXPECT_TRUE(ReadAll("", {})->empty());
 }
 
+TEST(InputReader, FilesHaveTheEncodingOfTheSpec) {
+  InputOptions options{.format = "jsonl"};
+  options.data.set_encoding(DataSpec::WINDOWS1252);
+  EXPECT_EQ(ReadAll("{\"text\": \"caf\xE9\"}\n", options)->front().text, "caf\u00E9");
+  options.format = "text";
+  EXPECT_EQ(ReadAll("caf\xE9\n", options)->front().text, "caf\u00E9");
+}
+
 TEST(InputReader, ReadsPairs) {
   const auto records = ReadAll("a\tb\tc\n", {.pairs = true});
   EXPECT_EQ(records->front().kind, Kind::kPair);

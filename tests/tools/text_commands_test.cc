@@ -107,6 +107,35 @@ TEST(Vocab, RefusesWhatHoldsNoText) {
   EXPECT_EQ(RunCloze("vocab --size 3 --text x --out y").exit, 2);
 }
 
+TEST(Vocab, LearnsFromTheTextsOfTables) {
+  const std::string folder = TemporaryFolder(), out = " --size 60 --min-count 1 --out " + folder;
+  std::ofstream(folder + "/t.csv") << "text,label\n\"low, lower\nlowest\",zz\nslow,qq\n";
+  std::ofstream(folder + "/t.jsonl") << "{\"body\": \"low, lower\nlowest\", \"label\": \"zz\"}\n"
+                                        "{\"body\": \"slow\", \"label\": \"qq\"}\n";
+  std::ofstream(folder + "/t.conll") << "low N\n, N\nlower N\nlowest N\n\nslow N\n";
+  ASSERT_EQ(RunCloze("vocab --text " + folder + "/t.csv" + out + "/csv").exit, 0);
+  ASSERT_EQ(
+      RunCloze("vocab --text-field body --text " + folder + "/t.jsonl" + out + "/jsonl").exit, 0);
+  ASSERT_EQ(RunCloze("vocab --text " + folder + "/t.conll" + out + "/conll").exit, 0);
+  const std::string vocab = Content(folder + "/csv/vocab.txt");
+  EXPECT_THAT(vocab, HasSubstr("\nlowest\n"));
+  EXPECT_THAT(vocab, testing::Not(testing::AnyOf(HasSubstr("z"), HasSubstr("q"), HasSubstr("x"))));
+  EXPECT_EQ(Content(folder + "/jsonl/vocab.txt"), vocab);
+  EXPECT_EQ(Content(folder + "/conll/vocab.txt"), vocab);
+  const RunResult missing = RunCloze("vocab --text " + folder + "/t.jsonl" + out + "/none");
+  EXPECT_EQ(missing.exit, 65);
+  EXPECT_THAT(missing.err, HasSubstr("\"text\""));
+}
+
+TEST(Vocab, KeepsAwayFromModels) {
+  const std::string folder = TemporaryFolder();
+  std::ofstream(folder + "/text") << "low lower\n";
+  std::ofstream(folder + "/config.json") << "{}";
+  const RunResult run = RunCloze("vocab --size 30 --text " + folder + "/text --out " + folder);
+  EXPECT_EQ(run.exit, 73);
+  EXPECT_THAT(run.err, HasSubstr("holds a model"));
+}
+
 TEST(Vocab, LearnsByteLevelBpe) {
   const std::string folder = TemporaryFolder();
   std::ofstream(folder + "/text") << "low low lower lowest\nlow lower\n";

@@ -118,23 +118,23 @@ class WordCounter {
   WordCounter(const Recipe& recipe, int64_t memory_limit, VocabResult* result)
       : recipe_(recipe), limit_(memory_limit), result_(*result) {}
 
-  absl::Status AddFile(const std::string& path, absl::FunctionRef<void(int64_t)> progress) {
-    ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path, kBatchBytes));
-    const int64_t before = result_.bytes;
-    std::string line;
+  absl::Status AddTexts(
+      TextSource& texts, const std::string& path, absl::FunctionRef<void(int64_t)> progress) {
+    std::string text;
     while (true) {
-      ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
-      result_.bytes = before + reader.position();
-      if (more && result_.not_utf8.empty())
-        result_.not_utf8 = NotUtf8(path, reader.line_number(), line);
-      // In byte-level BPE the line end is a word.
-      if (more) absl::StrAppend(&batch_, line, reader.line_end());
+      ASSIGN_OR_RETURN(const bool more, texts.Next(&text));
+      if (more && result_.not_utf8.empty()) result_.not_utf8 = NotUtf8(path, texts.line(), text);
+      if (more) {
+        // In byte-level BPE the line end is a word.
+        absl::StrAppend(&batch_, text, texts.end());
+        result_.bytes += text.size() + texts.end().size();
+      }
       if (batch_.size() >= kBatchBytes || !more) {
         CountBatch();
-        progress(stored_ + reader.stored_position());
+        progress(stored_ + texts.position());
       }
       if (more) continue;
-      stored_ += reader.stored_position();
+      stored_ += texts.position();
       return absl::OkStatus();
     }
   }
@@ -211,8 +211,8 @@ class WordCounter {
 
 }  // namespace
 
-absl::StatusOr<VocabResult> TrainVocab(
-    const std::vector<std::string>& files, const VocabOptions& options, VocabProgress progress) {
+absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
+    const VocabOptions& options, VocabProgress progress, const OpenTexts& open) {
   ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(options));
   const bool bytes = options.kind == SubwordKind::kByteBpe;
   const size_t least = recipe.data.tokens.size() + (bytes ? 256 : 0);
@@ -228,8 +228,9 @@ absl::StatusOr<VocabResult> TrainVocab(
   VocabResult result;
   WordCounter counter(recipe, options.memory_limit, &result);
   for (const std::string& file : files) {
-    RETURN_IF_ERROR(counter.AddFile(
-        file, [&](int64_t done) { progress("reading", done, std::max(done, total)); }));
+    ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> texts, open(file));
+    RETURN_IF_ERROR(counter.AddTexts(
+        *texts, file, [&](int64_t done) { progress("reading", done, std::max(done, total)); }));
   }
   const CountedWords words = counter.Take();
   if (words.empty()) {

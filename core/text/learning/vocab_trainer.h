@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
+#include "core/base/text_source.h"
 #include "core/text/tokenizer/tokenizer_data.h"
 
 namespace cloze {
@@ -28,7 +29,7 @@ struct VocabResult {
   // character, merges. Unigram: as NewUnigram, pieces by falling score.
   TokenizerData data;
   std::string not_utf8;        // where the first line is that is not UTF-8; or empty
-  int64_t bytes = 0;           // read
+  int64_t bytes = 0;           // of the texts, with their ends
   int64_t words = 0;           // counted
   int64_t distinct_words = 0;  // of these, normalised
   // Left out: over 100 characters (always <unk>) or 4096 bytes, or rare beyond memory_limit.
@@ -37,13 +38,13 @@ struct VocabResult {
 
 using VocabProgress = absl::FunctionRef<void(const char* stage, int64_t done, int64_t total)>;
 
-// Reads `files` ("-" is standard input) line by line, in parallel, in bounded memory. The result
+// Reads the texts of `files`, as `open` opens them, in parallel, in bounded memory. The result
 // depends only on the content, not on the number of threads. Calls `progress` now and then with
 // "reading" and the bytes read so far and in all, or "learning" and steps. Returns fewer tokens
 // than `size` if no pair is frequent enough, kSpec if `size` cannot hold the special tokens and
 // bytes, kData if the files have no words.
-absl::StatusOr<VocabResult> TrainVocab(
-    const std::vector<std::string>& files, const VocabOptions& options, VocabProgress progress);
+absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
+    const VocabOptions& options, VocabProgress progress, const OpenTexts& open = OpenLines);
 
 }  // namespace cloze
 

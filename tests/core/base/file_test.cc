@@ -278,6 +278,11 @@ TEST_F(LineReaderTest, NamesWhatIsNoText) {
                    "a\0")[0],
       HasSubstr("UTF-16"));
   EXPECT_THAT(Read("\xFE\xFF")[0], HasSubstr("UTF-16"));
+  EXPECT_THAT(Read(std::string("a\0b\0c\0d\0e\0f\0g\0h\0", 16))[0], HasSubstr("UTF-16"));
+  EXPECT_THAT(Read(std::string("\x7F"
+                               "ELF\2\1\1\0\0\0\0\0\0\0\0\0",
+                  16))[0],
+      HasSubstr("binary data"));
   EXPECT_THAT(Read("BZh91AY&SY...")[0], HasSubstr("bzip2 data"));
   EXPECT_THAT(Read("PK\x03\x04")[0], HasSubstr("zip archive"));
 }

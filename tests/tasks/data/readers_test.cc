@@ -219,8 +219,8 @@ TEST_F(ReadersTest, FileErrors) {
   pairs.set_text_pair_field("other");
   ExpectError(Texts(pairs).status(), Exit::kSpec, "holds one text per line: expected TSV");
   ExpectError(Documents(Data("a.md", "x")).status(), Exit::kSpec,
-      "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .conllu, .conll or "
-      ".ft; set format");
+      "a.md: format: the name does not end in .txt, .tsv, .csv, .jsonl, .json, .conllu, .conll or "
+      ".ft; set format in the spec");
   ExpectError(Documents(Data("a.txt.bz2", "x")).status(), Exit::kSpec, "unpack it first");
   ExpectError(Documents(Data("a.txt",
                             "\x1F\x8B"

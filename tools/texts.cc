@@ -1,0 +1,67 @@
+#include "tools/texts.h"
+
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "tasks/data/readers.h"
+
+namespace cloze {
+namespace {
+
+std::string TextOf(TextExample& row) { return std::move(row.text); }
+std::string TextOf(TaggedSentence& sentence) { return absl::StrJoin(sentence.words, " "); }
+
+int64_t LineOf(const TextExample& row) { return row.line; }
+int64_t LineOf(const TaggedSentence& sentence) {
+  return sentence.lines.empty() ? 0 : sentence.lines[0];
+}
+
+template <typename Item>
+class Rows : public TextSource {
+ public:
+  explicit Rows(ReaderOf<Item> reader) : reader_(std::move(reader)) {}
+
+  absl::StatusOr<bool> Next(std::string* text) override {
+    Item item;
+    ASSIGN_OR_RETURN(const bool more, reader_.Next(&item));
+    if (!more) return false;
+    line_ = LineOf(item);
+    *text = TextOf(item);
+    return true;
+  }
+  absl::string_view end() const override { return "\n"; }
+  int64_t line() const override { return line_; }
+  int64_t position() const override { return reader_.position(); }
+
+ private:
+  ReaderOf<Item> reader_;
+  int64_t line_ = 0;
+};
+
+template <typename Item>
+absl::StatusOr<std::unique_ptr<TextSource>> OpenRows(const DataSpec& data) {
+  ASSIGN_OR_RETURN(ReaderOf<Item> reader, ReaderOf<Item>::Open(data));
+  return std::make_unique<Rows<Item>>(std::move(reader));
+}
+
+}  // namespace
+
+void AddTextField(Command& command, std::string* text_field) {
+  command.Add("--text-field", text_field,
+      "Column or JSON member to learn from, in files named .csv, .tsv, .jsonl or .json.",
+      {.type = "NAME"});
+}
+
+OpenTexts TextsOfFiles(const std::string& text_field) {
+  return [text_field](const std::string& path) -> absl::StatusOr<std::unique_ptr<TextSource>> {
+    const DataSpec::Format format = FormatOfName(path).value_or(DataSpec::TEXT);
+    if (path == "-" || format == DataSpec::TEXT) return OpenLines(path);
+    DataSpec data;
+    data.add_files(path);
+    data.set_text_field(text_field);
+    const bool sentences = format == DataSpec::CONLL || format == DataSpec::CONLLU;
+    return sentences ? OpenRows<TaggedSentence>(data) : OpenRows<TextExample>(data);
+  };
+}
+
+}  // namespace cloze
