@@ -5,8 +5,8 @@
 namespace cloze {
 namespace {
 
-constexpr int kPieceShift =
-    48;  // a piece of an example draws randomness of its own: example number + piece << kPieceShift
+// Each piece of an example has its own random numbers: those of example + (piece << kPieceShift).
+constexpr int kPieceShift = 48;
 
 // In a straight line from `from` to `to` over the first `share` of the run.
 double Grow(double from, double to, double share, double done) {

@@ -254,8 +254,8 @@ void ReportCut(const CutCounts& cut) {
   say(cut.windows, "read in several windows");
   if (cut.words > 0)
     std::fprintf(stderr,
-        "cloze: %lld words have more pieces than the model sees at once and were read off their "
-        "first ones\n",
+        "cloze: %lld words have more tokens than the model can read at once: only their first "
+        "tokens were used\n",
         (long long)cut.words);
 }
 

@@ -22,7 +22,8 @@ std::atomic<bool> stop = false;
 
 void OnSignal(int signal) {
   if (stop.exchange(true)) ::_exit(128 + signal);
-  constexpr char kMessage[] = "\nstopping when this step is done; once more ends at once\n";
+  constexpr char kMessage[] =
+      "\nstopping as soon as possible; a second signal ends the program immediately\n";
   const int error = errno;
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
   errno = error;

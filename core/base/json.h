@@ -36,8 +36,9 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path,
 // Returns the member `name` of `object`; a JSON null when there is none or `object` is no object.
 const Json& JsonMember(const Json& object, const char* name);
 
-// Reads the members of one object with their types checked. The first error stays in status() and
-// later reads do no harm. A member that is null counts as missing.
+// Reads the members of one object and checks their types. After the first error, which status()
+// keeps, further reads are allowed and record no other error. A member that is null counts as
+// missing.
 class JsonFields {
  public:
   // `object` must outlive this; `path` names its file in messages.
@@ -68,7 +69,7 @@ class JsonFields {
   // or outside low ... high. Requires low >= 0 for Integer.
   void Integer(const char* field, bool required, int64_t low, int64_t high, int32_t* out);
   void Number(const char* field, double low, double high, float* out);
-  // Return "" and `otherwise` when the member is missing or of another type.
+  // Return "" or `otherwise` if the member is missing; another type is also recorded as an error.
   std::string String(const char* field);
   bool Bool(const char* field, bool otherwise);
 

@@ -142,7 +142,7 @@ class OneDnnEngine : public MatmulEngine {
     return primitives_[key] = {dnnl::matmul(pd), operands, layout, scratch};
   }
 
-  // Queues a tile of a product, of which the weight is a part from column `col` on.
+  // Queues one tile of a product; `col` is the tile's first column of the weight.
   void AddTile(const Product& p, int64_t col) {
     const auto& [src, w, transposed, bias, dst, accumulate] = p;
     const bool separate = HasGaps(dst) || (dst.stride != dst.cols && !accumulate);

@@ -139,7 +139,7 @@ class ParamStore {
   ParamId Find(const std::string& name, int adapter = -1) const;
   // Returns the weight of the model's module with this role and layer, or -1.
   ParamId FindWeight(Role role, int layer) const;
-  // Returns the flat gradient from which on all are of this layer or later ones.
+  // Returns the offset in grads() from which all gradients belong to `layer` or a later layer.
   int64_t FirstGradientFrom(int layer) const;
 
   Mat value(ParamId id) {

@@ -1,5 +1,6 @@
 // Learns word vectors by negative sampling: word2vec's skip-gram and CBOW (Mikolov et al. 2013,
-// arXiv:1301.3781 and 1310.4546), and fastText's with n-grams. Settings mean what they mean there.
+// arXiv:1301.3781 and 1310.4546), and fastText's with n-grams. Settings have the same meaning as in
+// those programs.
 #ifndef CLOZE_CORE_VECTORS_TRAINER_H_
 #define CLOZE_CORE_VECTORS_TRAINER_H_
 

@@ -17,8 +17,8 @@
 namespace cloze {
 namespace {
 
-// True for what a quantized folder stores as int8. Few rows of tables are used, so that those cost
-// disk and not time. They are stored as [rows, cols], whatever the shape in other folders.
+// True if a quantized folder stores the parameter as int8, always as [rows, cols]. A pass reads few
+// rows of an embedding table, so storing the table as int8 saves disk space but no time.
 bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
   return param.role == Role::kWordEmbeddings || IsInt8Layer(param, config);
 }
@@ -181,20 +181,22 @@ absl::StatusOr<size_t> ReadLayer(const SafetensorsReader& files, const ParamStor
   return i;
 }
 
-// Reads the values of `reads`, except for those that are kept `apart` (may be null). Sets *words to
-// the read of word embeddings that are.
+// Reads the values of `reads`, except for the `deferred` ones (may be null). Sets *words to the
+// read of the word embeddings if they are deferred.
 absl::Status ReadValues(const SafetensorsReader& files, const ModelConfig& config,
-    absl::Span<const Read> reads, KeptApart* apart, ParamStore* store, const Read** words) {
+    absl::Span<const Read> reads, DeferredWeights* deferred, ParamStore* store,
+    const Read** words) {
   const bool tied = TypeOf(config.head).tied;
   for (size_t i = 0; i < reads.size(); ++i) {
     const auto& [id, tensor, count] = reads[i];
     const Param& param = store->param(id);
     const bool int8 =
         IsInt8Layer(param, config) && !param.adjacent && !IsTransposed(param, *tensor);
-    if (apart != nullptr && param.role == Role::kWordEmbeddings && !tied) {
+    if (deferred != nullptr && param.role == Role::kWordEmbeddings && !tied) {
       *words = &reads[i];
-    } else if (apart != nullptr && apart->int8 != nullptr && int8) {
-      ASSIGN_OR_RETURN(const size_t all, ReadLayer(files, *store, reads.subspan(i), apart->int8));
+    } else if (deferred != nullptr && deferred->int8 != nullptr && int8) {
+      ASSIGN_OR_RETURN(
+          const size_t all, ReadLayer(files, *store, reads.subspan(i), deferred->int8));
       i += all - 1;
     } else {
       const absl::Span<float> to = store->values().subspan(param.offset, count * param.size());
@@ -270,7 +272,7 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
 }
 
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
-    LoadReport* report, const std::vector<std::string>& except, KeptApart* apart) {
+    LoadReport* report, const std::vector<std::string>& except, DeferredWeights* deferred) {
   *report = {};
   const bool generator = *config.training.part != '\0';
   const auto skipped = [&](const Param& param) {
@@ -296,7 +298,7 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
   const std::vector<Read> reads = ReadsOf(config, *store, tensors, skipped, report, &wrong);
   if (!wrong.empty()) return Mismatch(folder, wrong);
   const Read* words = nullptr;
-  RETURN_IF_ERROR(ReadValues(files, config, reads, apart, store, &words));
+  RETURN_IF_ERROR(ReadValues(files, config, reads, deferred, store, &words));
   for (const auto& [name, tensor] : tensors) {
     const auto* const whole = tensor;  // clang 14 does not capture structured bindings
     const bool read = absl::c_any_of(reads, [&](const Read& r) { return r.tensor == whole; });
@@ -313,7 +315,7 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
     const int64_t rows = store->param(words->id).rows;
     RETURN_IF_ERROR(files.ReadScales(*words->tensor, 0, rows).status());
   }
-  apart->words = LazyRows(std::move(files), words->tensor->name, store->value(words->id));
+  deferred->words = LazyRows(std::move(files), words->tensor->name, store->value(words->id));
   return absl::OkStatus();
 }
 

@@ -32,14 +32,16 @@ struct LoadReport {
   std::vector<std::string> ignored;  // tensors that the model does not use
 };
 
-// What inference does not keep as f32 values; the store holds zeros instead.
-struct KeptApart {
-  // Becomes the word embeddings, which are read later, unless the output layer is tied to them.
+// Weights that LoadWeights does not store as f32 values for inference; the store keeps zeros.
+struct DeferredWeights {
+  // Receives the word embeddings, whose rows are read on first use, unless the output layer is tied
+  // to them.
   LazyRows words;
-  // Is called with the values [rows, cols] of each layer of IsInt8Layer: of the matrix `id` and of
-  // those adjacent to it. Null: the layers are not kept apart.
+  // Called for each layer of IsInt8Layer with the values [rows, cols] of the matrix `id` and of
+  // those adjacent to it. Null: these layers are stored like all others.
   std::function<void(ParamId id, ConstMat values)> int8;
 };
+using KeptApart = DeferredWeights;  // still used by encoder/model.cc
 
 // Reads config.json of a folder. Errors of ParseConfig; kNoInput if config.json or the weights are
 // missing; kMismatch for an adapter, or if the weights are far smaller than the described model, so
@@ -51,9 +53,10 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder);
 // CanonicalName; stored copies of tied weights must be equal to them. kMismatch lists all missing
 // tensors of the encoder and all tensors with another shape; kData if a value is not finite. After
 // an error the values are undefined. `config` may be that of a generator, whose parameters are all
-// missing if the folder has none. `apart` may be null.
+// missing if the folder has none. `deferred` may be null.
 absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, ParamStore* store,
-    LoadReport* report, const std::vector<std::string>& except = {}, KeptApart* apart = nullptr);
+    LoadReport* report, const std::vector<std::string>& except = {},
+    DeferredWeights* deferred = nullptr);
 
 // The files of a generator beside those of its model, for transformers: ElectraForMaskedLM.
 // from_pretrained(FOLDER, config=ElectraConfig.from_json_file("FOLDER/generator_config.json"),

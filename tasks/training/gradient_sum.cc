@@ -41,7 +41,8 @@ std::vector<Partial> BlocksOf(int64_t begin, int64_t end) {
   return blocks;
 }
 
-// Adds up n floats of consecutive parts, in one of which each sum is then: siblings, or `all`.
+// Merges neighbouring partial sums of n floats: siblings only or, with `all`, every part. The
+// result overwrites the leftmost of the merged buffers.
 void MergeParts(std::vector<Partial>* parts, int64_t n, bool all) {
   std::vector<Partial> sums;
   const auto merge = [&] {

@@ -31,7 +31,7 @@ for signal in TERM INT HUP; do
   kill -$signal $pid
   ends_with 75 "SIG$signal"
   says '^saved run/step-'
-  says 'stopping when this step is done'
+  says 'stopping as soon as possible'
   says 'run the same command again'
   [ "$(announced)" = "$(newest)" ] || fail "SIG$signal: announced $(announced), there is $(newest)"
 done

@@ -196,7 +196,7 @@ Pieces LearnUnigram(const CountedWords& words, int64_t size, const VocabOptions&
   constexpr int kBytesPerChar = 32;
   CountedWords runs = UnigramRuns(words, options.memory_limit / kBytesPerChar);
   Pieces seeds = UnigramSeeds(runs, options.min_count);
-  const size_t wanted = size + size / 50;  // the last ones go by their scores
+  const size_t wanted = size + size / 50;  // the surplus is dropped by score at the end
   const double shrink = std::log(kShrink),
                log_rounds = std::log(static_cast<double>(wanted) / seeds.size()) / shrink;
   const auto rounds = static_cast<int64_t>(std::max(1.0, std::ceil(log_rounds)));

@@ -73,7 +73,8 @@ struct TokenizerData {
   TextSteps steps = {};      // normalise whole texts; none for WordPiece
   Templates templates = {};  // empty: BERT's for WordPiece, RoBERTa's for byte-level BPE
   bool one_type = false;     // both texts of a pair have token type 0
-  // The tokenizer.json, and what it says of ids besides tokens, if only it can be saved; else "".
+  // The original tokenizer.json, and its rules that determine ids, kept when our writer cannot
+  // reproduce the file; else empty.
   std::string json = "", rules = "";
 
   // WordPiece. The options are also part of the cache key of a byte-level BPE.
