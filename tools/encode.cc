@@ -247,7 +247,8 @@ void AddEncode(Command& app) {
     command.Add("--all-layers", &options.all_layers,
         "Write all layers as tensors named LINE.LAYER. Layer 0 holds the embeddings.");
     command.Add("--force", &options.infer.force, "Replace an existing file.");
-    AddOnError(command, &options.infer);
+    AddOnError(command, &options.infer,
+        "it gets a row of zeros and is named on standard error; not with --all-layers");
   };
   app.AddCommand<EncodeOptions>("encode",
       "Write vectors of texts, one per text or one per token. Texts are lines that are not blank, "

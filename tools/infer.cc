@@ -71,10 +71,10 @@ void AddFieldOptions(Command& command, InputOptions* options) {
       {.type = "NAME"});
 }
 
-void AddOnError(Command& command, InferOptions* options) {
+void AddOnError(Command& command, InferOptions* options, absl::string_view line) {
   command.Add("--on-error", &options->on_error,
-      "What a wrong line does. stop: ends the command. line: its answer is {\"id\": ..., \"line\": "
-      "..., \"error\": ...}, the others are answered, and the exit code is 65 at the end.",
+      absl::StrCat("What a wrong line does. stop: ends the command. line: ", line,
+          "; the other lines are processed, and the exit code is 65 at the end."),
       {.choices = {"stop", "line"}});
 }
 

@@ -36,8 +36,9 @@ void AddInputOptions(Command& command, InputOptions* options);
 void AddInputFormat(Command& command, InputOptions* options);
 // Adds --text-field, --text-pair-field and --id-field.
 void AddFieldOptions(Command& command, InputOptions* options);
-// Adds --on-error.
-void AddOnError(Command& command, InferOptions* options);
+// Adds --on-error; `line` completes "line: " in the help: what becomes of a wrong line.
+void AddOnError(Command& command, InferOptions* options,
+    absl::string_view line = "its answer is {\"id\": ..., \"line\": ..., \"error\": ...}");
 // Adds --format, with `choices`, --out and --force.
 void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices);
 // Adds --viterbi and --no-viterbi.

@@ -24,9 +24,10 @@ void AddPredict(Command& app) {
   app.AddCommand<InferOptions>(
       "predict",
       "Predict labels, a number or the answer to a question for each text or pair of texts. Prints "
-      "JSON lines: label, score and scores for one label; labels and scores for several; score for "
-      "a number; answer and score for a question (the first text) about the second. Tables are "
-      "read by the columns that the run was trained on.",
+      "JSON lines: label, score and scores for one label; labels and scores for several; for a "
+      "number, score is the number and label its name (LABEL_0 unless the spec names it); answer "
+      "and score for a question (the first text) about the second. Tables are read by the columns "
+      "that the run was trained on.",
       "  cloze predict --model runs/sst2 texts.txt\n"
       "  cloze predict --model runs/sst2 --format csv new.csv > predictions.csv\n"
       "  echo '{\"id\": 7, \"text\": \"A fine film.\"}' | cloze predict --model runs/sst2 "
