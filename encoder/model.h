@@ -26,15 +26,15 @@ absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config
 
 // Returns the generator of ELECTRA's pretraining for a discriminator: its layers and embeddings,
 // and `size` times its hidden and intermediate sizes, with heads of 64. If it shares the embeddings
-// of a family that cannot project them, it has all sizes but `size` times the layers.
+// of a family that cannot project them, it keeps these sizes and has `size` times the layers.
 ModelConfig GeneratorOf(const ModelConfig& discriminator, float size, bool shares_embeddings);
 
 // Forward of `encoder` and `head`, and backward if scale != 0, which adds gradients times scale.
-// Returns the sum of `loss` over the targets. A pass that does not train only infers.
+// Returns the sum of `loss` over the targets. Runs only forward unless pass.training is true.
 LossSum TrainingPass(const Encoder& encoder, const Head& head, const Pass& pass, float scale,
     Head::LossFunction loss);
 
-// Numbers of values of a model.
+// Parameter counts of a model.
 struct ParamCount {
   int64_t all = 0, trained = 0;
   int64_t operands = 0;  // trained ones that only matrix products read: Param::operand

@@ -27,11 +27,12 @@ class Batcher {
   Batcher(const ExampleStore& store, const Task& task, const BatchSpec& spec, uint64_t seed)
       : store_(store), task_(task), spec_(spec), order_(seed, Purpose::kShuffle) {}
 
-  // The step that begins with example `next` when the share `done` of the run, 0 to 1, is done: as
-  // many examples as the spec's tokens or examples allow by then, at least one. Batches are padded.
+  // Returns the step that begins with example `next`; `done` is the share of the run that is done,
+  // 0 to 1. Takes as many examples as the spec's tokens or examples allow at that time, at least
+  // one. Batches are padded.
   absl::StatusOr<StepData> Next(int64_t next, double done) const;
 
-  // Mean number of optimizer steps that one pass over the store takes in the course of a run.
+  // Returns the mean number of optimizer steps per pass over the store, over the whole run.
   double StepsPerEpoch() const;
 
  private:

@@ -1,4 +1,4 @@
-// What the examples of a store are like: lengths, labels, and what was lost.
+// Summary of the examples of a store: lengths, labels, and what was cut off.
 #ifndef CLOZE_TASKS_DATA_SUMMARY_H_
 #define CLOZE_TASKS_DATA_SUMMARY_H_
 
@@ -13,7 +13,7 @@
 
 namespace cloze {
 
-// Numbers that require reading the examples of a store.
+// Facts that are known only after reading the examples of a store.
 struct StoreContent {
   std::vector<int64_t> lengths;  // of the sequences, sorted
   std::vector<int64_t> classes;  // texts or words of each label; empty: no labels

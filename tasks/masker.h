@@ -30,8 +30,8 @@ class Masker {
   // next token, unless that is special. In the others picks max(1, round(MaskShare(spec, done) *
   // n)) of the n ordinary tokens; each becomes <mask>, stays, or becomes a random ordinary token.
   // Sets causal, rows (ascending) and labels (the original ids). An example of special tokens only
-  // gets no rows. Whole words and spans that would be more than that are left out or cut at a
-  // word's end, so that fewer tokens may be picked; only a first word is taken however long it is.
+  // gets no rows. A word or span that would exceed this number is left out or cut at the end of a
+  // word, so fewer tokens may be picked; only the first word is taken whatever its length.
   void Apply(uint64_t example, double done, Example* e) const;
 
  private:
@@ -40,14 +40,14 @@ class Masker {
     int32_t begin, end;
     int32_t size() const { return end - begin; }
   };
-  // A row to be predicted, and the row whose draw says what becomes of it.
+  // A row to predict, and the row whose random number decides what replaces it.
   struct Pick {
     int32_t row, decider;
     bool operator<(const Pick& other) const { return row < other.row; }
   };
 
   Masker(const MaskedLmSpec& spec, uint64_t seed) : spec_(spec), philox_(seed, Purpose::kMask) {}
-  // Sets the next ordinary token as the label of each row before one.
+  // Makes the next token the label of each row, unless that token is special.
   void PredictNext(Example* e) const;
   // The units to pick: words, or with TOKEN single tokens.
   std::vector<Word> Words(const std::vector<int32_t>& ids) const;

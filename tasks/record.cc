@@ -226,8 +226,8 @@ EncodedText CutIntoWindows(const Tokenizer& tokenizer, absl::Span<const std::str
     Example window = Wrap(
         tokenizer.special(), Ids(pieces.ids).subspan(pieces.begin[first], pieces.of(first, last)));
     window.continues = i > 0;
-    // A word belongs to the window in which the nearer end is farthest; nothing is missing at the
-    // ends of the sentence itself.
+    // A word belongs to the window whose nearer end is farthest from it. The ends of the sentence
+    // do not count, because no context is missing there.
     const int64_t end = i + 1 < extents.size() ? (last - 1 + extents[i + 1].first) / 2 + 1 : last;
     for (; word < end; ++word) {
       window.rows.push_back(static_cast<int32_t>(1 + pieces.of(first, word)));

@@ -21,8 +21,8 @@ std::vector<double> MeanRanks(absl::Span<const double> values);
 
 // Returns the area under the ROC curve: the share of pairs of a positive and another example in
 // which the positive has the higher score; equal scores count half. Computed from the rank sum of
-// the positives (Mann-Whitney U). NaN unless there are both, or if a score is NaN. Requires sizes
-// to be equal.
+// the positives (Mann-Whitney U). NaN if all examples or none are positive, or if a score is NaN.
+// Requires equal sizes.
 double AreaUnderCurve(absl::Span<const double> scores, const std::vector<bool>& positive);
 
 // Agreement of probabilities with outcomes, in 15 bins of equal width: the last bin is [14/15, 1].
@@ -57,8 +57,8 @@ float FitTemperature(
 float FitTemperature(absl::Span<const float> logits, absl::Span<const float> targets);
 
 // Returns the threshold for which "probability >= threshold" has the highest F1: halfway between
-// two neighbouring probabilities; of equal F1 the one nearest to `otherwise`. `otherwise` if no
-// example is positive or a probability is NaN.
+// two neighbouring probabilities; among equal F1, the one nearest to `otherwise`. Returns
+// `otherwise` if no example is positive or a probability is NaN.
 float BestThreshold(
     absl::Span<const float> probabilities, const std::vector<bool>& positive, float otherwise);
 

@@ -8,7 +8,8 @@
 namespace cloze {
 namespace {
 
-// Loss after right tokens, and scores of the generated targets against the texts of the data.
+// The loss of each target token given the right tokens before it, and scores of generated targets
+// against the texts of the data.
 class TargetEvaluation : public Evaluation {
  public:
   // All must outlive this.
@@ -108,7 +109,7 @@ class SequenceToSequence : public Task {
         });
   }
 
-  // The store has the end of the target, too.
+  // Stored sequences include the end of the target, which is only a label.
   void Draw(uint64_t, double, Example* example) const override {
     example->labels.assign(example->ids.begin() + example->second + 1, example->ids.end());
     example->ids.pop_back();
@@ -140,7 +141,7 @@ class SequenceToSequence : public Task {
   }
 
  private:
-  // The store does not hold texts, with which generated ones are compared.
+  // Reads the texts of the targets, which the store does not hold.
   absl::Status ReadReferences(const DataSpec& data) {
     RETURN_IF_ERROR(RequireFiles(data, "evaluations read the targets again"));
     ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data));

@@ -1,5 +1,5 @@
 // A task: what a model learns and how it answers. Each task is one file that implements this
-// interface; the code around it (training, evaluation, inference) knows no single task.
+// interface; the code around it (training, evaluation, inference) depends on no particular task.
 #ifndef CLOZE_TASKS_TASK_H_
 #define CLOZE_TASKS_TASK_H_
 
@@ -61,7 +61,7 @@ DataShape ShapeOfData(const DataStats& stats);
 // How a store will be used.
 enum class DataUse { kTraining, kEvaluation };
 
-// Choices of a user at inference. Tasks ignore those that do not concern them.
+// The user's settings for inference. Tasks ignore those that do not apply to them.
 struct DecodeOptions {
   std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
   int top = 5;                                 // masked_lm, causal_lm: tokens in an answer
@@ -73,7 +73,7 @@ struct DecodeOptions {
 // needs when it is made; the task must outlive it.
 using Decoder = std::function<OrderedJson(const Record& record, const TextLogits& text)>;
 
-// Counts how good a model is on held-out examples.
+// Measures how good a model is on held-out examples.
 class Evaluation {
  public:
   virtual ~Evaluation() = default;
@@ -140,8 +140,8 @@ class Task {
   // Longest target, of tasks whose sequences are a source and a target; evaluations generate the
   // targets. 0: others.
   virtual int32_t max_new_tokens() const { return 0; }
-  // True if `cloze pretrain` trains it, and evaluates a fixed number of times by default; false if
-  // `cloze finetune` does, and evaluates once an epoch.
+  // True if `cloze pretrain` trains the task, with a fixed number of evaluations by default; false
+  // if `cloze finetune` does, with one evaluation per epoch.
   virtual bool pretrains() const { return false; }
   // Names of the metrics of an evaluation, for all kinds of labels.
   virtual std::vector<std::string> metrics() const = 0;

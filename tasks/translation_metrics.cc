@@ -52,7 +52,7 @@ bool IsPunctuation(char c) {
   return absl::ascii_ispunct(c) && !IsPoint(c) && c != '-' && c != '\'';
 }
 
-// Counts runs of n items; those that occur in both count as often as in the one with fewer.
+// Counts n-grams. A match counts as often as it occurs on the side where it is rarer.
 template <typename Item>
 std::array<int64_t, 3> CountRuns(
     const std::vector<Item>& generated, const std::vector<Item>& reference, int64_t n) {

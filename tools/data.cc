@@ -39,9 +39,9 @@ void AddData(Command& app) {
     data.AddCommand<DataOptions>(
         "check",
         "Count what the data of a spec contain and what is unusual: labels, lengths in tokens, "
-        "truncated, empty and repeated texts, texts with different labels, validation texts that "
-        "are also in train, unknown tokens, almost equal labels. Prints a table on a terminal, "
-        "else JSON. Exit codes: 0, also with warnings; 65 with warnings and --strict.",
+        "truncated, empty and repeated texts, equal texts with different labels, validation texts "
+        "that are also in train, unknown tokens, almost equal labels. Prints a table on a "
+        "terminal, else JSON. Exit codes: 0, also with warnings; 65 with warnings and --strict.",
         "  cloze data check tools/specs/sst2.textproto\n"
         "  cloze data check tools/specs/sst2.textproto --strict --json",
         [](Command& command, DataOptions& options) {

@@ -152,7 +152,7 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
   command.Add("--top-k", &options->rule.top_k,
       "Draw from the k likeliest tokens only. 0: from all.", {.min = 0, .max = 1e9});
   command.Add("--top-p", &options->rule.top_p,
-      "Draw from the fewest likeliest tokens that have at least this probability together.",
+      "Draw from the smallest set of the likeliest tokens with at least this total probability.",
       {.min = 0, .max = 1});
   command.Add("--repetition-penalty", &options->repetition_penalty,
       "Divide positive logits of tokens that occurred by this, and multiply negative ones. 1: "
@@ -175,7 +175,7 @@ void AddGenerate(Command& app) {
         "between blanks; with an encoder those of the target.",
         {.choices = {"text", "jsonl", "ids"}});
     command.Add("--out", &options.infer.out,
-        "File for the answers, which appears when all are there. Default: standard output.",
+        "File for the texts; it appears when all are written. Default: standard output.",
         {.type = "FILE"});
     command.Add("--force", &options.infer.force, "Replace an existing file.");
     command.Add("--max-new-tokens", &options.generate.max_new_tokens,

@@ -31,8 +31,8 @@ void AddInferOptions(Command& command, InferOptions* options, bool input) {
       "Model folder: a run, a Hugging Face folder, or an adapter folder (LoRA).",
       {.required = true});
   command.Add("--adapter", &options->adapters,
-      "Adapter folder to use: with a name for the JSON lines with \"adapter\": NAME, without one "
-      "for all others. Repeatable.",
+      "Adapter folder to use. With a name: for JSON lines that have \"adapter\": NAME. Without "
+      "one: for all other input. Repeatable.",
       {.type = "[NAME=]FOLDER", .repeatable = true});
   command.Add("--compute", &options->compute,
       "Type of activations. auto: f32, and int8 for a folder of `cloze quantize`. bf16: two to "
@@ -87,7 +87,7 @@ void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::
     help += " text, ids: the same as --input-format.";
   command.Add("--format", &options->format, help, {.choices = std::move(choices)});
   command.Add("--out", &options->out,
-      "File for the answers, which appears when all are there. Default: standard output.",
+      "File for the answers; it appears when all are written. Default: standard output.",
       {.type = "FILE"});
   command.Add("--force", &options->force, "Replace an existing file.");
 }

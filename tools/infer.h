@@ -53,9 +53,9 @@ Int8 Int8Of(const InferOptions& options);
 // Returns the type of activations that --compute names, except for int8.
 absl::StatusOr<DType> ComputeOf(const InferOptions& options);
 
-// Opens the model and sets how the input is read: the vocabulary size, the fields of tables as in
-// the spec of the model's run, and the format as that of the output if neither an option nor the
-// name of the file gives it.
+// Opens the model and completes the input options: the vocabulary size, and the fields of tables as
+// in the spec of the model's run. If neither an option nor the file name gives the input format, it
+// becomes the format of the output.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 
 // Returns how the data of the run in `folder`, or of the run whose checkpoint it is, were read. If
@@ -69,8 +69,8 @@ absl::StatusOr<std::string> LabelSeparator(const std::string& folder);
 absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
 
-// Calls encode(record) for the records until one is wrong. Returns why, after `input` and the line
-// if it has one, and sets *adapters to those of the records before it.
+// Calls encode(record) for each record up to the first wrong one, and returns its error, with
+// `input` and the line, if it has one, in front. Sets *adapters to those of the records before it.
 absl::Status EncodeUntilWrong(const Session& session, const std::string& input,
     absl::Span<const Record> records, absl::FunctionRef<absl::Status(const Record&)> encode,
     std::vector<int>* adapters);

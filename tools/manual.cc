@@ -20,7 +20,7 @@ struct ManualOptions {
   std::string write;
 };
 
-// --- What the declarations say.
+// --- Reading the declarations.
 
 // Commands without options of their own are in the manual of the command above.
 std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {

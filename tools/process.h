@@ -1,4 +1,4 @@
-// What commands share of the process: standard output, signals, temporary folders.
+// Standard output, signals and temporary folders, for all commands.
 #ifndef CLOZE_TOOLS_PROCESS_H_
 #define CLOZE_TOOLS_PROCESS_H_
 
@@ -50,7 +50,7 @@ absl::Status CheckOutput(const std::string& out, bool force);
 // process at once with 128 + its number. SIGHUP stays ignored if it was (nohup).
 const std::atomic<bool>* StopOnSignals();
 
-// A temporary folder that its object deletes.
+// A temporary folder, which the destructor deletes.
 class TemporaryFolder {
  public:
   // Creates the folder in $TMPDIR or the system's folder. kCannotCreate on failure.

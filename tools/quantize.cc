@@ -52,8 +52,8 @@ absl::Status RoundEmbeddings(Session& session) {
   return absl::OkStatus();
 }
 
-// Measures each block alone in int8, and keeps those that lose most until the others lose at most
-// `most` points.
+// Measures each block alone in int8. Keeps in floating point those that lose most, until the others
+// together lose at most `most` points.
 absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& session, double most) {
   Plan plan;
   const ParamStore& params = session.model().params();
@@ -89,7 +89,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
   return plan;
 }
 
-// Writes the folder with all that a run's folder has to tell about the model.
+// Writes the model folder: int8 weights, tokenizer, and the spec if the model is from a run.
 absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, ModelConfig config,
     Session& session, const std::string& folder) {
   const ParamStore& params = session.model().params();
@@ -174,12 +174,13 @@ void AddQuantize(Command& app) {
         "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
         {.repeatable = true});
     command.Add("--texts", &options.gauge.texts,
-        "Texts without labels, one per line. The loss is then the share of answers that differ; of "
-        "models that do not classify, 1 - the mean cosine of the texts' mean vectors.",
+        "Texts without labels, one per line. The loss is then the share of answers that differ; "
+        "for models that do not classify, 1 - the mean cosine of the texts' mean vectors.",
         {.type = "FILE"});
     command.Add("--max-loss", &options.max_loss,
-        "Most points of the metric to lose (0.01 = 1 point; of losses, percent). Blocks stay in "
-        "floating point as needed; exit code 77 if that does not suffice.",
+        "Largest allowed loss of the metric, in points (0.01 = 1 point; in percent for metrics "
+        "that are losses). Blocks stay in floating point as needed; exit code 77 if that does not "
+        "suffice.",
         {.max = 100});
     command.Add("--out", &options.out, "Folder to write; must not exist.", {.required = true});
   };

@@ -25,8 +25,8 @@ struct ConllBatch {
   std::vector<Record> records;
 };
 
-// Puts into *batch the next sentence, waiting for it if need be, and those that are there without
-// waiting. False at the end.
+// Reads the next sentence into *batch, waiting for it if necessary, and all others that have
+// already arrived. Returns false at the end.
 absl::StatusOr<bool> ReadBatch(TaggedReader& reader, ConllBatch* batch) {
   while (batch->sentences.size() < kSentences) {
     if (!batch->sentences.empty()) {

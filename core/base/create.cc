@@ -45,7 +45,7 @@ pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
   return known && absl::SimpleAtoi(parts[0], &pid) ? std::max(pid, 0) : 0;
 }
 
-// Removes what dead processes left, and if `own`, what this one did.
+// Removes temporary files and folders of dead processes and, if `own`, those of this process.
 void RemoveOfDead(
     const std::string& directory, absl::FunctionRef<bool(absl::string_view name)> ours, bool own) {
   const auto entries = ListDirectory(directory);

@@ -98,7 +98,8 @@ std::string BaseName(absl::string_view path);
 // null, outermost first, even if it fails later. kCannotCreate, or kIo if the disk fails.
 absl::Status MakeDirectories(const std::string& path, std::vector<std::string>* made = nullptr);
 
-// Removes folders, given outermost first, from the innermost out to the first that is not empty.
+// Removes nested folders, listed from the outermost, starting with the innermost. Stops at the
+// first that is not empty.
 void RemoveEmpty(const std::vector<std::string>& folders);
 
 // Creates `path`, which must not exist, calls `write` to fill it, fsyncs and closes it. Removes it
@@ -108,13 +109,13 @@ absl::Status CreateFile(const std::string& path, absl::FunctionRef<absl::Status(
 // Creates a file with `content` like CreateFile.
 absl::Status WriteNewFile(const std::string& path, absl::string_view content);
 
-// Returns the temporary name of `path` for this process. Removes what has that name, and temporary
-// files of `path` that dead processes left.
+// Returns the temporary name of `path` for this process. Removes any file or folder of that name,
+// and temporary files of `path` that dead processes left.
 std::string TemporaryName(const std::string& path);
 
-// Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory. The
-// error of `write`, or kIo; `path` is unchanged then, unless only the last fsync has failed. With
-// `replace` false, kCannotCreate if `path` exists then.
+// Calls `write` to create TemporaryName(path), renames it to `path` and fsyncs the directory. After
+// an error, that of `write` or kIo, `path` is unchanged unless only the last fsync failed. With
+// `replace` false, returns kCannotCreate if `path` exists when the file is renamed.
 absl::Status ReplaceFile(const std::string& path,
     absl::FunctionRef<absl::Status(const std::string& temporary)> write, bool replace = true);
 
@@ -143,7 +144,7 @@ class AtomicFolder {
 
   // Returns the folder to write to. Every file must be fsynced before Commit.
   const std::string& path() const { return temporary_; }
-  // Returns its path after Commit.
+  // Returns the path that the folder has after Commit.
   const std::string& final_path() const { return final_; }
   // Fsyncs the folder, renames it to the final path and fsyncs the parent. kCannotCreate when the
   // final path exists.

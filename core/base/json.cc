@@ -35,9 +35,9 @@ class Sax : public nlohmann::json_sax<Json> {
   }
 
  protected:
-  // Takes a value that is no container, and its spelling unless it is a string.
+  // Receives a scalar, and its spelling unless it is a string.
   virtual bool Scalar(Json value, absl::string_view text) = 0;
-  // Takes the begin of a container, which is still empty, at its depth from 1.
+  // Receives a container, still empty, when it opens; depth() counts it already.
   virtual bool Open(Json container) = 0;
   virtual void Close() {}
   int depth() const { return depth_; }
@@ -90,7 +90,7 @@ class TreeSax : public Sax {
   }
 
  private:
-  // Puts `value` where the innermost open container wants it; last_ points to it then.
+  // Adds `value` to the innermost open container, and makes last_ point to it.
   bool Scalar(Json value, absl::string_view = "") override {
     if (--left_ < 0) return Fail("too many values");
     if (!open_.empty() && open_.back()->is_array()) {

@@ -51,7 +51,8 @@ class JsonFields {
     if (status_.ok()) status_ = Error(Exit::kData, QuotePath(path_), ": ", field, ": ", what...);
   }
 
-  // Returns a reader of the object in `field`, whose messages name it too. Take its status after.
+  // Returns a reader of the object in `field`; its messages name the field. Pass its status to
+  // Take() afterwards.
   JsonFields Part(absl::string_view field, const Json& object) const {
     return JsonFields(object, absl::StrCat(path_, ": ", field));
   }
@@ -79,7 +80,7 @@ class JsonFields {
   absl::Status status_;
 };
 
-// One member of an object: the content of a scalar or flat list, only the kind of other values.
+// One member of an object: scalars and flat lists with their content, other values by kind only.
 struct JsonValue {
   enum Kind { kMissing, kNull, kBoolean, kNumber, kString, kList, kOther };
   static constexpr int64_t kMaxItems = 1'000'000;
@@ -95,8 +96,8 @@ struct JsonValue {
 
 // Reads the members `names` of the object in `line` into *values (one for each name, in their
 // order) and skips all others without keeping them. *found, unless null, receives the names of the
-// first 20 members. kData, without a place, for invalid JSON, another type, a zero byte, a depth
-// over kMaxJsonDepth, one of `names` twice, or a list of more than kMaxItems.
+// first 20 members. kData, without the file and line, for invalid JSON, another type, a zero byte,
+// a depth over kMaxJsonDepth, one of `names` twice, or a list of more than kMaxItems.
 absl::Status ParseJsonLine(absl::string_view line, const std::vector<std::string>& names,
     std::vector<JsonValue>* values, std::vector<std::string>* found = nullptr);
 

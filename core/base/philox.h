@@ -8,7 +8,7 @@
 
 namespace cloze {
 
-// The use of a random number; part of the key. Values never change their meaning.
+// What a random number is for; part of the key. Never renumber: all results depend on the values.
 enum class Purpose : uint32_t {
   kInit = 1,
   kMask = 2,
@@ -54,8 +54,8 @@ class Philox {
   std::array<uint32_t, 2> key_;
 };
 
-// Returns one value of the permutation of [0, n) that `philox` and `stream` select, in O(1): a
-// four-round Feistel network, repeated until the value is in range.
+// Returns where a permutation of [0, n), keyed by `philox` and `stream`, maps `index`, in O(1): a
+// four-round Feistel network, applied again until the value is in range.
 inline uint64_t PermutedIndex(uint64_t index, uint64_t n, const Philox& philox, uint32_t stream) {
   if (n <= 1) return 0;
   const int half = (std::bit_width(n - 1) + 1) / 2;  // the network permutes [0, 4^half), at most 4n

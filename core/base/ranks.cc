@@ -9,7 +9,7 @@
 namespace cloze {
 namespace {
 
-// The first line of `text` that `other` does not have in its place.
+// Returns the first line of `text` that differs from the line of `other` in the same place.
 std::string FirstDifference(absl::string_view text, absl::string_view other) {
   size_t at =
       std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first - text.begin();

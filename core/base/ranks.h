@@ -14,7 +14,7 @@
 namespace cloze {
 
 // All ranks must call the same methods in the same order, from one thread at a time. A rank that
-// loses another one ends the job. This base class is one rank.
+// loses contact with another ends the job. This base class implements a single rank.
 class Ranks {
  public:
   virtual ~Ranks() = default;
@@ -45,14 +45,13 @@ class Ranks {
   }
   // Seconds that a rank waits for the others before it ends the job.
   void set_timeout(double seconds) { timeout_ = seconds; }
-  // Set to true while another thread computes: waiting then sleeps and leaves the core to it.
+  // True while another thread computes: waiting then sleeps, which leaves the core to that thread.
   void set_background(bool background) { background_ = background; }
 
   // Returns the error of the lowest rank that has one, on every rank.
   absl::Status Agree(const absl::Status& status);
-  // Calls f on every rank; f may take any time. A rank that waits ends the job only if it hears
-  // nothing, for the timeout, from one that is at work. Returns the error of the lowest rank that
-  // has one.
+  // Calls f on every rank; f may take any time. A waiting rank ends the job only if a working rank
+  // stays silent for the timeout. Returns the error of the lowest rank that has one.
   absl::Status Together(absl::FunctionRef<absl::Status()> f);
   // Calls f on rank 0 only; the others wait for any time. Returns its status on every rank.
   absl::Status OnFirst(absl::FunctionRef<absl::Status()> f);

@@ -23,7 +23,7 @@ inline double SteadySeconds() {
 std::string ReadSystemFile(const std::string& path);
 
 // Returns the numbers that follow `label` in the first line that begins with it, up to the first
-// word that is no number; with an empty label those of the first line.
+// word that is not a number. An empty label stands for the first line.
 std::vector<int64_t> SystemNumbers(const std::string& path, absl::string_view label = "");
 
 // Returns the first of SystemNumbers; -1 when there is none.

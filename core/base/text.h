@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// Limits of specs, model folders and data files: labels of a task, bytes of a label.
+// Limits in specs, model folders and data files: number of labels of a task, bytes of a label.
 inline constexpr int kMaxLabels = 10'000, kMaxLabelBytes = 1024;
 
 inline constexpr char32_t kReplacementCharacter = 0xFFFD;

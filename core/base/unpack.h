@@ -23,9 +23,9 @@ class Unpacker {
   // taken from `in`, or -1 for an error, which is in error().
   int64_t Unpack(absl::string_view in, int64_t room, std::string* out);
 
-  // True if the data may end here: at the end of an archive, which another one may follow.
+  // True at the end of an archive: the data may end here, or another archive may follow.
   bool complete() const { return complete_; }
-  // True if more may come out without more input.
+  // True if another call may produce output without more input.
   bool full() const { return full_; }
   // "gzip", "xz" or "zstd".
   const char* name() const { return name_; }

@@ -10,7 +10,8 @@
 namespace cloze {
 namespace {
 
-// Most sums of gradients of relative positions per head: each takes memory, and is one task.
+// Largest number of partial gradient sums of relative positions per head. Each is one task and
+// needs its own memory.
 constexpr int64_t kGradientParts = 8;
 
 using Offsets = absl::Span<const int32_t>;

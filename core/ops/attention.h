@@ -11,7 +11,7 @@
 
 namespace cloze {
 
-// Of a decoder: a query sees its own token and those before it.
+// For decoders: a query sees its own token and those before it.
 inline constexpr Visibility kCausal = {kAllKeys, 0};
 
 // Sequence s is rows [cu_seqlens[s], cu_seqlens[s+1]).
@@ -21,11 +21,11 @@ struct AttentionShape {
   Visibility visible = {};
   // Null: scores do not depend on distances. Requires that all keys are visible.
   const RelativePositions* relative = nullptr;
-  // Visibility::prefix of each sequence, for example of prompts that kCausal queries see whole;
-  // empty: visible.prefix. 0: none.
+  // Visibility::prefix of each sequence (0: none), for example the length of a prompt that all
+  // causal queries see. Empty: visible.prefix for all.
   absl::Span<const int32_t> prefixes = {};
-  // True for each sequence whose queries see no later keys but those of a prefix, as with kCausal;
-  // empty: none.
+  // True for sequences with causal attention, whose queries see no later keys except those of a
+  // prefix. Empty: none.
   absl::Span<const uint8_t> causal = {};
 };
 // out [rows, heads dim] = dropout(softmax(q k^T / sqrt(dim))) v for qkv [rows, 3 heads dim], where
@@ -43,8 +43,8 @@ void AttentionBackward(ConstMat qkv, ConstMat out, ConstMat dout, const float* l
 // Attention of queries to the keys and values of other sequences (Vaswani et al. 2017, section
 // 3.2.3): out [rows, heads dim] for q [rows, heads dim] and kv [key rows, 2 heads dim], where
 // queries of sequence s, by shape.cu_seqlens, see all rows of sequence s by key_seqlens. Every
-// sequence has a key. Requires shape.visible and shape.relative as they are by default. Rows of out
-// after the last sequence become zero; lse and probs as above.
+// sequence has a key. Requires the defaults of shape.visible and shape.relative. Rows of out after
+// the last sequence become zero; lse and probs as above.
 void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape,
     absl::Span<const int32_t> key_seqlens, const DropoutSite& dropout, Arena& arena, Mat out,
     float* lse, float* probs = nullptr);

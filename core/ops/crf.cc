@@ -11,7 +11,7 @@
 namespace cloze {
 namespace {
 
-// Partial sums of gradients, over as many sequences each.
+// Number of partial sums of gradients, each over equally many sequences.
 constexpr int64_t kParts = 16;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
@@ -93,7 +93,7 @@ void AddGradients(Lattice& lattice, const int32_t* y, Mat logits, double scale, 
     }
     between[y[t - 1] * labels + y[t]] -= scale;
   }
-  // From here on, no probability reads the logits of another row.
+  // The probabilities of row t read no logits of other rows, so each row can be overwritten.
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t j = 0; j < labels; ++j) {
       const double d = scale * (lattice.Probability(t, j) - (y[t] == j));

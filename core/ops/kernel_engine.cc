@@ -4,8 +4,8 @@
 namespace cloze {
 namespace {
 
-// Parts of the operands of a weight gradient that are in panels at a time: tokens, and columns of
-// the operand with more columns.
+// Size of the part of a weight gradient's operands that is packed into panels at a time: tokens,
+// and columns of the wider operand.
 constexpr int64_t kTokens = 1024, kCols = 256;
 constexpr int64_t kGradientRows = 128, kGradientCols = 256;  // of a tile of the gradient
 
@@ -38,9 +38,9 @@ void Multiply(int64_t tokens, const float* left, const float* right, Mat dw) {
   });
 }
 
-// How products whose left operand has this type are cut: the fewest pieces of rows, which are
-// multiples of `unit` of nearly equal size, by pieces of columns; weights are packed in blocks of
-// `block` squared.
+// How products with a left operand of this type are divided: into as few pieces of at most `rows`
+// rows as possible, of nearly equal size in multiples of `unit`, times pieces of `cols` columns.
+// Weights are packed in blocks [block, block].
 struct Pieces {
   DType type;
   int64_t block, unit, rows, cols;

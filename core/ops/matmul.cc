@@ -111,9 +111,9 @@ struct Matmul::Rep {
     onednn->Run();
   }
 
-  // A product as an op on its own. In a dry run counts its weight, which is packed once for our
-  // kernels. Otherwise it is packed whole and, because batches with few rows are cut into
-  // columns, a second time in tiles. oneDNN rounds up to its blocks.
+  // Runs a product as an op of its own. A dry run only counts the packed weight: once for our
+  // kernels; twice for oneDNN, which needs it whole and, for batches with few rows, in tiles of
+  // columns. Sizes are rounded up to oneDNN's blocks.
   void RunProduct(const char* name, const Product& p) {
     const ConstMat& w = p.w.w;
     const Op op(name, [&] { return ProductCost(p.src, w, p.dst); });

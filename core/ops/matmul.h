@@ -66,8 +66,8 @@ class Matmul {
   void SharePacked(bool share);
   // Bytes held by packed weights.
   int64_t packed_bytes() const;
-  // Returns upper bounds of the memory that the dry runs since the last call would have kept, and
-  // forgets them.
+  // Returns upper bounds of the memory that the passes of the dry runs since the last call need,
+  // and resets them.
   struct Memory {
     int64_t packed = 0;   // packed weights
     int64_t scratch = 0;  // of BackwardWeight, of all threads

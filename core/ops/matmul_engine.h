@@ -58,9 +58,9 @@ class PackedWeights {
   bool shared() const { return share_; }
   int64_t bytes() const;
 
-  // Returns the copy of p.w in `layout`; p.w may be a part of a weight, from column `col` of the
-  // operand on. Queues a stale copy for Run() or, if the layout has no blocks, calls `pack` at
-  // once.
+  // Returns the copy of p.w in `layout`; p.w may be the part of a weight that begins at column
+  // `col` of the operand. If the copy is stale, queues packing for Run() or, for a layout without
+  // blocks, calls `pack` at once.
   const void* Get(const Product& p, int64_t col, const WeightLayout& layout,
       absl::FunctionRef<void(void* to)> pack);
   // Packs what is queued.
@@ -100,9 +100,9 @@ inline constexpr int64_t kLeastTileCols = 128;
 std::unique_ptr<MatmulEngine> MakeOneDnnEngine(PackedWeights* packed);
 
 // Returns the engine that uses our kernels: for bf16 those of the CPU's matrix unit (AMX), for f32
-// those of vectors of 256 bits. oneDNN copies the operands of weight gradients, and in f32 those of
-// all products, again for every tile, which on these CPUs takes longer than multiplying or a third
-// of its time.
+// those with 256-bit vectors. On these CPUs oneDNN copies operands again for every tile: in bf16
+// those of weight gradients, which takes longer than multiplying; in f32 those of all products,
+// which takes a third of the time.
 std::unique_ptr<MatmulEngine> MakeKernelEngine(PackedWeights* packed);
 // True if this CPU has kernels that multiply src [n, depth] with packed weights.
 bool KernelMultiplies(ConstMat src);

@@ -18,7 +18,7 @@ class Orthogonalizer {
   // U V^T: four steps of the Newton-Schulz iteration of Jordan et al. 2024 (Muon)
   //   x <- a x + b (x x^T) x + c (x x^T)^2 x,
   // whose products take operands of `type`, on x divided by its Frobenius norm. Singular values
-  // above 1 % of that norm end between 0.68 and 1.21. A matrix of norm below 1e-30, as of zeros,
+  // above 1 % of that norm end between 0.68 and 1.21. A matrix of norm below 1e-30, such as zero,
   // stays as it is. Results have the same bits for any number of threads.
   void Run(DType type, Mat x);
 

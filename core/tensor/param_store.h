@@ -65,7 +65,7 @@ enum class Role : uint8_t {
 // The kind of a parameter within its module.
 enum class Part : uint8_t { kWeight, kBias, kLoraA, kLoraB };
 
-// Identifies a parameter, or a module whose parameters have the rest of their names still to come.
+// Identifies a parameter, or a module, whose parameters get their names from Of().
 struct ParamKey {
   std::string name = {};  // as in the model folder
   Role role = Role::kNone;
@@ -74,7 +74,7 @@ struct ParamKey {
   int layer = 0;
   int adapter = -1;  // number of the adapter it belongs to; -1: the model itself
   Part part = Part::kWeight;
-  bool shared = false;  // an earlier module, whose parameters it uses, has the same key
+  bool shared = false;  // uses the parameters of an earlier module with the same key
 
   // The key of a module's weight, bias or LoRA matrix.
   ParamKey Of(Part part) const;
@@ -89,8 +89,8 @@ struct Param : ParamKey {
   bool decay = false;          // weight decay applies
   bool adjacent = false;       // no gap before it
   bool trainable = true;       // has a gradient and optimizer state
-  bool operand = false;        // passes read it in matrix products only, in their type
-  float rate = 1;              // times the run's learning rate
+  bool operand = false;        // passes read it only in matrix products, in the compute type
+  float rate = 1;              // multiplies the learning rate of the run
   Init init = Init::kNormal;
   int64_t offset = 0;        // in values()
   int64_t grad_offset = -1;  // in grads(); -1 when not trainable
@@ -127,7 +127,7 @@ class ParamStore {
   void LayOut(bool training);
   // Calls LayOut and allocates the buffers, zeroed.
   void Allocate(bool training);
-  // To be called before values are read, if few of them will be.
+  // Saves memory if only few values will be read. Call before the first access.
   void ExpectFewValues() { values_.UseSmallPages(); }
   // Initializes parameter `id`: from Normal(0, stddev) or another distribution, or with 0 or 1.
   // Depends only on seed and name.

@@ -13,8 +13,8 @@
 namespace cloze {
 
 struct CorpusOptions {
-  bool blanks = false;    // words are what is between white space, unchanged, as in fastText
-  bool lowercase = true;  // else BERT's words: punctuation apart; without accents if lower-cased
+  bool blanks = false;    // split only at white space, as fastText does; else BERT's words
+  bool lowercase = true;  // BERT's words in lower case without accents; else unchanged
   int64_t min_count = 5;  // rarer words are left out
 };
 
@@ -26,7 +26,7 @@ struct Corpus {
   std::vector<int32_t> text;
   // Where the sentences end in `text`, in order. A sentence is a text, cut after 1000 words.
   std::vector<int64_t> ends;
-  std::string not_utf8;  // where the first line is that is not UTF-8; or empty
+  std::string not_utf8;  // about the first line that is not UTF-8; or empty
 };
 
 // Reads the texts of `files`, as `open` opens them. Calls `progress` now and then with the bytes

@@ -67,8 +67,8 @@ VectorTrainer::VectorTrainer(const Corpus& corpus, const VectorOptions& options)
   PlanBatches();
 }
 
-// A batch is so small that the updates of its most frequent word, which do not see each other, stay
-// few.
+// Limits the updates of the most frequent word in a batch, because updates of one batch do not see
+// each other.
 void VectorTrainer::PlanBatches() {
   const auto total = static_cast<double>(corpus_.text.size());
   double kept = 0, roots = 0, most = 0;

@@ -19,7 +19,7 @@ namespace cloze {
 struct VectorOptions {
   bool cbow = false;  // predict a word from its neighbours; else each neighbour from it
   int dim = 100;      // of the vectors
-  int window = 5;     // most words on each side; drawn from 1 ... window for each word
+  int window = 5;     // largest number of words on each side; drawn from 1 ... window
   int epochs = 5;
   int negatives = 5;            // drawn for each target by counts^0.5
   double learning_rate = 0.05;  // falls linearly to 0
@@ -34,7 +34,7 @@ struct VectorProgress {
 };
 
 // Trains in batches of about a thousand words (few distinct words: fewer) from up to 16 places of
-// the text. The gradients of a batch are those of the vectors before it, and are added in the order
+// the text. The gradients of a batch are computed from the vectors before it and added in the order
 // of the text: the same bits for any number of threads.
 class VectorTrainer {
  public:

@@ -229,7 +229,8 @@ absl::Status Adapter::JoinConfig(const ModelConfig& base) {
   return absl::OkStatus();
 }
 
-// Without config.json, task_type determines the head and the shape of the output layer the labels.
+// Without config.json, task_type gives the head, and the shape of the output layer gives the number
+// of labels.
 absl::Status Adapter::JoinForeign(const ModelConfig& base) {
   if (file_.task.empty() || file_.task == TypeOf(HeadKind::kNone).peft_task)
     return absl::OkStatus();

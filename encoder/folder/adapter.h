@@ -31,11 +31,11 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 // kNoInput if it does not exist or has an absolute name.
 absl::StatusOr<std::string> BaseOf(const std::string& folder);
 
-// Returns the hashes of all parameters of the encoder, by name.
+// Hashes of the parameters of an encoder, by name.
 using ParamHashes = std::map<std::string, uint64_t>;
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);
-// The same of a base for adapters: of a quantized folder, those before it was quantized; empty if
-// it does not say.
+// Returns the hashes of a base by which its adapters recognise it: for a quantized folder those
+// before quantization; empty if the folder does not record them.
 ParamHashes HashBase(const ParamStore& store, const ModelConfig& config);
 
 // An opened adapter whose names and shapes fit its base.
@@ -80,14 +80,14 @@ class Adapter {
   std::set<std::pair<Role, int>> lora_;  // role and layer of each linear layer with LoRA
 };
 
-// Writes all trainable parameters of `store` as an adapter of the model in `base`, a path as the
-// adapter's final folder will see it (RelativePath); replaces files atomically. kInternal if a
-// value is not finite.
+// Writes all trainable parameters of `store` as an adapter of the model in `base`, a path relative
+// to the adapter's final folder (RelativePath); replaces files atomically. kInternal if a value is
+// not finite.
 absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, const LoraSpec& spec,
     const std::string& base, const ParamStore& store);
 
-// Writes the adapter_config.json of the adapter in `from` anew into `folder`, whose files will be
-// moved to the folder `home`: it names the same base from there.
+// Writes the adapter_config.json of the adapter in `from` into `folder`, changed so that it names
+// the same base when the files of `folder` have been moved to the folder `home`.
 absl::Status MoveBase(const std::string& from, const std::string& home, const std::string& folder);
 
 // Adds s B A to W for each LoRA of a store with one adapter. Keeps A and B.

@@ -77,8 +77,8 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
   return copies;
 }
 
-// Returns why `tensor` cannot be read into `param` and, of `count`, the next parameters of the same
-// shape, or "".
+// Returns why `tensor` cannot be read into `param` and the `count` - 1 parameters of the same shape
+// after it; "" if it can.
 std::string Disagreement(const Param& param, const TensorInfo& tensor, int64_t count = 1) {
   constexpr FileType kFloats[] = {
       FileType::kF32, FileType::kF16, FileType::kBf16, FileType::kF64, FileType::kI8};
@@ -162,8 +162,8 @@ std::vector<Read> ReadsOf(const ModelConfig& config, const ParamStore& store,
   return reads;
 }
 
-// Reads the first of `reads` and those of the matrices adjacent to it, calls f with the values of
-// them all, and returns how many they are.
+// Reads the first of `reads` and the matrices adjacent to it, calls f with the values of all, and
+// returns the number of reads done.
 absl::StatusOr<size_t> ReadLayer(const SafetensorsReader& files, const ParamStore& store,
     absl::Span<const Read> reads, const std::function<void(ParamId, ConstMat)>& f) {
   const Param& first = store.param(reads[0].id);

@@ -82,9 +82,9 @@ struct Family {
   ConfigKeys keys = {};
   absl::Span<const RoleName> names[3] = {};  // the first entry of a role is used
   absl::Span<const Alias> aliases = {};
-  // For folders in another layout: pairs of a part of a tensor name there and of ours, pairs of a
-  // member of config.json there and of ours, and the name, with '@' and '#', of one tensor that
-  // holds queries, keys and values ("": none).
+  // For folders in another layout: pairs (part of a tensor name there, ours), pairs (member of
+  // config.json there, ours), and the name, with '@' and '#', of one tensor that holds queries,
+  // keys and values ("": none).
   absl::Span<const std::pair<const char*, const char*>> old_names = {}, old_keys = {};
   const char* query_key_value = "";
   // Read and write additional members of config.json; may be null. `read` runs before the common
@@ -156,7 +156,7 @@ struct GenerationConfig {
   int32_t start_id = -1;         // before the first token
   int32_t forced_first_id = -1;  // the first token
   int32_t forced_last_id = -1;   // the last token where length ends generation
-  std::vector<int32_t> banned;   // never generated
+  std::vector<int32_t> banned;   // tokens that are never generated
 };
 
 // Settings that only training uses; folders do not store them.
@@ -214,7 +214,7 @@ struct ModelConfig : QuantizedLayers, PairConfig {
   HeadKind head = HeadKind::kNone;
   bool pooler = false;              // the head has a dense layer before its output layer
   bool crf = false;                 // the head has a CRF over the labels
-  std::vector<std::string> labels;  // in the order of their ids; of a regression the number's name
+  std::vector<std::string> labels;  // by id; of a regression, the name of the number
   // Members of config.json that the task reads and writes: problem_type, which transformers has for
   // classifiers, and the task's members of "cloze".
   std::string problem_type;

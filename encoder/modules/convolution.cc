@@ -15,7 +15,7 @@ Convolution::Convolution(ParamStore* store, const ModelConfig& config)
   norm_ = Norm(store, config.Key(Role::kConvolutionNorm, 0), config.hidden, config.norm_epsilon);
 }
 
-// Block 0 has no other site between those of its MLP's output and of its LoRAs.
+// This site number lies between those of block 0's MLP output and of its LoRAs, and is free.
 DropoutSite Convolution::Site(const Pass& pass) const {
   return pass.Site(dropout_, DropoutSiteId(DropoutPlace::kFeedForwardOutput) + 1);
 }

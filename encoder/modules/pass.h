@@ -78,7 +78,7 @@ struct Pass {
   const Decoding* decoding = nullptr;        // null: keys and values are not kept
   const SourceStates* states = nullptr;      // null: no encoder, or its keys and values are cached
   RowCoordinates coordinates = {};           // of the rows to process; empty: all rows of the batch
-  absl::Span<const int32_t> sequences = {};  // first of these rows of each sequence
+  absl::Span<const int32_t> sequences = {};  // where each sequence begins among these rows
   bool recompute = false;  // saves only the inputs of blocks; backward runs forward again: less
                            // memory, same bits
   // Unless null, called in the backward pass when the gradients of `layer` and all later ones are

@@ -66,7 +66,7 @@ Distances RelativeTable::Forward(const Pass& pass, bool training) const {
     d.dbias = pass.params.grad(table_);
     return d;
   }
-  // Buckets ascend with the distance. A number of rows that few batches differ in.
+  // Buckets ascend with the distance. Most batches have the same number of rows after rounding up.
   const int64_t count = std::min(table.rows, PaddedRows(d.rows.back() - d.rows.front() + 1));
   d.first = std::min<int64_t>(d.rows.front(), table.rows - count);
   for (int32_t& row : d.rows) row -= static_cast<int32_t>(d.first);
@@ -114,7 +114,7 @@ std::pair<M, M> DistanceTerms::Parts(const M& projected) const {
       config_.key_terms ? M(Columns(projected, 0, hidden_)) : M()};
 }
 
-// The attention of a block has no other site between those of its output and of its MLP.
+// This site number lies between those of the attention's output and of the MLP, and is free.
 DropoutSite DistanceTerms::Site(const Pass& narrow) const {
   return narrow.Site(dropout_, DropoutSiteId(DropoutPlace::kAttentionOutput, block_) + 1);
 }

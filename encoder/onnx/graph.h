@@ -15,7 +15,7 @@
 
 namespace cloze {
 
-// Names of values, which nodes take and give.
+// The name of a value: an input or an output of nodes.
 using Value = std::string;
 
 class OnnxGraph {
@@ -45,7 +45,7 @@ class OnnxGraph {
 
   // Constants. Equal small ones are shared.
   Value Integers(const std::vector<int64_t>& values, bool scalar = false);
-  // A list of its own name, which must be unique.
+  // A list with the given name, which must be unique.
   Value List(const std::string& name, const std::vector<int64_t>& values, bool scalar = false);
   Value Float(float value);
   // The matrix as it is, or transposed; `name` must be unique.

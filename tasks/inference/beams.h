@@ -46,7 +46,7 @@ class BeamSearch {
   size_t prompt_, beams_;
   double length_penalty_;
   std::function<bool(const Hypothesis&)> ends_;
-  std::vector<Hypothesis> running_, ended_;  // by descending score; ended_: score is normed
+  std::vector<Hypothesis> running_, ended_;  // by descending score; ended_: with length penalty
 };
 
 }  // namespace cloze

@@ -1,4 +1,4 @@
-// Texts that a decoder generates, with a cache of keys and values. A prompt is the text to continue
+// Generates texts with a decoder and a cache of keys and values. A prompt is the text to continue
 // or, if the decoder has an encoder, the source.
 #ifndef CLOZE_TASKS_INFERENCE_GENERATOR_H_
 #define CLOZE_TASKS_INFERENCE_GENERATOR_H_
@@ -20,8 +20,8 @@ struct GenerateOptions {
   int beams = 1;
   double length_penalty = 1;
   uint64_t seed = 1;
-  int32_t end_token = -1;              // -1: the model's
-  std::vector<std::string> stop = {};  // texts that end generation; the tokenizer must be there
+  int32_t end_token = -1;                        // -1: the model's
+  std::vector<std::string> stop = {};            // texts that end generation; require a tokenizer
   const std::atomic<bool>* stop_flag = nullptr;  // may be null
 };
 

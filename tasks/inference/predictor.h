@@ -19,7 +19,7 @@ namespace cloze {
 class Predictor {
  public:
   struct Options {
-    std::string command;  // the command that answers; kMismatch if the task has another
+    std::string command;  // kMismatch unless it is the command for the model's task
     std::string source;   // name of the records' file in messages
     DecodeOptions decode = {};
     bool keep_going = false;  // a wrong record gets the answer {"error": message}
@@ -35,7 +35,7 @@ class Predictor {
 
   // The task of records that name no adapter.
   const Task& task() { return *Of(kDefaultAdapter).task; }
-  // Records so far that did not fit into the model.
+  // Counts of the texts so far that did not fit into the model.
   const CutCounts& cut() const { return cut_; }
   // Wrong records so far, with keep_going.
   int64_t failed() const { return failed_; }
@@ -70,7 +70,7 @@ struct EvaluateOptions {
 };
 
 // Runs the model without dropout over the examples of the store, in order, and returns the metrics
-// of the task. What the task draws (masks) is the same in every evaluation.
+// of the task. Random choices of the task, such as masks, are the same in every evaluation.
 absl::StatusOr<MetricResults> Evaluate(
     Model& model, const Task& task, const ExampleStore& store, const EvaluateOptions& options);
 

@@ -58,7 +58,7 @@ std::string FolderOf(const std::vector<Field>& fields, const std::vector<std::st
   return name;
 }
 
-// Sets a swept field; that of rows which are held out of the training data, too.
+// Sets a swept field, also in `validation` if its rows are held out of the training data.
 absl::Status Assign(const std::string& field, const std::string& value, LoadedSpec* loaded) {
   const TaskSpec& spec = loaded->spec;
   const bool held_out = spec.validation().share() > 0 &&
@@ -144,7 +144,7 @@ std::string SummaryText(const SweepSummary& summary) {
   return ToJsonText(json);
 }
 
-// Makes the best run the one of the directory.
+// Puts the spec and the model of the best run into the directory.
 absl::Status Publish(const std::string& directory, const SweepSummary& summary) {
   const std::string run = JoinPath(directory, summary.runs[summary.best].folder);
   ASSIGN_OR_RETURN(const std::string spec, ReadFile(JoinPath(run, kSpecName), 1 << 20));

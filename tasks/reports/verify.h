@@ -17,8 +17,8 @@ struct Verdict {
   int64_t step = 0;       // at which it was saved
   int64_t numbers = 0;    // weights and moments, all finite
   double difference = 0;  // largest difference in the outputs of the samples
-  bool manifest = true;   // false: a model folder of another program or an interrupted save, of
-                          // which no file could be compared
+  bool manifest = true;   // false: no file could be compared, because the folder is of another
+                          // program or its save was interrupted
 };
 
 // Checks the model in `path`, if there is one, and every checkpoint, newest first; or `path` itself

@@ -67,7 +67,7 @@ absl::StatusOr<AtomicFolder> Fill(
   return folder;
 }
 
-// An unused name beside `path` for a folder that loses its own: "left-step-00000001-<time>".
+// Returns an unused name, in the same folder, to rename `path` to: "left-step-00000001-<time>".
 std::string AsideName(const std::string& path, const char* prefix) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return JoinPath(DirectoryOf(path), absl::StrFormat("%s-%s-%x", prefix, BaseName(path), now));

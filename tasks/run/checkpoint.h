@@ -36,7 +36,7 @@ absl::Status SaveCheckpoint(const std::string& run_dir, int64_t step, WriteFiles
 
 // Moves the files that `write` creates, and their MANIFEST, into `run_dir` itself, replacing the
 // files of the MANIFEST there and files of the same names. All are complete and on disk before the
-// first is moved; from the first move until the last MANIFEST holds a mark (MarkReplaced). Errors
+// first is moved. Between the first move and the last, MANIFEST holds a mark (MarkReplaced). Errors
 // and `expected_bytes` as SaveCheckpoint.
 absl::Status SaveModel(
     const std::string& run_dir, int64_t step, WriteFiles write, int64_t expected_bytes = 0);

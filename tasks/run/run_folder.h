@@ -22,8 +22,8 @@ std::string CacheFolder(const TaskSpec& spec);
 std::string SeedFolder(uint64_t seed);
 bool IsSeedFolder(absl::string_view name);
 
-// Returns what of `directory` no run wrote, but a run would overwrite: "a model that ..."; "" if
-// there is no such thing.
+// Describes what `directory` holds that no run wrote and a run would overwrite, as "a model that
+// ..."; returns "" if there is nothing.
 std::string ForeignContent(const std::string& directory);
 
 // Returns the path of the spec of the run in `folder`, or of the run whose checkpoint it is; "" if

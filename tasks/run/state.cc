@@ -18,7 +18,7 @@ constexpr int kFormat = 2;
 constexpr int64_t kMaxState = 64 << 20;          // bytes of the file
 constexpr int64_t kMaxCount = int64_t{1} << 60;  // of steps and examples; leaves room to count on
 
-// Returns the name of a field that no run can have written; empty if there is none.
+// Returns the name of a field with a value that no run can have written; empty if there is none.
 std::string OutOfRange(const TrainerState& state) {
   const int64_t step = state.step(), skipped = state.skipped_steps();
   const struct {
@@ -43,7 +43,7 @@ std::string OutOfRange(const TrainerState& state) {
   return "";
 }
 
-// The part of a spec that decides the numbers of a run.
+// Returns the part of a spec that determines the trained weights.
 TaskSpec Essence(const TaskSpec& spec) {
   TaskSpec essence = EffectiveSpec(spec);
   essence.clear_output();

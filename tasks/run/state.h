@@ -19,16 +19,16 @@ inline constexpr char kStateName[] = "trainer.textproto";
 // Writes the state into the checkpoint folder `folder`.
 absl::Status WriteTrainerState(const std::string& folder, const TrainerState& state);
 
-// Reads it again. kMismatch for a newer format version; kData if it cannot be parsed or its numbers
-// contradict each other.
+// Reads the state of a checkpoint. kMismatch for a newer format version; kData if it cannot be
+// parsed or its numbers contradict each other.
 absl::StatusOr<TrainerState> ReadTrainerState(const std::string& folder);
 
 // Records spec, training data and code in `state`.
 void DescribeRun(const TaskSpec& spec, const BuiltStore& train, DType compute, TrainerState* state);
 
 // kMismatch, listing the fields, if `now` differs from the spec `before` of the run in `directory`
-// in a field that decides the run's numbers. Output, evaluation, validation, names of data files,
-// threads, memory limit, recompute and the time limit of ranks do not.
+// in a field that determines the trained weights. Output, evaluation, validation, names of data
+// files, threads, memory limit, recompute and the time limit of ranks do not.
 absl::Status CheckSameSpec(
     const TaskSpec& before, const TaskSpec& now, const std::string& directory);
 

@@ -1,4 +1,4 @@
-// about.json of a run: its data and the machine that it began on, for `cloze report`.
+// about.json of a run: its data, and the machine on which it began, for `cloze report`.
 #ifndef CLOZE_TASKS_TRAINING_ABOUT_H_
 #define CLOZE_TASKS_TRAINING_ABOUT_H_
 

@@ -13,9 +13,9 @@
 
 namespace cloze {
 
-// Adds up gradients in the binary tree over the numbers 0 ... n - 1 whose left subtrees have a
-// power of two of leaves: ((0 + 1) + (2 + 3)) + 4. A rank can thus sum consecutive micro-batches on
-// its own. Holds at most GradientBuffers() buffers besides the gradients of the store.
+// Adds up gradients in the binary tree over the numbers 0 ... n - 1 in which the number of leaves
+// of each left subtree is a power of two: ((0 + 1) + (2 + 3)) + 4. A rank can thus sum consecutive
+// micro-batches on its own. Holds at most GradientBuffers() buffers besides the store's gradients.
 class GradientSum {
  public:
   // `store` must outlive the sum.

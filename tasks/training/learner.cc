@@ -39,8 +39,8 @@ absl::Status CheckFinite(const ParamStore& params) {
   return absl::OkStatus();
 }
 
-// Returns the first micro-batch of each rank, and the end, such that the most tokens of a rank are
-// about as few as possible.
+// Returns the first micro-batch of each rank, and the end. The rank with the most tokens gets about
+// as few as possible.
 std::vector<int64_t> ShareOut(absl::Span<const Batch> micro, size_t ranks) {
   std::vector<int64_t> starts;
   const auto fits = [&](int64_t most) {

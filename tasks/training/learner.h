@@ -55,8 +55,8 @@ class Learner {
   absl::StatusOr<MetricResults> Evaluate(
       const ExampleStore& store, int64_t max_examples, const std::atomic<bool>* stop);
 
-  // Gives the model the moving average of the weights (with optimizer.ema_decay) until the returned
-  // object is destroyed.
+  // Puts the moving average of the weights (with optimizer.ema_decay) into the model until the
+  // returned object is destroyed.
   auto UseAverage() {
     optimizer_->SwapAverage();
     return absl::Cleanup([this] { optimizer_->SwapAverage(); });

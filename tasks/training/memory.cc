@@ -24,8 +24,8 @@ constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch 
 
 constexpr int64_t kDryRows = 1 << 20;  // most tokens of a batch that is built for a dry run
 
-// Returns a batch of `rows` tokens in sequences of at most `longest`; `targets` of its rows have a
-// label, that of the mean of the rows up to the next one if the task `averages`.
+// Returns a batch of `rows` tokens in sequences of at most `longest`, with `targets` targets. If
+// the task `averages`, the rows are divided evenly among the targets.
 Batch BatchOf(
     int64_t rows, int64_t longest, int64_t targets, const ModelConfig& config, bool averages) {
   Batch batch;

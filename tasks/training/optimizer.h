@@ -16,11 +16,11 @@
 
 namespace cloze {
 
-// Numbers that a checkpoint holds of every trainable parameter.
+// Optimizer state with one number for every trainable value, as checkpoints hold it.
 struct StateArray {
   std::string prefix;      // of the names in the file
-  absl::Span<float> data;  // of the shard of this rank
-  Ranks* ranks;            // between which they are divided; one rank: each has all
+  absl::Span<float> data;  // of this rank's shard
+  Ranks* ranks;            // that share the array; OneRank(): each rank has all of it
 };
 
 // AdamW over a parameter store, with clipping and a moving average of the weights; with muon_rate,
@@ -81,8 +81,8 @@ class Optimizer {
   void StepMatrices(float rate);
   // Calls f(weights, average, n) in parallel for parts of the shard, if there is an average.
   void ForAverage(absl::FunctionRef<void(float*, float*, int64_t)> f);
-  // Gives the weights of each piece from one rank, which the member names, to all others, rounded
-  // where they are narrow.
+  // Sends the weights of each piece from the rank in its member `from` to all others, narrow pieces
+  // rounded to bf16.
   void ShareWeights(int Piece::*from);
   // Bytes that one rank gives to another, or to all others if `to` is -1.
   struct Transfer {

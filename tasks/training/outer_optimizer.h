@@ -14,8 +14,8 @@ namespace cloze {
 
 // DiLoCo (Douillard et al. 2023, algorithm 1) with the Nesterov momentum of torch.optim.SGD:
 //   g = start - mean of the ranks' weights;  u = momentum u + g;  start -= rate (g + momentum u)
-// The moments of AdamW become their mean over the ranks, so that a checkpoint of one rank is that
-// of all.
+// The moments of AdamW become their mean over the ranks, so that all ranks have the same state and
+// one checkpoint serves all.
 class OuterOptimizer {
  public:
   // `inner` updates all parameters of `store` on each rank. The pointers must outlive this.

@@ -41,7 +41,7 @@ class Trainer {
   struct Summary {
     int64_t steps = 0;
     double loss = 0;     // of the last step
-    std::string metric;  // that decides about the best model; empty without validation
+    std::string metric;  // that selects the best model; empty without validation
     MetricResults best;
   };
 
@@ -68,8 +68,8 @@ class Trainer {
   absl::StatusOr<std::string> FindRun();
   absl::Status CreateLearner();
   void PlanSteps();
-  // Finds an unknown evaluation.metric before the first step, or one that is not the metric by
-  // which a resumed run has chosen its best model.
+  // Before the first step, returns an error if evaluation.metric is unknown or differs from the
+  // metric by which a resumed run has chosen its best model.
   absl::Status CheckMetric();
   absl::Status Resume(const std::string& checkpoint);
   // Makes sure that the run directory holds the best model of a resumed run: a kill may have left
@@ -81,7 +81,7 @@ class Trainer {
 
   // True between two averages of distributed.local_steps, when no checkpoint can be written.
   bool Apart() const;
-  // Sets the time, which is that of rank 0, and whether a rank is to stop.
+  // Sets the time, from the clock of rank 0, and whether to stop, which any rank may ask for.
   void Synchronize();
   // `waited`: seconds that the step waited for its data.
   absl::Status Step(const StepData& data, double waited);
@@ -90,7 +90,7 @@ class Trainer {
   absl::Status NoteIfNotLearning(double before);
   // Evaluates, and saves the model if it is the best; an evaluation that is stopped stays due.
   absl::Status Evaluate();
-  // Name of the metric that decides: the spec's, else the first of `results`.
+  // Returns the name of the metric that selects the best model: the spec's, else the first result.
   std::string MetricOf(const MetricResults& results) const;
   // Saves the model as the one of `step`.
   absl::Status SaveBest(int64_t step, const MetricResults& results);
@@ -116,7 +116,7 @@ class Trainer {
   DType compute_ = DType::kF32;
   std::optional<RunFolder> folder_;
   Setup setup_;
-  TrainerState state_;  // what WriteState sets is that of the last checkpoint
+  TrainerState state_;  // fields that WriteState sets: as of the last checkpoint
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Pace> pace_;

@@ -23,7 +23,7 @@ struct Options {
   bool json = false, profile = false;
 };
 
-// Each measures one work and writes its lines.
+// Each runs one benchmark and writes its result lines.
 absl::Status Peak(const Options& options);
 absl::Status Train(const Options& options);
 absl::Status Finetune(const Options& options);

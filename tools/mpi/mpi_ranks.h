@@ -28,12 +28,12 @@ class MpiRanks : public Ranks {
   void Sum(absl::Span<double> numbers) override;
   void Exchange(absl::Span<const Message> send, absl::Span<const Message> receive) override;
 
-  // Finalizes MPI when all ranks have come here, and prints the error of the lowest rank that has
-  // one. A rank that comes alone with an error ends the job. Returns the exit code.
+  // Finalizes MPI when all ranks have called this, and prints the error of the lowest rank that has
+  // one. If the others do not come, a rank with an error ends the job. Returns the exit code.
   int Leave(const absl::Status& status);
 
  protected:
-  // A thread tells the other ranks in between that this one is at work.
+  // Until EndWork, a thread tells the other ranks that this one is at work.
   void BeginWork() override;
   void EndWork() override;
 
@@ -58,7 +58,7 @@ class MpiRanks : public Ranks {
   [[noreturn]] void Abort(int code);
 
   const pid_t launcher_ = ::getppid();
-  std::mutex mutex_;  // held by all that calls MPI, and guards what follows
+  std::mutex mutex_;  // held during MPI calls; guards the members below
   std::condition_variable done_;
   bool working_ = false;
   std::thread beat_;

@@ -13,7 +13,7 @@ namespace cloze {
 // Queries of a block.
 constexpr int64_t kAttentionQueries = 64;
 
-// A query sees keys from `before` rows before it to `after` rows behind it, and on to row `prefix`.
+// A query sees the keys in [q - before, max(q + after + 1, prefix)), where q is its row.
 constexpr int64_t kAllKeys = int64_t{1} << 31;
 struct Visibility {
   int64_t before = kAllKeys, after = kAllKeys, prefix = 0;
@@ -21,11 +21,11 @@ struct Visibility {
 
 struct RelativeArgs;  // in relative.h
 
-// Attention of one sequence and head; rows of q are `stride` elements apart, those of k and v
-// key_stride, those of out out_stride. `tokens` are the keys.
+// Attention of one sequence and head. Rows of q are `stride` elements apart, those of k and v
+// key_stride, those of out out_stride. `tokens` is the number of keys.
 struct AttentionArgs {
   int64_t queries, tokens, head_dim, stride, key_stride, out_stride;
-  const void *q, *k, *v;  // T [queries, head_dim], and twice T [tokens, head_dim]
+  const void *q, *k, *v;  // T [queries, head_dim]; k and v [tokens, head_dim]
   void* out;              // T [queries, head_dim]
   float* lse;             // [queries] log-sum-exp of the scaled scores
   float* probs;           // [queries, tokens] or null: receives the probabilities before dropout
@@ -40,12 +40,12 @@ struct AttentionArgs {
 };
 struct AttentionGradArgs {
   AttentionArgs forward;
-  const void* dout;    // T, out_stride apart
+  const void* dout;    // T, rows out_stride apart
   void *dq, *dk, *dv;  // T; overwritten
 };
 
-// Returns an upper bound of the keys that a block of queries sees, padded to a multiple of `to` and
-// starting at one.
+// Returns an upper bound of the number of keys that a block of queries sees, if their range begins
+// and ends at multiples of `to`.
 inline int64_t AttentionSpan(int64_t tokens, const Visibility& visible, int64_t to) {
   const int64_t seen = visible.before + kAttentionQueries + visible.after + visible.prefix + to - 1;
   return ((seen < tokens ? seen : tokens) + to - 1) / to * to;

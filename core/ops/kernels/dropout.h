@@ -16,7 +16,7 @@ struct RowDropout {
   const int32_t* position;  // of each row
 };
 
-// Longest row of norm and dropout: their factors are on the stack. Callers check.
+// Longest row for norm and dropout, which keep the factors of a row on the stack. Callers check.
 constexpr int64_t kMaxDropoutRow = 16384;
 
 #ifdef CLOZE_ISA

@@ -1,5 +1,5 @@
-// Products of f32 matrices in vectors of 256 bits. On CPUs that have no longer ones, oneDNN copies
-// both operands of every product of one thread, which costs a third of its time.
+// Products of f32 matrices with 256-bit vectors, for CPUs without longer ones. There oneDNN copies
+// both operands of every single-threaded product, which takes a third of its time.
 #ifndef CLOZE_CORE_OPS_KERNELS_F32_PRODUCT_H_
 #define CLOZE_CORE_OPS_KERNELS_F32_PRODUCT_H_
 
@@ -20,8 +20,8 @@ struct F32GradientArgs {
   int64_t stride;
   float* scratch;  // kF32GradientScratch floats
 };
-// Tokens that are packed at a time, whose block of columns is half of L1, and the part of dw that
-// repays packing them.
+// Tokens that are packed at a time: a block of their columns fills half of L1. Rows and columns of
+// dw that are computed from them, enough to repay the packing.
 constexpr int64_t kF32Tokens = 256, kF32GradientRows = 192, kF32GradientCols = 512,
                   kF32GradientScratch = kF32Tokens * (kF32GradientRows + kF32Block);
 
@@ -32,7 +32,7 @@ namespace {
 // rows of x are 192 KB.
 constexpr int64_t kF32Depth = 512;
 
-// c (+)= a b for a block of columns, of which c has only `cols`.
+// c (+)= a b for one block of columns, of which only the first `cols` exist in c.
 CLOZE_INLINE void F32Columns(GemmArgs g, int64_t cols) {
   constexpr int vectors = kF32Block / W;
   if (cols == kF32Block) return GemmColumns<1, vectors>(g, 0);
@@ -69,7 +69,8 @@ void F32Product(const ProductArgs& p) {
 }
 
 // Copies strips of `width` columns of from [tokens, cols] one after the other, padded with zeros.
-// Prefetches rows, because the hardware does not across pages, and the columns after the last.
+// Prefetches later rows, because hardware prefetchers stop at the end of a page, and the next
+// columns.
 template <int width>
 CLOZE_INLINE void PackStrips(
     int64_t tokens, int64_t cols, const float* from, int64_t stride, float* to) {

@@ -9,7 +9,7 @@
 
 namespace cloze {
 
-// Columns of a panel of weights, depth of a unit, and what depths are rounded up to.
+// Columns of a panel of weights, depth of a unit, and the multiple to which depths are padded.
 constexpr int64_t kInt8Cols = 32, kInt8Unit = 4, kInt8Depth = 64;
 
 // Packs `cols` columns of a weight, `stride` floats apart, into panels. Element (k, n) of a panel
@@ -90,7 +90,7 @@ void PackInt8(const Int8PackArgs& p) {
   }
 }
 
-// The values of a row and 0 lie between these.
+// The smallest and the largest of 0 and the values of a row.
 struct Range {
   float least, most;
 };
@@ -103,8 +103,8 @@ CLOZE_INLINE Range RangeOf(int64_t n, const float* x) {
   });
   return {-MaxLane(least), MaxLane(most)};
 }
-// The bits of bf16 are ordered as integers: the largest signed one belongs to the largest value
-// from 0 on, the largest unsigned one to the least value up to 0.
+// The bits of bf16 can be compared as integers: the largest signed one is the largest value >= 0,
+// the largest unsigned one the smallest value <= 0.
 CLOZE_INLINE Range RangeOf(int64_t n, const bf16* x) {
   typedef int16_t VS __attribute__((vector_size(W * 4)));
   typedef uint16_t VUS __attribute__((vector_size(W * 4)));

@@ -1,7 +1,7 @@
 // Terms of attention scores that depend on the distance between query and key, forward and
 // backward: a bias (Raffel et al. 2020), and products of contents with vectors of distances, as in
-// disentangled attention (He et al. 2021). Products of a group of rows with the distances in reach
-// are matrix products; scores are shifted rows of them, so nothing is gathered.
+// disentangled attention (He et al. 2021). A matrix product yields the products of a group of rows
+// with all distances in reach; scores are shifted rows of the result, so nothing is gathered.
 #ifndef CLOZE_CORE_OPS_KERNELS_RELATIVE_H_
 #define CLOZE_CORE_OPS_KERNELS_RELATIVE_H_
 

@@ -41,7 +41,7 @@ absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
   return file.ReadVocab("/model/vocab", "model: vocab", &data->tokens);
 }
 
-// Null means: as `lowercase`.
+// In the file, null stands for the value of `lowercase`.
 OrderedJson StripAccents(const NormalizerOptions& options) {
   return options.strip_accents == options.lowercase ? OrderedJson(nullptr)
                                                     : OrderedJson(options.strip_accents);

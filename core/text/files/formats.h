@@ -67,9 +67,9 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 // not fit: the id has another token, or ids before it have none.
 bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data);
 
-// Adds to *data, which comes from a vocabulary or from tokenizer.json, what the files beside it in
-// `folder` say: names of special tokens, options of the normaliser, further tokens. kData for
-// tokens that do not fit, and for a contradiction of a tokenizer.json that is kept as it is.
+// Completes *data, read from a vocabulary or a tokenizer.json, with the other files in `folder`:
+// names of special tokens, options of the normaliser, further tokens. kData for tokens that do not
+// fit, and for files that contradict a tokenizer.json that is kept as it is.
 absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData* data);
 
 // Reads a tokenizer.json.
@@ -89,7 +89,7 @@ struct TokenizerFormat {
   // The rest is null for kinds that are saved as they were read.
   // Adds normalizer, pre_tokenizer, post_processor, decoder and model to a tokenizer.json.
   void (*write)(const Tokenizer& tokenizer, OrderedJson* json) = nullptr;
-  // Returns tokenizer_config.json without the names of all special tokens.
+  // Returns tokenizer_config.json; the caller adds the names of the special tokens.
   OrderedJson (*config)(const TokenizerData& data, int64_t max_length) = nullptr;
   // The files of a folder without tokenizer.json; the first has the tokens.
   absl::Span<const VocabFile> vocab_files = {};

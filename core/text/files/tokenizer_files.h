@@ -32,7 +32,7 @@ absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, i
 absl::StatusOr<TokenizerData> NewUnigram(
     const std::vector<std::pair<std::string, double>>& pieces, const NormalizerOptions& options);
 
-// Writes tokenizer.json (one with components that only it can describe: unchanged),
+// Writes tokenizer.json (unchanged if it has components that only it can describe),
 // tokenizer_config.json, special_tokens_map.json and the vocabulary files of BERT and RoBERTa
 // (vocab.txt; vocab.json and merges.txt) into an existing folder, each file atomically.
 // `max_length` becomes model_max_length.

@@ -63,7 +63,7 @@ class UnigramLearner {
     SetPieces(std::move(kept));
   }
 
-  // Drops the pieces whose loss lowers the likelihood least, so that max(size, 90 %) remain.
+  // Drops the pieces whose removal lowers the likelihood least; max(size, 90 %) of them remain.
   void Prune(size_t size) {
     const std::vector<double> counts = Sum([this](const auto& run, std::vector<double>* sums) {
       for (const int32_t id : BestPath(run.first, -1)) (*sums)[id] += run.second;

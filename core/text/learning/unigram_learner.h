@@ -9,9 +9,9 @@ namespace cloze {
 
 // Returns at most `size` pieces with their log probabilities, by falling score; more if the text
 // has more characters, fewer if it yields no more. As in sentencepiece's trainer, EM alternates
-// with dropping the pieces that the likelihood misses least. `words` start with U+2581; of too many
-// for options.memory_limit, the most frequent runs are used. The result does not depend on the
-// number of threads. Calls progress(rounds done, about all).
+// with pruning the pieces whose removal lowers the likelihood least. `words` start with U+2581; if
+// their runs exceed options.memory_limit, only the most frequent ones are used. The result does not
+// depend on the number of threads. Calls progress(rounds done, estimate of all rounds).
 Pieces LearnUnigram(const CountedWords& words, int64_t size, const VocabOptions& options,
     absl::FunctionRef<void(int64_t done, int64_t total)> progress);
 

@@ -1,5 +1,4 @@
-// What the Unigram learner starts from: runs of characters, and the pieces that are frequent in
-// them.
+// The input of the Unigram learner: runs of characters, and their frequent substrings.
 #ifndef CLOZE_CORE_TEXT_LEARNING_UNIGRAM_SEEDS_H_
 #define CLOZE_CORE_TEXT_LEARNING_UNIGRAM_SEEDS_H_
 
@@ -13,8 +12,8 @@ namespace cloze {
 
 using Pieces = std::vector<std::pair<std::string, double>>;  // with scores
 
-// Cuts words into runs, which pieces do not cross: before U+2581, between numbers, punctuation and
-// letters of scripts with and without blanks, and at the rarest characters, 0.05 % of the text.
+// Cuts words into runs, whose ends no piece crosses: before U+2581; between numbers, punctuation,
+// and letters of scripts with and without blanks; at the rarest characters, 0.05 % of the text.
 // Returns the distinct runs by falling count, of at most `max_chars` characters in all.
 CountedWords UnigramRuns(const CountedWords& words, int64_t max_chars);
 

@@ -19,7 +19,7 @@ struct VocabOptions {
   int32_t size = 8192;                      // tokens, special ones included
   int64_t min_count = 2;                    // rarer pairs are not merged, rarer pieces not tried
   int32_t max_alphabet = 1000;              // WordPiece: characters kept; rarer ones become <unk>
-  int64_t memory_limit = int64_t{2} << 30;  // bytes of word counts; beyond it, drops rare words
+  int64_t memory_limit = int64_t{2} << 30;  // bytes for word counts; rare words are dropped to fit
   NormalizerOptions normalizer;             // WordPiece; Unigram: lowercase and strip_accents
 };
 
@@ -28,7 +28,7 @@ struct VocabResult {
   // "##" characters by frequency, merges. Byte-level: <s> <pad> </s> <unk> <mask>, bytes by their
   // character, merges. Unigram: as NewUnigram, pieces by falling score.
   TokenizerData data;
-  std::string not_utf8;        // where the first line is that is not UTF-8; or empty
+  std::string not_utf8;        // about the first line that is not UTF-8; or empty
   int64_t bytes = 0;           // of the texts, with their ends
   int64_t words = 0;           // counted
   int64_t distinct_words = 0;  // of these, normalised

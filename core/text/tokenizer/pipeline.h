@@ -89,7 +89,8 @@ class Normalizer {
       std::vector<int32_t>* source) const = 0;
 };
 
-// Where a part of a text is: at its start, after an added token, or a whole word of the user's.
+// Where a part of a text is: at its start, or after an added token; kGiven: the part is a whole
+// word that the caller has given.
 enum class Place { kStart, kInside, kGiven };
 
 class PreTokenizer {
@@ -105,13 +106,13 @@ class SubwordModel {
   virtual ~SubwordModel() = default;
   // Sets *pieces to the subwords of a normalised word.
   virtual void Split(absl::string_view word, std::vector<Piece>* pieces) const = 0;
-  // Normalised words with more bytes have the same pieces, whatever they are.
+  // All normalised words with more bytes than this have the same pieces.
   virtual size_t max_word_bytes() const { return std::numeric_limits<size_t>::max(); }
   // True if `token` continues the word of the token before it. In scripts without blanks each token
   // of Unigram is a word.
   virtual bool ContinuesWord(absl::string_view token) const = 0;
-  // Appends what `token` adds to a decoded text, of which it may be the first token; not always
-  // valid UTF-8.
+  // Appends the decoded form of `token`; `first`: it is the first token of the text. One token
+  // alone may not be valid UTF-8.
   virtual void AppendDecoded(absl::string_view token, bool first, std::string* text) const = 0;
   // Returns `token` as shown to people; not always valid UTF-8.
   virtual std::string Show(absl::string_view token) const { return std::string(token); }
@@ -152,7 +153,7 @@ void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
 // Returns BERT's normaliser for whole texts, in whose normal form added tokens can be found.
 std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options);
 
-// Makes WordPiece of distinct `tokens`, by id: the longest token that matches, again and again.
+// Makes WordPiece of distinct `tokens`, by id, which repeatedly takes the longest token that fits.
 // Words with a part that matches no token, or with more than `max_chars` code points, become one
 // token `unknown`. Time is linear in the length of the word times that of the longest token.
 std::unique_ptr<const SubwordModel> MakeWordPiece(
@@ -177,7 +178,7 @@ void SetMetaspaceText(const MetaspaceOptions& options, Pipeline* pipeline);
 
 // Makes SentencePiece's Unigram: the pieces with the greatest sum of data.scores; of equals, those
 // whose last piece is the longest. A code point that is no piece is unknown, with a score 10 below
-// the least; neighbours join to one token `unknown` or, with data.byte_fallback, become tokens
+// the lowest. Adjacent unknown ones become one token `unknown` or, with data.byte_fallback, tokens
 // "<0xNN>" if all of them exist. Time is linear in the length of the word times that of the longest
 // piece. Requires `data` that CheckTokens accepted.
 std::unique_ptr<const SubwordModel> MakeUnigram(

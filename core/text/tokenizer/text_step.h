@@ -27,7 +27,7 @@ struct NormalText {
   // Starts with a raw text; invalid UTF-8 becomes U+FFFD.
   void Set(absl::string_view raw, bool tracked);
 
-  // Memory that is used again.
+  // Scratch memory.
   std::string next_text;
   std::vector<Span> next_source;
 };
@@ -48,7 +48,8 @@ class TextEdit {
   void Replace(size_t bytes, absl::string_view with);
   // Replaces the next `bytes` bytes by `with`, all of which has the source of the last code point.
   void ReplaceWhole(size_t bytes, absl::string_view with);
-  // Puts a code point: replaces the next one (change 0), and drops -change more; or inserts (1).
+  // Puts a code point. change 0: it replaces the next one; negative: drops -change more after that;
+  // 1: inserts it.
   void Put(char32_t c, int change);
 
  private:
@@ -60,7 +61,7 @@ class TextEdit {
 
   NormalText& text_;
   bool changed_ = false;
-  size_t at_ = 0;  // the old text before it is done
+  size_t at_ = 0;  // bytes of the old text that are done
 };
 
 // Replaces each code point by what `append` appends for it.

@@ -52,7 +52,7 @@ struct SpecialIds {
   std::array<int32_t, 5> All() const { return {pad, unk, cls, sep, mask}; }
 };
 
-// Gives the ids that Hugging Face's tokenizers gives. Const methods are thread-safe.
+// Produces the same ids as Hugging Face's tokenizers. Const methods are thread-safe.
 class Tokenizer {
  public:
   // Checks `data` with CheckTokens and builds its pipeline.

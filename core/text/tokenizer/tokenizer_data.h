@@ -37,7 +37,7 @@ struct MetaspaceOptions {
   enum class Prepend { kAlways, kFirst, kNever };
   bool cuts_spaces = false, cuts_punctuation = false;
   bool split = true;                   // cut before blanks
-  Prepend prepend = Prepend::kAlways;  // a blank to each part, only at the text's start, or never
+  Prepend prepend = Prepend::kAlways;  // a blank before each part, only before the text, or never
 };
 
 // A special token, a first text (0) or a second text (1), with its token type id.
@@ -80,7 +80,7 @@ struct TokenizerData {
   // WordPiece. The options are also part of the cache key of a byte-level BPE.
   NormalizerOptions options = {};
   int64_t max_word_chars = 100;  // longer words are unknown
-  size_t model_tokens = 0;       // only the first tokens are pieces of words; 0: all
+  size_t model_tokens = 0;       // N: only the first N tokens are pieces of words; 0: all
 
   // Byte-level BPE.
   std::vector<std::pair<int32_t, int32_t>> merges = {};  // ids of two tokens that join to a token
@@ -106,7 +106,7 @@ inline constexpr int64_t kMaxTokens = 10'000'000;
 // Ids by token: an open hash table, because a node for each token would slow down every start.
 class TokenIds {
  public:
-  // `tokens` by id; they must outlive this and keep their place, and are unknown until added.
+  // `tokens`, by id, must outlive this and must not move. Find() knows a token only after Add().
   explicit TokenIds(absl::Span<const std::string> tokens);
   // Adds the token `id` and returns it, or returns the id of an equal token that was added before.
   int32_t Add(int32_t id);

@@ -1,4 +1,4 @@
-// WordPiece: the longest token that matches, again and again.
+// WordPiece: repeatedly takes the longest token that matches.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/text/tokenizer/pipeline.h"
