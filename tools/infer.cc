@@ -253,10 +253,8 @@ void ReportCut(const CutCounts& cut) {
   say(cut.texts, absl::StrCat(Counted(cut.tokens, "token"), " cut off"));
   say(cut.windows, "read in several windows");
   if (cut.words > 0)
-    std::fprintf(stderr,
-        "cloze: %lld words have more tokens than the model can read at once: only their first "
-        "tokens were used\n",
-        (long long)cut.words);
+    std::fprintf(stderr, "cloze: longer than the model reads at once: %s, cut off\n",
+        Counted(cut.words, "word").c_str());
 }
 
 }  // namespace cloze

@@ -43,7 +43,7 @@ TEST(Main, ExplainsWhatIsMissingOrWrong) {
   EXPECT_THAT(UsageErrorOf("spec check"), HasSubstr("file is required"));
   EXPECT_THAT(UsageErrorOf("--threads -1 --version"), HasSubstr("--threads"));
   EXPECT_THAT(UsageErrorOf("tokenize --model x --input-format xml"),
-      HasSubstr("expected text, csv, tsv, jsonl or ids, found xml"));
+      HasSubstr("expected text, csv, tsv, jsonl, fasttext or ids, found xml"));
   EXPECT_THAT(UsageErrorOf("generate --model x --temperature nan a"),
       HasSubstr("--temperature: expected 0 to 1000, found nan"));
   EXPECT_THAT(UsageErrorOf("generate --model x --top-k 1.5 a"),

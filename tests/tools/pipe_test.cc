@@ -126,8 +126,8 @@ TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
       RunCloze("predict --model " + Path("classifier"), "printf 'a\\nb\\344\\na\\344\\n' | ");
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_EQ(r.err,
-      "cloze: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected UTF-8 (set "
-      "encoding: WINDOWS1252, or convert the file with iconv)\n");
+      "cloze: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected UTF-8 "
+      "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec)\n");
 }
 
 TEST_F(PipeTest, SentencesBeforeAWrongLineAreAnswered) {

@@ -110,7 +110,7 @@ TEST(Vocab, RefusesWhatHoldsNoText) {
 TEST(Vocab, LearnsFromTheTextsOfTables) {
   const std::string folder = TemporaryFolder(), out = " --size 60 --min-count 1 --out " + folder;
   std::ofstream(folder + "/t.csv") << "text,label\n\"low, lower\nlowest\",zz\nslow,qq\n";
-  std::ofstream(folder + "/t.jsonl") << "{\"body\": \"low, lower\nlowest\", \"label\": \"zz\"}\n"
+  std::ofstream(folder + "/t.jsonl") << "{\"body\": \"low, lower\\nlowest\", \"label\": \"zz\"}\n"
                                         "{\"body\": \"slow\", \"label\": \"qq\"}\n";
   std::ofstream(folder + "/t.conll") << "low N\n, N\nlower N\nlowest N\n\nslow N\n";
   ASSERT_EQ(RunCloze("vocab --text " + folder + "/t.csv" + out + "/csv").exit, 0);

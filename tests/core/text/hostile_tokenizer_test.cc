@@ -53,8 +53,9 @@ TEST(HostileTokenizer, TemplatesOfWrongTypes) {
         {{R"("post_processor": {"type": "BertProcessing",
       "cls": ["<s>", 0], "sep": ["</s>", 2]})",
             absl::StrCat(R"("post_processor": {"type": "TemplateProcessing", "single": [)", item,
-                R"(, {"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": )", special_tokens,
-                "}")}}));
+                R"(, {"Sequence": {"id": "A", "type_id": 0}}, )", item, R"(], "pair": [)", item,
+                R"(, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": )",
+                "1}}, ", item, R"(], "special_tokens": )", special_tokens, "}")}}));
   };
   for (const char* special_tokens : {"{\"<s>\": {\"ids\": 0}}", "{\"<s>\": {\"ids\": {\"a\": 0}}}",
            "{\"<s>\": {\"ids\": [[0]]}}", "{\"<s>\": [0]}", "[0]", "7"}) {
@@ -63,8 +64,8 @@ TEST(HostileTokenizer, TemplatesOfWrongTypes) {
     EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("post_processor"));
   }
   EXPECT_EQ(ExitOf(load("99999999999999999999999999", "[0]").status()), Exit::kData);
-  EXPECT_TRUE(load("<s>", "{\"<s>\": {\"ids\": [0]}}").ok());
-  EXPECT_TRUE(load("/~", "{\"/~\": {\"ids\": [5]}}").ok());
+  EXPECT_EQ(load("<s>", "{\"<s>\": {\"ids\": [0]}}").status(), absl::OkStatus());
+  EXPECT_EQ(load("/~", "{\"/~\": {\"ids\": [5]}}").status(), absl::OkStatus());
 }
 
 TEST(HostileTokenizer, PiecesThatAreNotUtf8) {
