@@ -82,7 +82,7 @@ class Session {
   // Returns the number of `adapter`, from AdapterNamed, for Model::NewPass.
   int PassAdapter(int adapter) const { return adapters_.empty() ? 0 : Resolve(adapter); }
   // Longest sequence.
-  int64_t max_tokens() const { return config().max_positions - config().position_offset; }
+  int64_t max_tokens() const { return config().max_tokens(); }
 
   // Calls f(i, logits [rows of query i, labels] f32) for each query in order. Sequences of similar
   // length pass through the model together.
