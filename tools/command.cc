@@ -190,9 +190,7 @@ void Command::Add(
     option->check([choices = limits.choices](const std::string& word) {
       return absl::c_linear_search(choices, word)
                  ? ""
-                 : absl::StrCat("expected ",
-                       absl::StrJoin(absl::MakeSpan(choices).first(choices.size() - 1), ", "),
-                       " or ", choices.back(), ", found ", Quote(word));
+                 : absl::StrCat("expected ", ListOr(choices), ", found ", Quote(word));
     });
   }
   if (!limits.type.empty()) option->type_name(limits.type);

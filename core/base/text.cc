@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -138,6 +139,11 @@ std::string FormatCount(double count) {
   if (count < 999500) return absl::StrFormat("%.3gk", count / 1e3);
   if (count < 999.5e6) return absl::StrFormat("%.3gM", count / 1e6);
   return absl::StrFormat("%.3gG", count / 1e9);
+}
+
+std::string ListOr(absl::Span<const std::string> names) {
+  const absl::Span<const std::string> others = names.first(names.size() - 1);
+  return absl::StrCat(absl::StrJoin(others, ", "), others.empty() ? "" : " or ", names.back());
 }
 
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates) {

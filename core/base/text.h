@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace cloze {
 
@@ -74,6 +75,9 @@ std::string Counted(int64_t n, absl::string_view noun);
 std::string FormatDuration(double seconds);
 // Returns "950", "12.3k", "4.56M"; "?" if not finite.
 std::string FormatCount(double count);
+
+// Returns "A, B or C". Requires a name.
+std::string ListOr(absl::Span<const std::string> names);
 
 // Returns `; did you mean "x"?` for the candidate nearest to `word` by case-insensitive edit
 // distance (insert, delete, replace, swap of neighbours), or "" if none is near.

@@ -22,13 +22,6 @@ namespace {
 constexpr const Format* kFormats[] = {&kTextFormat, &kTsvFormat, &kCsvFormat, &kJsonlFormat,
     &kConlluFormat, &kConllFormat, &kFastTextFormat};
 
-// Returns "A, B or C".
-std::string ListOr(std::vector<std::string> names) {
-  const std::string last = names.back();
-  names.pop_back();
-  return absl::StrCat(absl::StrJoin(names, ", "), names.empty() ? "" : " or ", last);
-}
-
 // Returns the format of `path` from the spec, else from its extension; kSpec when neither tells.
 absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& path) {
   const std::optional<DataSpec::Format> wanted =

@@ -96,6 +96,12 @@ std::string Nearest(absl::string_view word, const std::vector<std::string>& name
   return hint.empty() ? "" : hint.substr(16, hint.size() - 18);
 }
 
+TEST(ListOr, PutsOrBeforeTheLast) {
+  EXPECT_EQ(ListOr({"a"}), "a");
+  EXPECT_EQ(ListOr({"a", "b"}), "a or b");
+  EXPECT_EQ(ListOr({"a", "b", "c"}), "a, b or c");
+}
+
 TEST(Nearest, FindsTypingErrors) {
   const std::vector<std::string> names = {
       "steps", "shape", "epochs", "warmup_share", "warmup_steps"};
