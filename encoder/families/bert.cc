@@ -35,6 +35,7 @@ constinit const Family kBert = {
     .model_type = "bert",
     .classes = "Bert",
     .prefix = "bert.",
+    .decodes_in_pairs = true,
     .names = {kBertHeadNames, kBertEncoderNames},
 };
 

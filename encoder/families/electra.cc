@@ -22,6 +22,7 @@ constinit const Family kElectra = {
     .model_type = "electra",
     .classes = "Electra",
     .prefix = "electra.",
+    .decodes_in_pairs = true,
     .dropout_before_pooler = true,
     .pooler_activation = ActivationKind::kGelu,
     .transform_activation = ActivationKind::kGelu,

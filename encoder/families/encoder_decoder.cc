@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/algorithm/container.h"
+#include "core/base/text.h"
 #include "encoder/families/families.h"
 
 namespace cloze {
@@ -17,11 +18,8 @@ constexpr RoleName kCrossNames[] = {
     {Role::kCrossNorm, "@encoder.layer.#.crossattention.output.LayerNorm"},
 };
 
-// Families whose decoders have these names in transformers.
-constexpr const Family* kDecoders[] = {&kBert, &kRoberta, &kXlmRoberta, &kCamembert, &kElectra};
-
 struct Halves {
-  Family encoder, decoder;
+  Family encoder, decoder;  // the decoder is only for families that decode in pairs
 };
 
 Halves MakeHalves(const Family& family) {
@@ -30,8 +28,10 @@ Halves MakeHalves(const Family& family) {
   halves.decoder.half = "decoder.";
   halves.decoder.causal = true;
   halves.decoder.source_class = "EncoderDecoderModel";
-  *absl::c_find_if(halves.decoder.names, [](const auto& part) { return part.empty(); }) =
-      kCrossNames;
+  if (family.decodes_in_pairs) {
+    *absl::c_find_if(halves.decoder.names, [](const auto& part) { return part.empty(); }) =
+        kCrossNames;
+  }
   for (Family* half : {&halves.encoder, &halves.decoder}) half->plain = &family;
   return halves;
 }
@@ -48,7 +48,13 @@ const Halves* HalvesOf(const Family* family) {
   return found == all.end() ? nullptr : &found->second;
 }
 
-bool CanDecode(const Family* family) { return absl::c_linear_search(kDecoders, family); }
+// Returns the model_types of the families that decode in pairs.
+std::vector<std::string> DecoderNames() {
+  std::vector<std::string> names;
+  for (const Family* family : kFamilies)
+    if (family->decodes_in_pairs) names.emplace_back(family->model_type);
+  return names;
+}
 
 // Makes a half of a model: without head, labels and what a task stores.
 void Strip(const Family& family, HeadKind head, ModelConfig* config) {
@@ -77,9 +83,9 @@ absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder) {
   if (first == nullptr)
     return wrong("the encoder is of the family ", encoder.family->model_type,
         ": expected an encoder, such as bert");
-  if (!CanDecode(decoder.family))
-    return wrong("the decoder is of the family ", decoder.family->model_type,
-        ": expected bert, roberta, xlm-roberta, camembert or electra");
+  if (second == nullptr || !decoder.family->decodes_in_pairs)
+    return wrong("the decoder is of the family ", decoder.family->model_type, ": expected ",
+        ListOr(DecoderNames()));
   if (encoder.hidden != decoder.hidden || encoder.vocab != decoder.vocab)
     return wrong("the encoder has hidden ", encoder.hidden, " and ", encoder.vocab,
         " tokens, the decoder ", decoder.hidden, " and ", decoder.vocab,

@@ -17,9 +17,9 @@ inline constexpr const Family* kFamilies[] = {&kBert, &kRoberta, &kRobertaPreLay
 // The model_type of pairs of two models.
 inline constexpr const char* kPairType = "encoder-decoder";
 // Returns the encoder-decoder (Rothe et al. 2020) of two encoders. `encoder` is of any family;
-// `decoder` is of one whose decoder has the same names in transformers: bert, roberta, xlm-roberta,
-// camembert or electra. The result is the decoder's description, with the head kSequenceToSequence,
-// the encoder as `source`, and without GenerationConfig. kMismatch if they cannot be one model.
+// `decoder` is of one with `decodes_in_pairs`. The result is the decoder's description, with the
+// head kSequenceToSequence, the encoder as `source`, and without GenerationConfig. kMismatch if
+// they cannot be one model.
 absl::StatusOr<ModelConfig> PairOf(ModelConfig encoder, ModelConfig decoder);
 // ParseConfig and FormatConfig of a pair.
 absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path);

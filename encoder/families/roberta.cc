@@ -26,6 +26,7 @@ constexpr Family RobertaOf(const char* model_type, const char* classes) {
       .model_type = model_type,
       .classes = classes,
       .prefix = "roberta.",
+      .decodes_in_pairs = true,
       .positions_after_pad = true,
       .dropout_before_pooler = true,
       .transform_activation = ActivationKind::kGelu,

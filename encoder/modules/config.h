@@ -64,6 +64,9 @@ struct Family {
   // half), and the prefix of its parameter names in the folder of the pair.
   const Family* plain = nullptr;
   const char* half = "";
+  // The decoder of a pair may be of this family: in transformers it has the names of
+  // encoder_decoder.cc.
+  bool decodes_in_pairs = false;
   bool fixed_bias = false;  // the bias of the logits is a row that is not trained
   bool transposed = false;  // folders hold the weights of linear layers as [in, out]
   bool pre_norm = false;

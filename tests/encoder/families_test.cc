@@ -266,6 +266,25 @@ TEST(Families, RefuseWhatNoneComputes) {
   EXPECT_EQ(seen.size(), std::size(kFamilies));
 }
 
+TEST(Families, RefuseDecodersThatPairsCannotHave) {
+  ModelConfig encoder;
+  encoder.family = &kBert;
+  for (const Family* family : kFamilies) {
+    ModelConfig decoder;
+    decoder.family = family;
+    const auto pair = PairOf(encoder, decoder);
+    EXPECT_EQ(pair.ok(), family->decodes_in_pairs) << family->model_type;
+    if (pair.ok()) {
+      EXPECT_TRUE(pair->has(Role::kCrossQuery)) << family->model_type;
+      EXPECT_FALSE(PairOf(encoder, *pair).ok()) << "a half of another pair";
+    } else {
+      EXPECT_THAT(pair.status().message(),
+          HasSubstr(absl::StrCat(
+              family->model_type, ": expected bert, roberta, xlm-roberta, camembert or electra")));
+    }
+  }
+}
+
 TEST(Families, AreListedForAnUnknownOne) {
   const auto config = ParseConfig(ConfigWith(R"("model_type":"t5",)"), "x");
   for (const Family* family : kFamilies)
