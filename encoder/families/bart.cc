@@ -44,6 +44,8 @@ constexpr RoleName kDecoderNames[] = {
 constexpr RoleName kBartEncoderNorm[] = {{Role::kEmbeddingsNorm, "@encoder.layernorm_embedding"}},
                    kBartDecoderNorm[] = {{Role::kEmbeddingsNorm, "@decoder.layernorm_embedding"}};
 
+constexpr const char* kCopies[] = {"@encoder.embed_tokens.weight", "@decoder.embed_tokens.weight"};
+
 void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   // The defaults of transformers.
   config->norm_epsilon = 1e-5f;
@@ -129,6 +131,7 @@ constinit const Family kBart = {
     .fixed_bias = true,
     .keys = kDecoderKeys,
     .names = {kBartDecoderNorm, kDecoderNames},
+    .word_embedding_copies = kCopies,
     .read = ReadBart,
     .write = WriteBartOrMarian,
 };
@@ -142,6 +145,7 @@ constinit const Family kMarian = {
     .fixed_bias = true,
     .keys = kDecoderKeys,
     .names = {kDecoderNames},
+    .word_embedding_copies = kCopies,
     .read = ReadMarian,
     .write = WriteBartOrMarian,
 };

@@ -58,8 +58,8 @@ std::string StoredName(const ModelConfig& config, const Param& param) {
   return std::string(absl::StripPrefix(param.name, config.training.part));
 }
 
-// Returns the tied parameters of the head, and of both halves of an encoder-decoder, by the names
-// of their copies in folders.
+// Returns the parameters that folders may hold more than once, the tied ones of the head and the
+// word embeddings, by the names of their copies.
 std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamStore& store) {
   if (!TypeOf(config.head).tied) return {};
   const auto name = [&](Role role, Part part) {
@@ -67,11 +67,8 @@ std::map<std::string, ParamId> CopiesOf(const ModelConfig& config, const ParamSt
   };
   std::map<std::string, ParamId> copies = {
       {name(Role::kDecoder, Part::kWeight), store.FindWeight(Role::kWordEmbeddings, -1)}};
-  if (!config.source.empty() && config.family->plain == nullptr) {
-    for (const char* half : {"encoder", "decoder"})
-      copies[absl::StrCat(config.family->prefix, half, ".embed_tokens.weight")] =
-          store.FindWeight(Role::kWordEmbeddings, -1);
-  }
+  for (const char* copy : config.family->word_embedding_copies)
+    copies[config.family->Fill(copy, 0)] = store.FindWeight(Role::kWordEmbeddings, -1);
   if (const ParamId bias = store.Find(name(Role::kDecoderBias, Part::kBias)); bias >= 0)
     copies[name(Role::kDecoder, Part::kBias)] = bias;
   return copies;

@@ -90,6 +90,8 @@ struct Family {
   // keys and values ("": none).
   absl::Span<const std::pair<const char*, const char*>> old_names = {}, old_keys = {};
   const char* query_key_value = "";
+  // Names, with '@', of tensors that hold the word embeddings again; folders may have them.
+  absl::Span<const char* const> word_embedding_copies = {};
   // Read and write additional members of config.json; may be null. `read` runs before the common
   // members are read.
   void (*read)(JsonFields& fields, ModelConfig* config) = nullptr;
