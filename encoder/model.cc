@@ -80,64 +80,6 @@ void StartKeysAsQueries(float gain, ParamStore* store) {
   store->Changed();
 }
 
-// Sets what MODERN encoders have instead of the fields for BERT.
-void MakeModern(const EncoderSpec& spec, ModelConfig* config) {
-  config->family = FindFamily("modernbert");
-  config->token_types = 0;
-  config->positions = Positions::kRotary;
-  config->rotary_base[0] = 160000;
-  config->window = spec.window();
-  for (int i = 0; i < spec.layers(); ++i) config->local.push_back(i % spec.global_every() != 0);
-  if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-5f;
-}
-
-// Sets what ELECTRA and ALBERT encoders have.
-void FactoriseEmbeddings(const EncoderSpec& spec, ModelConfig* config) {
-  const bool albert = spec.architecture() == EncoderSpec::ALBERT;
-  config->family = FindFamily(albert ? "albert" : "electra");
-  config->embedding = spec.has_embedding() ? spec.embedding() : std::min(128, spec.hidden());
-  if (!albert) return;
-  config->groups = 1;
-  if (!spec.has_activation()) config->activation = ActivationKind::kGeluTanh;
-}
-
-// Sets what DEBERTA encoders have: DeBERTa-v3's relative positions, with buckets if there are more
-// positions than buckets.
-void MakeDeberta(const EncoderSpec& spec, ModelConfig* config) {
-  constexpr int32_t kBuckets = 256;
-  config->family = FindFamily("deberta-v2");
-  config->token_types = 0;
-  config->positions = Positions::kNone;
-  const int32_t positions = spec.max_positions();
-  config->relative = {.span = std::min(positions, kBuckets),
-      .furthest = positions > kBuckets ? positions : 0,
-      .query_terms = true,
-      .key_terms = true,
-      .shared = true,
-      .norm = true};
-  if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-7f;
-}
-
-// Sets what GPT2 decoders have.
-void MakeGpt2(const EncoderSpec& spec, ModelConfig* config) {
-  config->family = FindFamily("gpt2");
-  config->token_types = 0;
-  if (!spec.has_activation()) config->activation = ActivationKind::kGeluTanh;
-  if (!spec.has_norm_epsilon()) config->norm_epsilon = 1e-5f;
-}
-
-// Sets what encoders of this architecture have instead of BERT's.
-void SetArchitecture(const EncoderSpec& spec, ModelConfig* config) {
-  switch (spec.architecture()) {
-    case EncoderSpec::BERT: return;
-    case EncoderSpec::MODERN: return MakeModern(spec, config);
-    case EncoderSpec::ELECTRA:
-    case EncoderSpec::ALBERT: return FactoriseEmbeddings(spec, config);
-    case EncoderSpec::DEBERTA: return MakeDeberta(spec, config);
-    case EncoderSpec::GPT2: return MakeGpt2(spec, config);
-  }
-}
-
 // Returns the standard deviation of the initial values of `param`. As in transformers, smaller for
 // the layers of ModernBERT and GPT-2 that add to the residual sum.
 float Deviation(const Param& param, const ModelConfig& config) {
@@ -163,22 +105,28 @@ absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& given) {
     return Error(Exit::kSpec, "model.encoder.heads: ", spec.heads(), " does not divide hidden ",
         spec.hidden());
   }
+  const Family& family = FamilyOf(spec.architecture());
   ModelConfig config;
-  config.family = FindFamily(spec.norm() == EncoderSpec::PRE ? "roberta-prelayernorm" : "bert");
+  config.family = &family;
   config.layers = spec.layers();
   config.hidden = spec.hidden();
   config.heads = spec.heads();
   config.intermediate = spec.intermediate();
   config.max_positions = spec.max_positions();
-  config.SetPad(0);
-  config.token_types = spec.token_types();
+  config.token_types = family.keys.token_types == nullptr ? 0 : spec.token_types();
   config.positions = kPositions[spec.positions()];
   config.sinusoid_base = spec.sinusoid_base();
-  config.activation = kActivations[spec.activation()];
-  config.norm_epsilon = spec.norm_epsilon();
   config.initializer_range = spec.initializer_range();
   config.training.query_key_start = spec.query_key_start();
-  SetArchitecture(spec, &config);
+  if (family.defaults != nullptr) family.defaults(&config);
+  if (family.create != nullptr) family.create(spec, &config);
+  config.SetPad(0);
+  if (spec.has_activation()) config.activation = kActivations[spec.activation()];
+  if (spec.has_norm_epsilon()) config.norm_epsilon = spec.norm_epsilon();
+  if (config.embedding > 0) {
+    config.embedding =
+        spec.has_embedding() ? spec.embedding() : std::min(config.embedding, config.hidden);
+  }
   return config;
 }
 

@@ -29,11 +29,14 @@ constexpr RoleName kAlbertNames[] = {
 };
 #undef BLOCK
 
-// The defaults of transformers.
-void ReadAlbert(JsonFields& /*fields*/, ModelConfig* config) {
+void SetAlbertDefaults(ModelConfig* config) {
   config->embedding = 128;
   config->groups = 1;
   config->activation = ActivationKind::kGeluTanh;
+}
+
+// Further defaults of transformers; new models have dropout.
+void ReadAlbert(JsonFields& /*fields*/, ModelConfig* config) {
   config->dropout = config->attention_dropout = 0;
   config->classifier_dropout = 0.1f;
 }
@@ -55,6 +58,8 @@ constinit const Family kAlbert = {
         .groups = "num_hidden_groups",
         .inner = "inner_group_num"},
     .names = {kAlbertNames},
+    .defaults = SetAlbertDefaults,
+    .architecture = EncoderSpec::ALBERT,
     .read = ReadAlbert,
     .write = WriteAlbert,
 };

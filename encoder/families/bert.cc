@@ -29,6 +29,11 @@ constexpr RoleName kBertHeadNames[] = {
     {Role::kPooledOutput, "classifier"},
 };
 
+// A new BERT with norms before attention and MLP is a RoBERTa of that kind.
+void CreateBert(const EncoderSpec& spec, ModelConfig* config) {
+  if (spec.norm() == EncoderSpec::PRE) config->family = &kRobertaPreLayerNorm;
+}
+
 }  // namespace
 
 constinit const Family kBert = {
@@ -37,6 +42,8 @@ constinit const Family kBert = {
     .prefix = "bert.",
     .decodes_in_pairs = true,
     .names = {kBertHeadNames, kBertEncoderNames},
+    .architecture = EncoderSpec::BERT,
+    .create = CreateBert,
 };
 
 }  // namespace cloze

@@ -1,5 +1,7 @@
 // DeBERTa-v2 and v3 (He et al. 2021): attention adds products of queries and keys with vectors of
 // distances; v2-xlarge has a convolution after its first block.
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_split.h"
 #include "encoder/families/families.h"
@@ -115,10 +117,21 @@ void ReadConvolution(JsonFields& fields, ModelConfig* config) {
   config->relative.convolution_activation = known->kind;
 }
 
+// DeBERTa-v3's relative positions, with buckets if there are more positions than buckets.
+void CreateDeberta(const EncoderSpec& spec, ModelConfig* config) {
+  constexpr int32_t kBuckets = 256;
+  const int32_t positions = spec.max_positions();
+  config->positions = Positions::kNone;
+  config->relative = {.span = std::min(positions, kBuckets),
+      .furthest = positions > kBuckets ? positions : 0,
+      .query_terms = true,
+      .key_terms = true,
+      .shared = true,
+      .norm = true};
+}
+
 void ReadDeberta(JsonFields& fields, ModelConfig* config) {
-  // The defaults of transformers.
   fields.Integer("type_vocab_size", false, 0, 1024, &config->token_types);
-  config->norm_epsilon = 1e-7f;
   if (!fields.Bool("position_biased_input", true)) config->positions = Positions::kNone;
   ReadDistances(fields, config);
   ReadConvolution(fields, config);
@@ -170,6 +183,9 @@ constinit const Family kDeberta = {
     .keys = {.token_types = nullptr, .classifier_dropout = "cls_dropout"},
     .names = {kDebertaNames, kBertEncoderNames},
     .aliases = kAliases,
+    .defaults = [](ModelConfig* config) { config->norm_epsilon = 1e-7f; },
+    .architecture = EncoderSpec::DEBERTA,
+    .create = CreateDeberta,
     .read = ReadDeberta,
     .write = WriteDeberta,
 };

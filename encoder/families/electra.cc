@@ -28,7 +28,8 @@ constinit const Family kElectra = {
     .transform_activation = ActivationKind::kGelu,
     .keys = {.embedding = "embedding_size"},
     .names = {kElectraHeadNames, kBertEncoderNames},
-    .read = [](JsonFields&, ModelConfig* config) { config->embedding = 128; },  // the default
+    .defaults = [](ModelConfig* config) { config->embedding = 128; },
+    .architecture = EncoderSpec::ELECTRA,
 };
 
 }  // namespace cloze

@@ -83,6 +83,7 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
   }
   if (fields.Find("rope_scaling") != nullptr) fields.Fail("rope_scaling", "expected null");
   if (config->family->keys.token_types == nullptr) config->token_types = 0;
+  if (config->family->defaults != nullptr) config->family->defaults(config);
   if (config->family->read != nullptr) config->family->read(fields, config);
   const std::string positions = fields.String("position_embedding_type");
   const bool rotary =
@@ -280,6 +281,13 @@ const Family* FindFamily(absl::string_view model_type) {
   const auto* const found = absl::c_find_if(
       kFamilies, [&](const Family* family) { return family->model_type == model_type; });
   return found == std::end(kFamilies) ? nullptr : *found;
+}
+
+const Family& FamilyOf(EncoderSpec::Architecture architecture) {
+  const auto* const found = absl::c_find_if(
+      kFamilies, [&](const Family* family) { return family->architecture == architecture; });
+  CLOZE_CHECK(found != std::end(kFamilies));
+  return **found;
 }
 
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path) {

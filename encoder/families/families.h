@@ -30,6 +30,8 @@ extern const RoleName kBertEncoderNames[12];
 
 // Returns the family with this model_type, or null.
 const Family* FindFamily(absl::string_view model_type);
+// Returns the family of new models of this architecture.
+const Family& FamilyOf(EncoderSpec::Architecture architecture);
 
 // Parses config.json; `path` is for messages. kData, with the member's name, for models that cannot
 // be computed: unknown model_type or activation, position_embedding_type other than absolute, sizes

@@ -19,10 +19,13 @@ constexpr RoleName kGpt2Names[] = {
     {Role::kDecoder, "lm_head"},
 };
 
-void ReadGpt2(JsonFields& fields, ModelConfig* config) {
-  // The defaults of transformers.
+void SetGpt2Defaults(ModelConfig* config) {
   config->norm_epsilon = 1e-5f;
   config->activation = ActivationKind::kGeluTanh;
+}
+
+void ReadGpt2(JsonFields& fields, ModelConfig* config) {
+  // Further defaults of transformers.
   config->max_positions = 1024;
   config->end_id = 50256;
   if (!fields.Bool("scale_attn_weights", true))
@@ -64,6 +67,8 @@ constinit const Family kGpt2 = {
         .attention_dropout = "attn_pdrop",
         .classifier_dropout = nullptr},
     .names = {kGpt2Names},
+    .defaults = SetGpt2Defaults,
+    .architecture = EncoderSpec::GPT2,
     .read = ReadGpt2,
     .write = WriteGpt2,
 };

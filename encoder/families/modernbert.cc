@@ -55,12 +55,21 @@ void ReadBase(JsonFields& fields, const char* layers, const char* old, float* ba
   ReadRotary(fields, "rope_parameters", JsonMember(*all, layers), base);
 }
 
-void ReadModernBert(JsonFields& fields, ModelConfig* config) {
-  // The defaults of transformers.
-  config->dropout = config->attention_dropout = config->classifier_dropout = 0;
+void SetModernBertDefaults(ModelConfig* config) {
   config->norm_epsilon = 1e-5f;
   config->positions = Positions::kRotary;
-  config->rotary_base[0] = 160000, config->rotary_base[1] = 10000, config->window = 128;
+  config->rotary_base = {160000, 10000};
+  config->window = 128;
+}
+
+void CreateModernBert(const EncoderSpec& spec, ModelConfig* config) {
+  config->window = spec.window();
+  for (int i = 0; i < config->layers; ++i) config->local.push_back(i % spec.global_every() != 0);
+}
+
+void ReadModernBert(JsonFields& fields, ModelConfig* config) {
+  // Further defaults of transformers.
+  config->dropout = config->attention_dropout = config->classifier_dropout = 0;
   for (const char* biases : {"attention_bias", "mlp_bias", "norm_bias", "classifier_bias"}) {
     if (fields.Bool(biases, false)) fields.Fail(biases, "true: expected false (not supported)");
   }
@@ -116,6 +125,9 @@ constinit const Family kModernBert = {
         .dropout = "mlp_dropout",
         .attention_dropout = "attention_dropout"},
     .names = {kModernBertNames},
+    .defaults = SetModernBertDefaults,
+    .architecture = EncoderSpec::MODERN,
+    .create = CreateModernBert,
     .read = ReadModernBert,
     .write = WriteModernBert,
 };

@@ -13,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/ops/activation.h"
 #include "core/tensor/param_store.h"
+#include "proto/model.pb.h"
 
 namespace cloze {
 
@@ -92,8 +93,16 @@ struct Family {
   const char* query_key_value = "";
   // Names, with '@', of tensors that hold the word embeddings again; folders may have them.
   absl::Span<const char* const> word_embedding_copies = {};
-  // Read and write additional members of config.json; may be null. `read` runs before the common
-  // members are read.
+  // Sets the values of members that config.json and specs of new models leave out, as transformers
+  // does, where they differ from those of ModelConfig. May be null.
+  void (*defaults)(ModelConfig* config) = nullptr;
+  // Of families whose new models a spec can describe: the architecture there, and what follows from
+  // the spec in this family alone (may be null). `create` runs after `defaults`, on a description
+  // with the sizes of the spec; then come the values that the spec sets.
+  std::optional<EncoderSpec::Architecture> architecture = {};
+  void (*create)(const EncoderSpec& spec, ModelConfig* config) = nullptr;
+  // Read and write additional members of config.json; may be null. `read` runs after `defaults` and
+  // before the common members are read.
   void (*read)(JsonFields& fields, ModelConfig* config) = nullptr;
   void (*write)(const ModelConfig& config, Json* json) = nullptr;
 

@@ -107,6 +107,31 @@ TEST(ConfigFromSpecTest, OtherArchitectures) {
   }
 }
 
+TEST(ConfigFromSpecTest, NewModelsHaveTheDefaultsOfTheirFamily) {
+  for (int i = 0; i < EncoderSpec::Architecture_ARRAYSIZE; ++i) {
+    EncoderSpec spec = Spec(EncoderSpec::TINY);
+    spec.set_architecture(static_cast<EncoderSpec::Architecture>(i));
+    auto config = ConfigFromSpec(spec);
+    ASSERT_TRUE(config.ok()) << config.status();
+    const Family& family = *config->family;
+    EXPECT_EQ(&family, &FamilyOf(spec.architecture()));
+    config->vocab = 30;
+    config->head = family.causal ? HeadKind::kCausalLm : HeadKind::kMaskedLm;
+    nlohmann::json json = nlohmann::json::parse(FormatConfig(*config));
+    for (const char* key : {family.keys.norm_epsilon, family.keys.activation, "rope_parameters"})
+      json.erase(key);
+    const auto read = ParseConfig(json.dump(), "config.json");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->norm_epsilon, config->norm_epsilon) << family.model_type;
+    EXPECT_EQ(read->activation, config->activation) << family.model_type;
+    EXPECT_EQ(read->rotary_base, config->rotary_base) << family.model_type;
+    spec.set_norm_epsilon(0.25e-3);
+    spec.set_activation(EncoderSpec::RELU);
+    EXPECT_EQ(ConfigFromSpec(spec)->norm_epsilon, 0.25e-3f) << family.model_type;
+    EXPECT_EQ(ConfigFromSpec(spec)->activation, ActivationKind::kRelu) << family.model_type;
+  }
+}
+
 TEST(ConfigFromSpecTest, PreNormCountsPositionsFromPadPlusOne) {
   EncoderSpec spec = Spec(EncoderSpec::TINY);
   spec.set_norm(EncoderSpec::PRE);
