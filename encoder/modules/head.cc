@@ -20,6 +20,25 @@ struct Head::Transformed {
   Norm::Saved norm;
 };
 
+HeadLayout LayoutOf(const ModelConfig& config) {
+  const HeadType& type = TypeOf(config.head);
+  const Family& family = *config.family;
+  const bool pooler = type.pooler && config.pooler,
+             discriminator = config.head == HeadKind::kReplacedTokens;
+  HeadLayout layout;
+  layout.norm = (type.tied && config.has(Role::kTransform)) ||
+                (family.transform_always && (pooler || !type.pooler));
+  if (layout.norm) {
+    layout.dense = Role::kTransform;
+    layout.activation = family.transform_activation.value_or(config.activation);
+  } else if (pooler) {
+    layout.dense = discriminator ? Role::kDiscriminator : Role::kPooler;
+    layout.activation = discriminator ? config.activation : family.pooler_activation;
+  }
+  if (pooler) layout.output = discriminator ? Role::kDiscriminatorOutput : Role::kPooledOutput;
+  return layout;
+}
+
 Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings)
     : config_(config), type_(TypeOf(config.head)), width_(config.hidden) {
   if (config.head == HeadKind::kNone) return;
@@ -29,20 +48,16 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   labels_ = type_.tied          ? config.vocab
             : type_.outputs > 0 ? type_.outputs
                                 : static_cast<int64_t>(config.labels.size());
-  const bool pooler = type_.pooler && config.pooler, biases = config.family->other_biases,
-             tells = config.head == HeadKind::kReplacedTokens;
-  transform_ = (type_.tied && config.has(Role::kTransform)) ||
-               (config.family->transform_always && (pooler || !type_.pooler));
+  layout_ = LayoutOf(config);
   if (type_.tied) width_ = config.embedding_size();
-  if (transform_) {
-    activation_ = config.family->transform_activation.value_or(config.activation);
-    dense_ = Linear(store, {key(Role::kTransform)}, hidden, width_, biases);
-    norm_ = Norm(store, key(Role::kTransformNorm), width_, config.norm_epsilon, biases);
-  } else if (pooler) {
-    activation_ = tells ? config.activation : config.family->pooler_activation;
-    dense_ = Linear(store, {key(tells ? Role::kDiscriminator : Role::kPooler)}, hidden, hidden);
+  if (has_dense()) {
+    const bool biases = !layout_.norm || config.family->other_biases;
+    dense_ = Linear(store, {key(*layout_.dense)}, hidden, width_, biases);
   }
-  dense_on_ = transform_ || pooler;
+  if (layout_.norm) {
+    norm_ = Norm(
+        store, key(Role::kTransformNorm), width_, config.norm_epsilon, config.family->other_biases);
+  }
   if (type_.tied) {
     decoder_ = word_embeddings;
     if (config.family->fixed_bias) {  // a row, as in transformers
@@ -54,9 +69,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
       bias_ = store->AddVector(key(Role::kDecoderBias).Of(Part::kBias), labels_, Init::kZero);
     return;
   }
-  const ParamKey output = key(!pooler ? Role::kHeadOutput
-                              : tells ? Role::kDiscriminatorOutput
-                                      : Role::kPooledOutput);
+  const ParamKey output = key(layout_.output);
   decoder_ = store->AddMatrix(output.Of(Part::kWeight), labels_, hidden);
   bias_ = store->AddVector(output.Of(Part::kBias), labels_, Init::kZero);
   if (config.crf) AddCrf(store);
@@ -89,31 +102,31 @@ Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {
     Dropout(hidden, Site(pass, DropoutPlace::kHeadInput), dropped);
     t.x = dropped;
   }
-  if (dense_on_) {
+  if (has_dense()) {
     t.u = matrix();
     t.act = matrix();
     dense_.Forward(pass, t.x, t.u);
-    ActivationForward(activation_, t.u, t.act);
+    ActivationForward(layout_.activation, t.u, t.act);
   }
   t.h = matrix();
-  if (transform_) {
+  if (layout_.norm) {
     t.norm = norm_.Forward(pass, {}, t.act, {}, Site(pass, DropoutPlace::kHeadOutput), t.act, t.h);
   } else {
-    Dropout(dense_on_ ? ConstMat(t.act) : t.x, Site(pass, DropoutPlace::kHeadOutput), t.h);
+    Dropout(has_dense() ? ConstMat(t.act) : t.x, Site(pass, DropoutPlace::kHeadOutput), t.h);
   }
   return t;
 }
 
 void Head::TransformBackward(const Pass& pass, const Transformed& t, Mat dh, Mat dhidden) const {
-  if (transform_) {
+  if (layout_.norm) {
     norm_.Backward(
         pass, t.norm, dh, {}, {}, Site(pass, DropoutPlace::kHeadOutput), nullptr, dh, {});
-  } else if (dense_on_ || !dhidden.empty()) {
-    Dropout(dh, Site(pass, DropoutPlace::kHeadOutput), dense_on_ ? dh : dhidden);
+  } else if (has_dense() || !dhidden.empty()) {
+    Dropout(dh, Site(pass, DropoutPlace::kHeadOutput), has_dense() ? dh : dhidden);
   }
-  if (dense_on_) {
+  if (has_dense()) {
     Mat act = pass.New(dh.rows, dh.cols);
-    ActivationBackward(activation_, t.u, dh, dense_.bias_grad(pass), pass.arena, act, dh);
+    ActivationBackward(layout_.activation, t.u, dh, dense_.bias_grad(pass), pass.arena, act, dh);
     dense_.Backward(pass, t.x, dh, dhidden);
   }
   if (drops_input() && !dhidden.empty())

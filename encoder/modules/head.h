@@ -2,6 +2,8 @@
 #ifndef CLOZE_ENCODER_MODULES_HEAD_H_
 #define CLOZE_ENCODER_MODULES_HEAD_H_
 
+#include <optional>
+
 #include "absl/functional/function_ref.h"
 #include "core/ops/activation.h"
 #include "core/ops/crf.h"
@@ -10,6 +12,16 @@
 #include "encoder/modules/layers.h"
 
 namespace cloze {
+
+// The layers of a head, in their order; the output layer of a tied head is the word embeddings.
+struct HeadLayout {
+  std::optional<Role> dense;                          // null: none
+  ActivationKind activation = ActivationKind::kTanh;  // of dense
+  bool norm = false;                // dense is the masked-LM head's transform, with kTransformNorm
+  Role output = Role::kHeadOutput;  // unless the head is tied
+};
+// Returns the layers of the head of `config`. Requires one.
+HeadLayout LayoutOf(const ModelConfig& config);
 
 // Tied output matrix: logits = norm(act(dense(x))) E^T + b; a decoder's are x E^T. Otherwise: a
 // linear layer after an optional act(dense(x)) or norm(act(dense(x))), with dropout in the places
@@ -44,8 +56,9 @@ class Head {
  private:
   struct Transformed;
   void AddCrf(ParamStore* store);
+  bool has_dense() const { return layout_.dense.has_value(); }
   bool drops_input() const {
-    return dense_on_ && type_.dropout && config_.family->dropout_before_pooler;
+    return has_dense() && type_.dropout && config_.family->dropout_before_pooler;
   }
   // `pass` is narrowed to the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;
@@ -57,9 +70,8 @@ class Head {
 
   ModelConfig config_;
   const HeadType& type_;
-  bool dense_on_ = false, transform_ = false;  // transform_: a norm after dense and activation
-  int64_t width_;                              // of the input of the decoder
-  ActivationKind activation_ = ActivationKind::kTanh;
+  HeadLayout layout_;
+  int64_t width_;  // of the input of the decoder
   Linear dense_;
   Norm norm_;
   ParamId decoder_ = -1, bias_ = -1;              // [labels, width], [labels]

@@ -311,29 +311,20 @@ class Exporter {
 
   void Head(const Value& hidden, OnnxPool pool) {
     if (config_.head == HeadKind::kNone) return Encoder(hidden, pool);
-    const HeadType& type = TypeOf(config_.head);
     const bool text = config_.head == HeadKind::kSequenceClassification;
     Value x = !text ? hidden : config_.mean_pooling ? Mean(hidden) : First(hidden);
     const int layer = config_.layers;
-    const bool pooler = type.pooler && config_.pooler,
-               tells = config_.head == HeadKind::kReplacedTokens;
-    if (type.tied || (config_.family->transform_always && (pooler || !type.pooler))) {
-      const ActivationKind act = config_.family->transform_activation.value_or(config_.activation);
-      x = Norm(Activation(act, Linear(x, Role::kTransform, layer)), Role::kTransformNorm, layer);
-    } else if (pooler) {
-      x = Activation(tells ? config_.activation : config_.family->pooler_activation,
-          Linear(x, tells ? Role::kDiscriminator : Role::kPooler, layer));
-    }
-    Output(x, type, pooler, tells);
+    const HeadLayout layout = LayoutOf(config_);
+    if (layout.dense.has_value())
+      x = Activation(layout.activation, Linear(x, *layout.dense, layer));
+    if (layout.norm) x = Norm(x, Role::kTransformNorm, layer);
+    Output(x, layout.output);
   }
 
-  void Output(const Value& x, const HeadType& type, bool pooler, bool tells) {
+  void Output(const Value& x, Role output) {
     const int layer = config_.layers;
-    const Role output = !pooler ? Role::kHeadOutput
-                        : tells ? Role::kDiscriminatorOutput
-                                : Role::kPooledOutput;
     Value logits;
-    if (type.tied) {
+    if (TypeOf(config_.head).tied) {
       const Value words =
           graph_.Add("Transpose", {Weight(Find(Role::kWordEmbeddings, -1, Part::kWeight), false)},
               {{"perm", std::vector<int64_t>{1, 0}}});
@@ -352,7 +343,7 @@ class Exporter {
             graph_.Add("Squeeze", {part, graph_.Integers({2})}, {}, name), {kBatch, kLength});
       return;
     }
-    if (tells) {
+    if (config_.head == HeadKind::kReplacedTokens) {
       logits =
           graph_.Add("Squeeze", {Binary("Add", product, bias), graph_.Integers({2})}, {}, "logits");
       return graph_.Output(logits, {kBatch, kLength});
