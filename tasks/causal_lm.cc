@@ -14,8 +14,9 @@ class CausalLm : public Task {
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   bool pretrains() const override { return true; }
-  std::vector<std::string> metrics() const override {
-    return {"loss", "perplexity", "accuracy", "bits_per_byte"};
+  std::vector<Metric> metrics() const override {
+    return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
+        {"accuracy", Better::kLarger}, {"bits_per_byte", Better::kSmaller}};
   }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {

@@ -27,8 +27,9 @@ class MaskedLm : public Task {
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   bool pretrains() const override { return true; }
-  std::vector<std::string> metrics() const override {
-    return {"loss", "perplexity", "accuracy", "bits_per_byte"};
+  std::vector<Metric> metrics() const override {
+    return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
+        {"accuracy", Better::kLarger}, {"bits_per_byte", Better::kSmaller}};
   }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
@@ -158,9 +159,11 @@ class ReplacedTokensEvaluation : public Evaluation {
 class ReplacedTokens : public MaskedLm {
  public:
   explicit ReplacedTokens(const MaskedLmSpec& spec) : MaskedLm(spec, HeadKind::kReplacedTokens) {}
-  std::vector<std::string> metrics() const override {
-    return {"loss", "generator_loss", "replaced_loss", "accuracy", "precision", "recall", "f1",
-        "generator_accuracy"};
+  std::vector<Metric> metrics() const override {
+    return {{"loss", Better::kSmaller}, {"generator_loss", Better::kSmaller},
+        {"replaced_loss", Better::kSmaller}, {"accuracy", Better::kLarger},
+        {"precision", Better::kLarger}, {"recall", Better::kLarger}, {"f1", Better::kLarger},
+        {"generator_accuracy", Better::kLarger}};
   }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {

@@ -56,6 +56,11 @@ std::optional<SpanTags> TagsOf(
   return SpanTags(labels);
 }
 
+absl::Status UnknownMetric(const std::string& name, const std::vector<std::string>& names) {
+  return Error(Exit::kSpec, "there is no metric \"", Quote(name), "\"; this task has ",
+      absl::StrJoin(names, ", "), DidYouMean(name, names));
+}
+
 }  // namespace
 
 absl::StatusOr<double> MetricResults::Value(const std::string& name) const {
@@ -66,8 +71,7 @@ absl::StatusOr<double> MetricResults::Value(const std::string& name) const {
     if (known == name) return value;
     names.push_back(known);
   }
-  return Error(Exit::kSpec, "there is no metric \"", Quote(name), "\"; this task has ",
-      absl::StrJoin(names, ", "), DidYouMean(name, names));
+  return UnknownMetric(name, names);
 }
 
 std::string MetricResults::ToJson() const {
@@ -89,12 +93,18 @@ std::string MetricResults::ToLine() const {
   return absl::StrJoin(parts, ", ");
 }
 
-bool IsBetter(const std::string& name, double value, double best) {
+absl::StatusOr<Metric> FindMetric(absl::Span<const Metric> metrics, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics) {
+    if (metric.name == name) return metric;
+    names.push_back(metric.name);
+  }
+  return UnknownMetric(name, names);
+}
+
+bool IsBetter(const Metric& metric, double value, double best) {
   if (std::isnan(value) || std::isnan(best)) return !std::isnan(value);
-  const bool smaller = name == "loss" || name == "perplexity" || name == "bits_per_byte" ||
-                       name == "mse" || name == "mae" || name == "ece" ||
-                       name == "generator_loss" || name == "replaced_loss";
-  return smaller ? value < best : value > best;
+  return metric.better == Better::kSmaller ? value < best : value > best;
 }
 
 void ReplacedTokensMetric::AddGenerator(const LossSum& loss, int64_t targets) {

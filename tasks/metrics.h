@@ -35,10 +35,21 @@ struct MetricResults {
   std::string ToLine() const;
 };
 
-// True if `value` of metric `name` is better than `best`: smaller for loss, generator_loss,
-// replaced_loss, perplexity, bits_per_byte, mse, mae and ece, else larger. NaN is never better, and
-// any number is better than NaN.
-bool IsBetter(const std::string& name, double value, double best);
+// The direction of better values.
+enum class Better : uint8_t { kLarger, kSmaller };
+
+// The name of a metric and its direction, which every list of metrics has to state.
+struct Metric {
+  std::string name;
+  Better better;
+};
+
+// Returns the metric called `name`. kSpec, with the known names, if there is none.
+absl::StatusOr<Metric> FindMetric(absl::Span<const Metric> metrics, const std::string& name);
+
+// True if `value` of `metric` is better than `best`. NaN is never better, and any number is better
+// than NaN.
+bool IsBetter(const Metric& metric, double value, double best);
 
 // Counts of items for one class: labelled with it, predicted as it, and both (`right`).
 struct ClassCount {

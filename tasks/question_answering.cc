@@ -192,7 +192,9 @@ class QuestionAnswering : public Task {
       : Task("question_answering", HeadKind::kQuestionAnswering, "predict"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  std::vector<std::string> metrics() const override { return {"f1", "exact_match", "loss"}; }
+  std::vector<Metric> metrics() const override {
+    return {{"f1", Better::kLarger}, {"exact_match", Better::kLarger}, {"loss", Better::kSmaller}};
+  }
   bool reads_pairs() const override { return true; }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {

@@ -58,11 +58,16 @@ class SequenceClassification : public Task {
   bool reads_pairs() const override { return pairs_; }
   int64_t SampleRow(int64_t) const override { return 0; }
 
-  std::vector<std::string> metrics() const override {
-    if (spec_.kind() == Spec::REGRESSION) return {"pearson", "spearman", "mse", "mae"};
+  std::vector<Metric> metrics() const override {
+    if (spec_.kind() == Spec::REGRESSION)
+      return {{"pearson", Better::kLarger}, {"spearman", Better::kLarger},
+          {"mse", Better::kSmaller}, {"mae", Better::kSmaller}};
     if (spec_.kind() == Spec::MULTI_LABEL)
-      return {"micro_f1", "macro_f1", "accuracy", "auc", "ece", "loss"};
-    return {"accuracy", "macro_f1", "mcc", "auc", "ece", "loss"};
+      return {{"micro_f1", Better::kLarger}, {"macro_f1", Better::kLarger},
+          {"accuracy", Better::kLarger}, {"auc", Better::kLarger}, {"ece", Better::kSmaller},
+          {"loss", Better::kSmaller}};
+    return {{"accuracy", Better::kLarger}, {"macro_f1", Better::kLarger}, {"mcc", Better::kLarger},
+        {"auc", Better::kLarger}, {"ece", Better::kSmaller}, {"loss", Better::kSmaller}};
   }
   absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,
       const ModelConfig& folder, const std::atomic<bool>* stop) const override {

@@ -67,8 +67,10 @@ class SequenceToSequence : public Task {
 
   int32_t max_tokens() const override { return spec_.max_tokens() + spec_.max_target_tokens(); }
   int32_t max_new_tokens() const override { return spec_.max_target_tokens(); }
-  std::vector<std::string> metrics() const override {
-    return {"loss", "perplexity", "accuracy", "bleu", "chrf", "exact_match"};
+  std::vector<Metric> metrics() const override {
+    return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
+        {"accuracy", Better::kLarger}, {"bleu", Better::kLarger}, {"chrf", Better::kLarger},
+        {"exact_match", Better::kLarger}};
   }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {

@@ -143,8 +143,8 @@ class Task {
   // True if `cloze pretrain` trains the task, with a fixed number of evaluations by default; false
   // if `cloze finetune` does, with one evaluation per epoch.
   virtual bool pretrains() const { return false; }
-  // Names of the metrics of an evaluation, for all kinds of labels.
-  virtual std::vector<std::string> metrics() const = 0;
+  // The metrics of an evaluation, for all kinds of labels.
+  virtual std::vector<Metric> metrics() const = 0;
 
   // -- Preparing a run or opening a model.
   // Labels of the model: those of the spec, else learned from `train`. `folder` is the model that

@@ -212,9 +212,11 @@ class TokenTagging : public Task {
       : Task("token_tagging", HeadKind::kTokenTagging, "tag"), spec_(spec) {}
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
-  std::vector<std::string> metrics() const override {
-    return {"span_f1", "span_precision", "span_recall", "strict_span_f1", "accuracy",
-        "accuracy_multi_piece", "macro_f1", "mcc", "loss"};
+  std::vector<Metric> metrics() const override {
+    return {{"span_f1", Better::kLarger}, {"span_precision", Better::kLarger},
+        {"span_recall", Better::kLarger}, {"strict_span_f1", Better::kLarger},
+        {"accuracy", Better::kLarger}, {"accuracy_multi_piece", Better::kLarger},
+        {"macro_f1", Better::kLarger}, {"mcc", Better::kLarger}, {"loss", Better::kSmaller}};
   }
 
   absl::StatusOr<std::vector<std::string>> LearnLabels(const DataSpec& train,

@@ -64,8 +64,9 @@ class LabelledGauge : public Gauge {
                                              .on_text = on_text,
                                              .needs_finite = true}));
     const std::string& wanted = found_.loaded.spec.evaluation().metric();
-    m.metric = wanted.empty() ? results.values.front().first : wanted;
-    ASSIGN_OR_RETURN(m.value, results.Value(m.metric));
+    const std::string& name = wanted.empty() ? results.values.front().first : wanted;
+    ASSIGN_OR_RETURN(m.value, results.Value(name));
+    ASSIGN_OR_RETURN(m.metric, FindMetric(found_.task->metrics(), name));
     return m;
   }
 
@@ -108,7 +109,7 @@ class TextGauge : public Gauge {
 
   absl::StatusOr<Measured> Measure(Session& session) override {
     Measured m;
-    m.metric = command_.empty() ? "cosine" : "equal_answers";
+    m.metric = {command_.empty() ? "cosine" : "equal_answers", Better::kLarger};
     m.value = 1;
     if (command_.empty()) {
       RETURN_IF_ERROR(AddVectors(session, &m));
@@ -167,14 +168,14 @@ double EqualShare(const Measured& before, const Measured& after) {
 }
 
 double LossInPoints(const Measured& before, const Measured& after) {
-  if (before.metric == "equal_answers") return 100 * (1 - EqualShare(before, after));
-  if (before.metric == "cosine") {
+  if (before.metric.name == "equal_answers") return 100 * (1 - EqualShare(before, after));
+  if (before.metric.name == "cosine") {
     double sum = 0;
     for (size_t i = 0; i < before.vectors.size(); ++i)
       sum += Cosine(before.vectors[i], after.vectors[i]);
     return 100 * (1 - sum / static_cast<double>(before.vectors.size()));
   }
-  if (IsBetter(before.metric, 1, 0)) return 100 * (before.value - after.value);
+  if (before.metric.better == Better::kLarger) return 100 * (before.value - after.value);
   return 100 * (after.value - before.value) / before.value;
 }
 

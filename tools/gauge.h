@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tasks/inference/session.h"
+#include "tasks/metrics.h"
 
 namespace cloze {
 
@@ -17,7 +18,7 @@ struct GaugeOptions {
 
 // What a model answers.
 struct Measured {
-  std::string metric;
+  Metric metric = {};
   double value = 0;                         // of the metric on labelled data; else 1
   std::vector<std::string> answers;         // to each text, without scores
   std::vector<std::vector<float>> vectors;  // of each text, for models that do not classify

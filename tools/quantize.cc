@@ -73,7 +73,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
     ASSIGN_OR_RETURN(
         const double lost, loss([&](const Param& p) { return p.layer == plan.blocks[i]; }));
     std::fprintf(stderr, "layer %d of %d alone in int8: %.2f points of %s lost\n", i + 1, count,
-        lost, before.metric.c_str());
+        lost, before.metric.name.c_str());
     plan.loss_by_layer.push_back(lost);
     // A metric that is not a number is the worst.
     by_loss.push_back({std::isnan(lost) ? -INFINITY : -lost, i});
@@ -143,13 +143,13 @@ absl::Status Quantize(const QuantizeOptions& options) {
   ASSIGN_OR_RETURN(const Measured after, gauge->Measure(*written));
   const double loss = LossInPoints(before, after);
   const bool labelled = !options.gauge.data.empty();
-  const OrderedJson result = {{"model", folder.final_path()}, {"metric", before.metric},
+  const OrderedJson result = {{"model", folder.final_path()}, {"metric", before.metric.name},
       {"before", before.value}, {"after", labelled ? after.value : 1 - loss / 100},
       {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
       {"loss_by_layer", plan.loss_by_layer}, {"kept_layers", plan.kept}};
   if (!(loss <= options.max_loss + kRounding)) {
     return Error(Exit::kLimit, QuotePath(options.model), ": int8 loses ", loss, " points of ",
-        before.metric, ": expected at most ", options.max_loss,
+        before.metric.name, ": expected at most ", options.max_loss,
         " (--max-loss); nothing is written");
   }
   RETURN_IF_ERROR(folder.Commit());

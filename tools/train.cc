@@ -153,7 +153,7 @@ absl::Status PrintResult(
 // A row for each run, the best one in bold and named below.
 std::string SweepTable(const SweepSummary& summary) {
   std::vector<std::vector<std::string>> rows = {summary.fields};
-  rows[0].insert(rows[0].end(), {summary.metric, "steps", ""});
+  rows[0].insert(rows[0].end(), {summary.metric.name, "steps", ""});
   for (const SweepSummary::Run& run : summary.runs) {
     rows.push_back(run.values);
     const bool best = rows.size() - 2 == static_cast<size_t>(summary.best);
@@ -175,7 +175,7 @@ absl::Status Sweep(
         absl::StrCat("\n", SweepTable(summary), "\n", QuotePath(loaded.spec.output().directory()),
             " holds the best model, of ", QuotePath(best.folder), "\n"));
   }
-  OrderedJson json = {{"model", loaded.spec.output().directory()}, {"best_by", summary.metric},
+  OrderedJson json = {{"model", loaded.spec.output().directory()}, {"best_by", summary.metric.name},
       {"best", best.folder}, {"runs", OrderedJson::array()}};
   for (const SweepSummary::Run& run : summary.runs) {
     OrderedJson row = {{"folder", run.folder}};
@@ -214,8 +214,8 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(const RepeatSummary all, TrainRepeatedly(loaded, how));
     const RepeatSummary::Run& best = all.runs[all.best];
-    json.update({{"best_by", best.summary.metric}, {"mean", all.mean}, {"deviation", all.deviation},
-        {"best_seed", best.seed}});
+    json.update({{"best_by", best.summary.metric.name}, {"mean", all.mean},
+        {"deviation", all.deviation}, {"best_seed", best.seed}});
     for (const RepeatSummary::Run& run : all.runs) json["values"].push_back(run.value);
     return PrintResult(options, json, &best.summary.best);
   }
@@ -223,8 +223,8 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   ASSIGN_OR_RETURN(const Trainer::Summary summary, trainer->Run());
   json["steps"] = summary.steps;
   json["train_loss"] = summary.loss;
-  if (summary.metric.empty()) return PrintResult(options, json, nullptr);
-  json["best_by"] = summary.metric;
+  if (summary.metric.name.empty()) return PrintResult(options, json, nullptr);
+  json["best_by"] = summary.metric.name;
   return PrintResult(options, json, &summary.best);
 }
 

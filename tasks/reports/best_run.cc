@@ -39,8 +39,8 @@ absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
 }
 
 absl::StatusOr<double> BestValue(const Trainer::Summary& run) {
-  if (!run.best.values.empty()) return run.best.Value(run.metric);
-  return Error(Exit::kData, "evaluation.metric: ", run.metric,
+  if (!run.best.values.empty()) return run.best.Value(run.metric.name);
+  return Error(Exit::kData, "evaluation.metric: ", run.metric.name,
       " was never a number: it cannot be computed from the validation data (choose another one)");
 }
 

@@ -38,7 +38,7 @@ void Summarize(RepeatSummary* summary) {
 }
 
 std::string SummaryText(const RepeatSummary& summary) {
-  OrderedJson json = {{"metric", summary.runs[0].summary.metric}, {"mean", summary.mean},
+  OrderedJson json = {{"metric", summary.runs[0].summary.metric.name}, {"mean", summary.mean},
       {"deviation", summary.deviation}, {"best_seed", summary.runs[summary.best].seed}};
   for (const auto& run : summary.runs)
     json["runs"].push_back(
@@ -79,7 +79,8 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
   RETURN_IF_ERROR(PublishRun(JoinPath(directory, SeedFolder(best.seed)), directory));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, "repeat.json"), SummaryText(summary)));
   say.Note(absl::StrFormat("%s of %d runs: mean %.4g, deviation %.2g; kept seed %d with %.4g",
-      best.summary.metric, spec.repeat(), summary.mean, summary.deviation, best.seed, best.value));
+      best.summary.metric.name, spec.repeat(), summary.mean, summary.deviation, best.seed,
+      best.value));
   return summary;
 }
 

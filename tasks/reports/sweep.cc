@@ -112,8 +112,8 @@ absl::StatusOr<std::vector<Variant>> Variants(
 }
 
 // Trains one run, or its seeds.
-absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options,
-    std::string* metric, SweepSummary::Run* run) {
+absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options, Metric* metric,
+    SweepSummary::Run* run) {
   if (loaded.spec.repeat() > 1) {
     ASSIGN_OR_RETURN(RepeatSummary all, TrainRepeatedly(loaded, options));
     Trainer::Summary& best = all.runs[all.best].summary;
@@ -134,7 +134,7 @@ absl::Status TrainOne(const LoadedSpec& loaded, const Trainer::Options& options,
 
 std::string SummaryText(const SweepSummary& summary) {
   OrderedJson json = {
-      {"metric", summary.metric}, {"best", nullptr}, {"runs", OrderedJson::array()}};
+      {"metric", summary.metric.name}, {"best", nullptr}, {"runs", OrderedJson::array()}};
   if (summary.best >= 0) json["best"] = summary.runs[summary.best].folder;
   for (const SweepSummary::Run& run : summary.runs) {
     OrderedJson row = {{"folder", run.folder}, {"value", run.value}, {"steps", run.steps}};

@@ -19,7 +19,7 @@ struct SweepSummary {
     absl::Status status;    // not OK: numbers overflowed, or the run does not fit into memory
   };
   std::vector<std::string> fields;
-  std::string metric;
+  Metric metric = {};     // that decides about the best run
   std::vector<Run> runs;  // in the order of the values; the last field changes first
   int best = -1;          // index of the best run; -1: none
 };

@@ -108,6 +108,12 @@ absl::Status ReadPairs(const LoadedSpec& loaded, Setup* setup) {
 
 }  // namespace
 
+std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec) {
+  std::vector<Metric> metrics = task.metrics();
+  if (spec.evaluation().pairs_size() > 0) metrics.push_back({"pair_accuracy", Better::kLarger});
+  return metrics;
+}
+
 absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
   RETURN_IF_ERROR(VerifySpec(loaded));
   const RuntimeSpec& runtime = loaded.spec.runtime();
@@ -132,11 +138,10 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
       check(ReadStartVectors(loaded, *config, **tokenizer).status());
     }
   }
-  MetricResults metrics;
-  for (const std::string& name : task->metrics()) metrics.values.emplace_back(name, 0);
-  if (spec.evaluation().pairs_size() > 0) metrics.values.emplace_back("pair_accuracy", 0);
-  const absl::Status metric = metrics.Value(spec.evaluation().metric()).status();
-  if (!metric.ok()) check(AtField(loaded, "evaluation.metric", metric));
+  if (const std::string& name = spec.evaluation().metric(); !name.empty()) {
+    const absl::Status known = FindMetric(MetricsOf(*task, spec), name).status();
+    if (!known.ok()) check(AtField(loaded, "evaluation.metric", known));
+  }
   if (spec.evaluation().pairs_size() > 0) {
     const absl::Status pairs = OpenPairs(spec.evaluation()).status();
     if (!pairs.ok()) check(AtField(loaded, "evaluation.pairs", pairs));

@@ -25,6 +25,10 @@ struct Setup {
   std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
 };
 
+// Returns the metrics of the evaluations of a run: the task's and, with evaluation.pairs,
+// pair_accuracy.
+std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec);
+
 // Verifies the spec, sets the number of threads and returns the type of activations.
 absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 

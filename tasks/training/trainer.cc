@@ -206,8 +206,15 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
   }
   progress_->Finish();
   RETURN_IF_ERROR(FinishModel());
-  return Summary{state_.step(), state_.last_loss(),
-      setup_.validation.has_value() ? state_.metric() : "", BestOf(state_)};
+  return Summarize();
+}
+
+absl::StatusOr<Trainer::Summary> Trainer::Summarize() const {
+  Summary summary = {.steps = state_.step(), .loss = state_.last_loss(), .best = BestOf(state_)};
+  if (setup_.validation.has_value() && !state_.metric().empty()) {
+    ASSIGN_OR_RETURN(summary.metric, FindMetric(MetricsOf(*setup_.task, spec_), state_.metric()));
+  }
+  return summary;
 }
 
 void Trainer::Synchronize() {
@@ -278,8 +285,9 @@ absl::Status Trainer::Evaluate() {
   ASSIGN_OR_RETURN(
       const MetricResults results, learner_->Evaluate(setup_.validation->store,
                                        spec_.evaluation().max_examples(), options_.stop));
-  const std::string metric = MetricOf(results);
-  ASSIGN_OR_RETURN(const double value, results.Value(metric));
+  const std::string name = MetricOf(results);
+  ASSIGN_OR_RETURN(const double value, results.Value(name));
+  ASSIGN_OR_RETURN(const Metric metric, FindMetric(MetricsOf(*setup_.task, spec_), name));
   const bool better = std::isfinite(value) &&
                       (!state_.has_best_value() || IsBetter(metric, value, state_.best_value()));
   progress_->Evaluation(state_.step(), results, better);
@@ -288,12 +296,12 @@ absl::Status Trainer::Evaluate() {
     SetBest(value, results, &state_);
     state_.set_validation_fingerprint(setup_.validation->name());
   }
-  state_.set_metric(metric);
+  state_.set_metric(name);
   state_.set_evaluations_without_best(better ? 0 : state_.evaluations_without_best() + 1);
   state_.set_evaluation_due(false);
   WatchSources();
   if (OutOfPatience() && !pace_->over()) {
-    progress_->Note(absl::StrCat("no better ", metric, " in ", state_.evaluations_without_best(),
+    progress_->Note(absl::StrCat("no better ", name, " in ", state_.evaluations_without_best(),
         " evaluations: the run ends after step ", state_.step()));
   }
   return absl::OkStatus();

@@ -41,7 +41,7 @@ class Trainer {
   struct Summary {
     int64_t steps = 0;
     double loss = 0;     // of the last step
-    std::string metric;  // that selects the best model; empty without validation
+    Metric metric = {};  // selects the best model; without a name if there is no validation
     MetricResults best;
   };
 
@@ -105,6 +105,9 @@ class Trainer {
   bool Finished() const;
   // Makes sure that the run directory holds the best model; without validation, the last one.
   absl::Status FinishModel();
+
+  // Returns what the run has reached.
+  absl::StatusOr<Summary> Summarize() const;
 
   Ranks& ranks() const { return *options_.ranks; }
   // True after evaluation.patience evaluations without a better one.

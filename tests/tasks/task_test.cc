@@ -61,6 +61,17 @@ TEST(Task, CausalSequencesAreRefusedWithRelativePositions) {
   EXPECT_THAT(status.message(), testing::HasSubstr("masked_lm.causal_share: 0.5 cannot be used"));
 }
 
+TEST(Task, StatesTheDirectionOfEachMetric) {
+  const auto better = [](const char* spec, const char* metric) {
+    return FindMetric(MakeTask(SpecOf(spec))->metrics(), metric)->better;
+  };
+  EXPECT_EQ(better("masked_lm {}", "bits_per_byte"), Better::kSmaller);
+  EXPECT_EQ(better("masked_lm {}", "accuracy"), Better::kLarger);
+  EXPECT_EQ(better("sequence_classification { kind: REGRESSION }", "mse"), Better::kSmaller);
+  EXPECT_EQ(better("sequence_classification {}", "ece"), Better::kSmaller);
+  EXPECT_EQ(better("sequence_to_sequence {}", "bleu"), Better::kLarger);
+}
+
 TEST(StoredTask, ClassifiersKeepTheirKindAndHowTheyRead) {
   const struct {
     const char* kind;

@@ -25,7 +25,7 @@ TEST_F(TrainerTest, FinetunesBothTasksFromARunAndFromNothing) {
       spec.spec.mutable_validation()->add_files(Path(data));
       const auto summary = Train(spec);
       ASSERT_TRUE(summary.ok()) << summary.status();
-      EXPECT_EQ(summary->metric, "accuracy");
+      EXPECT_EQ(summary->metric.name, "accuracy");
       EXPECT_EQ(*summary->best.Value("accuracy"), 1.0) << data;
     }
   }
@@ -42,7 +42,7 @@ TEST_F(TrainerTest, ChainsLearnResumeAndLoad) {
   spec.spec.mutable_validation()->add_files(Path("spans.conll"));
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_EQ(summary->metric, "span_f1");
+  EXPECT_EQ(summary->metric.name, "span_f1");
   EXPECT_EQ(*summary->best.Value("span_f1"), 1.0);
   EXPECT_THAT(progress_, HasSubstr("loss"));
   ASSERT_TRUE(Train(Spec(task, "spans.conll", "straight", 8)).ok());
@@ -258,10 +258,10 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
     return summary.ok() ? *summary : Trainer::Summary();
   };
   const auto multi = run("kind: MULTI_LABEL", "several.tsv", "");
-  EXPECT_EQ(multi.metric, "micro_f1");
+  EXPECT_EQ(multi.metric.name, "micro_f1");
   EXPECT_EQ(*multi.best.Value("accuracy"), 1.0);
   const auto regression = run("kind: REGRESSION", "number.tsv", "other");
-  EXPECT_EQ(regression.metric, "pearson");
+  EXPECT_EQ(regression.metric.name, "pearson");
   EXPECT_GT(*regression.best.Value("pearson"), 0.95);
   EXPECT_LT(regression.loss, 0.1);  // of the last step; the best correlation comes earlier
   EXPECT_EQ(LoadConfig(Path("number.tsvkind: REG"))->task_fields["pairs"], true);

@@ -42,7 +42,7 @@ TEST_F(SweepTest, TrainsTheProductAndKeepsTheBest) {
   EXPECT_EQ(steps_, 28);
   EXPECT_EQ(straight->runs[0].folder, "optimizer.learning_rate=1e-4,schedule.steps=6");
   EXPECT_EQ(straight->runs[1].steps, 8);
-  EXPECT_EQ(straight->metric, "loss");
+  EXPECT_EQ(straight->metric.name, "loss");
   double least = 1e9;
   for (const auto& run : straight->runs) least = std::min(least, run.value);
   const SweepSummary::Run& best = straight->runs[straight->best];

@@ -78,7 +78,7 @@ TEST_F(TrainerTest, PairsOfTextsChooseTheBestModel) {
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(*summary->best.Value("pair_accuracy"), 1);
-  EXPECT_EQ(summary->metric, "pair_accuracy");
+  EXPECT_EQ(summary->metric.name, "pair_accuracy");
   Write("pairs.tsv", "good\tbad\n");
   EXPECT_THAT(std::string(Train(spec).status().message()), HasSubstr("evaluation.pairs"));
 }
@@ -94,7 +94,7 @@ TEST_F(TrainerTest, TheMetricOfTheBestModelDoesNotChangeOnResume) {
   other.spec.mutable_evaluation()->set_metric("loss");  // the default by its name
   const auto summary = Train(other);
   ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_EQ(summary->metric, "loss");
+  EXPECT_EQ(summary->metric.name, "loss");
 }
 
 TEST_F(TrainerTest, OtherValidationDataChooseTheBestModelAnew) {
