@@ -240,6 +240,13 @@ std::shared_ptr<CLI::App> DeclareAll() {
   return app;
 }
 
+std::vector<std::string> CommandsForRanks() {
+  CLI::App app(kDescription, "cloze");
+  CommandLine line;
+  Declare(&app, &line);
+  return line.for_ranks;
+}
+
 absl::string_view Version() { return CLOZE_VERSION; }
 
 void AddVersion(Command& app) {

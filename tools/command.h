@@ -54,12 +54,15 @@ struct CommandLine {
   Run run;           // the command, or printing of the help or the version
   int threads = 0;   // 0: the cores that this process may use
   bool all = false;  // declare the options of all commands, not only of the one that was chosen
+  std::vector<std::string> for_ranks = {};  // names of the commands with CommandTraits::ranks
 };
 
 // Parses the command line. kUsage with the whole message, from "cloze spec: unknown ...".
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words);
 // Returns `cloze` with all commands and their options, for the manual. Parse nothing with it.
 std::shared_ptr<CLI::App> DeclareAll();
+// Returns the names of the commands that several ranks can run together.
+std::vector<std::string> CommandsForRanks();
 // The version of the program, such as "0.1.0".
 absl::string_view Version();
 
@@ -71,6 +74,11 @@ struct OptionLimits {
   std::string type = {};                  // name of the value in the help; empty: by its type
   int count = 0;                          // of the values of a list; 0: one or more
   bool repeatable = false;                // a list; each value needs the option's name
+};
+
+// Properties of a command that are known before it runs.
+struct CommandTraits {
+  bool ranks = false;  // several ranks can run it together
 };
 
 class Command {
@@ -94,7 +102,8 @@ class Command {
   // command. `examples`: lines, each indented by two blanks.
   template <typename Options, typename Declare, typename Work>
   void AddCommand(const std::string& name, const std::string& help, const std::string& examples,
-      Declare declare, Work work) {
+      Declare declare, Work work, const CommandTraits& traits = {}) {
+    if (traits.ranks) line_->for_ranks.push_back(name);
     AddLazily(name, help, examples, [=](Command& command) -> Run {
       auto options = std::make_shared<Options>();
       declare(command, *options);

@@ -148,7 +148,7 @@ void AddEvaluate(Command& app) {
       "classes, confusion), and JSON into a pipe.",
       "  cloze evaluate --model runs/sst2 --data data/sst2/test.tsv --predictions test.csv\n"
       "  cloze evaluate --model runs/sst2 --data dev.tsv --set max_examples=1000 --json",
-      declare, EvaluateModel);
+      declare, EvaluateModel, {.ranks = true});
 }
 
 }  // namespace cloze

@@ -11,7 +11,9 @@
 #include <new>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tools/command.h"
 #include "tools/process.h"
@@ -66,14 +68,14 @@ void OnTerminate() {
   std::abort();
 }
 
-// Several ranks can only train and evaluate together.
+// Returns kUsage if there are several ranks, which cannot run the command together.
 absl::Status CheckCommand(absl::Span<const std::string> words) {
+  if (ProgramRanks().size() == 1) return absl::OkStatus();
   const std::string command = words.empty() ? "" : words[0];
-  if (ProgramRanks().size() == 1 || command == "pretrain" || command == "finetune" ||
-      command == "evaluate")
-    return absl::OkStatus();
-  return Error(Exit::kUsage, "cloze: ", Quote(command),
-      ": expected pretrain, finetune or evaluate for several ranks");
+  const std::vector<std::string> known = CommandsForRanks();
+  if (absl::c_linear_search(known, command)) return absl::OkStatus();
+  return Error(
+      Exit::kUsage, "cloze: ", Quote(command), ": expected ", ListOr(known), " for several ranks");
 }
 
 absl::Status RunLine(const std::vector<std::string>& words) {

@@ -260,7 +260,8 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
   app.AddCommand<TrainOptions>(name, help,
       absl::StrCat(example, "\n", example, " --plan\n  cloze ", name, " ",
           arguments.substr(0, arguments.find(' ')), " --sweep optimizer.learning_rate=1e-4,5e-4"),
-      declare, [=](const TrainOptions& options) { return Train(options, pretrain); });
+      declare, [=](const TrainOptions& options) { return Train(options, pretrain); },
+      {.ranks = true});
 }
 
 }  // namespace
