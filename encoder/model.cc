@@ -270,18 +270,18 @@ void Model::Initialize(uint64_t seed) {
 absl::Status Model::Load(const std::string& folder, uint64_t seed, std::vector<std::string>* fresh,
     const std::vector<std::string>& except, ReadFor use) {
   LoadReport report;
-  KeptApart apart;
+  DeferredWeights deferred;
   if (use == ReadFor::kInt8Passes) {
     params_.ExpectFewValues();
-    apart.int8 = [&](ParamId id, ConstMat values) {
+    deferred.int8 = [&](ParamId id, ConstMat values) {
       Mat w = params_.value(id);
       w.rows = values.rows;
       matmul_.PackInt8(w, values);
     };
   }
   RETURN_IF_ERROR(LoadWeights(
-      folder, config_, &params_, &report, except, use == ReadFor::kAll ? nullptr : &apart));
-  words_ = std::move(apart.words);
+      folder, config_, &params_, &report, except, use == ReadFor::kAll ? nullptr : &deferred));
+  words_ = std::move(deferred.words);
   for (ParamId id = 0; id < params_.size(); ++id) {
     if (params_.param(id).lora()) params_.Initialize(id, seed, config_.initializer_range);
   }

@@ -324,8 +324,8 @@ void CheckRun(const TaskSpec& spec, Errors* errors) {
       errors->AddIf(data->files(i).empty(), absl::StrCat(name, ".files[", i, "]"),
           "is empty: expected a path");
     const std::string& delimiter = data->delimiter();
-    errors->AddIf(
-        delimiter.size() > 1 || absl::StrContains("\"\r\n", delimiter.empty() ? "," : delimiter),
+    errors->AddIf((delimiter.size() > 1 && delimiter != "\\t") ||
+                      absl::StrContains("\"\r\n", delimiter.empty() ? "," : delimiter),
         absl::StrCat(name, ".delimiter"), "\"", Quote(delimiter),
         "\": expected one ASCII character that is neither a quote nor a line end");
   }

@@ -41,7 +41,6 @@ struct DeferredWeights {
   // those adjacent to it. Null: these layers are stored like all others.
   std::function<void(ParamId id, ConstMat values)> int8;
 };
-using KeptApart = DeferredWeights;  // still used by encoder/model.cc
 
 // Reads config.json of a folder. Errors of ParseConfig; kNoInput if config.json or the weights are
 // missing; kMismatch for an adapter, or if the weights are far smaller than the described model, so

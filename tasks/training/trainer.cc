@@ -210,7 +210,10 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
 }
 
 absl::StatusOr<Trainer::Summary> Trainer::Summarize() const {
-  Summary summary = {.steps = state_.step(), .loss = state_.last_loss(), .best = BestOf(state_)};
+  Summary summary;
+  summary.steps = state_.step();
+  summary.loss = state_.last_loss();
+  summary.best = BestOf(state_);
   if (setup_.validation.has_value() && !state_.metric().empty()) {
     ASSIGN_OR_RETURN(summary.metric, FindMetric(MetricsOf(*setup_.task, spec_), state_.metric()));
   }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/base/file.h"
+#include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "encoder/folder/model_folder.h"

@@ -109,6 +109,11 @@ TEST_F(SplitTest, ReadsOtherDelimiters) {
       Exit::kData, "(columns separated by ;? set delimiter: \";\" in the spec)");
   spec.set_delimiter(";");
   EXPECT_EQ(TextsOf(spec).begin()->first, "a;b");
+  for (const char* tab : {"\t", R"(\t)"}) {
+    spec = Data("tabs.csv", "text\tlabel\na,b\tx\n");
+    spec.set_delimiter(tab);
+    EXPECT_EQ(TextsOf(spec).begin()->first, "a,b");
+  }
 }
 
 TEST_F(SplitTest, ReadsOtherEncodings) {
