@@ -17,6 +17,15 @@ bool IsPredicted(const std::string& name, bool number) {
   return name == "label" || name == "labels" || name == "tags" || (number && name == "score");
 }
 
+// Returns `labels` in the order of the model's, as predicted ones are; then those it does not have.
+std::vector<std::string> InOrder(
+    std::vector<std::string> labels, const std::vector<std::string>& order) {
+  absl::c_stable_sort(labels, [&](const std::string& a, const std::string& b) {
+    return absl::c_find(order, a) < absl::c_find(order, b);
+  });
+  return labels;
+}
+
 }  // namespace
 
 absl::StatusOr<PredictionRows> PredictionRows::Open(
@@ -37,14 +46,8 @@ absl::StatusOr<PredictionRows> PredictionRows::Open(
       *columns = reader->columns();
       record->text = row.text;
       record->cells = row.cells;
-      if (several) {
-        // In the order of the model's labels, as the predicted ones; then those it does not have.
-        std::vector<std::string> labels = LabelsOf(row, separator);
-        absl::c_stable_sort(labels, [&](const std::string& a, const std::string& b) {
-          return absl::c_find(config.labels, a) < absl::c_find(config.labels, b);
-        });
-        return OrderedJson{{"true_labels", std::move(labels)}};
-      }
+      if (several)
+        return OrderedJson{{"true_labels", InOrder(LabelsOf(row, separator), config.labels)}};
       double number = 0;
       if (config.labels.size() == 1 && absl::SimpleAtod(row.label, &number))
         return OrderedJson{{"true_score", number}};

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
-#include <sstream>
 
 #include "core/tensor/safetensors.h"
 #include "tests/tools/run.h"
@@ -219,9 +218,9 @@ TEST_F(ProgramTest, TagsColumnForColumn) {
   const RunResult r =
       RunCloze("tag --format conllu --model " + Path("tagger") + " " + Path("tags.conllu"));
   ASSERT_EQ(r.exit, 0) << r.err;
-  std::ostringstream original;
-  original << std::ifstream(Path("tags.conllu")).rdbuf();
-  EXPECT_EQ(r.out, original.str());  // a tagger that is right leaves its own training data as it is
+  EXPECT_EQ(r.out,
+      Content(
+          Path("tags.conllu")));  // a tagger that is right leaves its own training data as it is
 }
 
 TEST_F(ProgramTest, TagsEveryWordOfALongText) {
@@ -358,10 +357,9 @@ TEST_F(ProgramTest, LooksInside) {
   const RunResult page =
       RunCloze("attention --model " + Path("mlm") + " 'The <b>film' --out " + out);
   ASSERT_EQ(page.exit, 0) << page.err;
-  std::ostringstream html;
-  html << std::ifstream(out).rdbuf();
-  EXPECT_THAT(html.str(), HasSubstr("<symbol id=\"m-l2h2\""));
-  EXPECT_EQ(html.str().find("<b>film"), std::string::npos);
+  const std::string html = Content(out);
+  EXPECT_THAT(html, HasSubstr("<symbol id=\"m-l2h2\""));
+  EXPECT_EQ(html.find("<b>film"), std::string::npos);
   EXPECT_EQ(RunCloze("attention --model " + Path("mlm") + " x --out " + out).exit, 73);
   EXPECT_EQ(RunCloze("attention --model " + Path("mlm") + " x --force --out " + out).exit, 0);
 }
@@ -373,8 +371,7 @@ TEST_F(ProgramTest, ReportsRunsAsOnePage) {
         Path("classifier") + "/" + file, Path("<b>&") + "/" + std::string(file));
   std::ofstream(Path("<b>&") + "/log.jsonl", std::ios::app) << "{\"step\": 61, \"lo";  // torn
   Expect0("report " + Path("mlm") + " '" + Path("<b>&") + "' --out " + Path("report.html"));
-  std::ifstream file(Path("report.html"));
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = Content(Path("report.html"));
   for (const char* part :
       {"training loss, smoothed", "validation: accuracy", "tokens per second", "<td>positive</td>",
           "right \\ predicted", "sequence_classification {", "&lt;b&gt;&amp;"})
