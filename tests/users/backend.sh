@@ -3,7 +3,7 @@
 source "$(dirname "$0")/common.sh"
 tickets 600 1 > tickets.csv
 printf 'model { tokenizer: "vocab" encoder { preset: TINY max_positions: 64 } } sequence_classification { max_tokens: 64 } train { files: "tickets.csv" text_field: "body" label_field: "queue" } schedule { steps: 20 } output { directory: "run" }\n' > t
-cloze vocab --text tickets.csv --size 1000 --out vocab > /dev/null 2> log
+cloze vocab --text tickets.csv --text-field body --size 1000 --out vocab > /dev/null 2> log
 cloze finetune t > /dev/null 2> log
 
 # A request is answered while the pipe stays open.

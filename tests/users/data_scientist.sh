@@ -14,7 +14,7 @@ optimizer { learning_rate: 1e-3 }
 schedule { epochs: 6 }
 output { directory: "run" }
 END
-cloze vocab --text tickets.csv --size 2000 --out vocab > /dev/null 2> log
+cloze vocab --text tickets.csv --text-field body --size 2000 --out vocab > /dev/null 2> log
 cloze finetune t.textproto > result.json 2> log
 cloze predict --model run --format csv new.csv > predictions.csv 2> log
 if cloze help report > /dev/null 2>&1; then

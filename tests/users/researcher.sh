@@ -13,7 +13,7 @@ optimizer { learning_rate: 5e-4 }
 schedule { steps: 60 }
 output { directory: "run" checkpoint_every_steps: 10 }
 END
-cloze vocab --text tickets.csv --size 1000 --out vocab > /dev/null 2> log
+cloze vocab --text tickets.csv --text-field body --size 1000 --out vocab > /dev/null 2> log
 cloze finetune t.textproto --threads 1 > one.json 2> log
 cloze finetune t.textproto --threads 2 --set output.directory=run2 > two.json 2> log
 cmp -s run/model.safetensors run2/model.safetensors || fail "weights depend on the threads"

@@ -4,7 +4,7 @@ source "$(dirname "$0")/common.sh"
 tickets "$([ "$full" ] && echo 5000 || echo 400)" 1 > tickets.csv
 tickets 60 2 > new.csv
 printf 'model { tokenizer: "vocab" encoder { preset: TINY max_positions: 64 } } sequence_classification { max_tokens: 64 } train { files: "tickets.csv" text_field: "body" label_field: "queue" } batch { examples: 16 } optimizer { learning_rate: 1e-3 } schedule { epochs: 4 } output { directory: "run" }\n' > t
-cloze vocab --text tickets.csv --size 1000 --out vocab > /dev/null 2> log
+cloze vocab --text tickets.csv --text-field body --size 1000 --out vocab > /dev/null 2> log
 cloze finetune t > /dev/null 2> log
 if cloze encode --help | grep -q npy; then
   cloze encode --model run new.csv --text-field body --pool mean --out v.npy 2> log
