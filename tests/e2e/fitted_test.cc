@@ -108,21 +108,25 @@ TEST_F(FittedTest, AdaptersKeepTheirTemperature) {
   EXPECT_NE(best["temperature"], 1.0);
 }
 
-// What `predict` writes into a table, `evaluate` reads as the same labels.
+// `evaluate` reads the labels of a table that `predict` wrote.
 TEST_F(FittedTest, SeveralLabelsKeepTheirSeparator) {
   std::string table = "text,label\n";
   for (int i = 0; i < 120; ++i)
-    table += i % 2 == 0 ? "a great film,\"b|late, again\"\n" : "a dull movie,b\n";
+    table += i % 2 == 0 ? "a great film,\"late, again|b\"\n" : "a dull movie,b\n";
   Write("labels.csv", table);
-  Train("run", new_, "kind: MULTI_LABEL label_separator: \"|\"", "labels.csv", "labels.csv");
+  Train("run", new_, "kind: MULTI_LABEL threshold: 0.01 label_separator: \"|\"", "labels.csv",
+      "labels.csv");
   ASSERT_EQ(Run("predict --model run --out answers.csv labels.csv").exit, 0);
   const RunResult r =
       Run("evaluate --model run --data answers.csv --set label_field=labels "
           "--predictions rows.csv");
   ASSERT_EQ(r.exit, 0) << r.err;
   EXPECT_EQ(json::parse(r.out)["accuracy"], 1.0);
-  const std::string rows = Content(dir_ + "/rows.csv");
-  EXPECT_THAT(rows, HasSubstr(",\"b|late, again\",\"b|late, again\","));
+  EXPECT_THAT(Content(dir_ + "/rows.csv"), HasSubstr(",\"b|late, again\",\"b|late, again\","));
+  // True labels have the order of the predicted ones.
+  ASSERT_EQ(Run("evaluate --model run --data labels.csv --predictions order.csv").exit, 0);
+  EXPECT_THAT(Content(dir_ + "/order.csv"),
+      HasSubstr(",\"late, again|b\",\"b|late, again\",\"b|late, again\","));
 }
 
 TEST_F(FittedTest, ThresholdsAreThoseOfTheBestF1) {
