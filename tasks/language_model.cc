@@ -124,6 +124,11 @@ absl::StatusOr<double> TokenEntropy(const ExampleStore& train, const Tokenizer& 
   return Entropy(counts);
 }
 
+std::vector<Metric> LanguageModelMetrics() {
+  return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
+      {"accuracy", Better::kLarger}, {"bits_per_byte", Better::kSmaller}};
+}
+
 std::unique_ptr<Evaluation> NewLanguageModelEvaluation(
     const Task& task, const Model& model, const DataStats& stats) {
   return std::make_unique<LanguageModelEvaluation>(task, model, stats);

@@ -29,6 +29,9 @@ absl::StatusOr<double> TokenEntropy(const ExampleStore& train, const Tokenizer& 
 std::unique_ptr<Evaluation> NewLanguageModelEvaluation(
     const Task& task, const Model& model, const DataStats& stats);
 
+// Returns the metrics of that evaluation.
+std::vector<Metric> LanguageModelMetrics();
+
 // Returns the `top` likeliest tokens of a row of logits, as [{"token", "id", "score"}, ...].
 OrderedJson LikeliestTokens(const Tokenizer& tokenizer, ConstMat logits, int64_t row, int64_t top);
 

@@ -27,10 +27,7 @@ class MaskedLm : public Task {
 
   int32_t max_tokens() const override { return spec_.max_tokens(); }
   bool pretrains() const override { return true; }
-  std::vector<Metric> metrics() const override {
-    return {{"loss", Better::kSmaller}, {"perplexity", Better::kSmaller},
-        {"accuracy", Better::kLarger}, {"bits_per_byte", Better::kSmaller}};
-  }
+  std::vector<Metric> metrics() const override { return LanguageModelMetrics(); }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kMaskedLm;

@@ -61,14 +61,15 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
 // Prints tables on a terminal, else JSON; on standard error if the predictions take the output.
 absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricResults& results) {
   if (!ProgramRanks().first()) return absl::OkStatus();
-  const OrderedJson json = OrderedJson::parse(results.ToJson());
+  const std::string line = results.ToJson();
+  const OrderedJson json = OrderedJson::parse(line);
   if (const int64_t unseen = json.value("unseen_labels", int64_t{0}); unseen > 0)
     std::fprintf(stderr, "cloze: labels that the model does not have count as wrong: %lld\n",
         (long long)unseen);
   const bool beside = options.predictions == "-";
   if (options.json || ::isatty(beside ? 2 : 1) != 1) {
-    if (!beside) return WriteStdout(results.ToJson() + "\n");
-    std::fprintf(stderr, "%s\n", results.ToJson().c_str());
+    if (!beside) return WriteStdout(line + "\n");
+    std::fprintf(stderr, "%s\n", line.c_str());
     return absl::OkStatus();
   }
   const std::string text = ResultTables(json, StyleOf(beside ? 2 : 1));

@@ -133,23 +133,15 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   const std::string out = FormatByExtension(options->out);
   if (options->format.empty() && (out == "csv" || out == "tsv")) options->format = out;
   input.keep = !options->format.empty();
-  const std::string& folder = session->folder(kDefaultAdapter);
-  ASSIGN_OR_RETURN(input.data, TrainingData(folder, session->config()));
-  ASSIGN_OR_RETURN(options->label_separator, LabelSeparator(folder));
+  ASSIGN_OR_RETURN(input.data,
+      TrainingData(session->folder(kDefaultAdapter), session->config(), &options->label_separator));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
 }
 
-absl::StatusOr<std::string> LabelSeparator(const std::string& folder) {
-  LoadedSpec loaded;
-  if (const std::string path = SpecOfRun(folder); !path.empty()) {
-    ASSIGN_OR_RETURN(loaded, LoadVerifiedSpec(path, {}));
-  }
-  return loaded.spec.sequence_classification().label_separator();
-}
-
-absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config) {
+absl::StatusOr<DataSpec> TrainingData(
+    const std::string& folder, const ModelConfig& config, std::string* label_separator) {
   if (const std::string path = SpecOfRun(folder); !path.empty()) {
     ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
     DataSpec data =
@@ -157,6 +149,8 @@ absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConf
     data.clear_max_examples();
     data.clear_share();
     data.clear_leave_out();
+    if (label_separator != nullptr)
+      *label_separator = loaded.spec.sequence_classification().label_separator();
     return data;
   }
   DataSpec data;

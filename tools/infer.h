@@ -60,9 +60,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 
 // Returns how the data of the run in `folder`, or of the run whose checkpoint it is, were read. If
 // it is neither, returns only the fields that `config` names.
-absl::StatusOr<DataSpec> TrainingData(const std::string& folder, const ModelConfig& config);
-// Returns what stands between the labels of a text in the tables of this run; "," if it is no run.
-absl::StatusOr<std::string> LabelSeparator(const std::string& folder);
+absl::StatusOr<DataSpec> TrainingData(
+    const std::string& folder, const ModelConfig& config, std::string* label_separator = nullptr);
 
 // Reads records in batches as they come, calls f for each batch, and flushes `writer` before
 // waiting for more.

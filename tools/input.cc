@@ -242,7 +242,9 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   data.clear_files();
   data.clear_max_examples();
   data.add_files(options.path);
-  data.set_format(fasttext ? DataSpec::FASTTEXT : format == "csv" ? DataSpec::CSV : DataSpec::TSV);
+  DataSpec::Format kind = DataSpec::BY_EXTENSION;
+  DataSpec::Format_Parse(absl::AsciiStrToUpper(format), &kind);
+  data.set_format(kind);
   if (!options.text_field.empty()) data.set_text_field(options.text_field);
   if (!options.text_pair_field.empty()) data.set_text_pair_field(options.text_pair_field);
   if (fasttext) data.clear_text_pair_field();

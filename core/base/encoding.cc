@@ -41,7 +41,7 @@ std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text
   const absl::string_view likely = LikelyEncoding(text);
   const bool latin = likely == kLatin;
   return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely,
-      ": expected UTF-8 (", "convert the file with iconv",
+      ": expected UTF-8 (convert the file with iconv",
       latin ? ", or set encoding: WINDOWS1252 in the spec)" : ")");
 }
 

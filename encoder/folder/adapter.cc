@@ -146,8 +146,7 @@ bool IsAdapter(const std::string& folder) { return PathExists(JoinPath(folder, k
 
 absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, kConfigName);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
+  ASSIGN_OR_RETURN(const Json json, ReadJson(path));
   RETURN_IF_ERROR(CheckSupported(json, path));
   JsonFields fields(json, path);
   int32_t rank = 0;
@@ -360,8 +359,7 @@ absl::Status SaveAdapter(const std::string& folder, const ModelConfig& config, c
 absl::Status MoveBase(const std::string& from, const std::string& home, const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string base, BaseOf(from));
   const std::string path = JoinPath(from, kConfigName);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  ASSIGN_OR_RETURN(Json json, ParseJson(text, path));
+  ASSIGN_OR_RETURN(Json json, ReadJson(path));
   json["base_model_name_or_path"] = RelativePath(base, home);
   return WriteFileAtomically(JoinPath(folder, kConfigName), ToJsonText(json));
 }

@@ -221,8 +221,7 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
     const std::string& folder, const std::string& json, ModelConfig config) {
   const std::string path = JoinPath(folder, "generation_config.json");
   if (!PathExists(path)) return config;
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  ASSIGN_OR_RETURN(const Json own, ParseJson(text, path));
+  ASSIGN_OR_RETURN(const Json own, ReadJson(path));
   ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
   for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
            "forced_eos_token_id", "bad_words_ids"}) {
@@ -244,6 +243,11 @@ Int8Matrix QuantizeMatrix(ConstMat m) {
       to.q[r * m.cols + c] = static_cast<int8_t>(std::lrint(from[c] / most * 127));
   }
   return to;
+}
+
+absl::StatusOr<Json> ReadJson(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
+  return ParseJson(text, path);
 }
 
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {

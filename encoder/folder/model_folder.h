@@ -16,6 +16,8 @@ namespace cloze {
 
 // Largest JSON file of a folder that is read.
 inline constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
+// Reads a JSON file of a folder. Errors of ReadFile and ParseJson.
+absl::StatusOr<Json> ReadJson(const std::string& path);
 
 // A matrix [rows, cols] whose row r is scale[r] q[r].
 struct Int8Matrix {

@@ -16,16 +16,14 @@ namespace {
 // Returns the object in a file of the folder, an empty one if there is no such file.
 absl::StatusOr<Json> ReadObject(const std::string& path) {
   if (!PathExists(path)) return Json::object();
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  return ParseJson(text, path);
+  return ReadJson(path);
 }
 
 // Returns the only pooling that the config.json of a Pooling module turns on.
 absl::StatusOr<std::string> PoolingIn(const std::string& path) {
   static const std::map<std::string, std::string> kPools = {{"pooling_mode_cls_token", "cls"},
       {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"}};
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  ASSIGN_OR_RETURN(const Json config, ParseJson(text, path));
+  ASSIGN_OR_RETURN(const Json config, ReadJson(path));
   std::set<std::string> pools;
   const Json& mode = JsonMember(config, "pooling_mode");  // of newer versions
   if (mode.is_string()) pools.insert(mode.get<std::string>());

@@ -83,6 +83,7 @@ struct Format {
   size_t (*whole)(const std::string& text, const DataSpec& spec);
   std::unique_ptr<FileReader> (*open)(LineReader lines, Wanted wanted);
   int64_t line_bytes = kRowBytes;  // longer lines come in parts
+  const char* other_extension = nullptr;
 };
 
 // Format::open of a subclass of FileReader.

@@ -109,6 +109,7 @@ class JsonlReader : public FileReader {
 }  // namespace
 
 extern const Format kJsonlFormat = {DataSpec::JSONL, ".jsonl",
-    Format::kTexts | Format::kLabelledTexts | Format::kSentences, WholeLines, OpenAs<JsonlReader>};
+    Format::kTexts | Format::kLabelledTexts | Format::kSentences, WholeLines, OpenAs<JsonlReader>,
+    kRowBytes, ".json"};
 
 }  // namespace cloze

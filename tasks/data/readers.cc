@@ -30,7 +30,7 @@ absl::StatusOr<const Format*> FormatOf(const DataSpec& spec, const std::string& 
   for (const Format* format : kFormats) {
     if (wanted == format->format) return format;
     extensions.push_back(format->extension);
-    if (format == &kJsonlFormat) extensions.push_back(".json");
+    if (format->other_extension != nullptr) extensions.push_back(format->other_extension);
   }
   std::string hint = "set format in the spec";
   for (const char* packed : {".bz2", ".zip"}) {
@@ -102,9 +102,10 @@ absl::StatusOr<std::string> Beginning(
 
 std::optional<DataSpec::Format> FormatOfName(absl::string_view path) {
   const absl::string_view name = UnpackedName(path);
-  if (absl::EndsWithIgnoreCase(name, ".json")) return kJsonlFormat.format;
   for (const Format* format : kFormats) {
-    if (absl::EndsWithIgnoreCase(name, format->extension)) return format->format;
+    for (const char* extension : {format->extension, format->other_extension}) {
+      if (extension != nullptr && absl::EndsWithIgnoreCase(name, extension)) return format->format;
+    }
   }
   return std::nullopt;
 }
