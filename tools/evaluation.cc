@@ -42,8 +42,8 @@ absl::Status SetData(const std::vector<std::string>& files,
   data.clear_format();  // by the extension of the new files
   for (const std::string& file : files) data.add_files(file);
   *loaded->spec.mutable_validation() = data;
-  std::erase_if(loaded->where,
-      [](const auto& entry) { return absl::StartsWith(entry.first, "validation"); });
+  std::erase_if(
+      loaded->where, [](const auto& entry) { return absl::StartsWith(entry.first, "validation"); });
   loaded->where["validation"] = "--data";
   for (const std::string& assignment : overrides)
     RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat("validation.", assignment)));

@@ -53,11 +53,18 @@ clang() {
   commands | sed "s/ -Werror / /; s/ -c / -fsyntax-only $werror -Wno-unknown-warning-option /" | xargs -d '\n' -P "$jobs" -n 1 sh -c
 }
 
-# In builds with CLOZE_UNITY, clang-tidy takes the flags of a file from one that is compiled alone. Those are the
-# kernels, which are compiled without exceptions.
+# Reads names of files. compile_commands.json of a build with CLOZE_UNITY lacks those that are compiled in groups: they
+# get the include paths and definitions of the commands of `cloze`.
 tidy() {
-  xargs -r -P "$jobs" -I FILE clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option --extra-arg=-fexceptions \
-    --extra-arg=-Wno-unused-command-line-argument FILE 2> /dev/null
+  local flags file
+  flags=$(commands | grep -m 1 cloze_tools | grep -oE -- ' (-isystem [^ ]+|-I ?[^ ]+|-D[^ ]+|-std=[^ ]+|-fopenmp[^ ]*)' | tr -d '\n')
+  while read -r file; do
+    if grep -qF "\"$PWD/$file\"" "$build/compile_commands.json"; then
+      echo "clang-tidy --quiet -p '$build' --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument $file"
+    else
+      echo "clang-tidy --quiet $file --$flags"
+    fi
+  done | xargs -r -d '\n' -P "$jobs" -I COMMAND sh -c 'COMMAND 2> /dev/null'
 }
 
 changed() {
