@@ -26,3 +26,4 @@ set_source_files_properties(${proto_cc} PROPERTIES COMPILE_OPTIONS "-w;$<$<BOOL:
 add_library(cloze_proto STATIC ${proto_cc} ${embedded} ${proto_sources})
 target_include_directories(cloze_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR})
 target_link_libraries(cloze_proto PUBLIC cloze_flags cloze_base protobuf::libprotobuf)
+target_compile_options(cloze_proto PRIVATE ${cold_options})

@@ -36,7 +36,7 @@ need_14() {
 commands() {
   sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$build/compile_commands.json" | sed 's/\\\(["\\]\)/\1/g' |
     grep -E -- "-c ($PWD/(core|encoder|proto|tasks|tools)|$build/CMakeFiles/cloze[^ ]*/Unity)/" |
-    sed -E 's/^.*\/(c|g|clang)\+\+[^ ]* /clang++ /; s/ -o [^ ]+ -c / -c /; s/ --param=[^ ]+//g'
+    sed -E 's/^.*\/(c|g|clang)\+\+[^ ]* /clang++ /; s/ -o [^ ]+ -c / -c /; s/ --param=[^ ]+//g; s/ -include [^ ]*cmake_pch[^ ]*//g'
 }
 
 format() {
