@@ -198,7 +198,8 @@ class Exporter {
     }
     const RelativeConfig& relative = config_.relative;
     const int products = 1 + relative.query_terms + relative.key_terms;
-    const float scale = std::sqrt(static_cast<float>(products * config_.hidden / config_.heads));
+    const int head_size = config_.hidden / config_.heads;
+    const float scale = std::sqrt(static_cast<float>(products * head_size));
     Value scores = WithDistances(Binary("MatMul", q, k), q, k, layer);
     scores = Binary("Div", scores, graph_.Float(scale));
     if (relative.buckets > 0) scores = Binary("Add", scores, distances_);

@@ -87,7 +87,7 @@ std::pair<Value, Value> OnnxGraph::Halve(
 }
 
 std::array<Value, 3> OnnxGraph::Quantize(const Value& x) {
-  const std::array<Value, 3> outputs = {x + "_int8", x + "_scale", x + "_zero"};
+  std::array<Value, 3> outputs = {x + "_int8", x + "_scale", x + "_zero"};
   Add("DynamicQuantizeLinear", {x}, {}, outputs[0]);
   auto* node = graph_->mutable_node(graph_->node_size() - 1);
   node->add_output(outputs[1]);
@@ -103,8 +103,7 @@ TensorProto* OnnxGraph::Constant(const std::string& name, int type) {
 }
 
 Value OnnxGraph::Integers(const std::vector<int64_t>& values, bool scalar) {
-  const std::string name =
-      absl::StrCat(scalar ? "integer_" : "integers_", absl::StrJoin(values, "_"));
+  std::string name = absl::StrCat(scalar ? "integer_" : "integers_", absl::StrJoin(values, "_"));
   for (const TensorProto& known : graph_->initializer()) {
     if (known.name() == name) return name;
   }
@@ -119,7 +118,7 @@ Value OnnxGraph::List(const std::string& name, const std::vector<int64_t>& value
 }
 
 Value OnnxGraph::Float(float value) {
-  const std::string name = absl::StrCat("float_", value);
+  std::string name = absl::StrCat("float_", value);
   for (const TensorProto& known : graph_->initializer()) {
     if (known.name() == name) return name;
   }

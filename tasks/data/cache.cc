@@ -143,7 +143,7 @@ std::string FindNotUtf8(const DataSpec& data, const std::vector<DataFile>& files
     std::string line;
     for (bool more = lines.ok(); more;) {
       more = lines->Next(&line).value_or(false);
-      const std::string note = more ? NotUtf8(file.path, lines->line_number(), line) : "";
+      std::string note = more ? NotUtf8(file.path, lines->line_number(), line) : "";
       if (!note.empty()) return note;
     }
   }

@@ -137,7 +137,7 @@ void RunFolder::Undo(Exit why) {
 
 absl::Status RunFolder::Save(
     int64_t step, WriteFiles write, int64_t expected_bytes, absl::FunctionRef<void()> finish) {
-  const absl::Status status = ranks_->Together([&] {
+  absl::Status status = ranks_->Together([&] {
     absl::Status saved = absl::OkStatus();
     if (ranks_->first()) saved = SaveCheckpoint(directory_, step, write, keep_, expected_bytes);
     finish();

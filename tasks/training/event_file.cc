@@ -106,8 +106,8 @@ absl::Status EventFile::Append(absl::string_view record) {
     size_ += n;
     return absl::OkStatus();
   }
-  const absl::Status status = n < 0 ? Errno(Exit::kIo, "cannot write", path_)
-                                    : Error(Exit::kIo, QuotePath(path_), ": no space left");
+  absl::Status status = n < 0 ? Errno(Exit::kIo, "cannot write", path_)
+                              : Error(Exit::kIo, QuotePath(path_), ": no space left");
   [[maybe_unused]] const int cut = ::ftruncate(file_.get(), size_);
   return status;
 }
