@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/sentence_vectors.h"
 #include "tools/infer.h"
@@ -28,66 +29,86 @@ ModelInput InputOf(const Session& session, const EncodeOptions& options) {
   return input;
 }
 
-// Calls f(record, number, layer, hidden [tokens, hidden]) for each record and layer. A wrong record
-// ends it, or with --on-error line is reported and gets one row of zeros.
+// Records as queries, up to one that ends the command.
+struct EncodedRecords {
+  std::vector<Query> queries;  // of those that are right
+  std::vector<bool> wrong;     // of each record
+  absl::Status end;            // the error of the record after the last one
+};
+
+EncodedRecords EncodeRecords(
+    absl::Span<const Record> records, Session& session, EncodeOptions& options, CutCounts* cut) {
+  EncodedRecords encoded;
+  const ModelInput input = InputOf(session, options);
+  const auto encode = [&](const Record& record) -> absl::Status {
+    RETURN_IF_ERROR(record.wrong);
+    ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(record.adapter));
+    ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
+    encoded.queries.push_back({std::move(example), adapter});
+    return absl::OkStatus();
+  };
+  for (const Record& record : records) {
+    absl::Status status = encode(record);
+    if (!status.ok() && record.wrong.ok())
+      status = Annotate(status, QuoteInput(options.infer.input.path), ":", record.line);
+    if (!status.ok() && (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData)) {
+      encoded.end = status;
+      break;
+    }
+    encoded.wrong.push_back(!status.ok());
+    if (status.ok()) continue;
+    std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
+    ++options.failed;
+  }
+  return encoded;
+}
+
+// Receives record, its number, layer, hidden [tokens, hidden].
 using Layer = std::function<absl::Status(const Record&, int64_t, int, ConstMat)>;
+
+// Calls f for each layer, or the last layer, of each record, in order; for a wrong record with a
+// row of zeros. `number` is that of the first record.
+absl::Status PassHidden(Session& session, absl::Span<const Record> records,
+    const EncodedRecords& encoded, bool all_layers, int64_t number, const Layer& f) {
+  const std::vector<float> zeros(session.config().hidden);
+  absl::Status status;
+  size_t next = 0;  // record
+  const auto pass_wrong = [&] {
+    for (; next < encoded.wrong.size() && encoded.wrong[next]; ++next) {
+      if (status.ok())
+        status = f(records[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
+    }
+  };
+  if (all_layers) {
+    RETURN_IF_ERROR(
+        session.Hidden(encoded.queries, false, [&](int64_t i, int layer, ConstMat hidden) {
+          if (status.ok()) status = f(records[i], number + i, layer, hidden);
+        }));
+    return status;
+  }
+  RETURN_IF_ERROR(session.Hidden(encoded.queries, true, [&](int64_t, int layer, ConstMat hidden) {
+    pass_wrong();
+    if (status.ok()) status = f(records[next], number + next, layer, hidden);
+    ++next;
+  }));
+  pass_wrong();
+  return status;
+}
+
+// Calls f for all records. A wrong one ends the command, or with --on-error line is reported and
+// gets one row of zeros.
 absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
-  const std::vector<float> zeros(session.config().hidden);
   LineWriter writer;
   CutCounts cut;
   int64_t number = 0;
-  RETURN_IF_ERROR(ForEachRecords(reader, writer, [&](const std::vector<Record>& records) {
-    std::vector<Query> queries;
-    std::vector<bool> wrong;  // of each record, up to one that ends the command
-    absl::Status late;
-    const auto encode = [&](const Record& record) -> absl::StatusOr<Query> {
-      RETURN_IF_ERROR(record.wrong);
-      ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(record.adapter));
-      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, InputOf(session, options), &cut));
-      return Query{std::move(example), adapter};
-    };
-    for (const Record& record : records) {
-      absl::StatusOr<Query> query = encode(record);
-      wrong.push_back(!query.ok());
-      if (query.ok()) {
-        queries.push_back(*std::move(query));
-        continue;
-      }
-      absl::Status status = query.status();
-      if (record.wrong.ok())
-        status = Annotate(status, QuoteInput(options.infer.input.path), ":", record.line);
-      if (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData) {
-        late = status;  // after the vectors of the records before it
-        wrong.pop_back();
-        break;
-      }
-      std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
-      ++options.failed;
-    }
-    absl::Status status;
-    size_t next = 0;  // record
-    const auto pass_wrong = [&] {
-      for (; next < wrong.size() && wrong[next]; ++next) {
-        if (status.ok())
-          status = f(records[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
-      }
-    };
-    if (options.all_layers) {
-      RETURN_IF_ERROR(session.Hidden(queries, false, [&](int64_t i, int layer, ConstMat hidden) {
-        if (status.ok()) status = f(records[i], number + i, layer, hidden);
+  RETURN_IF_ERROR(
+      ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
+        const EncodedRecords encoded = EncodeRecords(records, session, options, &cut);
+        RETURN_IF_ERROR(PassHidden(session, records, encoded, options.all_layers, number, f));
+        number += std::ssize(records);
+        return encoded.end;
       }));
-    } else {
-      RETURN_IF_ERROR(session.Hidden(queries, true, [&](int64_t, int layer, ConstMat hidden) {
-        pass_wrong();
-        if (status.ok()) status = f(records[next], number + next, layer, hidden);
-        ++next;
-      }));
-      pass_wrong();
-    }
-    number += records.size();
-    return status.ok() ? late : status;
-  }));
   ReportCut(cut);
   return absl::OkStatus();
 }
