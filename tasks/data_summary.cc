@@ -48,11 +48,8 @@ absl::StatusOr<StoreContent> ContentOf(
   return content;
 }
 
-std::vector<std::string> CountedLabels(const ModelConfig& config) {
-  const bool counted =
-      config.head == HeadKind::kTokenTagging ||
-      (config.head == HeadKind::kSequenceClassification && config.problem_type != "regression");
-  return counted ? config.labels : std::vector<std::string>();
+std::vector<std::string> CountedLabels(const Task& task, const ModelConfig& config) {
+  return task.counts_labels() ? config.labels : std::vector<std::string>();
 }
 
 OrderedJson SummaryOf(

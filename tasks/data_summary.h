@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "encoder/modules/config.h"
-#include "tasks/data/example_store.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -25,7 +24,7 @@ absl::StatusOr<StoreContent> ContentOf(
     const ExampleStore& store, size_t labels, int64_t most, const std::atomic<bool>* stop);
 
 // Returns the labels whose examples can be counted; empty for a regression or for spans.
-std::vector<std::string> CountedLabels(const ModelConfig& config);
+std::vector<std::string> CountedLabels(const Task& task, const ModelConfig& config);
 
 // Returns {"examples", "tokens", "empty", "truncated", ..., "lengths": {"shortest", "median",
 // "p95", "longest", "histogram": [{"from", "to", "count"}, ...]}, "classes": {label: count}}.

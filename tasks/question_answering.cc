@@ -232,6 +232,21 @@ class QuestionAnswering : public Task {
     first.set_max_examples(1);
     return ForEachFile(first, [](const DataSpec& one) { return ReadQuestions(one).status(); });
   }
+  absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override {
+    ASSIGN_OR_RETURN(std::vector<Question> questions, ReadQuestions(data));
+    return [questions = std::move(questions), i = size_t{0}](
+               LabelledRecord* item) mutable -> absl::StatusOr<bool> {
+      if (i == questions.size()) return false;
+      Question& question = questions[i++];
+      OrderedJson answers = OrderedJson::array();
+      for (const Question::Answer& answer : question.answers) answers.push_back(answer.text);
+      item->answer = {{"true_answers", std::move(answers)}};
+      item->record.kind = Record::Kind::kPair;
+      item->record.text = std::move(question.question);
+      item->record.text_pair = std::move(question.context);
+      return true;
+    };
+  }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
@@ -302,6 +317,17 @@ class QuestionAnswering : public Task {
     for (Example& window : encoded.windows) SetAllRows(&window);
     cut->Add(encoded.stats.cut_tokens, encoded.windows.size(), spec_.max_tokens());
     return std::move(encoded.windows);
+  }
+  // The best rows of start and end.
+  std::string AnswerKey(ConstMat logits) const override {
+    std::string key;
+    for (const int32_t kind : {kStart, kEnd}) {
+      int64_t best = 0;
+      for (int64_t r = 1; r < logits.rows; ++r)
+        if (logits.f32(r)[kind] > logits.f32(best)[kind]) best = r;
+      absl::StrAppend(&key, best, " ");
+    }
+    return key;
   }
   Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
     return [this](const Record& record, const TextLogits& text) -> OrderedJson {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
@@ -117,6 +118,8 @@ class SequenceClassification : public Task {
     const bool several = spec_.kind() == Spec::MULTI_LABEL;
     return CheckFirst<TextExample>(data, several ? Labels::kSeveral : Labels::kRequired);
   }
+  absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override;
+  bool counts_labels() const override { return spec_.kind() != Spec::REGRESSION; }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {}));
@@ -261,6 +264,35 @@ absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& 
     }
   };
   return FillWithTexts<LabelledText>(read, encode, Ticker(reader, options), writer, stats);
+}
+
+// Several labels come in the order of the model's, as predicted ones do; then those it lacks.
+absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSpec& data) const {
+  const bool several = spec_.kind() == Spec::MULTI_LABEL;
+  ASSIGN_OR_RETURN(TextReader opened,
+      TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired, true));
+  const auto reader = std::make_shared<TextReader>(std::move(opened));
+  return [this, reader, several](LabelledRecord* item) -> absl::StatusOr<bool> {
+    TextExample row;
+    ASSIGN_OR_RETURN(const bool more, reader->Next(&row));
+    if (!more) return false;
+    double number = 0;
+    if (several) {
+      std::vector<std::string> names = LabelsOf(row, spec_.label_separator());
+      absl::c_stable_sort(names, [&](const std::string& a, const std::string& b) {
+        return absl::c_find(labels(), a) < absl::c_find(labels(), b);
+      });
+      item->answer = {{"true_labels", std::move(names)}};
+    } else if (spec_.kind() == Spec::REGRESSION && absl::SimpleAtod(row.label, &number)) {
+      item->answer = {{"true_score", number}};
+    } else {
+      item->answer = {{"true_label", row.label}};
+    }
+    item->columns = reader->columns();
+    item->record.text = std::move(row.text);
+    item->record.cells = std::move(row.cells);
+    return true;
+  };
 }
 
 void SequenceClassification::RestoreThresholds(size_t labels, JsonFields& fields) {

@@ -106,6 +106,19 @@ absl::Status Task::Bind(const ModelConfig& config, const Tokenizer* tokenizer, u
   return absl::OkStatus();
 }
 
+absl::StatusOr<LabelledReader> TaskData::OpenLabelled(const DataSpec&) const {
+  return Error(Exit::kUsage,
+      "--predictions: a language model or encoder-decoder has none: expected a model that answers "
+      "for each text (`cloze generate` writes targets)");
+}
+
+std::string Task::AnswerKey(ConstMat logits) const {
+  std::string key;
+  for (int64_t r = 0; r < logits.rows; ++r)
+    absl::StrAppend(&key, BestIndex({logits.f32(r), static_cast<size_t>(logits.cols)}), " ");
+  return key;
+}
+
 LossSum Task::Loss(
     const Head&, const Pass& pass, Mat logits, int64_t first, float scale, Arena& arena) const {
   const int32_t* targets = pass.batch.targets.data() + first;

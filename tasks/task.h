@@ -73,6 +73,15 @@ struct DecodeOptions {
 // needs when it is made; the task must outlive it.
 using Decoder = std::function<OrderedJson(const Record& record, const TextLogits& text)>;
 
+// An example of labelled data.
+struct LabelledRecord {
+  Record record;                     // with its cells, if the file is a table
+  std::vector<std::string> columns;  // of the table
+  OrderedJson answer;                // the right one: {"true_label": "positive"}
+};
+// Reads the next example; false at the end.
+using LabelledReader = std::function<absl::StatusOr<bool>(LabelledRecord*)>;
+
 // Measures how good a model is on held-out examples.
 class Evaluation {
  public:
@@ -124,11 +133,33 @@ absl::Status SetLabelWeight(const std::string& task, const std::string& label_we
 absl::Status BalanceLabels(const ExampleStore& train, const std::vector<std::string>& labels,
     std::vector<float>* weights, std::vector<std::string>* notes);
 
-// Const methods are thread-safe.
-class Task {
+// How a task reads its data.
+class TaskData {
  public:
-  virtual ~Task() = default;
+  virtual ~TaskData() = default;
+  // Labels of the model: those of the spec, else learned from `train`. `folder` is the model that
+  // the run starts from, whose labels are kept if they cover the data.
+  virtual absl::StatusOr<std::vector<std::string>> LearnLabels(
+      const DataSpec& /*train*/, const ModelConfig& /*folder*/, const std::atomic<bool>*) const {
+    return std::vector<std::string>();
+  }
+  // Builds or opens the store of `data`. kData if the content of a file is wrong, kMismatch if the
+  // tokenizer lacks a special token.
+  virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
+      const Tokenizer& tokenizer, const BuildOptions& options) = 0;
+  // Reads the first example of each file of `data`. Returns an error if it is wrong, for example if
+  // a column is missing.
+  virtual absl::Status CheckData(const DataSpec& data) const = 0;
+  // Opens the texts of `data` with their right answers, in the order of the store. By default
+  // kUsage: the task does not answer for each text.
+  virtual absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const;
+  // True if the texts or words of each label can be counted.
+  virtual bool counts_labels() const { return false; }
+};
 
+// Const methods are thread-safe.
+class Task : public TaskData {
+ public:
   // -- What the spec says.
   // Name of the task's field in TaskSpec: "token_tagging".
   const std::string& name() const { return name_; }
@@ -147,12 +178,6 @@ class Task {
   virtual std::vector<Metric> metrics() const = 0;
 
   // -- Preparing a run or opening a model.
-  // Labels of the model: those of the spec, else learned from `train`. `folder` is the model that
-  // the run starts from, whose labels are kept if they cover the data.
-  virtual absl::StatusOr<std::vector<std::string>> LearnLabels(
-      const DataSpec& /*train*/, const ModelConfig& /*folder*/, const std::atomic<bool>*) const {
-    return std::vector<std::string>();
-  }
   // Writes into *config the head and what the model folder stores of the task.
   virtual void Describe(const DataSpec& train, ModelConfig* config) const = 0;
   // Writes into *config what an evaluation with DecodeOptions::fit has fitted.
@@ -160,17 +185,10 @@ class Task {
   // The reverse of Describe and DescribeFitted: sets max_tokens(), at most `longest`, and the other
   // settings from `config`. `fields` reads task_fields.
   virtual void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) = 0;
-  // Takes over labels and vocabulary; must be called before the methods below. `tokenizer` may be
-  // null for a model that only takes ids; it must outlive the task. kSpec when the vocabulary does
-  // not fit.
+  // Takes over labels and vocabulary; must be called before Build and the methods below.
+  // `tokenizer` may be null for a model that only takes ids; it must outlive the task. kSpec when
+  // the vocabulary does not fit.
   virtual absl::Status Bind(const ModelConfig& config, const Tokenizer* tokenizer, uint64_t seed);
-  // Builds or opens the store of `data`. kData if the content of a file is wrong, kMismatch if the
-  // tokenizer lacks a special token.
-  virtual absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use,
-      const Tokenizer& tokenizer, const BuildOptions& options) = 0;
-  // Reads the first example of each file of `data`. Returns an error if it is wrong, for example if
-  // a column is missing.
-  virtual absl::Status CheckData(const DataSpec& data) const = 0;
   // Learns weights of labels from the training data if the spec says so; adds lines for the user.
   virtual absl::Status WeighLabels(const ExampleStore& /*train*/, std::vector<std::string>*) {
     return absl::OkStatus();
@@ -213,6 +231,8 @@ class Task {
   virtual absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const = 0;
   virtual Decoder NewDecoder(const Model& model, const DecodeOptions& options) const = 0;
+  // Returns a key that is equal for equal answers. By default the best label of each row.
+  virtual std::string AnswerKey(ConstMat logits) const;
   // True if lines of text are pairs.
   virtual bool reads_pairs() const { return false; }
   // The row of a sequence whose logits are kept as a sample of the model.

@@ -255,6 +255,20 @@ class TokenTagging : public Task {
   absl::Status CheckData(const DataSpec& data) const override {
     return CheckFirst<TaggedSentence>(data, Labels::kRequired);
   }
+  absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override {
+    ASSIGN_OR_RETURN(TaggedReader opened, TaggedReader::Open(data, Labels::kRequired));
+    const auto reader = std::make_shared<TaggedReader>(std::move(opened));
+    return [reader](LabelledRecord* item) -> absl::StatusOr<bool> {
+      TaggedSentence sentence;
+      ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
+      if (!more) return false;
+      item->answer = {{"words", sentence.words}, {"true_tags", sentence.tags}};
+      item->record.kind = Record::Kind::kWords;
+      item->record.words = std::move(sentence.words);
+      return true;
+    };
+  }
+  bool counts_labels() const override { return true; }
   absl::StatusOr<BuiltStore> Build(const DataSpec& data, DataUse use, const Tokenizer& tokenizer,
       const BuildOptions& options) override {
     RETURN_IF_ERROR(RequireTokens(tokenizer, {.unk = true}));

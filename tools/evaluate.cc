@@ -48,7 +48,7 @@ absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& option
             format, false, &writer, spec.sequence_classification().label_separator());
         const Decoder decoder = task.NewDecoder(model, how.decode);
         ASSIGN_OR_RETURN(
-            PredictionRows rows, PredictionRows::Open(spec, model.config(), decoder, &answers));
+            PredictionRows rows, PredictionRows::Open(task, spec.validation(), decoder, &answers));
         how.on_text = [&](const TextLogits& text) { rows.Add(text); };
         results = Evaluate(model, task, store, how);
         RETURN_IF_ERROR(results.status());

@@ -13,26 +13,6 @@
 namespace cloze {
 namespace {
 
-// The best label of each row.
-std::string BestColumns(ConstMat logits) {
-  std::string best;
-  for (int64_t r = 0; r < logits.rows; ++r)
-    absl::StrAppend(&best, BestIndex({logits.f32(r), size_t(logits.cols)}), " ");
-  return best;
-}
-
-// The best token of each column: the start and the end of an answer.
-std::string BestRows(ConstMat logits) {
-  std::string best;
-  for (int64_t c = 0; c < logits.cols; ++c) {
-    int64_t row = 0;
-    for (int64_t r = 1; r < logits.rows; ++r)
-      if (logits.f32(r)[c] > logits.f32(row)[c]) row = r;
-    absl::StrAppend(&best, row, " ");
-  }
-  return best;
-}
-
 class LabelledGauge : public Gauge {
  public:
   absl::Status Open(const std::string& folder, const GaugeOptions& options, Session& session) {
@@ -53,9 +33,7 @@ class LabelledGauge : public Gauge {
     RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
     Measured m;
     const auto on_text = [&](const TextLogits& text) {
-      m.answers.push_back(session.config().head == HeadKind::kQuestionAnswering
-                              ? BestRows(text.logits)
-                              : BestColumns(text.logits));
+      m.answers.push_back(found_.task->AnswerKey(text.logits));
     };
     ASSIGN_OR_RETURN(
         const MetricResults results, Evaluate(session.model(), *found_.task, built_->store,

@@ -2,10 +2,6 @@
 #ifndef CLOZE_TOOLS_PREDICTIONS_H_
 #define CLOZE_TOOLS_PREDICTIONS_H_
 
-#include <functional>
-#include <string>
-
-#include "proto/task.pb.h"
 #include "tasks/task.h"
 #include "tools/answers.h"
 
@@ -20,10 +16,10 @@ namespace cloze {
 //   an answer   true_answers, answer, score and its place
 class PredictionRows {
  public:
-  // `data` as it was evaluated by a task with this head. `decoder` and `writer` must outlive this.
-  // kUsage for a task without labelled texts.
-  static absl::StatusOr<PredictionRows> Open(const TaskSpec& spec, const ModelConfig& config,
-      const Decoder& decoder, AnswerWriter* writer);
+  // `data` as `task` evaluated it. `task`, `decoder` and `writer` must outlive this. kUsage for a
+  // task without labelled texts.
+  static absl::StatusOr<PredictionRows> Open(
+      const Task& task, const DataSpec& data, const Decoder& decoder, AnswerWriter* writer);
 
   // Writes the row of the next text. After an error the rows that follow are not written.
   void Add(const TextLogits& text);
@@ -31,14 +27,11 @@ class PredictionRows {
   const absl::Status& status() const { return status_; }
 
  private:
-  // Reads the next example: sets its record and the names of its columns, and returns the members
-  // of the row with the true label.
-  using Reader = std::function<absl::StatusOr<OrderedJson>(Record*, std::vector<std::string>*)>;
-  PredictionRows(Reader next, const Decoder* decoder, AnswerWriter* writer)
-      : next_(std::move(next)), decoder_(decoder), writer_(writer) {}
+  PredictionRows(LabelledReader reader, const Decoder* decoder, AnswerWriter* writer)
+      : reader_(std::move(reader)), decoder_(decoder), writer_(writer) {}
   absl::Status Write(const TextLogits& text);
 
-  Reader next_;
+  LabelledReader reader_;
   const Decoder* decoder_;
   AnswerWriter* writer_;
   absl::Status status_;

@@ -32,7 +32,7 @@ absl::StatusOr<OrderedJson> CheckData(
     const LoadedSpec& loaded, const std::string& scratch, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(const Setup setup,
       Prepare(loaded, {.cache_dir = scratch, .progress = nullptr, .stop = stop}));
-  const std::vector<std::string> labels = CountedLabels(setup.config);
+  const std::vector<std::string> labels = CountedLabels(*setup.task, setup.config);
   const ExampleStore* validation = setup.validation ? &setup.validation->store : nullptr;
   ASSIGN_OR_RETURN(const Findings found, Compare(setup.train->store, validation, stop));
   OrderedJson check = OrderedJson::object();

@@ -26,8 +26,8 @@ std::string CpuName() {
   return "";
 }
 
-absl::StatusOr<OrderedJson> Describe(const BuiltStore& built, const ModelConfig& config) {
-  const std::vector<std::string> labels = CountedLabels(config);
+absl::StatusOr<OrderedJson> Describe(
+    const BuiltStore& built, const std::vector<std::string>& labels) {
   ASSIGN_OR_RETURN(
       const StoreContent content, ContentOf(built.store, labels.size(), kMostExamples, nullptr));
   return SummaryOf(built.store.stats(), content, labels);
@@ -41,9 +41,10 @@ absl::Status WriteAbout(
   OrderedJson about = {{"program", program},
       {"machine", {{"cpu", CpuName()}, {"threads", Threads()}, {"kernels", KernelsName()},
                       {"matmul", MatmulLibrary()}, {"compute", NameOf(compute)}}}};
-  ASSIGN_OR_RETURN(about["data"]["train"], Describe(*setup.train, setup.config));
+  const std::vector<std::string> labels = CountedLabels(*setup.task, setup.config);
+  ASSIGN_OR_RETURN(about["data"]["train"], Describe(*setup.train, labels));
   if (setup.validation.has_value()) {
-    ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*setup.validation, setup.config));
+    ASSIGN_OR_RETURN(about["data"]["validation"], Describe(*setup.validation, labels));
   }
   return WriteFileAtomically(path, ToJsonText(about));
 }
