@@ -115,8 +115,7 @@ class SequenceClassification : public Task {
   }
 
   absl::Status CheckData(const DataSpec& data) const override {
-    const bool several = spec_.kind() == Spec::MULTI_LABEL;
-    return CheckFirst<TextExample>(data, several ? Labels::kSeveral : Labels::kRequired);
+    return CheckFirst<TextExample>(data, LabelsToRead());
   }
   absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override;
   bool counts_labels() const override { return spec_.kind() != Spec::REGRESSION; }
@@ -179,6 +178,9 @@ class SequenceClassification : public Task {
   }
 
  private:
+  Labels LabelsToRead() const {
+    return spec_.kind() == Spec::MULTI_LABEL ? Labels::kSeveral : Labels::kRequired;
+  }
   absl::Status Fill(const DataSpec& data, const LabelIds& ids, bool unseen,
       const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
       DataStats* stats) const;
@@ -240,9 +242,7 @@ absl::Status SequenceClassification::SetTarget(
 absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids, bool unseen,
     const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
     DataStats* stats) const {
-  ASSIGN_OR_RETURN(TextReader reader,
-      TextReader::Open(
-          data, spec_.kind() == Spec::MULTI_LABEL ? Labels::kSeveral : Labels::kRequired));
+  ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, LabelsToRead()));
   const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));
     if (!more) return false;
@@ -268,16 +268,14 @@ absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& 
 
 // Several labels come in the order of the model's, as predicted ones do; then those it lacks.
 absl::StatusOr<LabelledReader> SequenceClassification::OpenLabelled(const DataSpec& data) const {
-  const bool several = spec_.kind() == Spec::MULTI_LABEL;
-  ASSIGN_OR_RETURN(TextReader opened,
-      TextReader::Open(data, several ? Labels::kSeveral : Labels::kRequired, true));
+  ASSIGN_OR_RETURN(TextReader opened, TextReader::Open(data, LabelsToRead(), true));
   const auto reader = std::make_shared<TextReader>(std::move(opened));
-  return [this, reader, several](LabelledRecord* item) -> absl::StatusOr<bool> {
+  return [this, reader](LabelledRecord* item) -> absl::StatusOr<bool> {
     TextExample row;
     ASSIGN_OR_RETURN(const bool more, reader->Next(&row));
     if (!more) return false;
     double number = 0;
-    if (several) {
+    if (spec_.kind() == Spec::MULTI_LABEL) {
       std::vector<std::string> names = LabelsOf(row, spec_.label_separator());
       absl::c_stable_sort(names, [&](const std::string& a, const std::string& b) {
         return absl::c_find(labels(), a) < absl::c_find(labels(), b);

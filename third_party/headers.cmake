@@ -7,8 +7,8 @@ set(library_headers <algorithm> <array> <cmath> <functional> <map> <memory> <num
   nlohmann/json.hpp)
 list(TRANSFORM library_headers REPLACE "^[^<].*" "<\\0>")
 
-# Makes the target `name`, whose headers other targets with these options can use. Then the headers that it has
-# beside those of libraries.
+# Makes the target `name`, whose headers other targets with these options can use. Further arguments are headers
+# in addition to those of libraries.
 function(cloze_headers name options)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cc CONTENT "")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/${name}.cc)
