@@ -120,8 +120,8 @@ TEST(HostileTokenizer, ArraysThatPointOutside) {
 }
 
 // Half of them are found after the text is normalised. All start alike.
-TEST(HostileTokenizer, AMillionAddedTokens) {
-  constexpr int kCount = 1'000'000;
+TEST(HostileTokenizer, ManyAddedTokens) {
+  constexpr int kCount = 200'000;
   TokenizerData data = *NewUnigram({{"▁", -2}, {"t", -3}}, {});
   const auto first = static_cast<int32_t>(data.tokens.size());
   for (int32_t i = 0; i < kCount; ++i) {
@@ -131,8 +131,8 @@ TEST(HostileTokenizer, AMillionAddedTokens) {
   }
   const auto tokenizer = Tokenizer::Create(std::move(data));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  EXPECT_EQ((*tokenizer)->Encode("ttt999998", false).ids, (std::vector<int32_t>{first + 999998}));
-  EXPECT_EQ((*tokenizer)->Encode("ttt999999", false).ids, (std::vector<int32_t>{first + 999999}));
+  EXPECT_EQ((*tokenizer)->Encode("ttt199998", false).ids, (std::vector<int32_t>{first + 199998}));
+  EXPECT_EQ((*tokenizer)->Encode("ttt199999", false).ids, (std::vector<int32_t>{first + 199999}));
   const std::string run(100'000, 't');
   EXPECT_EQ((*tokenizer)->Encode(run, false).ids.size(), run.size() + 1);
 }

@@ -111,9 +111,9 @@ TEST_F(Files, VocabErrorsNameTheLine) {
   Write("vocab.txt", std::string(kVocab) + "a\xFF\n");
   ExpectError(path, Exit::kData, ":12: token a\\xFF is not UTF-8");
   std::string many = kVocab;
-  for (int i = 0; i < 10'000'000; ++i) many += "x\n";
+  for (int i = 0; i <= 128 << 10; ++i) many.append(1024, 'x').append("\n");
   std::ofstream(path) << many;
-  ExpectError(path, Exit::kLimit, "at most 10000000 tokens");
+  ExpectError(path, Exit::kLimit, "at most 10000000 tokens of 134217728 bytes in all");
 }
 
 TEST_F(Files, Gpt2HasNothingAroundTexts) {

@@ -95,7 +95,7 @@ TEST(UnigramLearner, ScoresOfCharactersFollowFromTheirCounts) {
 TEST(UnigramLearner, ThreadsDoNotMatter) {
   std::mt19937 random(7);
   std::string text;
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     for (int n = 1 + random() % 9; n > 0; --n)
       text += static_cast<char>('a' + random() % 6 * (random() % 3));
     text += i % 10 == 9 ? '\n' : ' ';

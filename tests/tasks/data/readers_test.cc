@@ -429,10 +429,6 @@ TEST_F(ReadersTest, ConllErrors) {
       "a.conll:1: words_field: an empty word");
   ExpectError(Sentences(Data("a.txt", "a O\n")).status(), Exit::kSpec,
       "a.txt: format: is TEXT: expected JSONL, CONLLU or CONLL");
-  std::string endless = "\n";
-  for (int i = 0; i <= 1000000; ++i) endless += "a O\n";
-  ExpectError(Sentences(Data("a.conll", endless)).status(), Exit::kData,
-      "a.conll:2: no blank line within 1000000 words");
 }
 
 TEST_F(ReadersTest, TaggedJsonl) {
