@@ -38,23 +38,34 @@ absl::StatusOr<std::string> PredictionsFormat(const std::string& path) {
 absl::StatusOr<MetricResults> EvaluateStore(const EvaluateCommandOptions& options,
     const TaskSpec& spec, const Task& task, const ExampleStore& store, Model& model,
     EvaluateOptions how) {
-  how.ranks = &ProgramRanks();
-  if (options.predictions.empty() || !how.ranks->first()) return Evaluate(model, task, store, how);
-  ASSIGN_OR_RETURN(const std::string format, PredictionsFormat(options.predictions));
+  Ranks& ranks = ProgramRanks();
+  how.ranks = &ranks;
+  if (options.predictions.empty()) return Evaluate(model, task, store, how);
+  // Rank 0 writes the file; the others begin when it is open.
+  if (!ranks.first()) {
+    RETURN_IF_ERROR(ranks.Agree(absl::OkStatus()));
+    return Evaluate(model, task, store, how);
+  }
+  const auto format = PredictionsFormat(options.predictions);
+  if (!format.ok()) return ranks.Agree(format.status());
   absl::StatusOr<MetricResults> results;
-  RETURN_IF_ERROR(
+  bool open = false;
+  const absl::Status written =
       WriteOutput(options.predictions, options.force, [&](LineWriter& writer) -> absl::Status {
         AnswerWriter answers(
-            format, false, &writer, spec.sequence_classification().label_separator());
+            *format, false, &writer, spec.sequence_classification().label_separator());
         const Decoder decoder = task.NewDecoder(model, how.decode);
         ASSIGN_OR_RETURN(
             PredictionRows rows, PredictionRows::Open(task, spec.validation(), decoder, &answers));
         how.on_text = [&](const TextLogits& text) { rows.Add(text); };
+        open = true;
+        RETURN_IF_ERROR(ranks.Agree(absl::OkStatus()));
         results = Evaluate(model, task, store, how);
         RETURN_IF_ERROR(results.status());
         RETURN_IF_ERROR(rows.status());
         return answers.Finish();
-      }));
+      });
+  RETURN_IF_ERROR(open ? written : ranks.Agree(written));
   return results;
 }
 

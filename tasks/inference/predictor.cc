@@ -38,8 +38,10 @@ absl::StatusOr<std::vector<int32_t>> GenerateTargets(Model& model, const Task& t
   return generated;
 }
 
-// Returns the outputs of all ranks; none if one of them is `stopped`.
-std::vector<Evaluation::Output> Collect(Ranks& ranks, Evaluation::Output mine, bool stopped) {
+// Returns the outputs of all ranks, or on each of them the first error. `mine` is not used if
+// `status` is an error.
+absl::StatusOr<std::vector<Evaluation::Output>> Collect(
+    Ranks& ranks, const absl::Status& status, Evaluation::Output mine) {
   const int me = ranks.rank(), size = ranks.size();
   std::vector<double> numbers(1 + 7 * size);
   double* own = &numbers[1 + 7 * me];
@@ -47,7 +49,7 @@ std::vector<Evaluation::Output> Collect(Ranks& ranks, Evaluation::Output mine, b
   own[2] = static_cast<double>(mine.targets), own[3] = static_cast<double>(mine.logits.size());
   own[4] = mine.generator.loss, own[5] = static_cast<double>(mine.generator.correct);
   own[6] = static_cast<double>(mine.generated.size());
-  numbers[0] = stopped && size > 1;
+  numbers[0] = !status.ok();
   ranks.Sum(absl::MakeSpan(numbers));
   std::vector<Evaluation::Output> outputs(size);
   std::vector<Ranks::Message> send[2], receive[2];
@@ -66,7 +68,7 @@ std::vector<Evaluation::Output> Collect(Ranks& ranks, Evaluation::Output mine, b
     send[0].push_back(message(mine.logits)), receive[0].push_back(message(outputs[r].logits));
     send[1].push_back(message(mine.generated)), receive[1].push_back(message(outputs[r].generated));
   }
-  if (numbers[0] > 0) return {};
+  if (numbers[0] > 0) return ranks.Agree(status);
   for (int part = 0; part < 2; ++part) ranks.Exchange(send[part], receive[part]);
   outputs[me].logits = std::move(mine.logits);
   outputs[me].generated = std::move(mine.generated);
@@ -174,11 +176,11 @@ absl::StatusOr<MetricResults> Evaluate(
   const int64_t count =
       options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
-  absl::Status interrupted = Error(Exit::kInterrupted, "stopped while evaluating");
   std::vector<RoundBatch> round;  // one batch for each rank
-  const auto run = [&]() -> absl::Status {
+  // Evaluates the round, unless this rank could not read it.
+  const auto run = [&](absl::Status own) -> absl::Status {
     Evaluation::Output mine;
-    if (const size_t rank = options.ranks->rank(); rank < round.size()) {
+    if (const size_t rank = options.ranks->rank(); own.ok() && rank < round.size()) {
       Batch& batch = round[rank].batch;
       batch.Pad();
       model.arena().Reset();
@@ -189,13 +191,15 @@ absl::StatusOr<MetricResults> Evaluate(
       mine = evaluation->Compute(pass, model.encoder().Infer(pass));
       mine.generator = generator;
       if (task.max_new_tokens() > 0) {
-        ASSIGN_OR_RETURN(mine.generated,
-            GenerateTargets(model, task, options.compute,
-                options.ranks->size() == 1 ? options.stop : nullptr, round[rank].examples));
+        auto generated =
+            GenerateTargets(model, task, options.compute, options.stop, round[rank].examples);
+        own = generated.status();
+        if (own.ok()) mine.generated = *std::move(generated);
       }
     }
-    std::vector<Evaluation::Output> outputs = Collect(*options.ranks, std::move(mine), stopped());
-    if (outputs.empty()) return interrupted;
+    if (own.ok() && stopped()) own = Error(Exit::kInterrupted, "stopped while evaluating");
+    ASSIGN_OR_RETURN(
+        std::vector<Evaluation::Output> outputs, Collect(*options.ranks, own, std::move(mine)));
     const auto finite = [](const Evaluation::Output& output) {
       return std::isfinite(output.sum.loss) && AllFinite(output.logits);
     };
@@ -209,19 +213,18 @@ absl::StatusOr<MetricResults> Evaluate(
     return absl::OkStatus();
   };
   for (int64_t i = 0; i < count; ++i) {
-    if (options.ranks->size() == 1 && stopped()) return interrupted;
     Example example;
-    RETURN_IF_ERROR(store.Read(i, &example));
+    if (const absl::Status read = store.Read(i, &example); !read.ok()) return run(read);
     task.Draw(kHeldOut + i, /*done=*/1, &example);
     const int64_t tokens = example.ids.size();
     if (round.empty() || round.back().batch.tokens() + tokens > options.batch_tokens) {
-      if (static_cast<int>(round.size()) == options.ranks->size()) RETURN_IF_ERROR(run());
+      if (static_cast<int>(round.size()) == options.ranks->size()) RETURN_IF_ERROR(run({}));
       round.emplace_back();
     }
     AddExample(example, kHeldOut + i, &round.back().batch);
     round.back().examples.push_back(std::move(example));
   }
-  if (!round.empty()) RETURN_IF_ERROR(run());
+  if (!round.empty()) RETURN_IF_ERROR(run({}));
   return evaluation->Results();
 }
 

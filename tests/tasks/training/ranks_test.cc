@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tasks/inference/predictor.h"
 #include "tasks/training/outer_optimizer.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
@@ -213,6 +214,37 @@ TEST_P(RunOfRanksTest, LeavesTheFilesOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, RunOfRanksTest, testing::Values(0, 2),
     [](const auto& info) { return info.param > 0 ? "MuonAverage" : "AdamW"; });
+
+class EvaluationOfRanksTest : public TrainerTest {};
+
+TEST_F(EvaluationOfRanksTest, EndsOnAllRanksIfOneCannotReadAnExample) {
+  const LoadedSpec loaded = Spec(Mlm(), "text.txt", "run", 1);
+  ASSERT_TRUE(Train(loaded).ok());
+  const auto tokenizer = LoadTokenizer(Path("run"), true);
+  const auto config = LoadConfig(Path("run"));
+  ASSERT_TRUE(tokenizer.ok() && config.ok());
+  const auto task = MakeTask(loaded.spec);
+  ASSERT_TRUE(task->Bind(*config, tokenizer->get(), 1).ok());
+  BuildOptions options;
+  options.cache_dir = Path("cache");
+  const auto built = task->Build(loaded.spec.train(), DataUse::kTraining, **tokenizer, options);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const std::string damaged = Path("damaged");
+  std::filesystem::copy(built->store.folder(), damaged);
+  std::string tokens = Read(damaged + "/tokens");
+  tokens.back() ^= 1;
+  std::ofstream(damaged + "/tokens") << tokens;
+  ForRanks([&](Ranks& ranks) {
+    const auto store =
+        ExampleStore::Open(ranks.rank() == 1 ? damaged : built->store.folder(), config->vocab, 0);
+    ASSERT_TRUE(store.ok()) << store.status();
+    Model model(*config, false);
+    std::vector<std::string> fresh;
+    ASSERT_TRUE(model.Load(Path("run"), 0, &fresh).ok());
+    const auto results = Evaluate(model, *task, *store, {.batch_tokens = 64, .ranks = &ranks});
+    ExpectError(results.status(), Exit::kData, "does not fit its checksum");
+  });
+}
 
 TEST(RanksTest, TheOuterStepMovesToTheMean) {
   DistributedSpec spec;
