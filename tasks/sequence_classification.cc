@@ -148,7 +148,8 @@ class SequenceClassification : public Task {
 
   LossSum Loss(const Head& head, const Pass& pass, Mat logits, int64_t first, float scale,
       Arena& arena) const override {
-    const float* values = pass.batch.values.data() + first * logits.cols;
+    const std::vector<float>& all = pass.batch.values;  // empty in dry runs, which read no values
+    const float* values = all.empty() ? nullptr : all.data() + first * logits.cols;
     switch (spec_.kind()) {
       case Spec::SINGLE_LABEL: break;
       case Spec::MULTI_LABEL: return BinaryCrossEntropy(logits, values, scale, arena);

@@ -19,7 +19,7 @@ struct AttentionOptions {
 absl::Status DrawAttention(AttentionOptions options) {
   RETURN_IF_ERROR(CheckOutput(options.out, options.force));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
-  if (session->has_named())
+  if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze attention` takes one adapter, without a name");
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, session->TokenizerOr());
   const int64_t most = std::min(kMostTokens, session->max_tokens());

@@ -52,7 +52,7 @@ std::vector<Query> CheckQueries(const Session& session) {
     }
     query.second = config.token_types > 1 ? query.ids.size() / 2 : query.ids.size();
     query.rows = {0};
-    if (config.head != HeadKind::kSequenceClassification) SetAllRows(&query);
+    if (!TypeOf(config.head).per_text) SetAllRows(&query);
     queries.push_back(std::move(query));
   }
   return queries;
@@ -84,7 +84,7 @@ absl::StatusOr<Comparison> CheckExport(const std::string& file, const ExportOpti
   Comparison comparison;
   const auto compare = [&](int64_t query, ConstMat ours) {
     // Start and end logits are two outputs, the columns of ours.
-    const bool two = config.head == HeadKind::kQuestionAnswering;
+    const bool two = TypeOf(config.head).outputs == 2;
     const int64_t rows = outputs[0].values.size() * (two ? 2 : 1) / ours.cols / batch.sequences;
     std::vector<float> theirs(ours.cols);
     for (int64_t r = 0; r < ours.rows; ++r) {

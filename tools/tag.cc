@@ -115,7 +115,7 @@ absl::Status Tag(TagOptions options) {
   ASSIGN_OR_RETURN(const auto predictor,
       Predictor::Create(
           *session, PredictorOptions(options.infer, "tag", {.viterbi = options.viterbi})));
-  if (session->has_named())
+  if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze tag` takes one adapter, without a name");
   if (options.viterbi.value_or(false) && !IsBio(session->config().labels)) {
     return UsageError(

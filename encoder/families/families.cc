@@ -236,8 +236,7 @@ void ReadNames(JsonFields& fields, ModelConfig* config) {
 }
 
 void ReadLabels(JsonFields& fields, ModelConfig* config) {
-  if (config->head != HeadKind::kSequenceClassification && config->head != HeadKind::kTokenTagging)
-    return;
+  if (!TypeOf(config->head).labelled) return;
   ReadNames(fields, config);
   config->problem_type = fields.String("problem_type");
 }
@@ -336,7 +335,7 @@ std::string FormatConfig(const ModelConfig& config) {
   for (size_t i = 0; i < config.labels.size(); ++i)
     names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
   if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);
-  if (config.head == HeadKind::kSequenceClassification) {
+  if (TypeOf(config.head).per_text) {
     json["problem_type"] = !config.problem_type.empty() ? config.problem_type
                            : config.labels.size() == 1  ? "regression"
                                                         : "single_label_classification";

@@ -64,6 +64,7 @@ void SetModernBertDefaults(ModelConfig* config) {
 
 void CreateModernBert(const EncoderSpec& spec, ModelConfig* config) {
   config->window = spec.window();
+  config->dropout = config->attention_dropout = 0;
   for (int i = 0; i < config->layers; ++i) config->local.push_back(i % spec.global_every() != 0);
 }
 

@@ -250,6 +250,17 @@ absl::StatusOr<Json> ReadJson(const std::string& path) {
   return ParseJson(text, path);
 }
 
+// Returns the last model folder directly in `folder`, or "".
+static std::string InnerModel(const std::string& folder) {
+  std::string last;
+  const auto names = ListDirectory(folder);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    const std::string inner = JoinPath(folder, name);
+    if (inner > last && PathExists(JoinPath(inner, "config.json"))) last = inner;
+  }
+  return last;
+}
+
 absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
   const std::string path = JoinPath(folder, "config.json");
   if (IsAdapter(folder) && !PathExists(JoinPath(folder, "model.safetensors"))) {
@@ -257,6 +268,10 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
         ": holds an adapter, not a model; `cloze merge` makes a model of it and its base");
   }
   RETURN_IF_ERROR(CheckFolder(folder));
+  if (const std::string inner = InnerModel(folder); !PathExists(path) && !inner.empty()) {
+    return Error(Exit::kNoInput, QuotePath(folder), ": holds no model, but ", QuotePath(inner),
+        " is one (a run keeps its best model from its first evaluation on)");
+  }
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(ModelConfig config, ParseConfig(json, path));
   if (config.family->causal) {

@@ -9,18 +9,37 @@ namespace cloze {
 namespace {
 
 constexpr HeadType kTypes[] = {
-    {HeadKind::kNone, "Model", "FEATURE_EXTRACTION", false, false, "", 0, false},
-    {HeadKind::kMaskedLm, "ForMaskedLM", "", true, false, "", 0, false},
-    {HeadKind::kSequenceClassification, "ForSequenceClassification", "SEQ_CLS", false, true,
-        "classifier", 0, true},
-    {HeadKind::kTokenTagging, "ForTokenClassification", "TOKEN_CLS", false, false, "classifier", 0,
-        true},
-    {HeadKind::kQuestionAnswering, "ForQuestionAnswering", "QUESTION_ANS", false, false,
-        "qa_outputs", 2, false},
-    {HeadKind::kReplacedTokens, "ForPreTraining", "", false, true, "", 1, false},
-    {HeadKind::kCausalLm, "LMHeadModel", "CAUSAL_LM", true, false, "", 0, false},
-    {HeadKind::kSequenceToSequence, "ForConditionalGeneration", "SEQ_2_SEQ_LM", true, false, "", 0,
-        false},
+    {.kind = HeadKind::kNone, .class_suffix = "Model", .peft_task = "FEATURE_EXTRACTION"},
+    {.kind = HeadKind::kMaskedLm, .class_suffix = "ForMaskedLM", .tied = true},
+    {.kind = HeadKind::kSequenceClassification,
+        .class_suffix = "ForSequenceClassification",
+        .peft_task = "SEQ_CLS",
+        .labelled = true,
+        .per_text = true,
+        .pooler = true,
+        .output = "classifier"},
+    {.kind = HeadKind::kTokenTagging,
+        .class_suffix = "ForTokenClassification",
+        .peft_task = "TOKEN_CLS",
+        .labelled = true,
+        .output = "classifier"},
+    {.kind = HeadKind::kQuestionAnswering,
+        .class_suffix = "ForQuestionAnswering",
+        .peft_task = "QUESTION_ANS",
+        .outputs = 2,
+        .output = "qa_outputs"},
+    {.kind = HeadKind::kReplacedTokens,
+        .class_suffix = "ForPreTraining",
+        .outputs = 1,
+        .pooler = true},
+    {.kind = HeadKind::kCausalLm,
+        .class_suffix = "LMHeadModel",
+        .peft_task = "CAUSAL_LM",
+        .tied = true},
+    {.kind = HeadKind::kSequenceToSequence,
+        .class_suffix = "ForConditionalGeneration",
+        .peft_task = "SEQ_2_SEQ_LM",
+        .tied = true},
 };
 
 }  // namespace
@@ -43,8 +62,13 @@ std::string Family::Name(Role role, int layer, int inner) const {
   return "";
 }
 
+int64_t ModelConfig::logits() const {
+  const HeadType& type = TypeOf(head);
+  return type.tied ? vocab : type.labelled ? static_cast<int64_t>(labels.size()) : type.outputs;
+}
+
 float ModelConfig::head_dropout() const {
-  const bool other = family->sequence_dropout_only && head != HeadKind::kSequenceClassification;
+  const bool other = family->sequence_dropout_only && !TypeOf(head).per_text;
   return classifier_dropout < 0 || other ? dropout : classifier_dropout;
 }
 

@@ -125,13 +125,15 @@ enum class HeadKind : uint8_t {
 
 struct HeadType {
   HeadKind kind;
-  const char* class_suffix;  // of the class in transformers, after the family's name
-  const char* peft_task;     // task_type of adapters; may be empty
-  bool tied;           // logits over the vocabulary, with the word embeddings as output matrix
-  bool pooler;         // the class in transformers has a dense layer before the output layer
-  const char* output;  // module name of the output layer without pooler; empty if tied
-  int outputs;         // logits per row; 0: one per label or word
-  bool dropout;        // before the output layer
+  const char* class_suffix;    // of the class in transformers, after the family's name
+  const char* peft_task = "";  // task_type of adapters; may be empty
+  // At most one is set. `tied`: a logit per word of the vocabulary, with the word embeddings as
+  // output matrix. `labelled`: a logit per label, after dropout. `outputs`: this many logits.
+  bool tied = false, labelled = false;
+  int outputs = 0;
+  bool per_text = false;    // one row of logits for each text; otherwise one for each target
+  bool pooler = false;      // the class in transformers has a dense layer before the output layer
+  const char* output = "";  // module name of the output layer without pooler; empty if tied
 };
 
 // All types, in the order of HeadKind.
@@ -237,6 +239,7 @@ struct ModelConfig : QuantizedLayers, PairConfig {
 
   // Longest sequence, special tokens included.
   int32_t max_tokens() const { return max_positions - position_offset; }
+  int64_t logits() const;      // of a row of the head; 0 without a head
   float head_dropout() const;  // before the output layer
   bool pre_norm() const { return family->pre_norm; }
   // True if the model has the module.

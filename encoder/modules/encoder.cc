@@ -27,7 +27,7 @@ Pass SourcePass(const Pass& pass, const SplitBatch& split) {
 
 Encoder::Encoder(ParamStore* store, const ModelConfig& config)
     : config_(config), pre_(config.pre_norm()),
-      mean_(config.mean_pooling && config.head == HeadKind::kSequenceClassification) {
+      mean_(config.mean_pooling && TypeOf(config.head).per_text) {
   const int64_t embedding = config.embedding_size();
   const auto table = [&](Role role, int64_t rows) {
     return store->AddMatrix(config.Key(role, -1).Of(Part::kWeight), rows, embedding);

@@ -45,9 +45,7 @@ Head::Head(ParamStore* store, const ModelConfig& config, ParamId word_embeddings
   const int64_t hidden = config.hidden;
   const auto key = [&](Role role) { return config.Key(role, config.layers); };
   const ParamId first = store->size();
-  labels_ = type_.tied          ? config.vocab
-            : type_.outputs > 0 ? type_.outputs
-                                : static_cast<int64_t>(config.labels.size());
+  labels_ = config.logits();
   layout_ = LayoutOf(config);
   if (type_.tied) width_ = config.embedding_size();
   if (has_dense()) {
@@ -90,7 +88,7 @@ void Head::AddCrf(ParamStore* store) {
 }
 
 DropoutSite Head::Site(const Pass& pass, DropoutPlace place) const {
-  return pass.Site(type_.dropout ? config_.head_dropout() : 0, DropoutSiteId(place));
+  return pass.Site(type_.labelled ? config_.head_dropout() : 0, DropoutSiteId(place));
 }
 
 Head::Transformed Head::Transform(const Pass& pass, ConstMat hidden) const {

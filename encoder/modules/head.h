@@ -58,7 +58,7 @@ class Head {
   void AddCrf(ParamStore* store);
   bool has_dense() const { return layout_.dense.has_value(); }
   bool drops_input() const {
-    return has_dense() && type_.dropout && config_.family->dropout_before_pooler;
+    return has_dense() && type_.labelled && config_.family->dropout_before_pooler;
   }
   // `pass` is narrowed to the targets.
   Transformed Transform(const Pass& pass, ConstMat hidden) const;

@@ -312,8 +312,9 @@ class Exporter {
 
   void Head(const Value& hidden, OnnxPool pool) {
     if (config_.head == HeadKind::kNone) return Encoder(hidden, pool);
-    const bool text = config_.head == HeadKind::kSequenceClassification;
-    Value x = !text ? hidden : config_.mean_pooling ? Mean(hidden) : First(hidden);
+    Value x = !TypeOf(config_.head).per_text ? hidden
+              : config_.mean_pooling         ? Mean(hidden)
+                                             : First(hidden);
     const int layer = config_.layers;
     const HeadLayout layout = LayoutOf(config_);
     if (layout.dense.has_value())
@@ -337,20 +338,20 @@ class Exporter {
     const Value product = Binary("MatMul", x, Weight(Find(output, layer, Part::kWeight), true));
     const Value bias = Vector(Find(output, layer, Part::kBias));
     const int64_t labels = model_.head().labels();
-    if (config_.head == HeadKind::kQuestionAnswering) {
+    if (TypeOf(config_.head).outputs == 2) {
       const auto [start, end] = graph_.Halve(Binary("Add", product, bias), 1, "starts", "ends");
       for (const auto& [name, part] : {std::pair("start_logits", start), {"end_logits", end}})
         graph_.Output(
             graph_.Add("Squeeze", {part, graph_.Integers({2})}, {}, name), {kBatch, kLength});
       return;
     }
-    if (config_.head == HeadKind::kReplacedTokens) {
+    if (TypeOf(config_.head).outputs == 1) {
       logits =
           graph_.Add("Squeeze", {Binary("Add", product, bias), graph_.Integers({2})}, {}, "logits");
       return graph_.Output(logits, {kBatch, kLength});
     }
     logits = graph_.Add("Add", {product, bias}, {}, "logits");
-    if (config_.head == HeadKind::kSequenceClassification) {
+    if (TypeOf(config_.head).per_text) {
       graph_.Output(logits, {kBatch, labels});
     } else {
       graph_.Output(logits, {kBatch, kLength, labels});

@@ -238,9 +238,7 @@ absl::Status Session::InOrder(absl::Span<const Query> queries, bool hidden,
     absl::FunctionRef<void(int64_t, ConstMat)> f) {
   const auto rows = [&](int64_t i) { return (hidden ? queries[i].ids : queries[i].rows).size(); };
   const auto size = [&](int64_t i) -> int64_t {
-    return rows(i) * (hidden                          ? config().hidden
-                         : TypeOf(config().head).tied ? config().vocab
-                                                      : config(queries[i].adapter).labels.size());
+    return rows(i) * (hidden ? config().hidden : config(queries[i].adapter).logits());
   };
   for (int64_t begin = 0, end, n = queries.size(); begin < n; begin = end) {
     int64_t sum = size(begin);

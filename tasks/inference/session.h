@@ -75,7 +75,7 @@ class Session {
     return Resolve(adapter) < 0 ? model_->config() : configs_[Resolve(adapter)];
   }
   // True if queries can name adapters.
-  bool has_named() const { return !adapters_.empty(); }
+  bool has_adapters_beside() const { return !adapters_.empty(); }
   // Returns the number of an adapter for queries; for "" that of queries that name none. kData when
   // there is no such adapter, or the base needs one.
   absl::StatusOr<int> AdapterNamed(const std::string& name) const;

@@ -17,10 +17,12 @@ namespace {
 
 constexpr int64_t kMegabyte = 1000000, kFloat = sizeof(float);
 constexpr int64_t kRows = 64;  // passes are padded to multiples of it
-// Measured with oneDNN 2.6: the program with its libraries, kernels per number of rows, scratch of
-// products per thread, a token of the vocabulary with its lookup, a token of a prefetched batch.
-constexpr int64_t kProgram = 40 * kMegabyte, kKernels = 200000, kProductScratch = 2 * kMegabyte,
-                  kVocabToken = 300, kBatchToken = 64;
+// Bytes, measured with oneDNN 2.6.
+constexpr int64_t kProgram = 40 * kMegabyte;        // the program and its libraries
+constexpr int64_t kKernels = 200000;                // kernels generated for a number of rows
+constexpr int64_t kProductScratch = 2 * kMegabyte;  // of matrix products, for a thread
+constexpr int64_t kVocabToken = 300;                // a token of the vocabulary, with its lookup
+constexpr int64_t kBatchToken = 64;                 // a token of a prefetched batch
 
 constexpr int64_t kDryRows = 1 << 20;  // most tokens of a batch that is built for a dry run
 
@@ -43,8 +45,6 @@ Batch BatchOf(
   }
   if (averages) batch.pieces.resize(rows);
   batch.targets.resize(targets);
-  if (config.head == HeadKind::kSequenceClassification)
-    batch.values.resize(targets * config.labels.size());
   return batch;
 }
 
@@ -83,7 +83,8 @@ int64_t MostTokens(const TaskSpec& spec, const Task& task) {
 int64_t MemoryPlan::MostPasses(int64_t micro_tokens) const {
   const int64_t tokens = MostTokens(), longest = task_->max_tokens();
   if (tokens <= micro_tokens) return 1;
-  // All but the last have no room for a longest sequence, any two consecutive ones exceed a pass.
+  // Each pass but the last holds more than micro_tokens - longest tokens, and two consecutive
+  // passes hold more than micro_tokens.
   return 1 + std::min((tokens - 1) / std::max<int64_t>(micro_tokens - longest + 1, 1),
                  2 * tokens / micro_tokens);
 }

@@ -54,10 +54,7 @@ absl::StatusOr<ModelConfig> EncoderConfig(const LoadedSpec& loaded, const Tokeni
     config.vocab = tokenizer.vocab_size();
     config.SetPad(std::max(tokenizer.special().pad, 0));
     config.end_id = tokenizer.special().sep;
-    const bool modern = model.encoder().architecture() == EncoderSpec::MODERN;
-    config.dropout = modern && !model.has_dropout() ? 0 : model.dropout();
-    config.attention_dropout =
-        modern && !model.has_attention_dropout() ? 0 : model.attention_dropout();
+    SetDropout(model, &config);
     return WithDecoder(loaded, tokenizer, config);
   }
   auto config_or = LoadConfig(model.start_from());

@@ -43,9 +43,9 @@ absl::StatusOr<ModelConfig> ConfigOf(const Options& o, HeadKind head) {
   config.vocab = o.vocab > 0 ? o.vocab : 30522;
   config.SetPad(0);
   config.head = head;
-  config.pooler = head == HeadKind::kSequenceClassification;
+  config.pooler = TypeOf(head).pooler;
   config.labels.clear();
-  if (head == HeadKind::kSequenceClassification) config.labels = {"0", "1"};
+  if (TypeOf(head).per_text) config.labels = {"0", "1"};
   if (head == HeadKind::kTokenTagging)
     config.labels = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
   return config;
@@ -68,17 +68,10 @@ double ForwardFlop(const ModelConfig& c, const std::vector<int64_t>& lengths, do
                         (tokens - rows) * after_attention;
   const double embedding = c.projects_embeddings() ? tokens * c.embedding_size() * hidden : 0;
   const double encoder = 2 * (embedding + linear) + 4.0 * pairs * hidden;
-  switch (c.head) {
-    case HeadKind::kMaskedLm: return encoder + 2 * rows * c.embedding_size() * (hidden + c.vocab);
-    case HeadKind::kCausalLm:
-    case HeadKind::kSequenceToSequence: return encoder + 2 * rows * hidden * c.vocab;
-    case HeadKind::kSequenceClassification: return encoder + 2 * rows * hidden * hidden;
-    case HeadKind::kTokenTagging:
-    case HeadKind::kQuestionAnswering:
-    case HeadKind::kReplacedTokens:
-    case HeadKind::kNone: break;
-  }
-  return encoder;
+  if (c.head == HeadKind::kNone) return encoder;
+  const double width = TypeOf(c.head).tied ? c.embedding_size() : hidden,
+               dense = LayoutOf(c).dense.has_value() ? hidden : 0;
+  return encoder + 2 * rows * width * (dense + static_cast<double>(c.logits()));
 }
 
 std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t length, int vocab) {
