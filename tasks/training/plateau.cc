@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "tasks/task.h"
 
 namespace cloze {
 
@@ -16,17 +17,20 @@ double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps) {
   return std::min(1.0, std::max({0.1, 2.0 * warmup, least}));
 }
 
-std::string PlateauNote(double loss, double chance, bool pretrains) {
+std::string PlateauNote(double loss, double chance, const TaskSpec& spec) {
   if (!(loss >= 0.97 * chance)) return "";
+  const bool labels = !MakeTask(spec)->pretrains(), masks = spec.has_masked_lm();
   return absl::StrFormat(
-      "note: the loss is %.4g, and %.4g is reached by knowing only how frequent each %s is: the "
-      "model does not use its input yet. If it stays there: %s",
-      loss, chance, pretrains ? "token" : "label",
-      pretrains
-          ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
-            "model.encoder.query_key_start: 2 (not MODERN or GPT2), or make more and smaller steps"
-          : "lower optimizer.learning_rate by three to ten (raise it if it is below 1e-5), "
-            "raise schedule.warmup_share, or train for more steps");
+      "note: the loss is %.4g; a model that ignores its input reaches %.4g. If the loss stays "
+      "there: %s",
+      loss, chance,
+      loss > 1.15 * chance ? "raise optimizer.learning_rate (lower it if the loss rises), or train "
+                             "for more steps"
+      : labels ? "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below "
+                 "1e-5), raise schedule.warmup_share, or train for more steps"
+      : masks  ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "
+                 "model.encoder.query_key_start: 2 (not MODERN), or take more and smaller steps"
+               : "take more and smaller steps");
 }
 
 }  // namespace cloze

@@ -13,9 +13,9 @@ namespace cloze {
 // than 20 steps. `total_steps`: 0 if the run is timed.
 double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps);
 
-// Returns a note with remedies if `loss`, the mean of the last steps, is still at least 97 % of
-// `chance` (Task::ChanceLoss), else "".
-std::string PlateauNote(double loss, double chance, bool pretrains);
+// Returns a note with remedies if `loss`, the mean of the last steps, is at least 97 % of `chance`
+// (Task::ChanceLoss); else "".
+std::string PlateauNote(double loss, double chance, const TaskSpec& spec);
 
 }  // namespace cloze
 

@@ -199,7 +199,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
     RETURN_IF_ERROR(Step(*data, waited));
     const double before = pace_->done();
     pace_->Advance(state_.step());
-    if (!Apart()) learner_->AverageRanks();
+    if (!BetweenAverages()) learner_->AverageRanks();
     RETURN_IF_ERROR(NoteIfNotLearning(before));
     state_.set_evaluation_due(
         setup_.validation.has_value() && (pace_->over() || pace_->Due(evaluate_every_)));
@@ -224,10 +224,10 @@ void Trainer::Synchronize() {
   double now[] = {ranks().first() ? options_.clock() : 0,
       options_.stop != nullptr && *options_.stop ? 1.0 : 0.0};
   ranks().Sum(absl::MakeSpan(now));
-  seconds_ = now[0], stopped_ = now[1] > 0 && !Apart();
+  seconds_ = now[0], stopped_ = now[1] > 0 && !BetweenAverages();
 }
 
-bool Trainer::Apart() const {
+bool Trainer::BetweenAverages() const {
   return state_.step() % spec_.distributed().local_steps() != 0 && !pace_->over();
 }
 
@@ -263,8 +263,7 @@ absl::Status Trainer::NoteIfNotLearning(double before) {
   const double when = PlateauCheckAt(spec_.schedule(), pace_->total_steps());
   if (before >= when || pace_->done() < when) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double chance, setup_.task->ChanceLoss(setup_.train->store));
-  const std::string note =
-      PlateauNote(progress_->smoothed_loss(), chance, setup_.task->pretrains());
+  const std::string note = PlateauNote(progress_->smoothed_loss(), chance, spec_);
   if (!note.empty()) progress_->Note(note);
   return absl::OkStatus();
 }
@@ -345,7 +344,8 @@ absl::Status Trainer::Save() {
 }
 
 absl::Status Trainer::WriteState(const std::string& folder) {
-  RETURN_IF_ERROR(learner_->WriteModel(folder, folder, {}));  // its name changes, not its place
+  // The folder will be renamed where it is, so relative paths in it stay valid.
+  RETURN_IF_ERROR(learner_->WriteModel(folder, folder, {}));
   RETURN_IF_ERROR(learner_->moments().Write(JoinPath(folder, kMomentsName)));
   state_.set_total_steps(pace_->total_steps());
   state_.set_seconds(pace_->Seconds());
@@ -354,7 +354,7 @@ absl::Status Trainer::WriteState(const std::string& folder) {
 }
 
 absl::Status Trainer::SaveBefore(const absl::Status& error) {
-  const absl::Status saved = Apart() ? absl::OkStatus() : Save();
+  const absl::Status saved = BetweenAverages() ? absl::OkStatus() : Save();
   return saved.ok() ? error : Error(ExitOf(error), error.message(), "\n", saved.message());
 }
 

@@ -80,7 +80,7 @@ class Trainer {
   absl::Status Fork();
 
   // True between two averages of distributed.local_steps, when no checkpoint can be written.
-  bool Apart() const;
+  bool BetweenAverages() const;
   // Sets the time, from the clock of rank 0, and whether to stop, which any rank may ask for.
   void Synchronize();
   // `waited`: seconds that the step waited for its data.
