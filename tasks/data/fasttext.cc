@@ -1,6 +1,9 @@
-// FASTTEXT files: lines of labels and a text, as https://fasttext.cc reads them:
+// FASTTEXT files: lines of a text with labels before it, behind it or in it, as https://fasttext.cc
+// reads them:
 // __label__delivery __label__urgent the box was torn
-#include "absl/strings/match.h"
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/format.h"
 
@@ -20,20 +23,24 @@ class FastTextReader : public FileReader {
     } while (IsBlank(line_));
     row->line = lines_.line_number();
     std::vector<std::string> labels;
-    absl::string_view rest = Trimmed(line_);
-    while (absl::ConsumePrefix(&rest, kPrefix)) {
+    std::string text;
+    for (absl::string_view rest = Trimmed(line_); !rest.empty();) {
+      if (!absl::ConsumePrefix(&rest, kPrefix)) {
+        const size_t end = rest.find(absl::StrCat(" ", kPrefix));
+        absl::StrAppend(&text, text.empty() ? "" : " ", rest.substr(0, end));
+        rest = Trimmed(rest.substr(std::min(end, rest.size())));
+        continue;
+      }
       labels.emplace_back(rest.substr(0, rest.find_first_of(" \t")));
       rest = Trimmed(rest.substr(labels.back().size()));
       if (labels.back().empty()) return Fail(row->line, "an empty label: expected __label__NAME");
     }
     if (wanted_.labels == Labels::kRequired && labels.size() != 1) {
-      return Fail(row->line, labels.size(), " labels at the beginning of the line: expected ",
+      return Fail(row->line, labels.size(), " labels in the line: expected ",
           labels.empty() ? "__label__NAME TEXT (set format if it is no fastText file)"
                          : "one (kind: MULTI_LABEL learns several)");
     }
-    if (absl::StrContains(rest, absl::StrCat(" ", kPrefix)))
-      return Fail(row->line, "a label inside the text: expected all labels before it");
-    row->values = {std::string(rest)};
+    row->values = {std::move(text)};
     if (wanted_.labels == Labels::kRequired) row->values.push_back(labels[0]);
     if (wanted_.labels == Labels::kSeveral) row->values.emplace_back(), row->list = labels;
     return true;
