@@ -140,7 +140,10 @@ absl::Status AnswerWriter::WriteJson(
   }
   if (answer.contains("error") && record.line > 0 && names.empty())
     add("line", absl::StrCat(record.line));
-  const std::vector<std::string> taken = names;
+  for (const std::string& name : names)
+    if (answer.contains(name) && !absl::c_linear_search(input_, name)) input_.push_back(name);
+  std::vector<std::string> taken = names;
+  taken.insert(taken.end(), input_.begin(), input_.end());
   for (const auto& [name, value] : answer.items()) {
     if (Repeats(name)) continue;
     add(NameBeside(taken, name), ToJsonLine(value));
@@ -181,6 +184,15 @@ absl::Status AnswerWriter::WriteCells(
   };
   absl::Status filled = fill(input, input_, 0);
   filled.Update(fill(answer, answer_, input_.size()));
+  if (format_ == "tsv") {
+    for (std::string& cell : row) {
+      if (cell.find_first_of("\t\r\n") == std::string::npos) continue;
+      filled.Update(Error(Exit::kData, "\"", Quote(cell),
+          "\" has a tab or a line end, for which TSV has no place (use --format csv)"));
+      absl::c_replace_if(
+          cell, [](char c) { return c == '\t' || c == '\r' || c == '\n'; }, ' ');
+    }
+  }
   if (!errors_) RETURN_IF_ERROR(filled);
   unplaced_ += !filled.ok();
   if (errors_) row.push_back(filled.ok() ? error : std::string(filled.message()));
@@ -192,11 +204,6 @@ absl::Status AnswerWriter::WriteRow(const std::vector<std::string>& cells) {
     const std::string row = absl::StrJoin(cells, ",",
         [](std::string* out, const std::string& cell) { absl::StrAppend(out, CsvCell(cell)); });
     return writer_->Write(row.empty() ? "\"\"" : row);
-  }
-  for (const std::string& cell : cells) {
-    if (cell.find_first_of("\t\r\n") == std::string::npos) continue;
-    return Error(Exit::kData, "\"", Quote(cell),
-        "\" has a tab or a line end, for which TSV has no place (use --format csv)");
   }
   return writer_->Write(absl::StrJoin(cells, "\t"));
 }

@@ -22,7 +22,8 @@ std::string JsonWithId(const Record& record, const OrderedJson& answer);
 //   jsonl: the input's columns or members, then the answer's
 //   table: the tokens of fill-mask as tables for a terminal
 //   csv (RFC 4180), tsv: a header; the input's columns, then the answer's
-// A member of the answer whose name the input has already becomes "predicted_<name>".
+// A member of the answer whose name the input has already becomes "predicted_<name>"; in jsonl,
+// from the first line on that has it.
 class AnswerWriter {
  public:
   // `writer` must outlive this.
@@ -56,8 +57,9 @@ class AnswerWriter {
   bool errors_;
   std::string separator_;
   LineWriter* writer_;
-  std::vector<std::string> input_, answer_;  // names of columns, after the header is written
-  bool header_ = false;                      // true after the header is written
+  // Names of columns, after the header is written; jsonl: input_ has names that answers share.
+  std::vector<std::string> input_, answer_;
+  bool header_ = false;  // true after the header is written
   int64_t unplaced_ = 0;
   std::vector<std::pair<Cells, std::string>> waiting_;  // rows with an error before the header
 };

@@ -31,9 +31,9 @@ ModelInput InputOf(const Session& session, const EncodeOptions& options) {
 
 // Records as queries, up to one that ends the command.
 struct EncodedRecords {
-  std::vector<Query> queries;  // of those that are right
-  std::vector<bool> wrong;     // of each record
-  absl::Status end;            // the error of the record after the last one
+  std::vector<Query> queries;        // of those that are right
+  std::vector<absl::Status> status;  // of each record
+  absl::Status end;                  // the error of the record after the last one
 };
 
 EncodedRecords EncodeRecords(
@@ -55,40 +55,43 @@ EncodedRecords EncodeRecords(
       encoded.end = status;
       break;
     }
-    encoded.wrong.push_back(!status.ok());
-    if (status.ok()) continue;
-    std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
-    ++options.failed;
+    options.failed += !status.ok();
+    if (!status.ok()) std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
+    encoded.status.push_back(std::move(status));
   }
   return encoded;
 }
 
-// Receives record, its number, layer, hidden [tokens, hidden].
-using Layer = std::function<absl::Status(const Record&, int64_t, int, ConstMat)>;
+// Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error and a
+// row of zeros.
+using Layer =
+    std::function<absl::Status(const Record&, const absl::Status& wrong, int64_t, int, ConstMat)>;
 
-// Calls f for each layer, or the last layer, of each record, in order; for a wrong record with a
-// row of zeros. `number` is that of the first record.
+// Calls f for each layer, or the last layer, of each record, in order. `number` is that of the
+// first record.
 absl::Status PassHidden(Session& session, absl::Span<const Record> records,
     const EncodedRecords& encoded, bool all_layers, int64_t number, const Layer& f) {
   const std::vector<float> zeros(session.config().hidden);
   absl::Status status;
   size_t next = 0;  // record
   const auto pass_wrong = [&] {
-    for (; next < encoded.wrong.size() && encoded.wrong[next]; ++next) {
-      if (status.ok())
-        status = f(records[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
+    for (; next < encoded.status.size() && !encoded.status[next].ok(); ++next) {
+      if (status.ok()) {
+        status = f(records[next], encoded.status[next], number + next, 0,
+            View(zeros.data(), 1, zeros.size()));
+      }
     }
   };
   if (all_layers) {
     RETURN_IF_ERROR(
         session.Hidden(encoded.queries, false, [&](int64_t i, int layer, ConstMat hidden) {
-          if (status.ok()) status = f(records[i], number + i, layer, hidden);
+          if (status.ok()) status = f(records[i], {}, number + i, layer, hidden);
         }));
     return status;
   }
   RETURN_IF_ERROR(session.Hidden(encoded.queries, true, [&](int64_t, int layer, ConstMat hidden) {
     pass_wrong();
-    if (status.ok()) status = f(records[next], number + next, layer, hidden);
+    if (status.ok()) status = f(records[next], {}, number + next, layer, hidden);
     ++next;
   }));
   pass_wrong();
@@ -117,7 +120,8 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
 absl::Status WriteTensors(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
-  const auto add = [&](const Record&, int64_t number, int layer, ConstMat hidden) {
+  const auto add = [&](const Record&, const absl::Status&, int64_t number, int layer,
+                       ConstMat hidden) {
     const std::string name =
         options.all_layers ? absl::StrCat(number, ".", layer) : absl::StrCat(number);
     if (options.pool != "none")
@@ -140,8 +144,8 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
-  RETURN_IF_ERROR(
-      ForEachHidden(options, session, [&](const Record& record, int64_t, int, ConstMat hidden) {
+  RETURN_IF_ERROR(ForEachHidden(options, session,
+      [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
         ids.push_back(record.id.empty() ? "null" : record.id);
         return out.Add(
             "vectors", {1, hidden.cols}, Pooled(hidden, options.pool, options.normalize));
@@ -162,8 +166,8 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
     return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
       const std::string blank(kHeader, ' ');
       RETURN_IF_ERROR(WriteAll(fd, out, blank.data(), kHeader));
-      RETURN_IF_ERROR(
-          ForEachHidden(options, session, [&](const Record& record, int64_t, int, ConstMat hidden) {
+      RETURN_IF_ERROR(ForEachHidden(options, session,
+          [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
             ids.push_back(record.id.empty() ? "null" : record.id);
             const std::vector<float> v = Pooled(hidden, options.pool, options.normalize);
             return WriteAll(fd, out, v.data(), static_cast<int64_t>(v.size() * sizeof(float)));
@@ -187,8 +191,14 @@ absl::Status WriteNpy(EncodeOptions& options, Session& session) {
 // JSON lines on standard output.
 absl::Status PrintVectors(EncodeOptions& options, Session& session) {
   LineWriter writer;
-  return ForEachHidden(
-      options, session, [&](const Record& record, int64_t number, int, ConstMat hidden) {
+  return ForEachHidden(options, session,
+      [&](const Record& record, const absl::Status& wrong, int64_t number, int, ConstMat hidden) {
+        if (!wrong.ok()) {
+          const OrderedJson answer = {
+              {"line", record.line}, {"error", std::string(wrong.message())}};
+          RETURN_IF_ERROR(writer.Write(JsonWithId(record, answer)));
+          return writer.Flush();
+        }
         OrderedJson vector = OrderedJson::array();
         for (const float x : Pooled(hidden, options.pool, options.normalize))
           vector.push_back(Decimal(x));
@@ -243,8 +253,8 @@ absl::Status Encode(EncodeOptions options) {
                   : matrix ? WriteMatrix(options, *session)
                            : WriteTensors(options, *session));
   if (options.failed == 0) return absl::OkStatus();
-  return Error(Exit::kData, QuoteInput(input.path), ": ", Counted(options.failed, "wrong line"),
-      ", whose vectors are zero");
+  return Error(Exit::kData, QuoteInput(input.path), ": ", Counted(options.failed, "invalid line"),
+      print ? " (see \"error\" in the answers)" : ", whose vectors are zero");
 }
 
 }  // namespace

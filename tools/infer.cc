@@ -20,8 +20,12 @@ absl::Status ReportProblems(
   ReportCut(predictor.cut());
   const int64_t wrong = predictor.failed() + unplaced;
   if (wrong == 0) return absl::OkStatus();
-  return Error(Exit::kData, QuoteInput(options.input.path), ": ", Counted(wrong, "wrong line"),
-      ", which the answers name");
+  return Error(Exit::kData, QuoteInput(options.input.path), ": ", Counted(wrong, "invalid line"),
+      " (see \"error\" in the answers)");
+}
+
+AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
+  return AnswerWriter(options.format, options.on_error == "line", writer, options.label_separator);
 }
 
 }  // namespace
@@ -130,6 +134,9 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   input.vocab_size = session->config().vocab;
   input.skip_bad = options->on_error == "line";
   if (input.format.empty() && FormatByExtension(input.path).empty()) input.format = options->format;
+  if (UnpackedName(options->out) != options->out)
+    return UsageError(absl::StrCat("--out ", Quote(options->out), ": expected a name without .gz, ",
+        ".xz or .zst (answers are not compressed; --out - | gzip does it)"));
   const std::string out = FormatByExtension(options->out);
   if (options->format.empty() && (out == "csv" || out == "tsv")) options->format = out;
   input.keep = !options->format.empty();
@@ -144,8 +151,7 @@ absl::StatusOr<DataSpec> TrainingData(
     const std::string& folder, const ModelConfig& config, std::string* label_separator) {
   if (const std::string path = SpecOfRun(folder); !path.empty()) {
     ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
-    DataSpec data =
-        loaded.spec.validation().files().empty() ? loaded.spec.train() : loaded.spec.validation();
+    DataSpec data = loaded.spec.train();
     data.clear_max_examples();
     data.clear_share();
     data.clear_leave_out();
@@ -203,10 +209,6 @@ Predictor::Options PredictorOptions(
       .source = QuoteInput(options.input.path),
       .decode = decode,
       .keep_going = options.on_error == "line"};
-}
-
-AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
-  return AnswerWriter(options.format, options.on_error == "line", writer, options.label_separator);
 }
 
 absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {

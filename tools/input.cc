@@ -156,6 +156,15 @@ bool IsConllu(const std::string& line) {
          (absl::StartsWith(line, "1\t") && absl::c_count(line, '\t') == 9);
 }
 
+// True for a word and its tag, such as O or B-PER.
+bool IsConllWord(const std::string& line) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos || line.find_first_of(" \t", tab + 1) != std::string::npos)
+    return false;
+  const std::string tag = line.substr(tab + 1);
+  return tag == "O" || (tag.size() > 2 && tag[1] == '-' && absl::StrContains("BIES", tag[0]));
+}
+
 }  // namespace
 
 std::string FormatByExtension(const std::string& path) {
@@ -289,6 +298,8 @@ absl::Status InputReader::CheckPlainText(const std::string& line) const {
     format = "jsonl";
   } else if (IsConllu(line)) {
     format = "conllu";
+  } else if (IsConllWord(line)) {
+    format = "conll";
   }
   if (format.empty()) return absl::OkStatus();
   return Error(Exit::kData, QuotePath(lines_->path()), ":", lines_->line_number(), ": looks like ",
@@ -335,7 +346,7 @@ void InputReader::WarnUnlessUtf8(const Record& record) {
   for (const std::string* text : {&record.text, &record.text_pair}) {
     const std::string note = NotUtf8(path, record.line, *text);
     if (note.empty()) continue;
-    std::fprintf(stderr, "cloze: %s\n", note.c_str());
+    std::fprintf(stderr, "cloze: warning: %s; other bytes are read as U+FFFD\n", note.c_str());
     warned_ = true;
     return;
   }

@@ -63,7 +63,11 @@ absl::Status LineWriter::Flush() {
 absl::Status CheckOutput(const std::string& out, bool force) {
   std::error_code ignored;
   const auto status = std::filesystem::symlink_status(out, ignored);  // a link to nothing exists
-  if (!std::filesystem::exists(status)) return absl::OkStatus();
+  if (!std::filesystem::exists(status)) {
+    if (IsDirectory(DirectoryOf(out))) return absl::OkStatus();
+    return Error(
+        Exit::kCannotCreate, QuotePath(out), ": no directory ", QuotePath(DirectoryOf(out)));
+  }
   if (!std::filesystem::is_regular_file(out, ignored))
     return Error(Exit::kCannotCreate, QuotePath(out), ": is not a file that can be replaced");
   if (force) return absl::OkStatus();

@@ -98,6 +98,29 @@ absl::Status PrintRows(const std::vector<Row>& rows) {
   return WriteStdout(text);
 }
 
+OrderedJson PlanJson(const RunPlan& plan) {
+  const TrainingNeed& need = plan.need;
+  OrderedJson json = {{"parameters", plan.parameters.all}, {"trained", plan.parameters.trained},
+      {"compute", NameOf(plan.compute)}, {"micro_tokens", plan.micro_tokens},
+      {"memory_bytes",
+          {{"weights", need.weights}, {"optimizer", need.optimizer}, {"packed", need.packed},
+              {"activations", need.activations}, {"scratch", need.scratch}, {"other", need.other},
+              {"total", need.total()}, {"free", plan.limit}}},
+      {"fits", plan.fits.ok()}};
+  if (!plan.fits.ok()) return json;
+  const auto data = [](const DataEstimate& estimate) -> OrderedJson {
+    return {{"sequences", estimate.sequences}, {"tokens", estimate.tokens}};
+  };
+  json["train"] = data(plan.train);
+  json["validation"] = data(plan.validation);
+  json["steps"] = plan.steps;
+  json["tokens"] = plan.tokens;
+  json["evaluations"] = plan.evaluations;
+  json["tokens_per_second"] = plan.tokens_per_second;
+  json["seconds"] = plan.train_seconds + (plan.timed ? 0 : plan.evaluation_seconds);
+  return json;
+}
+
 // "10Gb" and "500Mb" are bits per second; "": no limit.
 absl::StatusOr<double> BitsPerSecond(absl::string_view text) {
   absl::string_view number = text;
@@ -119,6 +142,10 @@ absl::Status PrintPlan(
   PlanOptions how = {.scratch = scratch.path(), .stop = stop, .ranks = options.ranks};
   ASSIGN_OR_RETURN(how.network, BitsPerSecond(options.network));
   ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(loaded, how));
+  if (options.json) {
+    RETURN_IF_ERROR(WriteStdout(ToJsonLine(PlanJson(plan)) + "\n"));
+    return plan.fits;
+  }
   RETURN_IF_ERROR(PrintRows(MemoryRows(loaded.spec, plan)));
   RETURN_IF_ERROR(plan.fits);
   return PrintRows(TimeRows(plan, options, loaded.spec.repeat()));

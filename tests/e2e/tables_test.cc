@@ -83,8 +83,13 @@ TEST_F(TablesTest, CsvInCsvOut) {
   EXPECT_EQ(first["label"], "pos");
   const RunResult members = Run("predict --model run --format jsonl new.csv");
   EXPECT_THAT(members.out, StartsWith(R"({"id": "007", "subject": "a great\nfilm", "score": )"));
-  EXPECT_THAT(Run("predict --model run --format tsv new.csv").err,
-      HasSubstr("new.csv:2: \"a great\\u{A}film\" has a tab or a line end"));
+  const std::string tsv = "predict --model run --format tsv new.csv";
+  EXPECT_THAT(Run(tsv).err, HasSubstr("new.csv:2: \"a great\\u{A}film\" has a tab or a line end"));
+  const RunResult rows = Run(tsv + " --on-error line");
+  EXPECT_EQ(rows.exit, 65);
+  EXPECT_THAT(rows.out, HasSubstr("\n007\ta great film\t"));
+  EXPECT_THAT(rows.out, HasSubstr("\n8\ta dull movie\t"));
+  EXPECT_THAT(rows.out, HasSubstr("has a tab or a line end"));
 }
 
 TEST_F(TablesTest, AFolderWithoutASpecKnowsItsColumns) {
@@ -117,7 +122,8 @@ TEST_F(TablesTest, JsonLinesKeepTheirBytes) {
   ASSERT_EQ(r.exit, 0) << r.err;
   EXPECT_THAT(r.out,
       StartsWith(R"({"subject":"a great film","n":1.50,"label":null, "predicted_label": "pos")"));
-  EXPECT_THAT(r.out, HasSubstr(R"({"n":2e3,"subject":"a dull movie", "label": "neg")"));
+  // The name of the first line stays.
+  EXPECT_THAT(r.out, HasSubstr(R"({"n":2e3,"subject":"a dull movie", "predicted_label": "neg")"));
   const RunResult table = Run("predict --model run --input-format jsonl --format csv", lines);
   EXPECT_THAT(
       table.out, StartsWith("subject,n,label,predicted_label,score\na great film,1.5,,pos,"));
@@ -125,8 +131,9 @@ TEST_F(TablesTest, JsonLinesKeepTheirBytes) {
 
 // What is not plain text is never read as lines without being asked for.
 TEST_F(TablesTest, TablesAreNoTexts) {
-  for (const std::string& input : {std::string("id,subject\\n1,a film\\n"),
-           std::string(R"({"subject": "a film"}\n)"), std::string("# sent_id = 1\\n")}) {
+  for (const std::string& input :
+      {std::string("id,subject\\n1,a film\\n"), std::string(R"({"subject": "a film"}\n)"),
+          std::string("# sent_id = 1\\n"), std::string("film\\tB-X\\n")}) {
     const RunResult r = Run("predict --model run", input);
     EXPECT_EQ(r.exit, 65) << input;
     EXPECT_THAT(r.err, HasSubstr("standard input:1: looks like "));
@@ -142,7 +149,7 @@ TEST_F(TablesTest, WrongLinesCanBeAnswered) {
   EXPECT_THAT(r.out, StartsWith("subject,k,label,score,error\n,,,,"));
   EXPECT_THAT(r.out, HasSubstr("\na great film,1,pos,"));
   EXPECT_THAT(r.out, HasSubstr("bad.csv:4: 3 columns: expected 2"));
-  EXPECT_THAT(r.err, HasSubstr("2 wrong lines"));
+  EXPECT_THAT(r.err, HasSubstr("2 invalid lines"));
   const RunResult lines = Run("predict --model run --input-format jsonl --on-error line",
       R"({"id": 2, "text": 5}\n{\n{"id": 3, "text": "a great film"}\n)");
   EXPECT_EQ(lines.exit, 65);
@@ -162,7 +169,7 @@ TEST_F(TablesTest, MembersWithoutAColumnAreErrorsOfTheirRow) {
   EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 4) << r.out;
   EXPECT_THAT(r.out, HasSubstr("\na film,"));
   EXPECT_THAT(r.out, HasSubstr("member \"\"k\"\": not in the first line"));
-  EXPECT_THAT(r.err, HasSubstr("1 wrong line"));
+  EXPECT_THAT(r.err, HasSubstr("1 invalid line"));
 }
 
 TEST_F(TablesTest, ATableWithoutRowsKeepsItsHeader) {
@@ -305,6 +312,26 @@ TEST_F(TablesTest, EncodesOneMatrix) {
   ASSERT_EQ(rows.size(), 3 * 64);
   EXPECT_EQ(rows.substr(64, 64), std::string(64, '\0'));
   EXPECT_EQ(rows.substr(0, 64), rows.substr(128, 64));
+  const RunResult printed = Run("encode --model run --input-format jsonl --on-error line --out -",
+      R"({"text": "a film"}\n{}\n)");
+  EXPECT_EQ(printed.exit, 65);
+  EXPECT_THAT(printed.out, HasSubstr("\n{\"line\": 2, \"error\": \"standard input:2: "));
+}
+
+TEST_F(TablesTest, NamesOfOutputsAreChecked) {
+  const std::string predict = "predict --model run --out ";
+  EXPECT_THAT(Run(predict + "a.csv.gz", "a film\\n").err, HasSubstr("expected a name without .gz"));
+  const RunResult r = Run(predict + "none/a.csv", "a film\\n");
+  EXPECT_EQ(r.exit, 73);
+  EXPECT_THAT(r.err, HasSubstr("none/a.csv: no directory none"));
+}
+
+TEST_F(TablesTest, ARunWithoutAModelNamesItsCheckpoint) {
+  std::filesystem::create_directories(Path("stopped/step-00000040"));
+  std::filesystem::copy_file(Path("run/config.json"), Path("stopped/step-00000040/config.json"));
+  const RunResult r = Run("predict --model stopped", "a film\\n");
+  EXPECT_EQ(r.exit, 66);
+  EXPECT_THAT(r.err, HasSubstr("stopped: holds no model, but stopped/step-00000040 is one"));
 }
 
 }  // namespace

@@ -126,8 +126,11 @@ TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
       RunCloze("predict --model " + Path("classifier"), "printf 'a\\nb\\344\\na\\344\\n' | ");
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_EQ(r.err,
-      "cloze: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected UTF-8 "
-      "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec)\n");
+      "cloze: warning: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected "
+      "UTF-8 "
+      "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec); other bytes are "
+      "read "
+      "as U+FFFD\n");
 }
 
 TEST_F(PipeTest, SentencesBeforeAWrongLineAreAnswered) {

@@ -62,6 +62,10 @@ TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
   EXPECT_EQ(text.exit, 0) << text.err;
   EXPECT_THAT(text.out, ContainsRegex("steps +30 "));
   EXPECT_THAT(text.out, HasSubstr("of it for 3 evaluations"));
+  const auto json = nlohmann::json::parse(Cloze("finetune --plan --json c").out);
+  EXPECT_EQ(json["steps"], 30);
+  EXPECT_EQ(json["fits"], true);
+  EXPECT_GT(json["memory_bytes"]["total"], json["memory_bytes"]["weights"]);
   EXPECT_EQ(Files(), files) << "neither run directory nor scratch files";
 }
 
