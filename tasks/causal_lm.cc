@@ -80,11 +80,6 @@ class CausalLm : public Task {
     example.rows = {size - 1};
     return std::vector<Example>{std::move(example)};
   }
-  Decoder NewDecoder(const Model&, const DecodeOptions& options) const override {
-    return [this, top = options.top](const Record& record, const TextLogits& text) -> OrderedJson {
-      return {{"text", record.text}, {"next", LikeliestTokens(*tokenizer(), text.logits, 0, top)}};
-    };
-  }
 
  private:
   CausalLmSpec spec_;

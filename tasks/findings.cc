@@ -7,7 +7,6 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
-#include "tasks/data/format.h"
 
 namespace cloze {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/numbers.h"
 #include "core/base/text.h"
-#include "tasks/data/format.h"
 #include "tasks/data/readers.h"
 #include "tasks/tags.h"
 

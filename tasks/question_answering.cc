@@ -205,7 +205,7 @@ class QuestionAnswering : public Task {
   }
   void Restore(const ModelConfig&, JsonFields& fields, int64_t longest) override {
     const auto read = [&](const char* name, int32_t least, int32_t otherwise) {
-      fields.Integer(name, false, least, 65536, &otherwise);
+      fields.Integer(name, false, least, kMaxLabelledTokens, &otherwise);
       return otherwise;
     };
     spec_.set_max_tokens(std::min<int64_t>(longest, read("max_tokens", 16, spec_.max_tokens())));

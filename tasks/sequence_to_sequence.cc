@@ -138,9 +138,6 @@ class SequenceToSequence : public Task {
       const Record&, const ModelInput&, CutCounts*) const override {
     return Error(Exit::kUsage, "an encoder-decoder answers with `cloze generate`");
   }
-  Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
-    return [](const Record&, const TextLogits&) { return OrderedJson::object(); };
-  }
 
  private:
   // Reads the texts of the targets, which the store does not hold.

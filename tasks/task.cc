@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "proto/spec.h"
-#include "tasks/data/format.h"
 
 namespace cloze {
 

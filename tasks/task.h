@@ -64,7 +64,7 @@ enum class DataUse { kTraining, kEvaluation };
 // The user's settings for inference. Tasks ignore those that do not apply to them.
 struct DecodeOptions {
   std::optional<bool> viterbi = std::nullopt;  // token_tagging; none: as the model was trained
-  int top = 5;                                 // masked_lm, causal_lm: tokens in an answer
+  int top = 5;                                 // masked_lm: tokens in an answer
   bool fit = false;  // during training: fit temperature and thresholds, if the spec asks for it
   int errors = 10;   // sequence_classification: wrong texts that an evaluation shows
 };
@@ -230,7 +230,10 @@ class Task : public TaskData {
   // kind of record that the task does not take; the tokenizer's error if there is none.
   virtual absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const = 0;
-  virtual Decoder NewDecoder(const Model& model, const DecodeOptions& options) const = 0;
+  // By default none: `cloze generate` does not use it.
+  virtual Decoder NewDecoder(const Model& /*model*/, const DecodeOptions& /*options*/) const {
+    return nullptr;
+  }
   // Returns a key that is equal for equal answers. By default the best label of each row.
   virtual std::string AnswerKey(ConstMat logits) const;
   // True if lines of text are pairs.

@@ -6,7 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "core/base/text.h"
 #include "tasks/build.h"
-#include "tasks/data/format.h"
 #include "tasks/data/readers.h"
 #include "tasks/labels.h"
 #include "tasks/tags.h"
@@ -238,7 +237,8 @@ class TokenTagging : public Task {
   void Restore(const ModelConfig& config, JsonFields& fields, int64_t longest) override {
     int32_t window = 0;  // folders from elsewhere have none
     fields.Integer("window", false, 3, 1'000'000, &window);
-    spec_.set_max_tokens(window > 0 ? std::min<int64_t>(window, longest) : longest);
+    spec_.set_max_tokens(
+        std::min<int64_t>({window > 0 ? window : longest, longest, kMaxLabelledTokens}));
     spec_.set_crf(config.crf);
     spec_.set_viterbi(fields.Bool("viterbi", true));
     const std::string name = absl::AsciiStrToUpper(fields.String("pieces"));

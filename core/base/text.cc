@@ -146,6 +146,15 @@ std::string ListOr(absl::Span<const std::string> names) {
   return absl::StrCat(absl::StrJoin(others, ", "), others.empty() ? "" : " or ", names.back());
 }
 
+std::string ListNames(absl::Span<const std::string> names) {
+  const auto quoted = [](std::string* out, const std::string& name) {
+    absl::StrAppend(out, "\"", Quote(name), "\"");
+  };
+  if (names.empty()) return "none";
+  return absl::StrCat(absl::StrJoin(names.subspan(0, 20), ", ", quoted),
+      names.size() > 20 ? absl::StrCat(", ... (", names.size(), ")") : "");
+}
+
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > kMaxNameLength) return "";
   const std::string lower = absl::AsciiStrToLower(word);

@@ -79,6 +79,9 @@ std::string FormatCount(double count);
 // Returns "A, B or C". Requires a name.
 std::string ListOr(absl::Span<const std::string> names);
 
+// Returns the first 20 of `names`, quoted and separated by commas; "none" for no name.
+std::string ListNames(absl::Span<const std::string> names);
+
 // Returns `; did you mean "x"?` for the candidate nearest to `word` by case-insensitive edit
 // distance (insert, delete, replace, swap of neighbours), or "" if none is near.
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates);

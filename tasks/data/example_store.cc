@@ -46,7 +46,7 @@ std::vector<LabelRecord> RecordsOf(const Example& example, const StoreHeader& he
     for (size_t i = 0; i < example.rows.size(); ++i) {
       const int32_t row = example.rows[i],
                     further = i < example.further.size() ? example.further[i] : 0;
-      CLOZE_CHECK(row + further <= UINT16_MAX);
+      CLOZE_CHECK(row + further < kMaxLabelledTokens);
       records.push_back({static_cast<uint16_t>(row), static_cast<uint16_t>(further),
           static_cast<uint32_t>(example.labels[i])});
     }
@@ -290,7 +290,7 @@ absl::Status ExampleStore::Read(int64_t i, Example* example) const {
     example->labels[k] = label.label;
   }
   example->values.clear();
-  example->averages = false;
+  example->averages = example->causal = false;
   if (good && header_.targets() != Targets::kLabels) good = TakeValues(header_, example);
   example->second = record.second;
   example->continues = (record.labels & kContinuesBit) != 0;

@@ -42,7 +42,7 @@ struct Example {
   // Tagging: for each row, the pieces of its word besides the one at the row; else may be empty.
   std::vector<int32_t> further;
   bool averages = false;        // labels[i] is for the mean of rows[i] ... rows[i] + further[i]
-  std::vector<int32_t> labels;  // their labels; empty where there are values
+  std::vector<int32_t> labels;  // of `rows`; empty where there are values
   std::vector<float> values;    // kSet: 1 or 0 for each label; kNumber: the number
   bool causal = false;          // tokens see no later ones; not stored
   bool continues = false;       // another window of the previous example's sentence
@@ -89,8 +89,10 @@ struct IndexRecord {
 };
 static_assert(sizeof(IndexRecord) == 32, "no padding");
 
+inline constexpr int64_t kMaxLabelledTokens = 65536;  // of an example with labels for its rows
+
 struct LabelRecord {
-  uint16_t row, further;
+  uint16_t row, further;  // row + further < kMaxLabelledTokens
   uint32_t label;
 };
 

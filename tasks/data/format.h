@@ -95,9 +95,6 @@ std::unique_ptr<FileReader> OpenAs(LineReader lines, Wanted wanted) {
 // Format::whole of formats with one record per line.
 size_t WholeLines(const std::string& text, const DataSpec& spec);
 
-// Returns the first 20 of `names`, quoted and separated by commas.
-std::string ListNames(absl::Span<const std::string> names);
-
 // True if `text` has only blanks, tabs and carriage returns.
 bool IsBlank(absl::string_view text);
 

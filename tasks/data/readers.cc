@@ -117,15 +117,6 @@ size_t WholeLines(const std::string& text, const DataSpec& /*spec*/) {
   return text.rfind('\n') + 1;
 }
 
-std::string ListNames(absl::Span<const std::string> names) {
-  const auto quoted = [](std::string* out, const std::string& name) {
-    absl::StrAppend(out, "\"", Quote(name), "\"");
-  };
-  if (names.empty()) return "none";
-  return absl::StrCat(absl::StrJoin(names.subspan(0, 20), ", ", quoted),
-      names.size() > 20 ? absl::StrCat(", ... (", names.size(), ")") : "");
-}
-
 bool IsBlank(absl::string_view text) {
   return text.find_first_not_of(" \t\r") == absl::string_view::npos;
 }
@@ -293,7 +284,7 @@ absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
     ASSIGN_OR_RETURN(const bool more, FromFiles(Content::kDocuments, [&](FileReader& reader) {
       return reader.NextPiece(piece);
     }));
-    // The first piece decides about a document.
+    // The hash of its first piece decides if a document is read.
     if (piece->first) reads_ = !more || IsRead(spec_, split_, SplitHash({piece->text}));
     if (!more || reads_) return more;
   }

@@ -10,13 +10,15 @@
 namespace cloze {
 namespace {
 
-constexpr int64_t kMaxFile = int64_t{1} << 40;
-
 // Makes `to` a link to `from`, or a copy if links cannot be made.
 absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
   if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kMaxFile));
-  return WriteNewFile(to, content);
+  ASSIGN_OR_RETURN(const int64_t size, FileSize(from));
+  ASSIGN_OR_RETURN(const Fd source, OpenForRead(from));
+  return CreateFile(to, [&](const Fd& fd) {
+    return ForBlocks(
+        source, from, size, [&](const char* data, int64_t n) { return WriteAll(fd, to, data, n); });
+  });
 }
 
 }  // namespace

@@ -178,10 +178,10 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
   const auto write = [&] {
     return WriteFileAtomically(JoinPath(directory, kSweepName), SummaryText(summary));
   };
-  for (auto& [run, spec] : variants) {
+  for (auto& [run, variant] : variants) {
     say.Note(
         absl::StrCat("run ", summary.runs.size() + 1, " of ", variants.size(), ": ", run.folder));
-    run.status = TrainOne(spec, options, &summary.metric, &run);
+    run.status = TrainOne(variant, options, &summary.metric, &run);
     const Exit exit = ExitOf(run.status);
     if (!run.status.ok() && exit != Exit::kInternal && exit != Exit::kLimit) {
       if (summary.runs.empty()) lock.Undo();

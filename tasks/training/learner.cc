@@ -41,7 +41,7 @@ absl::Status CheckFinite(const ParamStore& params) {
 
 // Returns the first micro-batch of each rank, and the end. The rank with the most tokens gets about
 // as few as possible.
-std::vector<int64_t> ShareOut(absl::Span<const Batch> micro, size_t ranks) {
+std::vector<int64_t> AssignMicroBatches(absl::Span<const Batch> micro, size_t ranks) {
   std::vector<int64_t> starts;
   const auto fits = [&](int64_t most) {
     starts = {0};
@@ -132,7 +132,7 @@ absl::Status Learner::LoadWeights(const std::string& folder, std::vector<std::st
 
 double Learner::ForwardBackward(const StepData& data) {
   const size_t n = data.micro.size(), ranks = ranks_.size();
-  const std::vector<int64_t> starts = ShareOut(data.micro, ranks);
+  const std::vector<int64_t> starts = AssignMicroBatches(data.micro, ranks);
   const int64_t first = starts[ranks_.rank()], end = starts[ranks_.rank() + 1];
   double weight = 0, all_weight = 0, loss = 0;  // of the gradients that are added, of all ranks
   int64_t tokens = 0;
