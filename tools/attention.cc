@@ -60,7 +60,7 @@ void AddAttention(Command& app) {
     AddInferOptions(command, &options.infer, false);
     command.Add("text", &options.text, "Text to show.", {.required = true});
     command.Add("text_pair", &options.pair, "Second text, for models of pairs.");
-    command.Add("--out", &options.out, "HTML file to write; it needs no network and no scripts.",
+    command.Add("--out", &options.out, "HTML file to write; it loads nothing and has no scripts.",
         {.required = true});
     command.Add("--force", &options.force, "Replace an existing file.");
   };

@@ -282,7 +282,8 @@ void AddEncode(Command& app) {
         "it gets a row of zeros and is named on standard error; not with --all-layers");
   };
   app.AddCommand<EncodeOptions>("encode",
-      "Write vectors of texts, one per text or one per token. Texts are lines that are not blank, "
+      "Write embeddings of texts: one vector per text or one per token. Texts are lines that are "
+      "not blank, "
       "or rows of a table.",
       "  cloze encode --model models/bert --pool mean --normalize --out vectors.npy new.csv\n"
       "  cloze encode --model models/bert --out tokens.safetensors < texts.txt",

@@ -175,8 +175,8 @@ void AddExport(Command& app) {
         "which has one for each token; and sums may saturate on CPUs without VNNI.");
     command.Add("--check", &options.check,
         "Compare results for random tokens with those of ONNX Runtime, before the folder appears: "
-        "print the largest difference, relative above 1, and the share of rows with the same "
-        "largest value. Needs ONNX Runtime, also when Cloze is built.");
+        "print the largest difference (relative for values above 1) and the share of rows with the "
+        "same largest value. Needs ONNX Runtime, and its headers when Cloze is built.");
   };
   app.AddCommand<ExportOptions>("export",
       "Write a model as ONNX, in f32 or int8, for ONNX Runtime and others.",

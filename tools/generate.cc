@@ -146,8 +146,7 @@ void DeclareChoice(Command& command, GenerateOptions* options) {
       "Beam search: hypotheses are ranked by log probability / new tokens ^ this.",
       {.min = -100, .max = 100});
   command.Add("--temperature", &options->rule.temperature,
-      "Draw tokens from the softmax of logits / this. 0: the likeliest token; the same as 1 with "
-      "--top-k or --top-p.",
+      "Sample from softmax(logits / temperature). 0: greedy, or 1 if --top-k or --top-p is given.",
       {.min = 0, .max = 1000});
   command.Add("--top-k", &options->rule.top_k,
       "Draw from the k likeliest tokens only. 0: from all.", {.min = 0, .max = 1e9});
@@ -179,11 +178,13 @@ void AddGenerate(Command& app) {
         {.type = "FILE"});
     command.Add("--force", &options.infer.force, "Replace an existing file.");
     command.Add("--max-new-tokens", &options.generate.max_new_tokens,
-        "Most tokens to generate for a prompt; generation also ends at the model's last position.",
+        "Maximum number of new tokens for a prompt; generation also ends at the model's last "
+        "position.",
         {.min = 1, .max = 1e9});
     DeclareChoice(command, &options.generate);
     command.Add("--seed", &options.seed,
-        "Seed of the draws. The same seed, prompt and number of the prompt give the same text.",
+        "Random seed. The same seed, prompt and place of the prompt in the input give the same "
+        "text.",
         {.min = 0, .max = 9e18});
     command.Add("--end-token", &options.end_token, "Id that ends a text. -1: the model's.",
         {.min = -1, .max = 1e9});

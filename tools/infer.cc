@@ -35,8 +35,8 @@ void AddInferOptions(Command& command, InferOptions* options, bool input) {
       "Model folder: a run, a Hugging Face folder, or an adapter folder (LoRA).",
       {.required = true});
   command.Add("--adapter", &options->adapters,
-      "Adapter folder to use. With a name: for JSON lines that have \"adapter\": NAME. Without "
-      "one: for all other input. Repeatable.",
+      "Adapter folder to use. NAME=FOLDER, which can be repeated: for JSON lines that have "
+      "\"adapter\": NAME (not in tag, attention and evaluate).",
       {.type = "[NAME=]FOLDER", .repeatable = true});
   command.Add("--compute", &options->compute,
       "Type of activations. auto: f32, and int8 for a folder of `cloze quantize`. bf16: two to "
@@ -71,13 +71,13 @@ void AddFieldOptions(Command& command, InputOptions* options) {
       "Column or JSON member of the second text. Default: as in the spec of the model's run.",
       {.type = "NAME"});
   command.Add("--id-field", &options->id_field,
-      "Column or JSON member that is repeated as \"id\". Default: id, if there is one.",
+      "Column or JSON member that is copied to each answer as \"id\". Default: id, if present.",
       {.type = "NAME"});
 }
 
 void AddOnError(Command& command, InferOptions* options, absl::string_view line) {
   command.Add("--on-error", &options->on_error,
-      absl::StrCat("What a wrong line does. stop: ends the command. line: ", line,
+      absl::StrCat("What to do with an invalid line. stop: end the command. line: ", line,
           "; the other lines are processed, and the exit code is 65 at the end."),
       {.choices = {"stop", "line"}});
 }
@@ -85,8 +85,9 @@ void AddOnError(Command& command, InferOptions* options, absl::string_view line)
 void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::string> choices) {
   std::string help =
       "csv, tsv, jsonl: rows of the input, with all columns, and the answer in new columns; "
-      "\"predicted_\" is put before a name that is taken. Default: by the name of --out (.csv, "
-      ".tsv); else only the answers, as JSON lines.";
+      "a new column gets the prefix \"predicted_\" if the input has one of its name. Default: by "
+      "the "
+      "name of --out (.csv, .tsv); else only the answers, as JSON lines.";
   if (std::find(choices.begin(), choices.end(), "text") != choices.end())
     help += " text, ids: the same as --input-format.";
   command.Add("--format", &options->format, help, {.choices = std::move(choices)});

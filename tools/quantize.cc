@@ -171,21 +171,23 @@ void AddQuantize(Command& app) {
     command.Add("--data", &options.gauge.data,
         "Labelled data, with the columns or fields of the run's spec.");
     command.Add("--set", &options.gauge.overrides,
-        "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
+        "Override how the data are read, as a field of `validation` in a spec: --set "
+        "text_field=sentence. Repeatable.",
         {.repeatable = true});
     command.Add("--texts", &options.gauge.texts,
         "Texts without labels, one per line. The loss is then the share of answers that differ; "
         "for models that do not classify, 1 - the mean cosine of the texts' mean vectors.",
         {.type = "FILE"});
     command.Add("--max-loss", &options.max_loss,
-        "Largest allowed loss of the metric, in points (0.01 = 1 point; in percent for metrics "
-        "that are losses). Blocks stay in floating point as needed; exit code 77 if that does not "
+        "Largest allowed drop of the metric in points: from 0.91 to 0.90 is 1 point (of metrics "
+        "where lower is better, the rise in percent). Blocks stay in floating point as needed; "
+        "exit code 77 if that does not "
         "suffice.",
         {.max = 100});
     command.Add("--out", &options.out, "Folder to write; must not exist.", {.required = true});
   };
   app.AddCommand<QuantizeOptions>("quantize",
-      "Write a model with int8 weights, for inference, unless it loses too much.",
+      "Write an int8 copy of a model for inference, unless its quality drops too much.",
       "  cloze quantize --model runs/sst2 --data data/sst2/dev.tsv --out sst2_int8\n"
       "  cloze quantize --model models/minilm --texts texts.txt --max-loss 1 --out minilm_int8",
       declare, Quantize);

@@ -251,8 +251,9 @@ void AddReport(Command& app) {
   app.AddCommand<ReportOptions>(
       "report",
       "Write one HTML page about runs: metrics, curves, labels, confusion, calibration, the most "
-      "confident errors, data, machine and spec. It needs no network and no scripts, and can be "
-      "made at any time, also while a run goes on.",
+      "confident errors, data, machine and spec. The page loads nothing and has no scripts. It can "
+      "be "
+      "written at any time, even during a run.",
       "  cloze report runs/sst2\n"
       "  cloze report runs/a runs/b --out compare.html",
       [](Command& command, ReportOptions& options) {

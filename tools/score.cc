@@ -159,7 +159,7 @@ void AddScore(Command& app) {
   const auto declare = [](Command& command, ScoreCommandOptions& options) {
     AddInferOptions(command, &options.infer, false);
     command.Add("input", &options.inputs,
-        "Files to read; - is standard input. Several, patterns and folders with --pairs.");
+        "File to read; - is standard input. With --pairs also several files, patterns or folders.");
     AddInputFormat(command, &options.infer.input);
     AddFieldOptions(command, &options.infer.input);
     AddOutputOptions(command, &options.infer, {"csv", "tsv", "jsonl"});
@@ -174,8 +174,8 @@ void AddScore(Command& app) {
         {.type = "FIELD"});
   };
   app.AddCommand<ScoreCommandOptions>("score",
-      "Print how likely a masked language model finds texts: the sum over all tokens of the "
-      "logarithm of a token's probability, given the others.",
+      "Print the pseudo-log-likelihood of texts under a masked language model: the sum of "
+      "log p(token | all other tokens).",
       "  echo 'The cat sleep.' | cloze score --model runs/pretrain_mini --tokens\n"
       "  cloze score --model runs/pretrain_mini --pairs --by phenomenon blimp/*.jsonl",
       declare, Score);

@@ -104,8 +104,9 @@ absl::Status SetFormats(InferOptions* options) {
   const bool from_conll = input.format == "conll" || input.format == "conllu";
   if (from_conll && conll) input.format = format;
   if (conll == from_conll || (from_conll && format.empty())) return absl::OkStatus();
-  return UsageError(from_conll ? "--format: a CoNLL file stays one; only a column changes"
-                               : "--format: conll and conllu need a CoNLL file as input");
+  return UsageError(from_conll
+                        ? "--format: a CoNLL file can be written only as such: expected no --format"
+                        : "--format: conll and conllu need a CoNLL file as input");
 }
 
 absl::Status Tag(TagOptions options) {

@@ -124,21 +124,20 @@ absl::Status Vectors(VectorsOptions options) {
 void DeclareTraining(Command& command, VectorOptions& vectors) {
   command.Add("--dim", &vectors.dim, "Dimensions of the vectors.", {.min = 1, .max = 65536});
   command.Add("--window", &vectors.window,
-      "Most neighbours on each side; the number is drawn for each word.", {.min = 1, .max = 100});
+      "Maximum number of neighbours on each side; drawn at random for each word.",
+      {.min = 1, .max = 100});
   command.Add("--epochs", &vectors.epochs, "Passes over the text.", {.min = 1, .max = 10000});
   command.Add(
-      "--negatives", &vectors.negatives, "Words drawn against each target.", {.min = 1, .max = 64});
+      "--negatives", &vectors.negatives, "Negative samples per target.", {.min = 1, .max = 64});
   command.Add("--learning-rate", &vectors.learning_rate, "At the start; falls linearly to 0.",
       {.min = 1e-6, .max = 10});
   command.Add("--subsample", &vectors.subsample,
       "Frequency above which words are left out at random; 0 keeps all.", {.min = 0, .max = 1});
   command.Add(
-      "--min-n", &vectors.subwords.min_n, "Fewest characters of n-grams.", {.min = 1, .max = 64});
+      "--min-n", &vectors.subwords.min_n, "Minimum length of n-grams.", {.min = 1, .max = 64});
   command.Add("--max-n", &vectors.subwords.max_n,
-      "Most characters of n-grams; 0: word2vec, whole "
-      "words only.",
-      {.min = 0, .max = 64});
-  command.Add("--buckets", &vectors.subwords.buckets, "Rows of n-grams, shared by hash.",
+      "Maximum length of n-grams; 0: whole words only (word2vec).", {.min = 0, .max = 64});
+  command.Add("--buckets", &vectors.subwords.buckets, "Number of hash buckets for n-grams.",
       {.min = 1, .max = 1e9});
   command.Add("--seed", &vectors.seed, "Seed of the random numbers.", {.min = 0, .max = 1e15});
 }
@@ -148,7 +147,8 @@ void DeclareTraining(Command& command, VectorOptions& vectors) {
 void AddVectors(Command& app) {
   const auto declare = [](Command& command, VectorsOptions& options) {
     command.Add("--text", &options.text,
-        "Text files, UTF-8, also packed, of which a line is a sentence; or tables, by their names.",
+        "Text files in UTF-8, of which a line is a sentence, or .csv, .tsv and .jsonl files; also "
+        "compressed (.gz, .xz, .zst).",
         {.required = true, .type = "FILE"});
     AddTextField(command, &options.text_field);
     command.Add("--out", &options.out, "File to write, for example books.vec.",
@@ -158,8 +158,8 @@ void AddVectors(Command& app) {
         "neighbours.",
         {.choices = {"skipgram", "cbow"}});
     command.Add("--blanks", &options.blanks,
-        "Words are what is between blanks, unchanged, as in fastText. Otherwise as in BERT: "
-        "punctuation is apart.");
+        "Split the text at white space only, as fastText does. Default: as BERT does, with "
+        "punctuation as separate words.");
     command.AddSwitch("lowercase", &options.lowercase,
         "Lower-case texts and strip accents (default).", "Keep case and accents.");
     command.Add("--min-count", &options.corpus.min_count, "Rarer words are left out.",

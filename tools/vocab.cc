@@ -99,7 +99,7 @@ absl::Status Vocab(VocabCommandOptions options) {
 void AddVocab(Command& app) {
   const auto declare = [](Command& command, VocabCommandOptions& options) {
     command.Add("--text", &options.text,
-        "Text files, UTF-8, also packed; or tables, by their names.",
+        "Text files in UTF-8, or .csv, .tsv and .jsonl files; also compressed (.gz, .xz, .zst).",
         {.required = true, .type = "FILE"});
     AddTextField(command, &options.text_field);
     command.Add("--out", &options.out, "Folder to write; created if missing.",
@@ -112,8 +112,7 @@ void AddVocab(Command& app) {
     command.Add("--size", &options.vocab.size,
         "Size of the vocabulary in tokens, special tokens included.", {.min = 16, .max = 10000000});
     command.Add("--min-count", &options.vocab.min_count,
-        "Fewest occurrences of a pair that is merged into a token, or of a piece (unigram).",
-        {.min = 1, .max = 1e9});
+        "Minimum count of a pair that is merged, or of a piece (unigram).", {.min = 1, .max = 1e9});
     command.Add("--max-length", &options.max_length,
         "Longest sequence in tokens, for other programs that read the tokenizer.",
         {.min = 8, .max = 65536});

@@ -100,8 +100,8 @@ absl::Status CheckFiles(const std::string& folder, const Manifest& manifest, boo
     if (!fd.ok()) return Unreadable(fd.status(), path);
     ASSIGN_OR_RETURN(const int64_t length, LengthOf(*fd, path));
     if (length != file.length) {
-      return Error(
-          Exit::kMismatch, QuotePath(path), ": ", length, " bytes, ", file.length, " were written");
+      return Error(Exit::kMismatch, QuotePath(path), ": ", length, " bytes, but ", file.length,
+          " were written");
     }
     if (!hashes || file.hash.empty()) continue;
     ASSIGN_OR_RETURN(const std::string hash, HashFile(*fd, path, length));

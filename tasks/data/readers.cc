@@ -85,8 +85,8 @@ absl::StatusOr<std::string> Beginning(
       continue;
     }
     if (file.format == &kJsonlFormat && absl::StartsWith(text, "[")) {
-      return Error(Exit::kData, QuotePath(file.path), ": an array, of which no part can be ",
-          "estimated: expected an object per line (convert it with jq -c '.[]')");
+      return Error(Exit::kData, QuotePath(file.path), ": a JSON array, of which --plan ",
+          "cannot read a part: expected an object per line (convert it with jq -c '.[]')");
     }
     const bool all = size <= most || size > 2 * kRowBytes;  // no reader takes longer records
     const size_t whole = all ? size : file.format->whole(text.substr(0, most), data);

@@ -10,7 +10,7 @@
 namespace cloze {
 
 // Locks a directory for runs in its sub-folders: of a sweep, or of one spec's seeds. kCannotCreate
-// if it holds a single run, a model that is not of a run, or runs of the other kind.
+// if it holds a single run, a model that was not written by a run, or runs of the other kind.
 absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep);
 
 // Returns the metric by which the run has chosen its best model. kData if it was never a number.

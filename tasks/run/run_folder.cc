@@ -45,7 +45,8 @@ std::string ForeignContent(const std::string& directory) {
   constexpr const char* kModel[] = {"config.json", "model.safetensors",
       "model.safetensors.index.json", "adapter_model.safetensors"};
   const auto has = [&](const char* name) { return PathExists(JoinPath(directory, name)); };
-  if (!has(kSpecName)) return absl::c_any_of(kModel, has) ? "a model that is not of a run" : "";
+  if (!has(kSpecName))
+    return absl::c_any_of(kModel, has) ? "a model that was not written by a run" : "";
   const auto spec = ReadFile(JoinPath(directory, kSpecName), 1 << 20);
   return has(kLogName) || (spec.ok() && absl::StartsWith(*spec, kSpecHeader))
              ? ""

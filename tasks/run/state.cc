@@ -113,9 +113,9 @@ absl::Status CheckSameSpec(
   if (differencer.Compare(Essence(before), Essence(now))) return absl::OkStatus();
   const std::string run = QuotePath(directory);
   return Error(Exit::kMismatch, run,
-      ": the run was started with another spec (undo the difference, or start a ",
-      "new run from its weights: --fork ", run, " --set output.directory=...)\n",
-      absl::StripTrailingAsciiWhitespace(differences));
+      ": the run was started with another spec (undo the difference, choose another ",
+      "output.directory, or start a new run from its weights: --fork ", run,
+      " --set output.directory=...)\n", absl::StripTrailingAsciiWhitespace(differences));
 }
 
 absl::Status CheckSameData(

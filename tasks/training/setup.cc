@@ -26,7 +26,7 @@ absl::StatusOr<ModelConfig> WithDecoder(
   const ModelSpec& model = loaded.spec.model();
   if (!config.source.empty() && !model.decoder_from().empty())
     return SpecError(loaded, "model.decoder_from",
-        "model.start_from is an encoder-decoder: expected an encoder there, or none here");
+        "model.start_from is an encoder-decoder: expected no decoder_from, or an encoder there");
   if (!loaded.spec.has_sequence_to_sequence() || !config.source.empty()) return config;
   if (loaded.spec.trainable().part_case() != TrainableSpec::PART_NOT_SET)
     return SpecError(loaded, "trainable",

@@ -109,8 +109,9 @@ absl::Status Trainer::CreateLearner() {
   if (!note.empty()) setup_.notes.push_back(note);
   if (plan.MostTokens() / tokens < ranks().size()) {
     setup_.notes.push_back(absl::StrCat("batch.micro_tokens: a step of ", plan.MostTokens(),
-        " tokens has few passes of ", tokens, " for ", ranks().size(), " ranks, of which some wait",
-        " (set it to ", plan.MostTokens() / ranks().size(), " or less)"));
+        " tokens has fewer passes of ", tokens,
+        " tokens than there are ranks; some ranks wait (set it to ",
+        plan.MostTokens() / ranks().size(), " or less)"));
   }
   learner_ = std::make_unique<Learner>(spec_, setup_, compute_, plan.Need(tokens), &ranks());
   return learner_->Initialize(&setup_.notes);

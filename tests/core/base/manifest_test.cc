@@ -53,7 +53,7 @@ TEST_F(ManifestTest, NamesTheFileThatIsNotAsItWasSaved) {
       ExpectRefused(name, "damaged: its hash differs");
     }
     Write(name, good.substr(0, 4));
-    ExpectRefused(name, absl::StrCat("4 bytes, ", good.size(), " were written"));
+    ExpectRefused(name, absl::StrCat("4 bytes, but ", good.size(), " were written"));
     std::filesystem::remove(Path(name));
     ExpectRefused(name, "cannot open");
     Write(name, good);

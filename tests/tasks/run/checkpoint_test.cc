@@ -106,7 +106,7 @@ TEST_F(CheckpointTest, FallsBackToAnOlderOneAndSaysWhy) {
   EXPECT_EQ(*found, Path("step-00000001"));
   ASSERT_EQ(skipped.size(), 2);
   EXPECT_THAT(skipped[0], ::testing::StartsWith("skipped step-00000009: "));
-  EXPECT_THAT(skipped[1], HasSubstr("model.safetensors: 3 bytes, 7 were written"));
+  EXPECT_THAT(skipped[1], HasSubstr("model.safetensors: 3 bytes, but 7 were written"));
   std::filesystem::resize_file(Path("step-00000001/config.json"), 0);
   const absl::Status status = FindCheckpoint(run_, &skipped).status();
   EXPECT_EQ(ExitOf(status), Exit::kMismatch);
