@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "tasks/language_model.h"
 #include "tasks/masker.h"
+#include "tasks/replaced_tokens.h"
 
 namespace cloze {
 namespace {
@@ -124,44 +125,11 @@ class MaskedLm : public Task {
   std::optional<Masker> masker_;
 };
 
-class ReplacedTokensEvaluation : public Evaluation {
- public:
-  ReplacedTokensEvaluation(const Model& model, double weight) : model_(model), metric_(weight) {}
-  // The logits, then 1 for each token that is replaced, else 0.
-  Output Compute(const Pass& pass, ConstMat hidden) const override {
-    const std::vector<float>& replaced = pass.batch.values;
-    const Mat logits = Rows(model_.head().Logits(pass, hidden), 0, replaced.size());
-    Output output;
-    for (int64_t r = 0; r < logits.rows; ++r) output.logits.push_back(*logits.f32(r));
-    output.logits.insert(output.logits.end(), replaced.begin(), replaced.end());
-    output.sum = BinaryCrossEntropy(logits, replaced.data(), 0, pass.arena);
-    return output;
-  }
-  void Add(Output output, absl::Span<const Example>) override {
-    const auto middle = output.logits.begin() + output.logits.size() / 2;
-    const std::vector<float> replaced(middle, output.logits.end());
-    metric_.Add(output.sum.loss, View(output.logits.data(), replaced.size(), 1), replaced);
-  }
-  void AddGenerator(const LossSum& loss, int64_t targets) override {
-    metric_.AddGenerator(loss, targets);
-  }
-  MetricResults Results() override { return metric_.Results(); }
-
- private:
-  const Model& model_;
-  ReplacedTokensMetric metric_;
-};
-
 // Trains a discriminator and its generator; the masked batches are the generator's.
 class ReplacedTokens : public MaskedLm {
  public:
   explicit ReplacedTokens(const MaskedLmSpec& spec) : MaskedLm(spec, HeadKind::kReplacedTokens) {}
-  std::vector<Metric> metrics() const override {
-    return {{"loss", Better::kSmaller}, {"generator_loss", Better::kSmaller},
-        {"replaced_loss", Better::kSmaller}, {"accuracy", Better::kLarger},
-        {"precision", Better::kLarger}, {"recall", Better::kLarger}, {"f1", Better::kLarger},
-        {"generator_accuracy", Better::kLarger}};
-  }
+  std::vector<Metric> metrics() const override { return ReplacedTokensMetrics(); }
 
   void Describe(const DataSpec&, ModelConfig* config) const override {
     config->head = HeadKind::kReplacedTokens;
@@ -179,7 +147,7 @@ class ReplacedTokens : public MaskedLm {
   absl::StatusOr<double> ChanceLoss(const ExampleStore&) const override { return std::nan(""); }
   std::unique_ptr<Evaluation> NewEvaluation(
       const Model& model, const DataStats&, const DecodeOptions&) const override {
-    return std::make_unique<ReplacedTokensEvaluation>(model, own().weight());
+    return NewReplacedTokensEvaluation(model, own().weight());
   }
 
  private:

@@ -107,31 +107,6 @@ bool IsBetter(const Metric& metric, double value, double best) {
   return metric.better == Better::kSmaller ? value < best : value > best;
 }
 
-void ReplacedTokensMetric::AddGenerator(const LossSum& loss, int64_t targets) {
-  generator_ += loss;
-  masked_ += targets;
-}
-
-void ReplacedTokensMetric::Add(double loss_sum, ConstMat logits, absl::Span<const float> replaced) {
-  loss_sum_ += loss_sum;
-  tokens_ += replaced.size();
-  for (size_t i = 0; i < replaced.size(); ++i) {
-    const bool label = replaced[i] > 0.5f, found = logits.f32(i)[0] > 0;
-    replaced_.labelled += label, replaced_.predicted += found, replaced_.right += label && found;
-    right_ += label == found;
-  }
-}
-
-MetricResults ReplacedTokensMetric::Results() const {
-  const double own = Ratio(loss_sum_, tokens_), generator = Ratio(generator_.loss, masked_);
-  MetricResults results;
-  results.values = {{"loss", generator + weight_ * own}, {"generator_loss", generator},
-      {"replaced_loss", own}, {"accuracy", Ratio(right_, tokens_)},
-      {"precision", replaced_.Precision()}, {"recall", replaced_.Recall()}, {"f1", replaced_.F1(0)},
-      {"generator_accuracy", Ratio(generator_.correct, masked_)}};
-  return results;
-}
-
 double ClassCount::Precision() const { return Ratio(right, predicted, 0); }
 double ClassCount::Recall() const { return Ratio(right, labelled, 0); }
 double ClassCount::F1(double otherwise) const {

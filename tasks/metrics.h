@@ -139,25 +139,6 @@ class MaskedLmMetric {
   int64_t correct_ = 0, count_ = 0, tokens_ = 0, bytes_ = 0;
 };
 
-// masked_lm.replaced_tokens: loss, which is generator_loss (nats per masked token) plus `weight`
-// times replaced_loss (nats per token); accuracy, precision, recall and f1 of the replaced tokens,
-// found if their probability is above 0.5; generator_accuracy of the masked tokens.
-class ReplacedTokensMetric {
- public:
-  explicit ReplacedTokensMetric(double weight) : weight_(weight) {}
-  void AddGenerator(const LossSum& loss, int64_t targets);
-  // Adds tokens: the sum of their losses, the logit [tokens, 1] of each for having been replaced,
-  // and 1 if it was replaced, else 0.
-  void Add(double loss_sum, ConstMat logits, absl::Span<const float> replaced);
-  MetricResults Results() const;
-
- private:
-  double weight_, loss_sum_ = 0;
-  LossSum generator_;
-  int64_t masked_ = 0, tokens_ = 0, right_ = 0;
-  ClassCount replaced_;
-};
-
 // token_tagging: accuracy, accuracy_multi_piece (of words of more than one piece, if there are any;
 // their number is the table multi_piece_words), macro_f1, mcc of words; when IsBio(labels) also
 // span_f1 (first), span_precision and span_recall, read leniently as conlleval and seqeval do, and

@@ -1,145 +1,15 @@
 // Extractive question answering: the span of a context that answers a question (SQuAD).
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "core/base/profile.h"
-#include "core/base/text.h"
+#include "tasks/answer_spans.h"
 #include "tasks/build.h"
 #include "tasks/squad.h"
 
 namespace cloze {
 namespace {
 
-// Kinds of stored labels, and the bits that mark the rows of a batch.
-constexpr int32_t kStart = 0, kEnd = 1;
-
-// -- Windows.
-
-// The windows of a question with its context: <class> question <sep> part of the context <sep>.
-struct EncodedQuestion : EncodedText {
-  std::vector<int64_t> first;      // of each window: its first token of the context
-  int64_t prefix = 0;              // tokens before the context
-  std::vector<Span> bytes, chars;  // of each token of the context
-
-  // Tokens of the context in window w.
-  int64_t length(size_t w) const { return windows[w].ids.size() - prefix - 1; }
-};
-
-EncodedQuestion EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweringSpec& spec,
-    absl::string_view question, absl::string_view context) {
-  const Encoding all = tokenizer.EncodePair(question, context);
-  const int64_t size = all.ids.size(), count = tokenizer.Encode(context, false).ids.size(),
-                begin = size - 1 - count;
-  int64_t asked = 0;  // tokens of the question
-  while (1 + asked < begin && all.words[1 + asked] >= 0) ++asked;
-  const int64_t kept = std::min<int64_t>(
-      {asked, spec.longest_question(), static_cast<int64_t>(spec.max_tokens()) / 2});
-  EncodedQuestion encoded;
-  encoded.stats.cut_tokens = asked - kept;
-  std::vector<int32_t> prefix(all.ids.begin(), all.ids.begin() + 1 + kept);
-  prefix.insert(prefix.end(), all.ids.begin() + 1 + asked, all.ids.begin() + begin);
-  encoded.prefix = prefix.size();
-  encoded.bytes.assign(all.bytes.begin() + begin, all.bytes.end() - 1);
-  encoded.chars.assign(all.chars.begin() + begin, all.chars.end() - 1);
-  const int64_t room = std::max<int64_t>(spec.max_tokens() - encoded.prefix - 1, 1);
-  const int64_t step = room - std::min<int64_t>(spec.overlap(), room / 2);
-  for (int64_t first = 0;; first += step) {
-    const int64_t end = std::min(first + room, count);
-    Example& window = encoded.windows.emplace_back();
-    window.ids = prefix;
-    window.ids.insert(
-        window.ids.end(), all.ids.begin() + begin + first, all.ids.begin() + begin + end);
-    window.ids.push_back(all.ids.back());
-    const bool second_type = all.types.back() == 1;
-    window.second = static_cast<int32_t>(second_type ? encoded.prefix : window.ids.size());
-    window.continues = first > 0;
-    encoded.first.push_back(first);
-    for (const int32_t id : window.ids) encoded.stats.text_tokens += !tokenizer.is_special(id);
-    encoded.stats.unknown_tokens +=
-        std::count(window.ids.begin(), window.ids.end(), tokenizer.special().unk);
-    if (end == count) break;
-  }
-  encoded.stats.truncated = encoded.stats.cut_tokens > 0 || encoded.windows.size() > 1;
-  return encoded;
-}
-
-// Marks the answer in each window that holds all of it, and <class> in the others.
-void SetTargets(const std::vector<Question::Answer>& answers, EncodedQuestion* encoded) {
-  int64_t start = -1, end = -1;  // first and last token of the answer
-  if (!answers.empty()) {
-    const int64_t from = answers[0].start, to = from + CountCodePoints(answers[0].text);
-    for (int64_t i = 0; i < static_cast<int64_t>(encoded->chars.size()); ++i) {
-      const Span& token = encoded->chars[i];
-      if (start < 0 && token.end > from && token.begin < to) start = i;
-      if (token.begin < to && token.end > from) end = i;
-    }
-  }
-  for (size_t w = 0; w < encoded->windows.size(); ++w) {
-    const int64_t first = encoded->first[w], shift = encoded->prefix - first;
-    const bool inside = start >= first && end < first + encoded->length(w);
-    encoded->windows[w].rows = {static_cast<int32_t>(inside ? start + shift : 0),
-        static_cast<int32_t>(inside ? end + shift : 0)};
-    encoded->windows[w].labels = {kStart, kEnd};
-  }
-}
-
-// -- Answers.
-
-struct FoundAnswer {
-  bool none = true;
-  Span bytes, chars;  // in the context
-  float score = 0;    // probability of the start times that of the end, over all windows
-};
-
-double LogSum(const std::vector<double>& x) {
-  const double most = *std::max_element(x.begin(), x.end());
-  double sum = 0;
-  for (const double value : x) sum += std::exp(value - most);
-  return most + std::log(sum);
-}
-
-// The span with the largest sum of start and end logits (Devlin et al. 2019), or none if the
-// smallest sum of <class> over the windows is larger.
-FoundAnswer FindAnswer(
-    const EncodedQuestion& encoded, const QuestionAnsweringSpec& spec, const TextLogits& text) {
-  std::vector<double> starts, ends;  // candidates
-  double best = -std::numeric_limits<double>::infinity(),
-         null = std::numeric_limits<double>::infinity();
-  int64_t begin = -1, end = -1, row = 0;
-  for (size_t w = 0; w < text.windows.size(); ++w) {
-    const float *cls = text.logits.f32(row), *at = text.logits.f32(row + encoded.prefix);
-    const int64_t n = encoded.length(w), stride = text.logits.stride;
-    null = std::min(null, double{cls[kStart]} + cls[kEnd]);
-    if (spec.unanswerable() || n == 0) {
-      starts.push_back(cls[kStart]);
-      ends.push_back(cls[kEnd]);
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      starts.push_back(at[i * stride + kStart]);
-      ends.push_back(at[i * stride + kEnd]);
-      for (int64_t j = i; j < std::min<int64_t>(n, i + spec.longest_answer()); ++j) {
-        const double sum = double{at[i * stride + kStart]} + at[j * stride + kEnd];
-        if (sum <= best) continue;
-        best = sum;
-        begin = encoded.first[w] + i;
-        end = encoded.first[w] + j;
-      }
-    }
-    row += text.windows[w].ids.size();
-  }
-  FoundAnswer answer;
-  answer.none = begin < 0 || (spec.unanswerable() && null > best);
-  answer.score =
-      static_cast<float>(std::exp((answer.none ? null : best) - LogSum(starts) - LogSum(ends)));
-  if (answer.none) return answer;
-  answer.bytes = {encoded.bytes[begin].begin, encoded.bytes[end].end};
-  answer.chars = {encoded.chars[begin].begin, encoded.chars[end].end};
-  return answer;
-}
-
-// -- Metrics, as SQuAD's evaluation script has them.
-
+// The metrics of SQuAD's evaluation script.
 class AnswerMetrics : public TextEvaluation {
  public:
   AnswerMetrics(const Task& task, const Model& model, const QuestionAnsweringSpec& spec,
@@ -240,7 +110,8 @@ class QuestionAnswering : public Task {
       Question& question = questions[i++];
       OrderedJson answers = OrderedJson::array();
       for (const Question::Answer& answer : question.answers) answers.push_back(answer.text);
-      item->answer = {{"true_answers", std::move(answers)}};
+      if (!question.id.empty()) item->answer["id"] = std::move(question.id);
+      item->answer["true_answers"] = std::move(answers);
       item->record.kind = Record::Kind::kPair;
       item->record.text = std::move(question.question);
       item->record.text_pair = std::move(question.context);
@@ -291,8 +162,8 @@ class QuestionAnswering : public Task {
     const int32_t start = example->rows[0], end = example->rows[1];
     SetAllRows(example);
     example->labels.assign(example->rows.size(), 0);
-    example->labels[start] |= 1 << kStart;
-    example->labels[end] |= 1 << kEnd;
+    example->labels[start] |= 1 << kAnswerStart;
+    example->labels[end] |= 1 << kAnswerEnd;
   }
   // The mean of the cross entropies of start and end over the rows of a sequence.
   LossSum Loss(const Head&, const Pass& pass, Mat logits, int64_t first, float scale,
@@ -321,7 +192,7 @@ class QuestionAnswering : public Task {
   // The best rows of start and end.
   std::string AnswerKey(ConstMat logits) const override {
     std::string key;
-    for (const int32_t kind : {kStart, kEnd}) {
+    for (const int32_t kind : {kAnswerStart, kAnswerEnd}) {
       int64_t best = 0;
       for (int64_t r = 1; r < logits.rows; ++r)
         if (logits.f32(r)[kind] > logits.f32(best)[kind]) best = r;
@@ -365,7 +236,7 @@ LossSum QuestionAnswering::Loss(
     rows.cols = n;
     int32_t targets[2] = {};
     for (int64_t i = 0; i < n; ++i) {
-      for (const int32_t kind : {kStart, kEnd}) {
+      for (const int32_t kind : {kAnswerStart, kAnswerEnd}) {
         rows.f32(kind)[i] = logits.f32(begin + i)[kind];
         if (batch.targets[begin + i] >> kind & 1) targets[kind] = static_cast<int32_t>(i);
       }
@@ -374,7 +245,8 @@ LossSum QuestionAnswering::Loss(
     sum.loss += loss.loss / 2;
     sum.correct += loss.correct == 2;
     for (int64_t i = 0; i < n && scale != 0; ++i) {
-      for (const int32_t kind : {kStart, kEnd}) logits.f32(begin + i)[kind] = rows.f32(kind)[i];
+      for (const int32_t kind : {kAnswerStart, kAnswerEnd})
+        logits.f32(begin + i)[kind] = rows.f32(kind)[i];
     }
   }
   arena.Rewind(mark);

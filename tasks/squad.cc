@@ -60,6 +60,8 @@ class SquadReader {
     Question question;
     RETURN_IF_ERROR(String(qa, "question", where, &question.question));
     question.context = context;
+    if (const Json& id = JsonMember(qa, "id"); !id.is_null())
+      question.id = id.is_string() ? id.get<std::string>() : id.dump();
     const Json& impossible = JsonMember(qa, "is_impossible");
     const Json& answers = JsonMember(qa, "answers");
     if (!answers.is_array()) return Wrong(where, "answers", "a list");

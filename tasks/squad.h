@@ -17,6 +17,7 @@ struct Question {
     int64_t start = 0;  // in code points of the context
   };
   std::string question, context;
+  std::string id;               // may be empty
   std::vector<Answer> answers;  // empty: the context has no answer
 };
 

@@ -45,9 +45,11 @@ absl::Status DrawAttention(AttentionOptions options) {
   }
   ASSIGN_OR_RETURN(maps.probs, session->Attention(query));
   RETURN_IF_ERROR(WriteFileAtomically(options.out, AttentionPage(maps)));
-  if (cut > 0)
-    std::fprintf(stderr, "cloze: showing the first %lld of %lld tokens\n", (long long)most,
-        (long long)(most + cut));
+  if (cut > 0) {
+    const std::string note =
+        absl::StrCat("cloze: showing the first ", most, " of ", most + cut, " tokens\n");
+    std::fputs(note.c_str(), stderr);
+  }
   std::fprintf(stderr, "%s: %zu layers x %d heads, %zu tokens; open it in a browser\n",
       options.out.c_str(), maps.probs.size(), maps.heads, maps.tokens.size());
   return absl::OkStatus();

@@ -1,7 +1,5 @@
-// The families, and config.json of all of them.
+// The families, and config.json of all of them. Its members of heads are in head_members.cc.
 #include "encoder/families/families.h"
-
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -167,99 +165,6 @@ void ReadSource(JsonFields& fields, ModelConfig* config) {
   config->source = {std::move(source)};
 }
 
-void ReadHead(JsonFields& fields, ModelConfig* config) {
-  const Json* classes = fields.Find("architectures");
-  if (classes == nullptr) return;
-  if (classes->is_array() && classes->empty()) return;
-  if (!classes->is_array() || !classes->front().is_string())
-    return fields.Fail("architectures", "expected a list of class names");
-  const std::string name = classes->front().get<std::string>();
-  for (const HeadType& type : HeadTypes()) {
-    if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
-  }
-  const Family& family = *config->family;
-  HeadKind& head = config->head;
-  if (family.source != nullptr) {
-    head = name == family.source_class ? HeadKind::kSequenceToSequence : HeadKind::kNone;
-  } else if ((head == HeadKind::kCausalLm) != family.causal ||
-             head == HeadKind::kSequenceToSequence) {
-    head = HeadKind::kNone;
-  }
-  // The other classes of this name have a masked-LM head.
-  if (head == HeadKind::kReplacedTokens && !config->has(Role::kDiscriminatorOutput))
-    head = HeadKind::kMaskedLm;
-  config->pooler = TypeOf(config->head).pooler;
-}
-
-// The object "cloze", which transformers ignores: our members, then those of the task.
-void ReadOwn(JsonFields& fields, ModelConfig* config) {
-  const Json* json = fields.Find("cloze");
-  if (json == nullptr) return;
-  if (!json->is_object()) return fields.Fail("cloze", "expected an object");
-  JsonFields own = fields.Part("cloze", *json);
-  if (own.String("head") == "sequence_classification")
-    config->head = HeadKind::kSequenceClassification;
-  if (config->head != HeadKind::kReplacedTokens)
-    config->pooler = own.Bool("pooler", config->pooler);
-  if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
-  own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
-  config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
-  config->task_fields = *json;
-  for (const char* known : {"head", "pooler", "positions", "sinusoid_base", "crf"})
-    config->task_fields.erase(known);
-  fields.Take(own.status());
-}
-
-// id2label, or num_labels, or two labels.
-void ReadNames(JsonFields& fields, ModelConfig* config) {
-  const Json* names = fields.Find("id2label");
-  if (names == nullptr) {
-    int32_t count = 2;  // transformers omits two labels of these names
-    fields.Integer("num_labels", false, 1, kMaxLabels, &count);
-    for (int32_t i = 0; i < count; ++i) config->labels.push_back(absl::StrCat("LABEL_", i));
-    return;
-  }
-  const auto fail = [&](const auto&... what) { fields.Fail("id2label", what...); };
-  if (!names->is_object()) return fail("expected an object of ids and names");
-  if (names->empty()) return fail("no labels");
-  if (names->size() > kMaxLabels) return fail("more than ", kMaxLabels, " labels");
-  std::set<std::string> seen;
-  for (size_t i = 0; i < names->size(); ++i) {
-    const auto entry = names->find(std::to_string(i));
-    if (entry == names->end())
-      return fail("no \"", i, "\": expected ids from 0 to ", names->size() - 1);
-    if (!entry->is_string()) return fail("\"", i, "\": expected a string");
-    config->labels.push_back(entry->get<std::string>());
-    if (!seen.insert(config->labels.back()).second)
-      return fail(Quote(config->labels.back()), " is given twice");
-  }
-}
-
-void ReadLabels(JsonFields& fields, ModelConfig* config) {
-  if (!TypeOf(config->head).labelled) return;
-  ReadNames(fields, config);
-  config->problem_type = fields.String("problem_type");
-}
-
-// Name of the class of transformers that computes the same, or of its encoder.
-std::string ClassOf(const ModelConfig& config) {
-  if (config.head == HeadKind::kSequenceToSequence) return config.family->source_class;
-  const HeadType& type = TypeOf(config.head);
-  const HeadType& known = type.pooler && !config.pooler ? TypeOf(HeadKind::kNone) : type;
-  return absl::StrCat(config.family->classes, known.class_suffix);
-}
-
-Json OwnFields(const ModelConfig& config) {
-  Json own = config.task_fields;
-  const bool classifier = config.head == HeadKind::kSequenceClassification;
-  if (classifier && !config.pooler) own["head"] = "sequence_classification";
-  if (config.pooler != TypeOf(config.head).pooler) own["pooler"] = config.pooler;
-  if (config.head == HeadKind::kTokenTagging && config.crf) own["crf"] = true;
-  if (config.positions == Positions::kSinusoidal)
-    own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
-  return own;
-}
-
 }  // namespace
 
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base) {
@@ -306,9 +211,7 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
   ReadSource(fields, &config);
   ReadSizes(fields, &config);
   ReadHead(fields, &config);
-  ReadOwn(fields, &config);
   ReadQuantization(fields, &config);
-  ReadLabels(fields, &config);
   if (!fields.status().ok()) return fields.status();
   return config;
 }
@@ -316,9 +219,8 @@ absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_vie
 std::string FormatConfig(const ModelConfig& config) {
   const Family& family = *config.family;
   if (family.plain != nullptr) return ToJsonText(FormatPair(config));
-  Json json = {{"architectures", {ClassOf(config)}}, {"dtype", "float32"},
-      {"model_type", family.model_type}, {"pad_token_id", config.pad_id},
-      {"tie_word_embeddings", true}};
+  Json json = {{"dtype", "float32"}, {"model_type", family.model_type},
+      {"pad_token_id", config.pad_id}, {"tie_word_embeddings", true}};
   for (const Size& size : SizesOf(family)) json[size.key] = config.*size.value;
   json[family.keys.layers] = config.layers / config.inner;
   for (const ModelConfig& source : config.source)
@@ -330,20 +232,9 @@ std::string FormatConfig(const ModelConfig& config) {
   const auto* const activation =
       absl::c_find_if(kActivations, [&](const auto& a) { return a.kind == config.activation; });
   if (activation != std::end(kActivations)) json[family.keys.activation] = activation->name;
-  // nlohmann's [] on null crashes when memory runs out.
-  Json names = Json::object(), ids = Json::object();
-  for (size_t i = 0; i < config.labels.size(); ++i)
-    names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
-  if (!names.empty()) json["id2label"] = std::move(names), json["label2id"] = std::move(ids);
-  if (TypeOf(config.head).per_text) {
-    json["problem_type"] = !config.problem_type.empty() ? config.problem_type
-                           : config.labels.size() == 1  ? "regression"
-                                                        : "single_label_classification";
-  }
+  WriteHead(config, &json);
   if (family.write != nullptr) family.write(config, &json);
   if (config.int8) WriteQuantization(config, &json);
-  const Json own = OwnFields(config);
-  if (!own.empty()) json["cloze"] = own;
   return ToJsonText(json);
 }
 

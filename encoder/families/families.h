@@ -44,6 +44,11 @@ inline constexpr int64_t kMaxTokenId = 100'000'000;
 void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation);
 void WriteForcedTokens(const GenerationConfig& generation, Json* json);
 
+// Reads the class and the labels of the head, and the member "cloze". Requires config->family.
+void ReadHead(JsonFields& fields, ModelConfig* config);
+// Writes the same into *json.
+void WriteHead(const ModelConfig& config, Json* json);
+
 // Reads `rope`, an object of transformers' rotary positions, or null: rope_theta into *base. Other
 // types of rotary positions than "default" are an error of `field`.
 void ReadRotary(JsonFields& fields, const char* field, const Json& rope, float* base);

@@ -6,8 +6,8 @@
 
 #include "absl/algorithm/container.h"
 #include "tasks/batcher.h"
-#include "tasks/generator.h"
 #include "tasks/inference/generator.h"
+#include "tasks/replaced_tokens.h"
 
 namespace cloze {
 namespace {

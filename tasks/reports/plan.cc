@@ -10,7 +10,7 @@
 #include "encoder/model.h"
 #include "tasks/batcher.h"
 #include "tasks/data/readers.h"
-#include "tasks/generator.h"
+#include "tasks/replaced_tokens.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/training/optimizer.h"
 #include "tasks/training/schedule.h"

@@ -6,7 +6,7 @@
 #include "core/base/system.h"
 #include "core/base/threads.h"
 #include "encoder/model.h"
-#include "tasks/generator.h"
+#include "tasks/replaced_tokens.h"
 #include "tasks/training/gradient_sum.h"
 #include "tasks/training/muon.h"
 #include "tasks/training/shard.h"

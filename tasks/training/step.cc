@@ -1,6 +1,6 @@
 #include "tasks/training/step.h"
 
-#include "tasks/generator.h"
+#include "tasks/replaced_tokens.h"
 
 namespace cloze {
 

@@ -16,8 +16,6 @@ namespace cloze {
 
 namespace {
 
-constexpr int kMaxFailedSaves = 3;
-
 void SetBest(double value, const MetricResults& results, TrainerState* state) {
   ForgetBest(state);
   state->set_best_value(value);
@@ -308,81 +306,6 @@ absl::Status Trainer::Evaluate() {
         " evaluations: the run ends after step ", state_.step()));
   }
   return absl::OkStatus();
-}
-
-absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
-  const auto write = [&](const std::string& folder) {
-    RETURN_IF_ERROR(learner_->WriteModel(folder, folder_->directory(), results));
-    return WriteNewFile(JoinPath(folder, "metrics.json"),
-        absl::StrCat("{\"step\":", step, ",\"metrics\":", results.ToJson(), "}\n"));
-  };
-  learner_->GatherWeights();
-  return ranks().OnFirst(
-      [&] { return SaveModel(folder_->directory(), step, write, learner_->Bytes(false)); });
-}
-
-absl::Status Trainer::Save() {
-  const int64_t step = state_.step();
-  if (folder_->saved_step() == step) return absl::OkStatus();
-  learner_->GatherWeights();
-  const absl::Status status = folder_->Save(
-      step, [this](const std::string& folder) { return WriteState(folder); }, learner_->Bytes(true),
-      [this] { learner_->moments().FinishWrite(); });
-  progress_->SkipTime();
-  if (status.ok()) {
-    progress_->MinorNote(absl::StrCat("saved ", folder_->Path(CheckpointName(step))));
-    WatchSources();
-    return status;
-  }
-  const bool hopeless = ExitOf(status) == Exit::kInternal;  // numbers that are not finite stay so
-  if (hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || stopped_)
-    return Annotate(status, "cannot save");
-  const std::string next = save_every_ > 0 ? absl::StrCat("in ", Counted(save_every_, "step"))
-                                           : "after a tenth of the run";
-  progress_->Note(
-      absl::StrCat("cannot save: ", status.message(), "; training continues, next try ", next));
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::WriteState(const std::string& folder) {
-  // The folder will be renamed where it is, so relative paths in it stay valid.
-  RETURN_IF_ERROR(learner_->WriteModel(folder, folder, {}));
-  RETURN_IF_ERROR(learner_->moments().Write(JoinPath(folder, kMomentsName)));
-  state_.set_total_steps(pace_->total_steps());
-  state_.set_seconds(pace_->Seconds());
-  DescribeRun(spec_, *setup_.train, compute_, &state_);
-  return WriteTrainerState(folder, state_);
-}
-
-absl::Status Trainer::SaveBefore(const absl::Status& error) {
-  const absl::Status saved = BetweenAverages() ? absl::OkStatus() : Save();
-  return saved.ok() ? error : Error(ExitOf(error), error.message(), "\n", saved.message());
-}
-
-void Trainer::WatchSources() {
-  for (const auto* built : {&setup_.train, &setup_.validation}) {
-    if (sources_changed_ || !built->has_value()) continue;
-    const absl::Status status = CheckSources((*built)->sources);
-    if (status.ok()) continue;
-    sources_changed_ = true;
-    progress_->Note(absl::StrCat("warning: ", status.message(),
-        "; this run continues with the data that it read at its start"));
-  }
-}
-
-absl::Status Trainer::FinishModel() {
-  if (state_.has_best_value()) {
-    const int64_t step = state_.best_step();
-    const absl::Status sound =
-        ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
-    if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
-    if (step != state_.step()) {
-      return Error(Exit::kMismatch, sound.message(), "\nthe best model, of step ", step,
-          ", is damaged and no checkpoint holds it (train again in another output.directory)");
-    }
-  }
-  const auto average = learner_->UseAverage();
-  return SaveBest(state_.step(), BestOf(state_));
 }
 
 }  // namespace cloze

@@ -1,0 +1,127 @@
+// The members of config.json that describe the head and its labels.
+#include <set>
+
+#include "absl/strings/match.h"
+#include "encoder/families/families.h"
+
+namespace cloze {
+namespace {
+
+void ReadClass(JsonFields& fields, ModelConfig* config) {
+  const Json* classes = fields.Find("architectures");
+  if (classes == nullptr) return;
+  if (classes->is_array() && classes->empty()) return;
+  if (!classes->is_array() || !classes->front().is_string())
+    return fields.Fail("architectures", "expected a list of class names");
+  const std::string name = classes->front().get<std::string>();
+  for (const HeadType& type : HeadTypes()) {
+    if (absl::EndsWith(name, type.class_suffix)) config->head = type.kind;
+  }
+  const Family& family = *config->family;
+  HeadKind& head = config->head;
+  if (family.source != nullptr) {
+    head = name == family.source_class ? HeadKind::kSequenceToSequence : HeadKind::kNone;
+  } else if ((head == HeadKind::kCausalLm) != family.causal ||
+             head == HeadKind::kSequenceToSequence) {
+    head = HeadKind::kNone;
+  }
+  // The other classes of this name have a masked-LM head.
+  if (head == HeadKind::kReplacedTokens && !config->has(Role::kDiscriminatorOutput))
+    head = HeadKind::kMaskedLm;
+  config->pooler = TypeOf(config->head).pooler;
+}
+
+// The object "cloze", which transformers ignores: our members, then those of the task.
+void ReadOwn(JsonFields& fields, ModelConfig* config) {
+  const Json* json = fields.Find("cloze");
+  if (json == nullptr) return;
+  if (!json->is_object()) return fields.Fail("cloze", "expected an object");
+  JsonFields own = fields.Part("cloze", *json);
+  if (own.String("head") == "sequence_classification")
+    config->head = HeadKind::kSequenceClassification;
+  if (config->head != HeadKind::kReplacedTokens)
+    config->pooler = own.Bool("pooler", config->pooler);
+  if (own.String("positions") == "sinusoidal") config->positions = Positions::kSinusoidal;
+  own.Number("sinusoid_base", 2, 1e9, &config->sinusoid_base);
+  config->crf = own.Bool("crf", false) && config->head == HeadKind::kTokenTagging;
+  config->task_fields = *json;
+  for (const char* known : {"head", "pooler", "positions", "sinusoid_base", "crf"})
+    config->task_fields.erase(known);
+  fields.Take(own.status());
+}
+
+// id2label, or num_labels, or two labels.
+void ReadNames(JsonFields& fields, ModelConfig* config) {
+  const Json* names = fields.Find("id2label");
+  if (names == nullptr) {
+    int32_t count = 2;  // transformers omits two labels of these names
+    fields.Integer("num_labels", false, 1, kMaxLabels, &count);
+    for (int32_t i = 0; i < count; ++i) config->labels.push_back(absl::StrCat("LABEL_", i));
+    return;
+  }
+  const auto fail = [&](const auto&... what) { fields.Fail("id2label", what...); };
+  if (!names->is_object()) return fail("expected an object of ids and names");
+  if (names->empty()) return fail("no labels");
+  if (names->size() > kMaxLabels) return fail("more than ", kMaxLabels, " labels");
+  std::set<std::string> seen;
+  for (size_t i = 0; i < names->size(); ++i) {
+    const auto entry = names->find(std::to_string(i));
+    if (entry == names->end())
+      return fail("no \"", i, "\": expected ids from 0 to ", names->size() - 1);
+    if (!entry->is_string()) return fail("\"", i, "\": expected a string");
+    config->labels.push_back(entry->get<std::string>());
+    if (!seen.insert(config->labels.back()).second)
+      return fail(Quote(config->labels.back()), " is given twice");
+  }
+}
+
+void ReadLabels(JsonFields& fields, ModelConfig* config) {
+  if (!TypeOf(config->head).labelled) return;
+  ReadNames(fields, config);
+  config->problem_type = fields.String("problem_type");
+}
+
+// Name of the class of transformers that computes the same, or of its encoder.
+std::string ClassOf(const ModelConfig& config) {
+  if (config.head == HeadKind::kSequenceToSequence) return config.family->source_class;
+  const HeadType& type = TypeOf(config.head);
+  const HeadType& known = type.pooler && !config.pooler ? TypeOf(HeadKind::kNone) : type;
+  return absl::StrCat(config.family->classes, known.class_suffix);
+}
+
+Json OwnFields(const ModelConfig& config) {
+  Json own = config.task_fields;
+  const bool classifier = config.head == HeadKind::kSequenceClassification;
+  if (classifier && !config.pooler) own["head"] = "sequence_classification";
+  if (config.pooler != TypeOf(config.head).pooler) own["pooler"] = config.pooler;
+  if (config.head == HeadKind::kTokenTagging && config.crf) own["crf"] = true;
+  if (config.positions == Positions::kSinusoidal)
+    own["positions"] = "sinusoidal", own["sinusoid_base"] = Decimal(config.sinusoid_base);
+  return own;
+}
+
+}  // namespace
+
+void ReadHead(JsonFields& fields, ModelConfig* config) {
+  ReadClass(fields, config);
+  ReadOwn(fields, config);
+  ReadLabels(fields, config);
+}
+
+void WriteHead(const ModelConfig& config, Json* json) {
+  (*json)["architectures"] = {ClassOf(config)};
+  // nlohmann's [] on null crashes when memory runs out.
+  Json names = Json::object(), ids = Json::object();
+  for (size_t i = 0; i < config.labels.size(); ++i)
+    names[std::to_string(i)] = config.labels[i], ids[config.labels[i]] = i;
+  if (!names.empty()) (*json)["id2label"] = std::move(names), (*json)["label2id"] = std::move(ids);
+  if (TypeOf(config.head).per_text) {
+    (*json)["problem_type"] = !config.problem_type.empty() ? config.problem_type
+                              : config.labels.size() == 1  ? "regression"
+                                                           : "single_label_classification";
+  }
+  const Json own = OwnFields(config);
+  if (!own.empty()) (*json)["cloze"] = own;
+}
+
+}  // namespace cloze
