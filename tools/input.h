@@ -42,8 +42,8 @@ absl::StatusOr<std::string> InputFormat(const InputOptions& options);
 // "fasttext" (.ft), "text" (.txt); "" for standard input and other names.
 std::string FormatByExtension(const std::string& path);
 
-// Parses a line of the options' format, "text", "ids" or "jsonl", into *record, except `line`. kData,
-// without the place.
+// Parses a line of the options' format, "text", "ids" or "jsonl", into *record, except `line`.
+// kData, without the place.
 absl::Status ParseInputLine(std::string line, const InputOptions& options, Record* record);
 // Parses an object into *record, except `line`. The kind of the record is the first of text, words
 // and ids that the object has. Skips unknown members. `options` may name the members of the texts

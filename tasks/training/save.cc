@@ -74,8 +74,7 @@ void Trainer::WatchSources() {
 absl::Status Trainer::FinishModel() {
   if (state_.has_best_value()) {
     const int64_t step = state_.best_step();
-    absl::Status sound =
-        ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
+    absl::Status sound = ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
     if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
     if (step != state_.step()) {
       return Error(Exit::kMismatch, sound.message(), "\nthe best model, of step ", step,
