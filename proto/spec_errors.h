@@ -1,4 +1,4 @@
-// What the checks of a spec share; private to proto.
+// Collects the errors of a spec, for its checks in spec_verify.cc and spec_verify_tasks.cc.
 #ifndef CLOZE_PROTO_SPEC_ERRORS_H_
 #define CLOZE_PROTO_SPEC_ERRORS_H_
 

@@ -61,7 +61,7 @@ class SquadReader {
     RETURN_IF_ERROR(String(qa, "question", where, &question.question));
     question.context = context;
     if (const Json& id = JsonMember(qa, "id"); !id.is_null())
-      question.id = id.is_string() ? id.get<std::string>() : id.dump();
+      question.id = id.is_string() ? id.get<std::string>() : ToJsonLine(id);
     const Json& impossible = JsonMember(qa, "is_impossible");
     const Json& answers = JsonMember(qa, "answers");
     if (!answers.is_array()) return Wrong(where, "answers", "a list");

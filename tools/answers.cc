@@ -88,6 +88,16 @@ Cells AnswerCells(const OrderedJson& answer, const std::string& separator) {
   return cells;
 }
 
+// kData for a cell that a row of TSV cannot hold.
+absl::Status CheckTsv(const std::vector<std::string>& cells) {
+  for (const std::string& cell : cells) {
+    if (cell.find_first_of("\t\r\n") == std::string::npos) continue;
+    return Error(Exit::kData, "\"", Quote(cell),
+        "\" has a tab or a line end, for which TSV has no place (use --format csv)");
+  }
+  return absl::OkStatus();
+}
+
 std::string CsvCell(const std::string& cell) {
   const bool plain = cell.find_first_of(",\"\r\n") == std::string::npos &&
                      absl::StripAsciiWhitespace(cell).size() == cell.size();
@@ -160,6 +170,7 @@ absl::Status AnswerWriter::WriteHeader(const Cells& input, const Cells& answer) 
   for (const std::string& name : answer_) names.push_back(NameBeside(input_, name));
   if (errors_) names.push_back(NameBeside(input_, "error"));
   header_ = true;
+  if (format_ == "tsv") RETURN_IF_ERROR(CheckTsv(names));
   RETURN_IF_ERROR(WriteRow(names));
   for (const auto& [cells, message] : std::exchange(waiting_, {}))
     RETURN_IF_ERROR(WriteCells(cells, {}, message));
@@ -184,16 +195,10 @@ absl::Status AnswerWriter::WriteCells(
   };
   absl::Status filled = fill(input, input_, 0);
   filled.Update(fill(answer, answer_, input_.size()));
-  if (format_ == "tsv") {
-    for (std::string& cell : row) {
-      if (cell.find_first_of("\t\r\n") == std::string::npos) continue;
-      filled.Update(Error(Exit::kData, "\"", Quote(cell),
-          "\" has a tab or a line end, for which TSV has no place (use --format csv)"));
-      absl::c_replace_if(
-          cell, [](char c) { return c == '\t' || c == '\r' || c == '\n'; }, ' ');
-    }
-  }
+  if (format_ == "tsv") filled.Update(CheckTsv(row));
   if (!errors_) RETURN_IF_ERROR(filled);
+  for (std::string& cell : row)
+    if (format_ == "tsv") absl::StrReplaceAll({{"\t", " "}, {"\r", " "}, {"\n", " "}}, &cell);
   unplaced_ += !filled.ok();
   if (errors_) row.push_back(filled.ok() ? error : std::string(filled.message()));
   return WriteRow(row);

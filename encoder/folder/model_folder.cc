@@ -268,7 +268,8 @@ absl::StatusOr<ModelConfig> LoadConfig(const std::string& folder) {
         ": holds an adapter, not a model; `cloze merge` makes a model of it and its base");
   }
   RETURN_IF_ERROR(CheckFolder(folder));
-  if (const std::string inner = InnerModel(folder); !PathExists(path) && !inner.empty()) {
+  const std::string inner = PathExists(path) ? "" : InnerModel(folder);
+  if (!inner.empty()) {
     return Error(Exit::kNoInput, QuotePath(folder), ": holds no model, but ", QuotePath(inner),
         " is one (a run keeps its best model from its first evaluation on)");
   }

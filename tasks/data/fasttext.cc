@@ -10,7 +10,7 @@
 namespace cloze {
 namespace {
 
-constexpr char kPrefix[] = "__label__";
+constexpr char kPrefix[] = "__label__", kInside[] = " __label__";
 
 class FastTextReader : public FileReader {
  public:
@@ -26,7 +26,7 @@ class FastTextReader : public FileReader {
     std::string text;
     for (absl::string_view rest = Trimmed(line_); !rest.empty();) {
       if (!absl::ConsumePrefix(&rest, kPrefix)) {
-        const size_t end = rest.find(absl::StrCat(" ", kPrefix));
+        const size_t end = rest.find(kInside);
         absl::StrAppend(&text, text.empty() ? "" : " ", rest.substr(0, end));
         rest = Trimmed(rest.substr(std::min(end, rest.size())));
         continue;

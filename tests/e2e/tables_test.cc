@@ -89,6 +89,8 @@ TEST_F(TablesTest, CsvInCsvOut) {
   EXPECT_EQ(rows.exit, 65);
   EXPECT_THAT(rows.out, HasSubstr("\n007\ta great film\t"));
   EXPECT_THAT(rows.out, HasSubstr("\n8\ta dull movie\t"));
+  Write("tab.csv", "subject,\"a\tb\"\na great film,1\n");
+  EXPECT_EQ(Run("predict --model run --format tsv tab.csv").exit, 65);
   EXPECT_THAT(rows.out, HasSubstr("has a tab or a line end"));
 }
 
