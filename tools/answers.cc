@@ -107,7 +107,7 @@ std::string CsvCell(const std::string& cell) {
 }  // namespace
 
 std::string JsonWithId(const Record& record, const OrderedJson& answer) {
-  const std::string line = ToJsonLine(answer);
+  std::string line = ToJsonLine(answer);
   if (record.id.empty()) return line;
   return absl::StrCat("{\"id\": ", record.id, ", ", absl::string_view(line).substr(1));
 }

@@ -85,8 +85,7 @@ std::vector<Row> TimeRows(const RunPlan& plan, const TrainOptions& options, int 
     remarks.push_back(absl::StrFormat("%s of it for %.0f evaluations",
         FormatDuration(plan.evaluation_seconds), plan.evaluations));
   if (repeat > 1) remarks.push_back(absl::StrCat("each of ", repeat, " runs"));
-  const double seconds = plan.train_seconds + (plan.timed ? 0 : plan.evaluation_seconds);
-  rows.push_back({"time to finish", FormatDuration(seconds), absl::StrJoin(remarks, "; ")});
+  rows.push_back({"time to finish", FormatDuration(plan.seconds()), absl::StrJoin(remarks, "; ")});
   return rows;
 }
 
@@ -117,7 +116,7 @@ OrderedJson PlanJson(const RunPlan& plan) {
   json["tokens"] = plan.tokens;
   json["evaluations"] = plan.evaluations;
   json["tokens_per_second"] = plan.tokens_per_second;
-  json["seconds"] = plan.train_seconds + (plan.timed ? 0 : plan.evaluation_seconds);
+  json["seconds"] = plan.seconds();
   return json;
 }
 

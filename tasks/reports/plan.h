@@ -54,6 +54,7 @@ struct RunPlan {
   double step_seconds = 0, network_seconds = 0;      // of a step; the second is part of the first
   double tokens_per_second = 0;                      // of whole training steps
   double train_seconds = 0, evaluation_seconds = 0;  // if timed, the first includes the second
+  double seconds() const { return train_seconds + (timed ? 0 : evaluation_seconds); }
 };
 
 // Reads the tokenizer, part of the data and the free memory, and trains for a few seconds. Writes
