@@ -63,7 +63,7 @@ TEST_F(ReplacedTokensTest, ModernEncodersLearn) {
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_LT(Value(summary->best, "generator_loss"), 3.0);
-  EXPECT_GT(Value(summary->best, "f1"), 0.8);
+  EXPECT_GT(Value(summary->best, "f1"), 0.7);
   const auto own = Train(Pretraining("own", 8, "share_embeddings: false", modern));
   ASSERT_TRUE(own.ok()) << own.status();
   for (const char* run : {"shared", "own"}) {
