@@ -48,7 +48,7 @@ TEST_F(ReplacedTokensTest, BothModelsLearn) {
   EXPECT_LT(Value(best, "replaced_loss"), 0.15);
   EXPECT_GT(Value(best, "accuracy"), 0.95);
   EXPECT_GT(Value(best, "generator_accuracy"), 0.4);
-  EXPECT_GT(Value(best, "f1"), 0.9);
+  EXPECT_GT(Value(best, "f1"), 0.8);
   EXPECT_NEAR(
       Value(best, "loss"), Value(best, "generator_loss") + 50 * Value(best, "replaced_loss"), 1e-9);
 }
