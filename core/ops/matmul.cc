@@ -7,6 +7,7 @@
 #include "core/ops/matmul_engine.h"
 #include "core/ops/onednn.h"
 #include "core/ops/op.h"
+#include "core/ops/rows.h"
 
 namespace cloze {
 namespace {
@@ -91,6 +92,7 @@ struct Matmul::Rep {
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
   int64_t dry_scratch = 0;
+  LargeMemory wide;  // of RunInF32
 
   void AddProduct(const Product& p) {
     const ConstMat& w = p.w.w;
@@ -111,19 +113,45 @@ struct Matmul::Rep {
     onednn->Run();
   }
 
+  // Computes a product of bf16 operands in f32, some rows at a time.
+  void RunInF32(const Product& p) {
+    constexpr int64_t kRows = 256;
+    ForTiles(p.src.rows, kRows, [&](int64_t row, int64_t rows) {
+      Product part = p.Part(row, rows, 0, p.dst.cols);
+      const Mat dst = part.dst;
+      const int64_t in = p.src.cols, out = dst.cols;
+      Grow(rows * (in + out) * int64_t{sizeof(float)}, wide);
+      float* const memory = wide.as<float>().data();
+      const Mat x = {memory, rows, in, in, DType::kF32},
+                y = {memory + rows * in, rows, out, out, DType::kF32};
+      Convert(part.src, x);
+      part.src = x;
+      if (dst.type == DType::kBf16) {
+        if (p.accumulate) Convert(dst, y);
+        part.dst = y;
+      }
+      AddProduct(part);
+      Run();
+      if (dst.type == DType::kBf16) Convert(y, dst);
+    });
+  }
+
   // Runs a product as an op of its own. A dry run only counts the packed weight: once for our
   // kernels; twice for oneDNN, which needs it whole and, for batches with few rows, in tiles of
   // columns. Sizes are rounded up to oneDNN's blocks.
   void RunProduct(const char* name, const Product& p) {
     const ConstMat& w = p.w.w;
     const Op op(name, [&] { return ProductCost(p.src, w, p.dst); });
+    const bool in_f32 = p.src.type == DType::kBf16 && !MultipliesBf16();
     if (op.dry()) {
       const bool once = KernelMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
       const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
-      dry_packed[{at, p.transposed, w.rows, w.cols}] =
-          RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(p.src.type) * (once ? 1 : 2);
+      dry_packed[{at, p.transposed, w.rows, w.cols}] = RoundUp(w.rows, 64) * RoundUp(w.cols, 64) *
+                                                       SizeOf(in_f32 ? DType::kF32 : p.src.type) *
+                                                       (once ? 1 : 2);
       return;
     }
+    if (in_f32) return RunInF32(p);
     AddProduct(p);
     Run();
   }

@@ -31,8 +31,9 @@ enum class ActivationKind : uint8_t;
 inline constexpr int64_t kInt8MostDepth = 65536;
 
 // Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16;
-// weights are packed into the type of the activations. Not thread-safe: one per model. Results have
-// the same bits for any number of threads.
+// weights are packed into the type of the activations. On CPUs that do not multiply bf16, Forward
+// and BackwardData convert it to f32, and BackwardWeight must not be called with it. Not
+// thread-safe: one per model. Results have the same bits for any number of threads.
 class Matmul {
  public:
   Matmul();
@@ -86,7 +87,9 @@ std::string MatmulLibrary();
 std::string KernelsName();
 // True if the CPU multiplies bf16, which makes it the faster type.
 bool MultipliesBf16();
-inline DType FastestType() { return MultipliesBf16() ? DType::kBf16 : DType::kF32; }
+// The type of activations between linear layers in int8. On all CPUs, because their memory traffic
+// takes longer than the conversion of what is not in int8.
+inline constexpr DType kInt8Activations = DType::kBf16;
 
 }  // namespace cloze
 

@@ -61,11 +61,11 @@ class Session {
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   DType compute() const { return compute_; }
-  // From now on computes products in int8, and the rest in the fastest type of this CPU. See
+  // From now on computes linear layers in int8, with activations of kInt8Activations. See
   // Model::UseInt8. Must not be called if Open has done so.
   void UseInt8(absl::FunctionRef<bool(const Param&)> wanted = [](const Param&) { return true; }) {
     model_->UseInt8(wanted);
-    compute_ = FastestType();
+    compute_ = kInt8Activations;
   }
   // The table of word embeddings [vocab, embedding]. Errors of LazyRows::Read.
   absl::StatusOr<ConstMat> WordEmbeddings();

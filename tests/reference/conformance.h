@@ -161,12 +161,8 @@ inline std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
 // What the name of an entry of this type ends with.
 inline const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
 
-// True if Matmul supports this type on this CPU: bf16 requires AVX-512.
-inline bool MatmulRuns(DType type) {
-  const std::string library = MatmulLibrary();
-  return type == DType::kF32 ||
-         (library.find("avx2") == std::string::npos && library.find("sse41") == std::string::npos);
-}
+// True if all products of Matmul support this type on this CPU.
+inline bool MatmulRuns(DType type) { return type == DType::kF32 || MultipliesBf16(); }
 
 inline void ExpectSameBits(
     const std::string& what, const Tables<float>& a, const Tables<float>& b) {

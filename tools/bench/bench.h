@@ -45,7 +45,8 @@ std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t l
 // `all` every type of this CPU. int8: the type of the other operations; kUsage without `all`.
 absl::StatusOr<std::vector<DType>> TypesOf(const Options& options, bool all);
 
-// Returns the FLOP per second that oneDNN reaches here with all threads; measured once.
+// Returns the FLOP per second that oneDNN reaches here with all threads, in f32 if this CPU does
+// not multiply bf16; measured once.
 double MatmulPeak(DType type);
 // Returns the bytes per second that all threads read and write when they copy memory larger than
 // the caches; measured once.

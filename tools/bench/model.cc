@@ -84,7 +84,7 @@ std::vector<int32_t> RandomIds(const Philox& philox, uint64_t example, int64_t l
 absl::StatusOr<std::vector<DType>> TypesOf(const Options& o, bool all) {
   if (o.compute == "int8") {
     if (!all) return Error(Exit::kUsage, "--compute int8: only for infer and start");
-    return std::vector<DType>{FastestType()};
+    return std::vector<DType>{kInt8Activations};
   }
   const RuntimeSpec::Compute compute = o.compute == "bf16"  ? RuntimeSpec::BF16
                                        : o.compute == "f32" ? RuntimeSpec::F32

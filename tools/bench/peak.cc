@@ -9,6 +9,7 @@
 
 #include "core/base/profile.h"
 #include "core/base/threads.h"
+#include "core/ops/matmul.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/peak_product.h"
 
@@ -41,9 +42,13 @@ absl::Status TimeProducts(const Options& options, DType type) {
   return absl::OkStatus();
 }
 
+// Returns the type that products of `type` are computed in.
+DType ProductType(DType type) { return MultipliesBf16() ? type : DType::kF32; }
+
 }  // namespace
 
 double MatmulPeak(DType type) {
+  type = ProductType(type);
   static std::map<std::pair<DType, int>, double> peaks;  // by type and threads
   double& best = peaks[{type, Threads()}];
   if (best > 0) return best;
@@ -81,7 +86,7 @@ void ProfileOps(const Options& options, DType type, int times, absl::FunctionRef
   std::sort(ops.begin(), ops.end(),
       [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   std::fprintf(stderr, "limits: %.0f GFLOP/s in products (%s, %d threads), %.1f GB/s copied\n",
-      peak / 1e9, TypeName(type).c_str(), Threads(), bandwidth / 1e9);
+      peak / 1e9, TypeName(ProductType(type)).c_str(), Threads(), bandwidth / 1e9);
   std::fprintf(stderr, "%-22s %7s %10s %7s %10s %10s %10s %10s\n", "op", "calls", "ms", "share",
       "GFLOP", "MB", "GFLOP/s", "of limit");
   double rest = total;
