@@ -121,7 +121,7 @@ TEST(ChooseMicroTokens, TakesTheLargestThatFits) {
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_GE(*chosen, tokens);
     EXPECT_LE(plan.Need(*chosen).total(), limit * kMegabyte);
-    for (const int64_t larger : {192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 6144}) {
+    for (const int64_t larger : {192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144}) {
       if (larger <= *chosen) continue;
       EXPECT_GT(plan.Need(larger).total(), limit * kMegabyte) << larger;
     }
