@@ -88,14 +88,9 @@ std::vector<std::string> DescribeOddities(absl::string_view name, const DataStat
   return lines;
 }
 
-absl::StatusOr<DType> ComputeOf(RuntimeSpec::Compute compute, Use use) {
-  const bool fast = MultipliesBf16();
-  if (compute == RuntimeSpec::BF16 && !fast)
-    return Error(Exit::kLimit,
-        "compute bf16: this CPU has no AVX512_BF16 instructions, or DNNL_MAX_CPU_ISA excludes "
-        "them; use f32 or auto");
-  const bool bf16 =
-      compute == RuntimeSpec::AUTO ? fast && use == Use::kTraining : compute == RuntimeSpec::BF16;
+DType ComputeOf(RuntimeSpec::Compute compute, Use use) {
+  const bool bf16 = compute == RuntimeSpec::AUTO ? MultipliesBf16() && use == Use::kTraining
+                                                 : compute == RuntimeSpec::BF16;
   return bf16 ? DType::kBf16 : DType::kF32;
 }
 

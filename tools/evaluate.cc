@@ -125,7 +125,7 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   RETURN_IF_ERROR(ProgramRanks().CheckSame("the data", built.name()));
   for (const std::string& line : DescribeStore("data", built))
     if (ProgramRanks().first()) std::fprintf(stderr, "%s\n", line.c_str());
-  ASSIGN_OR_RETURN(DType compute, ComputeOf(infer));
+  DType compute = ComputeOf(infer);
   if (Uses(Int8Of(infer), config)) model->UseInt8(), compute = kInt8Activations;
   ASSIGN_OR_RETURN(const MetricResults results,
       EvaluateStore(options, spec, *task, built.store, *model,

@@ -115,7 +115,7 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options) {
   return adapters;
 }
 
-absl::StatusOr<DType> ComputeOf(const InferOptions& options) {
+DType ComputeOf(const InferOptions& options) {
   RuntimeSpec::Compute compute = RuntimeSpec::AUTO;
   RuntimeSpec::Compute_Parse(absl::AsciiStrToUpper(options.compute), &compute);
   return ComputeOf(compute, Use::kInference);
@@ -128,9 +128,8 @@ Int8 Int8Of(const InferOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
-  ASSIGN_OR_RETURN(const DType compute, ComputeOf(*options));
-  ASSIGN_OR_RETURN(
-      auto session, Session::Open(options->model, compute, AdaptersOf(*options), Int8Of(*options)));
+  ASSIGN_OR_RETURN(auto session,
+      Session::Open(options->model, ComputeOf(*options), AdaptersOf(*options), Int8Of(*options)));
   InputOptions& input = options->input;
   input.vocab_size = session->config().vocab;
   input.skip_bad = options->on_error == "line";

@@ -51,7 +51,7 @@ std::vector<NamedAdapter> AdaptersOf(const InferOptions& options);
 Int8 Int8Of(const InferOptions& options);
 
 // Returns the type of activations that --compute names, except for int8.
-absl::StatusOr<DType> ComputeOf(const InferOptions& options);
+DType ComputeOf(const InferOptions& options);
 
 // Opens the model and completes the input options: the vocabulary size, and the fields of tables as
 // in the spec of the model's run. If neither an option nor the file name gives the input format, it

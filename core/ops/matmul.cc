@@ -18,6 +18,8 @@ OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
   return Traffic({a, b, c}, 2 * std::sqrt(sizes));
 }
 
+constexpr int64_t kWideRows = 256;  // converted to f32 at a time
+
 }  // namespace
 
 void Grow(int64_t bytes, LargeMemory& memory) {
@@ -92,19 +94,23 @@ struct Matmul::Rep {
   // Of dry runs: bytes by address (0 if weights share), direction and shape of a weight.
   std::map<std::tuple<uintptr_t, bool, int64_t, int64_t>, int64_t> dry_packed;
   int64_t dry_scratch = 0;
-  LargeMemory wide;  // of RunInF32
+  LargeMemory wide;  // of ComputeInF32: two operands
+  int64_t dry_wide = 0;
 
   void AddProduct(const Product& p) {
     const ConstMat& w = p.w.w;
     CLOZE_CHECK(p.src.cols == (p.transposed ? w.cols : w.rows) && p.src.rows == p.dst.rows &&
                 p.dst.cols == (p.transposed ? w.rows : w.cols) && w.type == DType::kF32);
+    if (ProductType(p.src.type) != p.src.type) return ComputeInF32(p);
     (KernelMultiplies(p.src) ? kernels : onednn)->AddProduct(p);
   }
 
   void AddGradient(ConstMat dy, ConstMat x, Mat dw) {
     CLOZE_CHECK(dy.rows == x.rows && dw.rows == dy.cols && dw.cols == x.cols &&
                 dw.type == DType::kF32 && x.type == dy.type);
-    if (x.rows > 0) (KernelHasGradient(x.type) ? kernels : onednn)->AddGradient(dy, x, dw);
+    if (x.rows == 0) return;
+    if (ProductType(x.type) != x.type) return ComputeInF32(dy, x, dw);
+    (KernelHasGradient(x.type) ? kernels : onednn)->AddGradient(dy, x, dw);
   }
 
   void Run() {
@@ -113,17 +119,24 @@ struct Matmul::Rep {
     onednn->Run();
   }
 
-  // Computes a product of bf16 operands in f32, some rows at a time.
-  void RunInF32(const Product& p) {
-    constexpr int64_t kRows = 256;
-    ForTiles(p.src.rows, kRows, [&](int64_t row, int64_t rows) {
+  static int64_t WideBytes(int64_t rows, int64_t left, int64_t right) {
+    return std::min(rows, kWideRows) * (left + right) * int64_t{sizeof(float)};
+  }
+
+  // Returns f32 matrices [rows, left] and [rows, right], valid until the next call.
+  std::pair<Mat, Mat> NewWide(int64_t rows, int64_t left, int64_t right) {
+    Grow(WideBytes(rows, left, right), wide);
+    float* const memory = wide.as<float>().data();
+    return {{memory, rows, left, left, DType::kF32},
+        {memory + rows * left, rows, right, right, DType::kF32}};
+  }
+
+  // Computes a product of bf16 operands at once, in f32.
+  void ComputeInF32(const Product& p) {
+    ForTiles(p.src.rows, kWideRows, [&](int64_t row, int64_t rows) {
       Product part = p.Part(row, rows, 0, p.dst.cols);
       const Mat dst = part.dst;
-      const int64_t in = p.src.cols, out = dst.cols;
-      Grow(rows * (in + out) * int64_t{sizeof(float)}, wide);
-      float* const memory = wide.as<float>().data();
-      const Mat x = {memory, rows, in, in, DType::kF32},
-                y = {memory + rows * in, rows, out, out, DType::kF32};
+      const auto [x, y] = NewWide(rows, p.src.cols, dst.cols);
       Convert(part.src, x);
       part.src = x;
       if (dst.type == DType::kBf16) {
@@ -135,23 +148,45 @@ struct Matmul::Rep {
       if (dst.type == DType::kBf16) Convert(y, dst);
     });
   }
+  void ComputeInF32(ConstMat dy, ConstMat x, Mat dw) {
+    ForTiles(x.rows, kWideRows, [&](int64_t row, int64_t rows) {
+      const auto [wide_dy, wide_x] = NewWide(rows, dy.cols, x.cols);
+      Convert(Rows(dy, row, rows), wide_dy);
+      Convert(Rows(x, row, rows), wide_x);
+      AddGradient(wide_dy, wide_x, dw);
+      Run();
+    });
+  }
 
-  // Runs a product as an op of its own. A dry run only counts the packed weight: once for our
-  // kernels; twice for oneDNN, which needs it whole and, for batches with few rows, in tiles of
-  // columns. Sizes are rounded up to oneDNN's blocks.
+  // Dry runs count scratch memory and packed weights: one copy for our kernels; two for oneDNN,
+  // which needs a weight whole and, for batches with few rows, in tiles of columns. Sizes are
+  // rounded up to oneDNN's blocks.
+  void CountGradient(ConstMat dy, ConstMat x) {
+    CountWide(dy, x);
+    const DType type = ProductType(x.type);
+    dry_scratch = std::max(dry_scratch, KernelGradientBytes(x.rows, dy.cols, x.cols, type));
+  }
+  void CountWide(ConstMat a, ConstMat b) {
+    if (ProductType(a.type) != a.type)
+      dry_wide = std::max(dry_wide, WideBytes(a.rows, a.cols, b.cols));
+  }
+  void CountProduct(const Product& p) {
+    CountWide(p.src, p.dst);
+    const ConstMat& w = p.w.w;
+    const DType type = ProductType(p.src.type);
+    ConstMat src = p.src;
+    src.type = type;
+    const bool once = KernelMultiplies(src) || p.dst.cols <= kLeastTileCols;
+    const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
+    dry_packed[{at, p.transposed, w.rows, w.cols}] =
+        RoundUp(w.rows, 64) * RoundUp(w.cols, 64) * SizeOf(type) * (once ? 1 : 2);
+  }
+
+  // Runs a product as an op of its own.
   void RunProduct(const char* name, const Product& p) {
     const ConstMat& w = p.w.w;
     const Op op(name, [&] { return ProductCost(p.src, w, p.dst); });
-    const bool in_f32 = p.src.type == DType::kBf16 && !MultipliesBf16();
-    if (op.dry()) {
-      const bool once = KernelMultiplies(p.src) || p.dst.cols <= kLeastTileCols;
-      const uintptr_t at = packed.shared() ? 0 : reinterpret_cast<uintptr_t>(w.data);
-      dry_packed[{at, p.transposed, w.rows, w.cols}] = RoundUp(w.rows, 64) * RoundUp(w.cols, 64) *
-                                                       SizeOf(in_f32 ? DType::kF32 : p.src.type) *
-                                                       (once ? 1 : 2);
-      return;
-    }
-    if (in_f32) return RunInF32(p);
+    if (op.dry()) return CountProduct(p);
     AddProduct(p);
     Run();
   }
@@ -191,11 +226,7 @@ void Matmul::BackwardData(ConstMat dy, const Weight& w, Mat dx, bool accumulate)
 
 void Matmul::BackwardWeight(ConstMat dy, ConstMat x, Mat dw) {
   const Op op("matmul dw", [&] { return ProductCost(dy, x, dw); });
-  if (op.dry()) {
-    const int64_t bytes = KernelGradientBytes(x.rows, dw.rows, dw.cols, x.type);
-    rep_->dry_scratch = std::max(rep_->dry_scratch, bytes);
-    return;
-  }
+  if (op.dry()) return rep_->CountGradient(dy, x);
   rep_->AddGradient(dy, x, dw);
   rep_->Run();
 }
@@ -215,7 +246,7 @@ void Matmul::SharePacked(bool share) { rep_->packed.Share(share); }
 int64_t Matmul::packed_bytes() const { return rep_->packed.bytes(); }
 
 Matmul::Memory Matmul::TakeDryMemory() {
-  Memory memory = {0, std::exchange(rep_->dry_scratch, 0)};
+  Memory memory = {0, std::exchange(rep_->dry_scratch, 0) + std::exchange(rep_->dry_wide, 0)};
   for (const auto& [key, bytes] : rep_->dry_packed) memory.packed += bytes;
   rep_->dry_packed.clear();
   return memory;
@@ -226,6 +257,8 @@ bool MultipliesBf16() {
   return GetKernels().multiplies_bf16 &&
          (static_cast<int>(dnnl::get_effective_cpu_isa()) & kBf16) == kBf16;
 }
+
+DType ProductType(DType type) { return MultipliesBf16() ? type : DType::kF32; }
 
 std::string MatmulLibrary() {
   const dnnl::version_t* v = dnnl::version();

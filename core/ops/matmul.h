@@ -31,9 +31,8 @@ enum class ActivationKind : uint8_t;
 inline constexpr int64_t kInt8MostDepth = 65536;
 
 // Caches primitives (by shape) and packed weights (by address). Activations are f32 or bf16;
-// weights are packed into the type of the activations. On CPUs that do not multiply bf16, Forward
-// and BackwardData convert it to f32, and BackwardWeight must not be called with it. Not
-// thread-safe: one per model. Results have the same bits for any number of threads.
+// both are multiplied in their ProductType. Not thread-safe: one per model. Results have the same
+// bits for any number of threads.
 class Matmul {
  public:
   Matmul();
@@ -71,7 +70,7 @@ class Matmul {
   // and resets them.
   struct Memory {
     int64_t packed = 0;   // packed weights
-    int64_t scratch = 0;  // of BackwardWeight, of all threads
+    int64_t scratch = 0;  // of BackwardWeight, and for conversions
   };
   Memory TakeDryMemory();
 
@@ -87,6 +86,9 @@ std::string MatmulLibrary();
 std::string KernelsName();
 // True if the CPU multiplies bf16, which makes it the faster type.
 bool MultipliesBf16();
+// Returns the type that Matmul converts activations of `type`, and weights, to: f32 for bf16 if the
+// CPU does not multiply it.
+DType ProductType(DType type);
 // The type of activations between linear layers in int8. On all CPUs, because their memory traffic
 // takes longer than the conversion of what is not in int8.
 inline constexpr DType kInt8Activations = DType::kBf16;

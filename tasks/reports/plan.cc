@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
+#include "core/ops/matmul.h"
 #include "encoder/model.h"
 #include "tasks/batcher.h"
 #include "tasks/data/readers.h"
@@ -95,7 +96,7 @@ double NetworkSeconds(
   double weights = all;
   if (spec.optimizer().muon_rate() > 0) {
     weights += byte * sizeof(float) * plan.parameters.operands;  // their directions, in f32 as well
-  } else if (plan.compute == DType::kBf16) {
+  } else if (ProductType(plan.compute) == DType::kBf16) {
     weights -= byte * (sizeof(float) - sizeof(Bf16)) * plan.parameters.operands;
   }
   return weights + std::max(all - kHidden * pass_seconds, 0.0);

@@ -112,10 +112,9 @@ absl::StatusOr<double> CheckSamples(Model& model, const std::string& folder) {
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  const bool bf16 = said("compute") == "bf16", can = MultipliesBf16();
-  const bool same =
-      said("kernels") == KernelsName() && said("matmul") == MatmulLibrary() && (!bf16 || can);
-  const std::vector<float> now = Outputs(model, bf16 && can ? DType::kBf16 : DType::kF32, samples);
+  const bool bf16 = said("compute") == "bf16";
+  const bool same = said("kernels") == KernelsName() && said("matmul") == MatmulLibrary();
+  const std::vector<float> now = Outputs(model, bf16 ? DType::kBf16 : DType::kF32, samples);
   std::vector<float> stored(now.size());
   RETURN_IF_ERROR(file.ReadF32("outputs", absl::MakeSpan(stored)));
   double largest = 0;

@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/system.h"
+#include "core/ops/matmul.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
@@ -87,7 +88,7 @@ absl::Status Learner::Initialize(std::vector<std::string>* notes) {
   const DistributedSpec& distributed = spec_.distributed();
   const bool apart = distributed.local_steps() > 1;
   optimizer_ = std::make_unique<Optimizer>(
-      &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_, compute_);
+      &model_.params(), spec_.optimizer(), apart ? &OneRank() : &ranks_, ProductType(compute_));
   std::vector<StateArray> arrays = optimizer_->arrays();
   if (apart) {
     outer_ =

@@ -5,6 +5,7 @@
 #include "core/base/profile.h"
 #include "core/base/system.h"
 #include "core/base/threads.h"
+#include "core/ops/matmul.h"
 #include "encoder/model.h"
 #include "tasks/replaced_tokens.h"
 #include "tasks/training/gradient_sum.h"
@@ -135,7 +136,8 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   need.optimizer =
       kFloat * (gradients * (1 + GradientBuffers(passes, ranks_ > 1) + (apart ? 2 : 0)) +
                    shard * (spec_.optimizer().ema_decay() > 0 ? 3 : 2)) +
-      (spec_.optimizer().muon_rate() > 0 ? Muon::Bytes(model_->params(), compute_) : 0);
+      (spec_.optimizer().muon_rate() > 0 ? Muon::Bytes(model_->params(), ProductType(compute_))
+                                         : 0);
   need.other = kProgram + kKernels * (rows / kRows) + kVocabToken * model_->config().vocab +
                2 * kBatchToken * MostTokens();
   return need;

@@ -26,17 +26,17 @@ void AddToMomentum(const AdamW& all, Mat g, Mat m) {
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks, DType compute)
+Optimizer::Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks, DType product)
     : store_(store), spec_(spec), ranks_(ranks),
       shard_(ranks->rank(), ranks->size(), store->grads().size()),
-      m_(shard_.size() * sizeof(float)), v_(m_.bytes()), muon_(compute) {
+      m_(shard_.size() * sizeof(float)), v_(m_.bytes()), muon_(product) {
   int top = 0;
   for (ParamId id = 0; id < store->size(); ++id) top = std::max(top, store->param(id).layer);
   for (ParamId id = 0; id < store->size(); ++id) {
     const Param& p = store->param(id);
     if (!p.trainable) continue;
     const bool matrix = spec.muon_rate() > 0 && Muon::Takes(p);
-    const bool narrow = !matrix && p.operand && compute == DType::kBf16 && ranks->size() > 1;
+    const bool narrow = !matrix && p.operand && product == DType::kBf16 && ranks->size() > 1;
     const float rate = p.rate * std::pow(spec.layer_decay(), static_cast<float>(top - p.layer));
     const int first_owner = OwnerOf(p.grad_offset, ranks->size());
     for (int64_t i = 0, n = 0; i < p.size(); i += n) {

@@ -41,10 +41,10 @@ class Optimizer {
   };
 
   // `store` and `ranks` must outlive the optimizer. With layer_decay, each layer below the store's
-  // highest has a lower rate. `compute`: type of the passes. In bf16 these round the operands of
-  // matrix products (Param::operand), so ranks give each other only the rounded values.
+  // highest has a lower rate. `product`: the ProductType of the passes. In bf16 they round the
+  // operands of products (Param::operand), so ranks give each other only the rounded values.
   Optimizer(ParamStore* store, const OptimizerSpec& spec, Ranks* ranks = &OneRank(),
-      DType compute = DType::kF32);
+      DType product = DType::kF32);
 
   // Returns the global norm of the gradients, of which each rank needs its shard.
   double GradNorm() const;

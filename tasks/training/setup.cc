@@ -115,8 +115,7 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
   RETURN_IF_ERROR(VerifySpec(loaded));
   const RuntimeSpec& runtime = loaded.spec.runtime();
   SetThreads(runtime.threads() > 0 ? runtime.threads() : Threads());
-  const auto compute = ComputeOf(runtime.compute(), Use::kTraining);
-  return compute.ok() ? compute : AtField(loaded, "runtime.compute", compute.status());
+  return ComputeOf(runtime.compute(), Use::kTraining);
 }
 
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {

@@ -66,9 +66,11 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   });
 }
 
+// With alpha 2.25, B A is smaller than W. Larger sums of both saturate the softmax of an encoder
+// with random weights, which magnifies rounding errors.
 LoraPlan PlanOf(float dropout, std::function<bool(const ParamKey&)> wanted) {
   LoraPlan plan = {.spec = {}, .wanted = std::move(wanted), .adapter = 0};
-  plan.spec.set_rank(3), plan.spec.set_alpha(4.5), plan.spec.set_dropout(dropout);
+  plan.spec.set_rank(3), plan.spec.set_alpha(2.25), plan.spec.set_dropout(dropout);
   return plan;
 }
 
@@ -110,7 +112,7 @@ Entry LoraEntry(int64_t in, int64_t out, float dropout, DType type) {
         const Table<S> x = Dropout(in[0], site);
         Table<S> low =
             Linear(Linear(x, m.matrix(name + ".lora_A.weight")), m.matrix(name + ".lora_B.weight"));
-        for (S& value : low.v) value *= S(4.5 / 3);
+        for (S& value : low.v) value *= S(2.25 / 3);
         sum = sum + low;
       }
       for (int64_t r = 0; r < y.rows; ++r) {
@@ -209,10 +211,9 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
     return std::make_unique<LoraEncoderModule>(store, config);
   };
   kind->frozen = [](const Param& p) { return !p.lora(); };
-  // Twice the encoder's roundings and more: each linear layer makes x A, its product with B and the
-  // sum of both, and so back.
+  // Twice the encoder's roundings: each linear layer also makes x A and a sum, and so back.
   const Entry e = EntryOf(
-      "LoraEncoder_" + NormName(config), type, 16 * config.layers, kind, RandomParams(*kind));
+      "LoraEncoder_" + NormName(config), type, 10 * config.layers, kind, RandomParams(*kind));
   return WithReference(e, kind, []<typename S>(reference::Model<S> m, const Tables<S>&) {
     for (auto& [name, a] : m.params) {
       if (!name.ends_with(".lora_A.weight")) continue;
@@ -221,7 +222,7 @@ Entry LoraEncoderEntry(const ModelConfig& config, const std::vector<int32_t>& le
       Table<S>& w = m.params.at(layer + ".weight");
       for (int64_t r = 0; r < w.rows; ++r) {
         for (int64_t c = 0; c < w.cols; ++c) {
-          for (int64_t k = 0; k < a.rows; ++k) w(r, c) += S(1.5) * b(r, k) * a(k, c);
+          for (int64_t k = 0; k < a.rows; ++k) w(r, c) += S(0.75) * b(r, k) * a(k, c);
         }
       }
     }

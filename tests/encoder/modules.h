@@ -130,7 +130,6 @@ inline Entry EntryOf(const std::string& name, DType type, double roundings,
   Entry e;
   e.name = name + (type == DType::kF32 ? "" : "_bf16");
   e.path = {4 * kind->batch.padded_rows(), roundings, type};
-  e.matmul = true;
   e.live_rows = kind->batch.tokens();
   e.inputs = kind->inputs;
   const size_t first = e.inputs.size();

@@ -56,7 +56,6 @@ struct Entry {
   std::function<Result(const Inputs&)> run;
   int64_t live_rows = -1;        // rows of outputs with a gradient; the others are padding
   bool gradients = true;         // false: forward only
-  bool matmul = false;           // uses Matmul, which does not support bf16 on every CPU
   int64_t every_element = 1600;  // up to this many inputs, each one's derivative is checked
   // Sets the reference from a generic lambda over Tables<S>.
   template <typename F>
@@ -160,9 +159,6 @@ inline std::vector<int32_t> Offsets(const std::vector<int32_t>& lengths) {
 
 // What the name of an entry of this type ends with.
 inline const char* Suffix(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
-
-// True if all products of Matmul support this type on this CPU.
-inline bool MatmulRuns(DType type) { return type == DType::kF32 || MultipliesBf16(); }
 
 inline void ExpectSameBits(
     const std::string& what, const Tables<float>& a, const Tables<float>& b) {
@@ -346,10 +342,7 @@ class Checker {
 // Checks that outputs equal the scalar reference, that gradients equal those of dual numbers (each
 // element, or along directions if there are many), that gradients of parameters accumulate, that
 // omitting unneeded gradients changes nothing, and that any number of threads gives the same bits.
-inline void CheckConformance(const Entry& entry) {
-  if (entry.matmul && !MatmulRuns(entry.path.type)) GTEST_SKIP() << "this CPU has no bf16 matmul";
-  internal::Checker(entry).Check();
-}
+inline void CheckConformance(const Entry& entry) { internal::Checker(entry).Check(); }
 
 }  // namespace cloze::reference
 

@@ -42,9 +42,6 @@ absl::Status TimeProducts(const Options& options, DType type) {
   return absl::OkStatus();
 }
 
-// Returns the type that products of `type` are computed in.
-DType ProductType(DType type) { return MultipliesBf16() ? type : DType::kF32; }
-
 }  // namespace
 
 double MatmulPeak(DType type) {

@@ -16,7 +16,6 @@ Entry LinearEntry(int64_t rows, int64_t in, int64_t out, DType type) {
   Entry e;
   e.name = absl::StrCat("Linear_", rows, "x", in, "x", out, Suffix(type));
   e.path = {std::max({rows, in, out}), 2, type};
-  e.matmul = true;
   e.inputs = {{"x", Role::kActivation, RandomTable(rows, in, 1)},
       {"w", Role::kParameter, RandomTable(out, in, 2, 0.5)},
       {"b", Role::kParameter, RandomTable(1, out, 3)}};

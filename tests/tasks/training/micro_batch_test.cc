@@ -38,7 +38,7 @@ class MicroBatchTest : public RunsTest {
     const auto config = LoadConfig(Path("shape"));
     EXPECT_TRUE(config.ok()) << config.status();
     const MemoryPlan plan(
-        Large("", 0).spec, *config, *ComputeOf(RuntimeSpec::AUTO, Use::kTraining), {});
+        Large("", 0).spec, *config, ComputeOf(RuntimeSpec::AUTO, Use::kTraining), {});
     return plan.Need(tokens).total() / 1000000 + 1;
   }
   std::string SpecOf(const std::string& run) { return Read(Path(run) + "/spec.textproto"); }

@@ -186,13 +186,14 @@ class RunOfRanksTest : public TrainerTest, public testing::WithParamInterface<fl
                  "max_positions: 64 } } masked_lm { max_tokens: 32 } validation { files: \"",
                  Path("text.txt"), "\" } evaluation { every_steps: 3 }"),
             "text.txt", run, 8);
+    loaded.spec.mutable_runtime()->set_compute(RuntimeSpec::BF16);
     loaded.spec.mutable_optimizer()->set_muon_rate(GetParam());
     loaded.spec.mutable_optimizer()->set_ema_decay(GetParam() > 0 ? 0.9f : 0);
     return loaded;
   }
 };
 
-// In bf16, if the machine has it: no rounded weight is in a file.
+// In bf16: no rounded weight is in a file.
 TEST_P(RunOfRanksTest, LeavesTheFilesOfOneRank) {
   const auto one = Train(RunSpec("one"));
   ASSERT_TRUE(one.ok()) << one.status();
