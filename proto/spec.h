@@ -42,8 +42,8 @@ absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment);
 // read other files.
 absl::Status VerifySpec(const LoadedSpec& loaded);
 
-// Checks ranges only, for an incomplete spec.
-absl::Status VerifyRanges(const LoadedSpec& loaded);
+// Checks each field on its own, for an incomplete spec.
+absl::Status VerifyValues(const LoadedSpec& loaded);
 
 // Where validation.share is set without files, copies the files of `train`, and leaves the share
 // out of training.

@@ -102,6 +102,19 @@ void CheckModel(const ModelSpec& model, SpecErrors* errors) {
   CheckEncoder(model.encoder(), errors);
 }
 
+// Checks what does not depend on other fields.
+void CheckValues(const TaskSpec& spec, SpecErrors* errors) {
+  CheckFields(spec, "", errors);
+  for (const auto& [name, data] :
+      {std::pair("train", &spec.train()), std::pair("validation", &spec.validation())}) {
+    const std::string& delimiter = data->delimiter();
+    errors->AddIf((delimiter.size() > 1 && delimiter != "\\t") ||
+                      absl::StrContains("\"\r\n", delimiter.empty() ? "," : delimiter),
+        absl::StrCat(name, ".delimiter"), "\"", Quote(delimiter),
+        "\": expected one ASCII character that is neither a quote nor a line end");
+  }
+}
+
 void CheckTraining(const TaskSpec& spec, SpecErrors* errors) {
   const ScheduleSpec& schedule = spec.schedule();
   errors->AddIf(schedule.steps() > 0 && schedule.warmup_steps() > schedule.steps(),
@@ -137,11 +150,6 @@ void CheckRun(const TaskSpec& spec, SpecErrors* errors) {
     for (int i = 0; i < data->files_size(); ++i)
       errors->AddIf(data->files(i).empty(), absl::StrCat(name, ".files[", i, "]"),
           "is empty: expected a path");
-    const std::string& delimiter = data->delimiter();
-    errors->AddIf((delimiter.size() > 1 && delimiter != "\\t") ||
-                      absl::StrContains("\"\r\n", delimiter.empty() ? "," : delimiter),
-        absl::StrCat(name, ".delimiter"), "\"", Quote(delimiter),
-        "\": expected one ASCII character that is neither a quote nor a line end");
   }
   const bool validates = !spec.validation().files().empty();
   errors->AddIf(
@@ -162,7 +170,7 @@ void CheckRun(const TaskSpec& spec, SpecErrors* errors) {
 
 absl::Status VerifySpec(const LoadedSpec& loaded) {
   SpecErrors errors(loaded);
-  CheckFields(loaded.spec, "", &errors);
+  CheckValues(loaded.spec, &errors);
   CheckTask(loaded.spec, &errors);
   CheckModel(loaded.spec.model(), &errors);
   CheckRun(loaded.spec, &errors);
@@ -170,9 +178,9 @@ absl::Status VerifySpec(const LoadedSpec& loaded) {
   return errors.ToStatus();
 }
 
-absl::Status VerifyRanges(const LoadedSpec& loaded) {
+absl::Status VerifyValues(const LoadedSpec& loaded) {
   SpecErrors errors(loaded);
-  CheckFields(loaded.spec, "", &errors);
+  CheckValues(loaded.spec, &errors);
   return errors.ToStatus();
 }
 

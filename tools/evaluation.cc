@@ -50,7 +50,7 @@ absl::Status SetData(const std::vector<std::string>& files,
   const DataSpec& read = loaded->spec.validation();
   if (!absl::c_equal(read.files(), files))
     return Error(Exit::kUsage, "--set files: --data names the files");
-  return VerifyRanges(*loaded);
+  return VerifyValues(*loaded);
 }
 
 }  // namespace cloze

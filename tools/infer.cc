@@ -8,6 +8,7 @@
 #include "proto/spec.h"
 #include "tasks/build.h"
 #include "tasks/run/run_folder.h"
+#include "tools/reading.h"
 
 namespace cloze {
 namespace {
@@ -61,6 +62,11 @@ void AddInputFormat(Command& command, InputOptions* options) {
       "__label__, and a text. ids: token ids separated by blanks. Default: by the extension (.csv "
       ".tsv .jsonl .json .ft); else as --format, if there is one; else text.",
       {.choices = {"text", "csv", "tsv", "jsonl", "fasttext", "ids"}});
+  AddInputReading(command, options);
+}
+
+void AddInputReading(Command& command, InputOptions* options) {
+  AddReading(command, &options->reading, "as in the spec of the model's run");
 }
 
 void AddFieldOptions(Command& command, InputOptions* options) {
@@ -140,8 +146,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   const std::string out = FormatByExtension(options->out);
   if (options->format.empty() && (out == "csv" || out == "tsv")) options->format = out;
   input.keep = !options->format.empty();
-  ASSIGN_OR_RETURN(input.data,
-      TrainingData(session->folder(kDefaultAdapter), session->config(), &options->label_separator));
+  RETURN_IF_ERROR(SetInputData(
+      session->folder(kDefaultAdapter), session->config(), &input, &options->label_separator));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
@@ -165,6 +171,12 @@ absl::StatusOr<DataSpec> TrainingData(
   if (text.is_string()) data.set_text_field(text.get<std::string>());
   if (pair.is_string()) data.set_text_pair_field(pair.get<std::string>());
   return data;
+}
+
+absl::Status SetInputData(const std::string& folder, const ModelConfig& config, InputOptions* input,
+    std::string* label_separator) {
+  ASSIGN_OR_RETURN(input->data, TrainingData(folder, config, label_separator));
+  return OverrideReading(input->reading, &input->data);
 }
 
 absl::Status EncodeUntilWrong(const Session& session, const std::string& input,

@@ -32,8 +32,10 @@ struct InferOptions {
 void AddInferOptions(Command& command, InferOptions* options, bool input = true);
 // Adds the input file, `--input-format`, `--pairs` and the names of columns.
 void AddInputOptions(Command& command, InputOptions* options);
-// Adds `--input-format` alone.
+// Adds `--input-format` and --set.
 void AddInputFormat(Command& command, InputOptions* options);
+// Adds --set alone.
+void AddInputReading(Command& command, InputOptions* options);
 // Adds --text-field, --text-pair-field and --id-field.
 void AddFieldOptions(Command& command, InputOptions* options);
 // Adds --on-error; `line` completes "line: " in the help: what becomes of a wrong line.
@@ -62,6 +64,9 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options);
 // it is neither, returns only the fields that `config` names.
 absl::StatusOr<DataSpec> TrainingData(
     const std::string& folder, const ModelConfig& config, std::string* label_separator = nullptr);
+// Sets input->data from TrainingData and input->reading.
+absl::Status SetInputData(const std::string& folder, const ModelConfig& config, InputOptions* input,
+    std::string* label_separator = nullptr);
 
 // Reads records in batches as they come, calls f for each batch, and flushes `writer` before
 // waiting for more.

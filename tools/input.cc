@@ -79,8 +79,10 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   reader.guessed_ = options.format.empty() && format == "text";
   const bool table = format == "csv" || format == "tsv", fasttext = format == "fasttext";
   if (!table && !fasttext) {
-    // The spec tells of files; a pipe is UTF-8.
-    const Charset charset = options.path == "-" ? Charset::kUtf8 : CharsetOf(options.data);
+    // The spec tells of files; a pipe is UTF-8 unless --set tells of it.
+    const bool said = absl::c_any_of(
+        options.reading, [](const std::string& s) { return absl::StartsWith(s, "encoding="); });
+    const Charset charset = options.path == "-" && !said ? Charset::kUtf8 : CharsetOf(options.data);
     ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes, charset));
     return reader;
   }

@@ -30,10 +30,12 @@ struct InputOptions {
   int32_t vocab_size = 0;  // ids must be smaller; 0: any id that is not negative
   // Names of the columns or members, as the user gave them; the ones given must be there.
   std::string text_field = {}, text_pair_field = {}, id_field = {};
-  // How the model's training data were read: fields that the user did not name.
+  // How the file is read: as the model's training data were, except for `reading` and the names
+  // above.
   DataSpec data = {};
-  bool keep = false;      // fill Record::cells
-  bool skip_bad = false;  // return wrong lines as records with `wrong` set
+  std::vector<std::string> reading = {};  // of --set, see OverrideReading
+  bool keep = false;                      // fill Record::cells
+  bool skip_bad = false;                  // return wrong lines as records with `wrong` set
 };
 
 // Returns the format of `options`, never empty. kUsage for CoNLL files, which `cloze tag` reads.

@@ -79,6 +79,7 @@ DataSpec ConllData(
                           : input.data.format() == (conllu ? DataSpec::CONLLU : DataSpec::CONLL);
     if (same) data = input.data, trained = true;
   }
+  data.set_encoding(input.data.encoding());
   data.clear_files();
   data.add_files(input.path);
   data.set_format(conllu ? DataSpec::CONLLU : DataSpec::CONLL);
@@ -146,6 +147,7 @@ void AddTag(Command& app) {
         "sentences. Default: by the extension (.csv .tsv .jsonl .json .conll .conllu); else as "
         "--format; else text.",
         {.choices = {"text", "csv", "tsv", "jsonl", "ids", "conll", "conllu"}});
+    AddInputReading(command, &options.infer.input);
     AddFieldOptions(command, &options.infer.input);
     AddOutputOptions(
         command, &options.infer, {"csv", "tsv", "jsonl", "conll", "conllu", "text", "ids"});

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "tasks/data/readers.h"
+#include "tools/reading.h"
 
 namespace cloze {
 namespace {
@@ -46,19 +47,22 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenRows(const DataSpec& data) {
 
 }  // namespace
 
-void AddTextField(Command& command, std::string* text_field) {
-  command.Add("--text-field", text_field,
+void AddTextOptions(Command& command, TextOptions* options) {
+  command.Add("--text-field", &options->text_field,
       "Column or JSON member to learn from, in files named .csv, .tsv, .jsonl or .json.",
       {.type = "NAME"});
+  AddReading(command, &options->reading, "UTF-8, commas or tabs, and a header");
 }
 
-OpenTexts TextsOfFiles(const std::string& text_field) {
-  return [text_field](const std::string& path) -> absl::StatusOr<std::unique_ptr<TextSource>> {
+absl::StatusOr<OpenTexts> TextsOfFiles(const TextOptions& options) {
+  DataSpec all;
+  all.set_text_field(options.text_field);
+  RETURN_IF_ERROR(OverrideReading(options.reading, &all));
+  return [all](const std::string& path) -> absl::StatusOr<std::unique_ptr<TextSource>> {
     const DataSpec::Format format = FormatOfName(path).value_or(DataSpec::TEXT);
-    if (path == "-" || format == DataSpec::TEXT) return OpenLines(path);
-    DataSpec data;
+    if (path == "-" || format == DataSpec::TEXT) return OpenEncodedLines(path, CharsetOf(all));
+    DataSpec data = all;
     data.add_files(path);
-    data.set_text_field(text_field);
     const bool sentences = format == DataSpec::CONLL || format == DataSpec::CONLLU;
     return sentences ? OpenRows<TaggedSentence>(data) : OpenRows<TextExample>(data);
   };

@@ -74,12 +74,9 @@ absl::Status Tokenize(TokenizeOptions options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
       LoadTokenizer(options.model, options.lowercase.value_or(true)));
   options.input.vocab_size = tokenizer->vocab_size();
-  ASSIGN_OR_RETURN(const std::string format, InputFormat(options.input));
-  if (format != "text" && format != "ids" && IsDirectory(options.model)) {  // it has fields
-    const auto config = LoadConfig(options.model);
-    ASSIGN_OR_RETURN(
-        options.input.data, TrainingData(options.model, config.ok() ? *config : ModelConfig()));
-  }
+  const auto config = LoadConfig(options.model);
+  RETURN_IF_ERROR(
+      SetInputData(options.model, config.ok() ? *config : ModelConfig(), &options.input));
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   LineWriter writer;
   return ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {

@@ -20,7 +20,8 @@ namespace {
 
 struct VectorsOptions {
   std::vector<std::string> text;
-  std::string text_field = "text", out, method = "skipgram";
+  TextOptions reading;
+  std::string out, method = "skipgram";
   CorpusOptions corpus;
   VectorOptions vectors;
   bool blanks = false, force = false;
@@ -97,11 +98,12 @@ absl::Status Vectors(VectorsOptions options) {
   options.corpus.lowercase = options.lowercase.value_or(true);
   const std::atomic<bool>* stop = StopOnSignals();
   Report report;
+  ASSIGN_OR_RETURN(const OpenTexts open, TextsOfFiles(options.reading));
   ASSIGN_OR_RETURN(
       const Corpus corpus, ReadCorpus(
                                options.text, options.corpus,
                                [&](int64_t done, int64_t total) { report.Reading(done, total); },
-                               [&] { return stop->load(); }, TextsOfFiles(options.text_field)));
+                               [&] { return stop->load(); }, open));
   if (!corpus.not_utf8.empty()) std::fprintf(stderr, "cloze: %s\n", corpus.not_utf8.c_str());
   VectorTrainer trainer(corpus, options.vectors);
   const double start = SteadySeconds();
@@ -150,7 +152,7 @@ void AddVectors(Command& app) {
         "Text files in UTF-8, of which a line is a sentence, or .csv, .tsv and .jsonl files; also "
         "compressed (.gz, .xz, .zst).",
         {.required = true, .type = "FILE"});
-    AddTextField(command, &options.text_field);
+    AddTextOptions(command, &options.reading);
     command.Add("--out", &options.out, "File to write, for example books.vec.",
         {.required = true, .type = "FILE"});
     command.Add("--method", &options.method,

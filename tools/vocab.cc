@@ -17,7 +17,8 @@ namespace {
 
 struct VocabCommandOptions {
   std::vector<std::string> text;
-  std::string text_field = "text", out, kind = "wordpiece";
+  TextOptions reading;
+  std::string out, kind = "wordpiece";
   VocabOptions vocab;
   int64_t max_length = 512;
   std::optional<bool> lowercase, strip_accents;
@@ -54,8 +55,9 @@ void ShowProgress(const char* stage, int64_t done, int64_t total) {
 
 absl::Status TrainAndSave(const VocabCommandOptions& options) {
   RETURN_IF_ERROR(CheckCanCreate(options.out));
-  ASSIGN_OR_RETURN(const VocabResult result,
-      TrainVocab(options.text, options.vocab, ShowProgress, TextsOfFiles(options.text_field)));
+  ASSIGN_OR_RETURN(const OpenTexts open, TextsOfFiles(options.reading));
+  ASSIGN_OR_RETURN(
+      const VocabResult result, TrainVocab(options.text, options.vocab, ShowProgress, open));
   if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r              \r");
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Create(result.data));
   RETURN_IF_ERROR(MakeDirectories(options.out));
@@ -101,7 +103,7 @@ void AddVocab(Command& app) {
     command.Add("--text", &options.text,
         "Text files in UTF-8, or .csv, .tsv and .jsonl files; also compressed (.gz, .xz, .zst).",
         {.required = true, .type = "FILE"});
-    AddTextField(command, &options.text_field);
+    AddTextOptions(command, &options.reading);
     command.Add("--out", &options.out, "Folder to write; created if missing.",
         {.required = true, .type = "FOLDER"});
     command.Add("--kind", &options.kind,

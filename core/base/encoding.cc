@@ -42,7 +42,7 @@ std::string NotUtf8(absl::string_view path, int64_t line, absl::string_view text
   const bool latin = likely == kLatin;
   return absl::StrCat(QuotePath(path), ":", line, ": not UTF-8, perhaps ", likely,
       ": expected UTF-8 (convert the file with iconv",
-      latin ? ", or set encoding: WINDOWS1252 in the spec)" : ")");
+      latin ? ", or set encoding: WINDOWS1252 in the spec, or with --set)" : ")");
 }
 
 void TextDecoder::Append(absl::string_view bytes, bool end, std::string* out) {

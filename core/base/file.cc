@@ -171,7 +171,7 @@ absl::Status LineReader::CheckSignature() {
     other = std::min(zeros[0], zeros[1]) * 16 < start.size() ? "UTF-16 text" : "binary data";
   if (!other.empty()) {
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
-        other == "UTF-16 text"   ? "convert it, or set encoding: UTF16 in the spec"
+        other == "UTF-16 text"   ? "convert it, or set encoding: UTF16 in the spec, or with --set"
         : other == "binary data" ? "is it the right file?"
                                  : "convert or unpack it first",
         ")");

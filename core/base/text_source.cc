@@ -23,7 +23,13 @@ class Lines : public TextSource {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TextSource>> OpenLines(const std::string& path) {
-  ASSIGN_OR_RETURN(LineReader reader, LineReader::Open(path));
+  return OpenEncodedLines(path, Charset::kUtf8);
+}
+
+absl::StatusOr<std::unique_ptr<TextSource>> OpenEncodedLines(
+    const std::string& path, Charset encoding) {
+  ASSIGN_OR_RETURN(
+      LineReader reader, LineReader::Open(path, LineReader::kDefaultMaxLine, encoding));
   return std::make_unique<Lines>(std::move(reader));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "core/base/encoding.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -30,6 +31,9 @@ using OpenTexts = std::function<absl::StatusOr<std::unique_ptr<TextSource>>(cons
 
 // Opens a text file: each line is a text. Errors of LineReader.
 absl::StatusOr<std::unique_ptr<TextSource>> OpenLines(const std::string& path);
+// The same in another encoding than UTF-8.
+absl::StatusOr<std::unique_ptr<TextSource>> OpenEncodedLines(
+    const std::string& path, Charset encoding);
 
 }  // namespace cloze
 

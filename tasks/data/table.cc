@@ -136,7 +136,8 @@ class TableReader : public FileReader {
         return fail("\"", Quote(name),
             "\" is a name, but header is false: expected a number from 1 to ", columns);
       }
-      if (index >= columns) return fail("no column ", index + 1, "; there are ", columns);
+      if (index >= columns)
+        return fail("no column ", index + 1, "; there are ", columns, OtherDelimiter());
       indexes_.push_back(index);
     }
     for (int i = 0; i < columns; ++i)
@@ -150,7 +151,8 @@ class TableReader : public FileReader {
     for (const char* other : {";", "\t", "|", ","}) {
       if (absl::StrContains(row_[0], other))
         return absl::StrCat(" (columns separated by ", other[0] == '\t' ? "tabs" : other,
-            "? set delimiter: \"", other[0] == '\t' ? "\\t" : other, "\" in the spec)");
+            "? set delimiter: \"", other[0] == '\t' ? "\\t" : other,
+            "\" in the spec, or with --set)");
     }
     return "";
   }

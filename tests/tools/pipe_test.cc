@@ -128,7 +128,8 @@ TEST_F(PipeTest, TextThatIsNotUtf8IsNamedOnce) {
   EXPECT_EQ(r.err,
       "cloze: warning: standard input:2: not UTF-8, perhaps Windows-1252 or Latin-1: expected "
       "UTF-8 "
-      "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec); other bytes are "
+      "(convert the file with iconv, or set encoding: WINDOWS1252 in the spec, or with --set); "
+      "other bytes are "
       "read "
       "as U+FFFD\n");
 }

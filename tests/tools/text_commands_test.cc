@@ -122,6 +122,13 @@ TEST(Vocab, LearnsFromTheTextsOfTables) {
   EXPECT_THAT(vocab, testing::Not(testing::AnyOf(HasSubstr("z"), HasSubstr("q"), HasSubstr("x"))));
   EXPECT_EQ(Content(folder + "/jsonl/vocab.txt"), vocab);
   EXPECT_EQ(Content(folder + "/conll/vocab.txt"), vocab);
+  std::ofstream(folder + "/latin.csv") << "zz;\"l\xF6w, lower\nlowest\"\nqq;sl\xF6w\n";
+  const RunResult latin = RunCloze(
+      "vocab --text-field 2 --set 'delimiter=;' --set header=false "
+      "--set encoding=LATIN1 --no-strip-accents --text " +
+      folder + "/latin.csv" + out + "/latin");
+  ASSERT_EQ(latin.exit, 0) << latin.err;
+  EXPECT_THAT(Content(folder + "/latin/vocab.txt"), HasSubstr("\nsl\xC3\xB6w\n"));
   const RunResult missing = RunCloze("vocab --text " + folder + "/t.jsonl" + out + "/none");
   EXPECT_EQ(missing.exit, 65);
   EXPECT_THAT(missing.err, HasSubstr("\"text\""));
@@ -163,6 +170,30 @@ TEST(Predict, TheTextComesBeforeIdsOfTheUser) {
   const std::string model = "predict --input-format jsonl --model " + kModels + "classifier";
   EXPECT_EQ(RunCloze(model, R"(echo '{"text": "the owl", "ids": [2, 3]}' | )").out,
       RunCloze(model, R"(echo '{"text": "the owl"}' | )").out);
+}
+
+TEST(Predict, ReadsTablesAsSetTells) {
+  const std::string folder = TemporaryFolder(), model = " --model " + kModels + "classifier ";
+  std::ofstream(folder + "/plain.csv") << "text\nthe owl\ncaf\xC3\xA9\n";
+  std::ofstream(folder + "/other.csv") << "1;the owl\n2;caf\xE9\n";
+  const std::string plain = RunCloze("predict" + model + folder + "/plain.csv").out;
+  const std::string set = " --set encoding=LATIN1 --text-field 2 --set header=false ";
+  const RunResult other =
+      RunCloze("predict --set 'delimiter=;'" + model + set + folder + "/other.csv");
+  EXPECT_EQ(other.out, plain) << other.err;
+  EXPECT_THAT(RunCloze("predict" + model + set + folder + "/other.csv").err,
+      HasSubstr("set delimiter: \";\" in the spec, or with --set"));
+  EXPECT_EQ(RunCloze("predict --set encoding=LATIN1" + model, "printf 'the owl\ncaf\351\n' | ").out,
+      plain)
+      << "of a pipe";
+  for (const auto& [wrong, expected] : {std::pair<const char*, const char*>{"label_field=1",
+                                            "expected delimiter, encoding or header"},
+           {"delimiter=ab", "expected one ASCII character"}, {"encoding=KOI8", "encoding"},
+           {"header", "expected FIELD=VALUE"}}) {
+    const RunResult run = RunCloze(std::string("predict --set ") + wrong + model);
+    EXPECT_NE(run.exit, 0) << wrong;
+    EXPECT_THAT(run.err, HasSubstr(expected)) << wrong;
+  }
 }
 
 TEST(Predict, WrongTypesAreAnErrorOfTheirLine) {

@@ -106,7 +106,7 @@ TEST_F(SplitTest, ReadsOtherDelimiters) {
   ExpectError(TextReader::Open(spec, Labels::kRequired)
                   ->Next(std::make_unique<TextExample>().get())
                   .status(),
-      Exit::kData, "(columns separated by ;? set delimiter: \";\" in the spec)");
+      Exit::kData, "(columns separated by ;? set delimiter: \";\" in the spec, or with --set)");
   spec.set_delimiter(";");
   EXPECT_EQ(TextsOf(spec).begin()->first, "a;b");
   for (const char* tab : {"\t", R"(\t)"}) {

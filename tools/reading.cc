@@ -1,0 +1,35 @@
+#include "tools/reading.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "proto/spec.h"
+
+namespace cloze {
+
+void AddReading(
+    Command& command, std::vector<std::string>* overrides, const std::string& otherwise) {
+  command.Add("--set", overrides,
+      absl::StrCat("How the files are written: delimiter=';' (between the columns of csv and tsv), "
+                   "encoding=WINDOWS1252 (or LATIN1, UTF16), header=false (columns have numbers as "
+                   "names). Repeatable. Default: ",
+          otherwise, "."),
+      {.type = "FIELD=VALUE", .repeatable = true});
+}
+
+absl::Status OverrideReading(const std::vector<std::string>& overrides, DataSpec* data) {
+  constexpr absl::string_view kFields[] = {"delimiter", "encoding", "header"};
+  LoadedSpec loaded;
+  *loaded.spec.mutable_validation() = *data;
+  for (const std::string& assignment : overrides) {
+    const std::string field = assignment.substr(0, assignment.find('='));
+    if (!absl::c_linear_search(kFields, field))
+      return UsageError(
+          absl::StrCat("--set ", Quote(field), ": expected delimiter, encoding or header"));
+    RETURN_IF_ERROR(ApplyOverride(&loaded, absl::StrCat("validation.", assignment)));
+  }
+  RETURN_IF_ERROR(VerifyValues(loaded));
+  *data = loaded.spec.validation();
+  return absl::OkStatus();
+}
+
+}  // namespace cloze
