@@ -141,6 +141,8 @@ constexpr int kInt8TileRows = 6;
 constexpr int kInt8TileRows = 2;
 #endif
 
+CLOZE_INLINE void FetchToL2(const void* p) { __builtin_prefetch(p, 0, 2); }
+
 #if defined(__AVX2__) && !defined(__AVX512F__) && !defined(__AVXVNNI__)
 
 constexpr int64_t kInt8Step = 1024;  // depth of which the widened rows of a tile stay in L1
@@ -154,11 +156,14 @@ CLOZE_INLINE void WidenBytes(int64_t n, const uint8_t* from, int16_t* to) {
 }
 
 // sums [M, 8] (+)= x w for 8 columns of a panel; x [M, kInt8Step]. A vector of 16 bits holds four
-// products of each of four columns, so each column has two sums until the end.
+// products of each of four columns, so each column has two sums until the end. Fetches 4 depth
+// bytes from `ahead` on.
 template <int M>
-void Int8Tile(int64_t depth, const int16_t* x, const int8_t* w, int32_t* sums, bool add) {
+void Int8Tile(int64_t depth, const int16_t* x, const int8_t* w, const int8_t* ahead, int32_t* sums,
+    bool add) {
   VI sum[M][2] = {};
   for (int64_t k = 0; k < depth; k += kInt8Unit, x += kInt8Unit, w += kInt8Cols * kInt8Unit) {
+    FetchToL2(ahead + 4 * k);
     const __m256i left = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)w)),
                   right = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)(w + 16)));
 #pragma GCC unroll 16
@@ -180,16 +185,17 @@ void Int8Tile(int64_t depth, const int16_t* x, const int8_t* w, int32_t* sums, b
 }
 
 // Sums [M, 32] of M rows from row m on and the panel at w. Widening the weights alone would leave
-// the bytes of rows to be widened for each column.
+// the bytes of rows to be widened for each column. Fetches half a panel from `ahead` on.
 template <int M>
-void Int8TileSums(const Int8Rows& x, int64_t m, const int8_t* w, int32_t* sums) {
+void Int8TileSums(
+    const Int8Rows& x, int64_t m, const int8_t* w, const int8_t* ahead, int32_t* sums) {
   alignas(32) int16_t wide[M * kInt8Step];
   for (int64_t k = 0; k < x.depth; k += kInt8Step) {
     const int64_t depth = MinI(kInt8Step, x.depth - k);
     for (int i = 0; i < M; ++i)
       WidenBytes(depth, x.q + (m + i) * x.depth + k, wide + i * kInt8Step);
-    for (int64_t n = 0; n < kInt8Cols; n += 8)
-      Int8Tile<M>(depth, wide, w + k * kInt8Cols + n * kInt8Unit, sums + n, k > 0);
+    for (int64_t n = 0; n < kInt8Cols; n += 8, ahead += 4 * depth)
+      Int8Tile<M>(depth, wide, w + k * kInt8Cols + n * kInt8Unit, ahead, sums + n, k > 0);
   }
 }
 
@@ -222,12 +228,14 @@ CLOZE_INLINE VI SplatInts(const uint8_t* p) {
   return unit + VI{};
 }
 
-// sums [M, 32] = x w for columns [2 W half, 2 W half + 2 W) of a panel.
+// sums [M, 2 W] = x w for 2 W columns of a panel. Fetches W depth bytes from `ahead` on.
 template <int M>
-void Int8Tile(int64_t depth, const uint8_t* x, const int8_t* w, int32_t* sums) {
+void Int8Tile(
+    int64_t depth, const uint8_t* x, const int8_t* w, const int8_t* ahead, int32_t* sums) {
   VI sum[M][2] = {};
   const int64_t row = depth;
   for (int64_t k = 0; k < depth; k += kInt8Unit, w += kInt8Cols * kInt8Unit) {
+    FetchToL2(ahead + W * k);
     const VI left = LoadInts(w), right = LoadInts(w + 4 * W);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
@@ -244,32 +252,39 @@ void Int8Tile(int64_t depth, const uint8_t* x, const int8_t* w, int32_t* sums) {
 }
 
 template <int M>
-void Int8TileSums(const Int8Rows& x, int64_t m, const int8_t* w, int32_t* sums) {
-  for (int64_t n = 0; n < kInt8Cols; n += 2 * W)
-    Int8Tile<M>(x.depth, x.q + m * x.depth, w + n * kInt8Unit, sums + n);
+void Int8TileSums(
+    const Int8Rows& x, int64_t m, const int8_t* w, const int8_t* ahead, int32_t* sums) {
+  for (int64_t n = 0; n < kInt8Cols; n += 2 * W, ahead += W * x.depth)
+    Int8Tile<M>(x.depth, x.q + m * x.depth, w + n * kInt8Unit, ahead, sums + n);
 }
 
 #endif
 
 // Computes sums [rows, 32] of `rows` rows from row m on, at most kInt8TileRows, and the panel at w.
-CLOZE_INLINE void Int8Sums(
-    const Int8Rows& x, int64_t m, int64_t rows, const int8_t* w, int32_t* sums) {
+// Fetches half a panel from `ahead` on.
+CLOZE_INLINE void Int8Sums(const Int8Rows& x, int64_t m, int64_t rows, const int8_t* w,
+    const int8_t* ahead, int32_t* sums) {
   const auto choose = [&]<int M>(auto next) {
-    if (rows == M) return Int8TileSums<M>(x, m, w, sums);
+    if (rows == M) return Int8TileSums<M>(x, m, w, ahead, sums);
     if constexpr (M > 1) next.template operator()<M - 1>(next);
   };
   const auto step = [&]<int M>(auto self) { choose.template operator()<M>(self); };
   step.template operator()<kInt8TileRows>(step);
 }
 
+// The first two tiles of a panel fetch the halves of the next one from memory, which would be idle
+// while all tiles read the panel from the cache.
 template <typename T>
 void Int8Product(const Int8ProductArgs& p) {
   alignas(64) int32_t sums[kInt8TileRows * kInt8Cols];
   const int64_t tiles = (p.x.rows + kInt8TileRows - 1) / kInt8TileRows;
-  for (int64_t col = 0; col < p.cols; col += kInt8Cols) {
+  const int64_t panel = kInt8Cols * p.x.depth;
+  const int8_t* w = p.q;
+  for (int64_t col = 0; col < p.cols; col += kInt8Cols, w += panel) {
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t row = p.x.rows * i / tiles, rows = p.x.rows * (i + 1) / tiles - row;
-      Int8Sums(p.x, row, rows, p.q + col * p.x.depth, sums);
+      const int8_t* const ahead = i < 2 ? w + panel + i * panel / 2 : w;
+      Int8Sums(p.x, row, rows, w, ahead, sums);
       FinishInt8<T>(p, {row, rows, col, sums}, 0, rows);
     }
   }
