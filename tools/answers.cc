@@ -187,7 +187,9 @@ absl::Status AnswerWriter::WriteCells(
       const size_t at = same ? i : absl::c_find(names, cells[i].first) - names.begin();
       if (at == names.size()) {
         return Error(Exit::kData, "member \"", Quote(cells[i].first),
-            "\": not in the first line, so it has no column (--format jsonl keeps it)");
+            "\": not in the first line, so it has no column (JSON lines keep it: a name that ends "
+            "in .jsonl, or --format "
+            "jsonl)");
       }
       row[first + at] = cells[i].second;
     }

@@ -135,6 +135,8 @@ absl::Status InputReader::CheckPlainText(const std::string& line) const {
     format = absl::StrContains(line, '\t') ? "tsv" : "csv";
   } else if (line[0] == '{' && ParseInputJson(line, &ignored, options_).ok()) {
     format = "jsonl";
+  } else if (absl::StartsWith(line, "__label__")) {
+    format = "fasttext";
   } else if (IsConllu(line)) {
     format = "conllu";
   } else if (IsConllWord(line)) {

@@ -50,6 +50,7 @@ class Renamed {
     const DataSpec& data = options.data;
     Add(kText, options.text_field, data.has_text_field() ? data.text_field() : "");
     Add(kPair, options.text_pair_field, data.text_pair_field());
+    Add(kWords, "", data.words_field());
     Add(kId, options.id_field, "");
   }
 
@@ -143,7 +144,9 @@ absl::Status ParseInputJson(const std::string& json, Record* record, const Input
     const int other = name + 1;
     if (given(name) && given(other))
       return Error(Exit::kData, "\"", kNames[other], "\" is given beside \"", kNames[name], "\"");
-    if (given(other)) std::swap(values[name], values[other]);
+    if (!given(other)) continue;
+    std::swap(values[name], values[other]);
+    renamed.names[name] = kNames[other];
   }
   for (const auto& [name, text] :
       {std::pair(kText, &record->text), std::pair(kPair, &record->text_pair)}) {
@@ -153,7 +156,7 @@ absl::Status ParseInputJson(const std::string& json, Record* record, const Input
   }
   if (given(kWords) && !given(kText)) {
     if (!values[kWords].IsListOf(1u << JsonValue::kString))
-      return Expected("words", "a list of strings");
+      return Expected(renamed.names[kWords], "a list of strings");
     record->words = std::move(values[kWords].items);
   }
   if (given(kIds)) {

@@ -14,7 +14,10 @@ absl::Status Predict(InferOptions options) {
   const bool table = format == "csv" || format == "tsv";
   if (table && input.pairs && input.text_pair_field.empty() && input.data.text_pair_field().empty())
     return UsageError(
-        "--text-pair-field: expected the column of the second text: this model takes pairs");
+        predictor->task().reads_pairs()
+            ? "--text-pair-field: expected the column of the second text: this model takes pairs "
+              "(--input-format text reads lines of two texts with a tab between)"
+            : "--pairs: only for lines of text, and this model was trained on single ones");
   return AnswerInput(*predictor, options);
 }
 

@@ -148,9 +148,9 @@ absl::Status Quantize(const QuantizeOptions& options) {
       {"loss_points", loss}, {"equal_answers", EqualShare(before, after)},
       {"loss_by_layer", plan.loss_by_layer}, {"kept_layers", plan.kept}};
   if (!(loss <= options.max_loss + kRounding)) {
-    return Error(Exit::kLimit, QuotePath(options.model), ": int8 loses ", loss, " points of ",
-        before.metric.name, ": expected at most ", options.max_loss,
-        " (--max-loss); nothing is written");
+    return Error(Exit::kLimit, QuotePath(options.model), ": int8 with ", plan.kept.size(),
+        " layers kept loses ", loss, " points of ", before.metric.name, ": expected at most ",
+        options.max_loss, " (--max-loss); nothing is written");
   }
   RETURN_IF_ERROR(folder.Commit());
   if (PathExists(JoinPath(options.model, "modules.json"))) {

@@ -202,19 +202,23 @@ struct ReportOptions {
   bool force = false;
 };
 
-// Returns `path` if it is the directory of a run, or the runs in it, as those of a sweep.
-absl::StatusOr<std::vector<std::string>> RunsIn(const std::string& path) {
-  const auto is_run = [](const std::string& directory) {
-    return PathExists(JoinPath(directory, kLogName));
-  };
-  if (is_run(path)) return std::vector<std::string>{path};
-  std::vector<std::string> runs;
-  if (IsDirectory(path)) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
-    for (const std::string& name : names) {
-      if (is_run(JoinPath(path, name))) runs.push_back(JoinPath(path, name));
-    }
+// Adds `path` to *runs if it is the directory of a run; else the runs in it and in its folders,
+// down to `depth` levels: a sweep has runs, or repeated runs.
+absl::Status AddRuns(const std::string& path, int depth, std::vector<std::string>* runs) {
+  if (PathExists(JoinPath(path, kLogName))) {
+    runs->push_back(path);
+    return absl::OkStatus();
   }
+  if (depth == 0 || !IsDirectory(path)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& name : names)
+    RETURN_IF_ERROR(AddRuns(JoinPath(path, name), depth - 1, runs));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> RunsIn(const std::string& path) {
+  std::vector<std::string> runs;
+  RETURN_IF_ERROR(AddRuns(path, 2, &runs));
   if (!runs.empty()) return runs;
   return Error(Exit::kNoInput, QuotePath(path), ": expected a run directory, with ", kLogName);
 }

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "tasks/inference/scorer.h"
 #include "tools/infer.h"
+#include "tools/reading.h"
 
 namespace cloze {
 namespace {
@@ -102,7 +103,9 @@ OrderedJson ToJson(const PairCount& count) {
 // Prints the accuracy on all pairs; before it a line for each group.
 absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   constexpr int64_t kAtOnce = 2048;
-  ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by));
+  DataSpec data;
+  RETURN_IF_ERROR(OverrideReading(options.infer.input.reading, &data));
+  ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by, data));
   ASSIGN_OR_RETURN(const int adapter, scorer.session->AdapterNamed(""));
   scorer.options.adapter = scorer.session->PassAdapter(adapter);
   CutCounts cut;

@@ -82,8 +82,7 @@ absl::StatusOr<Example> EncodeForScore(
 }
 
 absl::StatusOr<PairReader> PairReader::Open(
-    absl::Span<const std::string> files, const std::string& group) {
-  DataSpec data;
+    absl::Span<const std::string> files, const std::string& group, DataSpec data) {
   data.mutable_files()->Assign(files.begin(), files.end());
   data.set_text_field("good");
   data.set_text_pair_field("bad");

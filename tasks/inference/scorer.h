@@ -44,9 +44,10 @@ struct TextPair {
 // Reads pairs one after the other: the fields `good` and `bad` of tables and JSON lines.
 class PairReader {
  public:
-  // `group`: the field that becomes TextPair::group; may be empty. Errors of TextReader.
+  // `group`: the field that becomes TextPair::group; may be empty. `data`: how the files are
+  // written. Errors of TextReader.
   static absl::StatusOr<PairReader> Open(
-      absl::Span<const std::string> files, const std::string& group);
+      absl::Span<const std::string> files, const std::string& group, DataSpec data = {});
   // Reads up to `most` pairs; none at the end.
   absl::StatusOr<std::vector<TextPair>> Next(int64_t most, const ModelInput& input, CutCounts* cut);
 

@@ -20,12 +20,17 @@ double PlateauCheckAt(const ScheduleSpec& schedule, int64_t total_steps) {
 std::string PlateauNote(double loss, double chance, const TaskSpec& spec) {
   if (!(loss >= 0.97 * chance)) return "";
   const bool labels = !MakeTask(spec)->pretrains(), masks = spec.has_masked_lm();
+  // Numbers far from 0 have a large loss at the beginning.
+  const bool numbers =
+      spec.sequence_classification().kind() == SequenceClassificationSpec::REGRESSION;
   return absl::StrFormat(
       "note: the loss is %.4g; a model that ignores its input reaches %.4g. If the loss stays "
       "there: %s",
       loss, chance,
-      loss > 1.15 * chance ? "raise optimizer.learning_rate (lower it if the loss rises), or train "
-                             "for more steps"
+      loss > 5 * chance && !numbers ? "lower optimizer.learning_rate"
+      : loss > 1.15 * chance
+          ? "raise optimizer.learning_rate (lower it if the loss rises), or train "
+            "for more steps"
       : labels ? "lower optimizer.learning_rate by a factor of 3 to 10 (raise it if it is below "
                  "1e-5), raise schedule.warmup_share, or train for more steps"
       : masks  ? "begin with short pieces (masked_lm.warmup_from_tokens: 16), set "

@@ -390,10 +390,11 @@ TEST_F(ProgramTest, ReportsRunsAsOnePage) {
   }
   EXPECT_EQ(RunCloze("report " + Path("none")).exit, 66);
   // All runs in a folder; an older page is replaced, another file is not.
-  std::filesystem::create_directory(Path("sweep"));
-  std::filesystem::copy(Path("<b>&"), Path("sweep/a"));
+  std::filesystem::create_directories(Path("sweep/b"));
+  for (const char* run : {"sweep/a", "sweep/b/1"}) std::filesystem::copy(Path("<b>&"), Path(run));
   Expect0("report " + Path("sweep") + " --out " + Path("report.html"));
-  EXPECT_THAT(Content(Path("report.html")), HasSubstr("sweep/a</h1>"));
+  for (const char* run : {"sweep/a", "sweep/b/1"})
+    EXPECT_THAT(Content(Path("report.html")), HasSubstr(std::string(run) + "</h2>"));
   std::ofstream(Path("notes.txt")) << "precious";
   EXPECT_EQ(RunCloze("report " + Path("mlm") + " --out " + Path("notes.txt")).exit, 73);
   EXPECT_EQ(Content(Path("notes.txt")), "precious");

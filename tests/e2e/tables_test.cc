@@ -133,9 +133,9 @@ TEST_F(TablesTest, JsonLinesKeepTheirBytes) {
 
 // What is not plain text is never read as lines without being asked for.
 TEST_F(TablesTest, TablesAreNoTexts) {
-  for (const std::string& input :
-      {std::string("id,subject\\n1,a film\\n"), std::string(R"({"subject": "a film"}\n)"),
-          std::string("# sent_id = 1\\n"), std::string("film\\tB-X\\n")}) {
+  for (const std::string& input : {std::string("id,subject\\n1,a film\\n"),
+           std::string(R"({"subject": "a film"}\n)"), std::string("# sent_id = 1\\n"),
+           std::string("film\\tB-X\\n"), std::string("__label__x a film\\n")}) {
     const RunResult r = Run("predict --model run", input);
     EXPECT_EQ(r.exit, 65) << input;
     EXPECT_THAT(r.err, HasSubstr("standard input:1: looks like "));

@@ -86,6 +86,18 @@ TEST(InputReader, ReadsJson) {
   EXPECT_EQ(Json(R"({"ids": [1, 2, 3], "token_type_ids": [0, 1, 1]})").second, 1);
 }
 
+TEST(InputReader, FindsTheWordsOfTheSpec) {
+  DataSpec data;
+  data.set_words_field("forms");
+  const InputOptions options{.format = "jsonl", .data = data};
+  for (const char* line : {R"({"forms": ["a", "b"]})", R"({"tokens": ["a", "b"]})"}) {
+    const auto records = ReadAll(line, options);
+    ASSERT_TRUE(records.ok()) << records.status();
+    EXPECT_THAT(records->at(0).words, ElementsAre("a", "b")) << line;
+  }
+  EXPECT_THAT(ErrorOf(R"({"forms": "a b"})", options), HasSubstr("\"forms\""));
+}
+
 TEST(InputReader, RefusesJsonWithLineAndMember) {
   const InputOptions json{.format = "jsonl"};
   EXPECT_EQ(

@@ -72,6 +72,8 @@ TEST(Score, CountsPairsByGroup) {
   std::ofstream(table) << "bad\tgood\na b c a b c\ta b\n";
   EXPECT_EQ(Score("--pairs " + pairs + " " + table)[0]["pairs"], 4);
   EXPECT_EQ(Score("--pairs", "cat " + pairs + " | ")[0]["pairs"], 3);
+  std::ofstream(table) << "bad|good\na b c a b c|a b\n";
+  EXPECT_EQ(Score("--pairs --set 'delimiter=|' " + table)[0]["pairs"], 1);
 }
 
 TEST(Score, AnswersTheLinesBeforeAWrongOne) {

@@ -300,6 +300,10 @@ TEST_F(TrainerTest, SaysOnceThatNothingIsLearned) {
   const std::string text = notes(" masked_lm { max_tokens: 32 }", "text.txt", 1e-8, 1000);
   EXPECT_THAT(text, HasSubstr("raise optimizer.learning_rate"));
   TaskSpec spec;
+  spec.mutable_sequence_classification();
+  EXPECT_THAT(PlateauNote(190, 0.69, spec), HasSubstr("there: lower optimizer.learning_rate"));
+  spec.mutable_sequence_classification()->set_kind(SequenceClassificationSpec::REGRESSION);
+  EXPECT_THAT(PlateauNote(190, 0.69, spec), HasSubstr("there: raise optimizer.learning_rate"));
   spec.mutable_masked_lm();
   EXPECT_THAT(PlateauNote(6.5, 6.4, spec), HasSubstr("query_key_start: 2"));
   spec.mutable_causal_lm();
