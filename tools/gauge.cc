@@ -32,8 +32,9 @@ class LabelledGauge : public Gauge {
   absl::StatusOr<Measured> Measure(Session& session) override {
     RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
     Measured m;
+    const bool numbers = session.config().labels.size() == 1;  // they have no answers to count
     const auto on_text = [&](const TextLogits& text) {
-      m.answers.push_back(found_.task->AnswerKey(text.logits));
+      if (!numbers) m.answers.push_back(found_.task->AnswerKey(text.logits));
     };
     ASSIGN_OR_RETURN(
         const MetricResults results, Evaluate(session.model(), *found_.task, built_->store,

@@ -78,7 +78,7 @@ TEST_F(BuildInputTest, TextThatIsNotUtf8IsNamed) {
   EXPECT_EQ(Build(data)->note, "");
   ExpectError(Build(Data("b.txt", std::string("t\0h\0e\0 \0c\0", 10))).status(), Exit::kData,
       "b.txt: is UTF-16 text: expected UTF-8 text (convert it, or set encoding: UTF16 in the "
-      "spec)");
+      "spec, or with --set)");
 }
 
 }  // namespace

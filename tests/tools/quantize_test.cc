@@ -63,6 +63,13 @@ class Quantize : public ::testing::Test {
   const std::string out_ = folder_ + "/int8", texts_ = folder_ + "/texts.txt";
 };
 
+TEST_F(Quantize, NumbersHaveNoAnswersToCount) {
+  std::ofstream(folder_ + "/data.tsv") << "text\tlabel\na good day\t1\nno one came\t-1\n";
+  const RunResult run = Run("regression", "--max-loss 100 --data " + folder_ + "/data.tsv");
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_TRUE(json::parse(run.out)["equal_answers"].is_null()) << run.out;
+}
+
 TEST_F(Quantize, WritesAFolderThatAllCommandsRead) {
   const RunResult run = Run("classifier", "--max-loss 100 --texts " + texts_);
   ASSERT_EQ(run.exit, 0) << run.err;
