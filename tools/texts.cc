@@ -58,8 +58,13 @@ absl::StatusOr<OpenTexts> TextsOfFiles(const TextOptions& options) {
   DataSpec all;
   all.set_text_field(options.text_field);
   RETURN_IF_ERROR(OverrideReading(options.reading, &all));
-  return [all](const std::string& path) -> absl::StatusOr<std::unique_ptr<TextSource>> {
+  const bool table = options.text_field != "text" || all.has_delimiter() || all.has_header();
+  return [all, table](const std::string& path) -> absl::StatusOr<std::unique_ptr<TextSource>> {
     const DataSpec::Format format = FormatOfName(path).value_or(DataSpec::TEXT);
+    if (path == "-" && table)
+      return Error(Exit::kUsage,
+          "standard input: --text-field, delimiter and header are for files named .csv, .tsv, "
+          ".jsonl or .json");
     if (path == "-" || format == DataSpec::TEXT) return OpenEncodedLines(path, CharsetOf(all));
     DataSpec data = all;
     data.add_files(path);

@@ -123,6 +123,7 @@ TEST(Vocab, LearnsFromTheTextsOfTables) {
   EXPECT_EQ(Content(folder + "/jsonl/vocab.txt"), vocab);
   EXPECT_EQ(Content(folder + "/conll/vocab.txt"), vocab);
   std::ofstream(folder + "/latin.csv") << "zz;\"l\xF6w, lower\nlowest\"\nqq;sl\xF6w\n";
+  EXPECT_EQ(RunCloze("vocab --text - --text-field body" + out + "/pipe", "echo a | ").exit, 2);
   const RunResult latin = RunCloze(
       "vocab --text-field 2 --set 'delimiter=;' --set header=false "
       "--set encoding=LATIN1 --no-strip-accents --text " +
