@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "absl/strings/cord.h"
@@ -18,10 +19,27 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 16;
 constexpr char kReaderGone[] = "cloze/reader-gone";
 
+// Of signals within this time, which `timeout` and mpirun send to a process and to its group, the
+// later ones are ignored.
+constexpr int64_t kSameRequestMs = 500;
+
 std::atomic<bool> stop = false;
+std::atomic<int64_t> first_signal_ms = 0;
+
+int64_t MonotonicMs() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
 
 void OnSignal(int signal) {
-  if (stop.exchange(true)) ::_exit(128 + signal);
+  const int64_t now = MonotonicMs();
+  int64_t first = 0;
+  if (!first_signal_ms.compare_exchange_strong(first, now)) {
+    if (now - first >= kSameRequestMs) ::_exit(128 + signal);
+    return;
+  }
+  stop = true;
   constexpr char kMessage[] =
       "\nstopping as soon as possible; a second signal ends the program immediately\n";
   const int error = errno;
