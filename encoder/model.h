@@ -74,7 +74,8 @@ class Model {
   absl::Status ReadAllEmbeddings() { return words_.ReadAll(); }
 
   // From now on passes multiply the layers of IsInt8Layer, or those of them that are `wanted`, in
-  // int8. For inference.
+  // int8, and so does the attention of blocks whose queries, keys and values they are (see
+  // AttentionShape::int8). For inference.
   void UseInt8(absl::FunctionRef<bool(const Param&)> wanted = [](const Param&) { return true; });
 
   const ModelConfig& config() const { return config_; }

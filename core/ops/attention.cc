@@ -62,6 +62,13 @@ struct Plan {
     if (!shape.causal.empty() && shape.causal[sequence]) visible.after = 0;
     return visible;
   }
+  // True if a task, of those arguments, may use products of int8. The scales of a causal sequence
+  // would depend on tokens that a query does not see.
+  bool InInt8(const AttentionArgs& a) const {
+    return shape.int8 && q.type == DType::kBf16 && a.tokens >= kInt8AttentionTokens &&
+           a.visible.after > 0 && a.visible.prefix == 0 && a.relative == nullptr &&
+           a.dropout.threshold == 0 && a.probs == nullptr;
+  }
   bool cross() const { return keys.data() != shape.cu_seqlens.data(); }
 
   // Returns the work of `products` products with the visible part of a [queries, keys] matrix per
@@ -186,6 +193,7 @@ void CrossAttentionForward(ConstMat q, ConstMat kv, const AttentionShape& shape,
     const RelativeArgs of_head =
         relative.has_value() ? relative->Args(task % shape.heads) : RelativeArgs();
     if (relative.has_value()) args.relative = &of_head;
+    if (plan.InInt8(args)) return GetKernels().int8_attention(args);
     GetKernels().attention[q.type](args);
   });
   ZeroRowsFrom(out, shape.cu_seqlens.back());

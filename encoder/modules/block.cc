@@ -56,6 +56,7 @@ AttentionShape Block::Shape(const Pass& pass, const RelativePositions& relative)
   shape.causal = pass.batch.causal;
   if (pass.distances != nullptr) shape.relative = &relative;
   if (config_.family->causal) shape.visible = kCausal;
+  shape.int8 = qkv_.InInt8(pass);
   if (config_.is_local(index_)) shape.visible = {config_.window / 2, config_.window / 2};
   return shape;
 }

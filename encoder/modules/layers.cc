@@ -118,9 +118,8 @@ bool Linear::requires_grad(const Pass& pass) const {
 
 void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
   const Weight w = pass.weight(weight_, count_);
-  const bool int8 = pass.int8 != nullptr && (*pass.int8)[weight_];
-  if (int8) pass.matmul.ForwardInt8(x, w, pass.vector(bias_), y);
-  if (!int8) pass.matmul.Forward(x, w, pass.vector(bias_), y);
+  if (InInt8(pass)) pass.matmul.ForwardInt8(x, w, pass.vector(bias_), y);
+  if (!InInt8(pass)) pass.matmul.Forward(x, w, pass.vector(bias_), y);
   for (const LoraPart& part : parts_) {
     if (part.adapter == pass.adapter)
       part.lora.Forward(pass, x, Columns(y, part.column, part.cols));
@@ -130,7 +129,7 @@ void Linear::Forward(const Pass& pass, ConstMat x, Mat y) const {
 std::optional<WeightAndBias> Linear::Int8(const Pass& pass) const {
   const bool lora =
       absl::c_any_of(parts_, [&](const LoraPart& part) { return part.adapter == pass.adapter; });
-  if (lora || pass.int8 == nullptr || !(*pass.int8)[weight_]) return std::nullopt;
+  if (lora || !InInt8(pass)) return std::nullopt;
   return WeightAndBias{pass.weight(weight_, count_), pass.vector(bias_)};
 }
 

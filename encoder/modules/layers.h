@@ -70,6 +70,8 @@ class Linear {
 
   // x [n, in], y [n, modules * out].
   void Forward(const Pass& pass, ConstMat x, Mat y) const;
+  // True if the pass computes the layer in int8.
+  bool InInt8(const Pass& pass) const { return pass.int8 != nullptr && (*pass.int8)[weight_]; }
   // Returns the layer if the pass computes it in int8 and adds no LoRA.
   std::optional<WeightAndBias> Int8(const Pass& pass) const;
   // Adds the gradients of the weight and of LoRAs, unless they are frozen or x is empty. The caller

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <ostream>
@@ -74,6 +75,17 @@ inline Table<float> RandomTable(
   Table<float> t(rows, cols);
   for (float& x : t.v) x = normal(generator);
   return t;
+}
+
+// The norm of the difference by the norm of `expected`.
+template <typename T>
+double RelativeError(const Table<float>& actual, const Table<T>& expected) {
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < actual.v.size(); ++i) {
+    error += std::pow(actual.v[i] - expected.v[i], 2);
+    norm += std::pow(expected.v[i], 2);
+  }
+  return std::sqrt(error / norm);
 }
 
 inline float Round(float x, DType type) {

@@ -14,6 +14,7 @@
 #include "core/ops/kernels/embedding.h"
 #include "core/ops/kernels/f32_product.h"
 #include "core/ops/kernels/int8.h"
+#include "core/ops/kernels/int8_attention.h"
 #include "core/ops/kernels/int8_product.h"
 #include "core/ops/kernels/loss.h"
 #include "core/ops/kernels/matmul.h"
@@ -60,6 +61,7 @@ struct PerType {
       void(int64_t rows, int64_t cols, const void* x, const int32_t* index, float* out, bool add)) \
   TYPED(attention, AttentionForward, void(const AttentionArgs&))                                   \
   TYPED(attention_grad, AttentionBackward, void(const AttentionGradArgs&))                         \
+  PLAIN(int8_attention, Int8Attention, void(const AttentionArgs&))                                 \
   TYPED(decode_attention, DecodeAttention, void(const DecodeArgs&))                                \
   TYPED(pack_relative, PackRelative, void(const RelativePackArgs&))                                \
   TYPED(softmax_loss, SoftmaxLoss, LossRow(int64_t n, void* x, int32_t target, float scale))       \

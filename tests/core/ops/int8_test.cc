@@ -128,17 +128,6 @@ INSTANTIATE_TEST_SUITE_P(All, Int8Kernels,
 
 class Int8Matmul : public testing::TestWithParam<DType> {};
 
-// The norm of the difference by the norm of `expected`.
-template <typename T>
-double RelativeError(const Table<float>& actual, const Table<T>& expected) {
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < actual.v.size(); ++i) {
-    error += std::pow(actual.v[i] - expected.v[i], 2);
-    norm += std::pow(expected.v[i], 2);
-  }
-  return std::sqrt(error / norm);
-}
-
 TEST_P(Int8Matmul, SameBitsForAnyThreadsAndOtherRows) {
   const int64_t in = 200, out = 130, most = 300;
   const Table<float> x = RandomTable(most, in, 1), w = RandomTable(out, in, 2),
