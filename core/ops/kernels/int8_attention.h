@@ -176,8 +176,8 @@ CLOZE_INLINE VI StorePanel(uint8_t* to, const VF (&v)[kPanelVectors]) {
 }
 
 // p [keys] = 255 exp(scale (score - largest)), rounded. Returns their sum. A score is a sum less
-// the `zero` of its key. The sums of a row are those of one panel, then, `next` later, those of the
-// next. Overwrites those that are not seen.
+// the `zero` of its key. The sums of each further panel are `next` integers after those of the
+// panel before. Overwrites the sums of keys that are not seen.
 CLOZE_INLINE float SoftmaxBytes(const SeenColumns& seen, int64_t keys, float scale,
     const int32_t* zero, int32_t* sums, int64_t next, uint8_t* p) {
   const auto hide = [&](int64_t begin, int64_t end) {
@@ -239,14 +239,13 @@ void Int8Attention(const AttentionArgs& a) {
   float* const ranges = s.Take<float>(6 * s.cols);
   const ColumnRanges key = {ranges, ranges + s.cols, ranges + 2 * s.cols},
                      value = {ranges + 3 * s.cols, ranges + 4 * s.cols, ranges + 5 * s.cols};
-  int8_t *const keys = s.Take<int8_t>(s.keys * s.depth), *const values =
-                                                             s.Take<int8_t>(s.keys * s.cols);
-  int32_t *const zero = s.Take<int32_t>(s.keys), *const sums = s.Take<int32_t>(
-                                                     kAttentionQueries * MaxI(s.span, s.cols));
-  uint8_t *const queries = s.Take<uint8_t>(kAttentionQueries * s.depth), *const p = s.Take<uint8_t>(
-                                                                             kAttentionQueries *
-                                                                             s.span);
-  float* const factor = s.Take<float>(kAttentionQueries);
+  auto* const keys = s.Take<int8_t>(s.keys * s.depth);
+  auto* const values = s.Take<int8_t>(s.keys * s.cols);
+  auto* const zero = s.Take<int32_t>(s.keys);
+  auto* const sums = s.Take<int32_t>(kAttentionQueries * MaxI(s.span, s.cols));
+  auto* const queries = s.Take<uint8_t>(kAttentionQueries * s.depth);
+  auto* const p = s.Take<uint8_t>(kAttentionQueries * s.span);
+  auto* const factor = s.Take<float>(kAttentionQueries);
   FindRanges(a.tokens, a.head_dim, static_cast<const bf16*>(a.k), a.key_stride, key);
   FindRanges(a.tokens, a.head_dim, static_cast<const bf16*>(a.v), a.key_stride, value);
   PackKeys(a, s, key, queries, keys);
