@@ -1,4 +1,5 @@
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <unordered_map>
 
@@ -11,6 +12,25 @@ namespace cloze {
 namespace {
 
 using dnnl::memory;
+
+// Delays signals of this thread during its lifetime. oneDNN's f32 kernels for AVX512 keep data
+// where the system writes the frame of a signal handler, which damaged results or the heap.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t signals;
+    ::sigfillset(&signals);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+      ::sigdelset(&signals, fault);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // oneDNN splits long sums over threads, so the last bits would depend on their number. Therefore
 // results are cut into tiles whose sizes depend on the shape alone, and each tile is a product on
@@ -186,6 +206,7 @@ class OneDnnEngine : public MatmulEngine {
     });
     ParallelFor(reorders_.size(), [&](int64_t i) {
       auto& [from, to] = reorders_[i];
+      const WithoutSignals guard;
       dnnl::reorder(from, to).execute(workers_[ThreadIndex()].stream, from, to);
       workers_[ThreadIndex()].stream.wait();
     });
@@ -241,8 +262,11 @@ class OneDnnEngine : public MatmulEngine {
     set(DNNL_ARG_DST, dst.data);
     if (tile.bias != nullptr) set(DNNL_ARG_BIAS, tile.bias);
     if (tile.cached->scratch > 0) set(DNNL_ARG_SCRATCHPAD, worker.scratch.get());
-    tile.cached->primitive.execute(worker.stream, args);
-    worker.stream.wait();
+    {
+      const WithoutSignals guard;
+      tile.cached->primitive.execute(worker.stream, args);
+      worker.stream.wait();
+    }
     if (tile.separate) CopyRows(dst, tile.dst);
   }
 

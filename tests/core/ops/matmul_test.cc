@@ -2,8 +2,11 @@
 #include "core/ops/matmul.h"
 
 #include <gtest/gtest.h>
+#include <sys/time.h>
 
+#include <atomic>
 #include <cmath>
+#include <csignal>
 
 #include "core/ops/onednn.h"
 #include "tests/reference/conformance.h"
@@ -232,6 +235,36 @@ TEST(Matmul, NoRowsIsNoWork) {
 }
 
 // The number of threads may change between products of one Matmul.
+// Some kernels of oneDNN keep data where the kernel of the system writes the frame of a signal.
+TEST(Matmul, SignalsDoNotDisturbProducts) {
+  const Table<float> w = RandomTable(2048, 128, 1), x = RandomTable(300, 128, 2),
+                     dy = RandomTable(300, 2048, 3);
+  const auto products = [&] {
+    Workspace s(DType::kF32);
+    const Mat weight = s.Put(w), dw = s.Put(Table<float>(2048, 128)), dx = s.New(300, 128),
+              y = s.New(300, 2048);
+    s.matmul.Forward(s.Put(x), {weight, 1}, nullptr, y);
+    s.matmul.BackwardData(s.Put(dy), {weight, 1}, dx);
+    s.matmul.BackwardWeight(s.Put(dy), s.Put(x), dw);
+    std::vector<float> all = Workspace::Get(y).v;
+    for (const Mat& m : {dx, dw}) {
+      const std::vector<float> more = Workspace::Get(m).v;
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  };
+  const std::vector<float> expected = products();
+  static std::atomic<int> signals;
+  signals = 0;
+  const auto before = std::signal(SIGALRM, [](int) { ++signals; });
+  const itimerval often = {{0, 100}, {0, 100}}, never = {};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(products(), expected) << i;
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  std::signal(SIGALRM, before);
+  EXPECT_GT(signals, 10);
+}
+
 TEST(Matmul, FollowsTheNumberOfThreads) {
   const Table<float> x = RandomTable(200, 300, 1), w = RandomTable(100, 300, 2),
                      dy = RandomTable(200, 100, 3);
