@@ -188,8 +188,7 @@ absl::Status AnswerWriter::WriteCells(
       if (at == names.size()) {
         return Error(Exit::kData, "member \"", Quote(cells[i].first),
             "\": not in the first line, so it has no column (JSON lines keep it: a name that ends "
-            "in .jsonl, or --format "
-            "jsonl)");
+            "in .jsonl, or --format jsonl)");
       }
       row[first + at] = cells[i].second;
     }

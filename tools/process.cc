@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include "absl/strings/cord.h"
 #include "core/base/file.h"
+#include "core/base/system.h"
 
 namespace cloze {
 namespace {
@@ -21,22 +21,16 @@ constexpr char kReaderGone[] = "cloze/reader-gone";
 
 // Of signals within this time, which `timeout` and mpirun send to a process and to its group, the
 // later ones are ignored.
-constexpr int64_t kSameRequestMs = 500;
+constexpr double kSameRequestSeconds = 0.5;
 
 std::atomic<bool> stop = false;
-std::atomic<int64_t> first_signal_ms = 0;
-
-int64_t MonotonicMs() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
-}
+std::atomic<double> first_signal = 0;  // SteadySeconds; 0: none
 
 void OnSignal(int signal) {
-  const int64_t now = MonotonicMs();
-  int64_t first = 0;
-  if (!first_signal_ms.compare_exchange_strong(first, now)) {
-    if (now - first >= kSameRequestMs) ::_exit(128 + signal);
+  const double now = SteadySeconds();
+  double first = 0;
+  if (!first_signal.compare_exchange_strong(first, now)) {
+    if (now - first >= kSameRequestSeconds) ::_exit(128 + signal);
     return;
   }
   stop = true;

@@ -89,18 +89,14 @@ struct AttentionSizes {
 
 // The keys that a block of queries sees, as columns of its scores.
 struct KeyRange {
-  int64_t first, keys;  // multiples of kKeys
+  int64_t first, keys;  // multiples of `to`
   int64_t real;         // keys that are tokens
 };
-
-template <typename T>
-CLOZE_INLINE KeyRange KeysOf(
-    const AttentionArgs& a, const AttentionSizes<T>& s, int64_t q, int64_t count) {
-  constexpr int64_t to = AttentionSizes<T>::kKeys;
+CLOZE_INLINE KeyRange KeysOf(const AttentionArgs& a, int64_t to, int64_t q, int64_t count) {
   const int64_t first = q > a.visible.before ? (q - a.visible.before) / to * to : 0,
-                end = MinI(s.tokens, MaxI(q + count + a.visible.after, a.visible.prefix));
+                end = MinI(a.tokens, MaxI(q + count + a.visible.after, a.visible.prefix));
   const int64_t keys = RoundUp(end - first, to);
-  return {first, keys, MinI(keys, s.tokens - first)};
+  return {first, keys, MinI(keys, a.tokens - first)};
 }
 
 // Elements of packed rows.
@@ -274,7 +270,7 @@ void AttentionForward(const AttentionArgs& a) {
   PackRows(s, s.queries, a.q, a.stride, rows);
   for (int64_t q = 0; q < s.queries; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, s.queries - q);
-    const KeyRange k = KeysOf(a, s, q, count);
+    const KeyRange k = KeysOf(a, s.kKeys, q, count);
     const float* query = rows + q * s.row;
     ProductOfRows(s, k, count, query, key_t, p);
     if (a.relative != nullptr) AddRelative<T>(a, s, q, count, query, key_rows, p);
@@ -362,7 +358,7 @@ void AttentionBackward(const AttentionGradArgs& g) {
     __builtin_memset(dkey, 0, 2 * s.keys * s.width * sizeof(float));  // and dvalue
   for (int64_t q = 0; q < s.queries; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, s.queries - q), depth = s.Pairs(count);
-    const KeyRange k = KeysOf(a, s, q, count);
+    const KeyRange k = KeysOf(a, s.kKeys, q, count);
     const bool add = !all || q > 0;
     const T *out_rows = static_cast<const T*>(a.out) + q * a.out_stride,
             *dout_rows = static_cast<const T*>(g.dout) + q * a.out_stride;

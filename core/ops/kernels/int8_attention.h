@@ -140,19 +140,18 @@ CLOZE_INLINE void PackQueries(const AttentionArgs& a, const Int8AttentionSizes& 
 CLOZE_INLINE void SumsOfPanels(int64_t rows, int64_t depth, uint8_t* x, int64_t panels,
     const int8_t* w, int64_t next, int32_t* sums) {
   const Int8Rows left = {rows, depth, x, nullptr, nullptr};
-  const int64_t tiles = (rows + kInt8TileRows - 1) / kInt8TileRows;
   for (int64_t p = 0; p < panels; ++p, w += next, sums += rows * kInt8Cols) {
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int64_t row = rows * i / tiles, count = rows * (i + 1) / tiles - row;
+    ForInt8Tiles(rows, [&](int64_t, int64_t row, int64_t count) {
       Int8Sums(left, row, count, w, w, sums + row * kInt8Cols);
-    }
+    });
   }
 }
 
 // 255 * 2^x for x <= 0, relative error below 1e-4; at least 255 * 2^-20.
 CLOZE_INLINE VF ByteExp2(VF x) {
   const VF magic = Splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
-  const VF shifted = Max(Splat(-20), x) + magic, r = Max(Splat(-20), x) - (shifted - magic);
+  x = Max(Splat(-20), x);
+  const VF shifted = x + magic, r = x - (shifted - magic);
   const VF p = Polynomial(r, {14.06877f, 61.86584f, 176.78155f, 254.98166f});
   return AsFloat(AsInt(p) + (AsInt(shifted) << 23));
 }
@@ -164,14 +163,9 @@ CLOZE_INLINE VI StorePanel(uint8_t* to, const VF (&v)[kPanelVectors]) {
 #pragma GCC unroll 8
   for (int i = 0; i < kPanelVectors; ++i) {
     const VI q = NearestInt(v[i]);
-    sum += q;
-#ifdef __AVX512F__
     StoreBytes(to + i * W, q);
+    sum += q;
   }
-#else
-  }
-  StoreRounded(to, v);
-#endif
   return sum;
 }
 
@@ -207,14 +201,6 @@ CLOZE_INLINE float SoftmaxBytes(const SeenColumns& seen, int64_t keys, float sca
     total += StorePanel(p + c, e);
   }
   return Sum(__builtin_convertvector(total, VF));
-}
-
-// The keys that a block of queries sees.
-CLOZE_INLINE KeyRange Int8KeysOf(const AttentionArgs& a, int64_t q, int64_t count) {
-  const int64_t first =
-      q > a.visible.before ? (q - a.visible.before) / kInt8Cols * kInt8Cols : int64_t{0};
-  const int64_t real = MinI(a.tokens, q + count + a.visible.after) - first;
-  return {first, RoundUp(real, kInt8Cols), real};
 }
 
 // out = middle + half / 127 * sums * factor[row] for the rows of a block.
@@ -254,7 +240,7 @@ void Int8Attention(const AttentionArgs& a) {
   PackValues(a, s, value, values);
   for (int64_t q = 0; q < a.queries; q += kAttentionQueries) {
     const int64_t count = MinI(kAttentionQueries, a.queries - q), row = count * kInt8Cols;
-    const KeyRange k = Int8KeysOf(a, q, count);
+    const KeyRange k = KeysOf(a, kInt8Cols, q, count);
     PackQueries(a, s, q, count, key.half, queries, factor);
     SumsOfPanels(count, s.depth, queries, k.keys / kInt8Cols, keys + k.first * s.depth,
         kInt8Cols * s.depth, sums);

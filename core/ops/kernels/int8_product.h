@@ -272,21 +272,29 @@ CLOZE_INLINE void Int8Sums(const Int8Rows& x, int64_t m, int64_t rows, const int
   step.template operator()<kInt8TileRows>(step);
 }
 
+// Calls f(tile, its first row, its rows) for tiles of nearly equal height.
+template <typename F>
+CLOZE_INLINE void ForInt8Tiles(int64_t rows, F f) {
+  const int64_t tiles = (rows + kInt8TileRows - 1) / kInt8TileRows;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t row = rows * i / tiles;
+    f(i, row, rows * (i + 1) / tiles - row);
+  }
+}
+
 // The first two tiles of a panel fetch the halves of the next one from memory, which would be idle
 // while all tiles read the panel from the cache.
 template <typename T>
 void Int8Product(const Int8ProductArgs& p) {
   alignas(64) int32_t sums[kInt8TileRows * kInt8Cols];
-  const int64_t tiles = (p.x.rows + kInt8TileRows - 1) / kInt8TileRows;
   const int64_t panel = kInt8Cols * p.x.depth;
   const int8_t* w = p.q;
   for (int64_t col = 0; col < p.cols; col += kInt8Cols, w += panel) {
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int64_t row = p.x.rows * i / tiles, rows = p.x.rows * (i + 1) / tiles - row;
+    ForInt8Tiles(p.x.rows, [&](int64_t i, int64_t row, int64_t rows) {
       const int8_t* const ahead = i < 2 ? w + panel + i * panel / 2 : w;
       Int8Sums(p.x, row, rows, w, ahead, sums);
       FinishInt8<T>(p, {row, rows, col, sums}, 0, rows);
-    }
+    });
   }
 }
 

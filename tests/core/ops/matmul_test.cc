@@ -234,7 +234,6 @@ TEST(Matmul, NoRowsIsNoWork) {
   EXPECT_EQ(MaxNorm(Workspace::Get(dw).v), 0);
 }
 
-// The number of threads may change between products of one Matmul.
 // Some kernels of oneDNN keep data where the kernel of the system writes the frame of a signal.
 TEST(Matmul, SignalsDoNotDisturbProducts) {
   const Table<float> w = RandomTable(2048, 128, 1), x = RandomTable(300, 128, 2),
@@ -265,6 +264,7 @@ TEST(Matmul, SignalsDoNotDisturbProducts) {
   EXPECT_GT(signals, 10);
 }
 
+// The number of threads may change between products of one Matmul.
 TEST(Matmul, FollowsTheNumberOfThreads) {
   const Table<float> x = RandomTable(200, 300, 1), w = RandomTable(100, 300, 2),
                      dy = RandomTable(200, 100, 3);
