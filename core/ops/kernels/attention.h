@@ -89,9 +89,11 @@ struct AttentionSizes {
 
 // The keys that a block of queries sees, as columns of its scores.
 struct KeyRange {
-  int64_t first, keys;  // multiples of `to`
+  int64_t first, keys;  // `to` of KeysOf divides both
   int64_t real;         // keys that are tokens
 };
+
+// Returns the keys that the queries q to q + count see, from and to a multiple of `to`.
 CLOZE_INLINE KeyRange KeysOf(const AttentionArgs& a, int64_t to, int64_t q, int64_t count) {
   const int64_t first = q > a.visible.before ? (q - a.visible.before) / to * to : 0,
                 end = MinI(a.tokens, MaxI(q + count + a.visible.after, a.visible.prefix));
