@@ -2,7 +2,6 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/options.pb.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -171,14 +171,13 @@ TEST(ParseSpec, TakesAnyBytes) {
 
 TEST(LoadSpec, TellsMissingFromWrong) {
   EXPECT_EQ(ExitOf(LoadSpec("/nonexistent/spec").status()), Exit::kNoInput);
-  const std::string path =
-      std::filesystem::temp_directory_path() / absl::StrCat("cloze_spec_", getpid());
+  const TestFolder folder;
+  const std::string path = folder.path() + "/spec.textproto";
   std::ofstream(path) << std::string((1 << 20) + 1, '#');
   EXPECT_EQ(ExitOf(LoadSpec(path).status()), Exit::kSpec);
   std::ofstream(path) << kGood;
   EXPECT_TRUE(LoadVerifiedSpec(path, {"schedule.steps=5"}).ok());
   EXPECT_EQ(ExitOf(LoadVerifiedSpec(path, {"schedule.steps=-5"}).status()), Exit::kSpec);
-  std::filesystem::remove(path);
 }
 
 TEST(VerifySpec, NamesPlaceValueAndRange) {

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/text/unicode/unicode.h"
 #include "tests/core/text/encoding_json.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -66,14 +66,6 @@ TEST(ByteSpelling, IsABijection) {
 
 class ByteLevel : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/cloze_bpe_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name() +
-              std::to_string(::getpid());
-    ASSERT_TRUE(MakeDirectories(folder_).ok());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string Write(const std::string& name, const std::string& content) {
     EXPECT_TRUE(WriteFileAtomically(JoinPath(folder_, name), content).ok());
     return JoinPath(folder_, name);
@@ -92,7 +84,8 @@ class ByteLevel : public testing::Test {
     EXPECT_THAT(std::string(result.status().message()), HasSubstr(message));
   }
 
-  std::string folder_;
+  const TestFolder scratch_;
+  const std::string& folder_ = scratch_.path();
 };
 
 // Do byte and code-point offsets name the same places of the text (of each word)?

@@ -1,7 +1,6 @@
 // tokenizer.json files with Unigram models that nobody wrote in good faith.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 
@@ -11,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -27,12 +27,10 @@ std::string ModelText(const std::string& normalizer, const std::string& piece) {
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadText(const std::string& json) {
-  const std::string path =
-      testing::TempDir() + "/cloze_hostile_" + std::to_string(::getpid()) + ".json";
+  const TestFolder folder;
+  const std::string path = JoinPath(folder.path(), "hostile.json");
   EXPECT_TRUE(WriteFileAtomically(path, json).ok());
-  auto loaded = LoadTokenizer(path, true);
-  std::remove(path.c_str());
-  return loaded;
+  return LoadTokenizer(path, true);
 }
 
 TEST(HostileTokenizer, ScoresThatAreNoNumbers) {
@@ -41,7 +39,7 @@ TEST(HostileTokenizer, ScoresThatAreNoNumbers) {
            "\"nan\"", "[]", "true"}) {
     const auto loaded = LoadText(ModelText("null", absl::StrCat("\"a\", ", score)));
     EXPECT_EQ(ExitOf(loaded.status()), Exit::kData) << score << loaded.status();
-    EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("cloze_hostile_")) << score;
+    EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("hostile.json")) << score;
   }
 }
 

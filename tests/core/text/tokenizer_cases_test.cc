@@ -1,7 +1,6 @@
 // Tokenizers of newer model families against Hugging Face's (tests/golden/unigram, and larger ones
 // where they are beside the project): ids, offsets, words, pairs and decoded texts.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "tests/core/text/encoding_json.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -70,8 +70,8 @@ void TokenizerCases::Check(const Tokenizer& tokenizer) const {
 TEST_P(TokenizerCases, AsInHuggingFace) { Check(*tokenizer_); }
 
 TEST_P(TokenizerCases, SavedFolder) {
-  const std::string copy = testing::TempDir() + "/cloze_cases_" + std::to_string(::getpid());
-  ASSERT_TRUE(MakeDirectories(copy).ok());
+  const TestFolder saved;
+  const std::string& copy = saved.path();
   ASSERT_TRUE(SaveTokenizer(*tokenizer_, copy, 128).ok());
   const auto again = LoadTokenizer(copy, true);
   ASSERT_TRUE(again.ok()) << again.status();

@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "core/text/learning/vocab_trainer.h"
 #include "core/text/tokenizer/tokenizer.h"
 #include "core/text/unicode/unicode.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -21,13 +21,6 @@ using Tokens = std::vector<std::string>;
 
 class Files : public testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = testing::TempDir() + "/cloze_text_" +
-                 testing::UnitTest::GetInstance()->current_test_info()->name() +
-                 std::to_string(::getpid());
-    ASSERT_TRUE(MakeDirectories(directory_).ok());
-  }
-
   std::string Write(const std::string& name, const std::string& content) {
     const std::string path = JoinPath(directory_, name);
     EXPECT_TRUE(WriteFileAtomically(path, content).ok());
@@ -42,7 +35,8 @@ class Files : public testing::Test {
     EXPECT_THAT(std::string(result.status().message()), HasSubstr(message));
   }
 
-  std::string directory_;
+  const TestFolder folder_;
+  const std::string& directory_ = folder_.path();
 };
 
 constexpr char kVocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\ncafe\n\"\n\\\n你\n";

@@ -1,7 +1,6 @@
 #include "core/text/learning/unigram_learner.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -28,11 +28,10 @@ VocabOptions UnigramOptions(int32_t size) {
 }
 
 VocabResult TrainOn(const std::string& text, const VocabOptions& options) {
-  const std::string path =
-      testing::TempDir() + "/cloze_unigram_" + std::to_string(::getpid()) + ".txt";
+  const TestFolder folder;
+  const std::string path = JoinPath(folder.path(), "text.txt");
   EXPECT_TRUE(WriteFileAtomically(path, text).ok());
   const auto result = TrainVocab({path}, options, [](const char*, int64_t, int64_t) {});
-  std::remove(path.c_str());
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *result : VocabResult();
 }
@@ -152,11 +151,9 @@ TEST(UnigramLearner, SavedAndLoadedWithOptions) {
   EXPECT_EQ(TokensOf(result, "CAFÉ"), Tokens{"▁cafe"});
   EXPECT_EQ(TokensOf(result, "한국"), Tokens{"▁한국"});
   const auto tokenizer = Tokenizer::Create(result.data);
-  const std::string folder =
-      testing::TempDir() + "/cloze_unigram_folder_" + std::to_string(::getpid());
-  ASSERT_TRUE(MakeDirectories(folder).ok());
-  ASSERT_TRUE(SaveTokenizer(**tokenizer, folder, 512).ok());
-  const auto loaded = LoadTokenizer(folder, true);
+  const TestFolder folder;
+  ASSERT_TRUE(SaveTokenizer(**tokenizer, folder.path(), 512).ok());
+  const auto loaded = LoadTokenizer(folder.path(), true);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE((*loaded)->SameIds(**tokenizer));
   for (const double score : result.data.scores)  // short enough for every parser

@@ -2,7 +2,6 @@
 // them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/text/files/tokenizer_files.h"
 #include "core/text/tokenizer/tokenizer.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -34,8 +34,8 @@ std::string CharsmapBytes() {
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const Json& json) {
-  const std::string path =
-      testing::TempDir() + "/cloze_unigram_" + std::to_string(::getpid()) + ".json";
+  const TestFolder folder;
+  const std::string path = JoinPath(folder.path(), "tokenizer.json");
   EXPECT_TRUE(WriteFileAtomically(path, json.dump()).ok());
   return LoadTokenizer(path, true);
 }

@@ -1,13 +1,13 @@
 #include "core/text/learning/vocab_trainer.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <random>
 
 #include "core/base/file.h"
 #include "core/base/threads.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -16,13 +16,6 @@ using Tokens = std::vector<std::string>;
 
 class VocabTrainer : public testing::Test {
  protected:
-  void SetUp() override {
-    path_ = testing::TempDir() + "/cloze_vocab_" +
-            testing::UnitTest::GetInstance()->current_test_info()->name() +
-            std::to_string(::getpid());
-  }
-  void TearDown() override { std::remove(path_.c_str()); }
-
   VocabResult Train(const std::string& text, const VocabOptions& options) {
     EXPECT_TRUE(WriteFileAtomically(path_, text).ok());
     const auto result = TrainVocab({path_}, options,
@@ -31,7 +24,8 @@ class VocabTrainer : public testing::Test {
     return result.ok() ? *result : VocabResult();
   }
 
-  std::string path_;
+  const TestFolder folder_;
+  const std::string path_ = JoinPath(folder_.path(), "text.txt");
   int64_t done_ = 0, total_ = 0;
 };
 

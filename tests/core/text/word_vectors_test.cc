@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "core/base/file.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -13,12 +13,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 absl::StatusOr<WordVectors> Read(const std::string& content) {
-  const std::string path =
-      testing::TempDir() + "/cloze_words_" + std::to_string(::getpid()) + ".vec";
+  const TestFolder folder;
+  const std::string path = JoinPath(folder.path(), "words.vec");
   EXPECT_TRUE(WriteFileAtomically(path, content).ok());
-  auto vectors = ReadWordVectors(path);
-  std::remove(path.c_str());
-  return vectors;
+  return ReadWordVectors(path);
 }
 
 TEST(WordVectors, ReadsWhatItWrites) {

@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 
 #include "core/base/file.h"
 #include "core/base/threads.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -17,8 +17,6 @@ using testing::HasSubstr;
 
 class VectorTrainerTest : public testing::Test {
  protected:
-  void TearDown() override { std::remove(path_.c_str()); }
-
   absl::StatusOr<Corpus> Read(const std::string& text, const CorpusOptions& options) {
     EXPECT_TRUE(WriteFileAtomically(path_, text).ok());
     return ReadCorpus(
@@ -47,7 +45,8 @@ class VectorTrainerTest : public testing::Test {
     return all;
   }
 
-  const std::string path_ = testing::TempDir() + "/cloze_vectors_" + std::to_string(::getpid());
+  const TestFolder folder_;
+  const std::string path_ = JoinPath(folder_.path(), "text.txt");
 };
 
 // Every combination of method and n-grams.

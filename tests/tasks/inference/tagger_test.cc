@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -18,6 +16,7 @@
 #include "tasks/record.h"
 #include "tasks/tags.h"
 #include "tests/tasks/data/test_files.h"
+#include "tests/test_folder.h"
 
 namespace cloze {
 namespace {
@@ -136,9 +135,10 @@ TEST(WordsOfText, WordsOfUnigram) {
   for (const char* piece : {"世", "界"}) json["model"]["vocab"].push_back({piece, -5.0});
   for (const bool whole : {false, true}) {
     if (whole) json["pre_tokenizer"] = json["pre_tokenizer"]["pretokenizers"][1];
-    const std::string path = testing::TempDir() + "/cloze_words_" + std::to_string(::getpid());
-    ASSERT_TRUE(WriteFileAtomically(path + ".json", json.dump()).ok());
-    const auto tokenizer = LoadTokenizer(path + ".json", true);
+    const TestFolder saved;
+    const std::string path = JoinPath(saved.path(), "tokenizer.json");
+    ASSERT_TRUE(WriteFileAtomically(path, json.dump()).ok());
+    const auto tokenizer = LoadTokenizer(path, true);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const std::string text = "ab (abc), xyz 世界a b.";
     EXPECT_THAT(Slices(text, WordsOfText(**tokenizer, text)),
