@@ -1,6 +1,7 @@
 // Sequence classification: one label, several labels or a number for each text or pair of texts.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -127,8 +128,8 @@ class SequenceClassification : public Task {
     // Only what is not the default, so that caches of old runs keep their names.
     if (spec_.long_texts() != Spec::HEAD) kind.key.AddNumber(spec_.long_texts());
     // One more label stands for all that the model does not have.
-    const bool unseen = use == DataUse::kEvaluation && spec_.kind() != Spec::REGRESSION;
-    if (unseen) {
+    const bool evaluates = use == DataUse::kEvaluation && spec_.kind() != Spec::REGRESSION;
+    if (evaluates) {
       ++kind.labels;
       kind.key.AddText("unseen labels");
     }
@@ -137,10 +138,18 @@ class SequenceClassification : public Task {
       kind.key.AddText(Spec::Kind_Name(spec_.kind()));
       kind.key.AddText(spec_.label_separator());
     }
-    return OpenOrBuild(data, std::move(kind), tokenizer, options,
-        [&](ExampleStoreWriter* writer, DataStats* stats) {
-          return Fill(data, ids, unseen, tokenizer, options, writer, stats);
-        });
+    std::set<std::string> unseen;
+    const auto fill = [&](ExampleStoreWriter* writer, DataStats* stats) {
+      return Fill(data, ids, evaluates ? &unseen : nullptr, tokenizer, options, writer, stats);
+    };
+    ASSIGN_OR_RETURN(
+        BuiltStore built, OpenOrBuild(data, std::move(kind), tokenizer, options, fill));
+    if (!unseen.empty()) {
+      absl::StrAppend(&built.note, built.note.empty() ? "" : "; ",
+          "labels that the model does not have count as wrong: ",
+          ListNames(std::vector<std::string>(unseen.begin(), unseen.end())));
+    }
+    return built;
   }
   absl::Status WeighLabels(const ExampleStore& train, std::vector<std::string>* notes) override {
     return SetWeights(spec_, train, notes);
@@ -182,11 +191,12 @@ class SequenceClassification : public Task {
   Labels LabelsToRead() const {
     return spec_.kind() == Spec::MULTI_LABEL ? Labels::kSeveral : Labels::kRequired;
   }
-  absl::Status Fill(const DataSpec& data, const LabelIds& ids, bool unseen,
+  // Labels that are not in `ids` are added to `unseen`; where it is null, they are errors.
+  absl::Status Fill(const DataSpec& data, const LabelIds& ids, std::set<std::string>* unseen,
       const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
       DataStats* stats) const;
-  absl::Status SetTarget(
-      const TextReader& reader, const LabelIds& ids, bool unseen, LabelledText* item) const;
+  absl::Status SetTarget(const TextReader& reader, const LabelIds& ids,
+      std::set<std::string>* unseen, LabelledText* item) const;
   OrderedJson Answer(const Decision& how, std::vector<float> scores) const;
   // Reads the thresholds that were fitted to `labels` labels, if there are any.
   void RestoreThresholds(size_t labels, JsonFields& fields);
@@ -202,8 +212,8 @@ class SequenceClassification : public Task {
   bool pairs_ = false, singles_ = false;  // the model was trained on pairs, or on single texts only
 };
 
-absl::Status SequenceClassification::SetTarget(
-    const TextReader& reader, const LabelIds& ids, bool unseen, LabelledText* item) const {
+absl::Status SequenceClassification::SetTarget(const TextReader& reader, const LabelIds& ids,
+    std::set<std::string>* unseen, LabelledText* item) const {
   const auto id_of = [&](const std::string& label) {
     return ids.IdOf(label, "label_field", [&] { return reader.Where(item->text.line); });
   };
@@ -211,7 +221,8 @@ absl::Status SequenceClassification::SetTarget(
   float number = 0;
   switch (spec_.kind()) {
     case Spec::SINGLE_LABEL: {
-      if (unseen && !ids.Has(text)) {
+      if (unseen != nullptr && !ids.Has(text)) {
+        unseen->insert(text);
         item->target.labels = {static_cast<int32_t>(ids.size())};
         break;
       }
@@ -220,9 +231,10 @@ absl::Status SequenceClassification::SetTarget(
       break;
     }
     case Spec::MULTI_LABEL:
-      item->target.values.assign(ids.size() + unseen, 0);
+      item->target.values.assign(ids.size() + (unseen != nullptr), 0);
       for (const std::string& label : LabelsOf(item->text, spec_.label_separator())) {
-        if (unseen && !ids.Has(label)) {
+        if (unseen != nullptr && !ids.Has(label)) {
+          unseen->insert(label);
           item->target.values.back() = 1;
           continue;
         }
@@ -240,9 +252,9 @@ absl::Status SequenceClassification::SetTarget(
   return absl::OkStatus();
 }
 
-absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids, bool unseen,
-    const Tokenizer& tokenizer, const BuildOptions& options, ExampleStoreWriter* writer,
-    DataStats* stats) const {
+absl::Status SequenceClassification::Fill(const DataSpec& data, const LabelIds& ids,
+    std::set<std::string>* unseen, const Tokenizer& tokenizer, const BuildOptions& options,
+    ExampleStoreWriter* writer, DataStats* stats) const {
   ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(data, LabelsToRead()));
   const auto read = [&](LabelledText* item, int64_t* bytes) -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const bool more, reader.Next(&item->text));

@@ -74,9 +74,6 @@ absl::Status PrintResults(const EvaluateCommandOptions& options, const MetricRes
   if (!ProgramRanks().first()) return absl::OkStatus();
   const std::string line = results.ToJson();
   const OrderedJson json = OrderedJson::parse(line);
-  if (const int64_t unseen = json.value("unseen_labels", int64_t{0}); unseen > 0)
-    std::fprintf(stderr, "cloze: labels that the model does not have count as wrong: %lld\n",
-        (long long)unseen);
   const bool beside = options.predictions == "-";
   if (options.json || ::isatty(beside ? 2 : 1) != 1) {
     if (!beside) return WriteStdout(line + "\n");

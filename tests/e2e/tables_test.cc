@@ -239,6 +239,7 @@ TEST_F(TablesTest, EvaluatesWithARowPerExample) {
   const json metrics = json::parse(r.out);
   EXPECT_EQ(metrics["confusion"]["counts"][1], json::parse("[1,1]"));
   EXPECT_EQ(metrics["unseen_labels"], 1);
+  EXPECT_THAT(r.err, HasSubstr("labels that the model does not have count as wrong: \"odd\""));
   const std::string rows = Read("rows.csv");
   EXPECT_THAT(
       rows, StartsWith("id,subject,queue,true_label,predicted_label,score,score_neg,score_pos\n"

@@ -103,6 +103,7 @@ TEST_F(TrainerTest, LabelsThatTrainingLacksAreWrongInValidation) {
   const auto summary = Train(spec);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_THAT(summary->best.ToJson(), HasSubstr("\"unseen_labels\":2"));
+  EXPECT_THAT(progress_, HasSubstr("the model does not have count as wrong: \"q\", \"r\"\n"));
   EXPECT_THAT(summary->best.ToJson(), HasSubstr("a dog"));
   spec.spec.mutable_evaluation()->set_errors(0);
   spec.spec.mutable_output()->set_directory(Path("private"));
@@ -129,6 +130,7 @@ TEST_F(TrainerTest, SetsOfLabelsAndTagsThatTrainingLacksAreWrongInValidation) {
   };
   const std::string several = " sequence_classification { max_tokens: 24 kind: MULTI_LABEL }";
   EXPECT_THAT(results(several, "tsv").ToLine(), HasSubstr("unseen_labels 2"));
+  EXPECT_THAT(progress_, HasSubstr("count as wrong: \"q\", \"r\"\n"));
   for (const bool crf : {false, true}) {
     const MetricResults tags =
         results(absl::StrCat(" token_tagging { crf: ", crf, " max_tokens: 24 }"), "conll");
