@@ -83,7 +83,7 @@ struct Plan {
       }
       const Visibility visible = VisibleIn(s);
       for (const int64_t reach : {visible.before, visible.after}) {
-        const double seen = std::min(tokens - 1, reach);  // on one side, but for those at the end
+        const double seen = std::min(tokens - 1, reach);  // on one side, away from both ends
         pairs += seen * (tokens - (seen + 1) / 2);
       }
       const double more = std::max<int64_t>(visible.prefix - 1 - visible.after, 0);

@@ -18,7 +18,8 @@ enum class OnnxPool { kNone, kClass, kMean };
 // sequence_length, labels or vocab]; start_logits and end_logits; or last_hidden_state, with `pool`
 // also sentence_embedding [batch_size, hidden], of length 1. With a CRF, logits are its emissions.
 // With `int8`, the linear layers of the blocks (IsInt8Layer) are products of int8: weights with a
-// scale per output, activations with a scale and a zero point per tensor, which change with it.
+// scale per output, activations with a scale and a zero point per tensor, computed in each run, so
+// that results depend on the batch.
 OnnxGraph ExportOnnx(const Model& model, OnnxPool pool, bool int8);
 
 }  // namespace cloze

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 
 namespace cloze {
 namespace {
@@ -95,6 +96,11 @@ std::array<Value, 3> OnnxGraph::Quantize(const Value& x) {
   return outputs;
 }
 
+bool OnnxGraph::Has(const std::string& name) const {
+  return absl::c_any_of(
+      graph_->initializer(), [&](const TensorProto& constant) { return constant.name() == name; });
+}
+
 TensorProto* OnnxGraph::Constant(const std::string& name, int type) {
   TensorProto* tensor = graph_->add_initializer();
   tensor->set_name(name);
@@ -104,10 +110,7 @@ TensorProto* OnnxGraph::Constant(const std::string& name, int type) {
 
 Value OnnxGraph::Integers(const std::vector<int64_t>& values, bool scalar) {
   std::string name = absl::StrCat(scalar ? "integer_" : "integers_", absl::StrJoin(values, "_"));
-  for (const TensorProto& known : graph_->initializer()) {
-    if (known.name() == name) return name;
-  }
-  return List(name, values, scalar);
+  return Has(name) ? name : List(name, values, scalar);
 }
 
 Value OnnxGraph::List(const std::string& name, const std::vector<int64_t>& values, bool scalar) {
@@ -118,11 +121,8 @@ Value OnnxGraph::List(const std::string& name, const std::vector<int64_t>& value
 }
 
 Value OnnxGraph::Float(float value) {
-  std::string name = absl::StrCat("float_", value);
-  for (const TensorProto& known : graph_->initializer()) {
-    if (known.name() == name) return name;
-  }
-  Constant(name, TensorProto::FLOAT)->set_raw_data(&value, sizeof(value));
+  std::string name = absl::StrCat("float_", Shortest(value));
+  if (!Has(name)) Constant(name, TensorProto::FLOAT)->set_raw_data(&value, sizeof(value));
   return name;
 }
 

@@ -59,6 +59,8 @@ class OnnxGraph {
   absl::Status Write(const std::string& folder, int64_t opset, int64_t most = 1'800'000'000);
 
  private:
+  // Returns true if there is a constant of that name.
+  bool Has(const std::string& name) const;
   cloze_onnx::TensorProto* Constant(const std::string& name, int type);
   static void SetShape(cloze_onnx::ValueInfoProto* info, int type, const std::string& name,
       const std::vector<Dimension>& shape);

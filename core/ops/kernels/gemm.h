@@ -145,12 +145,6 @@ CLOZE_INLINE VF MultiplyAdd(VF sum, VF a, VF b) {
   return sum + a * b;
 }
 
-CLOZE_INLINE VF SplatUnit(const float* p) {
-  int32_t bits;
-  __builtin_memcpy(&bits, p, sizeof(bits));
-  return AsFloat(bits + VI{});
-}
-
 // In every square of 2 x 2 blocks of `half` x `half` elements, swaps the off-diagonal blocks.
 template <int half, int... lane>
 CLOZE_INLINE void SwapPieces(VF (&v)[W], std::integer_sequence<int, lane...>) {
@@ -217,7 +211,7 @@ CLOZE_INLINE void Tile(const GemmArgs& g, const float* a, const float* b, float*
     for (int j = 0; j < N; ++j) right[j] = Load(b + j * W);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-      const VF left = SplatUnit(a + i * g.a_row);
+      const VF left = AsFloat(SplatInts(a + i * g.a_row));
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) sum[i][j] = MultiplyAdd<pair>(sum[i][j], left, right[j]);
     }

@@ -53,8 +53,15 @@ CLOZE_INLINE void StoreBytes(uint8_t* to, VI v) {
 }
 
 // Rounds |v| < 2^22 to the nearest integer, ties to even.
-CLOZE_INLINE VI NearestInt(VF v) {
-  return AsInt(v + 12582912.0f) - 0x4B400000;  // adding 1.5 * 2^23 rounds
+CLOZE_INLINE VI NearestInt(VF v) { return AsInt(v + kRounder) - AsInt(Splat(kRounder)); }
+
+// Stores the first `at.n` lanes of v as bytes.
+template <typename P>
+CLOZE_INLINE void StoreBytesAt(const P& at, uint8_t* row, VI v) {
+  if (at.n == W) return StoreBytes(row + at.c, v);
+  uint8_t part[W];
+  StoreBytes(part, v);
+  __builtin_memcpy(row + at.c, part, at.n);
 }
 
 // Panels of one column at a time; called once for each weight.
@@ -67,7 +74,7 @@ void PackInt8(const Int8PackArgs& p) {
     VF most = {};
     Sweep(depth, [&](auto at) {
       const VF v = at(from);
-      most = Max(most, Max(v, -v));
+      most = Max(most, Abs(v));
     });
     const float scale = MaxLane(most) / 127;
     const float inverse = scale > 1e-35f ? 1 / scale : 0;
@@ -176,11 +183,7 @@ void QuantizeRows(const QuantizeArgs& a) {
 #endif
     const VF least = {}, most = Splat(255);
     Sweep(a.cols - c, [&](auto at) {
-      const VI rounded = NearestInt(Max(Min(at(x + c) * inverse + zero, most), least));
-      if (at.n == W) return StoreBytes(q + c + at.c, rounded);
-      uint8_t part[W];
-      StoreBytes(part, rounded);
-      __builtin_memcpy(q + c + at.c, part, at.n);
+      StoreBytesAt(at, q + c, NearestInt(Max(Min(at(x + c) * inverse + zero, most), least)));
     });
     __builtin_memset(q + a.cols, 0, a.to.depth - a.cols);
   }

@@ -18,8 +18,8 @@ namespace {
 
 #if defined(__AMX_INT8__) || !(defined(__AVX512VNNI__) || defined(__AVXVNNI__))
 
-// Products of int8 are not faster without VNNI. On the matrix unit, products of bf16 take little of
-// the time.
+// Without VNNI, products of int8 are not faster than those of bf16. With AMX, products of bf16 are
+// already a small part of the time.
 void Int8Attention(const AttentionArgs& a) { AttentionForward<bf16>(a); }
 
 #else
@@ -63,13 +63,6 @@ CLOZE_INLINE void FindRanges(
     at.Set(to.half, half);
     at.Set(to.inverse, half > Splat(1e-30f) ? kMostQ / half : VF{});
   });
-}
-
-template <typename P>
-CLOZE_INLINE void StoreBytesAt(const P& at, uint8_t* row, VI v) {
-  uint8_t bytes[W];
-  StoreBytes(bytes, v);
-  __builtin_memcpy(row + at.c, bytes, at.n);
 }
 
 // Packs keys into panels as Int8PackArgs describes: columns are keys, depth is that of head_dim.
@@ -124,7 +117,7 @@ CLOZE_INLINE void PackQueries(const AttentionArgs& a, const Int8AttentionSizes& 
     VF most = {};
     Sweep(a.head_dim, [&](auto at) {
       const VF v = at(q) * at(factors);
-      most = Max(most, AsFloat(AsInt(v) & 0x7FFFFFFF));
+      most = Max(most, Abs(v));
     });
     const float least = 32.0f / -kUnseen * kMostQ * kMostQ / a.scale, found = MaxLane(most),
                 largest = found > least ? found : least, inverse = kMostQ / largest;
@@ -149,9 +142,8 @@ CLOZE_INLINE void SumsOfPanels(int64_t rows, int64_t depth, uint8_t* x, int64_t 
 
 // 255 * 2^x for x <= 0, relative error below 1e-4; at least 255 * 2^-20.
 CLOZE_INLINE VF ByteExp2(VF x) {
-  const VF magic = Splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
   x = Max(Splat(-20), x);
-  const VF shifted = x + magic, r = x - (shifted - magic);
+  const VF shifted = x + kRounder, r = x - (shifted - kRounder);
   const VF p = Polynomial(r, {14.06877f, 61.86584f, 176.78155f, 254.98166f});
   return AsFloat(AsInt(p) + (AsInt(shifted) << 23));
 }

@@ -50,7 +50,7 @@ CLOZE_INLINE VF RoughestGelu(VF u) {
   constexpr VF c2 = {0.3919945f, 0.3451587f, 0.2638398f, 0.1680110f, 0.0781345f, 0.0089048f,
       -0.0337353f, -0.0518501f, -0.0523300f, -0.0432294f, -0.0311345f, -0.0200891f, -0.0117806f,
       -0.0063323f, -0.0031373f, -0.0014381f};
-  const VF a = Min(AsFloat(AsInt(u) & 0x7FFFFFFF), Splat(3.999999f));
+  const VF a = Min(Abs(u), Splat(3.999999f));
   const VI piece = AsInt(a + 4.0f) >> 19;  // the low four bits count
   const auto pick = [&](VF c) {
     return (VF)_mm512_maskz_permutexvar_ps(-1, (__m512i)piece, (__m512)c);
@@ -220,12 +220,6 @@ CLOZE_INLINE VI DotInt8(VI sum, VI x, VI w) {
          (VI)_mm_madd_epi16((__m128i)odd, (__m128i)w_odd);
 #endif
 #endif
-}
-
-CLOZE_INLINE VI SplatInts(const uint8_t* p) {
-  int32_t unit;
-  __builtin_memcpy(&unit, p, sizeof(unit));
-  return unit + VI{};
 }
 
 // sums [M, 2 W] = x w for 2 W columns of a panel. Fetches W depth bytes from `ahead` on.

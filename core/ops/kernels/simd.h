@@ -35,6 +35,15 @@ struct bf16 {
 CLOZE_INLINE VF Splat(float x) { return x - VF{}; }
 CLOZE_INLINE VF AsFloat(VI x) { return (VF)x; }
 CLOZE_INLINE VI AsInt(VF x) { return (VI)x; }
+CLOZE_INLINE VF Abs(VF x) { return AsFloat(AsInt(x) & 0x7FFFFFFF); }
+// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which is then in the low bits.
+constexpr float kRounder = 12582912.0f;
+// The four bytes at p in every lane.
+CLOZE_INLINE VI SplatInts(const void* p) {
+  int32_t unit;
+  __builtin_memcpy(&unit, p, sizeof(unit));
+  return unit + VI{};
+}
 #if defined(__AVX512F__)
 CLOZE_INLINE VF Max(VF a, VF b) {
   return (VF)_mm512_maskz_max_ps(-1, (__m512)a, (__m512)b);
@@ -200,9 +209,8 @@ CLOZE_INLINE VF Exp(VF x) {
 #ifdef __AVX512F__
   const VF n = (VF)_mm512_maskz_roundscale_ps(-1, (__m512)(clamped * 1.44269504f), 8);
 #else
-  const VF magic = Splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
-  const VF shifted = clamped * 1.44269504f + magic;
-  const VF n = shifted - magic;
+  const VF shifted = clamped * 1.44269504f + kRounder;
+  const VF n = shifted - kRounder;
 #endif
   const VF r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
   const VF q = Polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
@@ -211,7 +219,7 @@ CLOZE_INLINE VF Exp(VF x) {
 #ifdef __AVX512F__
   const VF e = (VF)_mm512_maskz_scalef_ps(-1, (__m512)p, (__m512)n);
 #else
-  const VF e = p * AsFloat((AsInt(shifted) - AsInt(magic) + 127) << 23);
+  const VF e = p * AsFloat((AsInt(shifted) - AsInt(Splat(kRounder)) + 127) << 23);
 #endif
   return x < Splat(-87.33f) ? VF{} : e;
 }
@@ -234,7 +242,7 @@ struct Normal {
   VF cumulative, density;
 };
 CLOZE_INLINE Normal NormalOf(VF x) {
-  const VF z = AsFloat(AsInt(x) & 0x7FFFFFFF) * 0.70710678f;
+  const VF z = Abs(x) * 0.70710678f;
   const VF t = Reciprocal(1.0f + 0.3275911f * z);
   const VF e = Exp(-z * z);
   const VF p =
