@@ -19,11 +19,11 @@ struct Record {
   Kind kind = Kind::kText;
   std::string text, text_pair;
   std::vector<std::string> words;
-  std::vector<int32_t> ids;  // also given together with a text when the input has both
-  int64_t second = -1;       // index of the first of `ids` that is of type 1; -1: none
-  std::string adapter;       // name of an adapter; "" when none is named
-  std::string id;            // the user's id as JSON text, passed on to the answer; may be ""
-  int64_t line = 0;          // line of the input, from 1; 0: not from a file
+  std::vector<int32_t> ids;
+  int64_t second = -1;  // index of the first of `ids` that is of type 1; -1: none
+  std::string adapter;  // name of an adapter; "" when none is named
+  std::string id;       // the user's id as JSON text, passed on to the answer; may be ""
+  int64_t line = 0;     // line of the input, from 1; 0: not from a file
   // The cells of the table's row, or the JSON line as one cell; empty unless the output repeats
   // them.
   std::vector<std::string> cells;

@@ -358,7 +358,7 @@ OrderedJson SequenceClassification::Answer(const Decision& how, std::vector<floa
 absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
     const Record& record, const ModelInput& input, CutCounts* cut) const {
   const bool pair = record.kind == Record::Kind::kPair;
-  if (!record.ids.empty() || (!pair && record.kind != Record::Kind::kText)) {
+  if (!pair && record.kind != Record::Kind::kText) {
     ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
     example.rows = {0};
     return std::vector<Example>{std::move(example)};

@@ -159,7 +159,7 @@ absl::Status ParseInputJson(const std::string& json, Record* record, const Input
       return Expected(renamed.names[kWords], "a list of strings");
     record->words = std::move(values[kWords].items);
   }
-  if (given(kIds)) {
+  if (given(kIds) && (options.format == "ids" || (!given(kText) && !given(kWords)))) {
     if (!values[kIds].IsListOf(1u << JsonValue::kNumber))
       return Expected("ids", "a list of token ids");
     RETURN_IF_ERROR(Annotate(ParseIds(values[kIds].items, "", &record->ids), "\"ids\""));

@@ -114,11 +114,7 @@ absl::Status Predictor::Encode(const Record& record, int* adapter, std::vector<Q
   const TaskOfAdapter& of = Of(*adapter);
   RETURN_IF_ERROR(of.status);
   ASSIGN_OR_RETURN(std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
-  const bool one_type = session_.config().token_types < 2;  // whatever the tokenizer says of pairs
-  for (Example& window : windows) {
-    if (one_type && record.ids.empty()) window.second = static_cast<int32_t>(window.ids.size());
-    queries->push_back({std::move(window), *adapter});
-  }
+  for (Example& window : windows) queries->push_back({std::move(window), *adapter});
   return absl::OkStatus();
 }
 

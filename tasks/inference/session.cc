@@ -192,10 +192,9 @@ absl::Status Session::Check(absl::Span<const Query> queries, bool needs_rows) co
         return Error(
             Exit::kData, "token id ", id, " is not below the vocabulary's ", config().vocab);
     }
-    const int64_t least = config().token_types < 2 ? length : 1;
-    if (query.second < least || query.second > length) {
-      return Error(Exit::kData, "token types: ", query.second, " tokens of type 0, expected ",
-          least, " to ", length, least > 1 ? " (the model has one type)" : "");
+    if (query.second < 1 || query.second > length) {
+      return Error(
+          Exit::kData, "token types: ", query.second, " tokens of type 0, expected 1 to ", length);
     }
     if (!HasSoundRows(query) || (needs_rows && query.rows.empty())) {
       return Error(Exit::kData, "rows: expected ascending indexes of the sequence's ", length,

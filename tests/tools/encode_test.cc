@@ -95,5 +95,25 @@ TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
   ExpectError(66, "1_Pooling/config.json");
 }
 
+// The tokenizer gives the second text type 1, which this model does not have.
+TEST(Encode, TakesPairsForModelsOfOneType) {
+  const std::string model = TemporaryFolder();
+  for (const char* file : {"config.json", "model.safetensors"})
+    std::filesystem::copy(
+        std::string(CLOZE_SOURCE_DIR "/tests/golden/distilbert_masked_lm/") + file, model);
+  std::ofstream vocab(model + "/vocab.txt");
+  vocab << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int i = 5; i < 120; ++i) vocab << 'w' << i << '\n';
+  vocab.close();
+  const RunResult pair =
+      RunCloze("encode --pairs --out - --model " + model, "printf 'w5 w6\tw7\n' | ");
+  ASSERT_EQ(pair.exit, 0) << pair.err;
+  EXPECT_EQ(pair.out,
+      RunCloze("encode --input-format ids --out - --model " + model, "echo 2 5 6 3 7 3 | ").out);
+  const RunResult maps =
+      RunCloze("attention w5 w7 --model " + model + " --out " + model + "/maps.html");
+  EXPECT_EQ(maps.exit, 0) << maps.err;
+}
+
 }  // namespace
 }  // namespace cloze

@@ -168,9 +168,18 @@ TEST(Vocab, LearnsByteLevelBpe) {
 const std::string kModels = CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/";
 
 TEST(Predict, TheTextComesBeforeIdsOfTheUser) {
-  const std::string model = "predict --input-format jsonl --model " + kModels + "classifier";
-  EXPECT_EQ(RunCloze(model, R"(echo '{"text": "the owl", "ids": [2, 3]}' | )").out,
-      RunCloze(model, R"(echo '{"text": "the owl"}' | )").out);
+  const auto predict = [](const std::string& run, const std::string& members) {
+    return RunCloze("predict --input-format jsonl --model " + kModels + run,
+        "echo '{\"text\": \"" + std::string(run == "windows" ? 300 : 1, 'a') + " the owl\"" +
+            members + "}' | ");
+  };
+  for (const char* run : {"classifier", "windows"}) {
+    const std::string expected = predict(run, "").out;
+    EXPECT_THAT(expected, HasSubstr("label"));
+    for (const char* ids : {"[2, 3]", "[\"a\"]", "[99999999]", "7"})
+      EXPECT_EQ(predict(run, std::string(", \"ids\": ") + ids).out, expected) << run << ids;
+  }
+  EXPECT_THAT(predict("pairs", ", \"ids\": [2, 3]").err, HasSubstr("was trained on pairs"));
 }
 
 TEST(Predict, ReadsTablesAsSetTells) {
