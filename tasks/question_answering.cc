@@ -190,7 +190,9 @@ class QuestionAnswering : public Task {
     return std::move(encoded.windows);
   }
   // The best rows of start and end.
-  std::string AnswerKey(ConstMat logits) const override {
+  bool has_discrete_answers() const override { return true; }
+  std::string AnswerKey(const TextLogits& text) const override {
+    const ConstMat logits = text.logits;
     std::string key;
     for (const int32_t kind : {kAnswerStart, kAnswerEnd}) {
       int64_t best = 0;

@@ -182,6 +182,12 @@ class SequenceClassification : public Task {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
+  bool has_discrete_answers() const override { return spec_.kind() != Spec::REGRESSION; }
+  std::string AnswerKey(const TextLogits& text) const override {
+    if (spec_.kind() == Spec::REGRESSION) return "";
+    const OrderedJson answer = Answer(HowToDecide(), MeanLogits(text));
+    return ToJsonLine(answer[spec_.kind() == Spec::MULTI_LABEL ? "labels" : "label"]);
+  }
   Decoder NewDecoder(const Model&, const DecodeOptions&) const override {
     return [this, how = HowToDecide()](
                const Record&, const TextLogits& text) { return Answer(how, MeanLogits(text)); };

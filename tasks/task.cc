@@ -111,7 +111,8 @@ absl::StatusOr<LabelledReader> TaskData::OpenLabelled(const DataSpec&) const {
       "for each text (`cloze generate` writes targets)");
 }
 
-std::string Task::AnswerKey(ConstMat logits) const {
+std::string Task::AnswerKey(const TextLogits& text) const {
+  const ConstMat logits = text.logits;
   std::string key;
   for (int64_t r = 0; r < logits.rows; ++r)
     absl::StrAppend(&key, BestIndex({logits.f32(r), static_cast<size_t>(logits.cols)}), " ");

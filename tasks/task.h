@@ -234,8 +234,11 @@ class Task : public TaskData {
   virtual Decoder NewDecoder(const Model& /*model*/, const DecodeOptions& /*options*/) const {
     return nullptr;
   }
-  // Returns a key that is equal for equal answers. By default the best label of each row.
-  virtual std::string AnswerKey(ConstMat logits) const;
+  // Returns a key that is equal for equal answers; "" if answers are numbers. By default the best
+  // label of each row.
+  virtual std::string AnswerKey(const TextLogits& text) const;
+  // True if the answer to any text is one or more labels, or a part of the text.
+  virtual bool has_discrete_answers() const { return false; }
   // True if lines of text are pairs.
   virtual bool reads_pairs() const { return false; }
   // The row of a sequence whose logits are kept as a sample of the model.

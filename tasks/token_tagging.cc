@@ -336,6 +336,7 @@ class TokenTagging : public Task {
   }
   absl::StatusOr<std::vector<Example>> Encode(
       const Record& record, const ModelInput& input, CutCounts* cut) const override;
+  bool has_discrete_answers() const override { return true; }
   Decoder NewDecoder(const Model& model, const DecodeOptions& options) const override {
     const bool viterbi = options.viterbi.value_or(spec_.viterbi());
     return [answers = TagAnswers(model, tokenizer(), viterbi)](const Record& record,

@@ -110,15 +110,15 @@ absl::StatusOr<Comparison> CheckExport(const std::string& file, const ExportOpti
 }
 
 // Returns the report of CheckExport. kInternal if results in f32 are different, or not numbers.
-absl::StatusOr<std::string> CheckReport(const ExportOptions& options, const std::string& file) {
+absl::StatusOr<OrderedJson> CheckReport(const ExportOptions& options, const std::string& file) {
   constexpr float kMost = 1e-3f;
   ASSIGN_OR_RETURN(const Comparison check, CheckExport(file, options));
   if (std::isnan(check.largest) || (!options.int8 && check.largest > kMost)) {
     return Error(Exit::kInternal, "--check: results of ONNX Runtime differ by ", check.largest,
         ": expected at most ", kMost, " (nothing was written; please report this)");
   }
-  return absl::StrCat(", \"values\": ", check.values, ", \"largest_difference\": ", check.largest,
-      ", \"equal_answers\": ", 1.0 * check.equal_answers / check.rows);
+  return OrderedJson{{"values", check.values}, {"largest_difference", Decimal(check.largest)},
+      {"equal_answers", 1.0 * check.equal_answers / check.rows}};
 }
 
 absl::Status Export(const ExportOptions& options) {
@@ -142,15 +142,16 @@ absl::Status Export(const ExportOptions& options) {
                                         : graph.Write(folder.path(), options.opset));
   RETURN_IF_ERROR(WriteNewFile(JoinPath(folder.path(), "config.json"), FormatConfig(plain)));
   RETURN_IF_ERROR(CopyTokenizer({options.model}, folder.path(), config.vocab, config.max_tokens()));
-  std::string report;
+  OrderedJson report = {{"model", JoinPath(folder.final_path(), "model.onnx")}};
   if (options.check) {
-    ASSIGN_OR_RETURN(report, CheckReport(options, JoinPath(folder.path(), "model.onnx")));
+    ASSIGN_OR_RETURN(
+        const OrderedJson check, CheckReport(options, JoinPath(folder.path(), "model.onnx")));
+    report.update(check);
   }
   RETURN_IF_ERROR(folder.Commit());
   if (config.crf)
     std::fputs("cloze: logits are the scores of single tokens; ONNX has no CRF\n", stderr);
-  return WriteStdout(absl::StrCat(
-      "{\"model\": ", JsonString(JoinPath(folder.final_path(), "model.onnx")), report, "}\n"));
+  return WriteStdout(ToJsonLine(report) + "\n");
 }
 
 }  // namespace

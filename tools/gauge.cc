@@ -32,9 +32,9 @@ class LabelledGauge : public Gauge {
   absl::StatusOr<Measured> Measure(Session& session) override {
     RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them all
     Measured m;
-    const bool numbers = session.config().labels.size() == 1;  // they have no answers to count
     const auto on_text = [&](const TextLogits& text) {
-      if (!numbers) m.answers.push_back(found_.task->AnswerKey(text.logits));
+      std::string key = found_.task->AnswerKey(text);
+      if (!key.empty()) m.answers.push_back(std::move(key));
     };
     ASSIGN_OR_RETURN(
         const MetricResults results, Evaluate(session.model(), *found_.task, built_->store,
@@ -42,8 +42,9 @@ class LabelledGauge : public Gauge {
                                              .stop = StopOnSignals(),
                                              .on_text = on_text,
                                              .needs_finite = true}));
-    const std::string& wanted = found_.loaded.spec.evaluation().metric();
-    const std::string& name = wanted.empty() ? results.values.front().first : wanted;
+    // A run may choose by a metric of other data, such as pair_accuracy.
+    std::string name = found_.loaded.spec.evaluation().metric();
+    if (name.empty() || !results.Value(name).ok()) name = results.values.front().first;
     ASSIGN_OR_RETURN(m.value, results.Value(name));
     ASSIGN_OR_RETURN(m.metric, FindMetric(found_.task->metrics(), name));
     return m;
@@ -68,10 +69,7 @@ class TextGauge : public Gauge {
     file_ = options.texts;
     ASSIGN_OR_RETURN(
         const auto task, RestoreTask(folder, session.config(), session.config().max_tokens()));
-    // Numbers and texts with a masked token have no answers to count.
-    if (task != nullptr && (task->command() == "predict" || task->command() == "tag") &&
-        session.config().labels.size() != 1)
-      command_ = task->command();
+    if (task != nullptr && task->has_discrete_answers()) command_ = task->command();
     InputOptions input;
     input.path = options.texts;
     input.vocab_size = session.config().vocab;
@@ -99,7 +97,7 @@ class TextGauge : public Gauge {
     RETURN_IF_ERROR(predictor->Answer(records_, [&](const Record&, const OrderedJson& answer) {
       OrderedJson words = answer;
       DropNumbers(&words);
-      m.answers.push_back(words.dump());
+      m.answers.push_back(ToJsonLine(words));
       return absl::OkStatus();
     }));
     return m;

@@ -23,7 +23,7 @@ struct QuantizeOptions {
   double max_loss = 0.5;
 };
 
-constexpr double kRounding = 1e-9;  // of shares of answers, such as 1 / 200
+constexpr double kRounding = 1e-9;  // tolerance for rounding errors of a loss
 
 // The blocks whose layers stay in floating point, and what that costs.
 struct Plan {
@@ -38,14 +38,15 @@ bool Keeps(const Plan& plan, const Param& param) {
 
 // Gives the word embeddings the values that the folder will hold.
 absl::Status RoundEmbeddings(Session& session) {
-  ASSIGN_OR_RETURN(const ConstMat words, session.WordEmbeddings());
-  const Int8Matrix rounded = QuantizeMatrix(words);
+  RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them
   ParamStore& params = session.model().params();
   for (ParamId id = 0; id < params.size(); ++id) {
-    if (params.value(id).data != words.data) continue;
+    if (params.param(id).role != Role::kWordEmbeddings) continue;
+    const Mat words = params.value(id);
+    const Int8Matrix rounded = QuantizeMatrix(words);
     for (int64_t r = 0; r < words.rows; ++r) {
       for (int64_t c = 0; c < words.cols; ++c)
-        params.value(id).f32(r)[c] = rounded.q[r * words.cols + c] * rounded.scale[r];
+        words.f32(r)[c] = rounded.q[r * words.cols + c] * rounded.scale[r];
     }
   }
   params.Changed();

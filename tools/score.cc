@@ -31,7 +31,7 @@ struct Scorer {
     scorer.options.compute = scorer.session->compute();
     const std::string has = absl::StrCat(QuotePath(scorer.session->folder()), " has ");
     if (scorer.session->config().head != HeadKind::kMaskedLm)
-      return Error(Exit::kMismatch, has, "no head for masked_lm, which scores are computed with");
+      return Error(Exit::kMismatch, has, "no head for masked_lm: expected a masked language model");
     if (scorer.mask() < 0) return Error(Exit::kMismatch, has, "a tokenizer without a mask token");
     return scorer;
   }

@@ -150,6 +150,10 @@ TEST_F(Quantize, TakesEncoderDecoders) {
   EXPECT_EQ(result["metric"], "loss");
   EXPECT_EQ(result["loss_by_layer"].size(), 4) << "two of the encoder, two of the decoder";
   EXPECT_EQ(result["kept_layers"], json::array());
+  char planned[80];
+  std::snprintf(planned, sizeof(planned), "int8 with 0 layers kept: %.2f points lost",
+      result["loss_points"].get<double>());
+  EXPECT_THAT(quantized.err, HasSubstr(planned)) << "the embeddings of both are rounded before";
   EXPECT_LT(
       fs::file_size(out_ + "/model.safetensors"), fs::file_size(model + "/model.safetensors") / 2);
   const std::string generate =
@@ -199,6 +203,29 @@ TEST_F(Quantize, IsNotTrainedMergedOrQuantizedAgain) {
   EXPECT_EQ(merge.exit, 76);
   EXPECT_THAT(merge.err, HasSubstr("is quantized: expected a model with floating-point weights"));
   EXPECT_FALSE(fs::exists(folder_ + "/merged"));
+}
+
+TEST_F(Quantize, TakesTextsThatAreNotUtf8) {
+  std::ofstream(texts_) << "caf\xE9 \xFF no one\na good day\n";
+  const RunResult run = Run("tagger", "--max-loss 100 --texts " + texts_);
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("U+FFFD"));
+}
+
+// The run chose its best step by a metric of other data.
+TEST_F(Quantize, MeasuresTheLossOfRunsThatChooseByPairs) {
+  const std::string run = folder_ + "/run";
+  fs::copy(kRuns + "post_norm", run);
+  std::ifstream in(run + "/spec.textproto");
+  std::string spec(std::istreambuf_iterator<char>(in), {});
+  const std::string none = "metric: \"\"\n";
+  spec.replace(spec.find(none), none.size(), "metric: \"pair_accuracy\" pairs: \"pairs.jsonl\"\n");
+  std::ofstream(run + "/spec.textproto") << spec;
+  const RunResult quantized = RunCloze("quantize --model " + run + " --out " + out_ +
+                                       " --max-loss 100 --data " CLOZE_SOURCE_DIR
+                                       "/tests/golden/release_0.1/data/text.txt");
+  ASSERT_EQ(quantized.exit, 0) << quantized.err;
+  EXPECT_EQ(json::parse(quantized.out)["metric"], "loss");
 }
 
 TEST_F(Quantize, RefusesWhatLosesMore) {
