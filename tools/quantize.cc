@@ -36,28 +36,30 @@ bool Keeps(const Plan& plan, const Param& param) {
   return absl::c_any_of(plan.kept, [&](int i) { return plan.blocks[i] == param.layer; });
 }
 
-// Gives the word embeddings the values that the folder will hold.
-absl::Status RoundEmbeddings(Session& session) {
-  RETURN_IF_ERROR(session.WordEmbeddings().status());  // reads them
-  ParamStore& params = session.model().params();
-  for (ParamId id = 0; id < params.size(); ++id) {
-    if (params.param(id).role != Role::kWordEmbeddings) continue;
-    const Mat words = params.value(id);
-    const Int8Matrix rounded = QuantizeMatrix(words);
-    for (int64_t r = 0; r < words.rows; ++r) {
-      for (int64_t c = 0; c < words.cols; ++c)
-        words.f32(r)[c] = rounded.q[r * words.cols + c] * rounded.scale[r];
+// Gives the parameters that are `wanted` in int8 the values that a folder holds, and all others
+// their own.
+void SetValues(absl::Span<const float> own, absl::FunctionRef<bool(const Param&)> wanted,
+    const ModelConfig& config, ParamStore* params) {
+  absl::c_copy(own, params->values().begin());
+  for (ParamId id = 0; id < params->size(); ++id) {
+    const Param& param = params->param(id);
+    if (!IsStoredAsInt8(param, config) || !wanted(param)) continue;
+    const Mat values = params->value(id);
+    const Int8Matrix rounded = QuantizeMatrix(values);
+    for (int64_t r = 0; r < values.rows; ++r) {
+      for (int64_t c = 0; c < values.cols; ++c)
+        values.f32(r)[c] = rounded.q[r * values.cols + c] * rounded.scale[r];
     }
   }
-  params.Changed();
-  return absl::OkStatus();
+  params->Changed();
 }
 
 // Measures each block alone in int8. Keeps in floating point those that lose most, until the others
-// together lose at most `most` points.
+// and the word embeddings together lose at most `most` points. Requires that all values are read.
 absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& session, double most) {
   Plan plan;
-  const ParamStore& params = session.model().params();
+  ParamStore& params = session.model().params();
+  const std::vector<float> own(params.values().begin(), params.values().end());
   std::set<int> blocks;
   for (ParamId id = 0; id < params.size(); ++id) {
     if (IsInt8Layer(params.param(id), session.config())) blocks.insert(params.param(id).layer);
@@ -65,6 +67,7 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
   plan.blocks.assign(blocks.begin(), blocks.end());
   std::vector<std::pair<double, int>> by_loss;
   const auto loss = [&](absl::FunctionRef<bool(const Param&)> wanted) -> absl::StatusOr<double> {
+    SetValues(own, wanted, session.config(), &params);
     session.UseInt8(wanted);
     ASSIGN_OR_RETURN(const Measured after, gauge.Measure(session));
     return LossInPoints(before, after);
@@ -80,13 +83,14 @@ absl::StatusOr<Plan> MakePlan(Gauge& gauge, const Measured& before, Session& ses
     by_loss.push_back({std::isnan(lost) ? -INFINITY : -lost, i});
   }
   absl::c_sort(by_loss);
-  RETURN_IF_ERROR(RoundEmbeddings(session));
   for (const auto& [lost, i] : by_loss) {
     ASSIGN_OR_RETURN(const double all, loss([&](const Param& p) { return !Keeps(plan, p); }));
     std::fprintf(stderr, "int8 with %zu layers kept: %.2f points lost\n", plan.kept.size(), all);
     if (all <= most + kRounding) break;
     plan.kept.push_back(i);
   }
+  SetValues(
+      own, [](const Param&) { return false; }, session.config(), &params);
   return plan;
 }
 

@@ -17,11 +17,6 @@
 namespace cloze {
 namespace {
 
-// True if a quantized folder stores the parameter as int8, always as [rows, cols]. A pass reads few
-// rows of an embedding table, so storing the table as int8 saves disk space but no time.
-bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
-  return param.role == Role::kWordEmbeddings || IsInt8Layer(param, config);
-}
 bool IsTransposed(const Param& param, const TensorInfo& tensor) {
   return param.transposed && tensor.type != FileType::kI8;
 }
@@ -231,6 +226,10 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
 }
 
 }  // namespace
+
+bool IsStoredAsInt8(const Param& param, const ModelConfig& config) {
+  return param.role == Role::kWordEmbeddings || IsInt8Layer(param, config);
+}
 
 Int8Matrix QuantizeMatrix(ConstMat m) {
   Int8Matrix to = {std::vector<int8_t>(m.rows * m.cols), std::vector<float>(m.rows)};

@@ -19,6 +19,9 @@ inline constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
 // Reads a JSON file of a folder. Errors of ReadFile and ParseJson.
 absl::StatusOr<Json> ReadJson(const std::string& path);
 
+// Returns true if a quantized folder stores the parameter as int8, always as [rows, cols]. A pass
+// reads few rows of an embedding table, so storing the table as int8 saves disk space but no time.
+bool IsStoredAsInt8(const Param& param, const ModelConfig& config);
 // A matrix [rows, cols] whose row r is scale[r] q[r].
 struct Int8Matrix {
   std::vector<int8_t> q;
@@ -65,8 +68,8 @@ absl::Status LoadWeights(const std::string& folder, const ModelConfig& config, P
 inline constexpr char kGeneratorWeights[] = "model.generator.safetensors",
                       kGeneratorConfig[] = "generator_config.json";
 
-// Writes config.json and model.safetensors (f32, or with config.int8 int8 where IsInt8Layer and for
-// word embeddings; without parameters of adapters) into `folder`, and the same of its generator;
+// Writes config.json and model.safetensors (f32, or with config.int8 int8 where IsStoredAsInt8;
+// without parameters of adapters) into `folder`, and the same of its generator;
 // creates the folder and replaces each file atomically. kInternal if a value is not finite.
 absl::Status SaveWeights(
     const std::string& folder, const ModelConfig& config, const ParamStore& store);

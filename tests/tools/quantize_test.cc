@@ -153,7 +153,7 @@ TEST_F(Quantize, TakesEncoderDecoders) {
   char planned[80];
   std::snprintf(planned, sizeof(planned), "int8 with 0 layers kept: %.2f points lost",
       result["loss_points"].get<double>());
-  EXPECT_THAT(quantized.err, HasSubstr(planned)) << "the embeddings of both are rounded before";
+  EXPECT_THAT(quantized.err, HasSubstr(planned)) << "as measured before";
   EXPECT_LT(
       fs::file_size(out_ + "/model.safetensors"), fs::file_size(model + "/model.safetensors") / 2);
   const std::string generate =
