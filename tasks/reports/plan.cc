@@ -116,13 +116,25 @@ void PlanStep(const TaskSpec& spec, const PlanOptions& options, double step_toke
   plan->tokens_per_second = step_tokens / plan->step_seconds;
 }
 
-void PlanTime(const TaskSpec& spec, int ranks, double per_epoch, RunPlan* plan) {
+// Returns the tokens of the passes that score `pairs`: each text as often as it has tokens to mask.
+double TokensOfScores(absl::Span<const TextPair> pairs) {
+  double tokens = 0;
+  for (const TextPair& pair : pairs)
+    for (const Example* text : {&pair.good, &pair.bad})
+      tokens += static_cast<double>(text->rows.size() * text->ids.size());
+  return tokens;
+}
+
+// `pair_tokens`: TokensOfScores of the pairs, which every rank computes.
+void PlanTime(
+    const TaskSpec& spec, int ranks, double per_epoch, double pair_tokens, RunPlan* plan) {
   const double step_tokens = plan->train.tokens / per_epoch, step_seconds = plan->step_seconds;
   double evaluated = plan->validation.tokens;
   if (const int64_t most = spec.evaluation().max_examples();
       most > 0 && most < plan->validation.sequences)
     evaluated *= most / plan->validation.sequences;
-  const double evaluation_seconds = evaluated / plan->speed.evaluation_tokens_per_second / ranks;
+  const double evaluation_seconds =
+      (evaluated / ranks + pair_tokens) / plan->speed.evaluation_tokens_per_second;
   plan->timed = spec.schedule().time_budget_minutes() > 0;
   if (plan->timed) {
     plan->train_seconds = 60 * spec.schedule().time_budget_minutes();
@@ -250,7 +262,7 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   ASSIGN_OR_RETURN(
       plan.speed, MeasureSpeed(spec, setup, plan.compute, most, options.probe_seconds));
   PlanStep(spec, options, step_tokens, &plan);
-  PlanTime(spec, options.ranks, per_epoch, &plan);
+  PlanTime(spec, options.ranks, per_epoch, TokensOfScores(setup.pairs), &plan);
   return plan;
 }
 

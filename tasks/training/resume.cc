@@ -45,7 +45,7 @@ absl::Status Trainer::RestoreBest() {
   const bool finished =
       !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
   if (!finished && setup_.validation.has_value() && state_.has_validation_fingerprint() &&
-      state_.validation_fingerprint() != setup_.validation->name()) {
+      state_.validation_fingerprint() != setup_.EvaluatedData()) {
     setup_.notes.push_back(
         "the validation data changed: the next evaluation chooses the best model anew");
     ForgetBest(&state_);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/families/families.h"
@@ -85,25 +87,32 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(const LoadedSpec& loa
   return tokenizer;
 }
 
-absl::StatusOr<PairReader> OpenPairs(const EvaluationSpec& spec) {
-  return PairReader::Open(
-      std::vector<std::string>(spec.pairs().begin(), spec.pairs().end()), /*group=*/"");
-}
-
-absl::Status ReadPairs(const LoadedSpec& loaded, Setup* setup) {
-  if (loaded.spec.evaluation().pairs().empty()) return absl::OkStatus();
+// Reads up to `most` pairs of evaluation.pairs; none if it is not set.
+absl::StatusOr<std::vector<TextPair>> ReadPairs(const LoadedSpec& loaded,
+    const Tokenizer& tokenizer, const ModelConfig& config, int64_t most, CutCounts* cut) {
+  const auto& paths = loaded.spec.evaluation().pairs();
+  const std::vector<std::string> files(paths.begin(), paths.end());
+  std::vector<TextPair> pairs;
+  if (files.empty()) return pairs;
   const auto read = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(PairReader reader, OpenPairs(loaded.spec.evaluation()));
-    CutCounts cut;
-    const ModelInput input = {setup->tokenizer.get(), setup->config.max_tokens()};
-    ASSIGN_OR_RETURN(setup->pairs, reader.Next(std::numeric_limits<int64_t>::max(), input, &cut));
-    return setup->pairs.empty() ? Error(Exit::kData, "the files have no pairs") : absl::OkStatus();
+    ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(files, /*group=*/""));
+    ASSIGN_OR_RETURN(pairs, reader.Next(most, {&tokenizer, config.max_tokens()}, cut));
+    return pairs.empty() ? Error(Exit::kData, "the files have no pairs") : absl::OkStatus();
   };
-  const absl::Status status = read();
-  return status.ok() ? status : AtField(loaded, "evaluation.pairs", status);
+  if (const absl::Status status = read(); !status.ok())
+    return AtField(loaded, "evaluation.pairs", status);
+  return pairs;
 }
 
 }  // namespace
+
+std::string Setup::EvaluatedData() const {
+  if (pairs.empty()) return validation->name();
+  Hasher hasher;
+  for (const TextPair& pair : pairs)
+    for (const std::string& text : pair.texts) hasher.AddText(text);
+  return absl::StrCat(validation->name(), "-", hasher.Hex());
+}
 
 std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec) {
   std::vector<Metric> metrics = task.metrics();
@@ -132,15 +141,13 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
     if (check(config.status())) {
       check(CheckFit(loaded, *task, *config, **tokenizer));
       check(ReadStartVectors(loaded, *config, **tokenizer).status());
+      CutCounts cut;
+      check(ReadPairs(loaded, **tokenizer, *config, /*most=*/1, &cut).status());
     }
   }
   if (const std::string& name = spec.evaluation().metric(); !name.empty()) {
     const absl::Status known = FindMetric(MetricsOf(*task, spec), name).status();
     if (!known.ok()) check(AtField(loaded, "evaluation.metric", known));
-  }
-  if (spec.evaluation().pairs_size() > 0) {
-    const absl::Status pairs = OpenPairs(spec.evaluation()).status();
-    if (!pairs.ok()) check(AtField(loaded, "evaluation.pairs", pairs));
   }
   check(AtData(loaded, "train", task->CheckData(spec.train())));
   if (spec.validation().files_size() > 0)
@@ -185,7 +192,13 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
     ASSIGN_OR_RETURN(setup.validation, build(spec.validation()));
     describe("validation", *setup.validation);
   }
-  RETURN_IF_ERROR(ReadPairs(loaded, &setup));
+  CutCounts cut;
+  ASSIGN_OR_RETURN(setup.pairs,
+      ReadPairs(loaded, *setup.tokenizer, config, std::numeric_limits<int64_t>::max(), &cut));
+  if (cut.texts > 0) {
+    setup.notes.push_back(absl::StrCat("pairs: longer than the model's ", cut.max_tokens,
+        " tokens: ", Counted(cut.texts, "text"), ", ", Counted(cut.tokens, "token"), " cut off"));
+  }
   const bool known =
       setup.train->reused && (!setup.validation.has_value() || setup.validation->reused);
   if (!task.pretrains() && !known) {

@@ -23,6 +23,10 @@ struct Setup {
   std::vector<TextPair> pairs;     // of evaluation.pairs
   StartVectors start;              // of model.encoder.word_vectors
   std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
+
+  // Returns a name that changes with what evaluations measure: the validation data and the pairs.
+  // Requires `validation`.
+  std::string EvaluatedData() const;
 };
 
 // Returns the metrics of the evaluations of a run: the task's and, with evaluation.pairs,

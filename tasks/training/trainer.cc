@@ -74,7 +74,7 @@ absl::Status Trainer::Start() {
   }));
   RETURN_IF_ERROR(ranks().CheckSame("the training data", setup_.train->name()));
   if (setup_.validation.has_value())
-    RETURN_IF_ERROR(ranks().CheckSame("the validation data", setup_.validation->name()));
+    RETURN_IF_ERROR(ranks().CheckSame("the validation data", setup_.EvaluatedData()));
   RETURN_IF_ERROR(ranks().CheckSame("the checkpoint", checkpoint));
   RETURN_IF_ERROR(CreateLearner());
   PlanSteps();
@@ -295,7 +295,7 @@ absl::Status Trainer::Evaluate() {
   if (better) {
     RETURN_IF_ERROR(SaveBest(state_.step(), results));
     SetBest(value, results, &state_);
-    state_.set_validation_fingerprint(setup_.validation->name());
+    state_.set_validation_fingerprint(setup_.EvaluatedData());
   }
   state_.set_metric(name);
   state_.set_evaluations_without_best(better ? 0 : state_.evaluations_without_best() + 1);

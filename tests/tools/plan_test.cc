@@ -69,6 +69,20 @@ TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
   EXPECT_EQ(Files(), files) << "neither run directory nor scratch files";
 }
 
+TEST_F(Plan, CountsTheTimeOfPairs) {
+  std::ofstream pairs(folder_ + "/pairs.tsv");
+  pairs << "good\tbad\n";
+  for (int i = 0; i < 2000; ++i) pairs << "a bb a a b a b b a b\ta bb\n";
+  pairs.close();
+  const auto seconds = [&](const std::string& arguments) -> double {
+    const RunResult plan =
+        Cloze("pretrain --plan --json m --set validation.files=d.txt " + arguments);
+    EXPECT_EQ(plan.exit, 0) << plan.err;
+    return nlohmann::json::parse(plan.out)["seconds"];
+  };
+  EXPECT_GT(seconds("--set evaluation.pairs=pairs.tsv"), 5 * seconds(""));
+}
+
 // The model has 20,000 parameters or so: at 1 Mb/s a step of 2 ranks sends 0.6 s, of 4 ranks 1.5
 // times that. local_steps sends three arrays once in that many steps. In bf16 nine tenths of the
 // weights, half of what is sent, take half as long.

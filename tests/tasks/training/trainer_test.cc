@@ -81,6 +81,25 @@ TEST_F(TrainerTest, PairsOfTextsChooseTheBestModel) {
   EXPECT_EQ(summary->metric.name, "pair_accuracy");
   Write("pairs.tsv", "good\tbad\n");
   EXPECT_THAT(std::string(Train(spec).status().message()), HasSubstr("evaluation.pairs"));
+  const auto wrong = CheckInputs(spec);
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_THAT(std::string(wrong[0].message()), HasSubstr("no pairs"));
+}
+
+TEST_F(TrainerTest, OtherPairsChooseTheBestModelAnew) {
+  LoadedSpec spec = Spec(Mlm(), "text.txt", "run", 12);
+  spec.spec.mutable_validation()->add_files(Path("text.txt"));
+  spec.spec.mutable_evaluation()->add_pairs(Path("pairs.tsv"));
+  spec.spec.mutable_evaluation()->set_every_steps(4);
+  Write("pairs.tsv", "good\tbad\nthe cat\tred big\n");
+  EXPECT_EQ(ExitOf(Train(spec, 5).status()), Exit::kInterrupted);
+  EXPECT_THAT(progress_, testing::Not(HasSubstr("cut off")));
+  std::string words;
+  for (int i = 0; i < 200; ++i) words += "cat ";
+  Write("pairs.tsv", absl::StrCat("good\tbad\nthe cat\t", words, "\n"));
+  EXPECT_EQ(ExitOf(Train(spec, 1).status()), Exit::kInterrupted);
+  EXPECT_THAT(progress_, HasSubstr("validation data changed"));
+  EXPECT_THAT(progress_, testing::ContainsRegex("pairs: longer than .* 1 text, .* cut off"));
 }
 
 TEST_F(TrainerTest, TheMetricOfTheBestModelDoesNotChangeOnResume) {
