@@ -11,8 +11,8 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
   const std::string path = SpecOfRun(folder);
   TaskAndSpec found;
   if (MakeTask(config.head) == nullptr)
-    return Error(Exit::kMismatch, QuotePath(folder),
-        " has no head that can be evaluated (the metrics of its training are in metrics.json)");
+    return Error(Exit::kMismatch, QuotePath(folder), " has no head that can be evaluated",
+        path.empty() ? "" : " (the metrics of its training are in metrics.json)");
   if (!path.empty()) {
     ASSIGN_OR_RETURN(found.loaded, LoadVerifiedSpec(path, {}));
     found.task = MakeTask(found.loaded.spec);

@@ -7,6 +7,7 @@
 #include "tasks/build.h"
 #include "tasks/inference/predictor.h"
 #include "tools/evaluation.h"
+#include "tools/infer.h"
 #include "tools/input.h"
 #include "tools/process.h"
 
@@ -74,6 +75,10 @@ class TextGauge : public Gauge {
     input.path = options.texts;
     input.vocab_size = session.config().vocab;
     input.pairs = task != nullptr && task->reads_pairs();
+    LoadedSpec reading;
+    ASSIGN_OR_RETURN(*reading.spec.mutable_train(), TrainingData(folder, session.config()));
+    RETURN_IF_ERROR(SetData({options.texts}, options.overrides, &reading));
+    input.data = reading.spec.validation();
     ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
     std::vector<Record> records;
     do {

@@ -117,8 +117,6 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
 absl::Status CheckOptions(const QuantizeOptions& options) {
   if (options.gauge.data.empty() == options.gauge.texts.empty())
     return UsageError("expected --data (labelled) or --texts (without labels)");
-  if (!options.gauge.texts.empty() && !options.gauge.overrides.empty())
-    return UsageError("--set is for --data");
   if (IsAdapter(options.model)) {
     return Error(Exit::kMismatch, QuotePath(options.model),
         ": is an adapter: expected a model folder (write one with `cloze merge`)");
@@ -174,13 +172,15 @@ void AddQuantize(Command& app) {
     command.Add("--model", &options.model, "Model folder: a run, or a Hugging Face folder.",
         {.required = true});
     command.Add("--data", &options.gauge.data,
-        "Labelled data, with the columns or fields of the run's spec.");
+        "Labelled data, with the columns or fields of the run's spec. Models without a head need "
+        "--texts.");
     command.Add("--set", &options.gauge.overrides,
         "Override how the data are read, as a field of `validation` in a spec: --set "
         "text_field=sentence. Repeatable.",
         {.repeatable = true});
     command.Add("--texts", &options.gauge.texts,
-        "Texts without labels, one per line. The loss is then the share of answers that differ; "
+        "Texts without labels, one per line or in a table or JSON lines, with the columns or "
+        "fields of the run's spec. The loss is then the share of answers that differ; "
         "for models that do not classify, 1 - the mean cosine of the texts' mean vectors.",
         {.type = "FILE"});
     command.Add("--max-loss", &options.max_loss,

@@ -230,7 +230,8 @@ bool IsHtml(const std::string& path) {
 }
 
 absl::Status Report(const ReportOptions& options) {
-  RETURN_IF_ERROR(CheckOutput(options.out, options.force || IsHtml(options.out)));
+  const bool file = options.out != "-";
+  if (file) RETURN_IF_ERROR(CheckOutput(options.out, options.force || IsHtml(options.out)));
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {
     ASSIGN_OR_RETURN(const std::vector<std::string> inner, RunsIn(path));
@@ -244,8 +245,9 @@ absl::Status Report(const ReportOptions& options) {
   for (size_t i = 0; i < runs.size(); ++i)
     absl::StrAppend(&body, "<h2>", Key(i), HtmlEscape(runs[i].path), "</h2>\n", Details(runs[i]));
   absl::StrAppend(&body, "<p>cloze ", Version(), "</p>\n");
-  RETURN_IF_ERROR(WriteFileAtomically(
-      options.out, HtmlPage("cloze report", absl::StrCat(kStyle, kSectionStyle), body)));
+  const std::string page = HtmlPage("cloze report", absl::StrCat(kStyle, kSectionStyle), body);
+  if (!file) return WriteStdout(page);
+  RETURN_IF_ERROR(WriteFileAtomically(options.out, page));
   return WriteStdout(absl::StrCat("{\"report\": ", JsonString(options.out), "}\n"));
 }
 
@@ -264,7 +266,8 @@ void AddReport(Command& app) {
         command.Add("run", &options.runs,
             "Run directories, or directories of runs (of a sweep, or with `repeat`).",
             {.required = true});
-        command.Add("--out", &options.out, "HTML file to write. An older HTML file is replaced.");
+        command.Add("--out", &options.out,
+            "HTML file to write; - is standard output. An older HTML file is replaced.");
         command.Add("--force", &options.force, "Replace any file.");
       },
       Report);

@@ -148,8 +148,14 @@ absl::Status Score(ScoreCommandOptions options) {
   }
   if (absl::c_linear_search(kPairMembers, options.by))
     return Error(Exit::kUsage, "--by: the results have a member of that name");
-  if (!options.pairs && options.inputs.size() > 1)
-    return Error(Exit::kUsage, "several input files need --pairs");
+  if (options.inputs.size() > 1) {
+    if (!options.pairs) return Error(Exit::kUsage, "several input files need --pairs");
+    if (absl::c_linear_search(options.inputs, "-"))
+      return Error(Exit::kUsage, "- is standard input: expected no files beside it");
+  }
+  if (const std::string out = FormatByExtension(options.infer.out);
+      options.pairs && (out == "csv" || out == "tsv"))
+    return Error(Exit::kUsage, "--out: --pairs prints JSON lines: expected a name without .", out);
   options.infer.input.path = options.inputs[0];
   options.infer.input.records = 2048;
   ASSIGN_OR_RETURN(Scorer scorer, Scorer::Open(&options.infer));

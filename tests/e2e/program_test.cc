@@ -389,6 +389,7 @@ TEST_F(ProgramTest, ReportsRunsAsOnePage) {
         << tag;
   }
   EXPECT_EQ(RunCloze("report " + Path("none")).exit, 66);
+  EXPECT_THAT(RunCloze("report " + Path("mlm") + " --out -").out, HasSubstr("<!DOCTYPE html>"));
   // All runs in a folder; an older page is replaced, another file is not.
   std::filesystem::create_directories(Path("sweep/b"));
   for (const char* run : {"sweep/a", "sweep/b/1"}) std::filesystem::copy(Path("<b>&"), Path(run));

@@ -212,6 +212,17 @@ TEST_F(Quantize, TakesTextsThatAreNotUtf8) {
   EXPECT_THAT(run.err, HasSubstr("U+FFFD"));
 }
 
+TEST_F(Quantize, ReadsTextsOfTables) {
+  const std::string table = folder_ + "/texts.csv";
+  std::ofstream(table) << "id;sentence\n1;the sea was calm\n2;a good day\n";
+  const RunResult wrong = Run("classifier", "--texts " + table);
+  EXPECT_EQ(wrong.exit, 65);
+  EXPECT_THAT(wrong.err, HasSubstr("no column"));
+  const RunResult run = Run("classifier",
+      "--max-loss 100 --set delimiter=';' --set text_field=sentence --texts " + table);
+  EXPECT_EQ(run.exit, 0) << run.err;
+}
+
 // The run chose its best step by a metric of other data.
 TEST_F(Quantize, MeasuresTheLossOfRunsThatChooseByPairs) {
   const std::string run = folder_ + "/run";

@@ -102,6 +102,8 @@ TEST(Score, RefusesWhatItCannotScore) {
   std::filesystem::create_symlink("nothing", link);
   fails(kScore + "--out " + link, 73, "is not a file that can be replaced");
   fails(kScore + "a b", 2, "several input files need --pairs");
+  fails(kScore + "--pairs a.jsonl -", 2, "- is standard input: expected no files beside it");
+  fails(kScore + "--pairs --out x.csv", 2, "--pairs prints JSON lines");
 }
 
 }  // namespace
