@@ -89,7 +89,7 @@ std::vector<std::string> DescribeOddities(absl::string_view name, const DataStat
 }
 
 DType ComputeOf(RuntimeSpec::Compute compute, Use use) {
-  const bool bf16 = compute == RuntimeSpec::AUTO ? MultipliesBf16() && use == Use::kTraining
+  const bool bf16 = compute == RuntimeSpec::AUTO ? Bf16IsFaster() && use == Use::kTraining
                                                  : compute == RuntimeSpec::BF16;
   return bf16 ? DType::kBf16 : DType::kF32;
 }

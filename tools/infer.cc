@@ -41,8 +41,9 @@ void AddInferOptions(Command& command, InferOptions* options, bool input) {
       {.type = "[NAME=]FOLDER", .repeatable = true});
   command.Add("--compute", &options->compute,
       "Type of activations. auto: f32, and int8 for a folder of `cloze quantize`. bf16: two to "
-      "three times as fast on CPUs with AVX512_BF16; scores change by up to 0.02. int8: linear "
-      "layers of the blocks in int8, the rest in bf16 or f32; faster than bf16 with VNNI.",
+      "three times as fast on CPUs with AMX, and on AMD's with AVX512_BF16; scores change by up "
+      "to 0.02. int8: linear layers of the blocks in int8, the rest in bf16 or f32; faster than "
+      "bf16 with VNNI.",
       {.choices = {"auto", "f32", "bf16", "int8"}});
   if (input) AddInputOptions(command, &options->input);
 }

@@ -1,5 +1,7 @@
 #include "core/ops/matmul.h"
 
+#include <cpuid.h>
+
 #include <cmath>
 
 #include "absl/algorithm/container.h"
@@ -19,6 +21,11 @@ OpCost ProductCost(ConstMat a, ConstMat b, ConstMat c) {
 }
 
 constexpr int64_t kWideRows = 256;  // converted to f32 at a time
+
+bool OneDnnHas(dnnl::cpu_isa isa) {
+  const int bits = static_cast<int>(isa);  // a set of bits
+  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
 
 }  // namespace
 
@@ -253,9 +260,15 @@ Matmul::Memory Matmul::TakeDryMemory() {
 }
 
 bool MultipliesBf16() {
-  constexpr int kBf16 = static_cast<int>(dnnl::cpu_isa::avx512_core_bf16);  // a set of bits
-  return GetKernels().multiplies_bf16 &&
-         (static_cast<int>(dnnl::get_effective_cpu_isa()) & kBf16) == kBf16;
+  return GetKernels().multiplies_bf16 && OneDnnHas(dnnl::cpu_isa::avx512_core_bf16);
+}
+
+bool Bf16IsFaster() {
+  constexpr unsigned kFp16 = 1u << 23;  // AVX512_FP16, which Cooper Lake and Zen 5 do not have
+  unsigned a, b, c, d;
+  const bool slow = __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+                    (d & kFp16) != 0 && !OneDnnHas(dnnl::cpu_isa::avx512_core_amx);
+  return MultipliesBf16() && !slow;
 }
 
 DType ProductType(DType type) { return MultipliesBf16() ? type : DType::kF32; }

@@ -84,8 +84,11 @@ std::string MatmulLibrary();
 // Returns instruction set, version and compiler of our kernels, as "amx 2, GCC 12.2.0". Together
 // with MatmulLibrary() they determine the bits of all results.
 std::string KernelsName();
-// True if the CPU multiplies bf16, which makes it the faster type.
+// True if the CPU multiplies bf16.
 bool MultipliesBf16();
+// True if it does so faster than f32. In virtual machines that hide AMX, Intel's CPUs from Sapphire
+// Rapids on multiply vectors of bf16 at half the rate of f32 (docs/commands.md, Precision).
+bool Bf16IsFaster();
 // Returns the type that Matmul converts activations of `type`, and weights, to: f32 for bf16 if the
 // CPU does not multiply it.
 DType ProductType(DType type);

@@ -40,7 +40,7 @@ void AddModelOptions(Command& command, Options* o) {
       "Tokens per sequence. Default: 128 for train; 32, 128 and 512 for infer.",
       {.min = 8, .max = 65536});
   command.Add("--compute", &o->compute,
-      "Type of activations and packed weights; auto: bf16 if the CPU has it, for infer both. "
+      "Type of activations and packed weights; auto: bf16 where it is faster, for infer both. "
       "int8: infer and start only.",
       {.choices = {"auto", "f32", "bf16", "int8"}});
 }
