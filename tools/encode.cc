@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "core/tensor/safetensors.h"
 #include "encoder/folder/sentence_vectors.h"
+#include "tasks/inference/encode_records.h"
 #include "tools/infer.h"
 
 namespace cloze {
@@ -29,67 +30,34 @@ ModelInput InputOf(const Session& session, const EncodeOptions& options) {
   return input;
 }
 
-// Records as queries, up to one that ends the command.
-struct EncodedRecords {
-  std::vector<Query> queries;        // of those that are right
-  std::vector<absl::Status> status;  // of each record
-  absl::Status end;                  // the error of the record after the last one
-};
-
-EncodedRecords EncodeRecords(
-    absl::Span<const Record> records, Session& session, EncodeOptions& options, CutCounts* cut) {
-  EncodedRecords encoded;
-  const ModelInput input = InputOf(session, options);
-  const auto encode = [&](const Record& record) -> absl::Status {
-    RETURN_IF_ERROR(record.wrong);
-    ASSIGN_OR_RETURN(const int adapter, session.AdapterNamed(record.adapter));
-    ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
-    encoded.queries.push_back({std::move(example), adapter});
-    return absl::OkStatus();
-  };
-  for (const Record& record : records) {
-    absl::Status status = encode(record);
-    if (!status.ok() && record.wrong.ok())
-      status = Annotate(status, QuoteInput(options.infer.input.path), ":", record.line);
-    if (!status.ok() && (!options.infer.input.skip_bad || ExitOf(status) != Exit::kData)) {
-      encoded.end = status;
-      break;
-    }
-    options.failed += !status.ok();
-    if (!status.ok()) std::fprintf(stderr, "cloze: %s\n", std::string(status.message()).c_str());
-    encoded.status.push_back(std::move(status));
-  }
-  return encoded;
-}
-
 // Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error and a
 // row of zeros.
 using Layer =
     std::function<absl::Status(const Record&, const absl::Status& wrong, int64_t, int, ConstMat)>;
 
-// Calls f for each layer, or the last layer, of each record, in order. `number` is that of the
-// first record.
+// Calls f for each layer, or the last layer, of each record, in order. queries: of the records
+// without a failure. `number` is that of the first record.
 absl::Status PassHidden(Session& session, absl::Span<const Record> records,
-    const EncodedRecords& encoded, bool all_layers, int64_t number, const Layer& f) {
+    absl::Span<const absl::Status> failures, const std::vector<Query>& queries, bool all_layers,
+    int64_t number, const Layer& f) {
   const std::vector<float> zeros(session.config().hidden);
   absl::Status status;
   size_t next = 0;  // record
   const auto pass_wrong = [&] {
-    for (; next < encoded.status.size() && !encoded.status[next].ok(); ++next) {
+    for (; next < failures.size() && !failures[next].ok(); ++next) {
       if (status.ok()) {
-        status = f(records[next], encoded.status[next], number + next, 0,
-            View(zeros.data(), 1, zeros.size()));
+        status =
+            f(records[next], failures[next], number + next, 0, View(zeros.data(), 1, zeros.size()));
       }
     }
   };
   if (all_layers) {
-    RETURN_IF_ERROR(
-        session.Hidden(encoded.queries, false, [&](int64_t i, int layer, ConstMat hidden) {
-          if (status.ok()) status = f(records[i], {}, number + i, layer, hidden);
-        }));
+    RETURN_IF_ERROR(session.Hidden(queries, false, [&](int64_t i, int layer, ConstMat hidden) {
+      if (status.ok()) status = f(records[i], {}, number + i, layer, hidden);
+    }));
     return status;
   }
-  RETURN_IF_ERROR(session.Hidden(encoded.queries, true, [&](int64_t, int layer, ConstMat hidden) {
+  RETURN_IF_ERROR(session.Hidden(queries, true, [&](int64_t, int layer, ConstMat hidden) {
     pass_wrong();
     if (status.ok()) status = f(records[next], {}, number + next, layer, hidden);
     ++next;
@@ -103,12 +71,26 @@ absl::Status PassHidden(Session& session, absl::Span<const Record> records,
 absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer& f) {
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.infer.input));
   LineWriter writer;
+  const ModelInput input = InputOf(session, options);
   CutCounts cut;
   int64_t number = 0;
   RETURN_IF_ERROR(
       ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
-        const EncodedRecords encoded = EncodeRecords(records, session, options, &cut);
-        RETURN_IF_ERROR(PassHidden(session, records, encoded, options.all_layers, number, f));
+        std::vector<Query> queries;
+        const auto encode = [&](size_t i, int adapter) -> absl::Status {
+          ASSIGN_OR_RETURN(Example example, EncodeRecord(records[i], input, &cut));
+          queries.push_back({std::move(example), adapter});
+          return absl::OkStatus();
+        };
+        const EncodedRecords encoded = EncodeRecords(session, records,
+            QuoteInput(options.infer.input.path), options.infer.input.skip_bad, encode);
+        for (const absl::Status& failure : encoded.failures) {
+          options.failed += !failure.ok();
+          if (!failure.ok())
+            std::fprintf(stderr, "cloze: %s\n", std::string(failure.message()).c_str());
+        }
+        RETURN_IF_ERROR(
+            PassHidden(session, records, encoded.failures, queries, options.all_layers, number, f));
         number += std::ssize(records);
         return encoded.end;
       }));

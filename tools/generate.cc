@@ -3,6 +3,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
+#include "tasks/inference/encode_records.h"
 #include "tasks/inference/generator.h"
 #include "tools/infer.h"
 
@@ -30,13 +31,13 @@ class Prompts {
   // Answers records in order, up to the first wrong one.
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
     std::vector<std::vector<int32_t>> prompts;
-    std::vector<int> adapters;
-    const auto encode = [&](const Record& record) -> absl::Status {
-      ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(record));
+    const auto encode = [&](size_t i, int) -> absl::Status {
+      ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(records[i]));
       return absl::OkStatus();
     };
-    absl::Status wrong =
-        EncodeUntilWrong(session_, options_.infer.input.path, records, encode, &adapters);
+    const EncodedRecords encoded = EncodeRecords(
+        session_, records, QuoteInput(options_.infer.input.path), /*keep_going=*/false, encode);
+    const std::vector<int>& adapters = encoded.adapters;
     // On a terminal a text appears while it grows, so prompts are continued one by one.
     const size_t at_once = streams_ ? 1 : records.size();
     RETURN_IF_ERROR(ForEachAdapter(adapters, at_once, [&](size_t begin, size_t end) {
@@ -44,7 +45,7 @@ class Prompts {
       return Generate(absl::MakeSpan(records).subspan(begin, end - begin),
           absl::MakeSpan(prompts).subspan(begin, end - begin), writer);
     }));
-    return wrong;
+    return encoded.end;
   }
 
  private:

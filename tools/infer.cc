@@ -180,20 +180,6 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
   return OverrideReading(input->reading, &input->data);
 }
 
-absl::Status EncodeUntilWrong(const Session& session, const std::string& input,
-    absl::Span<const Record> records, absl::FunctionRef<absl::Status(const Record&)> encode,
-    std::vector<int>* adapters) {
-  for (const Record& record : records) {
-    const absl::StatusOr<int> adapter = session.AdapterNamed(record.adapter);
-    const absl::Status status = adapter.ok() ? encode(record) : adapter.status();
-    if (!status.ok() && record.line > 0)
-      return Annotate(status, QuoteInput(input), ":", record.line);
-    RETURN_IF_ERROR(status);
-    adapters->push_back(*adapter);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,
     absl::FunctionRef<absl::Status(size_t, size_t)> f) {
   for (size_t begin = 0, end; begin < adapters.size(); begin = end) {

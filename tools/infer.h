@@ -73,12 +73,6 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
 absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
 
-// Calls encode(record) for each record up to the first wrong one, and returns its error, with
-// `input` and the line, if it has one, in front. Sets *adapters to those of the records before it.
-absl::Status EncodeUntilWrong(const Session& session, const std::string& input,
-    absl::Span<const Record> records, absl::FunctionRef<absl::Status(const Record&)> encode,
-    std::vector<int>* adapters);
-
 // Calls f(begin, end) for consecutive records [begin, end) that name the same adapter, at most
 // `most` at a time. `adapters`: that of each record, from Session::AdapterNamed.
 absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,

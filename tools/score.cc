@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
+#include "tasks/inference/encode_records.h"
 #include "tasks/inference/scorer.h"
 #include "tools/infer.h"
 #include "tools/reading.h"
@@ -57,14 +58,14 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
     AnswerWriter answers(infer.format, /*errors=*/false, &writer);
     const auto answer = [&](const std::vector<Record>& records) -> absl::Status {
       std::vector<Example> texts;
-      std::vector<int> adapters;
-      const auto encode = [&](const Record& record) -> absl::Status {
+      const auto encode = [&](size_t i, int) -> absl::Status {
         ASSIGN_OR_RETURN(
-            texts.emplace_back(), EncodeForScore(record, scorer.session->input(), &cut));
+            texts.emplace_back(), EncodeForScore(records[i], scorer.session->input(), &cut));
         return absl::OkStatus();
       };
-      absl::Status wrong =
-          EncodeUntilWrong(*scorer.session, infer.input.path, records, encode, &adapters);
+      const EncodedRecords encoded = EncodeRecords(
+          *scorer.session, records, QuoteInput(infer.input.path), /*keep_going=*/false, encode);
+      const std::vector<int>& adapters = encoded.adapters;
       RETURN_IF_ERROR(ForEachAdapter(adapters, records.size(), [&](size_t begin, size_t end) {
         absl::Status status;
         const auto one = [&](int64_t i, absl::Span<const double> logs) {
@@ -82,7 +83,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
             absl::MakeSpan(texts).subspan(begin, end - begin), scorer.options, one));
         return status;
       }));
-      return wrong;
+      return encoded.end;
     };
     RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
     return answers.Finish();

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "tasks/batcher.h"
+#include "tasks/inference/encode_records.h"
 #include "tasks/inference/generator.h"
 #include "tasks/replaced_tokens.h"
 
@@ -108,61 +109,53 @@ const Predictor::TaskOfAdapter& Predictor::Of(int adapter) {
   return result;
 }
 
-absl::Status Predictor::Encode(const Record& record, int* adapter, std::vector<Query>* queries) {
-  RETURN_IF_ERROR(record.wrong);
-  ASSIGN_OR_RETURN(*adapter, session_.AdapterNamed(record.adapter));
-  const TaskOfAdapter& of = Of(*adapter);
+absl::Status Predictor::Encode(const Record& record, int adapter, std::vector<Query>* queries) {
+  const TaskOfAdapter& of = Of(adapter);
   RETURN_IF_ERROR(of.status);
   ASSIGN_OR_RETURN(std::vector<Example> windows, of.task->Encode(record, session_.input(), &cut_));
-  for (Example& window : windows) queries->push_back({std::move(window), *adapter});
+  for (Example& window : windows) queries->push_back({std::move(window), adapter});
   return absl::OkStatus();
 }
 
 absl::Status Predictor::Answer(absl::Span<const Record> records,
     absl::FunctionRef<absl::Status(const Record&, const OrderedJson&)> f) {
   std::vector<Query> queries;
-  std::vector<size_t> ends;            // for each record, the queries up to its last one
-  std::vector<int> adapters;           // for each record
-  absl::Status wrong;                  // of a record; those before it are answered first
-  std::vector<absl::Status> failures;  // for each record
-  for (const Record& record : records) {
-    wrong = Encode(record, &adapters.emplace_back(), &queries);
-    if (!wrong.ok() && record.wrong.ok() && record.line > 0)
-      wrong = Annotate(wrong, options_.source, ":", record.line);
-    const bool go_on = options_.keep_going && ExitOf(wrong) == Exit::kData;
-    if (!wrong.ok() && !go_on) break;
-    failures.push_back(std::exchange(wrong, absl::OkStatus()));
-    ends.push_back(queries.size());
-  }
+  std::vector<size_t> windows(records.size());  // of each record
+  const auto encode = [&](size_t i, int adapter) {
+    const size_t before = queries.size();
+    absl::Status status = Encode(records[i], adapter, &queries);
+    windows[i] = queries.size() - before;
+    return status;
+  };
+  const EncodedRecords encoded =
+      EncodeRecords(session_, records, options_.source, options_.keep_going, encode);
   size_t next = 0;  // record to be answered
   absl::Status status;
   const auto answer = [&](const TextLogits& text) {
-    const absl::Status& failure = failures[next];
+    const absl::Status& failure = encoded.failures[next];
     failed_ += !failure.ok();
     if (status.ok() && !failure.ok())
       status = f(records[next], {{"error", std::string(failure.message())}});
     if (status.ok() && failure.ok())
-      status = f(records[next], Of(adapters[next]).decoder(records[next], text));
+      status = f(records[next], Of(encoded.adapters[next]).decoder(records[next], text));
     ++next;
   };
   // Records without a window need no pass.
-  const auto answer_empty = [&](size_t queries_done) {
-    while (next < ends.size() && ends[next] == queries_done &&
-           (next == 0 ? 0 : ends[next - 1]) == queries_done)
-      answer({});
+  const auto answer_empty = [&] {
+    while (next < encoded.failures.size() && windows[next] == 0) answer({});
   };
   WindowJoiner joiner(answer);
   RETURN_IF_ERROR(session_.Logits(queries, [&](int64_t q, ConstMat logits) {
     if (!queries[q].continues) {
       joiner.Finish();
-      answer_empty(q);
+      answer_empty();
     }
     joiner.Add(queries[q], logits);
   }));
   joiner.Finish();
-  answer_empty(queries.size());
+  answer_empty();
   RETURN_IF_ERROR(status);
-  return wrong;
+  return encoded.end;
 }
 
 absl::StatusOr<MetricResults> Evaluate(

@@ -49,7 +49,7 @@ class Predictor {
   Predictor(Session& session, Options options) : session_(session), options_(std::move(options)) {}
   const TaskOfAdapter& Of(int adapter);
   // Appends the windows of a record to *queries.
-  absl::Status Encode(const Record& record, int* adapter, std::vector<Query>* queries);
+  absl::Status Encode(const Record& record, int adapter, std::vector<Query>* queries);
 
   Session& session_;
   Options options_;

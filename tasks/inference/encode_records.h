@@ -1,0 +1,32 @@
+// Records to sequences, up to the one that ends the input.
+#ifndef CLOZE_TASKS_INFERENCE_ENCODE_RECORDS_H_
+#define CLOZE_TASKS_INFERENCE_ENCODE_RECORDS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "tasks/inference/session.h"
+#include "tasks/record.h"
+
+namespace cloze {
+
+// The first records of an input.
+struct EncodedRecords {
+  std::vector<absl::Status> failures;  // of each; OK for a right one
+  std::vector<int> adapters;  // of each, from Session::AdapterNamed; kDefaultAdapter if wrong
+  absl::Status end;           // the error of the record after them, if there is one
+};
+
+// Calls encode(i, adapter) for each record i up to one that ends the input: the first wrong one or,
+// with keep_going, the first whose error is not kData. Errors begin with `source`, the name of the
+// input, and the line, if the record has one.
+EncodedRecords EncodeRecords(const Session& session, absl::Span<const Record> records,
+    const std::string& source, bool keep_going,
+    absl::FunctionRef<absl::Status(size_t i, int adapter)> encode);
+
+}  // namespace cloze
+
+#endif  // CLOZE_TASKS_INFERENCE_ENCODE_RECORDS_H_
