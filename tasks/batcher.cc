@@ -64,6 +64,12 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
   return step;
 }
 
+double Batcher::LaterBatches(double done) const {
+  const double warmup = spec_.warmup_share(), share = Grow(spec_.warmup_from(), 1, warmup, done);
+  if (done >= warmup) return 1;
+  return ((warmup - done) * (share + 1) / 2 + 1 - warmup) / (1 - done) / share;
+}
+
 double Batcher::StepsPerEpoch() const {
   const double mean_share = 1 - spec_.warmup_share() * (1 - spec_.warmup_from()) / 2;
   const double full = spec_.examples() > 0 ? double(store_.size()) / spec_.examples()

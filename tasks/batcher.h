@@ -35,6 +35,9 @@ class Batcher {
   // Returns the mean number of optimizer steps per pass over the store, over the whole run.
   double StepsPerEpoch() const;
 
+  // Returns the mean size of the batches after `done`, in batches of the size at `done`.
+  double LaterBatches(double done) const;
+
  private:
   const ExampleStore& store_;
   const Task& task_;

@@ -63,8 +63,8 @@ void Progress::Smooth(const StepStats& stats) {
 
 std::string Progress::StatusLine(const StepStats& stats) const {
   const bool timed = options_.total_steps == 0;
-  const double eta =
-      timed ? stats.seconds_left : (options_.total_steps - stats.step) * (seconds_ / weight_);
+  const double steps_left = stats.later_batches * (options_.total_steps - stats.step);
+  const double eta = timed ? stats.seconds_left : steps_left * (seconds_ / weight_);
   const std::string total = timed ? absl::StrFormat(" (%.0f %%)", 100 * stats.done)
                                   : absl::StrCat("/", options_.total_steps);
   return absl::StrFormat("step %d%s  loss %.4f  %s tokens/s  ETA %s", stats.step, total,

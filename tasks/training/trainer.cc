@@ -249,6 +249,7 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
       .grad_norm = result.grad_norm,
       .done = pace_->Done(step),
       .seconds_left = pace_->SecondsLeft(),
+      .later_batches = batcher_->LaterBatches(pace_->Done(step)),
       .tokens = data.tokens,
       .data_wait = waited,
       .memory_bytes = learner_->peak_bytes(),

@@ -392,6 +392,10 @@ TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   EXPECT_LE(Next(batcher, 0, 0.25).tokens, 250);
   EXPECT_GT(Next(batcher, 0, 0.5).tokens, 370);
   EXPECT_NEAR(batcher.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
+  EXPECT_NEAR(batcher.LaterBatches(0), (1 - 0.5 * 0.75 / 2) / 0.25, 1e-9);
+  EXPECT_NEAR(batcher.LaterBatches(0.25), (0.25 * 0.8125 + 0.5) / 0.75 / 0.625, 1e-9);
+  EXPECT_EQ(batcher.LaterBatches(0.5), 1);
+  EXPECT_EQ(batcher.LaterBatches(1), 1);
   batch.set_examples(8);
   const auto sequences = [&](double done) {
     int64_t n = 0;

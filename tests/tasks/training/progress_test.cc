@@ -92,6 +92,13 @@ TEST_F(ProgressTest, PlainLinesComeEveryFewSteps) {
       "step 20/100  loss 2.0000  2k tokens/s  ETA 40s  lr 0.0001\n");
 }
 
+TEST_F(ProgressTest, LargerBatchesTakeLonger) {
+  Progress progress(Options(0));
+  now_ += 0.5;
+  progress.Step({.step = 10, .later_batches = 2, .tokens = 1000});
+  EXPECT_THAT(Screen(), testing::HasSubstr("ETA 1m30s"));
+}
+
 TEST_F(ProgressTest, LastStepIsAlwaysThere) {
   Progress::Options options = Options(0);
   options.total_steps = 13;
