@@ -108,6 +108,7 @@ TEST_F(Plan, CountsTheTimeOfTheNetwork) {
     EXPECT_THAT(plan.err, HasSubstr("expected bits per second, for example 10Gb")) << wrong;
   }
   EXPECT_THAT(Cloze("pretrain m --ranks 2").err, HasSubstr("expected --plan"));
+  EXPECT_THAT(Cloze("pretrain --plan m --network 1Gb").err, HasSubstr("--network needs --ranks"));
 }
 
 TEST_F(Plan, KnowsWhatARunDoes) {
