@@ -61,8 +61,6 @@ inline int64_t AttentionScratch(int64_t tokens, int64_t head_dim, const Visibili
 #ifdef CLOZE_ISA
 namespace {
 
-CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 // Sizes, padded to whole vectors; padding holds zeros wherever it is read. Take() allocates units
 // (see gemm.h) from the scratch.
 template <typename T>
@@ -79,7 +77,7 @@ struct AttentionSizes {
         width(RoundUp(dim, 16)), rows(RoundUp(tokens > queries ? tokens : queries, kKeys)),
         span(AttentionSpan(tokens, a.visible, kKeys)), row(RoundUp(Pairs(dim), 16)),
         next(a.scratch) {}
-  static int64_t Pairs(int64_t n) { return (n + kPairs - 1) / kPairs; }
+  static int64_t Pairs(int64_t n) { return CeilDiv(n, kPairs); }
   // Returns `pairs`, the result of PackPairs for the keys, from `key` on.
   const float* FromKey(const float* pairs, int64_t key) const {
     return pairs + key / kPairs * width;

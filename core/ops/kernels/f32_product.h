@@ -51,7 +51,7 @@ CLOZE_INLINE void F32Columns(GemmArgs g, int64_t cols) {
 void F32Product(const ProductArgs& p) {
   const auto *x = static_cast<const float*>(p.x), *w = static_cast<const float*>(p.w);
   auto* y = static_cast<float*>(p.y);
-  const int64_t padded = (p.depth + kF32Block - 1) / kF32Block * kF32Block;
+  const int64_t padded = RoundUp(p.depth, kF32Block);
   for (int64_t k = 0; k < p.depth; k += kF32Depth) {
     const int64_t depth = MinI(kF32Depth, p.depth - k);
     for (int64_t n = 0; n < p.cols; n += kF32Block) {

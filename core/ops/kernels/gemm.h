@@ -231,8 +231,8 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
     Tile<pair, M, N>(g, g.a + m * g.a_row, g.b + n, g.c + m * g.c_row + n);
     m += M;
   };
-  for (int64_t tiles = (g.rows + kTileRows - 1) / kTileRows; tiles > 0; --tiles) {
-    switch ((g.rows - m + tiles - 1) / tiles) {
+  for (int64_t tiles = CeilDiv(g.rows, kTileRows); tiles > 0; --tiles) {
+    switch (CeilDiv(g.rows - m, tiles)) {
       case 6: tile.template operator()<6>(); break;
       case 5: tile.template operator()<5>(); break;
       case 4: tile.template operator()<4>(); break;
@@ -245,7 +245,7 @@ void GemmColumns(const GemmArgs& g, int64_t n) {
 
 #ifdef __AMX_BF16__
 inline void GemmOfTiles(const GemmArgs& g) {
-  const int64_t depth = (g.depth + kTileUnits - 1) / kTileUnits * kTileUnits;
+  const int64_t depth = RoundUp(g.depth, kTileUnits);
   alignas(64) float transposed[2 * kTileUnits * kAmxMostDepth];  // rows of the left operand
   for (int64_t m = 0; m < g.rows; m += 2 * kTileUnits) {
     const bool two = m + kTileUnits < g.rows;

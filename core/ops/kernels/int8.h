@@ -67,7 +67,7 @@ CLOZE_INLINE void StoreBytesAt(const P& at, uint8_t* row, VI v) {
 // Panels of one column at a time; called once for each weight.
 void PackInt8(const Int8PackArgs& p) {
   constexpr int64_t kPanelRow = kInt8Cols * kInt8Unit;
-  for (int64_t n = 0; n < (p.cols + kInt8Cols - 1) / kInt8Cols * kInt8Cols; ++n) {
+  for (int64_t n = 0; n < RoundUp(p.cols, kInt8Cols); ++n) {
     int8_t* to = p.q + n / kInt8Cols * p.padded * kInt8Cols + n % kInt8Cols * kInt8Unit;
     const float* from = p.from + n * p.stride;
     const int64_t depth = n < p.cols ? p.depth : 0;

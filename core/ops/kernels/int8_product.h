@@ -269,7 +269,7 @@ CLOZE_INLINE void Int8Sums(const Int8Rows& x, int64_t m, int64_t rows, const int
 // Calls f(tile, its first row, its rows) for tiles of nearly equal height.
 template <typename F>
 CLOZE_INLINE void ForInt8Tiles(int64_t rows, F f) {
-  const int64_t tiles = (rows + kInt8TileRows - 1) / kInt8TileRows;
+  const int64_t tiles = CeilDiv(rows, kInt8TileRows);
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t row = rows * i / tiles;
     f(i, row, rows * (i + 1) / tiles - row);

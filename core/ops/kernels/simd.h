@@ -60,6 +60,8 @@ CLOZE_INLINE VF Min(VF a, VF b) { return a < b ? a : b; }
 CLOZE_INLINE VF Reciprocal(VF x) { return 1.0f / x; }
 #endif
 CLOZE_INLINE int64_t MinI(int64_t a, int64_t b) { return a < b ? a : b; }
+CLOZE_INLINE int64_t CeilDiv(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+CLOZE_INLINE int64_t RoundUp(int64_t n, int64_t unit) { return CeilDiv(n, unit) * unit; }
 CLOZE_INLINE int64_t MaxI(int64_t a, int64_t b) { return a > b ? a : b; }
 
 CLOZE_INLINE VF Load(const float* p) {
