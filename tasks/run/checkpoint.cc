@@ -85,12 +85,13 @@ void Remove(const std::string& path, const Manifest& manifest) {
 }
 
 // Removes the sound checkpoints that are older than the newest `keep` of them. Checks `newest`
-// first.
+// first. Later ones stay: a run that saves `newest` has found them to be damaged.
 void Rotate(const std::string& run_dir, int64_t newest, int keep) {
   const auto steps = ListSteps(run_dir);
   if (!steps.ok() || !VerifyCheckpoint(PathOf(run_dir, newest)).ok()) return;
   int sound = 0;
   for (const int64_t step : *steps) {
+    if (step > newest) continue;
     const std::string path = PathOf(run_dir, step);
     const auto manifest = ManifestOf(path);
     struct stat info;

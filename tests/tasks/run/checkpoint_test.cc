@@ -149,6 +149,19 @@ TEST_F(CheckpointTest, RotationCountsOnlySoundOnesAndTouchesNothingElse) {
   EXPECT_EQ(Newest(), 4);
 }
 
+// The run went on from step 2: those after it are damaged, although their sizes are right.
+TEST_F(CheckpointTest, RotationDoesNotCountLaterOnes) {
+  for (const int64_t step : {1, 2, 8, 9}) ASSERT_TRUE(Save(step, "weights", 5).ok());
+  for (const char* damaged : {"step-00000008", "step-00000009"})
+    std::ofstream(Path(std::string(damaged) + "/model.safetensors")) << "wrongly";
+  EXPECT_EQ(Newest(), 2);
+  ASSERT_TRUE(Save(3).ok());
+  EXPECT_TRUE(PathExists(Path("step-00000002")));
+  EXPECT_TRUE(PathExists(Path("step-00000003")));
+  EXPECT_FALSE(PathExists(Path("step-00000001")));
+  EXPECT_EQ(Newest(), 3);
+}
+
 TEST_F(CheckpointTest, ReplacesADamagedOneOfTheSameStepOnly) {
   ASSERT_TRUE(Save(1, "first").ok());
   ASSERT_TRUE(Save(1, "second").ok());
