@@ -1,6 +1,7 @@
 // `cloze report`: one HTML page about runs, made from what their folders hold.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <map>
 
@@ -63,22 +64,32 @@ std::string Caption(const std::string& name) {
                                             : absl::StrReplaceAll(name, {{"_", " "}}));
 }
 
+void DropFrom(double step, Points* points) {
+  while (!points->empty() && points->back().first >= step) points->pop_back();
+}
+
 void AddNumbers(const Json& object, const std::string& prefix, double step, RunData* run) {
   for (const auto& [name, value] : object.items()) {
-    if (value.is_number()) run->curves[prefix + name].emplace_back(step, value.get<double>());
+    if (!value.is_number()) continue;
+    Points& points = run->curves[prefix + name];
+    DropFrom(step, &points);
+    points.emplace_back(step, value.get<double>());
   }
 }
 
-// The last line may be torn by a kill; lines that are not JSON are left out.
+// The last line may be torn by a kill; lines that are not JSON are left out. After a kill a run
+// repeats the steps since its checkpoint, and the later lines count.
 void ReadLog(absl::string_view text, RunData* run) {
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const absl::StatusOr<Json> json = ParseJson(line, kLogName);
     if (!json.ok() || !JsonMember(*json, "step").is_number_unsigned()) continue;
     const double step = json->at("step").get<double>();
+    if (step < run->steps)
+      for (auto& [name, points] : run->curves) DropFrom(step, &points);
+    run->steps = json->at("step").get<int64_t>();
     const Json& evaluation = JsonMember(*json, "evaluation");
     evaluation.is_object() ? AddNumbers(evaluation, "validation: ", step, run)
                            : AddNumbers(*json, "", step, run);
-    run->steps = std::max(run->steps, json->at("step").get<int64_t>());
   }
 }
 
@@ -235,10 +246,21 @@ absl::Status Report(const ReportOptions& options) {
   std::vector<RunData> runs;
   for (const std::string& path : options.runs) {
     ASSIGN_OR_RETURN(const std::vector<std::string> inner, RunsIn(path));
+    absl::Status left_out;  // the error of a run of several that has no step yet
+    const size_t before = runs.size();
     for (const std::string& directory : inner) {
-      ASSIGN_OR_RETURN(RunData run, ReadRun(directory));
-      runs.push_back(std::move(run));
+      absl::StatusOr<RunData> run = ReadRun(directory);
+      if (run.ok()) {
+        runs.push_back(*std::move(run));
+      } else if (const Exit exit = ExitOf(run.status());
+                 directory != path && (exit == Exit::kData || exit == Exit::kNoInput)) {
+        std::fprintf(stderr, "cloze: left out %s\n", std::string(run.status().message()).c_str());
+        left_out = run.status();
+      } else {
+        return run.status();
+      }
     }
+    if (runs.size() == before) return left_out;
   }
   std::string body = absl::StrCat("<h1>", runs.size() == 1 ? HtmlEscape(runs[0].path) : "Runs",
       "</h1>\n", Summary(runs), "<h2>Curves by step</h2>\n", Charts(runs));
