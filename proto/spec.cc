@@ -188,8 +188,9 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
   return loaded;
 }
 
-absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment) {
-  const std::string where = absl::StrCat("--set ", Quote(assignment));
+absl::Status ApplyOverride(
+    LoadedSpec* loaded, absl::string_view assignment, absl::string_view option) {
+  const std::string where = absl::StrCat(option, " ", Quote(assignment));
   const size_t equals = assignment.find('=');
   if (equals == absl::string_view::npos) return Error(Exit::kSpec, where, ": expected FIELD=VALUE");
   const std::string key(assignment.substr(0, equals));

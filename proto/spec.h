@@ -36,7 +36,8 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 // quotes. A comma-separated list replaces a repeated field. "validation={}" sets an empty message,
 // "validation=" clears the field. Setting a member of a oneof selects it. kSpec on errors, which
 // leave `loaded` unchanged.
-absl::Status ApplyOverride(LoadedSpec* loaded, absl::string_view assignment);
+absl::Status ApplyOverride(
+    LoadedSpec* loaded, absl::string_view assignment, absl::string_view option = "--set");
 
 // Checks all ranges and all constraints between fields. kSpec with one line per error. Does not
 // read other files.

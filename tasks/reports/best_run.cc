@@ -42,8 +42,8 @@ absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
 
 absl::StatusOr<double> BestValue(const Trainer::Summary& run) {
   if (!run.best.values.empty()) return run.best.Value(run.metric.name);
-  return Error(Exit::kData, "evaluation.metric: ", run.metric.name,
-      " was never a number: it cannot be computed from the validation data (choose another one)");
+  return Error(Exit::kInternal, "evaluation.metric: ", run.metric.name,
+      " was never a number in this run (choose another one, or lower optimizer.learning_rate)");
 }
 
 absl::Status PublishRun(const std::string& run, const std::string& directory) {

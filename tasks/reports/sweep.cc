@@ -1,5 +1,7 @@
 #include "tasks/reports/sweep.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -63,14 +65,14 @@ absl::Status Assign(const std::string& field, const std::string& value, LoadedSp
   const TaskSpec& spec = loaded->spec;
   const bool held_out = spec.validation().share() > 0 &&
                         absl::c_equal(spec.validation().files(), spec.train().files());
-  RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat(field, "=", value)));
+  RETURN_IF_ERROR(ApplyOverride(loaded, absl::StrCat(field, "=", value), "--sweep"));
   absl::string_view name = field;
   if (!held_out || !absl::ConsumePrefix(&name, "train.") || name == "max_examples")
     return absl::OkStatus();
   if (name == "files")
     return Error(Exit::kUsage,
         "--sweep train.files: the runs could not be compared: expected validation.files");
-  return ApplyOverride(loaded, absl::StrCat("validation.", name, "=", value));
+  return ApplyOverride(loaded, absl::StrCat("validation.", name, "=", value), "--sweep");
 }
 
 // All combinations, each with its verified spec.
@@ -178,13 +180,19 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
   const auto write = [&] {
     return WriteFileAtomically(JoinPath(directory, kSweepName), SummaryText(summary));
   };
+  const std::string mark = JoinPath(directory, kSweepName);  // says what the directory is for
+  const bool begins = !PathExists(mark);
+  if (begins) RETURN_IF_ERROR(write());
   for (auto& [run, variant] : variants) {
     say.Note(
         absl::StrCat("run ", summary.runs.size() + 1, " of ", variants.size(), ": ", run.folder));
     run.status = TrainOne(variant, options, &summary.metric, &run);
     const Exit exit = ExitOf(run.status);
     if (!run.status.ok() && exit != Exit::kInternal && exit != Exit::kLimit) {
-      if (summary.runs.empty()) lock.Undo();
+      if (summary.runs.empty() && exit != Exit::kInterrupted) {
+        if (begins) ::unlink(mark.c_str());
+        lock.Undo();
+      }
       return run.status;
     }
     if (!run.status.ok()) say.Note(run.status.message());

@@ -108,6 +108,31 @@ TEST_F(SweepTest, GoesOnAfterNumbersThatOverflow) {
       HasSubstr("\"error\": \"cannot save: the model's results are not finite"));
 }
 
+// All texts of one column are <unk>, so all predictions are equal.
+TEST_F(SweepTest, GoesOnAfterAMetricThatIsNotANumber) {
+  std::string rows = "text\tnothing\tlabel\n";
+  for (int i = 0; i < 60; ++i)
+    absl::StrAppend(&rows, i % 2 == 0 ? "the cat zq" : "a dog zq", i, "\tzq", i, "\t", i % 2, "\n");
+  Write("numbers.tsv", rows);
+  LoadedSpec spec = Classes("run", 12);
+  spec.spec.mutable_sequence_classification()->set_kind(SequenceClassificationSpec::REGRESSION);
+  spec.spec.mutable_train()->set_files(0, Path("numbers.tsv"));
+  spec.spec.mutable_validation()->Clear();
+  spec.spec.mutable_validation()->set_share(0.2f);
+  spec.spec.mutable_evaluation()->set_metric("pearson");
+  HoldOut(&spec.spec);
+  const auto summary = Sweep(spec, {"train.text_field=nothing,text"});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(std::string(summary->runs[0].status.message()), HasSubstr("never a number"));
+  EXPECT_EQ(summary->best, 1);
+}
+
+TEST_F(SweepTest, MarksItsDirectoryFromTheBeginning) {
+  EXPECT_EQ(ExitOf(Sweep(Classes("run"), kSweeps, 2).status()), Exit::kInterrupted);
+  ExpectError(Train(Classes("run")).status(), Exit::kCannotCreate, "holds runs of a sweep");
+  EXPECT_TRUE(Sweep(Classes("run"), kSweeps).ok());
+}
+
 TEST_F(SweepTest, WrongSweepsAreRefusedBeforeTheFirstRun) {
   for (const auto& [sweep, problem] :
       {std::pair("optimizer.learning_rate", "expected FIELD=VALUE,VALUE"),
@@ -120,6 +145,8 @@ TEST_F(SweepTest, WrongSweepsAreRefusedBeforeTheFirstRun) {
       Sweep(Classes("run"), {"optimizer.lr=1,2"}).status(), Exit::kSpec, "unknown field \"lr\"");
   ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-3,100"}).status(), Exit::kSpec,
       "out of range");
+  ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-3,fast"}).status(), Exit::kSpec,
+      "--sweep optimizer.learning_rate=fast: ");
   LoadedSpec blind = Classes("run");
   blind.spec.clear_validation();
   ExpectError(Sweep(blind, kSweeps).status(), Exit::kSpec, "needs it");
