@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "tasks/build.h"
 #include "tasks/inference/predictor.h"
 #include "tools/evaluation.h"
@@ -99,26 +101,40 @@ class TextGauge : public Gauge {
     }
     ASSIGN_OR_RETURN(const auto predictor,
         Predictor::Create(session, {.command = command_, .source = QuotePath(file_)}));
-    RETURN_IF_ERROR(predictor->Answer(records_, [&](const Record&, const OrderedJson& answer) {
+    const auto add = [&](const Record&, const OrderedJson& answer) {
       OrderedJson words = answer;
       DropNumbers(&words);
       m.answers.push_back(ToJsonLine(words));
       return absl::OkStatus();
-    }));
+    };
+    RETURN_IF_ERROR(ForParts(
+        [&](absl::Span<const Record> records) { return predictor->Answer(records, add); }));
     return m;
   }
 
  private:
   absl::Status AddVectors(Session& session, Measured* m) {
     CutCounts cut;
-    std::vector<Query> queries;
-    for (const Record& record : records_) {
-      ASSIGN_OR_RETURN(Example example, EncodeRecord(record, session.input(), &cut));
-      queries.push_back({std::move(example)});
-    }
-    return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
-      m->vectors.push_back(Pooled(hidden, "mean", /*normalize=*/false));
+    return ForParts([&](absl::Span<const Record> records) -> absl::Status {
+      std::vector<Query> queries;
+      for (const Record& record : records) {
+        ASSIGN_OR_RETURN(Example example, EncodeRecord(record, session.input(), &cut));
+        queries.push_back({std::move(example)});
+      }
+      return session.Hidden(queries, true, [&](int64_t, int, ConstMat hidden) {
+        m->vectors.push_back(Pooled(hidden, "mean", /*normalize=*/false));
+      });
     });
+  }
+
+  // Calls f for consecutive parts of the records. kInterrupted after a signal.
+  absl::Status ForParts(absl::FunctionRef<absl::Status(absl::Span<const Record>)> f) const {
+    constexpr size_t kAtOnce = 1024;
+    for (size_t i = 0; i < records_.size(); i += kAtOnce) {
+      if (*StopOnSignals()) return Error(Exit::kInterrupted, "stopped; nothing is written");
+      RETURN_IF_ERROR(f(absl::MakeSpan(records_).subspan(i, kAtOnce)));
+    }
+    return absl::OkStatus();
   }
 
   std::string file_, command_;  // no command: vectors are compared

@@ -13,6 +13,7 @@
 #include "tasks/run/run_folder.h"
 #include "tools/gauge.h"
 #include "tools/infer.h"
+#include "tools/process.h"
 
 namespace cloze {
 namespace {
@@ -126,6 +127,7 @@ absl::Status CheckOptions(const QuantizeOptions& options) {
 
 absl::Status Quantize(const QuantizeOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
+  StopOnSignals();  // the gauge asks for signals
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto session, Session::Open(options.model, DType::kF32));
   if (session->config().int8)

@@ -104,6 +104,8 @@ OrderedJson ToJson(const PairCount& count) {
 // Prints the accuracy on all pairs; before it a line for each group.
 absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   constexpr int64_t kAtOnce = 2048;
+  const std::string& out = options.infer.out;
+  if (!out.empty() && out != "-") RETURN_IF_ERROR(CheckOutput(out, options.infer.force));
   DataSpec data;
   RETURN_IF_ERROR(OverrideReading(options.infer.input.reading, &data));
   ASSIGN_OR_RETURN(PairReader reader, PairReader::Open(options.inputs, options.by, data));
@@ -124,7 +126,7 @@ absl::Status ScoreAllPairs(Scorer& scorer, const ScoreCommandOptions& options) {
   }
   ReportCut(cut);
   if (all.pairs == 0) return Error(Exit::kData, "no pairs in the input");
-  return WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
+  return WriteOutput(out, options.infer.force, [&](LineWriter& writer) {
     absl::Status status;
     for (const auto& [name, count] : groups) {
       OrderedJson line = {{options.by, name}};

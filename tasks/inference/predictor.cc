@@ -162,8 +162,6 @@ absl::StatusOr<MetricResults> Evaluate(
     Model& model, const Task& task, const ExampleStore& store, const EvaluateOptions& options) {
   const auto evaluation = task.NewEvaluation(model, store.stats(), options.decode);
   evaluation->on_text = options.on_text;
-  const int64_t count =
-      options.max_examples > 0 ? std::min(options.max_examples, store.size()) : store.size();
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
   std::vector<RoundBatch> round;  // one batch for each rank
   // Evaluates the round, unless this rank could not read it.
@@ -201,9 +199,12 @@ absl::StatusOr<MetricResults> Evaluate(
     round.clear();
     return absl::OkStatus();
   };
-  for (int64_t i = 0; i < count; ++i) {
+  int64_t texts = 0;  // of which the later windows `continues`
+  for (int64_t i = 0; i < store.size(); ++i) {
     Example example;
     if (const absl::Status read = store.Read(i, &example); !read.ok()) return run(read);
+    texts += !example.continues;
+    if (options.max_examples > 0 && texts > options.max_examples) break;
     task.Draw(kHeldOut + i, /*done=*/1, &example);
     const int64_t tokens = example.ids.size();
     if (round.empty() || round.back().batch.tokens() + tokens > options.batch_tokens) {

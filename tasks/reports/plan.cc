@@ -73,11 +73,16 @@ absl::StatusOr<PlanData> BuildSample(const LoadedSpec& loaded, const PlanOptions
   return result;
 }
 
-DataEstimate Estimate(const DataSpec& spec, const DataSample& sample, const BuiltStore& built) {
-  const double examples = double(built.store.size()) * sample.scale();
-  const double share = spec.max_examples() > 0 ? std::min(1.0, spec.max_examples() / examples) : 1;
-  return {
-      examples * share, built.store.tokens() * sample.scale() * share, sample.bytes, sample.read};
+DataEstimate Estimate(
+    const TaskSpec& spec, const DataSpec& data, const DataSample& sample, const BuiltStore& built) {
+  const double scale = sample.scale();
+  const int64_t read =
+      MakeTask(spec)->pretrains() ? built.store.size() : built.store.stats().documents;
+  // The store of the sample is limited already.
+  const double share =
+      data.max_examples() > 0 ? std::min(1.0, data.max_examples() / (read * scale)) : 1;
+  return {built.store.size() * scale * share, built.store.tokens() * scale * share,
+      read * scale * share, sample.bytes, sample.read};
 }
 
 // Measured with tests/distributed/run.sh: the share of a link's rate that data get, and the share
@@ -131,8 +136,8 @@ void PlanTime(
   const double step_tokens = plan->train.tokens / per_epoch, step_seconds = plan->step_seconds;
   double evaluated = plan->validation.tokens;
   if (const int64_t most = spec.evaluation().max_examples();
-      most > 0 && most < plan->validation.sequences)
-    evaluated *= most / plan->validation.sequences;
+      most > 0 && most < plan->validation.examples)
+    evaluated *= most / plan->validation.examples;
   const double evaluation_seconds =
       (evaluated / ranks + pair_tokens) / plan->speed.evaluation_tokens_per_second;
   plan->timed = spec.schedule().time_budget_minutes() > 0;
@@ -148,9 +153,10 @@ void PlanTime(
     plan->train_seconds = plan->steps * step_seconds;
   }
   if (spec.validation().files_size() > 0) {
-    const int64_t every =
-        EvaluationInterval(spec, per_epoch, std::max<int64_t>(std::llround(plan->steps), 1));
-    plan->evaluations = std::ceil(plan->steps / every);
+    const int64_t steps = std::max<int64_t>(std::llround(plan->steps), 1),
+                  every = EvaluationInterval(spec, per_epoch, plan->timed ? 0 : steps);
+    plan->evaluations =
+        every > 0 ? std::ceil(plan->steps / every) : std::min<double>(kTimesARun, plan->steps);
   }
   plan->evaluation_seconds = plan->evaluations * evaluation_seconds;
   plan->tokens = plan->steps * step_tokens;
@@ -230,9 +236,9 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   RETURN_IF_ERROR(data.status());
   const Setup& setup = data->setup;
   RETURN_IF_ERROR(CheckTrainable(spec.trainable(), setup.config));
-  plan.train = Estimate(spec.train(), data->train, *setup.train);
+  plan.train = Estimate(spec, spec.train(), data->train, *setup.train);
   if (setup.validation.has_value())
-    plan.validation = Estimate(spec.validation(), data->validation, *setup.validation);
+    plan.validation = Estimate(spec, spec.validation(), data->validation, *setup.validation);
 
   // A run in the directory, which would be resumed, keeps its micro-batch.
   if (const auto run = LoadSpec(JoinPath(spec.output().directory(), kSpecName));

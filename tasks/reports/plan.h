@@ -21,6 +21,7 @@ struct PlanOptions {
 // the token cache.
 struct DataEstimate {
   double sequences = 0, tokens = 0;
+  double examples = 0;          // that max_examples counts: texts, of language models sequences
   int64_t bytes = 0, read = 0;  // size of the files, and bytes that the estimate is based on
 };
 

@@ -193,8 +193,11 @@ Learner::StepResult Learner::Update(double loss, double rate, TrainerState* stat
   const absl::Span<float> gradients = this->gradients();
   absl::c_fill(gradients, 0.0f);
   CountSkipped(state);
-  return {norm, absl::StrCat("step ", step, ": the ", std::isfinite(loss) ? "gradient" : "loss",
-                    " is not finite; step skipped (", state->skipped_steps(), " so far)")};
+  const char* wrong = !std::isfinite(loss)  ? "loss is not finite"
+                      : std::isfinite(norm) ? "gradient is too large"
+                                            : "gradient is not finite";
+  return {norm, absl::StrCat("step ", step, ": the ", wrong, "; step skipped (",
+                    state->skipped_steps(), " so far)")};
 }
 
 void CountSkipped(TrainerState* state) {

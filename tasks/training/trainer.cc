@@ -105,7 +105,7 @@ absl::Status Trainer::CreateLearner() {
   loaded_.spec.mutable_batch()->set_micro_tokens(tokens);
   RETURN_IF_ERROR(ranks().Agree(ranks().first() ? absl::OkStatus() : choose()));
   if (!note.empty()) setup_.notes.push_back(note);
-  if (plan.MostTokens() / tokens < ranks().size()) {
+  if (ranks().size() > 1 && CeilDiv(plan.MostTokens(), tokens) < ranks().size()) {
     setup_.notes.push_back(absl::StrCat("batch.micro_tokens: a step of ", plan.MostTokens(),
         " tokens has fewer passes of ", tokens,
         " tokens than there are ranks; some ranks wait (set it to ",
@@ -239,10 +239,6 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
   state_.set_next_example(data.next);
   state_.set_tokens(state_.tokens() + data.tokens);
   const int64_t step = state_.step();
-  if (!result.skipped.empty()) {
-    progress_->Note(result.skipped);
-    RETURN_IF_ERROR(CheckSkipped(state_));
-  }
   progress_->Step({.step = step,
       .loss = loss,
       .learning_rate = rate,
@@ -255,6 +251,10 @@ absl::Status Trainer::Step(const StepData& data, double waited) {
       .memory_bytes = learner_->peak_bytes(),
       .skipped = !result.skipped.empty(),
       .ranks = learner_->work()});
+  if (!result.skipped.empty()) {
+    progress_->Note(result.skipped);
+    RETURN_IF_ERROR(CheckSkipped(state_));
+  }
   if (options_.after_step != nullptr) options_.after_step(step);
   return absl::OkStatus();
 }

@@ -69,6 +69,24 @@ TEST_F(Plan, TellsMemoryAndTimeAndLeavesNothing) {
   EXPECT_EQ(Files(), files) << "neither run directory nor scratch files";
 }
 
+TEST_F(Plan, LimitsTextsAndNotWindows) {
+  std::ofstream texts(folder_ + "/long.tsv");
+  texts << "text\tlabel\n";
+  for (int i = 0; i < 300; ++i) texts << "a b a b a b a b a b a b a b\t" << (i % 2 ? "x\n" : "y\n");
+  texts.close();
+  const auto sequences = [&](int most) -> double {
+    const RunResult plan = Cloze(
+        "finetune --plan --json c --set train.files=long.tsv --set "
+        "sequence_classification.max_tokens=8 --set "
+        "sequence_classification.long_texts=WINDOWS --set train.max_examples=" +
+        std::to_string(most));
+    EXPECT_EQ(plan.exit, 0) << plan.err;
+    return nlohmann::json::parse(plan.out)["train"]["sequences"];
+  };
+  EXPECT_GT(sequences(300), 300);
+  EXPECT_EQ(5 * sequences(60), sequences(300));
+}
+
 TEST_F(Plan, CountsTheTimeOfPairs) {
   std::ofstream pairs(folder_ + "/pairs.tsv");
   pairs << "good\tbad\n";

@@ -270,10 +270,31 @@ TEST_F(TrainerTest, LearnsSeveralLabelsNumbersPairsAndWindows) {
   EXPECT_EQ(LoadConfig(Path("number.tsvkind: REG"))->task_fields["pairs"], true);
   EXPECT_EQ(*run("long_texts: WINDOWS max_tokens: 10", "rare.tsv", "").best.Value("accuracy"), 1.0);
   EXPECT_THAT(progress_, HasSubstr("read in several windows: 60 texts"));
+  EXPECT_THAT(progress_, testing::Not(HasSubstr("than there are ranks")));
   EXPECT_EQ(
       *run("balance_classes: true label_smoothing: 0.1", "classes.tsv", "").best.Value("accuracy"),
       1.0);
   EXPECT_THAT(progress_, HasSubstr("class weights: cat 1, dog 1"));
+}
+
+TEST_F(TrainerTest, EvaluationCountsTextsAndNotWindows) {
+  std::string rows = "text\tlabel\n";
+  for (int i = 0; i < 6; ++i)
+    absl::StrAppend(&rows, "the mat . the mat . the mat . the mat . the ", i % 2 ? "cat" : "dog",
+        "\t", i % 2 ? "cat" : "dog", "\n");
+  Write("long.tsv", rows);
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { long_texts: WINDOWS max_tokens: 10 }",
+          "long.tsv", "run", 2);
+  spec.spec.mutable_validation()->add_files(Path("long.tsv"));
+  spec.spec.mutable_evaluation()->set_max_examples(4);
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const auto results = ParseJson(summary->best.ToJson(), "results");
+  ASSERT_TRUE(results.ok()) << results.status();
+  int texts = 0;
+  for (const Json& label : results->at("per_class")) texts += label.at("support").get<int>();
+  EXPECT_EQ(texts, 4) << summary->best.ToJson();
 }
 
 // Half of the texts have each label: ln 2. The rate decides whether anything is learned.
