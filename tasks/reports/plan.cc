@@ -141,20 +141,19 @@ void PlanTime(
   const double evaluation_seconds =
       (evaluated / ranks + pair_tokens) / plan->speed.evaluation_tokens_per_second;
   plan->timed = spec.schedule().time_budget_minutes() > 0;
+  const int64_t total = plan->timed ? 0 : TotalSteps(spec.schedule(), per_epoch);
+  // Evaluations come every `every` steps or, if that is 0, kTimesARun times.
+  const double every = EvaluationInterval(spec, per_epoch, total);
   if (plan->timed) {
     plan->train_seconds = 60 * spec.schedule().time_budget_minutes();
-    // Evaluations come every `every` steps or, if that is 0, kTimesARun times.
-    const double every = EvaluationInterval(spec, per_epoch, 0),
-                 each = every > 0 && evaluated > 0 ? evaluation_seconds / every : 0;
+    const double each = every > 0 && evaluated > 0 ? evaluation_seconds / every : 0;
     const double apart = every > 0 ? 0 : kTimesARun * evaluation_seconds;
     plan->steps = std::floor(std::max(plan->train_seconds - apart, 0.0) / (step_seconds + each));
   } else {
-    plan->steps = TotalSteps(spec.schedule(), per_epoch);
+    plan->steps = total;
     plan->train_seconds = plan->steps * step_seconds;
   }
   if (spec.validation().files_size() > 0) {
-    const int64_t steps = std::max<int64_t>(std::llround(plan->steps), 1),
-                  every = EvaluationInterval(spec, per_epoch, plan->timed ? 0 : steps);
     plan->evaluations =
         every > 0 ? std::ceil(plan->steps / every) : std::min<double>(kTimesARun, plan->steps);
   }

@@ -177,10 +177,8 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
   ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, true));
   RemoveLeftovers(directory);
   Progress say({});
-  const auto write = [&] {
-    return WriteFileAtomically(JoinPath(directory, kSweepName), SummaryText(summary));
-  };
   const std::string mark = JoinPath(directory, kSweepName);  // says what the directory is for
+  const auto write = [&] { return WriteFileAtomically(mark, SummaryText(summary)); };
   const bool begins = !PathExists(mark);
   if (begins) RETURN_IF_ERROR(write());
   for (auto& [run, variant] : variants) {
