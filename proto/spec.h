@@ -35,7 +35,7 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 // Applies "optimizer.learning_rate=1e-4". Values are those of the text format, strings without
 // quotes. A comma-separated list replaces a repeated field. "validation={}" sets an empty message,
 // "validation=" clears the field. Setting a member of a oneof selects it. kSpec on errors, which
-// leave `loaded` unchanged.
+// leave `loaded` unchanged and begin with `option`, the one that the user gave, and the assignment.
 absl::Status ApplyOverride(
     LoadedSpec* loaded, absl::string_view assignment, absl::string_view option = "--set");
 

@@ -37,9 +37,8 @@ absl::Status CheckFit(const LoadedSpec& loaded, const Task& task, const ModelCon
     const Tokenizer& tokenizer);
 
 enum class Use { kTraining, kInference };
-// Returns the type of activations for `compute`. AUTO is bf16 for training where that is
-// faster; for inference it is f32, whose results agree with other programs to the
-// fifth digit.
+// Returns the type of activations for `compute`. AUTO is bf16 for training where that is faster;
+// for inference it is f32, whose results agree with other programs to the fifth digit.
 DType ComputeOf(RuntimeSpec::Compute compute, Use use);
 
 // -- For tasks.

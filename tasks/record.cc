@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
+#include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
 
 namespace cloze {
@@ -133,6 +135,11 @@ void CutCounts::Add(int64_t cut, size_t sequences, int64_t limit) {
   tokens += cut;
   windows += sequences > 1;
   if (cut > 0 || sequences > 1) max_tokens = limit;
+}
+
+std::string CutCounts::DescribeCut() const {
+  return absl::StrCat("longer than the model's ", max_tokens, " tokens: ", Counted(texts, "text"),
+      ", ", Counted(tokens, "token"), " cut off");
 }
 
 Example ExampleOf(Encoding encoding, int64_t max_tokens, int64_t* dropped, Keep keep) {

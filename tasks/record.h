@@ -47,6 +47,8 @@ struct CutCounts {
 
   // Adds a text that lost `cut` tokens and became `sequences` windows.
   void Add(int64_t cut, size_t sequences, int64_t limit);
+  // Returns "longer than the model's 128 tokens: 2 texts, 5 tokens cut off".
+  std::string DescribeCut() const;
 };
 
 // Returns the tokens of a record, cut to the model's limit, or its ids as they are. kData for ids

@@ -240,13 +240,11 @@ absl::Status AnswerRecords(
 }
 
 void ReportCut(const CutCounts& cut) {
-  const auto say = [&](int64_t texts, const std::string& what) {
-    if (texts > 0)
-      std::fprintf(stderr, "cloze: longer than the model's %lld tokens: %s, %s\n",
-          (long long)cut.max_tokens, Counted(texts, "text").c_str(), what.c_str());
-  };
-  say(cut.texts, absl::StrCat(Counted(cut.tokens, "token"), " cut off"));
-  say(cut.windows, "read in several windows");
+  if (cut.texts > 0) std::fprintf(stderr, "cloze: %s\n", cut.DescribeCut().c_str());
+  if (cut.windows > 0)
+    std::fprintf(stderr,
+        "cloze: longer than the model's %lld tokens: %s, read in several windows\n",
+        (long long)cut.max_tokens, Counted(cut.windows, "text").c_str());
   if (cut.words > 0)
     std::fprintf(stderr, "cloze: longer than the model reads at once: %s, cut off\n",
         Counted(cut.words, "word").c_str());

@@ -5,7 +5,6 @@
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
-#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "core/text/files/tokenizer_files.h"
 #include "encoder/families/families.h"
@@ -195,10 +194,7 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   CutCounts cut;
   ASSIGN_OR_RETURN(setup.pairs,
       ReadPairs(loaded, *setup.tokenizer, config, std::numeric_limits<int64_t>::max(), &cut));
-  if (cut.texts > 0) {
-    setup.notes.push_back(absl::StrCat("pairs: longer than the model's ", cut.max_tokens,
-        " tokens: ", Counted(cut.texts, "text"), ", ", Counted(cut.tokens, "token"), " cut off"));
-  }
+  if (cut.texts > 0) setup.notes.push_back(absl::StrCat("pairs: ", cut.DescribeCut()));
   const bool known =
       setup.train->reused && (!setup.validation.has_value() || setup.validation->reused);
   if (!task.pretrains() && !known) {
