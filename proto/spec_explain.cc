@@ -1,8 +1,5 @@
-// Prints specs with all defaults, and the documentation of their fields from the .proto files.
+// Prints the documentation of a spec's fields, from the .proto files.
 #include <google/protobuf/descriptor.pb.h>
-#include <google/protobuf/text_format.h>
-
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -11,6 +8,7 @@
 #include "core/base/text.h"
 #include "proto/options.pb.h"
 #include "proto/spec.h"
+#include "proto/spec_defaults.h"
 
 namespace cloze {
 
@@ -23,36 +21,6 @@ namespace pb = ::google::protobuf;
 using pb::FieldDescriptor;
 
 constexpr size_t kColumns = 100;
-
-// True if the default is in the field's range. Otherwise it comes from the preset.
-bool DefaultIsValid(const FieldDescriptor* field) {
-  const Limits& limits = field->options().GetExtension(cloze::limits);
-  return field->has_default_value() || !limits.has_min() || limits.min() <= 0;
-}
-
-// Returns the value of a singular field in text format, or its default if it is not set.
-std::string ValueText(const pb::Message& message, const FieldDescriptor* field) {
-  std::string text;
-  pb::TextFormat::PrintFieldValueToString(message, field, -1, &text);
-  return text;
-}
-
-void FillDefaults(pb::Message* message) {
-  const pb::Reflection* reflection = message->GetReflection();
-  const pb::Descriptor* type = message->GetDescriptor();
-  for (int i = 0; i < type->field_count(); ++i) {
-    const FieldDescriptor* field = type->field(i);
-    if (field->is_repeated()) continue;
-    const bool present = reflection->HasField(*message, field);
-    if (field->containing_oneof() != nullptr && !present) continue;
-    if (field->message_type() != nullptr) {
-      FillDefaults(reflection->MutableMessage(message, field));
-    } else if (!present && DefaultIsValid(field)) {
-      CLOZE_CHECK(
-          pb::TextFormat::ParseFieldValueFromString(ValueText(*message, field), field, message));
-    }
-  }
-}
 
 // Returns the .proto files with their comments, which the generated code does not contain.
 const pb::DescriptorPool& Comments() {
@@ -150,84 +118,7 @@ void ExplainMessage(const pb::Descriptor* type, const std::string& prefix,
   }
 }
 
-// Clears the fields that are not set and whose defaults are not for the encoder's architecture.
-void ClearOthers(const ModelSpec& given, ModelSpec* effective) {
-  const auto clear = [](const pb::Message& given, const char* name, pb::Message* effective) {
-    const FieldDescriptor* field = given.GetDescriptor()->FindFieldByName(name);
-    if (!given.GetReflection()->HasField(given, field))
-      effective->GetReflection()->ClearField(effective, field);
-  };
-  const EncoderSpec::Architecture architecture = given.encoder().architecture();
-  const auto clear_in_encoder = [&](const char* name) {
-    clear(given.encoder(), name, effective->mutable_encoder());
-  };
-  for (const char* name : FieldsNotOf(architecture)) clear_in_encoder(name);
-  const bool gpt2 = architecture == EncoderSpec::GPT2;
-  if (architecture == EncoderSpec::ALBERT || gpt2) clear_in_encoder("activation");
-  if (architecture == EncoderSpec::MODERN || architecture == EncoderSpec::DEBERTA || gpt2)
-    clear_in_encoder("norm_epsilon");
-  if (architecture != EncoderSpec::MODERN) return;
-  for (const char* name : {"dropout", "attention_dropout"}) clear(given, name, effective);
-}
-
 }  // namespace
-
-absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture) {
-  static constexpr const char* kFields[] = {
-      "query_key_start", "token_types", "positions", "sinusoid_base", "norm", "embedding"};
-  const auto all = absl::MakeConstSpan(kFields);
-  switch (architecture) {
-    case EncoderSpec::BERT: return all.last(1);
-    case EncoderSpec::MODERN:
-    case EncoderSpec::GPT2: return all;
-    case EncoderSpec::ELECTRA:
-    case EncoderSpec::ALBERT: return all.subspan(4, 1);
-    case EncoderSpec::DEBERTA: return all.subspan(1);
-  }
-  CLOZE_CHECK(false);
-}
-
-EncoderSpec FillSizes(EncoderSpec encoder) {
-  static constexpr struct {
-    int layers, hidden;
-  } kSizes[] = {{0, 0}, {2, 128}, {4, 256}, {4, 512}, {8, 512}, {12, 768}};  // by Preset
-  static_assert(std::size(kSizes) == EncoderSpec::Preset_ARRAYSIZE);
-  if (encoder.preset() == EncoderSpec::CUSTOM) return encoder;
-  const auto& sizes = kSizes[encoder.preset()];
-  if (!encoder.has_layers()) encoder.set_layers(sizes.layers);
-  if (!encoder.has_hidden()) encoder.set_hidden(sizes.hidden);
-  if (!encoder.has_heads() && encoder.hidden() % 64 == 0) encoder.set_heads(encoder.hidden() / 64);
-  if (!encoder.has_intermediate()) {
-    const int64_t four = int64_t{4} * encoder.hidden();
-    const bool gated = encoder.architecture() == EncoderSpec::MODERN;
-    encoder.set_intermediate(gated ? (four * 2 / 3 + 63) / 64 * 64 : four);
-  }
-  return encoder;
-}
-
-TaskSpec EffectiveSpec(const TaskSpec& spec) {
-  TaskSpec effective = spec;
-  FillDefaults(&effective);
-  if (!spec.batch().has_micro_tokens()) effective.mutable_batch()->clear_micro_tokens();
-  if (spec.has_masked_lm() && !spec.masked_lm().has_replaced_tokens())
-    effective.mutable_masked_lm()->clear_replaced_tokens();
-  if (!spec.model().start_from().empty()) {
-    if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
-    if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();
-    if (!spec.model().has_attention_dropout()) effective.mutable_model()->clear_attention_dropout();
-  } else {
-    ClearOthers(spec.model(), effective.mutable_model());
-  }
-  return effective;
-}
-
-std::string PrintEffective(const TaskSpec& spec) {
-  pb::TextFormat::Printer printer;
-  printer.SetUseUtf8StringEscaping(true);
-  std::string text;
-  CLOZE_CHECK(printer.PrintToString(EffectiveSpec(spec), &text));
-  return absl::StrCat(kSpecHeader, "# proto-message: cloze.TaskSpec\n\n", text);
-}
 
 absl::StatusOr<std::string> ExplainSpec(const std::string& filter) {
   std::string text;

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
 namespace cloze {
 
 struct AttentionMaps {
@@ -25,14 +23,6 @@ struct AttentionMaps {
 // others then share 100 % of a row. Inline SVG, no scripts. The colour follows the square root of
 // the probability; values below 0.1 % have the colour of the page.
 std::string AttentionPage(AttentionMaps maps);
-
-// Escapes `text` for the content and quoted attributes of HTML and inline SVG. Invalid UTF-8,
-// control characters and bidirectional overrides become U+FFFD.
-std::string HtmlEscape(absl::string_view text);
-
-// Returns a page in UTF-8 that forbids the browser to load anything or run scripts. `title` is
-// plain text; `style` and `body` are markup and must be escaped.
-std::string HtmlPage(absl::string_view title, absl::string_view style, absl::string_view body);
 
 }  // namespace cloze
 

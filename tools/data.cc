@@ -6,7 +6,7 @@
 
 #include "core/base/text.h"
 #include "proto/spec.h"
-#include "tasks/reports/data_check.h"
+#include "tasks/jobs/data_check.h"
 #include "tools/command.h"
 #include "tools/process.h"
 

@@ -11,8 +11,8 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "tasks/run/checkpoint.h"
-#include "tools/attention_page.h"
 #include "tools/command.h"
+#include "tools/html.h"
 #include "tools/process.h"
 #include "tools/report_sections.h"
 

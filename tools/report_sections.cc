@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "tools/attention_page.h"
+#include "tools/html.h"
 
 namespace cloze {
 namespace {

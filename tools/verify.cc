@@ -1,5 +1,5 @@
 // `cloze verify`: checks the files of a run against the hashes and samples stored with them.
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 
 #include "tools/command.h"
 #include "tools/process.h"

@@ -14,7 +14,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
-#include "core/base/encoding.h"
+#include "core/base/charset.h"
 #include "core/base/status.h"
 
 namespace cloze {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "core/base/encoding.h"
+#include "core/base/charset.h"
 #include "core/base/status.h"
 
 namespace cloze {

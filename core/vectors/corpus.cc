@@ -5,7 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "core/base/encoding.h"
+#include "core/base/charset.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/text/tokenizer/pipeline.h"

@@ -12,7 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "core/base/encoding.h"
+#include "core/base/charset.h"
 #include "core/base/status.h"
 #include "proto/task.pb.h"
 #include "tasks/data/split.h"

@@ -13,10 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/file.h"
+#include "core/base/screen.h"
 #include "core/base/system.h"
 #include "tasks/metrics.h"
 #include "tasks/training/event_file.h"
-#include "tasks/training/screen.h"
 
 namespace cloze {
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 #include "tasks/run/checkpoint.h"
 #include "tasks/run/state.h"
 #include "tests/durability/runs.h"

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <set>
 
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 #include "tasks/run/checkpoint.h"
 #include "tests/durability/runs.h"
 

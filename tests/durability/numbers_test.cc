@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 #include "tests/durability/runs.h"
 
 namespace cloze {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 #include "tests/durability/faults.h"
 #include "tests/durability/runs.h"
 

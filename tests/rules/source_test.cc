@@ -64,8 +64,8 @@ constexpr std::pair<const char*, const char*> kRooms[] = {
     {"tasks/inference", "tasks"},
     {"tasks/run", "tasks/inference"},
     {"tasks/training", "tasks/run"},
-    {"tasks/reports", "tasks/training"},
-    {"tools", "core/vectors encoder/onnx tasks/reports"},
+    {"tasks/jobs", "tasks/training"},
+    {"tools", "core/vectors encoder/onnx tasks/jobs"},
     {"tools/bench", "tools"},
     {"tools/mpi", "tools"},
 };

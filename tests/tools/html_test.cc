@@ -1,7 +1,8 @@
-#include "tools/attention_page.h"
+#include "tools/html.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/attention_page.h"
 
 namespace cloze {
 namespace {

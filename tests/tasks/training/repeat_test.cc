@@ -1,10 +1,10 @@
 // Runs of a spec with `repeat`.
-#include "tasks/reports/repeat.h"
+#include "tasks/jobs/repeat.h"
 
 #include <cmath>
 
 #include "encoder/folder/model_folder.h"
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {

@@ -1,7 +1,7 @@
 // Runs over the values of fields.
-#include "tasks/reports/sweep.h"
+#include "tasks/jobs/sweep.h"
 
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 #include "tests/tasks/training/trainer_fixture.h"
 
 namespace cloze {

@@ -1,4 +1,4 @@
-#include "tasks/reports/repeat.h"
+#include "tasks/jobs/repeat.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "tasks/reports/best_run.h"
+#include "tasks/jobs/best_run.h"
 #include "tasks/run/run_folder.h"
 
 namespace cloze {

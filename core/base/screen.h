@@ -1,6 +1,6 @@
 // The lines of a run: on a terminal with a live line at the end, elsewhere plain lines.
-#ifndef CLOZE_TASKS_TRAINING_SCREEN_H_
-#define CLOZE_TASKS_TRAINING_SCREEN_H_
+#ifndef CLOZE_CORE_BASE_SCREEN_H_
+#define CLOZE_CORE_BASE_SCREEN_H_
 
 #include <cstdint>
 #include <string>
@@ -64,4 +64,4 @@ class Screen {
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_TRAINING_SCREEN_H_
+#endif  // CLOZE_CORE_BASE_SCREEN_H_

@@ -1,6 +1,6 @@
 // Encodings of text files other than UTF-8.
-#ifndef CLOZE_CORE_BASE_ENCODING_H_
-#define CLOZE_CORE_BASE_ENCODING_H_
+#ifndef CLOZE_CORE_BASE_CHARSET_H_
+#define CLOZE_CORE_BASE_CHARSET_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ class TextDecoder {
 
 }  // namespace cloze
 
-#endif  // CLOZE_CORE_BASE_ENCODING_H_
+#endif  // CLOZE_CORE_BASE_CHARSET_H_

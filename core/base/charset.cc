@@ -1,4 +1,4 @@
-#include "core/base/encoding.h"
+#include "core/base/charset.h"
 
 #include "absl/strings/ascii.h"
 #include "core/base/status.h"

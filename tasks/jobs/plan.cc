@@ -1,4 +1,4 @@
-#include "tasks/reports/plan.h"
+#include "tasks/jobs/plan.h"
 
 #include <algorithm>
 #include <cmath>

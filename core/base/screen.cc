@@ -1,4 +1,4 @@
-#include "tasks/training/screen.h"
+#include "core/base/screen.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

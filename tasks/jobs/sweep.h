@@ -1,6 +1,6 @@
 // Runs over values of some fields of a spec, and the best of them.
-#ifndef CLOZE_TASKS_REPORTS_SWEEP_H_
-#define CLOZE_TASKS_REPORTS_SWEEP_H_
+#ifndef CLOZE_TASKS_JOBS_SWEEP_H_
+#define CLOZE_TASKS_JOBS_SWEEP_H_
 
 #include <string>
 #include <vector>
@@ -35,4 +35,4 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_REPORTS_SWEEP_H_
+#endif  // CLOZE_TASKS_JOBS_SWEEP_H_

@@ -1,4 +1,4 @@
-#include "tasks/reports/sweep.h"
+#include "tasks/jobs/sweep.h"
 
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 #include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "tasks/reports/best_run.h"
-#include "tasks/reports/repeat.h"
+#include "tasks/jobs/best_run.h"
+#include "tasks/jobs/repeat.h"
 
 namespace cloze {
 namespace {

@@ -1,6 +1,6 @@
 // Checks that the files of a run are as it wrote them and still compute the same.
-#ifndef CLOZE_TASKS_REPORTS_VERIFY_H_
-#define CLOZE_TASKS_REPORTS_VERIFY_H_
+#ifndef CLOZE_TASKS_JOBS_VERIFY_H_
+#define CLOZE_TASKS_JOBS_VERIFY_H_
 
 #include <cstdint>
 #include <string>
@@ -31,4 +31,4 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_REPORTS_VERIFY_H_
+#endif  // CLOZE_TASKS_JOBS_VERIFY_H_

@@ -1,4 +1,4 @@
-#include "core/base/encoding.h"
+#include "core/base/charset.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

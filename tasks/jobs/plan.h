@@ -1,6 +1,6 @@
 // Predicts the memory and time of a run.
-#ifndef CLOZE_TASKS_REPORTS_PLAN_H_
-#define CLOZE_TASKS_REPORTS_PLAN_H_
+#ifndef CLOZE_TASKS_JOBS_PLAN_H_
+#define CLOZE_TASKS_JOBS_PLAN_H_
 
 #include <atomic>
 #include <string>
@@ -64,4 +64,4 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& loaded, const PlanOptions& opt
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_REPORTS_PLAN_H_
+#endif  // CLOZE_TASKS_JOBS_PLAN_H_

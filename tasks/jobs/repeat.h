@@ -1,6 +1,6 @@
 // Several runs that differ only in their seed, and the best of them.
-#ifndef CLOZE_TASKS_REPORTS_REPEAT_H_
-#define CLOZE_TASKS_REPORTS_REPEAT_H_
+#ifndef CLOZE_TASKS_JOBS_REPEAT_H_
+#define CLOZE_TASKS_JOBS_REPEAT_H_
 
 #include <string>
 #include <vector>
@@ -29,4 +29,4 @@ absl::StatusOr<RepeatSummary> TrainRepeatedly(
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_REPORTS_REPEAT_H_
+#endif  // CLOZE_TASKS_JOBS_REPEAT_H_

@@ -1,6 +1,6 @@
 // The parts that several runs in one directory share: its lock, and the best model in it.
-#ifndef CLOZE_TASKS_REPORTS_BEST_RUN_H_
-#define CLOZE_TASKS_REPORTS_BEST_RUN_H_
+#ifndef CLOZE_TASKS_JOBS_BEST_RUN_H_
+#define CLOZE_TASKS_JOBS_BEST_RUN_H_
 
 #include <string>
 
@@ -22,4 +22,4 @@ absl::Status PublishRun(const std::string& run, const std::string& directory);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_REPORTS_BEST_RUN_H_
+#endif  // CLOZE_TASKS_JOBS_BEST_RUN_H_

@@ -1,6 +1,6 @@
 // `cloze data check`: what the data of a spec contain, and what is unusual in them.
-#ifndef CLOZE_TASKS_REPORTS_DATA_CHECK_H_
-#define CLOZE_TASKS_REPORTS_DATA_CHECK_H_
+#ifndef CLOZE_TASKS_JOBS_DATA_CHECK_H_
+#define CLOZE_TASKS_JOBS_DATA_CHECK_H_
 
 #include <atomic>
 #include <string>
@@ -23,4 +23,4 @@ std::string DataTable(const OrderedJson& check);
 
 }  // namespace cloze
 
-#endif  // CLOZE_TASKS_REPORTS_DATA_CHECK_H_
+#endif  // CLOZE_TASKS_JOBS_DATA_CHECK_H_

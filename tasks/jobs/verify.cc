@@ -1,4 +1,4 @@
-#include "tasks/reports/verify.h"
+#include "tasks/jobs/verify.h"
 
 #include <algorithm>
 #include <iterator>

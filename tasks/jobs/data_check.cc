@@ -1,4 +1,4 @@
-#include "tasks/reports/data_check.h"
+#include "tasks/jobs/data_check.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tasks/reports/best_run.h"
+#include "tasks/jobs/best_run.h"
 
 #include <unistd.h>
 

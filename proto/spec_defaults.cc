@@ -1,0 +1,126 @@
+// Values of fields that a spec does not set.
+#include "proto/spec_defaults.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <iterator>
+
+#include "proto/options.pb.h"
+#include "proto/spec.h"
+
+namespace cloze {
+namespace {
+
+namespace pb = ::google::protobuf;
+using pb::FieldDescriptor;
+
+void FillDefaults(pb::Message* message) {
+  const pb::Reflection* reflection = message->GetReflection();
+  const pb::Descriptor* type = message->GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    if (field->is_repeated()) continue;
+    const bool present = reflection->HasField(*message, field);
+    if (field->containing_oneof() != nullptr && !present) continue;
+    if (field->message_type() != nullptr) {
+      FillDefaults(reflection->MutableMessage(message, field));
+    } else if (!present && DefaultIsValid(field)) {
+      CLOZE_CHECK(
+          pb::TextFormat::ParseFieldValueFromString(ValueText(*message, field), field, message));
+    }
+  }
+}
+
+// Clears the fields that are not set and whose defaults are not for the encoder's architecture.
+void ClearOthers(const ModelSpec& given, ModelSpec* effective) {
+  const auto clear = [](const pb::Message& given, const char* name, pb::Message* effective) {
+    const FieldDescriptor* field = given.GetDescriptor()->FindFieldByName(name);
+    if (!given.GetReflection()->HasField(given, field))
+      effective->GetReflection()->ClearField(effective, field);
+  };
+  const EncoderSpec::Architecture architecture = given.encoder().architecture();
+  const auto clear_in_encoder = [&](const char* name) {
+    clear(given.encoder(), name, effective->mutable_encoder());
+  };
+  for (const char* name : FieldsNotOf(architecture)) clear_in_encoder(name);
+  const bool gpt2 = architecture == EncoderSpec::GPT2;
+  if (architecture == EncoderSpec::ALBERT || gpt2) clear_in_encoder("activation");
+  if (architecture == EncoderSpec::MODERN || architecture == EncoderSpec::DEBERTA || gpt2)
+    clear_in_encoder("norm_epsilon");
+  if (architecture != EncoderSpec::MODERN) return;
+  for (const char* name : {"dropout", "attention_dropout"}) clear(given, name, effective);
+}
+
+}  // namespace
+
+bool DefaultIsValid(const FieldDescriptor* field) {
+  const Limits& limits = field->options().GetExtension(cloze::limits);
+  return field->has_default_value() || !limits.has_min() || limits.min() <= 0;
+}
+
+std::string ValueText(const pb::Message& message, const FieldDescriptor* field) {
+  std::string text;
+  pb::TextFormat::PrintFieldValueToString(message, field, -1, &text);
+  return text;
+}
+
+absl::Span<const char* const> FieldsNotOf(EncoderSpec::Architecture architecture) {
+  static constexpr const char *kBert[] = {"embedding"}, *kElectra[] = {"norm"},
+                              *kDeberta[] = {"token_types", "positions", "sinusoid_base", "norm",
+                                  "embedding"},
+                              *kModern[] = {"query_key_start", "token_types", "positions",
+                                  "sinusoid_base", "norm", "embedding"};
+  switch (architecture) {
+    case EncoderSpec::BERT: return kBert;
+    case EncoderSpec::MODERN:
+    case EncoderSpec::GPT2: return kModern;
+    case EncoderSpec::ELECTRA:
+    case EncoderSpec::ALBERT: return kElectra;
+    case EncoderSpec::DEBERTA: return kDeberta;
+  }
+  CLOZE_CHECK(false);
+}
+
+EncoderSpec FillSizes(EncoderSpec encoder) {
+  static constexpr struct {
+    int layers, hidden;
+  } kSizes[] = {{0, 0}, {2, 128}, {4, 256}, {4, 512}, {8, 512}, {12, 768}};  // by Preset
+  static_assert(std::size(kSizes) == EncoderSpec::Preset_ARRAYSIZE);
+  if (encoder.preset() == EncoderSpec::CUSTOM) return encoder;
+  const auto& sizes = kSizes[encoder.preset()];
+  if (!encoder.has_layers()) encoder.set_layers(sizes.layers);
+  if (!encoder.has_hidden()) encoder.set_hidden(sizes.hidden);
+  if (!encoder.has_heads() && encoder.hidden() % 64 == 0) encoder.set_heads(encoder.hidden() / 64);
+  if (!encoder.has_intermediate()) {
+    const int64_t four = int64_t{4} * encoder.hidden();
+    const bool gated = encoder.architecture() == EncoderSpec::MODERN;
+    encoder.set_intermediate(gated ? (four * 2 / 3 + 63) / 64 * 64 : four);
+  }
+  return encoder;
+}
+
+TaskSpec EffectiveSpec(const TaskSpec& spec) {
+  TaskSpec effective = spec;
+  FillDefaults(&effective);
+  if (!spec.batch().has_micro_tokens()) effective.mutable_batch()->clear_micro_tokens();
+  if (spec.has_masked_lm() && !spec.masked_lm().has_replaced_tokens())
+    effective.mutable_masked_lm()->clear_replaced_tokens();
+  if (!spec.model().start_from().empty()) {
+    if (!spec.model().has_encoder()) effective.mutable_model()->clear_encoder();
+    if (!spec.model().has_dropout()) effective.mutable_model()->clear_dropout();
+    if (!spec.model().has_attention_dropout()) effective.mutable_model()->clear_attention_dropout();
+  } else {
+    ClearOthers(spec.model(), effective.mutable_model());
+  }
+  return effective;
+}
+
+std::string PrintEffective(const TaskSpec& spec) {
+  pb::TextFormat::Printer printer;
+  printer.SetUseUtf8StringEscaping(true);
+  std::string text;
+  CLOZE_CHECK(printer.PrintToString(EffectiveSpec(spec), &text));
+  return absl::StrCat(kSpecHeader, "# proto-message: cloze.TaskSpec\n\n", text);
+}
+
+}  // namespace cloze
