@@ -135,6 +135,11 @@ absl::Status MarkReplaced(const std::string& folder) {
   return WriteFileAtomically(JoinPath(folder, kManifestName), kReplaced);
 }
 
+bool IsMarkedReplaced(const std::string& folder) {
+  const auto text = ReadFile(JoinPath(folder, kManifestName), kMaxManifest);
+  return text.ok() && *text == kReplaced;
+}
+
 absl::Status CheckFolder(const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestName);
   absl::Status status;

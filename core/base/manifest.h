@@ -38,6 +38,8 @@ absl::StatusOr<Manifest> AddManifest(const std::string& folder, int64_t step);
 // Replaces MANIFEST by a mark that the files of `folder` are being replaced; ReadManifest then
 // fails.
 absl::Status MarkReplaced(const std::string& folder);
+// True if `folder` has that mark.
+bool IsMarkedReplaced(const std::string& folder);
 
 // Checks the files of `folder` that a model is loaded from: length and hash, but only the length of
 // weights of more than kHashedWeights bytes, which take long to hash. OK without a MANIFEST; waits

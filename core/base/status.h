@@ -23,7 +23,7 @@ enum class Exit : int {
   kCannotCreate = 73,  // an output exists, is locked or cannot be created
   kIo = 74,            // reading or writing failed (disk full, I/O error)
   kInterrupted = 75,   // stopped by a signal; can be resumed
-  kMismatch = 76,      // checkpoint, model and spec do not fit together
+  kMismatch = 76,      // checkpoint, model and spec do not fit together, or a file is damaged
   kLimit = 77,         // out of memory or over a limit
   kSpec = 78,          // the spec is wrong
 };

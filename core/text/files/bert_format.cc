@@ -36,7 +36,7 @@ absl::Status ReadBert(const JsonFile& file, TokenizerData* data) {
   }
   const Json& longest = file.Get("/model/max_input_chars_per_word");
   if (longest.is_number_unsigned())
-    data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1000);
+    data->max_word_chars = std::min<uint64_t>(longest.get<uint64_t>(), 1'000'000);
   data->names.unk = file.String("/model/unk_token");
   return file.ReadVocab("/model/vocab", "model: vocab", &data->tokens);
 }

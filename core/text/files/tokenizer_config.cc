@@ -45,19 +45,46 @@ absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData*
       "strip_accents, tokenize_chinese_chars and add_prefix_space");
 }
 
+// Fills the names that are still empty.
+void FillNames(const JsonFile& file, SpecialNames* names) {
+  for (const auto& [field, name] : NameFields(names)) {
+    const std::string pointer = absl::StrCat("/", field);  // a string, or an object with "content"
+    if (name->empty()) *name = file.String(pointer);
+    if (name->empty()) *name = file.String(pointer + "/content");
+  }
+}
+
 // Fills the names that `data` does not have yet, and sets what tokenizer_config.json says of texts.
 absl::Status ReadTokenizerConfig(const JsonFile& file, bool from_json, TokenizerData* data) {
   RETURN_IF_ERROR(ReadNormalizer(file, from_json, data));
   const Json& inputs = file.Get("/model_input_names");
   data->one_type = inputs.is_array() && !absl::c_linear_search(inputs, "token_type_ids");
-  for (const auto& [field, name] : NameFields(&data->names)) {
-    const std::string pointer = absl::StrCat("/", field);  // a string, or an object with "content"
-    if (name->empty()) *name = file.String(pointer);
-    if (name->empty()) *name = file.String(pointer + "/content");
+  FillNames(file, &data->names);
+  return absl::OkStatus();
+}
+
+// Sets the special tokens that are added to texts, of a vocabulary without a tokenizer.json, from
+// the class of tokenizer_config.json or the family of config.json.
+absl::Status SetTemplates(const std::string& folder, const JsonFile* config, TokenizerData* data) {
+  if (!data->templates.single.empty()) return absl::OkStatus();
+  std::string name = config == nullptr ? "" : config->String("/tokenizer_class");
+  if (const std::string path = JoinPath(folder, "config.json"); name.empty() && PathExists(path)) {
+    ASSIGN_OR_RETURN(const JsonFile model, JsonFile::Read(path));
+    name = model.String("/model_type");
   }
-  if (absl::StartsWith(file.String("/tokenizer_class"), "MPNetTokenizer") &&
-      data->templates.single.empty())
-    data->templates = RobertaTemplates(data->names.cls, data->names.sep);
+  if (absl::StartsWith(name, "MPNetTokenizer") || name == "mpnet")
+    data->make_templates = RobertaTemplates;
+  if (absl::StartsWith(name, "GPT2Tokenizer") || name == "gpt2")
+    data->make_templates = [](const std::string&, const std::string&) { return BareTemplates(); };
+  return absl::OkStatus();
+}
+
+// Fills the names that `data` does not have yet from special_tokens_map.json.
+absl::Status ReadSpecialTokensMap(const std::string& folder, TokenizerData* data) {
+  const std::string path = JoinPath(folder, "special_tokens_map.json");
+  if (!PathExists(path)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Read(path));
+  FillNames(file, &data->names);
   return absl::OkStatus();
 }
 
@@ -141,6 +168,10 @@ absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData
     RETURN_IF_ERROR(ReadTokenizerConfig(*config, from_json, data));
   }
   const JsonFile* const beside = config ? &*config : nullptr;
+  if (!from_json) {
+    RETURN_IF_ERROR(ReadSpecialTokensMap(folder, data));
+    RETURN_IF_ERROR(SetTemplates(folder, beside, data));
+  }
   ASSIGN_OR_RETURN(FurtherTokens further, ReadFurtherTokens(folder, beside));
   return AddFurtherTokens(folder, std::move(further), beside, data);
 }

@@ -174,8 +174,10 @@ absl::StatusOr<TokenizerData> ReadTokenizerJson(const JsonFile& file) {
     RETURN_IF_ERROR(ReadAddedTokens(file, &data));
     RETURN_IF_ERROR(ReadPostProcessor(file, &data));
     const SpecialNames& names = data.names;
+    // transformers' BertTokenizer has the usual values of both.
+    const bool usual = data.options.clean_text && data.max_word_chars == 100;
     const bool plain =
-        data.steps.empty() && (data.normalized.empty() || format == &kBertFormat) &&
+        usual && data.steps.empty() && (data.normalized.empty() || format == &kBertFormat) &&
         format->write != nullptr &&
         data.templates == (format == &kBertFormat ? BertTemplates(names.cls, names.sep)
                                                   : RobertaTemplates(names.cls, names.sep));
@@ -228,8 +230,11 @@ OrderedJson PlainConfig(const TokenizerData& data, int64_t max_length) {
   const bool types =
       absl::c_any_of(data.templates.pair, [](const TemplateItem& item) { return item.type > 0; });
   if (types) inputs.insert(inputs.begin() + 1, "token_type_ids");
-  return {{"backend", "tokenizers"}, {"model_input_names", std::move(inputs)},
+  OrderedJson config = {{"backend", "tokenizers"}, {"model_input_names", std::move(inputs)},
       {"model_max_length", max_length}, {"tokenizer_class", "PreTrainedTokenizerFast"}};
+  if (data.kind != SubwordKind::kWordPiece && !data.names.cls.empty() && !data.names.sep.empty())
+    config["bos_token"] = data.names.cls, config["eos_token"] = data.names.sep;
+  return config;
 }
 
 }  // namespace
@@ -290,16 +295,24 @@ absl::Status SaveTokenizer(
   return write("tokenizer_config.json", ToJsonText(config));
 }
 
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFirstTokenizer(
+    absl::Span<const std::string> folders, bool lowercase, int64_t vocab) {
+  absl::Status missing;
+  for (const std::string& folder : folders) {
+    auto tokenizer = LoadTokenizer(folder, lowercase);
+    if (tokenizer.ok()) RETURN_IF_ERROR(CheckVocab(folder, **tokenizer, vocab));
+    if (ExitOf(tokenizer.status()) != Exit::kNoInput) return tokenizer;
+    missing = tokenizer.status();
+  }
+  return missing;
+}
+
 absl::Status CopyTokenizer(absl::Span<const std::string> folders, const std::string& directory,
     int64_t vocab, int64_t max_length) {
-  for (const std::string& folder : folders) {
-    const auto tokenizer = LoadTokenizer(folder, true);
-    if (ExitOf(tokenizer.status()) == Exit::kNoInput) continue;
-    RETURN_IF_ERROR(tokenizer.status());
-    RETURN_IF_ERROR(CheckVocab(folder, **tokenizer, vocab));
-    return SaveTokenizer(**tokenizer, directory, max_length);
-  }
-  return absl::OkStatus();
+  const auto tokenizer = LoadFirstTokenizer(folders, true, vocab);
+  if (ExitOf(tokenizer.status()) == Exit::kNoInput) return absl::OkStatus();
+  RETURN_IF_ERROR(tokenizer.status());
+  return SaveTokenizer(**tokenizer, directory, max_length);
 }
 
 }  // namespace cloze

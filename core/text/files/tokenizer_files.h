@@ -23,6 +23,11 @@ namespace cloze {
 // tokens or 128 MB of them.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase);
 
+// Returns the tokenizer of the first of `folders` that has one; kNoInput if none has. Other errors
+// of LoadTokenizer and CheckVocab.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFirstTokenizer(
+    absl::Span<const std::string> folders, bool lowercase, int64_t vocab);
+
 // Returns kMismatch if the tokenizer of `folder` has more tokens than a model's vocabulary.
 absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, int64_t vocab);
 
@@ -39,8 +44,7 @@ absl::StatusOr<TokenizerData> NewUnigram(
 absl::Status SaveTokenizer(
     const Tokenizer& tokenizer, const std::string& directory, int64_t max_length);
 
-// Saves the tokenizer of the first of `folders` that has one; does nothing if none has. Errors of
-// LoadTokenizer but kNoInput, of CheckVocab and of SaveTokenizer.
+// Saves LoadFirstTokenizer(folders); does nothing if no folder has a tokenizer.
 absl::Status CopyTokenizer(absl::Span<const std::string> folders, const std::string& directory,
     int64_t vocab, int64_t max_length);
 

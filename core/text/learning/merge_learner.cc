@@ -101,8 +101,11 @@ class MergeLearner {
     if (options_.kind == SubwordKind::kByteBpe) {
       for (int b = 0; b < 256; ++b) alphabet_[ByteCharacter(static_cast<uint8_t>(b))] = {};
     } else {
+      const size_t usual = options_.max_alphabet > 0 ? options_.max_alphabet : 1000,
+                   most = options_.max_alphabet > 0 ? usual : std::max(usual, options_.size / 2ul);
       for (const char32_t c : MostFrequent(counts)) {
-        if (static_cast<int64_t>(alphabet_.size()) < options_.max_alphabet) alphabet_[c] = {};
+        const size_t size = alphabet_.size();
+        if (size < usual || (size < most && counts[c] >= options_.min_count)) alphabet_[c] = {};
       }
     }
     for (auto& [c, ids] : alphabet_) ids.first = IdOf("", c);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kBatchBytes = 16 << 20;
 constexpr int64_t kMaxWordChars = 100;
-constexpr int64_t kMaxRawWord = 4096;  // bytes; longer words are dropped without normalising them
+constexpr size_t kMaxRawWord = 4096;  // bytes; longer words are dropped or, for Unigram, cut
 
 // The differences between the kinds of vocabularies.
 struct Recipe {
@@ -165,10 +165,18 @@ class WordCounter {
       const absl::string_view line =
           lines.substr(0, std::min(lines.find('\n'), lines.size() - 1) + 1);
       recipe_.text.pre_tokenizer->Split(line, Place::kStart, [&](size_t begin, size_t end, bool) {
-        if (end - begin > kMaxRawWord) {
+        absl::string_view word = line.substr(begin, end - begin);
+        // Unigram cuts words at white space only, and whole texts may have none.
+        while (recipe_.data.kind == SubwordKind::kUnigram && word.size() > kMaxRawWord) {
+          size_t part = kMaxRawWord;
+          while (part > kMaxRawWord - 4 && (word[part] & 0xC0) == 0x80) --part;
+          counts->Add(word.substr(0, part), 1);
+          word.remove_prefix(part);
+        }
+        if (word.size() > kMaxRawWord) {
           ++*dropped;
         } else {
-          counts->Add(line.substr(begin, end - begin), 1);
+          counts->Add(word, 1);
         }
       });
       lines.remove_prefix(line.size());

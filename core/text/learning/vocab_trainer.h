@@ -16,9 +16,11 @@ namespace cloze {
 
 struct VocabOptions {
   SubwordKind kind = SubwordKind::kWordPiece;
-  int32_t size = 8192;                      // tokens, special ones included
-  int64_t min_count = 2;                    // rarer pairs are not merged, rarer pieces not tried
-  int32_t max_alphabet = 1000;              // WordPiece: characters kept; rarer ones become <unk>
+  int32_t size = 8192;    // tokens, special ones included
+  int64_t min_count = 2;  // rarer pairs are not merged, rarer pieces not tried
+  // WordPiece: characters kept; rarer ones become <unk>. 0: the 1000 most frequent, and in large
+  // vocabularies up to size / 2 that occur min_count times.
+  int32_t max_alphabet = 0;
   int64_t memory_limit = int64_t{2} << 30;  // bytes for word counts; rare words are dropped to fit
   NormalizerOptions normalizer;             // WordPiece; Unigram: lowercase and strip_accents
 };

@@ -39,7 +39,7 @@ class NormalFormStep final : public TextStep {
   void Apply(NormalText* text) const override;
 
  private:
-  // Appends the decomposition of a code point in canonical order.
+  // Appends the decomposition of a code point.
   void Decompose(char32_t c, std::vector<Change>* all) const;
 
   const bool compat_, composes_;
@@ -59,12 +59,17 @@ void NormalFormStep::Decompose(char32_t c, std::vector<Change>* all) const {
   for (utf8proc_ssize_t i = 0; i < size; ++i) {
     const auto part = static_cast<char32_t>(parts[i]);
     all->push_back({part, i > 0, CombiningClass(part)});
-    const int combining = all->back().combining;
-    if (combining == 0) continue;
-    // Insertion into the marks after the last starter, which are sorted.
-    size_t to = all->size() - 1;
-    while (to > 0 && (*all)[to - 1].combining > combining) --to;
-    std::rotate(all->begin() + to, all->end() - 1, all->end());
+  }
+}
+
+// Sorts the marks after each starter by their classes.
+void OrderMarks(std::vector<Change>* all) {
+  const auto starts = [](const Change& c) { return c.combining == 0; };
+  for (auto begin = all->begin(); begin != all->end();) {
+    const auto end = std::find_if(begin, all->end(), starts);
+    std::stable_sort(
+        begin, end, [](const Change& a, const Change& b) { return a.combining < b.combining; });
+    begin = std::find_if_not(end, all->end(), starts);
   }
 }
 
@@ -107,6 +112,7 @@ void NormalFormStep::Apply(NormalText* text) const {
     }
     for (; at < old.size() && (c = CodePointAt(old, at)).value >= stable_; at += c.size)
       Decompose(c.value, &all);
+    OrderMarks(&all);
     if (composes_) ComposeAll(&all);
     for (const Change& change : all) edit.Put(change.value, change.change);
     before = at;

@@ -48,8 +48,8 @@ class TextEdit {
   void Replace(size_t bytes, absl::string_view with);
   // Replaces the next `bytes` bytes by `with`, all of which has the source of the last code point.
   void ReplaceWhole(size_t bytes, absl::string_view with);
-  // Puts a code point. change 0: it replaces the next one; negative: drops -change more after that;
-  // 1: inserts it.
+  // Writes `c`. change > 0: inserts it and consumes nothing. change <= 0: replaces the next
+  // 1 - change code points of the old text.
   void Put(char32_t c, int change);
 
  private:

@@ -181,7 +181,8 @@ absl::StatusOr<TokenIds> CheckTokens(const TokenOrigin& origin, TokenizerData* d
   }
   RETURN_IF_ERROR(FindSpecials(origin.file, ids, &data->names));
   if (data->templates.single.empty()) {
-    const auto make = data->kind == SubwordKind::kWordPiece ? BertTemplates : RobertaTemplates;
+    const auto usual = data->kind == SubwordKind::kWordPiece ? BertTemplates : RobertaTemplates;
+    const auto make = data->make_templates != nullptr ? data->make_templates : usual;
     const SpecialNames& names = data->names;
     data->templates = names.cls == kEndOfText ? BareTemplates() : make(names.cls, names.sep);
   }

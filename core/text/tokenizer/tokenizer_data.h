@@ -71,8 +71,10 @@ struct TokenizerData {
   std::vector<int32_t> normalized = {};  // of `added`: found after the text is normalised
 
   TextSteps steps = {};      // normalise whole texts; none for WordPiece
-  Templates templates = {};  // empty: BERT's for WordPiece, RoBERTa's for byte-level BPE
-  bool one_type = false;     // both texts of a pair have token type 0
+  Templates templates = {};  // empty: from make_templates
+  // Null: BERT's for WordPiece, else RoBERTa's, or GPT-2's if the class token is kEndOfText.
+  Templates (*make_templates)(const std::string& cls, const std::string& sep) = nullptr;
+  bool one_type = false;  // both texts of a pair have token type 0
   // The original tokenizer.json, and its rules that determine ids, kept when our writer cannot
   // reproduce the file; else empty.
   std::string json = "", rules = "";

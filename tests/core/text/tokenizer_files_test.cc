@@ -89,6 +89,26 @@ TEST_F(Files, LoneVocabFollowsTheFlag) {
   EXPECT_EQ((*folder)->special().mask, 5);
 }
 
+TEST_F(Files, NamesComeFromTheSpecialTokensMapToo) {
+  Write("vocab.txt", "<<pad>>\n<<unk>>\n<<cls>>\n<<sep>>\n<<mask>>\nhello\n");
+  ExpectError(directory_, Exit::kData, "no unknown token");
+  Write("special_tokens_map.json", R"({"unk_token": "<<unk>>", "pad_token": "<<pad>>",
+      "cls_token": {"content": "<<cls>>"}, "sep_token": "<<sep>>", "mask_token": "<<mask>>"})");
+  const auto tokenizer = LoadTokenizer(directory_, true);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ((*tokenizer)->Encode("hello").ids, (std::vector<int32_t>{2, 5, 3}));
+}
+
+// Without a class in tokenizer_config.json, config.json tells which special tokens stand in pairs.
+TEST_F(Files, PairsFollowTheFamily) {
+  Write("vocab.txt", kVocab);
+  EXPECT_EQ((*LoadTokenizer(directory_, true))->EncodePair("hello", "hello").ids.size(), 5);
+  Write("config.json", R"({"model_type": "mpnet"})");
+  EXPECT_EQ((*LoadTokenizer(directory_, true))->EncodePair("hello", "hello").ids.size(), 6);
+  Write("config.json", R"({"model_type": "gpt2"})");
+  EXPECT_EQ((*LoadTokenizer(directory_, true))->EncodePair("hello", "hello").ids.size(), 2);
+}
+
 TEST_F(Files, VocabErrorsNameTheLine) {
   ExpectError(JoinPath(directory_, "none"), Exit::kNoInput, "none");
   ExpectError(directory_, Exit::kNoInput, "no tokenizer: expected tokenizer.json, vocab.txt");

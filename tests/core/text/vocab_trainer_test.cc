@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/base/threads.h"
 #include "tests/test_folder.h"
 
@@ -115,6 +116,31 @@ TEST_F(VocabTrainer, KeepsTheMostFrequentCharacters) {
   options.min_count = 100;
   EXPECT_EQ(Train("aaa bb c d\n", options).data.tokens,
       (Tokens{"<pad>", "<unk>", "<class>", "<sep>", "<mask>", "a", "b", "##a", "##b"}));
+}
+
+TEST_F(VocabTrainer, LargeVocabulariesKeepMoreCharacters) {
+  std::string text;
+  for (int i = 0; i < 1500; ++i) {
+    std::string c;
+    AppendUtf8(0x4E00 + i, &c);
+    text += c + " " + c + "\n";
+  }
+  VocabOptions options;
+  options.size = 4000;
+  EXPECT_EQ(Train(text, options).data.tokens.size(), 5 + 1500);
+  options.size = 1600;
+  EXPECT_EQ(Train(text, options).data.tokens.size(), 5 + 1000);
+}
+
+TEST_F(VocabTrainer, UnigramLearnsFromTextsWithoutBlanks) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i) AppendUtf8(0x4E00 + i % 7, &text);
+  VocabOptions options;
+  options.kind = SubwordKind::kUnigram;
+  options.size = 40;
+  const VocabResult result = Train(text + "\n", options);
+  EXPECT_EQ(result.dropped_words, 0);
+  EXPECT_GT(result.data.tokens.size(), 12);
 }
 
 TEST_F(VocabTrainer, LongWordsAndBadBytes) {
