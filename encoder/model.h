@@ -15,13 +15,14 @@
 
 namespace cloze {
 
-// Returns the description of a new encoder, without vocab, head and labels; pad_id is 0. Where
-// `hidden` is set and the preset's heads or intermediate are not, they follow from it (heads of 64,
-// 4 x hidden). kSpec when `hidden` is not divisible by `heads` or a size of a CUSTOM preset is
-// missing.
+// Returns the description of a new encoder, without vocab, head and labels; pad_id is 0. Sizes that
+// are not set come from FillSizes. kSpec when `hidden` is not divisible by `heads` or a size of a
+// CUSTOM preset is missing.
 absl::StatusOr<ModelConfig> ConfigFromSpec(const EncoderSpec& spec);
 
-// Returns kSpec if the model lacks parts that `spec` names.
+// Returns kSpec if `spec` names layers that the model lacks or a LoRA that it cannot have
+// (encoder-decoders; dropout on rows above kMaxDropoutRow), or if ELECTRA's pretraining is asked of
+// a family without a discriminator.
 absl::Status CheckTrainable(const TrainableSpec& spec, const ModelConfig& config);
 
 // Returns the generator of ELECTRA's pretraining for a discriminator: its layers and embeddings,
@@ -95,7 +96,9 @@ class Model {
   // Returns the parameter that an adapter uses instead of `id`.
   ParamId Replaced(int adapter, ParamId id) const { return replaced_[adapter][id]; }
 
-  // Creates a pass over `batch`, which must outlive it. adapter -1: the base alone.
+  // Creates a pass over `batch`, which must outlive it. `adapter`: number of the
+  // adapter whose parameters are used (0: the only one; ignored without adapters); -1: the base
+  // alone.
   Pass NewPass(const Batch& batch, DType compute, bool training = false, uint64_t seed = 0,
       int adapter = 0) {
     const bool several = adapter >= 0 && !replaced_.empty();

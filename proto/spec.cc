@@ -18,12 +18,11 @@ namespace {
 
 namespace pb = ::google::protobuf;
 
-constexpr int64_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 32, kMaxCorrections = 100;
 
 absl::Status TooLarge(const std::string& path, int64_t size) {
   return Error(Exit::kSpec, QuotePath(path), ": ", size, " bytes: expected a spec of at most ",
-      kMaxBytes, " bytes");
+      kMaxSpecBytes, " bytes");
 }
 
 // Records the place of each field of `message` in `where`.
@@ -133,7 +132,7 @@ bool ParseText(const std::string& text, FirstError* error, pb::TextFormat::Parse
 }  // namespace
 
 absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& path) {
-  if (text.size() > kMaxBytes) return TooLarge(path, text.size());
+  if (text.size() > kMaxSpecBytes) return TooLarge(path, text.size());
   if (const absl::string_view other = OtherFormat(text); !other.empty()) {
     return Error(Exit::kSpec, QuotePath(path), ": is ", other,
         ": expected a text file (convert or unpack it first)");
@@ -159,8 +158,8 @@ absl::StatusOr<LoadedSpec> ParseSpec(absl::string_view text, const std::string& 
 
 absl::StatusOr<LoadedSpec> LoadSpec(const std::string& path) {
   ASSIGN_OR_RETURN(const int64_t size, FileSize(path));
-  if (size > kMaxBytes) return TooLarge(path, size);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
+  if (size > kMaxSpecBytes) return TooLarge(path, size);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxSpecBytes));
   return ParseSpec(text, path);
 }
 
@@ -183,7 +182,12 @@ absl::StatusOr<LoadedSpec> LoadVerifiedSpec(
   ASSIGN_OR_RETURN(LoadedSpec loaded, LoadSpec(path));
   for (const std::string& assignment : overrides)
     RETURN_IF_ERROR(ApplyOverride(&loaded, assignment));
+  const float left_out = loaded.spec.train().leave_out();
   HoldOut(&loaded.spec);
+  if (left_out > 0 && loaded.spec.train().leave_out() != left_out)
+    return SpecError(loaded, "train.leave_out",
+        absl::StrCat(left_out, " differs from validation.share, ", loaded.spec.validation().share(),
+            ", which sets it: expected one of them (other shares cannot be left out beside it)"));
   RETURN_IF_ERROR(VerifySpec(loaded));
   return loaded;
 }

@@ -16,6 +16,8 @@
 
 namespace cloze {
 
+inline constexpr int64_t kMaxSpecBytes = 1 << 20;
+
 // A spec, and the source of each of its fields.
 struct LoadedSpec {
   TaskSpec spec;
@@ -24,8 +26,8 @@ struct LoadedSpec {
   std::map<std::string, std::string> where;
 };
 
-// Reads a text-format file of at most 1 MiB. kNoInput if it cannot be read, else kSpec with the
-// first error: syntax, unknown names, repeated fields, octal numbers, nesting deeper than 32.
+// Reads a text-format file of at most kMaxSpecBytes. kNoInput if it cannot be read, else kSpec with
+// the first error: syntax, unknown names, repeated fields, octal numbers, nesting deeper than 32.
 // Does not check ranges.
 absl::StatusOr<LoadedSpec> LoadSpec(const std::string& path);
 

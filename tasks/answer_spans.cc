@@ -47,7 +47,7 @@ EncodedQuestion EncodeQuestion(const Tokenizer& tokenizer, const QuestionAnsweri
     window.second = static_cast<int32_t>(second_type ? encoded.prefix : window.ids.size());
     window.continues = first > 0;
     encoded.first.push_back(first);
-    for (const int32_t id : window.ids) encoded.stats.text_tokens += !tokenizer.is_special(id);
+    encoded.stats.text_tokens += CountTextTokens(tokenizer, window.ids);
     encoded.stats.unknown_tokens +=
         std::count(window.ids.begin(), window.ids.end(), tokenizer.special().unk);
     if (end == count) break;

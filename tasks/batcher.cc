@@ -51,7 +51,7 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
     if (spec_.examples() == 0 && count > 0 && step.tokens + length > most_tokens) break;
     for (uint64_t i = 0; i < sequences.size(); ++i) {
       const uint64_t number = next + (i << kPieceShift);
-      task_.Draw(number, done, &sequences[i]);
+      task_.PrepareExample(number, done, &sequences[i]);
       const int64_t tokens = sequences[i].ids.size();
       if (step.micro.empty() || step.micro.back().tokens() + tokens > spec_.micro_tokens())
         step.micro.emplace_back();

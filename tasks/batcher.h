@@ -35,7 +35,7 @@ class Batcher {
   // Returns the mean number of optimizer steps per pass over the store, over the whole run.
   double StepsPerEpoch() const;
 
-  // Returns the mean size of the batches after `done`, in batches of the size at `done`.
+  // Returns the mean batch size over the rest of the run, relative to the batch size at `done`.
   double LaterBatches(double done) const;
 
  private:

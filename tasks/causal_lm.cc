@@ -36,7 +36,7 @@ class CausalLm : public Task {
         });
   }
 
-  void Draw(uint64_t, double, Example* example) const override {
+  void PrepareExample(uint64_t, double, Example* example) const override {
     example->rows.clear();
     for (size_t i = 1; i < example->ids.size(); ++i)
       example->rows.push_back(static_cast<int32_t>(i - 1));

@@ -71,7 +71,7 @@ class MaskedLm : public Task {
     const auto longest = static_cast<int64_t>(from + (to - from) * done / spec_.warmup_share());
     return SplitSequence(example, longest / kMultiple * kMultiple, spec_.append_sep());
   }
-  void Draw(uint64_t number, double done, Example* example) const override {
+  void PrepareExample(uint64_t number, double done, Example* example) const override {
     masker_->Apply(number, done, example);
   }
   absl::StatusOr<double> ChanceLoss(const ExampleStore& train) const override {

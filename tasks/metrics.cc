@@ -52,8 +52,9 @@ void CountSpans(const std::vector<TagSpan>& labels, const std::vector<TagSpan>& 
 std::optional<SpanTags> TagsOf(
     std::vector<std::string> labels, const std::vector<std::string>& unseen) {
   if (!IsBio(labels)) return std::nullopt;
+  const size_t known = labels.size();
   for (const std::string& label : unseen) labels.push_back(IsBioTag(label) ? label : "O");
-  return SpanTags(labels);
+  return SpanTags(labels, known);
 }
 
 absl::Status UnknownMetric(const std::string& name, const std::vector<std::string>& names) {

@@ -158,7 +158,7 @@ class QuestionAnswering : public Task {
   }
 
   // The store has the rows of start and end; a batch has all rows of its sequences.
-  void Draw(uint64_t, double, Example* example) const override {
+  void PrepareExample(uint64_t, double, Example* example) const override {
     const int32_t start = example->rows[0], end = example->rows[1];
     SetAllRows(example);
     example->labels.assign(example->rows.size(), 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/text.h"
 #include "core/text/unicode/unicode.h"
@@ -175,6 +176,11 @@ absl::StatusOr<Example> EncodeRecord(
   example = ExampleOf(std::move(encoding), input.longest, &dropped);
   cut->Add(dropped, 1, input.longest);
   return example;
+}
+
+int64_t CountTextTokens(const Tokenizer& tokenizer, absl::Span<const int32_t> ids) {
+  return absl::c_count_if(
+      ids, [&](int32_t id) { return id == tokenizer.special().unk || !tokenizer.is_special(id); });
 }
 
 OrderedJson InputMembers(const Record& record) {

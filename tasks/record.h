@@ -55,6 +55,9 @@ struct CutCounts {
 // that are too many or none; the tokenizer's error for a text without a tokenizer.
 absl::StatusOr<Example> EncodeRecord(const Record& record, const ModelInput& input, CutCounts* cut);
 
+// Returns the number of `ids` that stand for text: unknown tokens and those that are not special.
+int64_t CountTextTokens(const Tokenizer& tokenizer, absl::Span<const int32_t> ids);
+
 // Returns the members of an answer that repeat the input.
 OrderedJson InputMembers(const Record& record);
 

@@ -364,7 +364,7 @@ OrderedJson SequenceClassification::Answer(const Decision& how, std::vector<floa
 absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
     const Record& record, const ModelInput& input, CutCounts* cut) const {
   const bool pair = record.kind == Record::Kind::kPair;
-  if (!pair && record.kind != Record::Kind::kText) {
+  if (record.kind == Record::Kind::kIds) {
     ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, cut));
     example.rows = {0};
     return std::vector<Example>{std::move(example)};
@@ -378,8 +378,10 @@ absl::StatusOr<std::vector<Example>> SequenceClassification::Encode(
   if (singles_ && pair)
     return Error(Exit::kData, "a pair of texts; this model was trained on single ones");
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, input.tokenizer);
-  EncodedText text = SequencesOfText(*tokenizer, record.text, pair ? &record.text_pair : nullptr,
-      spec_.max_tokens(), spec_.long_texts());
+  const bool words = record.kind == Record::Kind::kWords;
+  EncodedText text =
+      SequencesOfText(*tokenizer, words ? absl::StrJoin(record.words, " ") : record.text,
+          pair ? &record.text_pair : nullptr, spec_.max_tokens(), spec_.long_texts());
   cut->Add(text.stats.cut_tokens, text.windows.size(), spec_.max_tokens());
   return std::move(text.windows);
 }

@@ -28,8 +28,10 @@ class TargetEvaluation : public Evaluation {
       CLOZE_CHECK(!left.empty() && left.size() > static_cast<size_t>(left[0]));
       const auto generated = left.subspan(1, left[0]);
       left.remove_prefix(1 + generated.size());
-      right_ += generated == absl::MakeConstSpan(example.labels);
       const std::string& reference = references_[texts_++];
+      // The labels end with the end token, unless max_target_tokens has cut the reference.
+      const bool whole = example.labels.size() > tokenizer_->Encode(reference, false).ids.size();
+      right_ += whole && generated == absl::MakeConstSpan(example.labels);
       const std::string text = tokenizer_->Decode(generated);
       bleu_.Add(text, reference);
       chrf_.Add(text, reference);
@@ -112,7 +114,7 @@ class SequenceToSequence : public Task {
   }
 
   // Stored sequences include the end of the target, which is only a label.
-  void Draw(uint64_t, double, Example* example) const override {
+  void PrepareExample(uint64_t, double, Example* example) const override {
     example->labels.assign(example->ids.begin() + example->second + 1, example->ids.end());
     example->ids.pop_back();
     example->rows.clear();
@@ -178,8 +180,8 @@ EncodedText SequenceToSequence::SequenceOf(
   Encoding source = tokenizer.Encode(item.text), target = tokenizer.Encode(item.text_pair);
   EncodedText text;
   DataStats& stats = text.stats;
-  for (const int32_t id : source.ids) stats.text_tokens += !tokenizer.is_special(id);
-  for (const int32_t id : target.ids) stats.text_tokens += !tokenizer.is_special(id);
+  stats.text_tokens =
+      CountTextTokens(tokenizer, source.ids) + CountTextTokens(tokenizer, target.ids);
   stats.empty_documents = stats.text_tokens == 0;
   const int64_t most = spec_.max_target_tokens();
   const bool starts = !target.ids.empty() && target.ids[0] == start_;

@@ -21,7 +21,9 @@ class SquadReader {
       : path_(path), data_(data), split_(SplitShare(data)), out_(out) {}
 
   absl::Status Read() {
-    ASSIGN_OR_RETURN(const std::string text, ReadInput(path_, kMaxFileBytes));
+    ASSIGN_OR_RETURN(const std::string bytes, ReadInput(path_, kMaxFileBytes));
+    std::string text;
+    TextDecoder(CharsetOf(data_)).Append(bytes, /*end=*/true, &text);
     ASSIGN_OR_RETURN(const Json file, ParseJson(text, path_));
     return ForEach(file, "data", "", [&](const Json& article, const std::string& in) {
       return ForEach(article, "paragraphs", in, [&](const Json& paragraph, const std::string& at) {

@@ -40,7 +40,7 @@ bool IsBio(absl::Span<const std::string> labels) {
          std::any_of(labels.begin(), labels.end(), opens);
 }
 
-SpanTags::SpanTags(absl::Span<const std::string> labels) {
+SpanTags::SpanTags(absl::Span<const std::string> labels, size_t known) {
   CLOZE_CHECK(IsBio(labels));
   std::set<std::string> types;
   for (const std::string& label : labels) {
@@ -54,7 +54,7 @@ SpanTags::SpanTags(absl::Span<const std::string> labels) {
     tag.prefix = label[0] == 'L' ? 'E' : label[0] == 'U' ? 'S' : label[0];
     if (tag.prefix != 'O')
       tag.type = std::lower_bound(types_.begin(), types_.end(), TypeOf(label)) - types_.begin();
-    closed_ = closed_ || tag.prefix == 'E' || tag.prefix == 'S';
+    closed_ = closed_ || (tags_.size() <= known && (tag.prefix == 'E' || tag.prefix == 'S'));
     if (tag.prefix == 'B') opened_[tag.type] = true;
     if (tag.prefix == 'E') ended_[tag.type] = true;
   }

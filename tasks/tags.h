@@ -28,8 +28,8 @@ bool IsBio(absl::Span<const std::string> labels);
 // thread-safe.
 class SpanTags {
  public:
-  // Requires IsBio(labels).
-  explicit SpanTags(absl::Span<const std::string> labels);
+  // Requires IsBio(labels). The first `known` labels decide if ends are marked.
+  explicit SpanTags(absl::Span<const std::string> labels, size_t known = SIZE_MAX);
 
   // Lenient, like the default of conlleval and seqeval: a span also starts at an I or E after O,
   // and where the type changes.

@@ -1,5 +1,6 @@
 // A task: what a model learns and how it answers. Each task is one file that implements this
-// interface; the code around it (training, evaluation, inference) depends on no particular task.
+// interface. The code around it (training, evaluation, inference) depends on no particular task,
+// except for encoder-decoders and for ELECTRA's generator (tasks/replaced_tokens.h).
 #ifndef CLOZE_TASKS_TASK_H_
 #define CLOZE_TASKS_TASK_H_
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/json.h"
 #include "encoder/model.h"
@@ -202,7 +204,7 @@ class Task : public TaskData {
   // Sets rows and labels of example `number` if the store does not hold them in their final form,
   // for example because they are drawn anew each time. `done` is the share of the run that is done
   // (1 in evaluations). A pure function.
-  virtual void Draw(uint64_t /*number*/, double /*done*/, Example*) const {}
+  virtual void PrepareExample(uint64_t /*number*/, double /*done*/, Example*) const {}
   // True if the hidden state of a target is the mean of several rows (Batch::averages).
   virtual bool averages() const { return false; }
   // Returns the summed loss of `logits`, which belong to the batch's targets from `first` on; with
@@ -261,6 +263,8 @@ class Task : public TaskData {
     weights_.assign(spec.class_weights().begin(), spec.class_weights().end());
     for (const std::string& weight : spec.label_weights())
       RETURN_IF_ERROR(SetLabelWeight(name_, weight, labels_, &weights_));
+    if (!weights_.empty() && absl::c_all_of(weights_, [](float w) { return w == 0; }))
+      return Error(Exit::kSpec, name_, ".label_weights: all are 0: expected one above 0");
     return spec.balance_classes() ? BalanceLabels(train, labels_, &weights_, notes)
                                   : absl::OkStatus();
   }
@@ -281,10 +285,11 @@ LossSum HeadLoss(const Task& task, const Head& head, const Pass& pass, ConstMat 
 
 // The task of a spec, which must have one.
 std::unique_ptr<Task> MakeTask(const TaskSpec& spec);
-// The task of a head with the defaults of its spec; null for a model without a head.
+// The task of a head with the defaults of its spec; null for a model without a head, and for
+// ELECTRA's discriminator.
 std::unique_ptr<Task> MakeTask(HeadKind head);
-// The task of a model folder, with sequences of at most `longest` tokens; null for a model without
-// a head. kData, with the member's name, for what the task cannot use in config.json.
+// The task of a model folder, with sequences of at most `longest` tokens; null as above. kData,
+// with the member's name, for what the task cannot use in config.json.
 absl::StatusOr<std::unique_ptr<Task>> RestoreTask(
     const std::string& folder, const ModelConfig& config, int64_t longest);
 

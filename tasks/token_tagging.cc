@@ -258,10 +258,11 @@ class TokenTagging : public Task {
   absl::StatusOr<LabelledReader> OpenLabelled(const DataSpec& data) const override {
     ASSIGN_OR_RETURN(TaggedReader opened, TaggedReader::Open(data, Labels::kRequired));
     const auto reader = std::make_shared<TaggedReader>(std::move(opened));
-    return [reader](LabelledRecord* item) -> absl::StatusOr<bool> {
+    return [reader, iob1 = iob1_](LabelledRecord* item) -> absl::StatusOr<bool> {
       TaggedSentence sentence;
       ASSIGN_OR_RETURN(const bool more, reader->Next(&sentence));
       if (!more) return false;
+      if (iob1) Iob1ToIob2(&sentence.tags);
       item->answer = {{"words", sentence.words}, {"true_tags", sentence.tags}};
       item->record.kind = Record::Kind::kWords;
       item->record.words = std::move(sentence.words);
@@ -283,6 +284,7 @@ class TokenTagging : public Task {
       ASSIGN_OR_RETURN(tags, FindTags(data, ids, iob2, options));
     }
     if (evaluates) {
+      iob1_ = tags.iob1;
       unseen_ = tags.unseen;
       all.insert(all.end(), unseen_.begin(), unseen_.end());
       ASSIGN_OR_RETURN(ids, LabelIds::Create(all));
@@ -312,7 +314,7 @@ class TokenTagging : public Task {
   }
 
   // Sets the pieces that decide.
-  void Draw(uint64_t, double, Example* example) const override {
+  void PrepareExample(uint64_t, double, Example* example) const override {
     example->averages = averages();
     if (spec_.pieces() != TokenTaggingSpec::LAST) return;
     for (size_t i = 0; i < example->rows.size(); ++i) example->rows[i] += example->further[i];
@@ -346,6 +348,7 @@ class TokenTagging : public Task {
  private:
   TokenTaggingSpec spec_;
   std::vector<std::string> unseen_;  // labels of the evaluation data that the model does not have
+  bool iob1_ = false;                // its tags are IOB1, and read as IOB2
 };
 
 absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
@@ -363,7 +366,7 @@ absl::StatusOr<std::vector<Example>> TokenTagging::Encode(
                                          : record.words;
   EncodedText sequences = CutIntoWindows(*tokenizer, words, {}, spec_.max_tokens(), Overlap::kHalf);
   cut->words += sequences.stats.truncated;
-  for (Example& window : sequences.windows) Draw(0, 1, &window);
+  for (Example& window : sequences.windows) PrepareExample(0, 1, &window);
   return std::move(sequences.windows);
 }
 

@@ -178,6 +178,11 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder) {
       QuotePath(folder));
 }
 
+absl::StatusOr<std::string> BaseFolder(const std::string& folder, const std::string& given) {
+  if (!IsAdapter(folder)) return folder;
+  return given.empty() ? BaseOf(folder) : given;
+}
+
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config) {
   ParamHashes hashes;
   std::vector<std::pair<const Param*, uint64_t*>> work;

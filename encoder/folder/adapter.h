@@ -31,6 +31,9 @@ absl::StatusOr<AdapterConfig> ReadAdapterConfig(const std::string& folder);
 // kNoInput if it does not exist or has an absolute name.
 absl::StatusOr<std::string> BaseOf(const std::string& folder);
 
+// Returns `given` or, if it is empty, BaseOf(folder); `folder` itself if it holds no adapter.
+absl::StatusOr<std::string> BaseFolder(const std::string& folder, const std::string& given = "");
+
 // Hashes of the parameters of an encoder, by name.
 using ParamHashes = std::map<std::string, uint64_t>;
 ParamHashes HashParams(const ParamStore& store, const ModelConfig& config);

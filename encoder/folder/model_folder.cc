@@ -220,7 +220,13 @@ absl::StatusOr<ModelConfig> WithGenerationConfig(
   ASSIGN_OR_RETURN(Json all, ParseJson(json, path));
   for (const char* key : {"decoder_start_token_id", "eos_token_id", "forced_bos_token_id",
            "forced_eos_token_id", "bad_words_ids"}) {
-    if (own.contains(key)) all[key] = own[key];
+    if (!own.contains(key)) continue;
+    const Json& value = own[key];
+    const bool ends = absl::string_view(key) == "eos_token_id" && value.is_array();
+    if (ends && value.size() != 1)
+      return Error(Exit::kMismatch, QuotePath(path), ": eos_token_id: ", value.size(),
+          " end tokens: expected one (not supported)");
+    all[key] = ends ? value[0] : value;
   }
   return ParseConfig(ToJsonText(all), path);
 }

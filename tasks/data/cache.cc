@@ -14,7 +14,8 @@
 namespace cloze {
 namespace {
 
-// Adds what decides about the examples that are read: how, and the content of the files.
+// Adds everything that determines which examples are read: the reading options, and the content of
+// the files.
 absl::Status AddData(const DataSpec& data, const std::vector<DataFile>& files,
     const BuildOptions& options, Hasher* key) {
   key->AddNumber(data.documents());
@@ -51,8 +52,8 @@ absl::StatusOr<ExampleStore> OpenSound(
   return store;
 }
 
-// Tells without reading them that the files of a spec and the store made of them are those of
-// before. Kept beside the store.
+// Shows, without reading them, that the data files and their store are unchanged since the last
+// start. Kept beside the store.
 struct Stamp {
   std::string path;     // of the file that holds it; one for a spec, a task and a tokenizer
   std::string sources;  // hash of what stat says of the files

@@ -59,6 +59,9 @@ absl::Status Expand(
     paths->push_back(path);
     return absl::OkStatus();
   }
+  if (absl::StrContains(path, "**"))
+    return Error(Exit::kNoInput, QuotePath(path),
+        ": ** does not stand for folders of any depth: expected one * for each, as in */*.csv");
   glob_t found = {};
   const int failed = ::glob(path.c_str(), 0, nullptr, &found);
   for (size_t i = 0; failed == 0 && i < found.gl_pathc; ++i) {
@@ -130,6 +133,7 @@ int ColumnNumber(absl::string_view name) {
 absl::StatusOr<bool> FileReader::NextLine(std::string* line) {
   ASSIGN_OR_RETURN(const bool more, lines_.Next(line));
   if (!lines_.continued()) return more;
+  while (lines_.continued()) RETURN_IF_ERROR(lines_.Next(line).status());
   return Fail(lines_.line_number(), "the line is longer than ", kRowBytes, " bytes");
 }
 
@@ -232,6 +236,13 @@ std::vector<std::string> DataReader::columns() const {
   return reader_ == nullptr ? columns_ : reader_->columns();
 }
 
+DataSpec AllExamples(DataSpec data) {
+  data.clear_share();
+  data.clear_leave_out();
+  data.clear_max_examples();
+  return data;
+}
+
 absl::StatusOr<bool> DataReader::Ready() { return reader_ == nullptr ? true : reader_->Ready(); }
 
 absl::StatusOr<std::unique_ptr<FileReader>> DataReader::OpenFile(Content content) const {
@@ -293,11 +304,7 @@ absl::StatusOr<bool> DataReader::Read(DocumentPiece* piece) {
 absl::Status DataReader::LearnSplit() {
   if (std::exchange(split_known_, true) || SplitShare(spec_) <= 0 || labels_ == Labels::kIgnored)
     return absl::OkStatus();
-  DataSpec all = spec_;
-  for (auto clear :
-      {&DataSpec::clear_share, &DataSpec::clear_leave_out, &DataSpec::clear_max_examples})
-    (all.*clear)();
-  DataReader reader(all, files_, labels_, false);
+  DataReader reader(AllExamples(spec_), files_, labels_, false);
   TextExample text;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader.ReadRow(&text));
@@ -328,9 +335,9 @@ absl::StatusOr<bool> DataReader::ReadRow(TextExample* example) {
       FromFiles(Content::kTexts, [&](FileReader& reader) { return reader.NextRow(&row); });
   *example = {};
   example->line = row.line;  // also of a wrong row
+  example->cells = std::move(row.cells);
   if (!more.ok() || !*more) return more;
   example->list = std::move(row.list);
-  example->cells = std::move(row.cells);
   if (labels_ != Labels::kIgnored) {
     example->label = std::move(row.values.back());
     row.values.pop_back();

@@ -60,6 +60,9 @@ struct DataSample {
 absl::StatusOr<DataSample> SampleData(
     const DataSpec& data, const std::string& folder, int64_t most);
 
+// Returns `data` without share, leave_out and max_examples.
+DataSpec AllExamples(DataSpec data);
+
 // A part of a document. A document is the concatenation of its pieces, which are cut at white space
 // where there is any.
 struct DocumentPiece {
@@ -165,9 +168,10 @@ class ReaderOf : public DataReader {
       : DataReader(std::move(spec), std::move(files), labels, keep_lines) {}
 };
 
-// Documents of TEXT files, and the rows' text_field of TSV, CSV and JSONL files.
+// Documents of TEXT files, and the text_field of TSV, CSV, JSONL and FASTTEXT files.
 using DocumentReader = ReaderOf<DocumentPiece>;
-// At most max_examples texts of TSV, CSV and JSONL files; with ignored labels also of TEXT files.
+// At most max_examples texts of TSV, CSV, JSONL and FASTTEXT files. TEXT files are read as FASTTEXT
+// with labels, and as a text per line without.
 using TextReader = ReaderOf<TextExample>;
 // At most max_examples sentences, which have words, of CoNLL, CoNLL-U and JSONL files. With
 // keep_lines, other lines come as a sentence without words: all file_lines together are the files.

@@ -29,13 +29,13 @@ class TableReader : public FileReader {
     row->line = line_;
     if (!more.ok() || !*more) return more;
     if (names_.empty()) RETURN_IF_ERROR(FindFields());
+    if (wanted_.keep_lines) row->cells = row_;  // also of a wrong row
     if (row_.size() != names_.size()) {
       return Fail(line_, Counted(row_.size(), "column"), ": expected ", names_.size(),
           quoting_ ? "" : " (tab-separated, no quoting)");
     }
     row->values.clear();
     for (const size_t index : indexes_) row->values.push_back(row_[index]);
-    if (wanted_.keep_lines) row->cells = row_;
     return true;
   }
 
@@ -43,10 +43,10 @@ class TableReader : public FileReader {
   // Reads the next row that is not a blank line into row_.
   absl::StatusOr<bool> ReadColumns() {
     do {
-      ASSIGN_OR_RETURN(const bool more, NextLine(&text_));
-      if (!more) return false;
+      const absl::StatusOr<bool> more = NextLine(&text_);
+      line_ = lines_.line_number();
+      if (!more.ok() || !*more) return more;
     } while (text_.empty());
-    line_ = lines_.line_number();
     if (line_ == 1 && text_.find('\r') != std::string::npos &&
         text_.find('"') == std::string::npos) {
       return Fail(1,

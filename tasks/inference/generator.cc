@@ -66,13 +66,18 @@ Generator::Generator(Model& model, const ModelConfig& config, const Tokenizer* t
   if (options_.end_token < 0) options_.end_token = config.end_id;
 }
 
-std::string Generator::Continuation(absl::Span<const int32_t> ids, size_t prompt) const {
+std::string Generator::NewText(absl::Span<const int32_t> ids, size_t prompt) const {
   const Tokenizer& tokenizer = *tokenizer_;
-  if (ids.size() > prompt && ids.back() == options_.end_token) ids.remove_suffix(1);
   if (encodes()) ids.remove_prefix(prompt), prompt = 0;
   const size_t before = tokenizer.Decode(ids.subspan(0, prompt)).size();
   std::string text = tokenizer.Decode(ids);
   text.erase(0, std::min(before, text.size()));
+  return text;
+}
+
+std::string Generator::Continuation(absl::Span<const int32_t> ids, size_t prompt) const {
+  if (ids.size() > prompt && ids.back() == options_.end_token) ids.remove_suffix(1);
+  std::string text = NewText(ids, prompt);
   for (const std::string& stop : options_.stop) text.resize(std::min(text.size(), text.find(stop)));
   return text;
 }
@@ -84,8 +89,7 @@ bool Generator::Ends(const Hypothesis& hypothesis, size_t prompt) const {
       size - static_cast<int64_t>(prompt) == options_.max_new_tokens)
     return true;
   if (options_.stop.empty()) return false;
-  const Tokenizer& tokenizer = *tokenizer_;
-  const std::string text = tokenizer.Decode(absl::MakeSpan(ids).subspan(prompt));
+  const std::string text = NewText(ids, prompt);
   return std::any_of(options_.stop.begin(), options_.stop.end(),
       [&](const std::string& stop) { return text.find(stop) != std::string::npos; });
 }

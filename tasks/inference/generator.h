@@ -52,6 +52,8 @@ class Generator {
   // Returns the text after the first `prompt` of `ids`, up to the end token or a stop text.
   // Requires a tokenizer.
   std::string Continuation(absl::Span<const int32_t> ids, size_t prompt) const;
+  // Returns all of the text after the first `prompt` of `ids`.
+  std::string NewText(absl::Span<const int32_t> ids, size_t prompt) const;
 
  private:
   struct Running;

@@ -83,9 +83,13 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(Session& session, O
   const TaskOfAdapter& main = predictor->Of(kDefaultAdapter);
   RETURN_IF_ERROR(main.status);
   const std::string has = absl::StrCat(QuotePath(session.folder()), " has ");
-  if (main.task == nullptr)
+  if (main.task == nullptr) {
+    const bool discriminates = session.config(kDefaultAdapter).head == HeadKind::kReplacedTokens;
     return Error(Exit::kMismatch, has,
-        "no head: use `cloze encode`, neighbors, analogy or attention, or fine-tune it");
+        discriminates
+            ? "a head that finds replaced tokens and gives no answers: fine-tune the model"
+            : "no head: use `cloze encode`, neighbors, analogy or attention, or fine-tune it");
+  }
   if (main.task->command() != predictor->options_.command)
     return Error(Exit::kMismatch, has, "a head for ", main.task->name(), ": use `cloze ",
         main.task->command(), "`");
@@ -205,7 +209,7 @@ absl::StatusOr<MetricResults> Evaluate(
     if (const absl::Status read = store.Read(i, &example); !read.ok()) return run(read);
     texts += !example.continues;
     if (options.max_examples > 0 && texts > options.max_examples) break;
-    task.Draw(kHeldOut + i, /*done=*/1, &example);
+    task.PrepareExample(kHeldOut + i, /*done=*/1, &example);
     const int64_t tokens = example.ids.size();
     if (round.empty() || round.back().batch.tokens() + tokens > options.batch_tokens) {
       if (static_cast<int>(round.size()) == options.ranks->size()) RETURN_IF_ERROR(run({}));

@@ -87,7 +87,10 @@ absl::StatusOr<PairReader> PairReader::Open(
   data.set_text_field("good");
   data.set_text_pair_field("bad");
   data.set_label_field(group);
-  if (absl::c_linear_search(files, "-")) data.set_format(DataSpec::JSONL);
+  const auto has_format = [](const std::string& file) {
+    return FormatOfName(file).has_value() || IsDirectory(file);
+  };
+  if (!absl::c_all_of(files, has_format)) data.set_format(DataSpec::JSONL);
   ASSIGN_OR_RETURN(TextReader reader,
       TextReader::Open(data, group.empty() ? Labels::kIgnored : Labels::kRequired));
   return PairReader(std::move(reader));

@@ -55,15 +55,13 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
   auto session = std::unique_ptr<Session>(new Session());
   session->folder_ = folder;
   session->compute_ = compute;
-  std::string base = folder;
-  if (IsAdapter(folder)) {
-    ASSIGN_OR_RETURN(base, BaseOf(folder));
-    adapters.insert(adapters.begin(), {"", folder});
-  }
+  ASSIGN_OR_RETURN(const std::string base, BaseFolder(folder));
+  if (IsAdapter(folder)) adapters.insert(adapters.begin(), {"", folder});
   if (adapters.size() == 1 && adapters[0].name.empty()) {
+    session->folder_ = adapters[0].folder;
     ASSIGN_OR_RETURN(session->model_, LoadModel(base, adapters[0].folder));
   } else {
-    RETURN_IF_ERROR(session->LoadBeside(base, std::move(adapters), int8));
+    RETURN_IF_ERROR(session->LoadWithAdapters(base, std::move(adapters), int8));
   }
   if (Uses(int8, session->model_->config())) session->UseInt8();
   RETURN_IF_ERROR(session->LoadTokenizer(base));
@@ -71,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
 }
 
 // The base with all adapters beside it.
-absl::Status Session::LoadBeside(
+absl::Status Session::LoadWithAdapters(
     const std::string& base, std::vector<NamedAdapter> named, Int8 int8) {
   for (size_t i = 0; i < named.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -131,16 +129,11 @@ absl::Status Session::LoadBase(
 }
 
 absl::Status Session::LoadTokenizer(const std::string& base) {
-  tokenizer_ = cloze::LoadTokenizer(folder_, true);
-  if (ExitOf(tokenizer_.status()) == Exit::kNoInput && base != folder_)
-    tokenizer_ = cloze::LoadTokenizer(base, true);
-  if (ExitOf(tokenizer_.status()) == Exit::kNoInput) {
-    tokenizer_ =
-        Annotate(tokenizer_.status(), "expected a tokenizer, or token ids (--input-format ids)");
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(tokenizer_.status());
-  return CheckVocab(folder_, **tokenizer_, config().vocab);
+  tokenizer_ = LoadFirstTokenizer({folder_, base}, true, config().vocab);
+  if (ExitOf(tokenizer_.status()) != Exit::kNoInput) return tokenizer_.status();
+  tokenizer_ = Error(Exit::kNoInput, tokenizer_.status().message(),
+      "; without one, commands with --input-format take token ids (ids)");
+  return absl::OkStatus();
 }
 
 absl::Status NotFinite() {
@@ -154,11 +147,11 @@ absl::StatusOr<int> Session::AdapterNamed(const std::string& name) const {
     if (adapters_[i].name == name) return static_cast<int>(i);
     if (!adapters_[i].name.empty()) names.push_back(adapters_[i].name);
   }
-  const std::string known = names.empty() ? "none was given, as --adapter NAME=DIR"
+  const std::string known = names.empty() ? "no \"adapter\" (--adapter NAME=FOLDER names one)"
                                           : absl::StrCat("one of ", absl::StrJoin(names, ", "));
   if (!name.empty())
-    return Error(Exit::kData, "\"adapter\": unknown adapter ", Quote(name), DidYouMean(name, names),
-        "; ", known);
+    return Error(Exit::kData, "\"adapter\": unknown adapter ", Quote(name), ": expected ", known,
+        DidYouMean(name, names));
   if (!base_usable_)
     return Error(Exit::kData,
         "\"adapter\": none is named, and the base alone has no such head: expected ", known);

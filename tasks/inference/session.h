@@ -14,10 +14,12 @@
 
 namespace cloze {
 
+// Query::adapter: the adapter without a name or, if there is none, the base.
 inline constexpr int kDefaultAdapter = -2;
 
 // When a session computes in int8.
 enum class Int8 { kNever, kIfQuantized, kAlways };
+// True if a session of this model computes in int8.
 inline bool Uses(Int8 int8, const ModelConfig& config) {
   return int8 == Int8::kAlways || (int8 == Int8::kIfQuantized && config.int8);
 }
@@ -51,7 +53,8 @@ class Session {
 
   // Returns the tokenizer; an error for a folder without one, which takes only token ids.
   absl::StatusOr<const Tokenizer*> TokenizerOr() const;
-  // Returns the folder that was opened, or that of `adapter`.
+  // Returns the folder of the model: of its only adapter, if that has no name; or that of
+  // `adapter`.
   const std::string& folder() const { return folder_; }
   const std::string& folder(int adapter) const {
     return Resolve(adapter) < 0 ? folder_ : adapters_[Resolve(adapter)].folder;
@@ -100,7 +103,8 @@ class Session {
  private:
   Session() = default;
   int Resolve(int adapter) const { return adapter == kDefaultAdapter ? default_ : adapter; }
-  absl::Status LoadBeside(const std::string& base, std::vector<NamedAdapter> named, Int8 int8);
+  absl::Status LoadWithAdapters(
+      const std::string& base, std::vector<NamedAdapter> named, Int8 int8);
   absl::Status LoadBase(const std::string& base, const std::vector<Adapter>& adapters, Int8 int8);
   absl::Status LoadTokenizer(const std::string& base);
   absl::Status Check(absl::Span<const Query> queries, bool needs_rows) const;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cmath>
+
 #include "absl/algorithm/container.h"
 #include "core/base/file.h"
 #include "encoder/folder/adapter.h"
@@ -41,7 +43,9 @@ absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
 }
 
 absl::StatusOr<double> BestValue(const Trainer::Summary& run) {
-  if (!run.best.values.empty()) return run.best.Value(run.metric.name);
+  const absl::StatusOr<double> value =
+      run.best.values.empty() ? absl::NotFoundError("") : run.best.Value(run.metric.name);
+  if (value.ok() && std::isfinite(*value)) return value;
   return Error(Exit::kInternal, "evaluation.metric: ", run.metric.name,
       " was never a number in this run (choose another one, or lower optimizer.learning_rate)");
 }

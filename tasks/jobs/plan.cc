@@ -197,7 +197,7 @@ absl::StatusOr<Speed> MeasureSpeed(
     ASSIGN_OR_RETURN(const Batch batch, FirstBatch(spec, setup, tokens));
     const float scale = 1.0f / static_cast<float>(std::max<int64_t>(batch.rows.size(), 1));
     const auto pass = [&] {
-      TrainingPass(
+      PassOfMicroBatch(
           model, *setup.task, batch, {compute, spec.seed(), scale, spec.runtime().recompute()});
     };
     pass();  // generates kernels and touches memory

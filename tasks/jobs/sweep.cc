@@ -149,7 +149,7 @@ std::string SummaryText(const SweepSummary& summary) {
 // Puts the spec and the model of the best run into the directory.
 absl::Status Publish(const std::string& directory, const SweepSummary& summary) {
   const std::string run = JoinPath(directory, summary.runs[summary.best].folder);
-  ASSIGN_OR_RETURN(const std::string spec, ReadFile(JoinPath(run, kSpecName), 1 << 20));
+  ASSIGN_OR_RETURN(const std::string spec, ReadFile(JoinPath(run, kSpecName), kMaxSpecBytes));
   RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kSpecName), spec));
   return PublishRun(run, directory);
 }
@@ -173,6 +173,7 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
         "is empty, but the choice of the best run of a sweep needs it: expected "
         "validation.files or validation.share");
   }
+  for (const auto& [run, variant] : variants) RETURN_IF_ERROR(FirstWrongInput(variant));
   const std::string& directory = loaded.spec.output().directory();
   ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, true));
   RemoveLeftovers(directory);

@@ -29,16 +29,15 @@ absl::Status CheckNumbers(const std::string& path, int64_t* numbers) {
   return absl::OkStatus();
 }
 
-absl::Status CheckModel(const std::string& folder, std::string base, double* difference) {
-  const bool adapter = IsAdapter(folder);
-  if (adapter && base.empty()) {
-    ASSIGN_OR_RETURN(base, BaseOf(folder));
-  }
-  ASSIGN_OR_RETURN(const auto model, LoadModel(adapter ? base : folder, adapter ? folder : ""));
+absl::Status CheckModel(const std::string& folder, const std::string& given, double* difference) {
+  ASSIGN_OR_RETURN(const std::string base, BaseFolder(folder, given));
+  ASSIGN_OR_RETURN(const auto model, LoadModel(base, IsAdapter(folder) ? folder : ""));
   if (!PathExists(JoinPath(folder, kSamplesName))) return absl::OkStatus();
   ASSIGN_OR_RETURN(*difference, CheckSamples(*model, folder));
   return absl::OkStatus();
 }
+
+constexpr int64_t kMostBytes = 1 << 20;  // of a MANIFEST
 
 absl::Status Check(const std::string& base, Verdict* verdict) {
   const std::string& folder = verdict->folder;
@@ -94,7 +93,15 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given, const s
   for (const std::string& folder : folders) {
     Verdict verdict;
     verdict.folder = folder;
-    verdict.status = Check(base, &verdict);
+    for (int tries = 50; tries > 0; --tries) {  // a run that is training may replace the files
+      const auto before = ReadFile(JoinPath(folder, kManifestName), kMostBytes);
+      verdict.numbers = 0;
+      verdict.status = Check(base, &verdict);
+      const auto after = ReadFile(JoinPath(folder, kManifestName), kMostBytes);
+      if (verdict.status.ok() || !after.ok()) break;
+      if (before.ok() && *before == *after && !IsMarkedReplaced(folder)) break;
+      ::usleep(20000);
+    }
     if (PathExists(folder)) verdicts.push_back(std::move(verdict));
   }
   std::move(of_runs.begin(), of_runs.end(), std::back_inserter(verdicts));

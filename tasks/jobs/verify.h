@@ -22,7 +22,8 @@ struct Verdict {
 };
 
 // Checks the model in `path`, if there is one, and every checkpoint, newest first; or `path` itself
-// if it is a checkpoint. Compares length and hash of every file with the MANIFEST, requires every
+// if it is a checkpoint. Also checks every run in a sub-folder (of a sweep, or with `repeat`).
+// Compares length and hash of every file with the MANIFEST, requires every
 // number to be finite, and recomputes the samples (tasks/run/samples.h). Leaves out a checkpoint
 // that a running process deletes meanwhile. `base` is the base model of adapters; "": the one that
 // each names. kNoInput if there is neither model nor checkpoint.

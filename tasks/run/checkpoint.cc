@@ -53,8 +53,8 @@ absl::Status CheckSpace(const std::string& run_dir, int64_t bytes) {
   const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize),
                need = 1.1 * static_cast<double>(bytes);
   if (free >= need) return absl::OkStatus();
-  return Error(Exit::kIo, absl::StrFormat("%s: %.0f MB free: expected %.0f MB for a checkpoint",
-                              QuotePath(run_dir), free / 1e6, need / 1e6));
+  return Error(Exit::kIo, absl::StrFormat("%s: %.1f MB free: expected %.1f MB", QuotePath(run_dir),
+                              std::floor(free / 1e5) / 10, std::ceil(need / 1e5) / 10));
 }
 
 // Lets `write` fill a new folder beside `path` and adds its MANIFEST. Every file is on disk then.

@@ -47,7 +47,7 @@ std::string ForeignContent(const std::string& directory) {
   const auto has = [&](const char* name) { return PathExists(JoinPath(directory, name)); };
   if (!has(kSpecName))
     return absl::c_any_of(kModel, has) ? "a model that was not written by a run" : "";
-  const auto spec = ReadFile(JoinPath(directory, kSpecName), 1 << 20);
+  const auto spec = ReadFile(JoinPath(directory, kSpecName), kMaxSpecBytes);
   return has(kLogName) || (spec.ok() && absl::StartsWith(*spec, kSpecHeader))
              ? ""
              : absl::StrCat("a ", kSpecName, " that is not of a run and would be overwritten");
@@ -59,6 +59,13 @@ std::string SpecOfRun(absl::string_view folder) {
   if (!PathExists(path) && IsCheckpointName(BaseName(folder)))
     path = JoinPath(DirectoryOf(folder), kSpecName);
   return PathExists(path) ? path : "";
+}
+
+absl::Status CopySpec(const std::string& folder, const std::string& to) {
+  const std::string path = SpecOfRun(folder);
+  if (path.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string spec, ReadFile(path, kMaxSpecBytes));
+  return WriteNewFile(JoinPath(to, kSpecName), spec);
 }
 
 absl::StatusOr<RunLock> RunLock::Acquire(const std::string& run_dir) {

@@ -29,6 +29,8 @@ std::string ForeignContent(const std::string& directory);
 // Returns the path of the spec of the run in `folder`, or of the run whose checkpoint it is; "" if
 // there is none.
 std::string SpecOfRun(absl::string_view folder);
+// Copies it, if there is one, into the folder `to`.
+absl::Status CopySpec(const std::string& folder, const std::string& to);
 
 // File of a sweep in the directory of its runs.
 inline constexpr const char* kSweepName = "sweep.json";

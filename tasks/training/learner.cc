@@ -148,7 +148,7 @@ double Learner::ForwardBackward(const StepData& data) {
   std::vector<double> numbers(n + 2 * ranks);  // losses, and the work of each rank
   const auto train = [&](int64_t i, const absl::FunctionRef<void(int)>* complete) {
     const double start = SteadySeconds();
-    numbers[i] = TrainingPass(model_, *setup_.task, data.micro[i],
+    numbers[i] = PassOfMicroBatch(model_, *setup_.task, data.micro[i],
         {compute_, spec_.seed(), scale, spec_.runtime().recompute(), token_scale, complete});
     numbers[n + ranks_.rank()] += static_cast<double>(data.micro[i].tokens());
     numbers[n + ranks + ranks_.rank()] += SteadySeconds() - start;

@@ -122,7 +122,7 @@ TrainingNeed MemoryPlan::Need(int64_t micro_tokens) const {
   pass.recompute = recompute;
   model_->encoder().Forward(pass);
   need.activations = model_->arena().used() * times;
-  TrainingPass(*model_, *task_, step, {.compute = compute_, .recompute = recompute});
+  PassOfMicroBatch(*model_, *task_, step, {.compute = compute_, .recompute = recompute});
   if (spec_.validation().files_size() > 0) RunEvaluation(batch(PaddedRows(micro_tokens), false));
   need.arena = model_->arena().peak() * times;
   const Matmul::Memory products = model_->matmul().TakeDryMemory();

@@ -31,7 +31,7 @@ struct StepStats {
   double loss = 0;   // mean over the step's targets
   double learning_rate = 0, grad_norm = 0;
   double done = 0, seconds_left = 0;  // share of the run and time left, of timed runs
-  double later_batches = 1;           // mean size of the batches to come, in batches of this size
+  double later_batches = 1;           // mean size of the remaining batches, relative to this one
   int64_t tokens = 0;                 // in the step
   double data_wait = 0;               // seconds spent waiting for data
   int64_t memory_bytes = 0;           // peak of the arena

@@ -44,12 +44,15 @@ absl::Status Trainer::RestoreBest() {
   if (!state_.has_best_value()) return absl::OkStatus();
   const bool finished =
       !state_.evaluation_due() && (pace_->Done(state_.step()) >= 1 || OutOfPatience());
-  if (!finished && setup_.validation.has_value() && state_.has_validation_fingerprint() &&
-      state_.validation_fingerprint() != setup_.EvaluatedData()) {
+  if (setup_.validation.has_value() && state_.has_validation_fingerprint() &&
+      state_.validation_fingerprint() != setup_.EvaluatedData(spec_.evaluation().max_examples())) {
     setup_.notes.push_back(
-        "the validation data changed: the next evaluation chooses the best model anew");
-    ForgetBest(&state_);
-    return absl::OkStatus();
+        finished ? "warning: the run is finished, and its metrics are those of other validation "
+                   "data (`cloze evaluate` measures the model on these)"
+                 : "the validation data changed: the next evaluation chooses the best model anew");
+    keeps_spec_ = finished;
+    if (!finished) ForgetBest(&state_);
+    if (!finished) return absl::OkStatus();
   }
   const int64_t step = state_.best_step();
   const absl::Status sound =

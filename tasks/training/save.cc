@@ -5,11 +5,6 @@
 #include "tasks/training/trainer.h"
 
 namespace cloze {
-namespace {
-
-constexpr int kMaxFailedSaves = 3;
-
-}  // namespace
 
 absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
   const auto write = [&](const std::string& folder) {
@@ -22,7 +17,7 @@ absl::Status Trainer::SaveBest(int64_t step, const MetricResults& results) {
       [&] { return SaveModel(folder_->directory(), step, write, learner_->Bytes(false)); });
 }
 
-absl::Status Trainer::Save() {
+absl::Status Trainer::Save(bool last) {
   const int64_t step = state_.step();
   if (folder_->saved_step() == step) return absl::OkStatus();
   learner_->GatherWeights();
@@ -36,7 +31,7 @@ absl::Status Trainer::Save() {
     return status;
   }
   const bool hopeless = ExitOf(status) == Exit::kInternal;  // numbers that are not finite stay so
-  if (hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || stopped_)
+  if (last || hopeless || folder_->failed_saves() >= kMaxFailedSaves || pace_->over() || stopped_)
     return Annotate(status, "cannot save");
   const std::string next = save_every_ > 0 ? absl::StrCat("in ", Counted(save_every_, "step"))
                                            : "after a tenth of the run";
@@ -56,7 +51,7 @@ absl::Status Trainer::WriteState(const std::string& folder) {
 }
 
 absl::Status Trainer::SaveBefore(const absl::Status& error) {
-  const absl::Status saved = BetweenAverages() ? absl::OkStatus() : Save();
+  const absl::Status saved = BetweenAverages() ? absl::OkStatus() : Save(/*last=*/true);
   return saved.ok() ? error : Error(ExitOf(error), error.message(), "\n", saved.message());
 }
 
@@ -81,8 +76,12 @@ absl::Status Trainer::FinishModel() {
           ", is damaged and no checkpoint holds it (train again in another output.directory)");
     }
   }
+  if (!state_.has_best_value() && !latest_.values.empty()) {
+    progress_->Note(absl::StrCat(state_.metric(),
+        " was never a number: the result is the last model (evaluation.metric names another one)"));
+  }
   const auto average = learner_->UseAverage();
-  return SaveBest(state_.step(), BestOf(state_));
+  return SaveBest(state_.step(), state_.has_best_value() ? BestOf(state_) : latest_);
 }
 
 }  // namespace cloze

@@ -105,12 +105,14 @@ absl::StatusOr<std::vector<TextPair>> ReadPairs(const LoadedSpec& loaded,
 
 }  // namespace
 
-std::string Setup::EvaluatedData() const {
-  if (pairs.empty()) return validation->name();
+std::string Setup::EvaluatedData(int64_t max_examples) const {
+  std::string name = validation->name();
+  if (max_examples > 0) absl::StrAppend(&name, "-", max_examples);
+  if (pairs.empty()) return name;
   Hasher hasher;
   for (const TextPair& pair : pairs)
     for (const std::string& text : pair.texts) hasher.AddText(text);
-  return absl::StrCat(validation->name(), "-", hasher.Hex());
+  return absl::StrCat(name, "-", hasher.Hex());
 }
 
 std::vector<Metric> MetricsOf(const Task& task, const TaskSpec& spec) {
@@ -139,6 +141,7 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
     const auto config = EncoderConfig(loaded, **tokenizer);
     if (check(config.status())) {
       check(CheckFit(loaded, *task, *config, **tokenizer));
+      check(CheckTrainable(spec.trainable(), *config));
       check(ReadStartVectors(loaded, *config, **tokenizer).status());
       CutCounts cut;
       check(ReadPairs(loaded, **tokenizer, *config, /*most=*/1, &cut).status());
@@ -152,6 +155,11 @@ std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
   if (spec.validation().files_size() > 0)
     check(AtData(loaded, "validation", task->CheckData(spec.validation())));
   return wrong;
+}
+
+absl::Status FirstWrongInput(const LoadedSpec& loaded) {
+  const std::vector<absl::Status> wrong = CheckInputs(loaded);
+  return wrong.empty() ? absl::OkStatus() : wrong.front();
 }
 
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options) {

@@ -24,9 +24,9 @@ struct Setup {
   StartVectors start;              // of model.encoder.word_vectors
   std::vector<std::string> notes;  // for the user: cut texts, rebuilt stores ...
 
-  // Returns a name that changes with what evaluations measure: the validation data and the pairs.
-  // Requires `validation`.
-  std::string EvaluatedData() const;
+  // Returns a name that changes with what evaluations measure: the validation data, how many of
+  // its texts (0: all), and the pairs. Requires `validation`.
+  std::string EvaluatedData(int64_t max_examples) const;
 };
 
 // Returns the metrics of the evaluations of a run: the task's and, with evaluation.pairs,
@@ -40,6 +40,8 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 // tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the
 // spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
+// Returns the first of them, or Ok.
+absl::Status FirstWrongInput(const LoadedSpec& loaded);
 
 // Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
 // VerifySpec; errors name its place.

@@ -4,7 +4,7 @@
 
 namespace cloze {
 
-double TrainingPass(
+double PassOfMicroBatch(
     Model& model, const Task& task, const Batch& batch, const PassOptions& options) {
   model.arena().Reset();
   const auto pass_over = [&](const Batch& input) {

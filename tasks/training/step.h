@@ -24,7 +24,8 @@ struct PassOptions {
 // Forward and backward of one micro-batch. Accumulates the gradients of the trainable parameters.
 // Returns the unscaled sum of the losses of the batch's targets; with a generator, its loss plus
 // token_scale / scale times that of the model.
-double TrainingPass(Model& model, const Task& task, const Batch& batch, const PassOptions& options);
+double PassOfMicroBatch(
+    Model& model, const Task& task, const Batch& batch, const PassOptions& options);
 
 }  // namespace cloze
 

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <future>
+#include <limits>
 
+#include "absl/strings/str_format.h"
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "core/ops/matmul.h"
@@ -74,7 +76,8 @@ absl::Status Trainer::Start() {
   }));
   RETURN_IF_ERROR(ranks().CheckSame("the training data", setup_.train->name()));
   if (setup_.validation.has_value())
-    RETURN_IF_ERROR(ranks().CheckSame("the validation data", setup_.EvaluatedData()));
+    RETURN_IF_ERROR(ranks().CheckSame(
+        "the validation data", setup_.EvaluatedData(spec_.evaluation().max_examples())));
   RETURN_IF_ERROR(ranks().CheckSame("the checkpoint", checkpoint));
   RETURN_IF_ERROR(CreateLearner());
   PlanSteps();
@@ -125,6 +128,14 @@ void Trainer::PlanSteps() {
   evaluate_every_ =
       RoundUp(EvaluationInterval(spec_, per_epoch, pace_->total_steps()), local_steps);
   save_every_ = RoundUp(SaveInterval(spec_, pace_->total_steps()), local_steps);
+  if (per_epoch < 1) {
+    setup_.notes.push_back(absl::StrFormat(
+        "warning: a step reads the training data %.1f times (lower batch.%s for more steps)",
+        1 / per_epoch, spec_.batch().examples() > 0 ? "examples" : "tokens"));
+  }
+  if (pace_->timed() && spec_.schedule().steps() > 0)
+    setup_.notes.push_back(
+        "warning: schedule.steps is ignored, because schedule.time_budget_minutes ends the run");
   const int64_t warmup = spec_.schedule().warmup_steps();
   if (!pace_->timed() && warmup >= pace_->total_steps())
     setup_.notes.push_back(
@@ -142,7 +153,7 @@ absl::Status Trainer::CheckMetric() {
   ASSIGN_OR_RETURN(
       const MetricResults results, learner_->Evaluate(setup_.validation->store, 1, options_.stop));
   const std::string now = MetricOf(results);
-  const absl::Status known = results.Value(now).status();
+  const absl::Status known = FindMetric(MetricsOf(*setup_.task, spec_), now).status();
   if (!known.ok()) return AtField(loaded_, "evaluation.metric", known);
   if (before.empty() || before == now) return absl::OkStatus();
   return AtField(loaded_, "evaluation.metric",
@@ -164,7 +175,8 @@ absl::StatusOr<Trainer::Summary> Trainer::Run() {
           .fd = first ? 2 : -1});
   for (const std::string& note : setup_.notes) progress_->Note(note);
   RETURN_IF_ERROR(ranks().OnFirst([&]() -> absl::Status {
-    RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
+    if (!keeps_spec_)
+      RETURN_IF_ERROR(WriteFileAtomically(folder_->Path(kSpecName), PrintEffective(spec_)));
     return WriteAbout(folder_->Path("about.json"), setup_, compute_, options_.program);
   }));
   Synchronize();
@@ -212,7 +224,7 @@ absl::StatusOr<Trainer::Summary> Trainer::Summarize() const {
   Summary summary;
   summary.steps = state_.step();
   summary.loss = state_.last_loss();
-  summary.best = BestOf(state_);
+  summary.best = state_.has_best_value() ? BestOf(state_) : latest_;
   if (setup_.validation.has_value() && !state_.metric().empty()) {
     ASSIGN_OR_RETURN(summary.metric, FindMetric(MetricsOf(*setup_.task, spec_), state_.metric()));
   }
@@ -288,15 +300,27 @@ absl::Status Trainer::Evaluate() {
       const MetricResults results, learner_->Evaluate(setup_.validation->store,
                                        spec_.evaluation().max_examples(), options_.stop));
   const std::string name = MetricOf(results);
-  ASSIGN_OR_RETURN(const double value, results.Value(name));
   ASSIGN_OR_RETURN(const Metric metric, FindMetric(MetricsOf(*setup_.task, spec_), name));
-  const bool better = std::isfinite(value) &&
-                      (!state_.has_best_value() || IsBetter(metric, value, state_.best_value()));
+  // A metric may have no value, for example when no word has several pieces.
+  const double value = results.Value(name).value_or(std::numeric_limits<double>::quiet_NaN());
+  bool better = std::isfinite(value) &&
+                (!state_.has_best_value() || IsBetter(metric, value, state_.best_value()));
   progress_->Evaluation(state_.step(), results, better);
   if (better) {
-    RETURN_IF_ERROR(SaveBest(state_.step(), results));
+    const absl::Status saved = SaveBest(state_.step(), results);
+    better = saved.ok();
+    if (better) failed_bests_ = 0;
+    if (ExitOf(saved) != Exit::kIo || ++failed_bests_ >= kMaxFailedSaves || pace_->over())
+      RETURN_IF_ERROR(saved);
+    if (!better) {
+      progress_->Note(absl::StrCat("cannot save the best model: ", saved.message(),
+          "; training continues, and the next evaluation tries again"));
+    }
+  }
+  latest_ = results;
+  if (better) {
     SetBest(value, results, &state_);
-    state_.set_validation_fingerprint(setup_.EvaluatedData());
+    state_.set_validation_fingerprint(setup_.EvaluatedData(spec_.evaluation().max_examples()));
   }
   state_.set_metric(name);
   state_.set_evaluations_without_best(better ? 0 : state_.evaluations_without_best() + 1);

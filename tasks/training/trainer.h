@@ -88,14 +88,16 @@ class Trainer {
   // After twice the warm-up, once a run: says so if the loss is still that of a model that ignores
   // its input. `before`: share of the run that was done before the last step.
   absl::Status NoteIfNotLearning(double before);
+  // Saves that fail in a row before the run ends.
+  static constexpr int kMaxFailedSaves = 3;
   // Evaluates, and saves the model if it is the best; an evaluation that is stopped stays due.
   absl::Status Evaluate();
   // Returns the name of the metric that selects the best model: the spec's, else the first result.
   std::string MetricOf(const MetricResults& results) const;
   // Saves the model as the one of `step`.
   absl::Status SaveBest(int64_t step, const MetricResults& results);
-  // Saves a checkpoint unless this step has one. Only reports the first failures.
-  absl::Status Save();
+  // Saves a checkpoint unless this step has one. Only reports the first failures, unless `last`.
+  absl::Status Save(bool last = false);
   absl::Status WriteState(const std::string& folder);
   // Returns `error` after saving what can be saved.
   absl::Status SaveBefore(const absl::Status& error);
@@ -125,8 +127,11 @@ class Trainer {
   std::unique_ptr<Pace> pace_;
   std::unique_ptr<Progress> progress_;
   int64_t evaluate_every_ = 0, save_every_ = 0;  // steps; 0: ten times a run
+  MetricResults latest_;                         // of the last evaluation of this process
+  int failed_bests_ = 0;                         // saves of the best model in a row that failed
   bool sources_changed_ = false, stopped_ = false;
-  double seconds_ = 0;  // by the clock
+  bool keeps_spec_ = false;  // the run's spec stays as it is, because its metrics belong to it
+  double seconds_ = 0;       // by the clock
 };
 
 }  // namespace cloze

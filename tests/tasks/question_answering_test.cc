@@ -49,7 +49,7 @@ class Golden {
       }
       e.rows = {static_cast<int32_t>(start[s]), static_cast<int32_t>(end[s])};
       e.labels = {0, 1};
-      task_->Draw(s, 0, &e);
+      task_->PrepareExample(s, 0, &e);
       AddExample(e, s, &batch_);
     }
     batch_.Pad();
@@ -162,7 +162,7 @@ TEST(QuestionAnsweringLoss, HasTheDerivativesOfDualNumbers) {
     e.ids.resize(lengths[s]);
     e.rows = targets[s];
     e.labels = {0, 1};
-    task->Draw(s, 0, &e);
+    task->PrepareExample(s, 0, &e);
     AddExample(e, s, &batch);
   }
   batch.Pad();
@@ -324,7 +324,7 @@ TEST_F(QuestionsTest, MetricsAreThoseOfSquad) {
   for (int64_t i = 0; i < built->store.size(); ++i) {
     Example e;
     ASSERT_TRUE(built->store.Read(i, &e).ok());
-    task->Draw(i, 0, &e);
+    task->PrepareExample(i, 0, &e);
     Batch batch;
     AddExample(e, i, &batch);
     batch.Pad();

@@ -150,5 +150,12 @@ TEST(Follows, LegalTagsReadTheSameBothWays) {
   }
 }
 
+TEST(SpanTags, UnseenLabelsDoNotMarkEnds) {
+  const std::vector<std::string> labels = {"O", "B-X", "I-X", "S-Y"};
+  const std::vector<int> tags = {1, 2, 0};
+  EXPECT_EQ(SpanTags(labels, /*known=*/3).Strict(tags).size(), 1);
+  EXPECT_EQ(SpanTags(labels).Strict(tags).size(), 0);
+}
+
 }  // namespace
 }  // namespace cloze

@@ -89,7 +89,7 @@ struct Training {
   }
 
   void Step(const Batch& batch) {
-    TrainingPass(
+    PassOfMicroBatch(
         model, *task, batch, {.compute = compute, .seed = 1, .scale = 1.0f / batch.targets.size()});
     optimizer->Step(1e-4, optimizer->GradNorm());
   }

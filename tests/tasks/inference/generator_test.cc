@@ -258,7 +258,7 @@ TEST_F(GeneratorTest, RefusesWhatDoesNotFit) {
   options_ = {.end_token = 120};
   EXPECT_THAT(ErrorOf(), HasSubstr("--end-token 120: expected an id below 120"));
   options_ = {.stop = {"."}};
-  EXPECT_THAT(ErrorOf(), HasSubstr("expected a tokenizer"));
+  EXPECT_THAT(ErrorOf(), HasSubstr("no tokenizer: expected"));
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ TEST(MemoryPlan, IsWhatTheProcessGrowsBy) {
     }
     batch.Pad();
     for (int i = 0; i < 2; ++i) {
-      TrainingPass(model, *task, batch, {DType::kF32, 1, 1e-3f, recompute});
+      PassOfMicroBatch(model, *task, batch, {DType::kF32, 1, 1e-3f, recompute});
       optimizer.Step(1e-4, optimizer.GradNorm());
     }
     const int64_t grown = StatusBytes("VmRSS:") - before;

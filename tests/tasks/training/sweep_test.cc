@@ -147,6 +147,8 @@ TEST_F(SweepTest, WrongSweepsAreRefusedBeforeTheFirstRun) {
       "out of range");
   ExpectError(Sweep(Classes("run"), {"optimizer.learning_rate=1e-3,fast"}).status(), Exit::kSpec,
       "--sweep optimizer.learning_rate=fast: ");
+  ExpectError(Sweep(Classes("run"), {"trainable.last_layers=1,100"}).status(), Exit::kSpec,
+      "trainable.last_layers is 100");
   LoadedSpec blind = Classes("run");
   blind.spec.clear_validation();
   ExpectError(Sweep(blind, kSweeps).status(), Exit::kSpec, "needs it");

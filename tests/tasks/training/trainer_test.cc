@@ -160,6 +160,42 @@ TEST_F(TrainerTest, AFinishedRunAnswersForItsModel) {
   ExpectError(Train(early).status(), Exit::kMismatch, "is damaged and no checkpoint holds it");
 }
 
+// A best value of few texts is no measure for all of them.
+TEST_F(TrainerTest, ANewNumberOfEvaluatedTextsChoosesTheBestModelAnew) {
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 }", "classes.tsv", "run", 200);
+  spec.spec.mutable_validation()->add_files(Path("classes.tsv"));
+  spec.spec.mutable_evaluation()->set_every_steps(5);
+  spec.spec.mutable_evaluation()->set_max_examples(1);
+  EXPECT_EQ(ExitOf(Train(spec, 12).status()), Exit::kInterrupted);
+  spec.spec.mutable_evaluation()->clear_max_examples();
+  spec.spec.mutable_evaluation()->set_patience(3);
+  ASSERT_TRUE(Train(spec).ok());
+  EXPECT_THAT(progress_, HasSubstr("the next evaluation chooses the best model anew"));
+  const std::string before = Read(Path("run/spec.textproto"));
+  spec.spec.mutable_validation()->set_files(0, Path("other.tsv"));
+  Write("other.tsv", "text\tlabel\nthe cat\tcat\n");
+  ASSERT_TRUE(Train(spec).ok());
+  EXPECT_THAT(progress_, HasSubstr("its metrics are those of other validation data"));
+  EXPECT_EQ(Read(Path("run/spec.textproto")), before);
+}
+
+// All texts of one column are <unk>, so all predictions are equal and correlate with nothing.
+TEST_F(TrainerTest, AMetricThatIsNeverANumberLosesNoResults) {
+  std::string rows = "text\tlabel\n";
+  for (int i = 0; i < 40; ++i) absl::StrAppend(&rows, "zq", i, "\t", i % 2, "\n");
+  Write("numbers.tsv", rows);
+  LoadedSpec spec =
+      Spec(NewEncoder() + " sequence_classification { max_tokens: 48 kind: REGRESSION }",
+          "numbers.tsv", "run", 8);
+  spec.spec.mutable_validation()->add_files(Path("numbers.tsv"));
+  const auto summary = Train(spec);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(progress_, HasSubstr("pearson was never a number"));
+  ASSERT_TRUE(summary->best.Value("mse").ok());
+  EXPECT_TRUE(std::isfinite(*summary->best.Value("mse")));
+}
+
 TEST_F(TrainerTest, ThreadsDoNotChangeBits) {
   const int threads = Threads();
   std::string first;
