@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "core/base/json.h"
 #include "tools/text_table.h"
 
 namespace cloze {
@@ -53,7 +54,14 @@ Cells InputCells(const Record& record, const std::vector<std::string>& columns) 
   } else if (!record.cells.empty()) {
     const OrderedJson line = OrderedJson::parse(record.cells[0], nullptr, false);
     if (!line.is_object()) return cells;
-    for (const auto& [name, value] : line.items()) cells.emplace_back(name, TextOf(value));
+    std::vector<std::string> names;
+    for (const auto& [name, value] : line.items()) names.push_back(name);
+    std::vector<JsonValue> values;  // with numbers as they are written
+    const bool numbers = ParseJsonLine(record.cells[0], names, &values).ok();
+    for (size_t i = 0; i < names.size(); ++i) {
+      const bool number = numbers && values[i].kind == JsonValue::kNumber;
+      cells.emplace_back(names[i], number ? values[i].text : TextOf(line[names[i]]));
+    }
   } else if (!record.wrong.ok()) {
     return cells;
   } else if (record.kind == Record::Kind::kIds) {
@@ -148,8 +156,10 @@ absl::Status AnswerWriter::WriteJson(
   } else {
     for (const auto& [name, value] : InputCells(record, columns)) add(name, JsonString(value));
   }
-  if (answer.contains("error") && record.line > 0 && names.empty())
-    add("line", absl::StrCat(record.line));
+  if (answer.contains("error")) {
+    if (names.empty() && !record.id.empty()) add("id", record.id);
+    if (record.line > 0) add(NameBeside(names, "line"), absl::StrCat(record.line));
+  }
   for (const std::string& name : names)
     if (answer.contains(name) && !absl::c_linear_search(input_, name)) input_.push_back(name);
   std::vector<std::string> taken = names;
@@ -187,8 +197,7 @@ absl::Status AnswerWriter::WriteCells(
       const size_t at = same ? i : absl::c_find(names, cells[i].first) - names.begin();
       if (at == names.size()) {
         return Error(Exit::kData, "member \"", Quote(cells[i].first),
-            "\": not in the first line, so it has no column (JSON lines keep it: a name that ends "
-            "in .jsonl, or --format jsonl)");
+            "\": not in the first line, so it has no column (JSON lines keep it: --format jsonl)");
       }
       row[first + at] = cells[i].second;
     }
@@ -200,8 +209,9 @@ absl::Status AnswerWriter::WriteCells(
   if (!errors_) RETURN_IF_ERROR(filled);
   for (std::string& cell : row)
     if (format_ == "tsv") absl::StrReplaceAll({{"\t", " "}, {"\r", " "}, {"\n", " "}}, &cell);
-  unplaced_ += !filled.ok();
-  if (errors_) row.push_back(filled.ok() ? error : std::string(filled.message()));
+  const bool unplaced = error.empty() && !filled.ok();
+  unplaced_ += unplaced;
+  if (errors_) row.push_back(unplaced ? std::string(filled.message()) : error);
   return WriteRow(row);
 }
 
@@ -215,11 +225,11 @@ absl::Status AnswerWriter::WriteRow(const std::vector<std::string>& cells) {
 }
 
 absl::Status AnswerWriter::Finish(const std::vector<std::string>& columns) {
-  if (!waiting_.empty()) return WriteHeader(Cells(waiting_.front().first), {});
-  if (header_ || columns.empty() || (format_ != "csv" && format_ != "tsv")) return absl::OkStatus();
+  const bool table = format_ == "csv" || format_ == "tsv";
+  if (header_ || !table || (columns.empty() && waiting_.empty())) return absl::OkStatus();
   Cells input;
   for (const std::string& name : columns) input.emplace_back(name, "");
-  return WriteHeader(input, {});
+  return WriteHeader(columns.empty() ? Cells(waiting_.front().first) : input, {});
 }
 
 }  // namespace cloze

@@ -17,7 +17,7 @@ struct AttentionOptions {
 };
 
 absl::Status DrawAttention(AttentionOptions options) {
-  RETURN_IF_ERROR(CheckOutput(options.out, options.force));
+  if (options.out != "-") RETURN_IF_ERROR(CheckOutput(options.out, options.force));
   ASSIGN_OR_RETURN(const auto session, OpenSession(&options.infer));
   if (session->has_adapters_beside())
     return UsageError("--adapter: `cloze attention` takes one adapter, without a name");
@@ -44,7 +44,8 @@ absl::Status DrawAttention(AttentionOptions options) {
     second |= pair && id == ids.sep;
   }
   ASSIGN_OR_RETURN(maps.probs, session->Attention(query));
-  RETURN_IF_ERROR(WriteFileAtomically(options.out, AttentionPage(maps)));
+  RETURN_IF_ERROR(WriteOutput(options.out, options.force,
+      [&](LineWriter& writer) { return writer.WriteText(AttentionPage(maps)); }));
   if (cut > 0) {
     const std::string note =
         absl::StrCat("cloze: showing the first ", most, " of ", most + cut, " tokens\n");
@@ -62,7 +63,8 @@ void AddAttention(Command& app) {
     AddInferOptions(command, &options.infer, false);
     command.Add("text", &options.text, "Text to show.", {.required = true});
     command.Add("text_pair", &options.pair, "Second text, for models of pairs.");
-    command.Add("--out", &options.out, "HTML file to write; it loads nothing and has no scripts.",
+    command.Add("--out", &options.out,
+        "HTML file to write, or - for standard output; it loads nothing and has no scripts.",
         {.required = true});
     command.Add("--force", &options.force, "Replace an existing file.");
   };

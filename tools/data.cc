@@ -41,7 +41,7 @@ void AddData(Command& app) {
         "Count what the data of a spec contain and what is unusual: labels, lengths in tokens, "
         "truncated, empty and repeated texts, equal texts with different labels, validation texts "
         "that are also in train, unknown tokens, almost equal labels. Prints a table on a "
-        "terminal, else JSON. Exit codes: 0, also with warnings; 65 with warnings and --strict.",
+        "terminal, else JSON. Exit code 0, or 65 if there are warnings and --strict is given.",
         "  cloze data check tools/specs/sst2.textproto\n"
         "  cloze data check tools/specs/sst2.textproto --strict --json",
         [](Command& command, DataOptions& options) {

@@ -126,6 +126,7 @@ absl::Status WriteMatrix(EncodeOptions& options, Session& session) {
   ASSIGN_OR_RETURN(
       SafetensorsStream out, SafetensorsStream::Create(options.infer.out, options.infer.force));
   std::vector<std::string> ids;
+  RETURN_IF_ERROR(out.Add("vectors", {0, session.config().hidden}, {}));
   RETURN_IF_ERROR(ForEachHidden(options, session,
       [&](const Record& record, const absl::Status&, int64_t, int, ConstMat hidden) {
         ids.push_back(record.id.empty() ? "null" : record.id);
@@ -193,7 +194,11 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
 
 // Sets the pooling as a folder of sentence-transformers does, else the mean.
 absl::Status SetDefaultPool(EncodeOptions* options) {
-  const auto vectors = ReadSentenceVectors(options->infer.model);
+  std::string folder = options->infer.model;
+  if (IsAdapter(folder) && !PathExists(JoinPath(folder, "modules.json"))) {
+    ASSIGN_OR_RETURN(folder, BaseOf(folder));
+  }
+  const auto vectors = ReadSentenceVectors(folder);
   if (!vectors.ok()) {
     return Error(
         ExitOf(vectors.status()), vectors.status().message(), "; --pool chooses a pooling instead");
@@ -258,10 +263,12 @@ void AddEncode(Command& app) {
         {.choices = {"none", "class", "cls", "mean", "max"}});
     command.Add("--normalize", &options.normalize, "Scale each vector to length 1.");
     command.Add("--all-layers", &options.all_layers,
-        "Write all layers as tensors named LINE.LAYER. Layer 0 holds the embeddings.");
+        "Write all layers, as tensors named NUMBER.LAYER: texts are numbered from 0; layer 0 holds "
+        "the embeddings.");
     command.Add("--force", &options.infer.force, "Replace an existing file.");
     AddOnError(command, &options.infer,
-        "it gets a row of zeros and is named on standard error; not with --all-layers");
+        "it gets a row of zeros and is named on standard error (with --out -, an object with "
+        "\"error\"); not with --all-layers");
   };
   app.AddCommand<EncodeOptions>("encode",
       "Write embeddings of texts: one vector per text or one per token. Texts are lines that are "

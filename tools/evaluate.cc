@@ -94,13 +94,11 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   const InferOptions& infer = options.infer;
   const std::vector<NamedAdapter> named = AdaptersOf(infer);
   // The folder with the task, and the base below it if it is an adapter's.
-  std::string folder = infer.model, base = infer.model;
+  std::string folder = infer.model;
   const bool is_adapter = IsAdapter(folder);
   if (named.size() + is_adapter > 1)
     return UsageError("--adapter: one adapter at a time can be evaluated");
-  if (is_adapter) {
-    ASSIGN_OR_RETURN(base, BaseOf(folder));
-  }
+  ASSIGN_OR_RETURN(const std::string base, BaseFolder(folder));
   if (!named.empty()) folder = named[0].folder;
   const bool adapted = is_adapter || !named.empty();
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, adapted ? folder : ""));
@@ -109,10 +107,8 @@ absl::Status EvaluateModel(const EvaluateCommandOptions& options) {
   auto& [task, loaded] = found;
   RETURN_IF_ERROR(SetData(options.data, options.overrides, &loaded));
   const TaskSpec& spec = loaded.spec;
-  auto loading = LoadTokenizer(folder, spec.model().lowercase());
-  if (ExitOf(loading.status()) == Exit::kNoInput)
-    loading = LoadTokenizer(base, spec.model().lowercase());
-  ASSIGN_OR_RETURN(const auto tokenizer, std::move(loading));
+  ASSIGN_OR_RETURN(const auto tokenizer,
+      LoadFirstTokenizer({folder, base}, spec.model().lowercase(), config.vocab));
   RETURN_IF_ERROR(task->Bind(config, tokenizer.get(), spec.seed()));
   const std::atomic<bool>* stop = StopOnSignals();
   ASSIGN_OR_RETURN(const TemporaryFolder cache, TemporaryFolder::Create());
@@ -140,9 +136,7 @@ void AddEvaluate(Command& app) {
     AddInferOptions(command, &options.infer, false);
     command.Add("--data", &options.data,
         "Data files, with the columns or fields of the run's spec.", {.required = true});
-    command.Add("--set", &options.overrides,
-        "Override a field of DataSpec: --set text_field=sentence. Repeatable.",
-        {.repeatable = true});
+    AddDataSet(command, &options.overrides);
     AddViterbi(command, &options.viterbi);
     command.Add("--predictions", &options.predictions,
         "Write a row for each example: all columns of the data, the true and the predicted label, "

@@ -31,13 +31,17 @@ absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig&
   return found;
 }
 
+void AddDataSet(Command& command, std::vector<std::string>* overrides) {
+  command.Add("--set", overrides,
+      "Override a field of `validation` in the run's spec: text_field=sentence (`cloze spec "
+      "explain DataSpec` lists them). Repeatable.",
+      {.type = "FIELD=VALUE", .repeatable = true});
+}
+
 absl::Status SetData(const std::vector<std::string>& files,
     const std::vector<std::string>& overrides, LoadedSpec* loaded) {
-  DataSpec data =
-      loaded->spec.validation().files_size() > 0 ? loaded->spec.validation() : loaded->spec.train();
-  data.clear_max_examples();
-  data.clear_share();
-  data.clear_leave_out();
+  DataSpec data = AllExamples(loaded->spec.validation().files_size() > 0 ? loaded->spec.validation()
+                                                                         : loaded->spec.train());
   data.clear_files();
   data.clear_format();  // by the extension of the new files
   for (const std::string& file : files) data.add_files(file);

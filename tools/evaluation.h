@@ -8,6 +8,7 @@
 
 #include "proto/spec.h"
 #include "tasks/task.h"
+#include "tools/command.h"
 
 namespace cloze {
 
@@ -20,6 +21,9 @@ struct TaskAndSpec {
 // Reads them from the spec of the run in `folder`, or of the run whose checkpoint it is; without
 // one (a folder from elsewhere), from its config.json. kMismatch if the model has no head.
 absl::StatusOr<TaskAndSpec> TaskOf(const std::string& folder, const ModelConfig& config);
+
+// Adds `--set`, whose values are the `overrides` of SetData.
+void AddDataSet(Command& command, std::vector<std::string>* overrides);
 
 // Puts the files to evaluate into the spec's validation, then applies `overrides` of its fields.
 absl::Status SetData(const std::vector<std::string>& files,

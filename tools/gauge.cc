@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
 #include "absl/types/span.h"
 #include "tasks/build.h"
 #include "tasks/inference/predictor.h"
@@ -81,12 +82,17 @@ class TextGauge : public Gauge {
     ASSIGN_OR_RETURN(*reading.spec.mutable_train(), TrainingData(folder, session.config()));
     RETURN_IF_ERROR(SetData({options.texts}, options.overrides, &reading));
     input.data = reading.spec.validation();
+    if (input.data.format() != DataSpec::BY_EXTENSION)
+      input.format = absl::AsciiStrToLower(DataSpec::Format_Name(input.data.format()));
+    const size_t most = input.data.max_examples() > 0 ? input.data.max_examples() : SIZE_MAX;
+    input.records = std::min<size_t>(input.records, most);
     ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(input));
     std::vector<Record> records;
     do {
       RETURN_IF_ERROR(reader.Next(&records));
       records_.insert(records_.end(), records.begin(), records.end());
-    } while (!records.empty());
+    } while (!records.empty() && records_.size() < most);
+    records_.resize(std::min(records_.size(), most));
     if (!records_.empty()) return absl::OkStatus();
     return Error(Exit::kData, QuotePath(file_), ": no texts: expected one per line");
   }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "tasks/inference/encode_records.h"
 #include "tasks/inference/generator.h"
@@ -28,25 +29,35 @@ class Prompts {
         streams_(options.output == "text" && options.generate.beams == 1 &&
                  (options.infer.out.empty() || options.infer.out == "-") && ::isatty(1) == 1) {}
 
-  // Answers records in order, up to the first wrong one.
+  // Answers records in order, up to the first wrong one unless options.infer.on_error is "line".
   absl::Status Answer(const std::vector<Record>& records, LineWriter& writer) {
-    std::vector<std::vector<int32_t>> prompts;
+    std::vector<std::vector<int32_t>> prompts(records.size());
     const auto encode = [&](size_t i, int) -> absl::Status {
-      ASSIGN_OR_RETURN(prompts.emplace_back(), Prompt(records[i]));
+      ASSIGN_OR_RETURN(prompts[i], Prompt(records[i]));
       return absl::OkStatus();
     };
-    const EncodedRecords encoded = EncodeRecords(
-        session_, records, QuoteInput(options_.infer.input.path), /*keep_going=*/false, encode);
+    const EncodedRecords encoded = EncodeRecords(session_, records,
+        QuoteInput(options_.infer.input.path), options_.infer.on_error == "line", encode);
     const std::vector<int>& adapters = encoded.adapters;
     // On a terminal a text appears while it grows, so prompts are continued one by one.
     const size_t at_once = streams_ ? 1 : records.size();
-    RETURN_IF_ERROR(ForEachAdapter(adapters, at_once, [&](size_t begin, size_t end) {
+    for (size_t begin = 0, end; begin < adapters.size(); begin = end) {
+      end = begin + 1;
+      if (const absl::Status& wrong = encoded.failures[begin]; !wrong.ok()) {
+        RETURN_IF_ERROR(WriteWrong(records[begin], wrong, writer));
+        continue;
+      }
+      while (end < std::min(adapters.size(), begin + at_once) && encoded.failures[end].ok() &&
+             adapters[end] == adapters[begin])
+        ++end;
       generator_.UseAdapter(session_.PassAdapter(adapters[begin]));
-      return Generate(absl::MakeSpan(records).subspan(begin, end - begin),
-          absl::MakeSpan(prompts).subspan(begin, end - begin), writer);
-    }));
+      RETURN_IF_ERROR(Generate(absl::MakeSpan(records).subspan(begin, end - begin),
+          absl::MakeSpan(prompts).subspan(begin, end - begin), writer));
+    }
     return encoded.end;
   }
+  // Number of wrong records.
+  int64_t failed() const { return failed_; }
 
  private:
   // Returns the ids of a prompt or, for an encoder, of the source, with its special tokens.
@@ -61,10 +72,22 @@ class Prompts {
       return Error(Exit::kData, "an empty source: expected a text");
     ModelInput input = session_.input();
     input.longest = session_.config().source[0].max_tokens();
-    ASSIGN_OR_RETURN(Example example, EncodeRecord(record, input, &cut));
+    Record source = record;  // without a target that stands beside it
+    if (source.kind == Record::Kind::kPair) source.kind = Record::Kind::kText;
+    ASSIGN_OR_RETURN(Example example, EncodeRecord(source, input, &cut));
     if (cut.tokens == 0) return std::move(example.ids);
     return Error(Exit::kData, "a source of ", std::ssize(example.ids) + cut.tokens,
         " tokens: expected at most ", input.longest, ", the positions of the encoder");
+  }
+
+  // Answers a wrong record by its error or, in text, by an empty line.
+  absl::Status WriteWrong(const Record& record, const absl::Status& wrong, LineWriter& writer) {
+    ++failed_;
+    const std::string message(wrong.message());
+    if (options_.output == "jsonl")
+      return writer.Write(JsonWithId(record, {{"line", record.line}, {"error", message}}));
+    std::fprintf(stderr, "cloze: %s\n", message.c_str());
+    return writer.Write("");
   }
 
   absl::Status Generate(absl::Span<const Record> records,
@@ -76,6 +99,14 @@ class Prompts {
       std::string text = generator_.Continuation(ids, encodes_ ? 1 : prompts[0].size());
       // A replacement character at the end may be the beginning of another one.
       while (text.ends_with("\uFFFD")) text.resize(text.size() - 3);
+      // Neither is the beginning of a text of --stop shown.
+      size_t held = 0;
+      for (const std::string& stop : options_.generate.stop) {
+        size_t n = std::min(stop.size(), text.size());
+        while (n > held && !absl::EndsWith(text, absl::string_view(stop).substr(0, n))) --n;
+        held = std::max(held, n);
+      }
+      text.resize(text.size() - held);
       if (text.size() <= shown) return;
       status = WriteStdout(text.substr(shown));
       shown = text.size();
@@ -107,6 +138,7 @@ class Prompts {
   const bool encodes_;  // prompts are sources, which an encoder reads
   const bool streams_;
   uint64_t next_ = 0;  // number of the next prompt
+  int64_t failed_ = 0;
 };
 
 absl::Status Generate(GenerateCommandOptions options) {
@@ -125,7 +157,7 @@ absl::Status Generate(GenerateCommandOptions options) {
   ASSIGN_OR_RETURN(Generator generator, Generator::Create(*session, generate));
   if (options.output != "ids") RETURN_IF_ERROR(session->TokenizerOr().status());
   Prompts prompts(*session, std::move(generator), options);
-  return WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
+  RETURN_IF_ERROR(WriteOutput(options.infer.out, options.infer.force, [&](LineWriter& writer) {
     if (!options.prompts.empty()) {
       std::vector<Record> records;
       for (const std::string& text : options.prompts) records.emplace_back().text = text;
@@ -136,7 +168,10 @@ absl::Status Generate(GenerateCommandOptions options) {
     if (!reader.ok()) return reader.status();
     return ForEachRecords(*reader, writer,
         [&](const std::vector<Record>& records) { return prompts.Answer(records, writer); });
-  });
+  }));
+  if (prompts.failed() == 0) return absl::OkStatus();
+  return Error(Exit::kData, QuoteInput(options.infer.input.path), ": ",
+      Counted(prompts.failed(), "invalid line"));
 }
 
 void DeclareChoice(Command& command, GenerateOptions* options) {
@@ -167,8 +202,13 @@ void AddGenerate(Command& app) {
     AddInferOptions(command, &options.infer, false);
     command.Add("prompt", &options.prompts, "Texts to continue. Default: those of --input.");
     command.Add("--input", &options.infer.input.path,
-        "File with prompts, one per line; - is standard input.", {.type = "FILE"});
+        "File with prompts: one per line, or a table or JSON lines; - is standard input. Blank "
+        "lines "
+        "are skipped.",
+        {.type = "FILE"});
     AddInputFormat(command, &options.infer.input);
+    AddOnError(command, &options.infer,
+        "answer it by an empty line, or with --output-format jsonl by an object with \"error\"");
     command.Add("--output-format", &options.output,
         "text: the prompt and its continuation (of ids, only the continuation), or the target of a "
         "source. jsonl: {\"text\": prompt, \"generated\": text, \"ids\": new ids}. ids: all ids, "

@@ -99,7 +99,10 @@ std::string ManPage(const CLI::App& app, const std::string& name) {
   absl::StrAppend(
       &out, commands.empty() ? " [\\fIOPTIONS\\fR]" : " \\fICOMMAND\\fR [\\fIOPTIONS\\fR]");
   for (const CLI::Option* option : app.get_options()) {
-    if (IsArgument(*option)) absl::StrAppend(&out, " \\fI", Roff(option->get_name(true)), "\\fR");
+    if (!IsArgument(*option)) continue;
+    const std::string several = option->get_expected_max() > 1 ? "..." : "";
+    const std::string name = absl::StrCat("\\fI", Roff(option->get_name(true)), "\\fR", several);
+    absl::StrAppend(&out, " ", option->get_required() ? name : absl::StrCat("[", name, "]"));
   }
   absl::StrAppend(&out, "\n.SH DESCRIPTION\n", Roff(app.get_description()), "\n");
   if (!commands.empty()) absl::StrAppend(&out, ".SH COMMANDS\n");

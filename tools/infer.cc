@@ -17,12 +17,12 @@ constexpr size_t kMostAdapters = 32;  // for which records are read at once
 
 // Reports what did not fit; kData if lines were wrong.
 absl::Status ReportProblems(
-    const Predictor& predictor, const InferOptions& options, int64_t unplaced) {
+    const Predictor& predictor, const std::string& source, int64_t unplaced = 0) {
   ReportCut(predictor.cut());
   const int64_t wrong = predictor.failed() + unplaced;
   if (wrong == 0) return absl::OkStatus();
-  return Error(Exit::kData, QuoteInput(options.input.path), ": ", Counted(wrong, "invalid line"),
-      " (see \"error\" in the answers)");
+  return Error(
+      Exit::kData, source, ": ", Counted(wrong, "invalid line"), " (see \"error\" in the answers)");
 }
 
 AnswerWriter WriterOf(const InferOptions& options, LineWriter* writer) {
@@ -36,14 +36,14 @@ void AddInferOptions(Command& command, InferOptions* options, bool input) {
       "Model folder: a run, a Hugging Face folder, or an adapter folder (LoRA).",
       {.required = true});
   command.Add("--adapter", &options->adapters,
-      "Adapter folder to use. NAME=FOLDER, which can be repeated: for JSON lines that have "
-      "\"adapter\": NAME (not in tag, attention and evaluate).",
+      "Adapter folder to apply to --model. With NAME=FOLDER, repeatable: each JSON line chooses "
+      "one by its member \"adapter\" (not in tag, attention and evaluate).",
       {.type = "[NAME=]FOLDER", .repeatable = true});
   command.Add("--compute", &options->compute,
       "Type of activations. auto: f32, and int8 for a folder of `cloze quantize`. bf16: two to "
       "three times as fast on CPUs with AMX, and on AMD's with AVX512_BF16; scores change by up "
-      "to 0.02. int8: linear layers of the blocks in int8, the rest in bf16 or f32; faster than "
-      "bf16 with VNNI.",
+      "to 0.02. int8: multiplies the linear layers of the blocks in int8 and, on CPUs with VNNI "
+      "but without AMX, attention over texts of 64 tokens or more; the rest is in bf16 or f32.",
       {.choices = {"auto", "f32", "bf16", "int8"}});
   if (input) AddInputOptions(command, &options->input);
 }
@@ -54,6 +54,15 @@ void AddInputOptions(Command& command, InputOptions* options) {
   AddInputFormat(command, options);
   command.Add("--pairs", &options->pairs, "Each line of text holds two texts, separated by a tab.");
   AddFieldOptions(command, options);
+}
+
+absl::Status CheckPairs(const InputOptions& options) {
+  if (!options.pairs || !options.text_pair_field.empty() || !options.data.text_pair_field().empty())
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string format, InputFormat(options));
+  if (format == "text" || format == "ids") return absl::OkStatus();
+  return UsageError(
+      "--pairs: only for lines of text: expected --text-pair-field, the field of the second text");
 }
 
 void AddInputFormat(Command& command, InputOptions* options) {
@@ -96,7 +105,7 @@ void AddOutputOptions(Command& command, InferOptions* options, std::vector<std::
       "the "
       "name of --out (.csv, .tsv); else only the answers, as JSON lines.";
   if (std::find(choices.begin(), choices.end(), "text") != choices.end())
-    help += " text, ids: the same as --input-format.";
+    help += " text, ids: the format of the input, as in older versions (prefer --input-format).";
   command.Add("--format", &options->format, help, {.choices = std::move(choices)});
   command.Add("--out", &options->out,
       "File for the answers; it appears when all are written. Default: standard output.",
@@ -149,6 +158,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(InferOptions* options) {
   input.keep = !options->format.empty();
   RETURN_IF_ERROR(SetInputData(
       session->folder(kDefaultAdapter), session->config(), &input, &options->label_separator));
+  RETURN_IF_ERROR(CheckPairs(input));
   options->input.records *=
       static_cast<int64_t>(std::clamp<size_t>(options->adapters.size(), 1, kMostAdapters));
   return session;
@@ -158,13 +168,9 @@ absl::StatusOr<DataSpec> TrainingData(
     const std::string& folder, const ModelConfig& config, std::string* label_separator) {
   if (const std::string path = SpecOfRun(folder); !path.empty()) {
     ASSIGN_OR_RETURN(const LoadedSpec loaded, LoadVerifiedSpec(path, {}));
-    DataSpec data = loaded.spec.train();
-    data.clear_max_examples();
-    data.clear_share();
-    data.clear_leave_out();
     if (label_separator != nullptr)
       *label_separator = loaded.spec.sequence_classification().label_separator();
-    return data;
+    return AllExamples(loaded.spec.train());
   }
   DataSpec data;
   const Json &text = JsonMember(config.task_fields, "text_field"),
@@ -225,7 +231,7 @@ absl::Status AnswerInput(Predictor& predictor, const InferOptions& options) {
     unplaced = answers.unplaced();
     return answers.Finish(reader.columns());
   }));
-  return ReportProblems(predictor, options, unplaced);
+  return ReportProblems(predictor, QuoteInput(options.input.path), unplaced);
 }
 
 absl::Status AnswerRecords(
@@ -236,7 +242,7 @@ absl::Status AnswerRecords(
       return answers.Write(record, {}, answer);
     });
   }));
-  return ReportProblems(predictor, options, /*unplaced=*/0);
+  return ReportProblems(predictor, "arguments");
 }
 
 void ReportCut(const CutCounts& cut) {

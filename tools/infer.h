@@ -32,6 +32,8 @@ struct InferOptions {
 void AddInferOptions(Command& command, InferOptions* options, bool input = true);
 // Adds the input file, `--input-format`, `--pairs` and the names of columns.
 void AddInputOptions(Command& command, InputOptions* options);
+// Returns kUsage if --pairs was given for a format where it has no effect.
+absl::Status CheckPairs(const InputOptions& options);
 // Adds `--input-format` and --set.
 void AddInputFormat(Command& command, InputOptions* options);
 // Adds --set alone.

@@ -76,8 +76,15 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   InputReader reader(options);
   ASSIGN_OR_RETURN(reader.options_.format, InputFormat(options));
   const std::string& format = reader.options_.format;
-  reader.guessed_ = options.format.empty() && format == "text";
+  reader.guessed_ = options.format.empty() && FormatByExtension(options.path).empty();
   const bool table = format == "csv" || format == "tsv", fasttext = format == "fasttext";
+  for (const auto& [option, name] : {std::pair("--text-field", options.text_field),
+           std::pair("--text-pair-field", options.text_pair_field),
+           std::pair("--id-field", options.id_field)}) {
+    if (name.empty() || (format != "text" && !fasttext)) continue;
+    return Error(Exit::kUsage, option, ": lines of ", fasttext ? "fastText" : "text",
+        " have no fields: expected a table or JSON lines (--input-format csv, tsv or jsonl)");
+  }
   if (!table && !fasttext) {
     // The spec tells of files; a pipe is UTF-8 unless --set tells of it.
     const bool said = absl::c_any_of(
@@ -86,6 +93,11 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
     ASSIGN_OR_RETURN(reader.lines_, LineReader::Open(options.path, kMaxLineBytes, charset));
     return reader;
   }
+  // Not a pattern or a folder: later files may have other columns.
+  if (options.path != "-" && !PathExists(options.path))
+    return Error(Exit::kNoInput, QuotePath(options.path), ": no such file");
+  if (IsDirectory(options.path))
+    return Error(Exit::kNoInput, QuotePath(options.path), ": is a folder: expected a file");
   DataSpec data = options.data;
   data.clear_files();
   data.clear_max_examples();
@@ -106,10 +118,11 @@ absl::StatusOr<bool> InputReader::NextRow(Record* record) {
   TextExample row;
   absl::StatusOr<bool> more = table_->Next(&row);
   if (columns_.empty()) columns_ = table_->columns();
-  if (!more.ok() && options_.skip_bad && !columns_.empty() &&
-      ExitOf(more.status()) == Exit::kData) {
+  const bool begun = !columns_.empty() || options_.format == "fasttext";
+  if (!more.ok() && options_.skip_bad && begun && ExitOf(more.status()) == Exit::kData) {
     record->wrong = more.status();
     record->line = row.line;
+    if (options_.keep) record->cells = std::move(row.cells);
     return true;
   }
   if (!more.ok() || !*more) return more;
@@ -121,7 +134,7 @@ absl::StatusOr<bool> InputReader::NextRow(Record* record) {
   const size_t id = absl::c_find(columns_, name) - columns_.begin();
   if (id < columns_.size()) record->id = JsonString(row.cells[id]);
   if (id == columns_.size() && !options_.id_field.empty()) {
-    return Error(Exit::kData, QuotePath(options_.path), ":1: --id-field: no column \"", Quote(name),
+    return Error(Exit::kData, QuoteInput(options_.path), ": --id-field: no column \"", Quote(name),
         "\"; there are \"", Quote(absl::StrJoin(columns_, "\", \"")), "\"");
   }
   if (options_.keep && !columns_.empty()) record->cells = std::move(row.cells);

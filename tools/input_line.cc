@@ -98,8 +98,10 @@ class Renamed {
 absl::Status ParseInputLine(std::string line, const InputOptions& options, Record* record) {
   const bool ids = options.format == "ids";
   if (options.format == "jsonl" || (ids && line[line.find_first_not_of(" \t")] == '{')) {
-    RETURN_IF_ERROR(ParseInputJson(line, record, options));
-    if (options.keep) record->cells = {std::move(line)};
+    const absl::Status parsed = ParseInputJson(line, record, options);
+    if (options.keep && (parsed.ok() || Json::parse(line, nullptr, false).is_object()))
+      record->cells = {std::move(line)};
+    RETURN_IF_ERROR(parsed);
     if (ids && record->ids.empty()) return Error(Exit::kData, "no token ids in \"ids\"");
   } else if (ids) {
     RETURN_IF_ERROR(ParseIds(

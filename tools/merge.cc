@@ -6,6 +6,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
+#include "tasks/run/run_folder.h"
 #include "tools/command.h"
 #include "tools/process.h"
 
@@ -38,8 +39,10 @@ absl::Status Merge(const MergeOptions& options) {
   const ModelConfig& config = model->config();
   RETURN_IF_ERROR(
       CopyTokenizer({options.adapter, base}, folder.path(), config.vocab, config.max_tokens()));
+  RETURN_IF_ERROR(CopySpec(options.adapter, folder.path()));
   RETURN_IF_ERROR(AddManifest(folder.path(), 0).status());
   RETURN_IF_ERROR(folder.Commit());
+  NoteModules(base);
   return WriteStdout(absl::StrCat("{\"model\": ", JsonString(folder.final_path()), "}\n"));
 }
 

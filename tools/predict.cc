@@ -1,4 +1,5 @@
-// `cloze predict`: answers of a classifier for each text, as JSON lines.
+// `cloze predict`: labels, numbers or answers to questions, as JSON lines or new columns of a
+// table.
 #include "tools/infer.h"
 
 namespace cloze {
@@ -14,10 +15,8 @@ absl::Status Predict(InferOptions options) {
   const bool table = format == "csv" || format == "tsv";
   if (table && input.pairs && input.text_pair_field.empty() && input.data.text_pair_field().empty())
     return UsageError(
-        predictor->task().reads_pairs()
-            ? "--text-pair-field: expected the column of the second text: this model takes pairs "
-              "(--input-format text reads lines of two texts with a tab between)"
-            : "--pairs: only for lines of text, and this model was trained on single ones");
+        "--text-pair-field: expected the column of the second text: this model takes pairs "
+        "(--input-format text reads lines of two texts with a tab between)");
   return AnswerInput(*predictor, options);
 }
 

@@ -86,6 +86,21 @@ absl::Status CheckOutput(const std::string& out, bool force) {
   return Error(Exit::kCannotCreate, QuotePath(out), ": exists already (--force replaces it)");
 }
 
+absl::Status CheckCanCreate(std::string folder) {
+  while (!PathExists(folder)) folder = DirectoryOf(folder);
+  if (IsDirectory(folder) && ::access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
+  return Error(
+      Exit::kCannotCreate, QuotePath(folder), ": expected a folder that can be written to");
+}
+
+void NoteModules(const std::string& folder) {
+  if (!PathExists(JoinPath(folder, "modules.json"))) return;
+  std::fputs(
+      "cloze: modules.json was not copied: give `cloze encode` the pooling of that folder with "
+      "--pool and --normalize\n",
+      stderr);
+}
+
 absl::Status WriteOutput(
     const std::string& out, bool force, absl::FunctionRef<absl::Status(LineWriter&)> write) {
   if (out.empty() || out == "-") {

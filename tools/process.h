@@ -43,6 +43,12 @@ class LineWriter {
 // standard output if `out` is empty or "-". kCannotCreate if the file exists and `force` is false.
 absl::Status WriteOutput(
     const std::string& out, bool force, absl::FunctionRef<absl::Status(LineWriter&)> write);
+// Returns kCannotCreate if no files can be created in `folder` or, if it is missing, in the nearest
+// folder above it.
+absl::Status CheckCanCreate(std::string folder);
+// Says, after writing a model that was made from the one in `folder`, that its modules.json (of
+// sentence-transformers) was not copied.
+void NoteModules(const std::string& folder);
 // Returns kCannotCreate if `out` exists and is not a file that `force` replaces.
 absl::Status CheckOutput(const std::string& out, bool force);
 

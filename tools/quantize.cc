@@ -11,6 +11,7 @@
 #include "encoder/folder/adapter.h"
 #include "encoder/folder/model_folder.h"
 #include "tasks/run/run_folder.h"
+#include "tools/evaluation.h"
 #include "tools/gauge.h"
 #include "tools/infer.h"
 #include "tools/process.h"
@@ -108,10 +109,7 @@ absl::Status WriteFolder(const QuantizeOptions& options, const Plan& plan, Model
   RETURN_IF_ERROR(SaveWeights(folder, config, params));
   if (const auto tokenizer = session.TokenizerOr(); tokenizer.ok())
     RETURN_IF_ERROR(SaveTokenizer(**tokenizer, folder, config.max_tokens()));
-  if (const std::string spec = SpecOfRun(options.model); !spec.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(spec, 1 << 20));
-    RETURN_IF_ERROR(WriteNewFile(JoinPath(folder, kSpecName), text));
-  }
+  RETURN_IF_ERROR(CopySpec(options.model, folder));
   return AddManifest(folder, 0).status();
 }
 
@@ -158,12 +156,7 @@ absl::Status Quantize(const QuantizeOptions& options) {
         options.max_loss, " (--max-loss); nothing is written");
   }
   RETURN_IF_ERROR(folder.Commit());
-  if (PathExists(JoinPath(options.model, "modules.json"))) {
-    std::fputs(
-        "cloze: modules.json was not copied: give `cloze encode` the pooling of that folder with "
-        "--pool and --normalize\n",
-        stderr);
-  }
+  NoteModules(options.model);
   return WriteStdout(ToJsonLine(result) + "\n");
 }
 
@@ -176,10 +169,7 @@ void AddQuantize(Command& app) {
     command.Add("--data", &options.gauge.data,
         "Labelled data, with the columns or fields of the run's spec. Models without a head need "
         "--texts.");
-    command.Add("--set", &options.gauge.overrides,
-        "Override how the data are read, as a field of `validation` in a spec: --set "
-        "text_field=sentence. Repeatable.",
-        {.repeatable = true});
+    AddDataSet(command, &options.gauge.overrides);
     command.Add("--texts", &options.gauge.texts,
         "Texts without labels, one per line or in a table or JSON lines, with the columns or "
         "fields of the run's spec. The loss is then the share of answers that differ; "

@@ -107,7 +107,7 @@ absl::StatusOr<RunData> ReadRun(const std::string& path) {
   ReadLog(log, &run);
   if (run.curves.empty())
     return Error(Exit::kData, QuotePath(JoinPath(path, kLogName)), ": no step yet");
-  ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, kSpecName), 1 << 20));
+  ASSIGN_OR_RETURN(run.spec, ReadFile(JoinPath(path, kSpecName), kMaxSpecBytes));
   ASSIGN_OR_RETURN(const Json best, ReadIfThere(JoinPath(path, "metrics.json")));
   run.metrics = JsonMember(best, "metrics");
   if (JsonMember(best, "step").is_number_unsigned()) run.best_step = best["step"].get<int64_t>();

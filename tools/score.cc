@@ -86,7 +86,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
       return encoded.end;
     };
     RETURN_IF_ERROR(ForEachRecords(reader, writer, answer));
-    return answers.Finish();
+    return answers.Finish(reader.columns());
   };
   RETURN_IF_ERROR(WriteOutput(infer.out, infer.force, write));
   ReportCut(cut);

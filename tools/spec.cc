@@ -56,8 +56,8 @@ void DeclareCheck(Command& command, SpecOptions& options) {
 void AddSpec(Command& app) {
   const auto declare = [](Command& spec) -> Run {
     spec.AddCommand<SpecOptions>("check",
-        "Validate a spec: report the first syntax error, or every invalid field, or every model, "
-        "file and column that it names but that does not exist.",
+        "Validate a spec. Reports the first syntax error; else every invalid field; else every "
+        "model, file or column that the spec names and that is missing.",
         "  cloze spec check run.textproto\n"
         "  cloze spec check run.textproto --set optimizer.learning_rate=1e-4",
         DeclareCheck, Check);

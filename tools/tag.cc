@@ -93,7 +93,7 @@ DataSpec ConllData(
   return data;
 }
 
-// Splits --format, which once was the format of the input, too, into both formats.
+// Separates the formats of input and output: in older versions --format was also that of the input.
 absl::Status SetFormats(InferOptions* options) {
   InputOptions& input = options->input;
   std::string& format = options->format;
@@ -104,6 +104,12 @@ absl::Status SetFormats(InferOptions* options) {
     input.format = conll && extension == "text" ? format : extension.empty() ? format : extension;
   const bool from_conll = input.format == "conll" || input.format == "conllu";
   if (from_conll && conll) input.format = format;
+  if (const std::string out = FormatByExtension(options->out);
+      from_conll && (out == "csv" || out == "tsv"))
+    return UsageError(
+        "--out: a CoNLL file can be written only as such: expected a name without ." + out);
+  if (from_conll && !(input.text_field + input.text_pair_field + input.id_field).empty())
+    return UsageError("--text-field, --text-pair-field and --id-field: not for CoNLL files");
   if (conll == from_conll || (from_conll && format.empty())) return absl::OkStatus();
   return UsageError(from_conll
                         ? "--format: a CoNLL file can be written only as such: expected no --format"

@@ -77,6 +77,7 @@ absl::Status Tokenize(TokenizeOptions options) {
   const auto config = LoadConfig(options.model);
   RETURN_IF_ERROR(
       SetInputData(options.model, config.ok() ? *config : ModelConfig(), &options.input));
+  RETURN_IF_ERROR(CheckPairs(options.input));
   ASSIGN_OR_RETURN(InputReader reader, InputReader::Open(options.input));
   LineWriter writer;
   return ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {

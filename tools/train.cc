@@ -40,8 +40,10 @@ std::vector<Row> MemoryRows(const TaskSpec& spec, const RunPlan& plan) {
               absl::StrCat(count.trained, " of ", count.all, " are trained")},
       {"weights", Megabytes(need.weights), "f32"},
       {"optimizer", Megabytes(need.optimizer),
-          absl::StrCat(
-              "gradients, two moments", spec.optimizer().ema_decay() > 0 ? ", average" : "")},
+          absl::StrCat("gradients, two moments",
+              spec.optimizer().ema_decay() > 0 ? ", average" : "",
+              spec.optimizer().muon_rate() > 0 ? ", Muon" : "",
+              spec.distributed().local_steps() > 1 ? ", last average and its momentum" : "")},
       {"packed weights", Megabytes(need.packed),
           absl::StrCat("at most; copies in ", NameOf(plan.compute))},
       {"activations", Megabytes(need.activations),
@@ -229,6 +231,7 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   if (!options.plan && (options.ranks > 1 || !options.network.empty()))
     return UsageError("--ranks and --network: expected --plan; mpirun -n gives the ranks of a run");
   if (options.ranks <= 1 && !options.network.empty()) return UsageError("--network needs --ranks");
+  if (options.sweeps.empty()) RETURN_IF_ERROR(FirstWrongInput(loaded));
   if (options.plan) return PrintPlan(loaded, options, stop);
   const Trainer::Options how = {.preparing = ranks.first() ? ShowPreparing : nullptr,
       .stop = stop,
@@ -262,8 +265,8 @@ void AddTrain(Command& app, const std::string& name, const std::string& help,
         {.required = true});
     AddSetOption(command, &options.overrides);
     command.Add("--fork", &options.fork,
-        "Start a new run in output.directory, at step 0, with the weights of the newest "
-        "checkpoint of this run directory.",
+        "Start a new run in output.directory, at step 0, from the weights of the newest "
+        "checkpoint of the run directory FOLDER.",
         {.type = "FOLDER"});
     command.Add("--plan", &options.plan,
         "Estimate memory and time, from a few real steps, without training.");

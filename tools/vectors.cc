@@ -64,21 +64,16 @@ class Report {
 };
 
 absl::Status Write(
-    const std::string& out, const Corpus& corpus, const VectorTrainer& trainer, int dim) {
-  return ReplaceFile(out, [&](const std::string& temporary) {
-    return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
-      LineWriter writer(&fd, temporary);
-      RETURN_IF_ERROR(writer.Write(absl::StrCat(corpus.words.size(), " ", dim)));
-      std::vector<float> vector(dim);
-      for (size_t word = 0; word < corpus.words.size(); ++word) {
-        trainer.Vector(static_cast<int32_t>(word), vector.data());
-        if (!AllFinite(vector))
-          return Error(Exit::kInternal, "training diverged (lower --learning-rate)");
-        RETURN_IF_ERROR(writer.WriteText(WordVectorLine(corpus.words[word], vector)));
-      }
-      return writer.Flush();
-    });
-  });
+    const Corpus& corpus, const VectorTrainer& trainer, int dim, LineWriter& writer) {
+  RETURN_IF_ERROR(writer.Write(absl::StrCat(corpus.words.size(), " ", dim)));
+  std::vector<float> vector(dim);
+  for (size_t word = 0; word < corpus.words.size(); ++word) {
+    trainer.Vector(static_cast<int32_t>(word), vector.data());
+    if (!AllFinite(vector))
+      return Error(Exit::kInternal, "training diverged (lower --learning-rate)");
+    RETURN_IF_ERROR(writer.WriteText(WordVectorLine(corpus.words[word], vector)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Vectors(VectorsOptions options) {
@@ -90,9 +85,11 @@ absl::Status Vectors(VectorsOptions options) {
   if (subwords.max_n > 0 && subwords.min_n > subwords.max_n)
     return UsageError(
         absl::StrCat("--min-n ", subwords.min_n, ": expected at most --max-n, ", subwords.max_n));
-  RETURN_IF_ERROR(CheckOutput(options.out, options.force));
-  if (const std::string folder = DirectoryOf(options.out); !IsDirectory(folder))
-    return Error(Exit::kCannotCreate, QuotePath(folder), ": expected a folder, for --out");
+  const bool prints = options.out == "-";
+  if (!prints) {
+    RETURN_IF_ERROR(CheckOutput(options.out, options.force));
+    RETURN_IF_ERROR(CheckCanCreate(DirectoryOf(options.out)));
+  }
   options.vectors.cbow = options.method == "cbow";
   options.corpus.blanks = options.blanks;
   options.corpus.lowercase = options.lowercase.value_or(true);
@@ -115,12 +112,16 @@ absl::Status Vectors(VectorsOptions options) {
   report.Finish();
   if (!finished) return Error(Exit::kInterrupted, "stopped; nothing was written");
   const double seconds = std::max(SteadySeconds() - start, 1e-3);
-  RETURN_IF_ERROR(Write(options.out, corpus, trainer, options.vectors.dim));
-  return WriteStdout(
-      absl::StrFormat("%s: %d words of %d dimensions from %d words of text, %s "
-                      "words/s with %d threads\n",
-          QuotePath(options.out), corpus.words.size(), options.vectors.dim, corpus.text.size(),
-          FormatCount(static_cast<double>(last.words) / seconds), Threads()));
+  RETURN_IF_ERROR(WriteOutput(options.out, options.force,
+      [&](LineWriter& writer) { return Write(corpus, trainer, options.vectors.dim, writer); }));
+  const std::string summary = absl::StrFormat(
+      "%s: %d words of %d dimensions from %d words of text, %s "
+      "words/s with %d threads\n",
+      prints ? "standard output" : QuotePath(options.out), corpus.words.size(), options.vectors.dim,
+      corpus.text.size(), FormatCount(static_cast<double>(last.words) / seconds), Threads());
+  if (!prints) return WriteStdout(summary);
+  std::fputs(summary.c_str(), stderr);
+  return absl::OkStatus();
 }
 
 void DeclareTraining(Command& command, VectorOptions& vectors) {
@@ -131,8 +132,8 @@ void DeclareTraining(Command& command, VectorOptions& vectors) {
   command.Add("--epochs", &vectors.epochs, "Passes over the text.", {.min = 1, .max = 10000});
   command.Add(
       "--negatives", &vectors.negatives, "Negative samples per target.", {.min = 1, .max = 64});
-  command.Add("--learning-rate", &vectors.learning_rate, "At the start; falls linearly to 0.",
-      {.min = 1e-6, .max = 10});
+  command.Add("--learning-rate", &vectors.learning_rate,
+      "Initial learning rate; it falls linearly to 0.", {.min = 1e-6, .max = 10});
   command.Add("--subsample", &vectors.subsample,
       "Frequency above which words are left out at random; 0 keeps all.", {.min = 0, .max = 1});
   command.Add(
@@ -153,7 +154,8 @@ void AddVectors(Command& app) {
         "compressed (.gz, .xz, .zst).",
         {.required = true, .type = "FILE"});
     AddTextOptions(command, &options.reading);
-    command.Add("--out", &options.out, "File to write, for example books.vec.",
+    command.Add("--out", &options.out,
+        "File to write, for example books.vec; - is standard output.",
         {.required = true, .type = "FILE"});
     command.Add("--method", &options.method,
         "skipgram: predict each neighbour of a word from it. cbow: predict a word from its "
@@ -164,8 +166,8 @@ void AddVectors(Command& app) {
         "punctuation as separate words.");
     command.AddSwitch("lowercase", &options.lowercase,
         "Lower-case texts and strip accents (default).", "Keep case and accents.");
-    command.Add("--min-count", &options.corpus.min_count, "Rarer words are left out.",
-        {.min = 1, .max = 1e9});
+    command.Add("--min-count", &options.corpus.min_count,
+        "Minimum count of a word; rarer words are left out.", {.min = 1, .max = 1e9});
     DeclareTraining(command, options.vectors);
     command.Add("--force", &options.force, "Replace --out.");
   };

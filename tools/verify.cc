@@ -45,7 +45,9 @@ absl::Status Verify(const VerifyOptions& options) {
 void AddVerify(Command& app) {
   app.AddCommand<VerifyOptions>(
       "verify",
-      "Check the model and all checkpoints of a run for damage. Compares sizes and hashes of all "
+      "Check the model and all checkpoints of a run, and of the runs of a sweep or of `repeat`, "
+      "for "
+      "damage. Compares sizes and hashes of all "
       "files, checks that all weights and moments are finite, and that the stored sample inputs "
       "still give the stored outputs. Prints one JSON line per folder. Exit codes: 0 all sound, 66 "
       "nothing found, 74 unreadable, 76 damaged.",

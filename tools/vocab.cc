@@ -39,15 +39,6 @@ absl::Status CheckUnchanged(const VocabCommandOptions& options, const Tokenizer&
   return absl::OkStatus();
 }
 
-// kCannotCreate if no files can be created in `folder`, before the text is read: a pipe has it
-// once.
-absl::Status CheckCanCreate(std::string folder) {
-  while (!PathExists(folder)) folder = DirectoryOf(folder);
-  if (IsDirectory(folder) && ::access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
-  return Error(
-      Exit::kCannotCreate, QuotePath(folder), ": expected a folder that can be written to");
-}
-
 void ShowProgress(const char* stage, int64_t done, int64_t total) {
   if (total > 0 && ::isatty(STDERR_FILENO))
     std::fprintf(stderr, "\r%-8s %3d %%", stage, static_cast<int>(100.0 * done / total));

@@ -153,7 +153,7 @@ TEST_F(AdapterProgramTest, EachLineChoosesItsAdapter) {
   EXPECT_NEAR(lines[1]["score"].get<double>(), alone[0]["score"].get<double>(), 1e-6);
   ExpectError("predict" + both,
       R"(printf '{"text": "a", "adapter": "mood"}\n{"text": "b", "adapter": "modd"}\n' | )", 65,
-      "standard input:2: \"adapter\": unknown adapter modd; did you mean \"mood\"?; one of mood, "
+      "standard input:2: \"adapter\": unknown adapter modd: expected one of mood, "
       "kind");
   ExpectError("predict" + both, R"(echo '{"text": "a"}' | )", 65,
       "standard input:1: \"adapter\": none is named, and the base alone has no such head");
@@ -209,7 +209,7 @@ TEST_F(AdapterProgramTest, SaysWhatDoesNotFit) {
                   " --adapter a=" + Path("kind"),
       kTexts, 2, "two adapters are named a");
   ExpectError("predict --model " + Path("mood") + " --input-format jsonl",
-      R"(echo '{"text": "a", "adapter": "x"}' | )", 65, "none was given");
+      R"(echo '{"text": "a", "adapter": "x"}' | )", 65, R"(expected no "adapter")");
   ExpectError(
       "predict --model " + Path("base") + " --adapter " + Path("absent"), kTexts, 66, "absent");
   ExpectError("predict --model " + Path("base") + " --adapter " + Path("vocab"), kTexts, 66,

@@ -128,7 +128,7 @@ TEST_F(TablesTest, JsonLinesKeepTheirBytes) {
   EXPECT_THAT(r.out, HasSubstr(R"({"n":2e3,"subject":"a dull movie", "predicted_label": "neg")"));
   const RunResult table = Run("predict --model run --input-format jsonl --format csv", lines);
   EXPECT_THAT(
-      table.out, StartsWith("subject,n,label,predicted_label,score\na great film,1.5,,pos,"));
+      table.out, StartsWith("subject,n,label,predicted_label,score\na great film,1.50,,pos,"));
 }
 
 // What is not plain text is never read as lines without being asked for.
@@ -144,14 +144,69 @@ TEST_F(TablesTest, TablesAreNoTexts) {
   EXPECT_THAT(Run("predict --model run tags.conllu").err, HasSubstr("`cloze tag` reads CoNLL"));
 }
 
+TEST_F(TablesTest, OptionsWithoutEffectAreRefused) {
+  Write("a.csv", "subject\na great film\n");
+  Write("a.txt", "subject,k\n");
+  EXPECT_EQ(Run("predict --model run a.txt").exit, 0);  // the name tells that it is text
+  for (const char* arguments :
+      {"predict --model run --text-field subject", "predict --model run --id-field k a.txt",
+          "encode --model run --pairs --pool mean --out - a.csv",
+          "tokenize --model run --pairs a.csv", "tag --model tagger --out b.csv tags.conllu"}) {
+    const RunResult r = Run(arguments, "subject\n");
+    EXPECT_EQ(r.exit, 2) << arguments << "\n" << r.err;
+  }
+  EXPECT_EQ(Run("predict --model run '*.csv'").exit, 66);
+  std::filesystem::create_directory(Path("more.csv"));
+  EXPECT_THAT(Run("predict --model run more.csv").err, HasSubstr("is a folder: expected a file"));
+}
+
+// A row that is too long is one wrong row, and rows of a matrix keep their places.
+TEST_F(TablesTest, LongRowsAreOneWrongRow) {
+  Write("long.csv", "id,subject\n1,a film\n2," + std::string(20 << 20, 'x') + "\n3,a movie\n");
+  const RunResult r =
+      Run("encode --model run --pool mean --on-error line --out - --id-field id long.csv");
+  EXPECT_EQ(r.exit, 65);
+  std::vector<json> lines;
+  std::istringstream out(r.out);
+  for (std::string line; std::getline(out, line);) lines.push_back(json::parse(line));
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[1]["line"], 3);
+  EXPECT_EQ(lines[2]["id"], "3");
+  Write("wrong.ft", "__label__x a film\n__label__ b\n__label__y a movie\n");
+  EXPECT_THAT(Run("predict --model run --on-error line wrong.ft").err, HasSubstr("1 invalid line"));
+}
+
+// Words are cut as a text of them is.
+TEST_F(TablesTest, WordsAreTheirText) {
+  std::string text, words;
+  for (int i = 0; i < 30; ++i) {
+    text += i < 15 ? "great " : "dull ";
+    words += i < 15 ? "\"great\", " : "\"dull\", ";
+  }
+  const RunResult r = Run("predict --model run --input-format jsonl",
+      R"({"text": ")" + text.substr(0, text.size() - 1) + R"("}\n{"words": [)" +
+          words.substr(0, words.size() - 2) + R"(]}\n)");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const size_t end = r.out.find('\n') + 1;
+  EXPECT_EQ(r.out.substr(0, end), r.out.substr(end));
+  EXPECT_THAT(r.err, HasSubstr("2 texts"));
+}
+
 TEST_F(TablesTest, WrongLinesCanBeAnswered) {
   Write("bad.csv", "subject,k\nx\na great film,1\na,b,c\n");
   const RunResult r = Run("predict --model run --format csv --on-error line bad.csv");
   EXPECT_EQ(r.exit, 65);
-  EXPECT_THAT(r.out, StartsWith("subject,k,label,score,error\n,,,,"));
+  EXPECT_THAT(r.out, StartsWith("subject,k,label,score,error\nx,,,,bad.csv:2:"));
   EXPECT_THAT(r.out, HasSubstr("\na great film,1,pos,"));
   EXPECT_THAT(r.out, HasSubstr("bad.csv:4: 3 columns: expected 2"));
   EXPECT_THAT(r.err, HasSubstr("2 invalid lines"));
+  EXPECT_THAT(Run("predict --model run --format jsonl --input-format jsonl --on-error line",
+                  R"({"id": 2, "subject": 5}\n)")
+                  .out,
+      StartsWith(R"({"id": 2, "subject": 5, "line": 1, "error": )"));
+  Write("none.csv", "subject,k\nx\n");
+  EXPECT_THAT(Run("predict --model run --format csv --on-error line none.csv").out,
+      StartsWith("subject,k,error\nx,,none.csv:2:"));
   const RunResult lines = Run("predict --model run --input-format jsonl --on-error line",
       R"({"id": 2, "text": 5}\n{\n{"id": 3, "text": "a great film"}\n)");
   EXPECT_EQ(lines.exit, 65);

@@ -52,6 +52,20 @@ class GenerateTest : public testing::Test {
   static inline std::string* folder_ = nullptr;
 };
 
+TEST_F(GenerateTest, GoesOnAfterWrongLines) {
+  std::ofstream(Path("mixed.jsonl")) << "{\"text\": \"the cat\"}\n{\"text\": 5, \"id\": 7}\n"
+                                        "{\"text\": \"the dog\"}\n";
+  const std::string input = "--input " + Path("mixed.jsonl") + " --max-new-tokens 2";
+  EXPECT_EQ(Generate(input).exit, 65);
+  const RunResult text = Generate(input + " --on-error line");
+  EXPECT_EQ(text.exit, 65);
+  EXPECT_THAT(text.err, HasSubstr("mixed.jsonl: 1 invalid line"));
+  const size_t first = text.out.find('\n');
+  EXPECT_THAT(text.out.substr(first), StartsWith("\n\nthe dog"));
+  EXPECT_THAT(Generate(input + " --on-error line --output-format jsonl").out,
+      HasSubstr("\n{\"id\": 7, \"line\": 2, \"error\": "));
+}
+
 TEST_F(GenerateTest, EachLineChoosesItsAdapter) {
   std::ofstream text(Path("sea.txt"));
   for (int i = 0; i < 60; ++i) text << "the cat ran to the sea\n\n";
@@ -151,7 +165,7 @@ TEST_F(GenerateTest, TellsWhatIsWrong) {
   EXPECT_THAT(error(model + "--beams 1000 a"), HasSubstr("the tokens of the vocabulary"));
   EXPECT_THAT(error("--model " CLOZE_SOURCE_DIR "/tests/golden/release_0.1/runs/post_norm a"),
       HasSubstr("has no head for causal_lm"));
-  EXPECT_THAT(error("--model " + kDecoder + " a"), HasSubstr("expected a tokenizer"));
+  EXPECT_THAT(error("--model " + kDecoder + " a"), HasSubstr("no tokenizer: expected"));
   EXPECT_THAT(RunCloze("predict --model " + Path("run"), "echo a | ").err,
       HasSubstr("use `cloze generate`"));
   EXPECT_THAT(RunCloze("pretrain " + Path("spec") + " --set model.encoder.architecture=BERT").err,

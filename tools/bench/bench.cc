@@ -29,7 +29,7 @@ void AddModelOptions(Command& command, Options* o) {
   command.Add("--encoder", &o->encoder,
       "Encoder, or decoder, with random weights: tiny, mini, small, medium or base (BERT), or the "
       "config.json of a model of any family.",
-      {.type = "NAME|FILE"});
+      {.type = "NAME or FILE"});
   command.Add("--vocab", &o->vocab,
       "Size of the vocabulary in tokens. Default: 30522; tokenize also learns 8192.",
       {.min = 100, .max = 1000000});
@@ -65,7 +65,9 @@ void AddWorkOptions(Command& command, Options* o) {
 }
 
 void AddRunOptions(Command& command, Options* o) {
-  command.Add("--steps", &o->steps, "Number of timed steps.", {.min = 1, .max = 10000});
+  command.Add("--steps", &o->steps,
+      "Minimum number of timed steps; fast ones are repeated more often.",
+      {.min = 1, .max = 10000});
   command.Add("--warmup", &o->warmup, "Number of steps before them.", {.max = 1000});
   command.Add("--peer", &o->peer, "Name of this program in the result lines.");
   command.Add("--json", &o->json, "Print one JSON object per line.");
