@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "core/tensor/safetensors.h"
+#include "core/text/unicode/unicode.h"
 #include "encoder/folder/sentence_vectors.h"
 #include "tasks/inference/encode_records.h"
 #include "tools/infer.h"
@@ -19,15 +20,40 @@ struct EncodeOptions {
   InferOptions infer;  // with the output
   std::string pool;
   bool all_layers = false, normalize = false;
-  int64_t max_tokens = 0;  // of a text; 0: as many as the model takes
-  int64_t failed = 0;      // wrong lines so far, with --on-error line
+  std::optional<SentenceVectors> vectors;  // the rules of the folder, unless --pool is given
+  int64_t failed = 0;                      // wrong lines so far, with --on-error line
 };
 
-// Returns the session's tokenizer and limit, or the limit of the options if that is smaller.
+// Returns the session's tokenizer and limit, or the limit of the folder's rules if that is smaller.
 ModelInput InputOf(const Session& session, const EncodeOptions& options) {
   ModelInput input = session.input();
-  if (options.max_tokens > 0) input.longest = std::min(input.longest, options.max_tokens);
+  if (options.vectors.has_value() && options.vectors->max_tokens > 0)
+    input.longest = std::min(input.longest, options.vectors->max_tokens);
   return input;
+}
+
+// Returns `text` without white space at its ends and, with `lowercase`, in lower case.
+std::string Stripped(const std::string& text, bool lowercase) {
+  std::string out;
+  size_t end = 0;  // of `out`, after the last code point that is not white space
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    at += c.size;
+    if (out.empty() && IsSpace(c.value)) continue;
+    const std::u32string kept = lowercase ? Lowercase(c.value) : std::u32string(1, c.value);
+    for (const char32_t value : kept) AppendUtf8(value, &out);
+    if (!IsSpace(c.value)) end = out.size();
+  }
+  out.resize(end);
+  return out;
+}
+
+// Returns the record as the tokenizer gets it.
+Record Prepared(Record record, const EncodeOptions& options) {
+  if (!options.vectors.has_value()) return record;
+  record.text = Stripped(record.text, options.vectors->lowercase);
+  record.text_pair = Stripped(record.text_pair, options.vectors->lowercase);
+  return record;
 }
 
 // Receives record, its number, layer, hidden [tokens, hidden]; for a wrong record its error and a
@@ -78,7 +104,8 @@ absl::Status ForEachHidden(EncodeOptions& options, Session& session, const Layer
       ForEachRecords(reader, writer, [&](const std::vector<Record>& records) -> absl::Status {
         std::vector<Query> queries;
         const auto encode = [&](size_t i, int adapter) -> absl::Status {
-          ASSIGN_OR_RETURN(Example example, EncodeRecord(records[i], input, &cut));
+          ASSIGN_OR_RETURN(
+              Example example, EncodeRecord(Prepared(records[i], options), input, &cut));
           queries.push_back({std::move(example), adapter});
           return absl::OkStatus();
         };
@@ -198,7 +225,7 @@ absl::Status SetDefaultPool(EncodeOptions* options) {
   if (IsAdapter(folder) && !PathExists(JoinPath(folder, "modules.json"))) {
     ASSIGN_OR_RETURN(folder, BaseOf(folder));
   }
-  const auto vectors = ReadSentenceVectors(folder);
+  auto vectors = ReadSentenceVectors(folder);
   if (!vectors.ok()) {
     return Error(
         ExitOf(vectors.status()), vectors.status().message(), "; --pool chooses a pooling instead");
@@ -207,7 +234,7 @@ absl::Status SetDefaultPool(EncodeOptions* options) {
   if (!vectors->has_value()) return absl::OkStatus();
   options->pool = (*vectors)->pool;
   options->normalize |= (*vectors)->normalize;
-  options->max_tokens = (*vectors)->max_tokens;
+  options->vectors = *std::move(vectors);
   return absl::OkStatus();
 }
 

@@ -87,7 +87,7 @@ class Prompts {
     if (options_.output == "jsonl")
       return writer.Write(JsonWithId(record, {{"line", record.line}, {"error", message}}));
     std::fprintf(stderr, "cloze: %s\n", message.c_str());
-    return writer.Write("");
+    return streams_ ? WriteStdout("\n") : writer.Write("");
   }
 
   absl::Status Generate(absl::Span<const Record> records,
@@ -203,8 +203,7 @@ void AddGenerate(Command& app) {
     command.Add("prompt", &options.prompts, "Texts to continue. Default: those of --input.");
     command.Add("--input", &options.infer.input.path,
         "File with prompts: one per line, or a table or JSON lines; - is standard input. Blank "
-        "lines "
-        "are skipped.",
+        "lines are skipped.",
         {.type = "FILE"});
     AddInputFormat(command, &options.infer.input);
     AddOnError(command, &options.infer,

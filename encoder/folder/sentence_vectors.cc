@@ -39,20 +39,29 @@ absl::StatusOr<std::string> PoolingIn(const std::string& path) {
       ": expected one pooling of cls, mean and max, the others are not supported");
 }
 
-// Returns max_seq_length or model_max_length; 0 if there is none, or none that limits anything.
-absl::StatusOr<int64_t> MaxTokens(const std::string& folder, const std::string& module) {
-  constexpr double kNoLimit = 1e6;
-  const std::pair<std::string, const char*> places[] = {
-      {JoinPath(module, "sentence_bert_config.json"), "max_seq_length"},
-      {JoinPath(folder, "tokenizer_config.json"), "model_max_length"}};
-  for (const auto& [path, field] : places) {
-    ASSIGN_OR_RETURN(const Json config, ReadObject(path));
-    const Json& limit = JsonMember(config, field);
-    if (!limit.is_number()) continue;
-    const double tokens = limit.get<double>();
-    return tokens >= 3 && tokens < kNoLimit ? static_cast<int64_t>(tokens) : 0;
+// Returns the settings of a Transformer module, from the first file that it has of those that
+// versions of sentence-transformers have written.
+absl::StatusOr<Json> TransformerSettings(const std::string& module) {
+  for (const char* family :
+      {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+    const std::string path = JoinPath(module, absl::StrCat("sentence_", family, "_config.json"));
+    if (PathExists(path)) return ReadJson(path);
   }
-  return 0;
+  return Json::object();
+}
+
+// Sets max_tokens and lowercase.
+absl::Status ReadLimits(
+    const std::string& folder, const std::string& module, SentenceVectors* vectors) {
+  constexpr double kNoLimit = 1e6;
+  ASSIGN_OR_RETURN(const Json settings, TransformerSettings(module));
+  ASSIGN_OR_RETURN(const Json tokenizer, ReadObject(JoinPath(folder, "tokenizer_config.json")));
+  vectors->lowercase = JsonMember(settings, "do_lower_case") == true;
+  const Json &own = JsonMember(settings, "max_seq_length"),
+             &limit = own.is_number() ? own : JsonMember(tokenizer, "model_max_length");
+  const double tokens = limit.is_number() ? limit.get<double>() : 0;
+  if (tokens >= 3 && tokens < kNoLimit) vectors->max_tokens = static_cast<int64_t>(tokens);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -91,7 +100,7 @@ absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::st
     return Error(
         Exit::kMismatch, QuotePath(prompts), ": default_prompt_name: prompts are not supported");
   }
-  ASSIGN_OR_RETURN(vectors.max_tokens, MaxTokens(folder, transformer));
+  RETURN_IF_ERROR(ReadLimits(folder, transformer, &vectors));
   return vectors;
 }
 

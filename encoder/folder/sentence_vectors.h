@@ -10,14 +10,17 @@
 
 namespace cloze {
 
+// The tokenizer reads texts without white space at their ends.
 struct SentenceVectors {
   std::string pool;        // "cls", "mean" or "max"
   bool normalize = false;  // to length 1
   int64_t max_tokens = 0;  // of a text, special tokens included; 0: as many as the model takes
+  bool lowercase = false;  // texts are lower-cased before the tokenizer reads them
 };
 
 // Reads modules.json and the files that it names; nullopt for a folder without it. max_tokens is
-// max_seq_length of sentence_bert_config.json, else model_max_length of tokenizer_config.json.
+// max_seq_length of sentence_bert_config.json, or of the file of another family that older versions
+// wrote, else model_max_length of tokenizer_config.json.
 // kData for invalid files; kMismatch for modules, poolings and prompts that Cloze does not have.
 absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::string& folder);
 

@@ -76,7 +76,11 @@ absl::Status Trainer::FinishModel() {
           ", is damaged and no checkpoint holds it (train again in another output.directory)");
     }
   }
-  if (!state_.has_best_value() && !latest_.values.empty()) {
+  const bool measured = setup_.validation.has_value() && !state_.has_best_value();
+  if (measured && latest_.values.empty() &&
+      ranks().OnFirst([&] { return VerifyModel(folder_->directory(), state_.step()); }).ok())
+    return absl::OkStatus();  // an earlier process has written the model and its results
+  if (measured && !latest_.values.empty()) {
     progress_->Note(absl::StrCat(state_.metric(),
         " was never a number: the result is the last model (evaluation.metric names another one)"));
   }

@@ -76,6 +76,29 @@ TEST_F(SentenceFolderTest, ItsLengthHolds) {
   EXPECT_EQ(Encode("", model_ + "/v.safetensors").exit, 0) << "hidden states of tokens";
 }
 
+TEST_F(SentenceFolderTest, OlderNamesOfItsSettingsAreRead) {
+  Write("sentence_roberta_config.json", R"({"max_seq_length": 4})");
+  EXPECT_THAT(Encode("").err, HasSubstr("5 tokens, the model takes 1 to 4"));
+}
+
+// With one token for each byte, a blank at an end would be a token.
+TEST_F(SentenceFolderTest, TextsAreStrippedAndLowerCased) {
+  std::string tokens = "\"<s>\": 0, \"<pad>\": 1, \"</s>\": 2, \"<unk>\": 3, \"<mask>\": 4";
+  for (int i = 0; i < 26; ++i)
+    tokens += ", \"" + std::string(1, 'a' + i) + "\": " + std::to_string(5 + i) + ", \"" +
+              std::string(1, 'A' + i) + "\": " + std::to_string(31 + i);
+  Write("vocab.json", "{" + tokens + ", \"\u0120\": 57}");
+  Write("merges.txt", "#version: 0.2\n");
+  const auto encode = [&](const std::string& text) {
+    return RunCloze("encode --model " + model_ + " --out -", "printf '" + text + "' | ").out;
+  };
+  EXPECT_THAT(encode("ab c\n"), HasSubstr("vector"));
+  EXPECT_EQ(encode("ab c\n"), encode(" ab c \t\n"));
+  EXPECT_NE(encode("ab c\n"), encode("aB c\n"));
+  Write("sentence_bert_config.json", R"({"do_lower_case": true})");
+  EXPECT_EQ(encode("ab c\n"), encode("aB C\n"));
+}
+
 TEST_F(SentenceFolderTest, WhatIsNotSupportedIsRefused) {
   Modules({"Transformer", "Pooling", "Dense"});
   ExpectError(76, "models.Dense\" is not supported; --pool chooses a pooling instead");

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
 #include "core/base/file.h"
 #include "core/text/files/formats.h"
 
@@ -63,15 +64,25 @@ absl::Status ReadTokenizerConfig(const JsonFile& file, bool from_json, Tokenizer
   return absl::OkStatus();
 }
 
+// Classes whose files have the names of BERT's or GPT-2's, but are read in other ways.
+constexpr absl::string_view kForeignClasses[] = {"BertJapaneseTokenizer", "BertweetTokenizer",
+    "BioGptTokenizer", "BlenderbotSmallTokenizer", "CLIPTokenizer", "CTRLTokenizer",
+    "FlaubertTokenizer", "FSMTTokenizer", "HerbertTokenizer", "OpenAIGPTTokenizer",
+    "PhobertTokenizer", "RoFormerTokenizer", "XLMTokenizer"};
+
 // Sets the special tokens that are added to texts, of a vocabulary without a tokenizer.json, from
-// the class of tokenizer_config.json or the family of config.json.
+// the class of tokenizer_config.json or the family of config.json. kData for foreign classes.
 absl::Status SetTemplates(const std::string& folder, const JsonFile* config, TokenizerData* data) {
-  if (!data->templates.single.empty()) return absl::OkStatus();
   std::string name = config == nullptr ? "" : config->String("/tokenizer_class");
   if (const std::string path = JoinPath(folder, "config.json"); name.empty() && PathExists(path)) {
     ASSIGN_OR_RETURN(const JsonFile model, JsonFile::Read(path));
-    name = model.String("/model_type");
+    name = model.String("/tokenizer_class");
+    if (name.empty()) name = model.String("/model_type");
   }
+  if (absl::c_linear_search(kForeignClasses, absl::StripSuffix(name, "Fast")))
+    return Error(Exit::kData, QuotePath(folder), ": tokenizer_class ", Quote(name),
+        " is not supported without a tokenizer.json");
+  if (!data->templates.single.empty()) return absl::OkStatus();
   if (absl::StartsWith(name, "MPNetTokenizer") || name == "mpnet")
     data->make_templates = RobertaTemplates;
   if (absl::StartsWith(name, "GPT2Tokenizer") || name == "gpt2")

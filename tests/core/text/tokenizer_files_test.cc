@@ -105,6 +105,8 @@ TEST_F(Files, PairsFollowTheFamily) {
   EXPECT_EQ((*LoadTokenizer(directory_, true))->EncodePair("hello", "hello").ids.size(), 5);
   Write("config.json", R"({"model_type": "mpnet"})");
   EXPECT_EQ((*LoadTokenizer(directory_, true))->EncodePair("hello", "hello").ids.size(), 6);
+  Write("config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})");
+  ExpectError(directory_, Exit::kData, "BertJapaneseTokenizer is not supported");
   Write("config.json", R"({"model_type": "gpt2"})");
   EXPECT_EQ((*LoadTokenizer(directory_, true))->EncodePair("hello", "hello").ids.size(), 2);
 }
