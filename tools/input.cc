@@ -76,7 +76,7 @@ absl::StatusOr<InputReader> InputReader::Open(const InputOptions& options) {
   InputReader reader(options);
   ASSIGN_OR_RETURN(reader.options_.format, InputFormat(options));
   const std::string& format = reader.options_.format;
-  reader.guessed_ = options.format.empty() && FormatByExtension(options.path).empty();
+  reader.guessed_ = options.format.empty() && format == "text";
   const bool table = format == "csv" || format == "tsv", fasttext = format == "fasttext";
   for (const auto& [option, name] : {std::pair("--text-field", options.text_field),
            std::pair("--text-pair-field", options.text_pair_field),

@@ -87,7 +87,7 @@ class InputReader {
   JsonObjects objects_;   // of jsonl
   InputOptions options_;  // with the format
   bool warned_ = false;
-  bool guessed_ = false;  // the format is text because no option or extension named one
+  bool guessed_ = false;  // the format is text, and no option named it
   std::vector<std::string> columns_;
   absl::Status late_;  // an error after good records
 };

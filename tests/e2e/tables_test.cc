@@ -147,7 +147,6 @@ TEST_F(TablesTest, TablesAreNoTexts) {
 TEST_F(TablesTest, OptionsWithoutEffectAreRefused) {
   Write("a.csv", "subject\na great film\n");
   Write("a.txt", "subject,k\n");
-  EXPECT_EQ(Run("predict --model run a.txt").exit, 0);  // the name tells that it is text
   for (const char* arguments :
       {"predict --model run --text-field subject", "predict --model run --id-field k a.txt",
           "encode --model run --pairs --pool mean --out - a.csv",
