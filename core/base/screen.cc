@@ -79,7 +79,8 @@ std::string History::Sparkline(size_t most) const {
   }
   std::string line;
   for (size_t i = first; i < means_.size(); ++i) {
-    const int level = high > low ? static_cast<int>(7 * (means_[i] - low) / (high - low) + 0.5) : 0;
+    const int level =
+        high > low ? static_cast<int>(std::lround(7 * (means_[i] - low) / (high - low))) : 0;
     const char block[] = {'\xE2', '\x96', static_cast<char>('\x81' + level), '\0'};  // U+2581 ...
     line += std::isfinite(means_[i]) ? block : " ";
   }

@@ -43,7 +43,7 @@ class TableReader : public FileReader {
   // Reads the next row that is not a blank line into row_.
   absl::StatusOr<bool> ReadColumns() {
     do {
-      const absl::StatusOr<bool> more = NextLine(&text_);
+      absl::StatusOr<bool> more = NextLine(&text_);
       line_ = lines_.line_number();
       if (!more.ok() || !*more) return more;
     } while (text_.empty());

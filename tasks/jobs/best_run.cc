@@ -43,7 +43,7 @@ absl::StatusOr<RunLock> LockRuns(const std::string& directory, bool sweep) {
 }
 
 absl::StatusOr<double> BestValue(const Trainer::Summary& run) {
-  const absl::StatusOr<double> value =
+  absl::StatusOr<double> value =
       run.best.values.empty() ? absl::NotFoundError("") : run.best.Value(run.metric.name);
   if (value.ok() && std::isfinite(*value)) return value;
   return Error(Exit::kInternal, "evaluation.metric: ", run.metric.name,

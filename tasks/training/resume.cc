@@ -55,8 +55,7 @@ absl::Status Trainer::RestoreBest() {
     if (!finished) return absl::OkStatus();
   }
   const int64_t step = state_.best_step();
-  const absl::Status sound =
-      ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
+  absl::Status sound = ranks().OnFirst([&] { return VerifyModel(folder_->directory(), step); });
   if (sound.ok() || ExitOf(sound) == Exit::kIo) return sound;
   const std::string checkpoint = folder_->Path(CheckpointName(step)),
                     lost = absl::StrCat(
