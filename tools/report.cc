@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "proto/spec.h"
 #include "tasks/run/checkpoint.h"
 #include "tools/command.h"
 #include "tools/html.h"
