@@ -231,7 +231,6 @@ absl::Status Train(const TrainOptions& options, bool pretrain) {
   if (!options.plan && (options.ranks > 1 || !options.network.empty()))
     return UsageError("--ranks and --network: expected --plan; mpirun -n gives the ranks of a run");
   if (options.ranks <= 1 && !options.network.empty()) return UsageError("--network needs --ranks");
-  if (options.sweeps.empty()) RETURN_IF_ERROR(FirstWrongInput(loaded));
   if (options.plan) return PrintPlan(loaded, options, stop);
   const Trainer::Options how = {.preparing = ranks.first() ? ShowPreparing : nullptr,
       .stop = stop,

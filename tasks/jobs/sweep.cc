@@ -173,7 +173,8 @@ absl::StatusOr<SweepSummary> TrainSweep(const LoadedSpec& loaded,
         "is empty, but the choice of the best run of a sweep needs it: expected "
         "validation.files or validation.share");
   }
-  for (const auto& [run, variant] : variants) RETURN_IF_ERROR(FirstWrongInput(variant));
+  for (const auto& [run, variant] : variants)
+    for (const absl::Status& wrong : CheckInputs(variant)) return wrong;
   const std::string& directory = loaded.spec.output().directory();
   ASSIGN_OR_RETURN(RunLock lock, LockRuns(directory, true));
   RemoveLeftovers(directory);

@@ -103,6 +103,36 @@ absl::StatusOr<std::vector<TextPair>> ReadPairs(const LoadedSpec& loaded,
   return pairs;
 }
 
+// The errors of a spec's inputs.
+struct Wrong {
+  std::vector<absl::Status> list;
+  bool Check(const absl::Status& status) {
+    if (!status.ok()) list.push_back(status);
+    return status.ok();
+  }
+};
+
+// Checks what the model and its tokenizer must fit.
+void CheckModel(const LoadedSpec& loaded, const Task& task, const ModelConfig& config,
+    const Tokenizer& tokenizer, Wrong* wrong) {
+  wrong->Check(CheckFit(loaded, task, config, tokenizer));
+  wrong->Check(CheckTrainable(loaded.spec.trainable(), config));
+  CutCounts cut;
+  wrong->Check(ReadPairs(loaded, tokenizer, config, /*most=*/1, &cut).status());
+}
+
+// Checks the metric and the beginning of the data.
+void CheckData(const LoadedSpec& loaded, const Task& task, Wrong* wrong) {
+  const TaskSpec& spec = loaded.spec;
+  if (const std::string& name = spec.evaluation().metric(); !name.empty()) {
+    const absl::Status known = FindMetric(MetricsOf(task, spec), name).status();
+    if (!known.ok()) wrong->Check(AtField(loaded, "evaluation.metric", known));
+  }
+  wrong->Check(AtData(loaded, "train", task.CheckData(spec.train())));
+  if (spec.validation().files_size() > 0)
+    wrong->Check(AtData(loaded, "validation", task.CheckData(spec.validation())));
+}
+
 }  // namespace
 
 std::string Setup::EvaluatedData(int64_t max_examples) const {
@@ -129,37 +159,18 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded) {
 }
 
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded) {
-  std::vector<absl::Status> wrong;
-  const auto check = [&](const absl::Status& status) {
-    if (!status.ok()) wrong.push_back(status);
-    return status.ok();
-  };
-  const TaskSpec& spec = loaded.spec;
-  const std::unique_ptr<Task> task = MakeTask(spec);
+  Wrong wrong;
+  const std::unique_ptr<Task> task = MakeTask(loaded.spec);
   const auto tokenizer = LoadTokenizerOf(loaded);
-  if (check(tokenizer.status())) {
+  if (wrong.Check(tokenizer.status())) {
     const auto config = EncoderConfig(loaded, **tokenizer);
-    if (check(config.status())) {
-      check(CheckFit(loaded, *task, *config, **tokenizer));
-      check(CheckTrainable(spec.trainable(), *config));
-      check(ReadStartVectors(loaded, *config, **tokenizer).status());
-      CutCounts cut;
-      check(ReadPairs(loaded, **tokenizer, *config, /*most=*/1, &cut).status());
+    if (wrong.Check(config.status())) {
+      CheckModel(loaded, *task, *config, **tokenizer, &wrong);
+      wrong.Check(ReadStartVectors(loaded, *config, **tokenizer).status());
     }
   }
-  if (const std::string& name = spec.evaluation().metric(); !name.empty()) {
-    const absl::Status known = FindMetric(MetricsOf(*task, spec), name).status();
-    if (!known.ok()) check(AtField(loaded, "evaluation.metric", known));
-  }
-  check(AtData(loaded, "train", task->CheckData(spec.train())));
-  if (spec.validation().files_size() > 0)
-    check(AtData(loaded, "validation", task->CheckData(spec.validation())));
-  return wrong;
-}
-
-absl::Status FirstWrongInput(const LoadedSpec& loaded) {
-  const std::vector<absl::Status> wrong = CheckInputs(loaded);
-  return wrong.empty() ? absl::OkStatus() : wrong.front();
+  CheckData(loaded, *task, &wrong);
+  return std::move(wrong.list);
 }
 
 absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& options) {
@@ -170,6 +181,10 @@ absl::StatusOr<Setup> Prepare(const LoadedSpec& loaded, const BuildOptions& opti
   Task& task = *setup.task;
   ModelConfig& config = setup.config;
   ASSIGN_OR_RETURN(config, EncoderConfig(loaded, *setup.tokenizer));
+  Wrong wrong;  // before any data are read to the end
+  CheckModel(loaded, task, config, *setup.tokenizer, &wrong);
+  CheckData(loaded, task, &wrong);
+  if (!wrong.list.empty()) return wrong.list.front();
   ASSIGN_OR_RETURN(setup.start, ReadStartVectors(loaded, config, *setup.tokenizer));
   if (!setup.start.ids.empty()) setup.notes.push_back(setup.start.Describe(config.vocab));
   auto labels = task.LearnLabels(spec.train(), config, options.stop);

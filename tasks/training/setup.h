@@ -40,8 +40,6 @@ absl::StatusOr<DType> ConfigureCompute(const LoadedSpec& loaded);
 // tokenizer, files and their columns, max_tokens. Returns all errors, each with its place in the
 // spec or in a file.
 std::vector<absl::Status> CheckInputs(const LoadedSpec& loaded);
-// Returns the first of them, or Ok.
-absl::Status FirstWrongInput(const LoadedSpec& loaded);
 
 // Loads the tokenizer, learns labels, and builds the stores. Requires a spec that has passed
 // VerifySpec; errors name its place.
