@@ -222,8 +222,8 @@ absl::Status PrintVectors(EncodeOptions& options, Session& session) {
 // Sets the pooling as a folder of sentence-transformers does, else the mean.
 absl::Status SetDefaultPool(EncodeOptions* options) {
   std::string folder = options->infer.model;
-  if (IsAdapter(folder) && !PathExists(JoinPath(folder, "modules.json"))) {
-    ASSIGN_OR_RETURN(folder, BaseOf(folder));
+  if (!PathExists(JoinPath(folder, "modules.json"))) {
+    ASSIGN_OR_RETURN(folder, BaseFolder(folder));
   }
   auto vectors = ReadSentenceVectors(folder);
   if (!vectors.ok()) {

@@ -4,7 +4,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
-#include "tasks/inference/encode_records.h"
 #include "tasks/inference/generator.h"
 #include "tools/infer.h"
 
@@ -38,22 +37,15 @@ class Prompts {
     };
     const EncodedRecords encoded = EncodeRecords(session_, records,
         QuoteInput(options_.infer.input.path), options_.infer.on_error == "line", encode);
-    const std::vector<int>& adapters = encoded.adapters;
     // On a terminal a text appears while it grows, so prompts are continued one by one.
     const size_t at_once = streams_ ? 1 : records.size();
-    for (size_t begin = 0, end; begin < adapters.size(); begin = end) {
-      end = begin + 1;
-      if (const absl::Status& wrong = encoded.failures[begin]; !wrong.ok()) {
-        RETURN_IF_ERROR(WriteWrong(records[begin], wrong, writer));
-        continue;
-      }
-      while (end < std::min(adapters.size(), begin + at_once) && encoded.failures[end].ok() &&
-             adapters[end] == adapters[begin])
-        ++end;
-      generator_.UseAdapter(session_.PassAdapter(adapters[begin]));
-      RETURN_IF_ERROR(Generate(absl::MakeSpan(records).subspan(begin, end - begin),
-          absl::MakeSpan(prompts).subspan(begin, end - begin), writer));
-    }
+    RETURN_IF_ERROR(ForEachAdapter(encoded, at_once, [&](size_t begin, size_t end) {
+      if (const absl::Status& wrong = encoded.failures[begin]; !wrong.ok())
+        return WriteWrong(records[begin], wrong, writer);
+      generator_.UseAdapter(session_.PassAdapter(encoded.adapters[begin]));
+      return Generate(absl::MakeSpan(records).subspan(begin, end - begin),
+          absl::MakeSpan(prompts).subspan(begin, end - begin), writer);
+    }));
     return encoded.end;
   }
   // Number of wrong records.

@@ -186,11 +186,13 @@ absl::Status SetInputData(const std::string& folder, const ModelConfig& config, 
   return OverrideReading(input->reading, &input->data);
 }
 
-absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,
-    absl::FunctionRef<absl::Status(size_t, size_t)> f) {
+absl::Status ForEachAdapter(
+    const EncodedRecords& encoded, size_t most, absl::FunctionRef<absl::Status(size_t, size_t)> f) {
+  const auto& [failures, adapters, error] = encoded;
   for (size_t begin = 0, end; begin < adapters.size(); begin = end) {
     end = begin + 1;
-    while (end < std::min(adapters.size(), begin + most) && adapters[end] == adapters[begin]) ++end;
+    const size_t last = failures[begin].ok() ? std::min(adapters.size(), begin + most) : end;
+    while (end < last && failures[end].ok() && adapters[end] == adapters[begin]) ++end;
     RETURN_IF_ERROR(f(begin, end));
   }
   return absl::OkStatus();

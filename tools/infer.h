@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "tasks/inference/encode_records.h"
 #include "tasks/inference/predictor.h"
 #include "tools/answers.h"
 #include "tools/command.h"
@@ -76,8 +77,8 @@ absl::Status ForEachRecords(InputReader& reader, LineWriter& writer,
     const std::function<absl::Status(const std::vector<Record>&)>& f);
 
 // Calls f(begin, end) for consecutive records [begin, end) that name the same adapter, at most
-// `most` at a time. `adapters`: that of each record, from Session::AdapterNamed.
-absl::Status ForEachAdapter(absl::Span<const int> adapters, size_t most,
+// `most` at a time, and for each wrong record alone.
+absl::Status ForEachAdapter(const EncodedRecords& encoded, size_t most,
     absl::FunctionRef<absl::Status(size_t begin, size_t end)> f);
 
 // Options of a predictor for `command`.

@@ -18,10 +18,7 @@ struct MergeOptions {
 };
 
 absl::Status Merge(const MergeOptions& options) {
-  std::string base = options.model;
-  if (base.empty()) {
-    ASSIGN_OR_RETURN(base, BaseOf(options.adapter));
-  }
+  ASSIGN_OR_RETURN(const std::string base, BaseFolder(options.adapter, options.model));
   ASSIGN_OR_RETURN(const AdapterConfig file, ReadAdapterConfig(options.adapter));
   ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::CreateOutput(options.out));
   ASSIGN_OR_RETURN(const auto model, LoadModel(base, options.adapter));

@@ -4,7 +4,6 @@
 
 #include "absl/algorithm/container.h"
 #include "core/base/text.h"
-#include "tasks/inference/encode_records.h"
 #include "tasks/inference/scorer.h"
 #include "tools/infer.h"
 #include "tools/reading.h"
@@ -66,7 +65,7 @@ absl::Status ScoreLines(Scorer& scorer, const ScoreCommandOptions& options) {
       const EncodedRecords encoded = EncodeRecords(
           *scorer.session, records, QuoteInput(infer.input.path), /*keep_going=*/false, encode);
       const std::vector<int>& adapters = encoded.adapters;
-      RETURN_IF_ERROR(ForEachAdapter(adapters, records.size(), [&](size_t begin, size_t end) {
+      RETURN_IF_ERROR(ForEachAdapter(encoded, records.size(), [&](size_t begin, size_t end) {
         absl::Status status;
         const auto one = [&](int64_t i, absl::Span<const double> logs) {
           const Record& record = records[begin + i];

@@ -135,44 +135,41 @@ absl::Status MarkReplaced(const std::string& folder) {
   return WriteFileAtomically(JoinPath(folder, kManifestName), kReplaced);
 }
 
-bool IsMarkedReplaced(const std::string& folder) {
-  const auto text = ReadFile(JoinPath(folder, kManifestName), kMaxManifest);
-  return text.ok() && *text == kReplaced;
+absl::Status CheckBetweenSaves(const std::string& folder, absl::FunctionRef<absl::Status()> check) {
+  const auto read = [&] {
+    return ReadFile(JoinPath(folder, kManifestName), kMaxManifest).value_or("");
+  };
+  absl::Status status;
+  std::string before = read();
+  for (int tries = 50; tries > 0; --tries) {
+    status = check();
+    const std::string after = read();
+    if (status.ok() || (after == before && after != kReplaced)) break;
+    before = after;
+    ::usleep(20000);
+  }
+  return status;
 }
 
 absl::Status CheckFolder(const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestName);
-  absl::Status status;
-  std::string text;
-  const auto changed = [&] {
-    const auto now = ReadFile(path, kMaxManifest);
-    const bool same = now.ok() && *now == text;
-    if (now.ok()) text = *now;
-    return !same || text == kReplaced;
-  };
-  for (int tries = 50; tries > 0 && PathExists(path); --tries) {
-    changed();
-    auto manifest = ReadManifest(folder);
-    if (manifest.ok()) {
-      std::erase_if(manifest->files,
-          [](const Manifest::File& file) { return absl::c_linear_search(kNotLoaded, file.name); });
-      for (Manifest::File& file : manifest->files) {
-        if (file.length > kHashedWeights && absl::EndsWith(file.name, ".safetensors"))
-          file.hash.clear();
-      }
-      status = CheckFiles(folder, *manifest, /*hashes=*/true);
-      if (status.ok()) return status;
+  const absl::Status status = CheckBetweenSaves(folder, [&]() -> absl::Status {
+    if (!PathExists(path)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(folder));
+    std::erase_if(manifest.files,
+        [](const Manifest::File& file) { return absl::c_linear_search(kNotLoaded, file.name); });
+    for (Manifest::File& file : manifest.files) {
+      if (file.length > kHashedWeights && absl::EndsWith(file.name, ".safetensors"))
+        file.hash.clear();
     }
-    if (!manifest.ok()) status = manifest.status();
-    if (!changed()) break;
-    ::usleep(20000);
-  }
-  if (!PathExists(path)) return absl::OkStatus();
+    return CheckFiles(folder, manifest, /*hashes=*/true);
+  });
   if (ExitOf(status) != Exit::kMismatch) return status;
+  const auto now = ReadFile(path, kMaxManifest);
   return Error(Exit::kMismatch, status.message(),
-      text == kReplaced ? "; resume the run, or use its newest checkpoint"
-                        : absl::StrCat("; restore the file, or delete ", QuotePath(path),
-                              " to accept the folder as it is"));
+      now.ok() && *now == kReplaced ? "; resume the run, or use its newest checkpoint"
+                                    : absl::StrCat("; restore the file, or delete ",
+                                          QuotePath(path), " to accept the folder as it is"));
 }
 
 }  // namespace cloze

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 
 namespace cloze {
@@ -38,8 +39,9 @@ absl::StatusOr<Manifest> AddManifest(const std::string& folder, int64_t step);
 // Replaces MANIFEST by a mark that the files of `folder` are being replaced; ReadManifest then
 // fails.
 absl::Status MarkReplaced(const std::string& folder);
-// True if `folder` has that mark.
-bool IsMarkedReplaced(const std::string& folder);
+// Returns check(), called again, for up to a second, while it fails and MANIFEST of `folder` has
+// that mark or changes.
+absl::Status CheckBetweenSaves(const std::string& folder, absl::FunctionRef<absl::Status()> check);
 
 // Checks the files of `folder` that a model is loaded from: length and hash, but only the length of
 // weights of more than kHashedWeights bytes, which take long to hash. OK without a MANIFEST; waits

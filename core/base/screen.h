@@ -1,4 +1,4 @@
-// The lines of a run: on a terminal with a live line at the end, elsewhere plain lines.
+// Lines of progress: on a terminal with a live line at the end, elsewhere plain lines.
 #ifndef CLOZE_CORE_BASE_SCREEN_H_
 #define CLOZE_CORE_BASE_SCREEN_H_
 

@@ -37,10 +37,9 @@ absl::Status CheckModel(const std::string& folder, const std::string& given, dou
   return absl::OkStatus();
 }
 
-constexpr int64_t kMostBytes = 1 << 20;  // of a MANIFEST
-
 absl::Status Check(const std::string& base, Verdict* verdict) {
   const std::string& folder = verdict->folder;
+  verdict->numbers = 0;
   const bool checkpoint = PathExists(JoinPath(folder, kStateName));
   verdict->manifest = checkpoint || PathExists(JoinPath(folder, kManifestName));
   if (verdict->manifest) {
@@ -93,15 +92,7 @@ absl::StatusOr<std::vector<Verdict>> VerifyRun(const std::string& given, const s
   for (const std::string& folder : folders) {
     Verdict verdict;
     verdict.folder = folder;
-    for (int tries = 50; tries > 0; --tries) {  // a run that is training may replace the files
-      const auto before = ReadFile(JoinPath(folder, kManifestName), kMostBytes);
-      verdict.numbers = 0;
-      verdict.status = Check(base, &verdict);
-      const auto after = ReadFile(JoinPath(folder, kManifestName), kMostBytes);
-      if (verdict.status.ok() || !after.ok()) break;
-      if (before.ok() && *before == *after && !IsMarkedReplaced(folder)) break;
-      ::usleep(20000);
-    }
+    verdict.status = CheckBetweenSaves(folder, [&] { return Check(base, &verdict); });
     if (PathExists(folder)) verdicts.push_back(std::move(verdict));
   }
   std::move(of_runs.begin(), of_runs.end(), std::back_inserter(verdicts));
