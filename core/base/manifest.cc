@@ -153,7 +153,7 @@ absl::Status CheckBetweenSaves(const std::string& folder, absl::FunctionRef<absl
 
 absl::Status CheckFolder(const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestName);
-  const absl::Status status = CheckBetweenSaves(folder, [&]() -> absl::Status {
+  absl::Status status = CheckBetweenSaves(folder, [&]() -> absl::Status {
     if (!PathExists(path)) return absl::OkStatus();
     ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(folder));
     std::erase_if(manifest.files,
