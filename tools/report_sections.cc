@@ -110,7 +110,7 @@ std::string CalibrationChart(const Json& bins, const Json& metrics) {
   absl::StrAppendFormat(&svg,
       "<line class=\"ideal\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", x(0), y(0), x(1),
       y(1));
-  svg += Axis(kLeft + kSide / 2, kTop + kSide + 31, "middle", "score");
+  svg += Axis(x(0.5), kTop + kSide + 31, "middle", "score");
   std::string caption = "share that is right, by score";
   if (JsonMember(metrics, "ece").is_number())
     absl::StrAppendFormat(&caption, "; calibration error %.4f", NumberOf(metrics, "ece"));

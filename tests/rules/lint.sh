@@ -4,7 +4,7 @@
 #   format    clang-format 14 would change no file
 #   clang     clang++ compiles every product file; clang 14, or any with CI=true, without a warning
 #   tidy      clang-tidy (.clang-tidy) on the product files of the last commit and the working tree
-#   tidy-all  clang-tidy on every product file (about ten CPU minutes)
+#   tidy-all  clang-tidy on every product file (about 45 CPU minutes)
 # Without a list: format clang tidy. Other versions of clang-format and clang-tidy find other things, so they are
 # not used. Exit: 0 clean, 1 findings, 77 a tool is missing or has another version.
 set -uo pipefail
