@@ -1,6 +1,7 @@
 #include "tasks/batcher.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cloze {
 namespace {
@@ -32,6 +33,12 @@ void AddExample(const Example& example, uint64_t number, Batch* batch) {
   batch->causal.push_back(example.causal);
 }
 
+int64_t Batcher::IndexOf(int64_t number) const {
+  const int64_t epoch = number / store_.size(), place = number % store_.size();
+  if (!spec_.shuffle()) return place;
+  return PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch));
+}
+
 absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
   const double share = Grow(spec_.warmup_from(), 1, spec_.warmup_share(), done);
   const auto most_examples = std::max<int64_t>(1, static_cast<int64_t>(spec_.examples() * share));
@@ -40,11 +47,7 @@ absl::StatusOr<StepData> Batcher::Next(int64_t next, double done) const {
   Example example;
   for (int64_t count = 0;; ++count, ++next) {
     if (spec_.examples() > 0 && count == most_examples) break;
-    const int64_t epoch = next / store_.size(), place = next % store_.size();
-    const int64_t index =
-        spec_.shuffle() ? PermutedIndex(place, store_.size(), order_, static_cast<uint32_t>(epoch))
-                        : place;
-    RETURN_IF_ERROR(store_.Read(index, &example));
+    RETURN_IF_ERROR(store_.Read(IndexOf(next), &example));
     std::vector<Example> sequences = task_.Sequences(example, done);
     int64_t length = 0;
     for (const Example& sequence : sequences) length += sequence.ids.size();
@@ -70,11 +73,29 @@ double Batcher::LaterBatches(double done) const {
   return ((warmup - done) * (share + 1) / 2 + 1 - warmup) / (1 - done) / share;
 }
 
-double Batcher::StepsPerEpoch() const {
+double Batcher::FullStepsPerEpoch() const {
   const double mean_share = 1 - spec_.warmup_share() * (1 - spec_.warmup_from()) / 2;
   const double full = spec_.examples() > 0 ? double(store_.size()) / spec_.examples()
                                            : double(store_.tokens()) / spec_.tokens();
   return full / mean_share;
+}
+
+absl::StatusOr<double> Batcher::StepsPerEpoch() const {
+  constexpr int64_t kExamples = 20000;
+  if (spec_.examples() > 0) return FullStepsPerEpoch();
+  Example example;
+  int64_t batches = 0, in_batches = 0, tokens = 0;
+  for (int64_t next = 0; next < kExamples; ++next) {
+    RETURN_IF_ERROR(store_.Read(IndexOf(next), &example));
+    const int64_t length = example.ids.size();
+    if (tokens > 0 && tokens + length > spec_.tokens()) {
+      ++batches;
+      in_batches += std::exchange(tokens, 0);
+    }
+    tokens += length;
+  }
+  if (batches == 0) return FullStepsPerEpoch();
+  return FullStepsPerEpoch() * (double(batches * spec_.tokens()) / in_batches);
 }
 
 }  // namespace cloze

@@ -32,13 +32,20 @@ class Batcher {
   // one. Batches are padded.
   absl::StatusOr<StepData> Next(int64_t next, double done) const;
 
-  // Returns the mean number of optimizer steps per pass over the store, over the whole run.
-  double StepsPerEpoch() const;
+  // Returns the mean number of optimizer steps per pass over the store, over the whole run. For
+  // batches of tokens it counts the first batches of full size, up to 20,000 examples: an example
+  // that does not fit leaves its batch unfilled.
+  absl::StatusOr<double> StepsPerEpoch() const;
+  // The same for batches of tokens without unfilled ones, as earlier versions counted.
+  double FullStepsPerEpoch() const;
 
   // Returns the mean batch size over the rest of the run, relative to the batch size at `done`.
   double LaterBatches(double done) const;
 
  private:
+  // Index in the store of the example with a global number.
+  int64_t IndexOf(int64_t number) const;
+
   const ExampleStore& store_;
   const Task& task_;
   BatchSpec spec_;

@@ -259,8 +259,9 @@ absl::StatusOr<RunPlan> PlanRun(const LoadedSpec& given, const PlanOptions& opti
   if (!plan.fits.ok()) return plan;
 
   const double scale = plan.train.sequences / setup.train->store.size();
-  const double per_epoch =
-      Batcher(setup.train->store, *setup.task, spec.batch(), spec.seed()).StepsPerEpoch() * scale;
+  const Batcher batcher(setup.train->store, *setup.task, spec.batch(), spec.seed());
+  ASSIGN_OR_RETURN(double per_epoch, batcher.StepsPerEpoch());
+  per_epoch *= scale;
   const double step_tokens = plan.train.tokens / per_epoch;
   const auto most = std::clamp<int64_t>(
       std::llround(step_tokens), int64_t{setup.task->max_tokens()}, plan.micro_tokens);

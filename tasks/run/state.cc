@@ -39,6 +39,9 @@ std::string OutOfRange(const TrainerState& state) {
     before = at;
   }
   if (!(state.seconds() >= 0 && std::isfinite(state.seconds()))) return "seconds";
+  if (state.has_steps_per_epoch() &&
+      !(state.steps_per_epoch() > 0 && state.steps_per_epoch() <= kMaxCount))
+    return "steps_per_epoch";
   if (state.has_best_value() && !std::isfinite(state.best_value())) return "best_value";
   return "";
 }

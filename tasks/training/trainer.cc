@@ -80,7 +80,7 @@ absl::Status Trainer::Start() {
         "the validation data", setup_.EvaluatedData(spec_.evaluation().max_examples())));
   RETURN_IF_ERROR(ranks().CheckSame("the checkpoint", checkpoint));
   RETURN_IF_ERROR(CreateLearner());
-  PlanSteps();
+  RETURN_IF_ERROR(PlanSteps());
   RETURN_IF_ERROR(CheckMetric());
   if (!checkpoint.empty()) {
     RETURN_IF_ERROR(Resume(checkpoint));
@@ -118,10 +118,15 @@ absl::Status Trainer::CreateLearner() {
   return learner_->Initialize(&setup_.notes);
 }
 
-void Trainer::PlanSteps() {
+absl::Status Trainer::PlanSteps() {
   batcher_ =
       std::make_unique<Batcher>(setup_.train->store, *setup_.task, spec_.batch(), spec_.seed());
-  const double per_epoch = batcher_->StepsPerEpoch();
+  if (!state_.has_total_steps()) {  // a new run
+    ASSIGN_OR_RETURN(const double steps, batcher_->StepsPerEpoch());
+    state_.set_steps_per_epoch(steps);
+  }
+  const double per_epoch =
+      state_.has_steps_per_epoch() ? state_.steps_per_epoch() : batcher_->FullStepsPerEpoch();
   pace_ = std::make_unique<Pace>(spec_.schedule(), TotalSteps(spec_.schedule(), per_epoch),
       [this] { return ranks().size() == 1 ? options_.clock() : seconds_; });
   const int64_t local_steps = spec_.distributed().local_steps();
@@ -144,6 +149,7 @@ void Trainer::PlanSteps() {
   if (pace_->timed())
     setup_.notes.push_back(
         "with schedule.time_budget_minutes, repeated runs are not bit-identical");
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::CheckMetric() {

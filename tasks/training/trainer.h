@@ -67,7 +67,7 @@ class Trainer {
   // if there is none. kMismatch if it belongs to another spec or other data.
   absl::StatusOr<std::string> FindRun();
   absl::Status CreateLearner();
-  void PlanSteps();
+  absl::Status PlanSteps();
   // Before the first step, returns an error if evaluation.metric is unknown or differs from the
   // metric by which a resumed run has chosen its best model.
   absl::Status CheckMetric();

@@ -380,10 +380,27 @@ TEST_F(BatcherTest, BatchesKnowTheirCausalSequences) {
   EXPECT_THAT(batch.causal, testing::ElementsAre(0, 1, 0, 1));
 }
 
+TEST_F(BatcherTest, AnEpochReadsEachExampleOnceThoughBatchesStayUnfilled) {
+  BatchSpec batch;
+  for (const int64_t tokens : {30, 50, 400}) {
+    batch.set_tokens(tokens);
+    const Batcher batcher(*store_, MakeTask(), batch, 1);
+    const auto per_epoch = batcher.StepsPerEpoch();
+    ASSERT_TRUE(per_epoch.ok()) << per_epoch.status();
+    int64_t next = 0, steps = 0;
+    for (; next < 10 * store_->size(); ++steps) next = Next(batcher, next, 1).next;
+    EXPECT_NEAR(*per_epoch, steps / 10.0, 0.02 * *per_epoch) << tokens;
+    EXPECT_GE(*per_epoch, batcher.FullStepsPerEpoch()) << tokens;
+    EXPECT_EQ(*per_epoch > 1.2 * batcher.FullStepsPerEpoch(), tokens < 100) << tokens;
+  }
+  batch.set_examples(8);
+  EXPECT_EQ(*Batcher(*store_, MakeTask(), batch, 1).StepsPerEpoch(), store_->size() / 8.0);
+}
+
 TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   BatchSpec batch;
   batch.set_tokens(400);
-  const double steps = Batcher(*store_, MakeTask(), batch, 1).StepsPerEpoch();
+  const double steps = *Batcher(*store_, MakeTask(), batch, 1).StepsPerEpoch();
   batch.set_warmup_from(0.25f);
   batch.set_warmup_share(0.5f);
   const Batcher batcher(*store_, MakeTask(), batch, 1);
@@ -391,7 +408,7 @@ TEST_F(BatcherTest, BatchesGrowAndTheRunGetsLongerForIt) {
   EXPECT_GT(Next(batcher, 0, 0.25).tokens, 200);
   EXPECT_LE(Next(batcher, 0, 0.25).tokens, 250);
   EXPECT_GT(Next(batcher, 0, 0.5).tokens, 370);
-  EXPECT_NEAR(batcher.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
+  EXPECT_NEAR(*batcher.StepsPerEpoch(), steps / (1 - 0.5 * 0.75 / 2), 1e-9);
   EXPECT_NEAR(batcher.LaterBatches(0), (1 - 0.5 * 0.75 / 2) / 0.25, 1e-9);
   EXPECT_NEAR(batcher.LaterBatches(0.25), (0.25 * 0.8125 + 0.5) / 0.75 / 0.625, 1e-9);
   EXPECT_EQ(batcher.LaterBatches(0.5), 1);
