@@ -23,7 +23,7 @@ bool IsTrainable(const Param& param, const ModelConfig& config, const TrainableS
   const bool head = param.layer == config.layers;
   switch (spec.part_case()) {
     case TrainableSpec::PART_NOT_SET: return true;
-    case TrainableSpec::kHeadOnly: return head || !spec.head_only();
+    case TrainableSpec::kHeadOnly: return head || TrainsAll(spec);
     case TrainableSpec::kLastLayers: return param.layer >= config.layers - spec.last_layers();
     case TrainableSpec::kLora:
       return head || param.lora() || (param.layer < 0 && spec.lora().embeddings());

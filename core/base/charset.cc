@@ -18,9 +18,8 @@ bool IsLow(char32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
 constexpr absl::string_view kLatin = "Windows-1252 or Latin-1";
 
-// Guesses the encoding of text that is not UTF-8 by the places of its bytes above 127: few of them
-// in Latin scripts; in Russian the small letters are the upper half of Windows-1251, the lower of
-// KOI8-R.
+// Guesses the encoding of non-UTF-8 text from its bytes above 127. Latin scripts have few. Russian
+// lower-case letters are 0xE0 to 0xFF in Windows-1251 and 0xC0 to 0xDF in KOI8-R.
 absl::string_view LikelyEncoding(absl::string_view text) {
   int64_t ascii = 0, high = 0, symbols = 0, koi8 = 0;
   for (const unsigned char c : text) {

@@ -173,7 +173,8 @@ absl::Status LineReader::CheckSignature() {
     return Error(Exit::kData, QuotePath(path_), ": is ", other, ": expected UTF-8 text (",
         other == "UTF-16 text"   ? "convert it, or set encoding: UTF16 in the spec, or with --set"
         : other == "binary data" ? "is it the right file?"
-                                 : "convert or unpack it first",
+        : absl::StartsWith(other, "a Git LFS") ? "fetch it with git lfs pull"
+                                               : "convert or unpack it first",
         ")");
   }
   has_bom_ = absl::StartsWith(buffer_, "\xEF\xBB\xBF");

@@ -70,7 +70,7 @@ absl::Status WriteAll(const Fd& fd, absl::string_view path, const void* data, in
 
 bool PathExists(const std::string& path);
 // True if `path` can be read only once: standard input ("-"), pipes such as <(...), and /dev/stdin
-// if it is a terminal.
+// if it is a character device.
 bool IsStream(const std::string& path);
 bool IsDirectory(const std::string& path);
 

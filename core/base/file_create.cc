@@ -29,8 +29,8 @@ void RemoveTemporary(const std::string& path) {
   ::rmdir(path.c_str());
 }
 
-// Splits "NAME.tmp-<pid>", "NAME.tmp-<pid>.data" or "NAME.tmp-<pid>-<8 digits>", as earlier
-// versions named checkpoints, into *name and the number of the process; 0 for other names.
+// Splits "NAME.tmp-<pid>", "NAME.tmp-<pid>.data" or "NAME.tmp-<pid>-<8 hexadecimal digits>", as
+// earlier versions named checkpoints, into *name and the number of the process; 0 for other names.
 pid_t OwnerOf(absl::string_view entry, absl::string_view* name) {
   const size_t mark = entry.rfind(kMark);
   if (mark == absl::string_view::npos) return 0;

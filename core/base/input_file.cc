@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "core/base/file.h"
-#include "core/base/text.h"
 #include "core/base/unpack.h"
 
 namespace cloze {
@@ -39,7 +38,9 @@ absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
   if (path == "-") {
     file.fd_ = Fd(::dup(0));
   } else if (IsStream(path)) {
-    file.fd_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // Opening a pipe would wait for its writer and ignore signals; ReadStored waits instead.
+    file.fd_ = Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (file.fd_.ok()) ::fcntl(file.fd_.get(), F_SETFL, O_RDONLY);
   } else {
     ASSIGN_OR_RETURN(file.fd_, OpenForRead(path));
   }
@@ -93,8 +94,8 @@ absl::StatusOr<bool> InputFile::ReadUnpacked(std::string* out) {
   const absl::string_view left = absl::string_view(stored_).substr(begin_);
   if (left.empty() && end_ && !unpacker_->full()) {
     if (unpacker_->complete()) return false;
-    return fail("end after ", position_, " bytes, in the middle: expected a whole archive ",
-        "(copied or downloaded in part?)");
+    return fail("truncated after ", position_, " bytes: expected a whole archive ",
+        "(incomplete copy or download?)");
   }
   const int64_t taken = unpacker_->Unpack(left, kPart, out);
   if (taken < 0) {
@@ -112,7 +113,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_bytes
     ASSIGN_OR_RETURN(const bool more, file.Read(&content));
     if (static_cast<int64_t>(content.size()) > max_bytes) {
       return Error(
-          Exit::kLimit, QuotePath(path), ": larger than expected: at most ", max_bytes, " bytes");
+          Exit::kLimit, QuotePath(path), ": too large: expected at most ", max_bytes, " bytes");
     }
     if (!more) return content;
   }

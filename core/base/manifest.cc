@@ -73,7 +73,7 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   if (!text.ok()) return Unreadable(text.status(), path);
   if (*text == kReplaced) return bad("its files are being replaced, or that was interrupted");
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
-  if (lines.size() < 4 || lines.size() > kMaxFiles) return bad("damaged");
+  if (lines.size() < 4 || lines.size() > kMaxFiles + 4) return bad("damaged");
   if (lines[0] != kFirstLine) {
     if (!absl::StartsWith(lines[0], "cloze checkpoint ")) return bad("damaged");
     return bad(absl::StrCat(Quote(lines[0]), " of another version: expected \"", kFirstLine, "\""));
@@ -116,6 +116,10 @@ absl::StatusOr<Manifest> AddManifest(const std::string& folder, int64_t step) {
   Manifest manifest;
   manifest.step = step;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
+  if (names.size() > kMaxFiles) {
+    return Error(Exit::kLimit, QuotePath(folder), ": ", names.size(), " files: expected at most ",
+        kMaxFiles);
+  }
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
     if (!IsPlainName(name))
@@ -159,7 +163,7 @@ absl::Status CheckFolder(const std::string& folder) {
     std::erase_if(manifest.files,
         [](const Manifest::File& file) { return absl::c_linear_search(kNotLoaded, file.name); });
     for (Manifest::File& file : manifest.files) {
-      if (file.length > kHashedWeights && absl::EndsWith(file.name, ".safetensors"))
+      if (file.length > kMaxHashedWeights && absl::EndsWith(file.name, ".safetensors"))
         file.hash.clear();
     }
     return CheckFiles(folder, manifest, /*hashes=*/true);

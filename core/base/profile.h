@@ -1,5 +1,5 @@
 // Scopes that observe ops: Profile measures them, DryRun skips their work. While neither is active,
-// an op pays for one test.
+// an op costs a few instructions more.
 #ifndef CLOZE_CORE_BASE_PROFILE_H_
 #define CLOZE_CORE_BASE_PROFILE_H_
 

@@ -22,8 +22,8 @@ ScreenStyle ScreenStyleOf(int fd);
 class History {
  public:
   void Add(double value);
-  // Block characters from the lowest value to the highest, the newest `most` of them. Values that
-  // are not finite become blanks.
+  // Returns a block character for each of the newest `most` values, scaled from their lowest to
+  // their highest; blanks for values that are not finite.
   std::string Sparkline(size_t most) const;
 
  private:

@@ -41,7 +41,7 @@ std::string Quote(absl::string_view text, size_t max_bytes) {
   return out;
 }
 
-std::string QuotePath(absl::string_view path) { return Quote(path, absl::string_view::npos - 8); }
+std::string QuotePath(absl::string_view path) { return Quote(path, absl::string_view::npos); }
 
 absl::Status CheckStopped(const std::atomic<bool>* stop, absl::string_view doing) {
   return stop != nullptr && stop->load() ? Error(Exit::kInterrupted, "stopped while ", doing)

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kKilobyte = 1024;
 
-// Returns the rest of a limit; kUnlimited if the limit is negative (unknown).
-int64_t Left(int64_t limit, int64_t used) {
+// Returns limit - used, at least 0; kUnlimited if the limit is negative (unknown).
+int64_t Remaining(int64_t limit, int64_t used) {
   return limit < 0 ? kUnlimited : std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0);
 }
 
@@ -66,12 +66,12 @@ std::vector<std::string> ControlGroups() {
 int64_t AvailableMemory() {
   rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_AS, &addresses);  // unlimited is negative as int64_t
-  int64_t least =
-      std::min(Left(addresses.rlim_cur, SystemNumber("/proc/self/status", "VmSize:") * kKilobyte),
-          Left(SystemNumber("/proc/meminfo", "MemAvailable:") * kKilobyte, 0));
+  int64_t least = std::min(
+      Remaining(addresses.rlim_cur, SystemNumber("/proc/self/status", "VmSize:") * kKilobyte),
+      Remaining(SystemNumber("/proc/meminfo", "MemAvailable:") * kKilobyte, 0));
   for (const std::string& group : ControlGroups()) {
-    least = std::min(least,
-        Left(SystemNumber(group + "/memory.max"), SystemNumber(group + "/memory.stat", "anon")));
+    least = std::min(least, Remaining(SystemNumber(group + "/memory.max"),
+                                SystemNumber(group + "/memory.stat", "anon")));
   }
   return least;
 }

@@ -19,7 +19,7 @@ inline double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns the first 16 KB of a file of the system; "" when it cannot be read.
+// Returns the first 16 KB of a file of /proc or /sys; "" when it cannot be read.
 std::string ReadSystemFile(const std::string& path);
 
 // Returns the numbers that follow `label` in the first line that begins with it, up to the first

@@ -30,7 +30,8 @@ void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t)> f);
 void ParallelChunks(
     int64_t n, int64_t chunk, absl::FunctionRef<void(int64_t begin, int64_t end)> f);
 
-// Returns the index of the calling thread in [0, Threads()). Only for per-thread scratch memory.
+// Returns the index of the calling thread in [0, Threads()); 0 outside the pool, so such threads
+// must not share scratch memory.
 int ThreadIndex();
 
 // Sets the number of threads of OpenMP regions that libraries open on the calling thread. Usually

@@ -28,6 +28,7 @@ void Dropout(ConstMat x, const DropoutSite& site, Mat y) {
     if (x.data != y.data) Convert(x, y);
     return;
   }
+  CLOZE_CHECK(x.cols <= kMaxDropoutRow);
   ParallelChunks(x.rows, kRowChunk, [&](int64_t begin, int64_t end) {
     GetKernels().dropout[x.type](
         end - begin, x.cols, Rows(x, begin, 0).data, Rows(y, begin, 0).data, RowsFrom(site, begin));

@@ -21,6 +21,7 @@ struct LossSum {
 };
 
 // Returns the sum over rows of the cross entropy of softmax(logits) against targets [rows].
+// Logits f32 or bf16.
 LossSum SoftmaxCrossEntropy(Mat logits, const int32_t* targets, float gradient_scale, Arena& arena);
 
 // Writes the cross entropy of each row to losses [rows]; logits f32 or bf16.

@@ -281,7 +281,9 @@ std::string MatmulLibrary() {
       {Isa::avx512_core_bf16, "avx512_core_bf16"}, {Isa::avx512_core_vnni, "avx512_core_vnni"},
       {Isa::avx512_core, "avx512_core"}, {Isa::avx2, "avx2"}, {Isa::sse41, "sse41"}};
   const auto* known = absl::c_find_if(kNames, [&](const auto& n) { return n.first == isa; });
-  const char* name = known == std::end(kNames) ? "other" : known->second;
+  const std::string name = known == std::end(kNames)
+                               ? absl::StrCat("isa 0x", absl::Hex(static_cast<int>(isa)))
+                               : known->second;
   return absl::StrCat("oneDNN ", v->major, ".", v->minor, ".", v->patch, " (", name, ")");
 }
 

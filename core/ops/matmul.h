@@ -92,8 +92,8 @@ bool Bf16IsFaster();
 // Returns the type that Matmul converts activations of `type`, and weights, to: f32 for bf16 if the
 // CPU does not multiply it.
 DType ProductType(DType type);
-// The type of activations between linear layers in int8. On all CPUs, because their memory traffic
-// takes longer than the conversion of what is not in int8.
+// The type of activations between linear layers in int8. bf16 on all CPUs: halving the memory
+// traffic saves more time than the conversions cost.
 inline constexpr DType kInt8Activations = DType::kBf16;
 
 }  // namespace cloze

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/ops/op.h"
-#include "core/ops/rows.h"
 
 namespace cloze {
 

@@ -11,9 +11,9 @@
 
 namespace cloze {
 
-// Owns zeroed memory that starts at a page. The system provides pages of large arrays on first
-// access: huge pages if available, because TLB misses of small pages take a seventh of an
-// optimizer's sweep; small ones before byte `sparse`, where few pages are accessed. Throws
+// Owns zeroed memory that starts at a page. The system provides large arrays page by page on first
+// access. Uses huge pages if available: with small ones, TLB misses take a seventh of an optimizer
+// step. The first `sparse` bytes use small pages, because few of them are accessed. Throws
 // std::bad_alloc.
 class LargeMemory {
  public:
@@ -22,7 +22,7 @@ class LargeMemory {
 
   int64_t bytes() const { return data_.get_deleter().bytes; }
   char* get() const { return data_.get(); }
-  // Makes pages that are first accessed after this call small ones.
+  // Uses small pages for memory that is first accessed after this call.
   void UseSmallPages();
   template <typename T>
   absl::Span<T> as() const {

@@ -76,7 +76,7 @@ struct ParamKey {
   Part part = Part::kWeight;
   bool shared = false;  // uses the parameters of an earlier module with the same key
 
-  // The key of a module's weight, bias or LoRA matrix.
+  // Returns the key of a module's weight, bias or LoRA matrix.
   ParamKey Of(Part part) const;
   bool lora() const { return part == Part::kLoraA || part == Part::kLoraB; }
 };
@@ -148,7 +148,7 @@ class ParamStore {
   ConstMat value(ParamId id) const {
     return View(at(values_) + params_[id].offset, params_[id].rows, params_[id].cols);
   }
-  // Empty if the parameter is not trainable.
+  // Returns an empty Mat if the parameter is not trainable.
   Mat grad(ParamId id) const;
 
   absl::Span<float> values() { return {at(values_), static_cast<size_t>(values_size_)}; }

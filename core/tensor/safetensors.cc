@@ -51,13 +51,13 @@ absl::Status SafetensorsReader::Add(const std::string& path) {
   std::string start(std::min<int64_t>(size, 64), '\0');
   RETURN_IF_ERROR(ReadAt(fd, path, 0, start.data(), static_cast<int64_t>(start.size())));
   if (absl::StartsWith(start, "version https://git-lfs"))
-    return bad("is ", OtherFormat(start), ": expected the weights themselves");
+    return bad("is ", OtherFormat(start),
+        ": expected the weights themselves (fetch them with git lfs pull)");
   if (size < 8) return bad(size, " bytes: expected at least 8");
   uint64_t length = 0;
   RETURN_IF_ERROR(ReadAt(fd, path, 0, &length, 8));
   if (length > SafetensorsLimits::kHeader)
-    return bad(
-        "header of ", length, " bytes, at most ", SafetensorsLimits::kHeader, " are allowed");
+    return bad("header of ", length, " bytes: expected at most ", SafetensorsLimits::kHeader);
   if (length > static_cast<uint64_t>(size - 8))
     return bad("header of ", length, " bytes, the file has ", size);
   std::string json(length, '\0');
@@ -103,8 +103,8 @@ absl::Status SafetensorsReader::AddShards(const std::string& index_path) {
       if (entry == map.end())
         return bad(Quote(shard), " has tensor ", Quote(name), " that the index does not name");
       if (*entry != shard)
-        return bad("tensor ", Quote(name), " is in ", Quote(shard),
-            ", not only in the file that the index names");
+        return bad("tensor ", Quote(name), " is in ", Quote(shard), ": expected it in ",
+            Quote(entry->get<std::string>()), ", as the index says");
     }
   }
   for (const auto& [name, shard] : map.items()) {

@@ -55,15 +55,15 @@ absl::Status ReadTensor(const std::string& name, const Json& entry, int64_t data
   info->name = name;
   if (name.empty()) return Bad(name, "empty name");
   if (name.size() > SafetensorsLimits::kName) {
-    return Bad(name, "name of ", name.size(), " bytes, at most ", SafetensorsLimits::kName,
-        " are allowed");
+    return Bad(
+        name, "name of ", name.size(), " bytes: expected at most ", SafetensorsLimits::kName);
   }
   if (!entry.is_object()) return Bad(name, "expected an object");
   std::vector<uint64_t> shape, offsets;
   RETURN_IF_ERROR(ReadType(name, JsonMember(entry, "dtype"), &info->type));
   RETURN_IF_ERROR(ReadNumbers(name, "shape", entry, SafetensorsLimits::kRank, &shape));
   RETURN_IF_ERROR(ReadNumbers(name, "data_offsets", entry, 2, &offsets));
-  if (offsets.size() != 2) return Bad(name, "data_offsets needs two numbers");
+  if (offsets.size() != 2) return Bad(name, "data_offsets: expected two numbers");
   uint64_t bytes = SizeOf(info->type);
   for (const uint64_t dimension : shape) {
     if (dimension > SafetensorsLimits::kDimension)

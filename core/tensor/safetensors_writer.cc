@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 
 #include "absl/algorithm/container.h"
@@ -21,7 +20,8 @@ int64_t Elements(absl::Span<const int64_t> shape) {
 
 // Length and JSON, padded with blanks so that data start at a multiple of 8. Offsets of `tensors`
 // count from the start of the data.
-std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata& metadata) {
+absl::StatusOr<std::string> FormatHeader(
+    const std::string& path, const std::vector<TensorInfo>& tensors, const Metadata& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   for (const TensorInfo& t : tensors) {
@@ -31,6 +31,10 @@ std::string FormatHeader(const std::vector<TensorInfo>& tensors, const Metadata&
   std::string json = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   json.resize(RoundUp(json.size(), 8), ' ');
   const uint64_t length = json.size();
+  if (length > SafetensorsLimits::kHeader) {
+    return Error(Exit::kLimit, QuotePath(path), ": header of ", length, " bytes: expected at most ",
+        SafetensorsLimits::kHeader, " (split the input, or shorten its ids)");
+  }
   return std::string(reinterpret_cast<const char*>(&length), 8) + json;
 }
 
@@ -65,7 +69,7 @@ absl::Status WriteSafetensors(
     infos.push_back({t.name, t.type, t.shape, offset, Elements(t.shape) * SizeOf(t.type)});
     offset += infos.back().bytes;
   }
-  const std::string header = FormatHeader(infos, metadata);
+  ASSIGN_OR_RETURN(const std::string header, FormatHeader(path, infos, metadata));
   return CreateFile(path, [&](const Fd& fd) {
     RETURN_IF_ERROR(WriteAll(fd, path, header.data(), header.size()));
     for (size_t i = 0; i < sorted.size(); ++i) {
@@ -132,25 +136,18 @@ absl::Status SafetensorsStream::Add(
 }
 
 absl::Status SafetensorsStream::Finish(const Metadata& metadata) {
-  const std::string header = FormatHeader(tensors_, metadata), temporary = TemporaryName(path_);
-  RETURN_IF_ERROR(CreateFile(temporary, [&](const Fd& fd) {
-    RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
-    constexpr int64_t kChunk = 1 << 18;  // bytes
-    std::vector<char> buffer(std::min(size_, kChunk));
-    for (int64_t at = 0; at < size_; at += kChunk) {
-      const int64_t n = std::min(kChunk, size_ - at);
-      RETURN_IF_ERROR(ReadAt(data_, path_, at, buffer.data(), n));
-      RETURN_IF_ERROR(WriteAll(fd, temporary, buffer.data(), n));
-    }
-    return absl::OkStatus();
-  }));
-  absl::Status status = RenameNew(temporary, path_);
-  if (replace_ && !status.ok())
-    status = std::rename(temporary.c_str(), path_.c_str()) == 0
-                 ? absl::OkStatus()
-                 : Errno(ExitOfCreate(errno), "cannot replace", path_);
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status.ok() ? SyncDirectory(DirectoryOf(path_)) : status;
+  ASSIGN_OR_RETURN(const std::string header, FormatHeader(path_, tensors_, metadata));
+  return ReplaceFile(
+      path_,
+      [&](const std::string& temporary) {
+        return CreateFile(temporary, [&](const Fd& fd) -> absl::Status {
+          RETURN_IF_ERROR(WriteAll(fd, temporary, header.data(), header.size()));
+          return ForBlocks(data_, path_, size_, [&](const char* block, int64_t bytes) {
+            return WriteAll(fd, temporary, block, bytes);
+          });
+        });
+      },
+      replace_);
 }
 
 }  // namespace cloze

@@ -18,7 +18,7 @@ constexpr size_t kMaxWordBytes = 400;   // longer words are left out
 constexpr absl::string_view kBlanks("\0\t\n\v\f\r ", 7);
 
 // Numbers distinct words in the order of their first occurrence.
-class Numbers {
+class WordIndex {
  public:
   // Returns the number of `word`, a new one if it has none.
   int32_t Of(absl::string_view word) {
@@ -64,7 +64,7 @@ class CorpusReader {
 
   // Merges words of equal normal form, sorts them and leaves out rare ones.
   Corpus Take() {
-    Numbers normal;
+    WordIndex normal;
     std::vector<int32_t> number(raw_.words.size());  // of the normal form
     std::string word;
     for (size_t i = 0; i < number.size(); ++i) {
@@ -128,7 +128,7 @@ class CorpusReader {
 
   const CorpusOptions options_;
   Pipeline pipeline_;
-  Numbers raw_;
+  WordIndex raw_;
   Corpus corpus_;
   int64_t stored_ = 0;  // bytes of the files before, as they are stored
 };

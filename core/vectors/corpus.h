@@ -1,4 +1,4 @@
-// Text as numbers of words, from which word vectors are learned.
+// Text as indices of words, from which word vectors are learned.
 #ifndef CLOZE_CORE_VECTORS_CORPUS_H_
 #define CLOZE_CORE_VECTORS_CORPUS_H_
 

@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/text.h"
 
 namespace cloze {
 

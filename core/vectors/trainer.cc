@@ -11,7 +11,8 @@ namespace cloze {
 namespace {
 
 constexpr int64_t kMaxChunks = 16, kChunkWords = 64;
-constexpr double kMostUpdates = 64;  // mean of an output row in a batch; more let it diverge
+// Mean number of updates of an output row in a batch; with more, training diverges.
+constexpr double kMostUpdates = 64;
 constexpr int64_t kParts = 16;  // of a table's rows, by row modulo this, each updated by one task
 
 enum Stream : uint32_t { kWords, kTargets, kTable };

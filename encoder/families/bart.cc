@@ -57,7 +57,7 @@ void ReadBartOrMarian(JsonFields& fields, ModelConfig* config) {
   for (const char* shared : {"share_encoder_decoder_embeddings", "tie_word_embeddings"}) {
     if (!fields.Bool(shared, true)) fields.Fail(shared, "false: expected true (not supported)");
   }
-  fields.Integer("d_model", true, 1, 16384, &config->hidden);
+  fields.Integer("d_model", true, 1, kMaxHidden, &config->hidden);
   fields.Number("init_std", 0, 100, &config->initializer_range);
   if (fields.Bool("scale_embedding", false))
     config->embedding_scale = std::sqrt(static_cast<float>(config->hidden));

@@ -139,7 +139,7 @@ void ReadDeberta(JsonFields& fields, ModelConfig* config) {
     fields.Fail("pooler_hidden_act", Quote(name), ": expected \"gelu\"");
   float dropout = 0;
   fields.Number("pooler_dropout", 0, 0, &dropout);
-  fields.Integer("hidden_size", true, 1, 16384, &config->hidden);
+  fields.Integer("hidden_size", true, 1, kMaxHidden, &config->hidden);
   for (const char* key : {"embedding_size", "pooler_hidden_size"}) {
     int32_t read = config->hidden;
     fields.Integer(key, false, config->hidden, config->hidden, &read);

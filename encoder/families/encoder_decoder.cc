@@ -107,7 +107,7 @@ void ReadBanned(JsonFields& fields, std::vector<int32_t>* banned) {
   if (words == nullptr) return;
   const auto is_id = [](const Json& word) {
     return word.is_array() && word.size() == 1 && word.front().is_number_unsigned() &&
-           word.front().get<uint64_t>() < kMaxTokenId;
+           word.front().get<uint64_t>() <= kMaxTokenId;
   };
   if (!words->is_array()) return fields.Fail("bad_words_ids", "expected a list");
   for (const Json& word : *words) {
@@ -123,6 +123,15 @@ void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation) {
   fields.Integer("forced_bos_token_id", false, 0, kMaxTokenId, &generation->forced_first_id);
   fields.Integer("forced_eos_token_id", false, 0, kMaxTokenId, &generation->forced_last_id);
   ReadBanned(fields, &generation->banned);
+}
+
+void CheckTokenIds(JsonFields& fields, const ModelConfig& config, int32_t vocab) {
+  const GenerationConfig& generation = config.generation;
+  std::vector<int32_t> ids = generation.banned;
+  ids.insert(ids.end(),
+      {config.end_id, generation.start_id, generation.forced_first_id, generation.forced_last_id});
+  if (const int32_t id = *absl::c_max_element(ids); id >= vocab)
+    fields.Fail("vocab_size", vocab, ": expected more than ", id, ", the id of a token");
 }
 
 void WriteForcedTokens(const GenerationConfig& generation, Json* json) {
@@ -161,6 +170,7 @@ absl::StatusOr<ModelConfig> ParsePair(const Json& root, absl::string_view path) 
   fields.Integer("eos_token_id", false, 0, most, &pair->end_id);
   fields.Integer("decoder_start_token_id", false, 0, most, &pair->generation.start_id);
   ReadForcedTokens(fields, &pair->generation);
+  CheckTokenIds(fields, *pair, pair->vocab);
   // transformers gives padding a position of its own.
   if (pair->family->positions_after_pad && pair->generation.start_id == pair->pad_id)
     fields.Fail(

@@ -3,14 +3,11 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/text.h"
 
 namespace cloze {
 namespace {
-
-constexpr int32_t kMaxLayers = 1024;
 
 // Spellings of hidden_act; the first of a kind is written.
 constexpr struct {
@@ -32,15 +29,15 @@ struct Size {
 
 std::vector<Size> SizesOf(const Family& family) {
   const ConfigKeys& keys = family.keys;
-  std::vector<Size> sizes = {{"vocab_size", &ModelConfig::vocab, 1, 100'000'000},
-      {keys.hidden, &ModelConfig::hidden, 1, 16384},
+  std::vector<Size> sizes = {{"vocab_size", &ModelConfig::vocab, 1, kMaxTokenId},
+      {keys.hidden, &ModelConfig::hidden, 1, kMaxHidden},
       {keys.layers, &ModelConfig::layers, 1, kMaxLayers},
       {keys.heads, &ModelConfig::heads, 1, 1024},
       {keys.intermediate, &ModelConfig::intermediate, 1, 262144,
           !family.causal || family.source != nullptr},
       {keys.positions, &ModelConfig::max_positions, 1, 1'000'000},
       {keys.token_types, &ModelConfig::token_types, 1, 1024, false},
-      {keys.embedding, &ModelConfig::embedding, 1, 16384, false},
+      {keys.embedding, &ModelConfig::embedding, 1, kMaxHidden, false},
       {keys.groups, &ModelConfig::groups, 1, 1024, false},
       {keys.inner, &ModelConfig::inner, 1, 16, false}};
   std::erase_if(sizes, [](const Size& size) { return size.key == nullptr; });
@@ -72,8 +69,8 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
     std::vector<std::string> known;
     for (const Family* family : kFamilies) known.push_back(Quote(family->model_type));
     known.emplace_back(kPairType);
-    fields.Fail("model_type", type.empty() ? "missing" : Quote(type), ": expected ",
-        absl::StrJoin(known, " or "), "; others cannot be computed");
+    fields.Fail("model_type", type.empty() ? "missing" : Quote(type), ": expected ", ListOr(known),
+        "; others are not supported");
     return;
   }
   for (const char* decoder : {"is_decoder", "add_cross_attention"}) {
@@ -88,7 +85,7 @@ void ReadFamily(JsonFields& fields, ModelConfig* config) {
       config->positions == Positions::kRotary && (positions == "rotary" || positions == "sans_pos");
   if (!rotary && !positions.empty() && positions != "absolute") {
     fields.Fail("position_embedding_type", Quote(positions),
-        ": expected \"absolute\"; others cannot be computed");
+        ": expected \"absolute\"; others are not supported");
   }
 }
 
@@ -111,7 +108,7 @@ void ReadSizes(JsonFields& fields, ModelConfig* config) {
   for (const Fraction& f : FractionsOf(family))
     fields.Number(f.key, 0, f.most, &(config->*f.value));
   config->pad_id = family.positions_after_pad ? 1 : 0;  // the default of transformers
-  fields.Integer("pad_token_id", false, 0, 100'000'000, &config->pad_id);
+  fields.Integer("pad_token_id", false, 0, kMaxTokenId, &config->pad_id);
   if (family.positions_after_pad) {
     config->position_offset = config->pad_id + 1;
   } else {
@@ -156,12 +153,7 @@ void ReadSource(JsonFields& fields, ModelConfig* config) {
   ReadSizes(fields, &source);
   int32_t vocab = source.vocab;
   fields.Integer("decoder_vocab_size", false, vocab, vocab, &vocab);
-  const GenerationConfig& generation = config->generation;
-  std::vector<int32_t> ids = generation.banned;
-  ids.insert(ids.end(),
-      {config->end_id, generation.start_id, generation.forced_first_id, generation.forced_last_id});
-  if (const int32_t id = *absl::c_max_element(ids); id >= vocab)
-    fields.Fail("vocab_size", vocab, ": expected more than ", id, ", the id of a token");
+  CheckTokenIds(fields, *config, vocab);
   config->source = {std::move(source)};
 }
 

@@ -39,9 +39,12 @@ const Family& FamilyOf(EncoderSpec::Architecture architecture);
 absl::StatusOr<ModelConfig> ParseConfig(absl::string_view json, absl::string_view path);
 
 inline constexpr int64_t kMaxTokenId = 100'000'000;
+inline constexpr int32_t kMaxLayers = 1024, kMaxHidden = 16384;
 
 // Reads and writes the tokens that start and end generated texts, and those that never occur.
 void ReadForcedTokens(JsonFields& fields, GenerationConfig* generation);
+// Records an error if an id for generation is not in a vocabulary of `vocab` tokens.
+void CheckTokenIds(JsonFields& fields, const ModelConfig& config, int32_t vocab);
 void WriteForcedTokens(const GenerationConfig& generation, Json* json);
 
 // Reads the class and the labels of the head, and the member "cloze". Requires config->family.

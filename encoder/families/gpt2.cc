@@ -32,7 +32,7 @@ void ReadGpt2(JsonFields& fields, ModelConfig* config) {
     fields.Fail("scale_attn_weights", "false: expected true (not supported)");
   if (fields.Bool("scale_attn_by_inverse_layer_idx", false))
     fields.Fail("scale_attn_by_inverse_layer_idx", "true: expected false (not supported)");
-  fields.Integer("n_embd", true, 1, 16384, &config->hidden);
+  fields.Integer("n_embd", true, 1, kMaxHidden, &config->hidden);
   config->intermediate = 4 * config->hidden;  // unless n_inner says otherwise
   if (fields.IsNull("eos_token_id")) config->end_id = -1;
   fields.Integer("eos_token_id", false, 0, kMaxTokenId, &config->end_id);

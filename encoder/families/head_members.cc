@@ -70,6 +70,8 @@ void ReadNames(JsonFields& fields, ModelConfig* config) {
       return fail("no \"", i, "\": expected ids from 0 to ", names->size() - 1);
     if (!entry->is_string()) return fail("\"", i, "\": expected a string");
     config->labels.push_back(entry->get<std::string>());
+    if (config->labels.back().size() > kMaxLabelBytes)
+      return fail("\"", i, "\": expected at most ", kMaxLabelBytes, " bytes");
     if (!seen.insert(config->labels.back()).second)
       return fail(Quote(config->labels.back()), " is given twice");
   }

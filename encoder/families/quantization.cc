@@ -30,7 +30,7 @@ void ReadQuantization(JsonFields& fields, ModelConfig* config) {
   if (json == nullptr) return;
   const auto fail = [&](const std::string& member, const Json& expected) {
     fields.Fail(kQuantization, member, ": expected ", expected.dump(),
-        "; other schemes cannot be computed (quantize the original with `cloze quantize`)");
+        "; other schemes are not supported (quantize the original with `cloze quantize`)");
   };
   for (const auto& [member, value] : QuantizationMembers()) {
     if (JsonMember(*json, member) != value) return fail(member, value);

@@ -28,7 +28,7 @@ constexpr char kConfigName[] = "adapter_config.json", kWeightsName[] = "adapter_
 constexpr char kPrefix[] = "base_model.model.";
 constexpr char kFingerprint[] = "cloze_base";  // metadata: hash of the base's values
 
-// kMismatch for adapters that cannot be computed.
+// kMismatch for adapters that are not supported.
 absl::Status CheckSupported(const Json& json, const std::string& path) {
   const auto wrong = [&](const auto&... what) {
     return Error(Exit::kMismatch, QuotePath(path), ": ", what...);
@@ -172,7 +172,7 @@ absl::StatusOr<std::string> BaseOf(const std::string& folder) {
   const std::string path = JoinPath(folder, config.base);
   if (relative && IsDirectory(path)) return path;
   const std::string base = absl::StrCat("its base ", Quote(config.base, 1024),
-      relative ? " is not there, seen from its folder" : " is not named relative to its folder");
+      relative ? " does not exist relative to its folder" : " is not a relative path");
   return Error(Exit::kNoInput, QuotePath(folder), ": is an adapter, and ",
       config.base.empty() ? "names no base" : base, "; give both: --model BASE --adapter ",
       QuotePath(folder));

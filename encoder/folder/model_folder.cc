@@ -106,7 +106,7 @@ absl::Status CheckTied(const SafetensorsReader& files, const std::string& folder
   if (absl::c_equal(values, store.values().subspan(param.offset, param.size())))
     return absl::OkStatus();
   return Mismatch(folder, {absl::StrCat(Quote(stored.name), ": differs from ", Quote(param.name),
-                              "; models whose output layer is not tied cannot be computed")});
+                              "; models with an untied output layer are not supported")});
 }
 
 // Returns m^T [cols, rows] of m [rows, cols].

@@ -72,6 +72,7 @@ absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::st
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
   // The file holds a list, and ParseJson takes an object.
   ASSIGN_OR_RETURN(const Json file, ParseJson(absl::StrCat("{\"modules\":", text, "}"), path));
+  if (file.size() != 1) return Error(Exit::kData, QuotePath(path), ": expected a list of modules");
   SentenceVectors vectors;
   std::string transformer = folder;
   for (const Json& module : JsonMember(file, "modules")) {
@@ -79,6 +80,10 @@ absl::StatusOr<std::optional<SentenceVectors>> ReadSentenceVectors(const std::st
     const std::string type = fields.String("type"), name = type.substr(type.rfind('.') + 1),
                       at = JoinPath(folder, fields.String("path"));
     RETURN_IF_ERROR(fields.status());
+    if (const std::string part = fields.String("path");
+        absl::StartsWith(part, "/") || absl::StrContains(absl::StrCat("/", part, "/"), "/../"))
+      return Error(Exit::kData, QuotePath(path), ": path: ", JsonString(part),
+          ": expected a folder inside this one");
     if (name == "Transformer") {
       transformer = at;
     } else if (name == "Pooling") {

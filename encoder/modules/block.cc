@@ -185,9 +185,9 @@ void Block::AttentionBackward(const Pass& pass, const Saved& s, ConstMat dcontex
   pass.arena.Rewind(mark);
 }
 
-// dz is the gradient of a residual sum, dx its part behind dropout, the gradient of a layer's
-// output. Post-norm, the gradient of the layer's input is added to dz after the last use of dz as
-// dx.
+// dz: gradient of a residual sum. dx: gradient of the layer output in that sum, behind dropout;
+// without dropout, dz itself. Post-norm, the gradient of the layer's input is added to dz only
+// after dz was last read as dx.
 void Block::Backward(
     const Pass& pass, const Saved& s, const BlockState& d, const BlockState& d_in) const {
   const Arena::Mark mark = pass.arena.mark();

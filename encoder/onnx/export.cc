@@ -230,7 +230,8 @@ class Exporter {
     const RelativeConfig& relative = config_.relative;
     if (relative.any() && rows_.empty()) Distances();
     const std::vector<int64_t> swap = {0, 1, 3, 2};
-    // x [B, heads, S, dim] times the projected vectors; of each product, the one of the distance.
+    // Multiplies x [B, heads, S, dim] by all projected vectors, and picks for each pair of tokens
+    // the product with the vector of their distance.
     const auto pick = [&](const Value& x, Role shared, Role own, const Value& rows) {
       const Value vectors = Linear(distances_, relative.shared ? shared : own, layer);
       const Value split = graph_.Add("Reshape",

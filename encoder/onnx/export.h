@@ -2,8 +2,6 @@
 #ifndef CLOZE_ENCODER_ONNX_EXPORT_H_
 #define CLOZE_ENCODER_ONNX_EXPORT_H_
 
-#include <string>
-
 #include "encoder/model.h"
 #include "encoder/onnx/graph.h"
 

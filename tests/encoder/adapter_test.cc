@@ -131,9 +131,9 @@ TEST_F(AdapterTest, NamesItsBaseRelativeToItsFolder) {
   EXPECT_EQ(*BaseOf(Path("adapter")), Path("adapter/../base"));
   json config = ReadJson("adapter/adapter_config.json");
   const std::string hint = "give both: --model BASE --adapter ";
-  for (const auto& [name, what] : {std::pair(Path("base"), "is not named relative to its folder"),
-           std::pair(std::string("base"), "is not there, seen from its folder"),
-           std::pair(std::string("../gone"), "is not there, seen from its folder"),
+  for (const auto& [name, what] : {std::pair(Path("base"), "is not a relative path"),
+           std::pair(std::string("base"), "does not exist relative to its folder"),
+           std::pair(std::string("../gone"), "does not exist relative to its folder"),
            std::pair(std::string(), "names no base")}) {
     config["base_model_name_or_path"] = name;
     WriteJson("adapter/adapter_config.json", config);

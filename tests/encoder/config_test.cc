@@ -18,7 +18,7 @@ constexpr char kMinimal[] =
     R"("num_attention_heads":4,"intermediate_size":128,"max_position_embeddings":48})";
 
 // The minimal config with members replaced or added, or removed where the value is "REMOVE".
-std::string With(const char* changes) {
+std::string With(const std::string& changes) {
   nlohmann::json json = nlohmann::json::parse(kMinimal);
   const nlohmann::json changed = nlohmann::json::parse(changes);
   for (const auto& [key, value] : changed.items()) {
@@ -230,7 +230,8 @@ TEST(ParseConfigTest, ReadsLabelsByTheirIds) {
 
 TEST(ParseConfigTest, RefusesByField) {
   const struct {
-    const char *changes, *message;
+    std::string changes;
+    const char* message;
   } cases[] = {
       {R"({"model_type":"t5"})", "model_type: t5"},
       {R"({"model_type":"REMOVE"})", "model_type: missing"},
@@ -263,6 +264,9 @@ TEST(ParseConfigTest, RefusesByField) {
           "id2label: x is given twice"},
       {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":"x","1":5}})",
           "id2label"},
+      {R"({"architectures":["BertForSequenceClassification"],"id2label":{"0":")" +
+              std::string(1025, 'x') + "\"}}",
+          "id2label: \"0\": expected at most 1024 bytes"},
       {R"({"architectures":["BertForTokenClassification"],"id2label":["x"]})", "id2label"},
       {R"({"model_type":"roberta-prelayernorm","pad_token_id":47})", "max_position_embeddings"},
       {R"({"model_type":"roberta","max_position_embeddings":2})",

@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/threads.h"
 #include "core/tensor/safetensors.h"
+#include "encoder/families/families.h"
 #include "encoder/folder/model_folder.h"
 #include "encoder/model.h"
 #include "tests/test_folder.h"
@@ -189,6 +191,17 @@ TEST_P(EncoderDecoder, SavesTheSameTensors) {
     ASSERT_TRUE(original->ReadF32(tensor.name, absl::MakeSpan(a)).ok());
     ASSERT_TRUE(saved->ReadF32(tensor.name, absl::MakeSpan(b)).ok());
     EXPECT_EQ(a, b) << tensor.name;
+  }
+}
+
+TEST_P(EncoderDecoder, TokensOfGenerationAreInTheVocabulary) {
+  const std::string json = *ReadFile(JoinPath(folder_, "config.json"), 1 << 20);
+  ASSERT_TRUE(ParseConfig(json, "c").ok());
+  for (const char* member : {R"("forced_bos_token_id": 120)", R"("bad_words_ids": [[120]])"}) {
+    Json root = *ParseJson(json, "c");
+    root.update(*ParseJson(absl::StrCat("{", member, "}"), "c"));
+    const absl::Status status = ParseConfig(ToJsonText(root), "c").status();
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("expected more than 120"));
   }
 }
 

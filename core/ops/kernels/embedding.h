@@ -9,7 +9,7 @@ namespace cloze {
 #ifdef CLOZE_ISA
 namespace {
 
-// Rows of `a` are prefetched for as many rows of x ahead, because they are anywhere in memory.
+// Rows of `a` are prefetched this many rows of x ahead: they are scattered over memory.
 constexpr int64_t kEmbedAhead = 4;
 
 // x[r] = a[ia[r]] + b[ib[r]] + c[ic[r]], tables f32 [.., cols]; ib and ic may be null.

@@ -1,4 +1,4 @@
-// The components of tokenizer.json that several kinds of tokenizers have: the steps of a normaliser
+// The components of tokenizer.json that several kinds of tokenizers have: the steps of a normalizer
 // and the post-processor.
 #include "absl/strings/escaping.h"
 #include "core/text/files/formats.h"
@@ -38,7 +38,17 @@ absl::Status ReadCharsmap(const JsonFile& file, const std::string& at, TextSteps
   return absl::OkStatus();
 }
 
-// Returns the template's items, whose special tokens must have the ids of `tokens`.
+// True if `id` is the id of `token` in the vocabulary.
+bool IsIdOf(const Json& id, const std::string& token, const std::vector<std::string>& tokens) {
+  return id.is_number_unsigned() && id < tokens.size() && tokens[id.get<size_t>()] == token;
+}
+
+absl::Status WrongId(const JsonFile& file, const std::string& token) {
+  return file.Wrong("post_processor: special token ", Quote(token),
+      ": expected its one id, which must be that of the vocabulary");
+}
+
+// Appends the template's items, whose special tokens must have the ids of `tokens`, to *items.
 absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair,
     const std::vector<std::string>& tokens, std::vector<TemplateItem>* items) {
   int texts[] = {0, 0};  // how often A and B occur
@@ -59,11 +69,8 @@ absl::Status ReadTemplate(const JsonFile& file, const std::string& at, bool pair
       // The token's own id is what the file puts around texts.
       const Json& known = file.Get("/post_processor/special_tokens");
       const Json& ids = JsonMember(JsonMember(known, made.token.c_str()), "ids");
-      if (!ids.is_array() || ids.size() != 1 || !ids[0].is_number_unsigned() ||
-          ids[0] >= tokens.size() || tokens[ids[0].get<size_t>()] != made.token) {
-        return file.Wrong("post_processor: special token ", Quote(made.token),
-            ": expected its one id, which must be that of the vocabulary");
-      }
+      if (!ids.is_array() || ids.size() != 1 || !IsIdOf(ids[0], made.token, tokens))
+        return WrongId(file, made.token);
     }
     items->push_back(std::move(made));
   }
@@ -78,6 +85,8 @@ absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextStep
   const std::string type = file.String(at + "/type");
   if (file.Get(at).is_null()) return absl::OkStatus();
   if (type == "Sequence") {
+    if (!file.Get(at + "/normalizers").is_array())
+      return file.Wrong("normalizer: normalizers: expected a list");
     for (size_t i = 0; i < file.Get(at + "/normalizers").size(); ++i)
       RETURN_IF_ERROR(ReadTextSteps(file, absl::StrCat(at, "/normalizers/", i), steps));
   } else if (type == "Lowercase") {
@@ -110,6 +119,10 @@ absl::Status ReadPostProcessor(const JsonFile& file, TokenizerData* data) {
     names.cls = file.String(at + "/cls/0"), names.sep = file.String(at + "/sep/0");
     if (names.cls.empty() || names.sep.empty())
       return file.Wrong("post_processor: expected cls and sep");
+    for (const auto& [field, name] :
+        {std::pair("/cls/1", &names.cls), std::pair("/sep/1", &names.sep)}) {
+      if (!IsIdOf(file.Get(at + field), *name, data->tokens)) return WrongId(file, *name);
+    }
     const auto make = type == "BertProcessing" ? BertTemplates : RobertaTemplates;
     data->templates = make(names.cls, names.sep);
     return absl::OkStatus();

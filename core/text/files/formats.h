@@ -53,7 +53,7 @@ class JsonFile {
 // Returns an object of tokens and their ids.
 OrderedJson VocabObject(absl::Span<const std::string> tokens);
 
-// Appends the steps of the normaliser at pointer `at`. Returns kData naming a component that is not
+// Appends the steps of the normalizer at pointer `at`. Returns kData naming a component that is not
 // supported.
 absl::Status ReadTextSteps(const JsonFile& file, const std::string& at, TextSteps* steps);
 // Sets data->templates and the names of the class and separator tokens, the first and the last
@@ -68,7 +68,7 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 bool PlaceToken(uint64_t id, const std::string& token, TokenizerData* data);
 
 // Completes *data, read from a vocabulary or a tokenizer.json, with the other files in `folder`:
-// names of special tokens, options of the normaliser, further tokens. kData for tokens that do not
+// names of special tokens, options of the normalizer, further tokens. kData for tokens that do not
 // fit, and for files that contradict a tokenizer.json that is kept as it is.
 absl::Status ReadBeside(const std::string& folder, bool from_json, TokenizerData* data);
 

@@ -20,15 +20,15 @@ std::vector<std::pair<const char*, std::string*>> NameFields(SpecialNames* names
 
 namespace {
 
-// Sets what tokenizer_config.json says of a normaliser. transformers prefers that to
-// tokenizer.json, except for its class of any tokenizer.json.
+// Applies the normalizer settings of tokenizer_config.json. transformers prefers them to
+// tokenizer.json, unless the class is its generic one.
 absl::Status ReadNormalizer(const JsonFile& file, bool from_json, TokenizerData* data) {
   const std::string type = file.String("/tokenizer_class");
   if (from_json && (type == "PreTrainedTokenizerFast" || type == "TokenizersBackend"))
     return absl::OkStatus();
   NormalizerOptions& options = data->options;
   const NormalizerOptions before = options;
-  // Of other kinds the options are only a part of the token cache's key, which must not change.
+  // For other kinds the options only enter the key of the token cache, which must not change.
   if (!from_json || data->kind == SubwordKind::kWordPiece) {
     options.lowercase = file.Bool("/do_lower_case", options.lowercase);
     // Unless it is given, strip_accents follows do_lower_case.
@@ -129,7 +129,7 @@ absl::StatusOr<FurtherTokens> ReadFurtherTokens(const std::string& folder, const
   return further;
 }
 
-// Adds those that the vocabulary or tokenizer.json does not find in texts.
+// Adds the further tokens that are neither added nor special tokens yet.
 absl::Status AddFurtherTokens(
     const std::string& folder, FurtherTokens further, const JsonFile* config, TokenizerData* data) {
   std::set<std::string> known;
@@ -141,10 +141,10 @@ absl::Status AddFurtherTokens(
     for (const Json& token : config == nullptr ? Json() : config->Get(field)) {
       const Json& content = token.is_string() ? token : JsonMember(token, "content");
       if (!content.is_string() || known.contains(content.get<std::string>())) continue;
-      const auto found = absl::c_find(data->tokens, content.get<std::string>());
       const bool listed =
           absl::c_any_of(further, [&](const auto& f) { return f.second.content == content; });
       if (listed) continue;
+      const auto found = absl::c_find(data->tokens, content.get<std::string>());
       further[found == data->tokens.end() ? next++ : found - data->tokens.begin()] = {
           .content = content.get<std::string>(), .special = true};
     }
@@ -160,7 +160,7 @@ absl::Status AddFurtherTokens(
     if (known.contains(token.content)) continue;
     if (!data->json.empty()) return wrong("is not in tokenizer.json");
     data->added.push_back(static_cast<int32_t>(id));
-    // The other kinds normalise no text when they are read without a tokenizer.json.
+    // The other kinds normalize no text when they are read without a tokenizer.json.
     if (token.normalized && data->kind == SubwordKind::kWordPiece)
       data->normalized.push_back(static_cast<int32_t>(id));
     if (token.special) data->special.push_back(static_cast<int32_t>(id));

@@ -127,7 +127,7 @@ absl::Status ReadAddedTokens(const JsonFile& file, TokenizerData* data) {
     const Json content = text("content"), id = text("id");
     if (!content.is_string() || content == "" || !id.is_number_unsigned())
       return file.Wrong("added_tokens: expected content and id");
-    // Without a normaliser, `normalized` makes no difference.
+    // Without a normalizer, `normalized` makes no difference.
     const bool normalized = !file.Get("/normalizer").is_null() && flag("normalized");
     if (flag("single_word")) {
       return file.Wrong(
@@ -242,7 +242,7 @@ OrderedJson PlainConfig(const TokenizerData& data, int64_t max_length) {
 absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, int64_t vocab) {
   if (tokenizer.vocab_size() <= vocab) return absl::OkStatus();
   return Error(Exit::kMismatch, QuotePath(folder), ": the tokenizer has ", tokenizer.vocab_size(),
-      " tokens, the model ", vocab);
+      " tokens: expected at most ", vocab, ", as the model");
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase) {
@@ -275,7 +275,8 @@ absl::Status SaveTokenizer(
   };
   const TokenizerFormat& format = FormatOf(data.kind);
   OrderedJson names = OrderedJson::object(), config = PlainConfig(data, max_length);
-  // LoadTokenizer prefers tokenizer.json, so an interrupted save is never a mixture.
+  // Readers prefer tokenizer.json. An interrupted save may leave the old tokenizer_config.json or
+  // merges.txt beside it.
   if (!data.json.empty()) {
     RETURN_IF_ERROR(write("tokenizer.json", data.json));
   } else {

@@ -19,8 +19,8 @@ namespace cloze {
 // no file says whether to lower-case texts and strip accents. Returns kNoInput if there is no such
 // file; kData, naming file and line, for duplicate or blank tokens, tokens over 1 KiB and missing
 // special tokens or merges, and naming the component of a tokenizer.json that is not supported;
-// kMismatch if merges.txt and tokenizer.json differ; kLimit for more than 10 million
-// tokens or 128 MB of them.
+// kMismatch if merges.txt and tokenizer.json differ, or a file differs from MANIFEST; kLimit for
+// more than 10 million tokens or 128 MB of them.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path, bool lowercase);
 
 // Returns the tokenizer of the first of `folders` that has one; kNoInput if none has. Other errors
@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFirstTokenizer(
 absl::Status CheckVocab(const std::string& folder, const Tokenizer& tokenizer, int64_t vocab);
 
 // Returns a Unigram tokenizer like XLM-R's: <s> <pad> </s> <unk> <mask>, then `pieces` with their
-// scores, rounded to six decimals. Normalises texts by NFKC, drops accents and lower-cases as
+// scores, rounded to six decimals. Normalizes texts by NFKC, drops accents and lower-cases as
 // `options` say, and cuts words at white space.
 absl::StatusOr<TokenizerData> NewUnigram(
     const std::vector<std::pair<std::string, double>>& pieces, const NormalizerOptions& options);

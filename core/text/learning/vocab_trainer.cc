@@ -111,7 +111,7 @@ struct WordCounts {
   }
 };
 
-// Counts raw words; each distinct word is normalised once, at the end.
+// Counts raw words; each distinct word is normalized once, at the end.
 class WordCounter {
  public:
   // Adds the bytes read and the words dropped to *result.
@@ -139,7 +139,7 @@ class WordCounter {
     }
   }
 
-  // Returns the normalised words, sorted, and forgets all counts.
+  // Returns the normalized words, sorted, and forgets all counts.
   CountedWords Take() {
     parts_.clear();
     WordCounts normal;

@@ -33,7 +33,7 @@ struct VocabResult {
   std::string not_utf8;        // about the first line that is not UTF-8; or empty
   int64_t bytes = 0;           // of the texts, with their ends
   int64_t words = 0;           // counted
-  int64_t distinct_words = 0;  // of these, normalised
+  int64_t distinct_words = 0;  // of these, normalized
   // Left out: over 100 characters (always <unk>) or 4096 bytes, or rare beyond memory_limit.
   int64_t dropped_words = 0;
 };
@@ -44,7 +44,7 @@ using VocabProgress = absl::FunctionRef<void(const char* stage, int64_t done, in
 // depends only on the content, not on the number of threads. Calls `progress` now and then with
 // "reading" and the bytes read so far and in all, or "learning" and steps. Returns fewer tokens
 // than `size` if no pair is frequent enough, kSpec if `size` cannot hold the special tokens and
-// bytes, kData if the files have no words.
+// bytes, kData if the files have no words. Errors of `open`.
 absl::StatusOr<VocabResult> TrainVocab(const std::vector<std::string>& files,
     const VocabOptions& options, VocabProgress progress, const OpenTexts& open = OpenLines);
 

@@ -1,4 +1,4 @@
-// BERT's normaliser and pre-tokenizer. Both read what a code point means from tables, which are
+// BERT's normalizer and pre-tokenizer. Both read what a code point means from tables, which are
 // filled in pages on first use.
 #include <array>
 #include <atomic>
@@ -47,7 +47,7 @@ class BertNormalizer final : public Normalizer {
     }
   }
 
-  // Appends what BERT's normaliser makes of `c` in a text.
+  // Appends what BERT's normalizer makes of `c` in a text.
   void AppendInText(char32_t c, std::string* out) const {
     const Page& page = PageOf(c);
     const std::string& mapped = page.mapped[c & 0xFF];
@@ -146,7 +146,7 @@ class BertPreTokenizer final : public PreTokenizer {
   const BertNormalizer& normalizer_;
 };
 
-// Normalises whole texts; what it returns, BertNormalizer leaves as it is.
+// Normalizes whole texts; what it returns, BertNormalizer leaves as it is.
 class BertTextStep final : public TextStep {
  public:
   explicit BertTextStep(const NormalizerOptions& options) : normalizer_(options) {}

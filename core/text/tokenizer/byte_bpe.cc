@@ -22,6 +22,7 @@ class ByteBpe final : public SubwordModel {
       bytes_[b] = id < 0 ? unknown : id;
     }
     merges_.resize(std::bit_ceil(2 * data.merges.size() + 1));
+    seed_ = reinterpret_cast<uintptr_t>(merges_.data());  // a random address
     for (size_t rank = 0; rank < data.merges.size(); ++rank) {
       const auto [left, right] = data.merges[rank];
       const int32_t merged = ids.Find(data.tokens[left] + data.tokens[right]);
@@ -62,7 +63,7 @@ class ByteBpe final : public SubwordModel {
   size_t Place(int32_t left, int32_t right) const {
     const size_t mask = merges_.size() - 1;
     const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-    size_t at = Hash64(&key, sizeof(key), 0) & mask;
+    size_t at = Hash64(&key, sizeof(key), seed_) & mask;
     while (merges_[at].left >= 0 && (merges_[at].left != left || merges_[at].right != right))
       at = (at + 1) & mask;
     return at;
@@ -70,6 +71,7 @@ class ByteBpe final : public SubwordModel {
 
   std::array<int32_t, 256> bytes_;
   std::vector<Merge> merges_;  // a hash table, at most half full; unused places have left < 0
+  uint64_t seed_;  // of the hash; random, so that no file can choose merges that share a place
 };
 
 void ByteBpe::Split(absl::string_view word, std::vector<Piece>* pieces) const {

@@ -32,8 +32,7 @@ size_t Contraction(absl::string_view text) {
   return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
 }
 
-// Returns the end of the word that starts at text[at]. `blank`: an imagined blank is in front of
-// it.
+// Returns the end of the word that starts at text[at]. `blank`: as if a blank preceded it.
 size_t WordEnd(absl::string_view text, size_t at, bool blank) {
   if (!blank) {
     if (const size_t size = Contraction(text.substr(at)); size > 0) return at + size;

@@ -23,7 +23,7 @@ Span Trim(absl::string_view piece, Span span, bool keep_first) {
 
 // Memory of a thread.
 struct EncodeScratch {
-  std::string word;  // normalised
+  std::string word;  // normalized
   std::vector<Piece> pieces;
   std::vector<int32_t> source;  // code point of the raw word that each byte of `word` comes from
   std::vector<int64_t> starts;  // byte where each code point of the raw word starts
@@ -53,12 +53,12 @@ class TextEncoder {
   }
   // Adds the tokens of the words in bytes [begin, end) of the text; `start` if they are its first.
   void AddWords(size_t begin, size_t end, bool start);
-  // Normalises bytes [begin, end) of the text, and adds the tokens of the result.
+  // Normalizes bytes [begin, end) of the text, and adds the tokens of the result.
   void AddNormalized(size_t begin, size_t end);
   void AddToken(const AddedTokens::Match& match);
   // Adds the tokens of the word at bytes `word` of the text, and passes it.
   void AddWord(Span word, bool prefixed);
-  // Maps the bytes of the normalised word back to the text. Returns the code points of the word.
+  // Maps the bytes of the normalized word back to the text. Returns the code points of the word.
   int64_t MapToText(Span word, bool prefixed);
 
   const Pipeline& pipeline_;
@@ -203,7 +203,7 @@ void Append(const Encoding& from, size_t begin, size_t end, Encoding* to) {
     to->Add(from.ids[i], from.types[i], from.words[i], from.bytes[i], from.chars[i]);
 }
 
-// Tokens that the reference reads of a text of `count` tokens from `begin` on: it stops after the
+// Returns how many of the `count` tokens from `begin` on Hugging Face reads: it stops after the
 // word that reaches `max_length`.
 int64_t TokensRead(
     const std::vector<int32_t>& words, int64_t begin, int64_t count, int64_t max_length) {

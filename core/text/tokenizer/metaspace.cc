@@ -31,11 +31,10 @@ class MetaspacePreTokenizer final : public PreTokenizer {
  public:
   explicit MetaspacePreTokenizer(const MetaspaceOptions& options) : options_(options) {
     for (int b = 0; b < 256; ++b) {
-      const char32_t c = b < 0x80 ? b : 0xFFFF;
       // Lead bytes of all white space and of U+2581 beyond ASCII.
       plain_[b] = b >= 0x80 ? !(b == 0xC2 || (b >= 0xE1 && b <= 0xE3) ||
                                   (b > 0xC2 && options.cuts_punctuation))
-                            : !IsSpace(c) && !(options.cuts_punctuation && IsPunctuation(c));
+                            : !IsSpace(b) && !(options.cuts_punctuation && IsPunctuation(b));
     }
   }
 

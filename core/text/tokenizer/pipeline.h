@@ -1,7 +1,7 @@
 // The stages of a tokenizer. Added tokens are found in the raw text. The text between them is
-// normalised by steps, if there are any, and more added tokens are found in it. The rest is cut
-// into words, each word is normalised and split into subwords, and special tokens are put around
-// the result. Words are cut before they are normalised, so that their ids can be cached by their
+// normalized by steps, if there are any, and more added tokens are found in it. The rest is cut
+// into words, each word is normalized and split into subwords, and special tokens are put around
+// the result. Words are cut before they are normalized, so that their ids can be cached by their
 // bytes.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_PIPELINE_H_
@@ -72,7 +72,7 @@ void ForEachPart(
 // is put in front of its normal form; such a word may have no bytes.
 using WordSink = absl::FunctionRef<void(size_t begin, size_t end, bool prefixed)>;
 
-// A token and the bytes of the normalised word that it covers.
+// A token and the bytes of the normalized word that it covers.
 struct Piece {
   int32_t id = 0;
   int32_t begin = 0, end = 0;
@@ -98,15 +98,16 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   // Calls `sink` for each word of `text` in order.
   virtual void Split(absl::string_view text, Place place, WordSink sink) const = 0;
+  // Returns the text in front of prefixed words.
   virtual absl::string_view prefix() const { return ""; }
 };
 
 class SubwordModel {
  public:
   virtual ~SubwordModel() = default;
-  // Sets *pieces to the subwords of a normalised word.
+  // Sets *pieces to the subwords of a normalized word.
   virtual void Split(absl::string_view word, std::vector<Piece>* pieces) const = 0;
-  // All normalised words with more bytes than this have the same pieces.
+  // All normalized words with more bytes than this have the same pieces.
   virtual size_t max_word_bytes() const { return std::numeric_limits<size_t>::max(); }
   // True if `token` continues the word of the token before it. In scripts without blanks each token
   // of Unigram is a word.
@@ -135,22 +136,23 @@ struct Pipeline {
   TextSteps steps;
   AddedTokens added_normal;  // found in what the steps return
   std::unique_ptr<const Normalizer> normalizer;
-  std::unique_ptr<const PreTokenizer> pre_tokenizer;  // may refer to the normaliser
+  std::unique_ptr<const PreTokenizer> pre_tokenizer;  // may refer to the normalizer
   std::unique_ptr<const SubwordModel> model;
   PostProcessor post;
 
   // If false, the text between tokens of `added` is cut into words as it is.
   bool NormalizesText() const { return !steps.empty() || !added_normal.empty(); }
+  // Sets *text to the result of the steps on raw text; if `tracked`, also its sources.
   void NormalizeText(absl::string_view raw, bool tracked, NormalText* text) const;
   // Sets *word to the normal form of a raw word, and *source as Normalizer does.
   void Normalize(absl::string_view raw, bool prefixed, std::string* word,
       std::vector<int32_t>* source = nullptr) const;
 };
 
-// Sets BERT's normaliser and pre-tokenizer. Words end at white space, punctuation and (by option)
+// Sets BERT's normalizer and pre-tokenizer. Words end at white space, punctuation and (by option)
 // at ideographs; their normal form is cleaned, lower-cased and stripped of accents.
 void SetBertText(const NormalizerOptions& options, Pipeline* pipeline);
-// Returns BERT's normaliser for whole texts, in whose normal form added tokens can be found.
+// Returns BERT's normalizer for whole texts, in whose normal form added tokens can be found.
 std::shared_ptr<const TextStep> MakeBertStep(const NormalizerOptions& options);
 
 // Makes WordPiece of distinct `tokens`, by id, which repeatedly takes the longest token that fits.

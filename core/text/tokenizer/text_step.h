@@ -1,4 +1,4 @@
-// Steps that normalise a whole text before it is cut into words, with offsets into the raw text.
+// Steps that normalize a whole text before it is cut into words, with offsets into the raw text.
 #ifndef CLOZE_CORE_TEXT_TOKENIZER_TEXT_STEP_H_
 #define CLOZE_CORE_TEXT_TOKENIZER_TEXT_STEP_H_
 
@@ -18,7 +18,7 @@ struct Span {
   int64_t begin = 0, end = 0;
 };
 
-// A text that is being normalised.
+// A text that is being normalized.
 struct NormalText {
   std::string text;          // valid UTF-8
   bool tracked = false;      // if true, `source` is kept
@@ -67,7 +67,7 @@ class TextEdit {
 // Replaces each code point by what `append` appends for it.
 void ReplaceEach(NormalText* text, absl::FunctionRef<void(char32_t, std::string*)> append);
 
-// A component of a normaliser. Const methods are thread-safe.
+// A component of a normalizer. Const methods are thread-safe.
 class TextStep {
  public:
   virtual ~TextStep() = default;

@@ -23,7 +23,7 @@ std::string ValidUtf8(std::string text) {
   return valid;
 }
 
-// The only place that knows the kinds of tokenizers.
+// Builds the stages that data.kind names.
 Pipeline MakePipeline(const TokenizerData& data, const TokenIds& ids, int32_t unknown) {
   Pipeline p;
   switch (data.kind) {
@@ -97,7 +97,7 @@ struct IdsScratch {
   // The ids of recent words, 2 MB. A word replaces the word in its slot.
   std::vector<CachedWord> cache = std::vector<CachedWord>(size_t{1} << kBits);
   NormalText normal;  // of the part of a text
-  std::string word;   // normalised
+  std::string word;   // normalized
   std::vector<Piece> pieces;
 
   // Returns the slot for a word, by a hash of its bytes, eight at a time.

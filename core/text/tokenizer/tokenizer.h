@@ -35,7 +35,8 @@ struct Encoding {
   }
 };
 
-// The part of a long text that is kept: its head, its tail, or a quarter head and the rest tail.
+// The part of a long text that is kept: its head, its tail, or both (a quarter from the head, the
+// rest from the tail).
 enum class Keep { kHead, kTail, kHeadTail };
 
 // Returns how many of `count` kept tokens are taken from the head of the text.

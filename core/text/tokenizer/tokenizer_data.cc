@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 
-#include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
 

@@ -68,9 +68,9 @@ struct TokenizerData {
   std::vector<std::string> lstrip = {},
                            rstrip = {};  // added tokens that take the white space beside them
   std::vector<int32_t> special = {};     // of `added`: not part of a decoded text
-  std::vector<int32_t> normalized = {};  // of `added`: found after the text is normalised
+  std::vector<int32_t> normalized = {};  // of `added`: found after the text is normalized
 
-  TextSteps steps = {};      // normalise whole texts; none for WordPiece
+  TextSteps steps = {};      // normalize whole texts; none for WordPiece
   Templates templates = {};  // empty: from make_templates
   // Null: BERT's for WordPiece, else RoBERTa's, or GPT-2's if the class token is kEndOfText.
   Templates (*make_templates)(const std::string& cls, const std::string& sep) = nullptr;

@@ -1,4 +1,4 @@
-// The frozen character classes of BERT's normaliser.
+// The frozen character classes of BERT's normalizer.
 #ifndef CLOZE_CORE_TEXT_UNICODE_UNICODE_H_
 #define CLOZE_CORE_TEXT_UNICODE_UNICODE_H_
 

@@ -73,7 +73,7 @@ TEST_F(ManifestTest, OtherFilesAndFoldersWithoutOneAreFree) {
 }
 
 TEST_F(ManifestTest, LargeWeightsAreComparedByLength) {
-  const std::string large(kHashedWeights + 1, 'x');
+  const std::string large(kMaxHashedWeights + 1, 'x');
   std::filesystem::remove(Path("MANIFEST"));
   for (const char* name : {"model.safetensors", "merges.txt"}) Write(name, large);
   ASSERT_TRUE(AddManifest(folder_, 7).ok());
@@ -85,6 +85,15 @@ TEST_F(ManifestTest, LargeWeightsAreComparedByLength) {
   Write("model.safetensors", large);
   Write("merges.txt", "y" + large.substr(1));
   ExpectRefused("merges.txt", "damaged");
+}
+
+TEST_F(ManifestTest, HoldsAThousandFiles) {
+  std::filesystem::remove(Path("MANIFEST"));
+  int files = static_cast<int>(ListDirectory(folder_)->size());
+  for (; files < 1000; ++files) Write(absl::StrCat("file", files), "x");
+  ASSERT_TRUE(AddManifest(folder_, 7).ok());
+  EXPECT_TRUE(CheckFolder(folder_).ok()) << CheckFolder(folder_);
+  EXPECT_EQ(ExitOf(AddManifest(folder_, 7).status()), Exit::kLimit);  // MANIFEST is one more
 }
 
 TEST_F(ManifestTest, AnInterruptedSaveIsNamedAndARunningOneAwaited) {

@@ -247,7 +247,7 @@ TEST_F(ByteLevel, BlanksAreTrimmedAtBothEnds) {
   const auto tokenizer = Load(kGolden);
   const Encoding e = tokenizer->Encode("the  dog", false);
   EXPECT_EQ(e.chars.back().begin, 5);
-  // With a normaliser, a trimmed blank stays where it is.
+  // With a normalizer, a trimmed blank stays where it is.
   Json json = Golden("tokenizer.json");
   json["normalizer"] = {{"type", "NFC"}};
   const Encoding normal = Load(Write("tokenizer.json", json.dump()))->Encode("the  dog", false);

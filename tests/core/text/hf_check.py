@@ -5,7 +5,7 @@ hf_check.py tokens FOLDER CASES...   loads FOLDER (as Tokenizer::Save writes it)
                                      in CASES (JSON lines with text, ids, offsets and, optionally, text_pair, max_length). With
                                      CLOZE_HF_CHECK=DIR in its environment text_test leaves such folders and cases in DIR.
 hf_check.py words FOLDER TEXT SIZE   trains a vocabulary on the file TEXT and compares it with FOLDER's vocab.txt
-hf_check.py tables                   asks the normaliser about each code point; prints a checksum for unicode_test.cc and ranges for
+hf_check.py tables                   asks the normalizer about each code point; prints a checksum for unicode_test.cc and ranges for
                                      unicode_tables.h
 hf_check.py letters                  prints the ranges of letter_tables.h
 """

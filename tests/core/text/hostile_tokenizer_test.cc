@@ -43,6 +43,24 @@ TEST(HostileTokenizer, ScoresThatAreNoNumbers) {
   }
 }
 
+TEST(HostileTokenizer, IdsOfAnotherVocabulary) {
+  const std::string good = ModelText("null", "\"a\", -4");
+  for (const char* id : {"1", "4", "99", "-1", "\"0\"", "null"}) {
+    const auto loaded = LoadText(absl::StrReplaceAll(
+        good, {{R"(["<s>", 0], "sep")", absl::StrCat(R"(["<s>", )", id, R"(], "sep")")}}));
+    EXPECT_EQ(ExitOf(loaded.status()), Exit::kData) << id;
+    EXPECT_THAT(std::string(loaded.status().message()),
+        HasSubstr("post_processor: special token <s>: expected its one id"));
+  }
+}
+
+TEST(HostileTokenizer, NormalizersThatAreNoList) {
+  const auto loaded =
+      LoadText(ModelText(R"({"type": "Sequence", "normalizers": "Lowercase"})", "\"a\", -4"));
+  EXPECT_THAT(std::string(loaded.status().message()),
+      HasSubstr("normalizer: normalizers: expected a list"));
+}
+
 TEST(HostileTokenizer, TemplatesOfWrongTypes) {
   const auto load = [](const std::string& token, const std::string& special_tokens) {
     const std::string item =
@@ -117,7 +135,7 @@ TEST(HostileTokenizer, ArraysThatPointOutside) {
       LoadText(ModelText(CharsmapNormalizer(0, 0, std::string("\xFF\0", 2)), "\"b\", -4")).ok());
 }
 
-// Half of them are found after the text is normalised. All start alike.
+// Half of them are found after the text is normalized. All start alike.
 TEST(HostileTokenizer, ManyAddedTokens) {
   constexpr int kCount = 200'000;
   TokenizerData data = *NewUnigram({{"▁", -2}, {"t", -3}}, {});

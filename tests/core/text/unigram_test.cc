@@ -1,4 +1,4 @@
-// Unigram, Metaspace and the steps of normalisers, with what Hugging Face's tokenizers give for
+// Unigram, Metaspace and the steps of normalizers, with what Hugging Face's tokenizers give for
 // them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
